@@ -1,0 +1,1 @@
+//! Typed state-machine loops for agents.
