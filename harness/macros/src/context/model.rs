@@ -1,0 +1,57 @@
+//! A context as data.
+
+use syn::{Attribute, Ident, Type, Visibility};
+
+/// `struct Ctx { .. }`
+pub(super) struct Model<'a> {
+    pub(super) vis: &'a Visibility,
+    pub(super) name: &'a Ident,
+    pub(super) slots: Vec<Slot<'a>>,
+}
+
+/// `#[slot(required)] prompts: Prompts`
+pub(super) struct Slot<'a> {
+    pub(super) name: &'a Ident,
+    pub(super) ty: &'a Type,
+    pub(super) docs: Vec<&'a Attribute>,
+    pub(super) when: When,
+}
+
+/// When a slot is filled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum When {
+    Fixed,
+    Required,
+    Runtime,
+}
+
+impl When {
+    pub(super) const ALL: [Self; 3] = [Self::Fixed, Self::Required, Self::Runtime];
+
+    /// The option and the function: `Ctx::required()`.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Fixed => "fixed",
+            Self::Required => "required",
+            Self::Runtime => "runtime",
+        }
+    }
+
+    /// The variant, and the end of the name of the generated struct.
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::Fixed => "Fixed",
+            Self::Required => "Required",
+            Self::Runtime => "Runtime",
+        }
+    }
+
+    /// For messages and docs.
+    pub(super) fn moment(self) -> &'static str {
+        match self {
+            Self::Fixed => "when the harness is built",
+            Self::Required => "when an agent is made",
+            Self::Runtime => "at each run",
+        }
+    }
+}

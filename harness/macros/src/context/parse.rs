@@ -1,0 +1,130 @@
+//! From the item to a [`Model`].
+
+use syn::ext::IdentExt as _;
+use syn::{DeriveInput, Field, Ident};
+
+use super::model::{Model, Slot, When};
+use crate::attr::{Known, Options, Table, Takes};
+use crate::diagnostics::Errors;
+use crate::shape;
+
+static ON_FIELD: Table = Table {
+    attr: "slot",
+    place: "a field",
+    known: &[
+        Known {
+            name: "fixed",
+            example: "fixed",
+            takes: Takes::Nothing,
+        },
+        Known {
+            name: "required",
+            example: "required",
+            takes: Takes::Nothing,
+        },
+        Known {
+            name: "runtime",
+            example: "runtime",
+            takes: Takes::Nothing,
+        },
+    ],
+    elsewhere: None,
+};
+
+static ON_STRUCT: Table = Table {
+    attr: "slot",
+    place: "a struct",
+    known: &[],
+    elsewhere: Some(&ON_FIELD),
+};
+
+/// The methods of `Cx`, which dereferences to the context, and of the builders.
+const RESERVED: &[&str] = &[
+    "session_id",
+    "run_id",
+    "step",
+    "attempt",
+    "op_id",
+    "emit",
+    "once",
+    "once_per_session",
+    "ask",
+    "sleep_until",
+    "usage",
+    "cancelled",
+    "failure",
+    "llm",
+    "spawn",
+    "scope",
+    "position",
+    "agent_id",
+    "build",
+    "builder",
+];
+
+pub(super) fn parse<'a>(input: &'a DeriveInput, errors: &mut Errors) -> Option<Model<'a>> {
+    Options::read(&input.attrs, &ON_STRUCT, errors);
+    let plain = shape::is_plain(input, "Context", errors);
+    let fields = shape::fields(input, "Context", errors)?;
+    let slots = fields
+        .into_iter()
+        .filter_map(|field| slot(field, errors))
+        .collect();
+    plain.then_some(Model {
+        vis: &input.vis,
+        name: &input.ident,
+        slots,
+    })
+}
+
+fn slot<'a>(field: &'a Field, errors: &mut Errors) -> Option<Slot<'a>> {
+    let name = field.ident.as_ref()?;
+    reserved(name, errors);
+    Some(Slot {
+        name,
+        ty: &field.ty,
+        docs: shape::docs(&field.attrs),
+        when: when(name, field, errors),
+    })
+}
+
+fn when(name: &Ident, field: &Field, errors: &mut Errors) -> When {
+    let options = Options::read(&field.attrs, &ON_FIELD, errors);
+    let mut given = options.rest().filter_map(|(word, key)| {
+        let when = When::ALL.into_iter().find(|when| when.word() == word)?;
+        Some((when, key))
+    });
+    let Some((when, _)) = given.next() else {
+        return When::Fixed;
+    };
+    for (other, key) in given {
+        errors.push(
+            key,
+            format!(
+                "slot `{name}` is filled once: {} (`{}`) or {} (`{}`), keep one of them",
+                when.moment(),
+                when.word(),
+                other.moment(),
+                other.word(),
+            ),
+        );
+    }
+    when
+}
+
+fn reserved(name: &Ident, errors: &mut Errors) {
+    let text = name.unraw().to_string();
+    if !RESERVED.contains(&text.as_str()) {
+        return;
+    }
+    let owner = match text.as_str() {
+        "build" | "builder" => "the builder of the slots",
+        _ => "`Cx`",
+    };
+    errors.push(
+        name,
+        format!(
+            "slot `{text}` has the name of a method of {owner} (choose another, like `my_{text}`)"
+        ),
+    );
+}

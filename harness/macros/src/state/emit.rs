@@ -1,0 +1,336 @@
+//! From a [`Model`] to code.
+//!
+//! The update is a struct of options, one a field; setters fill them, and
+//! `apply` hands what is filled to the reducer's trait. Code that can fail for
+//! the wrong type of field carries the span of the reducer.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote, quote_spanned};
+use syn::Type;
+use syn::ext::IdentExt as _;
+
+use super::model::{Field, Model, Reducer};
+use crate::text;
+
+pub(super) fn emit(model: &Model<'_>) -> TokenStream {
+    let update = update(model);
+    let state = state(model);
+    quote!(#update #state)
+}
+
+/// `struct ChatUpdate { .. }` with its setters.
+fn update(model: &Model<'_>) -> TokenStream {
+    let Model { vis, name, .. } = model;
+    let update = format_ident!("{}Update", name);
+    let text = update.to_string();
+    let about = format!(
+        "A partial change of [`{name}`]: every field is optional.\n\n\
+         Begin one with `{name}::update()`."
+    );
+    let fields = model.fields.iter().map(|field| {
+        let (name, stored) = (field.name, &field.stored);
+        let slot = Parts::of(model, field).slot;
+        quote! {
+            #[serde(
+                rename = #stored,
+                default,
+                deserialize_with = "::harness::__private::present",
+                skip_serializing_if = "::core::option::Option::is_none"
+            )]
+            #name: ::core::option::Option<#slot>
+        }
+    });
+    let setters = model.fields.iter().map(|field| setter(model, field));
+    let listed = model.fields.iter().map(|field| {
+        let (name, text) = (field.name, field.name.unraw().to_string());
+        quote!((#text, self.#name.is_some()))
+    });
+    quote! {
+        #[doc = #about]
+        #[derive(
+            ::core::default::Default,
+            ::harness::__private::serde::Serialize,
+            ::harness::__private::serde::Deserialize,
+        )]
+        #[serde(crate = "::harness::__private::serde", deny_unknown_fields)]
+        #[must_use = "a change does nothing until a step returns it"]
+        #vis struct #update { #(#fields),* }
+
+        #[automatically_derived]
+        #[allow(dead_code)]
+        impl #update { #(#setters)* }
+
+        #[automatically_derived]
+        impl ::core::fmt::Debug for #update {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                ::harness::__private::fmt_update(f, #text, &[#(#listed),*])
+            }
+        }
+    }
+}
+
+fn setter(model: &Model<'_>, field: &Field<'_>) -> TokenStream {
+    let (vis, name, docs) = (model.vis, field.name, &field.docs);
+    let Parts {
+        takes, fill, about, ..
+    } = Parts::of(model, field);
+    let about = format!("{}{about}", if docs.is_empty() { "" } else { "\n" });
+    quote! {
+        #(#docs)*
+        #[doc = #about]
+        #vis fn #name(mut self, #name: #takes) -> Self {
+            #fill
+            self
+        }
+    }
+}
+
+fn state(model: &Model<'_>) -> TokenStream {
+    let Model { name, version, .. } = model;
+    let update = format_ident!("{}Update", name);
+    let folds = model.fields.iter().map(|field| {
+        let (name, fold) = (field.name, Parts::of(model, field).fold);
+        quote! {
+            if let ::core::option::Option::Some(change) = update.#name {
+                #fold
+            }
+        }
+    });
+    let listed = model.fields.iter().map(|field| {
+        let (stored, type_name) = (&field.stored, text::type_name(field.ty));
+        let reducer = field.reducer.name();
+        quote!(.field(#stored, #type_name, #reducer))
+    });
+    let migration = model.migrate.as_ref().map(|path| {
+        quote! {
+            fn migration() -> ::core::option::Option<::harness::state::Migration<Self>> {
+                ::core::option::Option::Some(::harness::state::Migration::new(#path))
+            }
+        }
+    });
+    quote! {
+        #[automatically_derived]
+        impl ::harness::state::State for #name {
+            type Update = #update;
+
+            const VERSION: u32 = #version;
+
+            #[allow(unused_variables)]
+            fn apply(&mut self, update: #update, ops: &mut ::harness::state::Ops) {
+                #(#folds)*
+            }
+
+            fn schema() -> ::harness::state::Schema {
+                ::harness::state::Schema::new(#version) #(#listed)*
+            }
+
+            #migration
+        }
+    }
+}
+
+/// What differs from reducer to reducer.
+struct Parts {
+    /// The type of the update's field, inside an `Option`.
+    slot: TokenStream,
+    /// The type of the setter's parameter.
+    takes: TokenStream,
+    /// The body of the setter.
+    fill: TokenStream,
+    /// How `apply` folds a `change`.
+    fold: TokenStream,
+    /// The setter's documentation.
+    about: String,
+}
+
+impl Parts {
+    fn of(model: &Model<'_>, field: &Field<'_>) -> Self {
+        let name = field.name;
+        let own = text::without_self(field.ty, model.name);
+        let ty = text::point_at(&own, field.span);
+        let stored = &field.stored;
+        let ops = quote!(&mut ops.field(#stored));
+        let several = quote! {
+            self.#name.get_or_insert_with(::core::default::Default::default).extend(#name);
+        };
+        let text = name.unraw().to_string();
+        let items = |kind: &str, what: &str, item: TokenStream, fold: TokenStream| Self {
+            slot: quote!(::std::vec::Vec<#item>),
+            takes: quote!(impl ::core::iter::IntoIterator<Item = #item>),
+            fill: several.clone(),
+            fold,
+            about: format!("{what} `{text}` (reducer `{kind}`)."),
+        };
+        // Without these, a span inside `quote!` would be that of the derive.
+        let list = quote_spanned!(field.span=> <#ty as ::harness::state::Append>);
+        let keyed = quote_spanned!(field.span=> <#ty as ::harness::state::Upsert>);
+        let set = quote_spanned!(field.span=> <#ty as ::harness::state::Union>);
+        let map = quote_spanned!(field.span=> <#ty as ::harness::state::Merge>);
+        let entries = quote_spanned!(field.span=> <#ty as ::harness::state::Fold>);
+        let sum = quote_spanned!(field.span=> <#ty as ::harness::state::Add>);
+        match &field.reducer {
+            Reducer::Append => items(
+                "append",
+                "Appends to",
+                quote!(#list::Item),
+                quote!(#list::append_items(&mut self.#name, change, #ops);),
+            ),
+            Reducer::Union => items(
+                "union",
+                "Inserts into",
+                quote!(#set::Item),
+                quote!(#set::insert_members(&mut self.#name, change, #ops);),
+            ),
+            Reducer::Upsert(key) => {
+                let text = key.unraw().to_string();
+                items(
+                    "upsert",
+                    "Replaces by key, or pushes, in",
+                    quote!(#keyed::Item),
+                    quote! {
+                        #keyed::upsert_items(
+                            &mut self.#name, change, #text, |item| &item.#key, #ops,
+                        );
+                    },
+                )
+            }
+            Reducer::Transcript => items(
+                "transcript",
+                "Folds entries into",
+                quote!(#entries::Item),
+                quote! {
+                    for entry in change {
+                        #entries::fold(&mut self.#name, entry, #ops);
+                    }
+                },
+            ),
+            Reducer::Merge => Self {
+                slot: quote!(::harness::state::Entries<#map::Key, #map::Value>),
+                takes: quote!(impl ::core::iter::IntoIterator<Item = (#map::Key, #map::Value)>),
+                fill: several,
+                fold: quote!(#map::merge_entries(&mut self.#name, change, #ops);),
+                about: format!("Inserts entries into `{text}` (reducer `merge`)."),
+            },
+            Reducer::Add => Self {
+                slot: own.clone(),
+                takes: own,
+                fill: quote!(#sum::add_to(&mut self.#name, #name);),
+                fold: quote! {
+                    #sum::add(&mut self.#name, change);
+                    ops.field(#stored).set(&self.#name);
+                },
+                about: format!("Adds to `{text}` (reducer `add`)."),
+            },
+            Reducer::Max | Reducer::Min | Reducer::First => extreme(field, &ty),
+            Reducer::Replace => {
+                let (takes, value) = taking(field.ty, &own, name);
+                Self {
+                    slot: own,
+                    takes,
+                    fill: quote!(self.#name = ::core::option::Option::Some(#value);),
+                    fold: quote! {
+                        self.#name = change;
+                        ops.field(#stored).set(&self.#name);
+                    },
+                    about: format!("Replaces `{text}`."),
+                }
+            }
+            Reducer::Custom(path, update) => {
+                let change = update.as_ref().map(|ty| text::without_self(ty, model.name));
+                let written = update.as_deref().unwrap_or(field.ty);
+                let slot = change.unwrap_or(own);
+                let (takes, value) = taking(written, &slot, name);
+                Self {
+                    slot: quote!(::std::vec::Vec<#slot>),
+                    takes,
+                    fill: quote! {
+                        self.#name
+                            .get_or_insert_with(::core::default::Default::default)
+                            .push(#value);
+                    },
+                    fold: quote_spanned! {field.span=>
+                        for change in change {
+                            let folded = #path(&mut self.#name, change);
+                            ::harness::state::Folded::record(folded, &self.#name, #ops);
+                        }
+                    },
+                    about: format!("Folds into `{text}` by `{}`.", text::type_name(path)),
+                }
+            }
+        }
+    }
+}
+
+/// `max`, `min` and `first` keep one value of an option's inside.
+fn extreme(field: &Field<'_>, ty: &TokenStream) -> Parts {
+    let (name, stored, word) = (field.name, &field.stored, field.reducer.name());
+    let (kind, method, what) = match field.reducer {
+        Reducer::Max => ("Max", "max", "if it is greater"),
+        Reducer::Min => ("Min", "min", "if it is less"),
+        _ => ("First", "first", "if nothing was written before"),
+    };
+    let (kind, method) = (format_ident!("{kind}"), format_ident!("{method}"));
+    let option = quote_spanned!(field.span=> <#ty as ::harness::state::#kind>);
+    let strings = inside(field.ty).filter(|ty| is_string(ty));
+    let (takes, value) = match strings {
+        Some(inner) => taking(inner, &quote!(#inner), name),
+        None => (quote!(#option::Value), quote!(#name)),
+    };
+    Parts {
+        slot: quote!(#option::Value),
+        takes,
+        fill: quote!(#option::keep(&mut self.#name, #value);),
+        fold: quote!(#option::#method(&mut self.#name, change, &mut ops.field(#stored));),
+        about: format!("Writes `{}` {what} (reducer `{word}`).", name.unraw()),
+    }
+}
+
+/// The parameter of a setter, and the value to keep: strings are converted.
+fn taking(written: &Type, ty: &TokenStream, name: &syn::Ident) -> (TokenStream, TokenStream) {
+    match is_string(written) {
+        true => (
+            quote!(impl ::core::convert::Into<#ty>),
+            quote!(::core::convert::Into::into(#name)),
+        ),
+        false => (ty.clone(), quote!(#name)),
+    }
+}
+
+fn is_string(ty: &Type) -> bool {
+    matches!(ty, Type::Path(path) if path.qself.is_none()
+        && path.path.segments.last().is_some_and(|last| last.ident == "String"))
+}
+
+/// The `T` of an `Option<T>`.
+fn inside(ty: &Type) -> Option<&Type> {
+    let Type::Path(path) = ty else { return None };
+    let last = path.path.segments.last()?;
+    match &last.arguments {
+        syn::PathArguments::AngleBracketed(list) if last.ident == "Option" => {
+            list.args.iter().find_map(|argument| match argument {
+                syn::GenericArgument::Type(ty) => Some(ty),
+                _ => None,
+            })
+        }
+        _ => None,
+    }
+}
+
+impl Reducer {
+    /// As the schema calls it.
+    fn name(&self) -> String {
+        match self {
+            Self::Replace => "replace".to_owned(),
+            Self::Append => "append".to_owned(),
+            Self::Add => "add".to_owned(),
+            Self::Max => "max".to_owned(),
+            Self::Min => "min".to_owned(),
+            Self::First => "first".to_owned(),
+            Self::Union => "union".to_owned(),
+            Self::Merge => "merge".to_owned(),
+            Self::Upsert(key) => format!("upsert({})", key.unraw()),
+            Self::Transcript => "transcript".to_owned(),
+            Self::Custom(path, _) => text::type_name(path),
+        }
+    }
+}

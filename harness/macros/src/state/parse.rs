@@ -1,0 +1,109 @@
+//! From the item to a [`Model`].
+
+use syn::DeriveInput;
+
+use super::model::{Field, Model};
+use super::{reducer, serde};
+use crate::attr::{Known, Options, Table, Takes, Value};
+use crate::diagnostics::Errors;
+use crate::shape;
+
+static ON_STRUCT: Table = Table {
+    attr: "state",
+    place: "a struct",
+    known: &[
+        Known {
+            name: "version",
+            example: "version = 3",
+            takes: Takes::Int,
+        },
+        Known {
+            name: "migrate",
+            example: "migrate = from_v2",
+            takes: Takes::Path,
+        },
+    ],
+    elsewhere: Some(&ON_FIELD),
+};
+
+static ON_FIELD: Table = Table {
+    attr: "state",
+    place: "a field",
+    known: &[
+        Known {
+            name: "reduce",
+            example: "reduce = append",
+            takes: Takes::Reducer,
+        },
+        Known {
+            name: "update",
+            example: "update = Change",
+            takes: Takes::Type,
+        },
+    ],
+    elsewhere: Some(&ON_STRUCT),
+};
+
+pub(super) fn parse<'a>(input: &'a DeriveInput, errors: &mut Errors) -> Option<Model<'a>> {
+    let mut options = Options::read(&input.attrs, &ON_STRUCT, errors);
+    let version = version(&mut options, errors);
+    let migrate = match options.take("migrate") {
+        Some((key, Value::Path(path))) => {
+            if version.is_none() {
+                errors.push(
+                    key,
+                    "`migrate` reads the version before this one (say which this is: `version = 2`)",
+                );
+            }
+            Some(path)
+        }
+        _ => None,
+    };
+    let names = serde::Names::read(&input.attrs, errors);
+    let plain = shape::is_plain(input, "State", errors);
+    let fields = shape::fields(input, "State", errors);
+    let fields = fields
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|field| parse_field(field, &names, errors))
+        .collect();
+    plain.then_some(Model {
+        vis: &input.vis,
+        name: &input.ident,
+        version: version.unwrap_or(1),
+        migrate,
+        fields,
+    })
+}
+
+fn version(options: &mut Options, errors: &mut Errors) -> Option<u32> {
+    let Some((_, Value::Int(literal))) = options.take("version") else {
+        return None;
+    };
+    let version = literal.base10_parse().ok().filter(|version| *version > 0);
+    if version.is_none() {
+        errors.push(
+            &literal,
+            format!("a version is a number from 1 to {}", u32::MAX),
+        );
+    }
+    Some(version.unwrap_or(1))
+}
+
+fn parse_field<'a>(
+    field: &'a syn::Field,
+    names: &serde::Names,
+    errors: &mut Errors,
+) -> Option<Field<'a>> {
+    let name = field.ident.as_ref()?;
+    let options = Options::read(&field.attrs, &ON_FIELD, errors);
+    let (reducer, span) = reducer::choose(name, options, errors);
+    Some(Field {
+        name,
+        stored: names.of(name, &field.attrs, errors),
+        ty: &field.ty,
+        docs: shape::docs(&field.attrs),
+        reducer,
+        span,
+    })
+}

@@ -1,0 +1,94 @@
+//! Which reducer `#[state(reduce = ..)]` names.
+
+use proc_macro2::Span;
+use syn::spanned::Spanned as _;
+use syn::{Ident, Path};
+
+use super::model::Reducer;
+use crate::attr::{Options, Value};
+use crate::diagnostics::Errors;
+use crate::text;
+
+/// Reducers that are words of the language, not functions.
+const STOCK: &[&str] = &[
+    "append",
+    "add",
+    "max",
+    "min",
+    "first",
+    "union",
+    "merge",
+    "upsert",
+    "transcript",
+    "replace",
+];
+
+/// The reducer of a field, and where it is named.
+pub(super) fn choose(field: &Ident, mut options: Options, errors: &mut Errors) -> (Reducer, Span) {
+    let update = match options.take("update") {
+        Some((key, Value::Type(ty))) => Some((key, ty)),
+        _ => None,
+    };
+    let Some((_, Value::Reducer(path, argument))) = options.take("reduce") else {
+        if let Some((key, _)) = update {
+            errors.push(key, ONLY_OWN);
+        }
+        return (Reducer::Replace, field.span());
+    };
+    let span = path.span();
+    let word = path.get_ident().map(Ident::to_string).unwrap_or_default();
+    let reducer = match (word.as_str(), argument) {
+        ("upsert", Some(key)) => Reducer::Upsert(key),
+        ("upsert", None) => {
+            errors.push(
+                &path,
+                format!("`upsert` needs the field of an item that is its key (write `upsert(id)` if the items of `{field}` have an `id`)"),
+            );
+            Reducer::Replace
+        }
+        (_, Some(argument)) => {
+            errors.push(
+                argument,
+                format!(
+                    "reducer `{}` takes nothing in brackets (remove them)",
+                    text::type_name(&path)
+                ),
+            );
+            Reducer::Replace
+        }
+        ("replace", None) => Reducer::Replace,
+        ("append", None) => Reducer::Append,
+        ("add", None) => Reducer::Add,
+        ("max", None) => Reducer::Max,
+        ("min", None) => Reducer::Min,
+        ("first", None) => Reducer::First,
+        ("union", None) => Reducer::Union,
+        ("merge", None) => Reducer::Merge,
+        ("transcript", None) => Reducer::Transcript,
+        (word, None) => {
+            misspelt(word, &path, errors);
+            return (Reducer::Custom(path, update.map(|(_, ty)| ty)), span);
+        }
+    };
+    if let Some((key, _)) = update {
+        errors.push(key, ONLY_OWN);
+    }
+    (reducer, span)
+}
+
+const ONLY_OWN: &str = "`update` goes with a reducer of your own (add `reduce = my_function`, or \
+                        remove `update`)";
+
+fn misspelt(word: &str, path: &Path, errors: &mut Errors) {
+    let Some(meant) = STOCK.iter().find(|stock| text::is_slip(word, stock)) else {
+        return;
+    };
+    errors.push(
+        path,
+        format!(
+            "unknown reducer `{word}`, did you mean `{meant}`? (the reducers are `{}`; for a \
+             function of that name write `self::{word}`)",
+            STOCK.join("`, `"),
+        ),
+    );
+}

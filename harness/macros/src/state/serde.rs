@@ -1,0 +1,124 @@
+//! What serde calls the fields.
+//!
+//! A change is recorded under the name of its field, so it has to be the name
+//! that serde writes; and a field has to be stored as what its type encodes to.
+
+use syn::ext::IdentExt as _;
+use syn::meta::ParseNestedMeta;
+use syn::{Attribute, Ident, LitStr, Token};
+
+use crate::diagnostics::Errors;
+
+/// How the fields of a struct are renamed.
+pub(super) struct Names(Option<String>);
+
+/// Options by which a field is not stored as what its type encodes to.
+const RESHAPING: &[&str] = &[
+    "flatten",
+    "skip",
+    "skip_serializing",
+    "skip_deserializing",
+    "skip_serializing_if",
+    "with",
+    "serialize_with",
+    "deserialize_with",
+    "getter",
+];
+
+/// The same for a whole struct.
+const CONVERTING: &[&str] = &["transparent", "into", "from", "try_from", "remote"];
+
+impl Names {
+    pub(super) fn read(attrs: &[Attribute], errors: &mut Errors) -> Self {
+        Self(option(attrs, "rename_all", CONVERTING, errors))
+    }
+
+    /// The stored name of a field.
+    pub(super) fn of(&self, name: &Ident, attrs: &[Attribute], errors: &mut Errors) -> String {
+        let own = option(attrs, "rename", RESHAPING, errors);
+        let plain = name.unraw().to_string();
+        match (own, self.0.as_deref()) {
+            (Some(own), _) => own,
+            (None, Some("UPPERCASE" | "SCREAMING_SNAKE_CASE")) => plain.to_ascii_uppercase(),
+            (None, Some("PascalCase")) => pascal(&plain),
+            (None, Some("camelCase")) => {
+                let pascal = pascal(&plain);
+                let (head, tail) = pascal.split_at(pascal.chars().next().map_or(0, char::len_utf8));
+                head.to_ascii_lowercase() + tail
+            }
+            (None, Some("kebab-case")) => plain.replace('_', "-"),
+            (None, Some("SCREAMING-KEBAB-CASE")) => plain.to_ascii_uppercase().replace('_', "-"),
+            (None, _) => plain,
+        }
+    }
+}
+
+fn pascal(name: &str) -> String {
+    let mut out = String::new();
+    let mut upper = true;
+    for letter in name.chars() {
+        match letter {
+            '_' => upper = true,
+            letter if upper => {
+                out.push(letter.to_ascii_uppercase());
+                upper = false;
+            }
+            letter => out.push(letter),
+        }
+    }
+    out
+}
+
+/// The value of one serde option; options in `refused` are mistakes.
+fn option(
+    attrs: &[Attribute],
+    wanted: &str,
+    refused: &[&str],
+    errors: &mut Errors,
+) -> Option<String> {
+    let mut found = None;
+    for attr in attrs.iter().filter(|attr| attr.path().is_ident("serde")) {
+        // What serde itself cannot read, serde reports.
+        let _ = attr.parse_nested_meta(|meta| {
+            let key = meta.path.require_ident()?.unraw().to_string();
+            if key == wanted {
+                found = text(&meta)?;
+                if found.is_none() {
+                    errors.push(
+                        &meta.path,
+                        format!("a field of a state has one stored name (write `{key} = \"..\"`)"),
+                    );
+                }
+                return Ok(());
+            }
+            if refused.contains(&key.as_str()) {
+                errors.push(
+                    &meta.path,
+                    format!(
+                        "`{key}` stores a state in another shape than its changes are recorded in \
+                         (wrap the field's type in one with a `Serialize` of its own; what is \
+                         never stored belongs in the context)"
+                    ),
+                );
+            }
+            ignore(&meta)
+        });
+    }
+    found
+}
+
+/// `= "text"`; `None` for `(serialize = "..", deserialize = "..")`.
+fn text(meta: &ParseNestedMeta<'_>) -> syn::Result<Option<String>> {
+    if meta.input.peek(Token![=]) {
+        return Ok(Some(meta.value()?.parse::<LitStr>()?.value()));
+    }
+    ignore(meta)?;
+    Ok(None)
+}
+
+fn ignore(meta: &ParseNestedMeta<'_>) -> syn::Result<()> {
+    while !meta.input.is_empty() && !meta.input.peek(Token![,]) {
+        meta.input.parse::<proc_macro2::TokenTree>()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,589 @@
+//! What reducers did, as data.
+//!
+//! The set of operations is frozen: a log holds them for years. [`Ops`] is the
+//! recorder that [`State::apply`](super::State::apply) is given; when it is off,
+//! recording is one branch, and nothing is encoded or allocated.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
+
+use super::encode::{EncodeError, encode};
+
+/// One change to the JSON of a state.
+///
+/// ```
+/// use harness::state::Op;
+///
+/// let op: Op = serde_json::from_str(r#"{"push":{"p":["lines"],"v":"hi"}}"#)?;
+/// assert_eq!(op.path().to_string(), "lines");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum Op {
+    /// The value at the path is now this one.
+    Set {
+        /// Where.
+        #[serde(rename = "p")]
+        path: Path,
+        /// The value; `null` is a value, too.
+        #[serde(rename = "v")]
+        value: Value,
+    },
+    /// The list at the path has one more item, at its end.
+    Push {
+        /// Where the list is.
+        #[serde(rename = "p")]
+        path: Path,
+        /// The item.
+        #[serde(rename = "v")]
+        value: Value,
+    },
+    /// The map at the path now holds this value under this key.
+    Put {
+        /// Where the map is.
+        #[serde(rename = "p")]
+        path: Path,
+        /// The key.
+        #[serde(rename = "k")]
+        key: String,
+        /// The value.
+        #[serde(rename = "v")]
+        value: Value,
+    },
+    /// The set at the path has one more member.
+    ///
+    /// A set is a list whose order means nothing. The member was not in it
+    /// before, so folding needs no search.
+    Insert {
+        /// Where the set is.
+        #[serde(rename = "p")]
+        path: Path,
+        /// The member.
+        #[serde(rename = "v")]
+        value: Value,
+    },
+    /// In the list at the path, this item has taken the place of the first one
+    /// with the same key, or come to the end if there was none.
+    Upsert {
+        /// Where the list is.
+        #[serde(rename = "p")]
+        path: Path,
+        /// The name of the field of an item that is its key.
+        #[serde(rename = "k")]
+        key: Cow<'static, str>,
+        /// The item.
+        #[serde(rename = "v")]
+        value: Value,
+    },
+    /// The map (or list) at the path no longer has this key (or index).
+    Del {
+        /// Where the map or list is.
+        #[serde(rename = "p")]
+        path: Path,
+        /// The key or index.
+        #[serde(rename = "k")]
+        key: Segment,
+    },
+}
+
+impl Op {
+    /// Where the operation applies.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Set { path, .. }
+            | Self::Push { path, .. }
+            | Self::Put { path, .. }
+            | Self::Insert { path, .. }
+            | Self::Upsert { path, .. }
+            | Self::Del { path, .. } => path,
+        }
+    }
+
+    /// The word for it: `set`, `push`, `put`, `insert`, `upsert` or `del`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Set { .. } => "set",
+            Self::Push { .. } => "push",
+            Self::Put { .. } => "put",
+            Self::Insert { .. } => "insert",
+            Self::Upsert { .. } => "upsert",
+            Self::Del { .. } => "del",
+        }
+    }
+
+    fn path_mut(&mut self) -> &mut Path {
+        match self {
+            Self::Set { path, .. }
+            | Self::Push { path, .. }
+            | Self::Put { path, .. }
+            | Self::Insert { path, .. }
+            | Self::Upsert { path, .. }
+            | Self::Del { path, .. } => path,
+        }
+    }
+}
+
+/// A place in the JSON of a state: a field, and what lies below it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Path(Vec<Segment>);
+
+impl Path {
+    /// The segments, from the field downwards.
+    #[must_use]
+    pub fn segments(&self) -> &[Segment] {
+        &self.0
+    }
+}
+
+impl FromIterator<Segment> for Path {
+    fn from_iter<I: IntoIterator<Item = Segment>>(segments: I) -> Self {
+        Self(segments.into_iter().collect())
+    }
+}
+
+/// Prints `talk[3].outcome`.
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (depth, segment) in self.0.iter().enumerate() {
+            match segment {
+                Segment::Key(key) if depth == 0 => f.write_str(key)?,
+                Segment::Key(key) => write!(f, ".{key}")?,
+                Segment::Index(index) => write!(f, "[{index}]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One step down a [`Path`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Segment {
+    /// Into a map or a struct.
+    Key(Cow<'static, str>),
+    /// Into a list.
+    Index(usize),
+}
+
+/// Records what reducers do while an update is folded in.
+///
+/// ```
+/// use harness::state::Ops;
+///
+/// let mut ops = Ops::on();
+/// ops.field("lines").push("hi");
+/// assert_eq!(ops.finish()?.len(), 1);
+///
+/// let mut ops = Ops::off();
+/// ops.field("lines").push("hi");
+/// assert_eq!(ops.finish()?.len(), 0);
+/// # Ok::<(), harness::state::OpsError>(())
+/// ```
+#[derive(Debug)]
+pub struct Ops(Option<Recorder>);
+
+#[derive(Debug, Default)]
+struct Recorder {
+    ops: Vec<Op>,
+    error: Option<OpsError>,
+}
+
+impl Ops {
+    /// A recorder that records nothing and costs nothing.
+    #[must_use]
+    pub fn off() -> Self {
+        Self(None)
+    }
+
+    /// A recorder that keeps every operation.
+    #[must_use]
+    pub fn on() -> Self {
+        Self(Some(Recorder::default()))
+    }
+
+    /// Whether operations are kept.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The recorder of one field, named as it is stored.
+    pub fn field(&mut self, name: &'static str) -> FieldOps<'_> {
+        FieldOps {
+            ops: self,
+            place: Some(Place {
+                above: None,
+                segment: Here::Field(name),
+            }),
+        }
+    }
+
+    /// The operations, in the order in which they happened.
+    ///
+    /// # Errors
+    ///
+    /// The first value that could not be encoded, with the field it was in.
+    pub fn finish(self) -> Result<Vec<Op>, OpsError> {
+        match self.0 {
+            None => Ok(Vec::new()),
+            Some(Recorder {
+                error: Some(error), ..
+            }) => Err(error),
+            Some(Recorder { ops, .. }) => Ok(ops),
+        }
+    }
+
+    /// The recorder of a value whose place is not known yet.
+    pub(super) fn root(&mut self) -> FieldOps<'_> {
+        FieldOps {
+            ops: self,
+            place: None,
+        }
+    }
+}
+
+/// Records what happens to one field, or to a place below it.
+pub struct FieldOps<'a> {
+    ops: &'a mut Ops,
+    place: Option<Place<'a>>,
+}
+
+/// A path that needs no allocation: a list from the innermost segment upwards.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    above: Option<&'a Place<'a>>,
+    segment: Here<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Here<'a> {
+    Field(&'static str),
+    Key(&'a str),
+    Index(usize),
+}
+
+impl FieldOps<'_> {
+    /// Whether operations are kept.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        self.ops.is_on()
+    }
+
+    /// The recorder of what this map or struct holds under `key`.
+    pub fn key<'b>(&'b mut self, key: &'b str) -> FieldOps<'b> {
+        FieldOps {
+            ops: &mut *self.ops,
+            place: Some(Place {
+                above: self.place.as_ref(),
+                segment: Here::Key(key),
+            }),
+        }
+    }
+
+    /// The recorder of the item at `index` of this list.
+    pub fn index(&mut self, index: usize) -> FieldOps<'_> {
+        FieldOps {
+            ops: &mut *self.ops,
+            place: Some(Place {
+                above: self.place.as_ref(),
+                segment: Here::Index(index),
+            }),
+        }
+    }
+
+    /// The value here is now `value`.
+    pub fn set<T: Serialize + ?Sized>(&mut self, value: &T) {
+        self.record(|path| {
+            Ok(Op::Set {
+                path,
+                value: encode(value)?,
+            })
+        });
+    }
+
+    /// The list here has one more item.
+    pub fn push<T: Serialize + ?Sized>(&mut self, value: &T) {
+        self.record(|path| {
+            Ok(Op::Push {
+                path,
+                value: encode(value)?,
+            })
+        });
+    }
+
+    /// The map here now holds `value` under `key`.
+    pub fn put<K, V>(&mut self, key: &K, value: &V)
+    where
+        K: Serialize + ?Sized,
+        V: Serialize + ?Sized,
+    {
+        self.record(|path| {
+            let (key, value) = entry(key, value)?;
+            Ok(Op::Put { path, key, value })
+        });
+    }
+
+    /// The set here has one more member, which it did not have before.
+    pub fn insert<T: Serialize + ?Sized>(&mut self, value: &T) {
+        self.record(|path| {
+            Ok(Op::Insert {
+                path,
+                value: encode(value)?,
+            })
+        });
+    }
+
+    /// The first item of the list here whose field `key` equals that of `item`
+    /// is now `item`; if there is none, `item` is at the end.
+    pub fn upsert<T: Serialize + ?Sized>(&mut self, key: &'static str, item: &T) {
+        self.record(|path| {
+            let value = encode(item)?;
+            if value.get(key).is_none() {
+                return Err(EncodeError::custom(format_args!(
+                    "an item is stored without its key `{key}` (give it a field that is stored \
+                     under that name)"
+                )));
+            }
+            Ok(Op::Upsert {
+                path,
+                key: Cow::Borrowed(key),
+                value,
+            })
+        });
+    }
+
+    /// The map here no longer holds `key`.
+    pub fn del<K: Serialize + ?Sized>(&mut self, key: &K) {
+        self.record(|path| {
+            let (key, _) = entry(key, &())?;
+            Ok(Op::Del {
+                path,
+                key: Segment::Key(Cow::Owned(key)),
+            })
+        });
+    }
+
+    /// The list here no longer holds the item at `index`.
+    pub fn del_at(&mut self, index: usize) {
+        self.record(|path| {
+            Ok(Op::Del {
+                path,
+                key: Segment::Index(index),
+            })
+        });
+    }
+
+    /// Takes over what was recorded without a place, as having happened here.
+    pub(super) fn adopt(&mut self, recorded: Ops) {
+        let (Some(recorder), Some(recorded)) = (&mut self.ops.0, recorded.0) else {
+            return;
+        };
+        if recorder.error.is_some() {
+            return;
+        }
+        let above = self.place.map(Place::path).unwrap_or_default();
+        recorder.ops.extend(recorded.ops.into_iter().map(|mut op| {
+            let below = std::mem::take(op.path_mut());
+            *op.path_mut() = above.0.iter().cloned().chain(below.0).collect();
+            op
+        }));
+        recorder.error = recorded.error.map(|error| OpsError {
+            path: above.0.iter().cloned().chain(error.path.0).collect(),
+            cause: error.cause,
+        });
+    }
+
+    fn record(&mut self, op: impl FnOnce(Path) -> Result<Op, EncodeError>) {
+        let Some(recorder) = &mut self.ops.0 else {
+            return;
+        };
+        if recorder.error.is_some() {
+            return;
+        }
+        let path = || self.place.map(Place::path).unwrap_or_default();
+        match op(path()) {
+            Ok(op) => recorder.ops.push(op),
+            Err(cause) => {
+                recorder.error = Some(OpsError {
+                    path: path(),
+                    cause,
+                });
+            }
+        }
+    }
+}
+
+impl fmt::Debug for FieldOps<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.place.map(Place::path).unwrap_or_default();
+        write!(f, "FieldOps({path})")
+    }
+}
+
+impl Place<'_> {
+    fn path(self) -> Path {
+        let mut segments = Vec::new();
+        let mut here = Some(&self);
+        while let Some(place) = here {
+            segments.push(match place.segment {
+                Here::Field(name) => Segment::Key(Cow::Borrowed(name)),
+                Here::Key(key) => Segment::Key(Cow::Owned(key.to_owned())),
+                Here::Index(index) => Segment::Index(index),
+            });
+            here = place.above;
+        }
+        segments.reverse();
+        Path(segments)
+    }
+}
+
+/// Encodes a key and a value just as they would stand in the JSON of a map.
+fn entry<K, V>(key: &K, value: &V) -> Result<(String, Value), EncodeError>
+where
+    K: Serialize + ?Sized,
+    V: Serialize + ?Sized,
+{
+    struct Single<'a, K: ?Sized, V: ?Sized>(&'a K, &'a V);
+
+    impl<K: Serialize + ?Sized, V: Serialize + ?Sized> Serialize for Single<'_, K, V> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            let mut map = serializer.serialize_map(Some(1))?;
+            map.serialize_entry(self.0, self.1)?;
+            map.end()
+        }
+    }
+
+    match encode(&Single(key, value))? {
+        Value::Object(map) => map.into_iter().next(),
+        _ => None,
+    }
+    .ok_or_else(|| EncodeError::custom("a map entry was not encoded as one"))
+}
+
+/// A field whose new value cannot be stored.
+#[derive(Debug)]
+pub struct OpsError {
+    path: Path,
+    cause: EncodeError,
+}
+
+impl OpsError {
+    /// Where the value is: the field, and what lies below it.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The field, named as it is stored.
+    #[must_use]
+    pub fn field(&self) -> &str {
+        match self.path.0.first() {
+            Some(Segment::Key(name)) => name,
+            _ => "",
+        }
+    }
+
+    /// Whether the value held `NaN` or an infinity.
+    #[must_use]
+    pub fn is_not_finite(&self) -> bool {
+        self.cause.is_not_finite()
+    }
+}
+
+impl fmt::Display for OpsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "field `{}` cannot be stored", self.path)
+    }
+}
+
+impl std::error::Error for OpsError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.cause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn stored_form() {
+        let mut ops = Ops::on();
+        ops.field("turns").set(&3);
+        ops.field("talk").index(3).key("outcome").set(&None::<u8>);
+        ops.field("prices").put(&7, "x");
+        ops.field("tags").insert("new");
+        ops.field("rows").upsert("id", &json!({"id": 1}));
+        ops.field("prices").del("7");
+        ops.field("rows").del_at(0);
+        let ops = ops.finish().unwrap();
+        let stored = json!([
+            {"set": {"p": ["turns"], "v": 3}},
+            {"set": {"p": ["talk", 3, "outcome"], "v": null}},
+            {"put": {"p": ["prices"], "k": "7", "v": "x"}},
+            {"insert": {"p": ["tags"], "v": "new"}},
+            {"upsert": {"p": ["rows"], "k": "id", "v": {"id": 1}}},
+            {"del": {"p": ["prices"], "k": "7"}},
+            {"del": {"p": ["rows"], "k": 0}},
+        ]);
+        assert_eq!(serde_json::to_value(&ops).unwrap(), stored);
+        let text = stored.to_string();
+        assert_eq!(serde_json::from_str::<Vec<Op>>(&text).unwrap(), ops);
+        assert_eq!(ops[1].path().to_string(), "talk[3].outcome");
+    }
+
+    #[test]
+    fn a_missing_value_is_not_null() {
+        let error = serde_json::from_str::<Op>(r#"{"set":{"p":["a"]}}"#).unwrap_err();
+        assert!(error.to_string().contains("missing field `v`"), "{error}");
+    }
+
+    #[test]
+    fn the_first_value_that_cannot_be_stored_is_kept() {
+        let mut ops = Ops::on();
+        ops.field("a").set(&1);
+        ops.field("b").index(2).set(&f64::NAN);
+        ops.field("c").put(&[1, 2], &3);
+        let error = ops.finish().unwrap_err();
+        assert_eq!(error.field(), "b");
+        assert!(error.is_not_finite());
+        assert_eq!(error.to_string(), "field `b[2]` cannot be stored");
+    }
+
+    #[test]
+    fn an_upserted_item_needs_its_key() {
+        let mut ops = Ops::on();
+        ops.field("rows").upsert("id", &json!({"ID": 1}));
+        let error = ops.finish().unwrap_err();
+        let cause = std::error::Error::source(&error).unwrap().to_string();
+        assert_eq!(
+            cause,
+            "an item is stored without its key `id` (give it a field that is stored under that \
+             name)"
+        );
+    }
+
+    #[test]
+    fn off_encodes_nothing() {
+        struct Never;
+        impl Serialize for Never {
+            fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+                panic!("encoded while off");
+            }
+        }
+        let mut ops = Ops::off();
+        ops.field("a").set(&Never);
+        ops.field("a").key("b").put("k", &Never);
+        assert!(ops.finish().unwrap().is_empty());
+    }
+}

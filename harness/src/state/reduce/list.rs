@@ -1,0 +1,103 @@
+//! Lists that grow, and lists whose items have keys.
+
+use std::collections::VecDeque;
+
+use serde::Serialize;
+
+use crate::state::FieldOps;
+
+/// Reducer `append`: an update's items are pushed.
+///
+/// ```
+/// use harness::state::{Append, Ops};
+///
+/// let mut lines = vec!["one"];
+/// lines.append_items(vec!["two"], &mut Ops::off().field("lines"));
+/// assert_eq!(lines, ["one", "two"]);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "reducer `append` cannot fold a field of type `{Self}`",
+    label = "cannot fold `{Self}`",
+    note = "`append` takes a `Vec<T>` or a `VecDeque<T>`"
+)]
+pub trait Append {
+    /// What the list holds.
+    type Item;
+
+    /// Pushes the items and records them.
+    fn append_items(&mut self, items: Vec<Self::Item>, ops: &mut FieldOps<'_>);
+}
+
+impl<T: Serialize> Append for Vec<T> {
+    type Item = T;
+
+    fn append_items(&mut self, items: Vec<T>, ops: &mut FieldOps<'_>) {
+        items.iter().for_each(|item| ops.push(item));
+        self.extend(items);
+    }
+}
+
+impl<T: Serialize> Append for VecDeque<T> {
+    type Item = T;
+
+    fn append_items(&mut self, items: Vec<T>, ops: &mut FieldOps<'_>) {
+        items.iter().for_each(|item| ops.push(item));
+        self.extend(items);
+    }
+}
+
+/// Reducer `upsert(key)`: an item takes the place of the first one with the
+/// same key, or is pushed.
+///
+/// ```
+/// use harness::state::{Ops, Upsert};
+///
+/// #[derive(serde::Serialize)]
+/// struct Row { id: u32, text: &'static str }
+///
+/// let mut rows = vec![Row { id: 1, text: "old" }];
+/// let update = vec![Row { id: 1, text: "new" }, Row { id: 2, text: "other" }];
+/// rows.upsert_items(update, "id", |row| &row.id, &mut Ops::off().field("rows"));
+/// assert_eq!(rows.len(), 2);
+/// assert_eq!(rows[0].text, "new");
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "reducer `upsert` cannot fold a field of type `{Self}`",
+    label = "cannot fold `{Self}`",
+    note = "`upsert(key)` takes a `Vec<T>` whose `T` is a struct with a field `key`"
+)]
+pub trait Upsert {
+    /// What the list holds.
+    type Item;
+
+    /// Replaces or pushes each item, in order, and records it.
+    ///
+    /// `name` is the field of an item that `key` reads.
+    fn upsert_items<K: PartialEq>(
+        &mut self,
+        items: Vec<Self::Item>,
+        name: &'static str,
+        key: impl Fn(&Self::Item) -> &K,
+        ops: &mut FieldOps<'_>,
+    );
+}
+
+impl<T: Serialize> Upsert for Vec<T> {
+    type Item = T;
+
+    fn upsert_items<K: PartialEq>(
+        &mut self,
+        items: Vec<T>,
+        name: &'static str,
+        key: impl Fn(&T) -> &K,
+        ops: &mut FieldOps<'_>,
+    ) {
+        for item in items {
+            ops.upsert(name, &item);
+            match self.iter_mut().find(|old| key(old) == key(&item)) {
+                Some(old) => *old = item,
+                None => self.push(item),
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What a state is made of.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The version of a state and its fields, in the order of their declaration.
+///
+/// ```
+/// use harness::state::Schema;
+///
+/// let schema = Schema::new(2).field("turns", "u32", "add");
+/// assert_eq!(schema.version(), 2);
+/// assert_eq!(schema.fields()[0].reducer(), "add");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Schema {
+    version: u32,
+    fields: Vec<Field>,
+}
+
+/// A field of a state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Field {
+    name: Cow<'static, str>,
+    #[serde(rename = "type")]
+    type_name: Cow<'static, str>,
+    reducer: Cow<'static, str>,
+}
+
+impl Schema {
+    /// A schema without fields.
+    #[must_use]
+    pub fn new(version: u32) -> Self {
+        Self {
+            version,
+            fields: Vec::new(),
+        }
+    }
+
+    /// Adds a field: its name as stored, its type as written, its reducer.
+    #[must_use]
+    pub fn field(
+        mut self,
+        name: &'static str,
+        type_name: &'static str,
+        reducer: &'static str,
+    ) -> Self {
+        self.fields.push(Field {
+            name: name.into(),
+            type_name: type_name.into(),
+            reducer: reducer.into(),
+        });
+        self
+    }
+
+    /// The version of the stored form.
+    #[must_use]
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// The fields, in the order of their declaration.
+    #[must_use]
+    pub fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    /// The first field in which two encoded states differ.
+    ///
+    /// Members of a field with reducer `union` may come in any order.
+    ///
+    /// ```
+    /// use harness::state::Schema;
+    /// use serde_json::json;
+    ///
+    /// let schema = Schema::new(1)
+    ///     .field("tags", "HashSet<String>", "union")
+    ///     .field("turns", "u32", "add");
+    /// let one = json!({"tags": ["a", "b"], "turns": 1});
+    /// let two = json!({"tags": ["b", "a"], "turns": 2});
+    /// assert_eq!(schema.difference(&one, &one), None);
+    /// assert_eq!(schema.difference(&one, &two), Some("turns"));
+    /// ```
+    #[must_use]
+    pub fn difference<'a>(&'a self, one: &'a Value, other: &'a Value) -> Option<&'a str> {
+        let known = self.fields.iter().find(|field| {
+            let (one, other) = (one.get(&*field.name), other.get(&*field.name));
+            one != other && !(field.reducer == "union" && same_members(one, other))
+        });
+        let keys = |value: &'a Value| value.as_object().into_iter().flat_map(|map| map.keys());
+        known.map(Field::name).or_else(|| {
+            keys(one)
+                .chain(keys(other))
+                .find(|key| {
+                    !self.fields.iter().any(|field| field.name == **key)
+                        && one.get(key) != other.get(key)
+                })
+                .map(String::as_str)
+        })
+    }
+}
+
+fn same_members(one: Option<&Value>, other: Option<&Value>) -> bool {
+    let sorted = |value: Option<&Value>| {
+        let mut texts: Vec<String> = value?.as_array()?.iter().map(Value::to_string).collect();
+        texts.sort_unstable();
+        Some(texts)
+    };
+    sorted(one).is_some_and(|one| Some(one) == sorted(other))
+}
+
+impl Field {
+    /// The name under which the field is stored.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The type, as written in the struct.
+    #[must_use]
+    pub fn type_name(&self) -> &str {
+        &self.type_name
+    }
+
+    /// How the field folds an update in: `replace`, `append`, .. or a path.
+    #[must_use]
+    pub fn reducer(&self) -> &str {
+        &self.reducer
+    }
+}

@@ -1,0 +1,46 @@
+//! Which step.
+
+use std::borrow::Cow;
+
+/// Derives [`StepId`](trait@StepId) for an enum with one variant a step.
+///
+/// ```
+/// use harness::StepId;
+///
+/// #[derive(StepId, Clone, Debug, PartialEq, Eq)]
+/// enum Step { Think, Act }
+///
+/// assert_eq!(Step::all(), [Step::Think, Step::Act]);
+/// ```
+pub use harness_macros::StepId;
+
+/// The closed set of the steps of a loop.
+///
+/// ```
+/// use harness::StepId;
+///
+/// #[derive(StepId, Clone, Debug, PartialEq, Eq)]
+/// enum Step { Think, Act }
+///
+/// assert_eq!(Step::NAME, "Step");
+/// assert_eq!(Step::Act.name(), "Act");
+/// assert_eq!(Step::Act.index(), 1);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not name the steps of a loop",
+    note = "write `#[derive(StepId, Clone, Debug, PartialEq)]` above the enum"
+)]
+pub trait StepId: Clone + PartialEq + std::fmt::Debug + Send + Sync + 'static {
+    /// The name of the enum.
+    const NAME: &'static str;
+
+    /// Every step, in the order of declaration.
+    #[must_use]
+    fn all() -> Vec<Self>;
+
+    /// The name of the step.
+    fn name(&self) -> Cow<'static, str>;
+
+    /// The place of the step in [`all`](Self::all).
+    fn index(&self) -> usize;
+}

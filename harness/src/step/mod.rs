@@ -1,0 +1,5 @@
+//! The steps of a loop.
+
+mod id;
+
+pub use id::StepId;
