@@ -5,18 +5,6 @@ pub use typed_builder;
 
 use std::fmt;
 
-use serde::{Deserialize, Deserializer};
-
-/// Decodes a field of an update that is there, so that `null` is a value and
-/// only a missing field means "not set".
-pub fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    T::deserialize(deserializer).map(Some)
-}
-
 /// Prints an update as its name and the fields it sets.
 ///
 /// Field types need no `Debug`, so their values are not shown.

@@ -80,6 +80,7 @@ struct Checked<'a, T: ?Sized> {
     found: &'a Cell<Option<f64>>,
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Serialize + ?Sized> Serialize for Checked<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.value.serialize(Finite {

@@ -453,6 +453,7 @@ where
 {
     struct Single<'a, K: ?Sized, V: ?Sized>(&'a K, &'a V);
 
+    #[diagnostic::do_not_recommend]
     impl<K: Serialize + ?Sized, V: Serialize + ?Sized> Serialize for Single<'_, K, V> {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
             let mut map = serializer.serialize_map(Some(1))?;

@@ -6,8 +6,9 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
-use syn::Type;
 use syn::ext::IdentExt as _;
+use syn::spanned::Spanned as _;
+use syn::{GenericArgument, PathArguments, PathSegment, Type};
 
 use super::model::{Field, Model, Reducer};
 use crate::text;
@@ -23,6 +24,7 @@ fn update(model: &Model<'_>) -> TokenStream {
     let Model { vis, name, .. } = model;
     let update = format_ident!("{}Update", name);
     let text = update.to_string();
+    let decoder = format!("{update}::__given");
     let about = format!(
         "A partial change of [`{name}`]: every field is optional.\n\n\
          Begin one with `{name}::update()`."
@@ -34,7 +36,7 @@ fn update(model: &Model<'_>) -> TokenStream {
             #[serde(
                 rename = #stored,
                 default,
-                deserialize_with = "::harness::__private::present",
+                deserialize_with = #decoder,
                 skip_serializing_if = "::core::option::Option::is_none"
             )]
             #name: ::core::option::Option<#slot>
@@ -58,7 +60,21 @@ fn update(model: &Model<'_>) -> TokenStream {
 
         #[automatically_derived]
         #[allow(dead_code)]
-        impl #update { #(#setters)* }
+        impl #update {
+            #(#setters)*
+
+            /// Decodes a field that is there, so that `null` is a value.
+            #[doc(hidden)]
+            fn __given<'de, D, T>(
+                deserializer: D,
+            ) -> ::core::result::Result<::core::option::Option<T>, D::Error>
+            where
+                D: ::harness::__private::serde::Deserializer<'de>,
+                T: ::harness::__private::serde::Deserialize<'de>,
+            {
+                T::deserialize(deserializer).map(::core::option::Option::Some)
+            }
+        }
 
         #[automatically_derived]
         impl ::core::fmt::Debug for #update {
@@ -102,9 +118,13 @@ fn state(model: &Model<'_>) -> TokenStream {
         quote!(.field(#stored, #type_name, #reducer))
     });
     let migration = model.migrate.as_ref().map(|path| {
+        // Errors about the function point at it.
+        let migration = quote_spanned! {path.span()=>
+            ::harness::state::Migration::<Self>::new(#path)
+        };
         quote! {
             fn migration() -> ::core::option::Option<::harness::state::Migration<Self>> {
-                ::core::option::Option::Some(::harness::state::Migration::new(#path))
+                ::core::option::Option::Some(#migration)
             }
         }
     });
@@ -154,12 +174,15 @@ impl Parts {
             self.#name.get_or_insert_with(::core::default::Default::default).extend(#name);
         };
         let text = name.unraw().to_string();
-        let items = |kind: &str, what: &str, item: TokenStream, fold: TokenStream| Self {
-            slot: quote!(::std::vec::Vec<#item>),
-            takes: quote!(impl ::core::iter::IntoIterator<Item = #item>),
-            fill: several.clone(),
-            fold,
-            about: format!("{what} `{text}` (reducer `{kind}`)."),
+        let items = |kind: &str, what: &str, item: TokenStream, fold: TokenStream| {
+            let [item] = held(model, field, [item]);
+            Self {
+                slot: quote!(::std::vec::Vec<#item>),
+                takes: quote!(impl ::core::iter::IntoIterator<Item = #item>),
+                fill: several.clone(),
+                fold,
+                about: format!("{what} `{text}` (reducer `{kind}`)."),
+            }
         };
         // Without these, a span inside `quote!` would be that of the derive.
         let list = quote_spanned!(field.span=> <#ty as ::harness::state::Append>);
@@ -204,13 +227,16 @@ impl Parts {
                     }
                 },
             ),
-            Reducer::Merge => Self {
-                slot: quote!(::harness::state::Entries<#map::Key, #map::Value>),
-                takes: quote!(impl ::core::iter::IntoIterator<Item = (#map::Key, #map::Value)>),
-                fill: several,
-                fold: quote!(#map::merge_entries(&mut self.#name, change, #ops);),
-                about: format!("Inserts entries into `{text}` (reducer `merge`)."),
-            },
+            Reducer::Merge => {
+                let [key, value] = held(model, field, [quote!(#map::Key), quote!(#map::Value)]);
+                Self {
+                    slot: quote!(::harness::state::Entries<#key, #value>),
+                    takes: quote!(impl ::core::iter::IntoIterator<Item = (#key, #value)>),
+                    fill: several,
+                    fold: quote!(#map::merge_entries(&mut self.#name, change, #ops);),
+                    about: format!("Inserts entries into `{text}` (reducer `merge`)."),
+                }
+            }
             Reducer::Add => Self {
                 slot: own.clone(),
                 takes: own,
@@ -221,7 +247,7 @@ impl Parts {
                 },
                 about: format!("Adds to `{text}` (reducer `add`)."),
             },
-            Reducer::Max | Reducer::Min | Reducer::First => extreme(field, &ty),
+            Reducer::Max | Reducer::Min | Reducer::First => extreme(model, field, &ty),
             Reducer::Replace => {
                 let (takes, value) = taking(field.ty, &own, name);
                 Self {
@@ -262,7 +288,7 @@ impl Parts {
 }
 
 /// `max`, `min` and `first` keep one value of an option's inside.
-fn extreme(field: &Field<'_>, ty: &TokenStream) -> Parts {
+fn extreme(model: &Model<'_>, field: &Field<'_>, ty: &TokenStream) -> Parts {
     let (name, stored, word) = (field.name, &field.stored, field.reducer.name());
     let (kind, method, what) = match field.reducer {
         Reducer::Max => ("Max", "max", "if it is greater"),
@@ -271,18 +297,69 @@ fn extreme(field: &Field<'_>, ty: &TokenStream) -> Parts {
     };
     let (kind, method) = (format_ident!("{kind}"), format_ident!("{method}"));
     let option = quote_spanned!(field.span=> <#ty as ::harness::state::#kind>);
-    let strings = inside(field.ty).filter(|ty| is_string(ty));
-    let (takes, value) = match strings {
-        Some(inner) => taking(inner, &quote!(#inner), name),
-        None => (quote!(#option::Value), quote!(#name)),
+    let [held] = held(model, field, [quote!(#option::Value)]);
+    let (takes, value) = match inside(field.ty) {
+        Some(inner) => taking(inner, &held, name),
+        None => (held.clone(), quote!(#name)),
     };
     Parts {
-        slot: quote!(#option::Value),
+        slot: held,
         takes,
         fill: quote!(#option::keep(&mut self.#name, #value);),
         fold: quote!(#option::#method(&mut self.#name, change, &mut ops.field(#stored));),
         about: format!("Writes `{}` {what} (reducer `{word}`).", name.unraw()),
     }
+}
+
+/// What a field holds, for the type of its update: one type, or key and value.
+///
+/// As written if it is known what the type is: a field of the wrong type is then
+/// one error, where the update is folded in, and not one for each mention of the
+/// item. Any other type is asked: that is `named`.
+fn held<const N: usize>(
+    model: &Model<'_>,
+    field: &Field<'_>,
+    named: [TokenStream; N],
+) -> [TokenStream; N] {
+    let whole = text::without_self(field.ty, model.name);
+    let Type::Path(path) = field.ty else {
+        return named.map(|_| whole.clone());
+    };
+    if PLAIN.iter().any(|plain| path.path.is_ident(plain)) {
+        return named.map(|_| whole.clone());
+    }
+    match path.path.segments.last() {
+        Some(last) if HOLDING.iter().any(|holding| last.ident == holding) => {
+            let mut arguments = arguments(last).into_iter();
+            named.map(|_| match arguments.next() {
+                Some(ty) => text::without_self(ty, model.name),
+                None => whole.clone(),
+            })
+        }
+        _ => named,
+    }
+}
+
+/// Types of the standard library that hold what their parameters say.
+const HOLDING: &[&str] = &[
+    "Vec", "VecDeque", "BTreeSet", "HashSet", "BTreeMap", "HashMap", "Option",
+];
+
+/// Types that hold nothing.
+const PLAIN: &[&str] = &[
+    "bool", "char", "f32", "f64", "i128", "i16", "i32", "i64", "i8", "isize", "String", "u128",
+    "u16", "u32", "u64", "u8", "usize",
+];
+
+fn arguments(segment: &PathSegment) -> Vec<&Type> {
+    let PathArguments::AngleBracketed(list) = &segment.arguments else {
+        return Vec::new();
+    };
+    let types = list.args.iter().filter_map(|argument| match argument {
+        GenericArgument::Type(ty) => Some(ty),
+        _ => None,
+    });
+    types.collect()
 }
 
 /// The parameter of a setter, and the value to keep: strings are converted.
@@ -305,15 +382,8 @@ fn is_string(ty: &Type) -> bool {
 fn inside(ty: &Type) -> Option<&Type> {
     let Type::Path(path) = ty else { return None };
     let last = path.path.segments.last()?;
-    match &last.arguments {
-        syn::PathArguments::AngleBracketed(list) if last.ident == "Option" => {
-            list.args.iter().find_map(|argument| match argument {
-                syn::GenericArgument::Type(ty) => Some(ty),
-                _ => None,
-            })
-        }
-        _ => None,
-    }
+    let first = arguments(last).first().copied();
+    first.filter(|_| last.ident == "Option")
 }
 
 impl Reducer {

@@ -1,0 +1,12 @@
+//@ names: `required`
+//@ remedy: keep one of them
+
+use harness::Context;
+
+#[derive(Context)]
+struct Ctx {
+    #[slot(required, required)]
+    tools: String,
+}
+
+fn main() {}

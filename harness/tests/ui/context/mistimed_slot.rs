@@ -1,0 +1,17 @@
+//@ names: `seed`, `Ctx::required()`
+//@ remedy: give it to `Ctx::runtime()`
+
+use harness::Context;
+
+#[derive(Context)]
+struct Ctx {
+    tools: Vec<String>,
+    #[slot(required)]
+    prompts: String,
+    #[slot(runtime)]
+    seed: u64,
+}
+
+fn main() {
+    let _ = Ctx::required().prompts("a".to_owned()).seed(1).build();
+}

@@ -1,0 +1,13 @@
+//@ names: `ask`
+//@ remedy: choose another, like `my_ask`
+
+use harness::Context;
+
+#[derive(Context)]
+struct Ctx {
+    ask: String,
+}
+
+fn main() {
+    let _ = Ctx::fixed().ask("x".to_owned()).build();
+}

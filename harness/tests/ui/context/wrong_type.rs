@@ -1,0 +1,17 @@
+//@ names: `prompts`
+//@ remedy: expected `String`
+
+use harness::Context;
+
+#[derive(Context)]
+struct Ctx {
+    tools: Vec<String>,
+    #[slot(required)]
+    prompts: String,
+    #[slot(runtime)]
+    seed: u64,
+}
+
+fn main() {
+    let _ = Ctx::required().prompts(1).build();
+}

@@ -1,0 +1,11 @@
+//@ names: `Next`
+//@ remedy: Copy
+
+use harness::Signal;
+
+#[derive(Signal, Debug)]
+enum Next {
+    Done,
+}
+
+fn main() {}

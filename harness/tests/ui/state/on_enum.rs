@@ -1,0 +1,15 @@
+//@ names: `Chat`
+//@ remedy: make it a field of a struct
+
+use harness::State;
+use serde::{Deserialize, Serialize};
+
+#[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+enum Chat {
+    #[default]
+    Empty,
+}
+
+fn main() {
+    let _ = Chat::update();
+}

@@ -1,0 +1,13 @@
+//@ names: `append`, `u32`
+//@ remedy: takes a `Vec<T>` or a `VecDeque<T>`
+
+use harness::State;
+use serde::{Deserialize, Serialize};
+
+#[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+struct Chat {
+    #[state(reduce = append)]
+    field: u32,
+}
+
+fn main() {}

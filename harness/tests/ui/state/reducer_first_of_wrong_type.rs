@@ -1,0 +1,13 @@
+//@ names: `first`, `String`
+//@ remedy: takes an `Option<T>`
+
+use harness::State;
+use serde::{Deserialize, Serialize};
+
+#[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+struct Chat {
+    #[state(reduce = first)]
+    field: String,
+}
+
+fn main() {}

@@ -1,0 +1,13 @@
+//@ names: `transcript`, `String`
+//@ remedy: takes a `Transcript`
+
+use harness::State;
+use serde::{Deserialize, Serialize};
+
+#[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+struct Chat {
+    #[state(reduce = transcript)]
+    field: String,
+}
+
+fn main() {}

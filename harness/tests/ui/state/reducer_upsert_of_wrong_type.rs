@@ -1,0 +1,13 @@
+//@ names: `upsert`, `String`
+//@ remedy: takes a `Vec<T>`
+
+use harness::State;
+use serde::{Deserialize, Serialize};
+
+#[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+struct Chat {
+    #[state(reduce = upsert(id))]
+    field: String,
+}
+
+fn main() {}

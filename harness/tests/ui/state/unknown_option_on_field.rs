@@ -1,0 +1,13 @@
+//@ names: `reducer`
+//@ remedy: `reduce = append` and `update = Change`
+
+use harness::State;
+use serde::{Deserialize, Serialize};
+
+#[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+struct Chat {
+    #[state(reducer = add)]
+    turns: u32,
+}
+
+fn main() {}

@@ -1,0 +1,15 @@
+//@ names: `lines`
+//@ remedy: expected `String`
+
+use harness::State;
+use serde::{Deserialize, Serialize};
+
+#[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+struct Chat {
+    #[state(reduce = append)]
+    lines: Vec<String>,
+}
+
+fn main() {
+    let _ = Chat::update().lines([1]);
+}

@@ -1,0 +1,12 @@
+//@ names: `nested`
+//@ remedy: remove it
+
+use harness::StepId;
+
+#[derive(StepId, Clone, Debug, PartialEq)]
+enum Step {
+    #[step(nested)]
+    Think,
+}
+
+fn main() {}
