@@ -36,6 +36,10 @@
 /// or of the builders.
 pub use harness_macros::Context;
 
+// The compiler names it when a slot is missing.
+#[doc(hidden)]
+pub use typed_builder::TypedBuilder as Slots;
+
 /// The slots that steps may use, and the three times at which they are filled.
 ///
 /// Derive it. `()` is the context of a loop that needs none.

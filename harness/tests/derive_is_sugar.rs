@@ -1,5 +1,5 @@
 //! Each derive against the same thing written by hand.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use std::borrow::Cow;
 use std::fmt::Debug;

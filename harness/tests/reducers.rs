@@ -1,6 +1,6 @@
 //! The law of every reducer: folding what was recorded over the old JSON gives
 //! the new JSON.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::time::Duration;

@@ -26,8 +26,9 @@ pub(super) fn emit(model: &Model<'_>) -> TokenStream {
         }
     });
     let moves = model.slots.iter().map(|slot| {
-        let (name, when) = (slot.name, format_ident!("{}", slot.when.word()));
-        quote!(#name: #when.#name)
+        let (name, setter) = (slot.name, &slot.setter);
+        let when = format_ident!("{}", slot.when.word());
+        quote!(#name: #when.#setter)
     });
     let listed = model.slots.iter().map(|slot| {
         let text = slot.name.unraw().to_string();
@@ -78,9 +79,9 @@ fn builder(model: &Model<'_>, when: When) -> TokenStream {
     let builder = format_ident!("{slots}Builder");
     let clone = (when != When::Runtime).then(|| quote!(::core::clone::Clone,));
     let fields = model.at(when).map(|slot| {
-        let (name, docs) = (slot.name, &slot.docs);
+        let (setter, docs) = (&slot.setter, &slot.docs);
         let ty = text::without_self(slot.ty, model.name);
-        quote!(#(#docs)* #name: #ty)
+        quote!(#(#docs)* #setter: #ty)
     });
     let about = format!("The slots of [`{name}`] filled {}.", when.moment());
     let starts = format!(
@@ -94,7 +95,7 @@ fn builder(model: &Model<'_>, when: When) -> TokenStream {
         .map(|slot| mistimed(model, when, &builder, slot));
     quote! {
         #[doc = #about]
-        #[derive(#clone ::harness::__private::typed_builder::TypedBuilder)]
+        #[derive(#clone ::harness::context::Slots)]
         #[builder(crate_module_path = ::harness::__private::typed_builder)]
         #vis struct #slots { #(#fields),* }
 
@@ -113,7 +114,8 @@ fn builder(model: &Model<'_>, when: When) -> TokenStream {
 
 /// A setter that nothing can be given to: it says where the slot belongs.
 fn mistimed(model: &Model<'_>, when: When, builder: &Ident, slot: &Slot<'_>) -> TokenStream {
-    let (context, vis, name) = (model.name, model.vis, slot.name);
+    let (context, vis, setter) = (model.name, model.vis, &slot.setter);
+    let name = slot.name;
     let (here, there) = (when.word(), slot.when.word());
     let text = name.unraw().to_string();
     let lit = |text: String| LitStr::new(&text, name.span());
@@ -132,7 +134,7 @@ fn mistimed(model: &Model<'_>, when: When, builder: &Ident, slot: &Slot<'_>) -> 
             impl<TypedBuilderFields> #builder<TypedBuilderFields> {
                 #[doc(hidden)]
                 #[allow(dead_code)]
-                #vis fn #name(self, _: impl #proof) -> Self {
+                #vis fn #setter(self, _: impl #proof) -> Self {
                     self
                 }
             }

@@ -12,6 +12,8 @@ pub(super) struct Model<'a> {
 /// `#[slot(required)] prompts: Prompts`
 pub(super) struct Slot<'a> {
     pub(super) name: &'a Ident,
+    /// The name of its setter; another one only if `name` cannot be one.
+    pub(super) setter: Ident,
     pub(super) ty: &'a Type,
     pub(super) docs: Vec<&'a Attribute>,
     pub(super) when: When,

@@ -1,5 +1,6 @@
 //! From the item to a [`Model`].
 
+use quote::format_ident;
 use syn::ext::IdentExt as _;
 use syn::{DeriveInput, Field, Ident};
 
@@ -79,9 +80,10 @@ pub(super) fn parse<'a>(input: &'a DeriveInput, errors: &mut Errors) -> Option<M
 
 fn slot<'a>(field: &'a Field, errors: &mut Errors) -> Option<Slot<'a>> {
     let name = field.ident.as_ref()?;
-    reserved(name, errors);
+    let setter = setter(name, errors);
     Some(Slot {
         name,
+        setter,
         ty: &field.ty,
         docs: shape::docs(&field.attrs),
         when: when(name, field, errors),
@@ -112,14 +114,16 @@ fn when(name: &Ident, field: &Field, errors: &mut Errors) -> When {
     when
 }
 
-fn reserved(name: &Ident, errors: &mut Errors) {
+/// The name of the setter. Any reserved name is a mistake; those of the
+/// builder's own methods are also replaced, as they would clash.
+fn setter(name: &Ident, errors: &mut Errors) -> Ident {
     let text = name.unraw().to_string();
     if !RESERVED.contains(&text.as_str()) {
-        return;
+        return name.clone();
     }
-    let owner = match text.as_str() {
-        "build" | "builder" => "the builder of the slots",
-        _ => "`Cx`",
+    let (owner, setter) = match text.as_str() {
+        "build" | "builder" => ("the builder of the slots", format_ident!("my_{text}")),
+        _ => ("`Cx`", name.clone()),
     };
     errors.push(
         name,
@@ -127,4 +131,5 @@ fn reserved(name: &Ident, errors: &mut Errors) {
             "slot `{text}` has the name of a method of {owner} (choose another, like `my_{text}`)"
         ),
     );
+    setter
 }

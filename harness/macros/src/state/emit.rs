@@ -59,7 +59,7 @@ fn update(model: &Model<'_>) -> TokenStream {
         #vis struct #update { #(#fields),* }
 
         #[automatically_derived]
-        #[allow(dead_code)]
+        #[allow(dead_code, private_bounds, private_interfaces)]
         impl #update {
             #(#setters)*
 
@@ -169,7 +169,7 @@ impl Parts {
         let own = text::without_self(field.ty, model.name);
         let ty = text::point_at(&own, field.span);
         let stored = &field.stored;
-        let ops = quote!(&mut ops.field(#stored));
+        let ops = quote_spanned!(field.span=> &mut ops.field(#stored));
         let several = quote! {
             self.#name.get_or_insert_with(::core::default::Default::default).extend(#name);
         };
@@ -196,13 +196,13 @@ impl Parts {
                 "append",
                 "Appends to",
                 quote!(#list::Item),
-                quote!(#list::append_items(&mut self.#name, change, #ops);),
+                quote_spanned!(field.span=> #list::append_items(&mut self.#name, change, #ops);),
             ),
             Reducer::Union => items(
                 "union",
                 "Inserts into",
                 quote!(#set::Item),
-                quote!(#set::insert_members(&mut self.#name, change, #ops);),
+                quote_spanned!(field.span=> #set::insert_members(&mut self.#name, change, #ops);),
             ),
             Reducer::Upsert(key) => {
                 let text = key.unraw().to_string();
@@ -210,7 +210,7 @@ impl Parts {
                     "upsert",
                     "Replaces by key, or pushes, in",
                     quote!(#keyed::Item),
-                    quote! {
+                    quote_spanned! {field.span=>
                         #keyed::upsert_items(
                             &mut self.#name, change, #text, |item| &item.#key, #ops,
                         );
@@ -221,7 +221,7 @@ impl Parts {
                 "transcript",
                 "Folds entries into",
                 quote!(#entries::Item),
-                quote! {
+                quote_spanned! {field.span=>
                     for entry in change {
                         #entries::fold(&mut self.#name, entry, #ops);
                     }
@@ -233,15 +233,15 @@ impl Parts {
                     slot: quote!(::harness::state::Entries<#key, #value>),
                     takes: quote!(impl ::core::iter::IntoIterator<Item = (#key, #value)>),
                     fill: several,
-                    fold: quote!(#map::merge_entries(&mut self.#name, change, #ops);),
+                    fold: quote_spanned!(field.span=> #map::merge_entries(&mut self.#name, change, #ops);),
                     about: format!("Inserts entries into `{text}` (reducer `merge`)."),
                 }
             }
             Reducer::Add => Self {
                 slot: own.clone(),
                 takes: own,
-                fill: quote!(#sum::add_to(&mut self.#name, #name);),
-                fold: quote! {
+                fill: quote_spanned!(field.span=> #sum::add_to(&mut self.#name, #name);),
+                fold: quote_spanned! {field.span=>
                     #sum::add(&mut self.#name, change);
                     ops.field(#stored).set(&self.#name);
                 },
@@ -305,8 +305,8 @@ fn extreme(model: &Model<'_>, field: &Field<'_>, ty: &TokenStream) -> Parts {
     Parts {
         slot: held,
         takes,
-        fill: quote!(#option::keep(&mut self.#name, #value);),
-        fold: quote!(#option::#method(&mut self.#name, change, &mut ops.field(#stored));),
+        fill: quote_spanned!(field.span=> #option::keep(&mut self.#name, #value);),
+        fold: quote_spanned!(field.span=> #option::#method(&mut self.#name, change, &mut ops.field(#stored));),
         about: format!("Writes `{}` {what} (reducer `{word}`).", name.unraw()),
     }
 }

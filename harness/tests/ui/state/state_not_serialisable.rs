@@ -2,6 +2,10 @@
 //@ remedy: #[derive(serde::Serialize)]
 
 use harness::State;
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct Other;
 
 #[derive(State, Clone, Debug, Default)]
 struct Chat {
