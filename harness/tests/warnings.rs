@@ -22,6 +22,9 @@ pub mod library {
         *field = change;
     }
 
+    type Lines = Vec<String>;
+    type Counts<T> = BTreeMap<T, u32>;
+
     /// A state with fields of private types.
     #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
     pub struct Public {
@@ -36,6 +39,10 @@ pub mod library {
         set: BTreeSet<String>,
         #[state(reduce = merge)]
         map: BTreeMap<String, Inner>,
+        #[state(reduce = append)]
+        lines: Lines,
+        #[state(reduce = merge)]
+        counts: Counts<String>,
         #[state(reduce = overwrite)]
         custom: u8,
         /// A public field.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::ops::{Op, Path, Segment};
+use super::op::{Op, Path, Segment};
 
 /// Applies operations, in order, to the JSON of a state. Runs no user code.
 ///

@@ -23,6 +23,7 @@
 mod encode;
 mod fold;
 mod migrate;
+mod op;
 mod ops;
 mod reduce;
 mod schema;
@@ -30,7 +31,8 @@ mod schema;
 pub use encode::{EncodeError, encode};
 pub use fold::{FoldError, fold};
 pub use migrate::{MigrateError, Migration};
-pub use ops::{FieldOps, Op, Ops, OpsError, Path, Segment};
+pub use op::{Op, Path, Segment};
+pub use ops::{FieldOps, Ops, OpsError};
 pub use reduce::{
     Add, Append, Edits, Entries, First, Fold, Folded, Max, Merge, Min, Union, Upsert,
 };
@@ -71,7 +73,7 @@ use serde::{Serialize, de::DeserializeOwned};
 ///
 /// | reducer | field | setter takes | folds by |
 /// |---|---|---|---|
-/// | none | any | the value | replacing it |
+/// | none, `replace` | any | the value | replacing it |
 /// | `append` | `Vec`, `VecDeque` | items | pushing them |
 /// | `add` | numbers, `Duration`, any [`Add`] | an amount | adding, integers stop at their limits |
 /// | `max`, `min` | `Option<T>` | a `T` | keeping the greatest, the least |
@@ -81,6 +83,8 @@ use serde::{Serialize, de::DeserializeOwned};
 /// | `upsert(id)` | `Vec` | items | replacing the item with the same `id`, else pushing |
 /// | `transcript` | `Transcript`, any [`Fold`] | entries | what the type says |
 /// | a path | any | the function's second parameter | calling `fn(&mut Field, Change)` |
+///
+/// The words win over functions of the same name; for those write `self::add`.
 ///
 /// A function of your own may take a type that differs from the field's; name
 /// it by `update = Change`. It returns nothing, or [`Edits`] when it can say

@@ -1,177 +1,17 @@
-//! What reducers did, as data.
+//! Recording what reducers do.
 //!
-//! The set of operations is frozen: a log holds them for years. [`Ops`] is the
-//! recorder that [`State::apply`](super::State::apply) is given; when it is off,
+//! [`Ops`] is the recorder that [`State::apply`](super::State::apply) is given; when it is off,
 //! recording is one branch, and nothing is encoded or allocated.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::ser::SerializeMap;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::encode::{EncodeError, encode};
-
-/// One change to the JSON of a state.
-///
-/// ```
-/// use harness::state::Op;
-///
-/// let op: Op = serde_json::from_str(r#"{"push":{"p":["lines"],"v":"hi"}}"#)?;
-/// assert_eq!(op.path().to_string(), "lines");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase", deny_unknown_fields)]
-pub enum Op {
-    /// The value at the path is now this one.
-    Set {
-        /// Where.
-        #[serde(rename = "p")]
-        path: Path,
-        /// The value; `null` is a value, too.
-        #[serde(rename = "v")]
-        value: Value,
-    },
-    /// The list at the path has one more item, at its end.
-    Push {
-        /// Where the list is.
-        #[serde(rename = "p")]
-        path: Path,
-        /// The item.
-        #[serde(rename = "v")]
-        value: Value,
-    },
-    /// The map at the path now holds this value under this key.
-    Put {
-        /// Where the map is.
-        #[serde(rename = "p")]
-        path: Path,
-        /// The key.
-        #[serde(rename = "k")]
-        key: String,
-        /// The value.
-        #[serde(rename = "v")]
-        value: Value,
-    },
-    /// The set at the path has one more member.
-    ///
-    /// A set is a list whose order means nothing. The member was not in it
-    /// before, so folding needs no search.
-    Insert {
-        /// Where the set is.
-        #[serde(rename = "p")]
-        path: Path,
-        /// The member.
-        #[serde(rename = "v")]
-        value: Value,
-    },
-    /// In the list at the path, this item has taken the place of the first one
-    /// with the same key, or come to the end if there was none.
-    Upsert {
-        /// Where the list is.
-        #[serde(rename = "p")]
-        path: Path,
-        /// The name of the field of an item that is its key.
-        #[serde(rename = "k")]
-        key: Cow<'static, str>,
-        /// The item.
-        #[serde(rename = "v")]
-        value: Value,
-    },
-    /// The map (or list) at the path no longer has this key (or index).
-    Del {
-        /// Where the map or list is.
-        #[serde(rename = "p")]
-        path: Path,
-        /// The key or index.
-        #[serde(rename = "k")]
-        key: Segment,
-    },
-}
-
-impl Op {
-    /// Where the operation applies.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        match self {
-            Self::Set { path, .. }
-            | Self::Push { path, .. }
-            | Self::Put { path, .. }
-            | Self::Insert { path, .. }
-            | Self::Upsert { path, .. }
-            | Self::Del { path, .. } => path,
-        }
-    }
-
-    /// The word for it: `set`, `push`, `put`, `insert`, `upsert` or `del`.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Set { .. } => "set",
-            Self::Push { .. } => "push",
-            Self::Put { .. } => "put",
-            Self::Insert { .. } => "insert",
-            Self::Upsert { .. } => "upsert",
-            Self::Del { .. } => "del",
-        }
-    }
-
-    fn path_mut(&mut self) -> &mut Path {
-        match self {
-            Self::Set { path, .. }
-            | Self::Push { path, .. }
-            | Self::Put { path, .. }
-            | Self::Insert { path, .. }
-            | Self::Upsert { path, .. }
-            | Self::Del { path, .. } => path,
-        }
-    }
-}
-
-/// A place in the JSON of a state: a field, and what lies below it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Path(Vec<Segment>);
-
-impl Path {
-    /// The segments, from the field downwards.
-    #[must_use]
-    pub fn segments(&self) -> &[Segment] {
-        &self.0
-    }
-}
-
-impl FromIterator<Segment> for Path {
-    fn from_iter<I: IntoIterator<Item = Segment>>(segments: I) -> Self {
-        Self(segments.into_iter().collect())
-    }
-}
-
-/// Prints `talk[3].outcome`.
-impl fmt::Display for Path {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (depth, segment) in self.0.iter().enumerate() {
-            match segment {
-                Segment::Key(key) if depth == 0 => f.write_str(key)?,
-                Segment::Key(key) => write!(f, ".{key}")?,
-                Segment::Index(index) => write!(f, "[{index}]")?,
-            }
-        }
-        Ok(())
-    }
-}
-
-/// One step down a [`Path`].
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Segment {
-    /// Into a map or a struct.
-    Key(Cow<'static, str>),
-    /// Into a list.
-    Index(usize),
-}
+use super::op::{Op, Path, Segment};
 
 /// Records what reducers do while an update is folded in.
 ///
@@ -392,11 +232,11 @@ impl FieldOps<'_> {
         let above = self.place.map(Place::path).unwrap_or_default();
         recorder.ops.extend(recorded.ops.into_iter().map(|mut op| {
             let below = std::mem::take(op.path_mut());
-            *op.path_mut() = above.0.iter().cloned().chain(below.0).collect();
+            *op.path_mut() = below.below(&above);
             op
         }));
         recorder.error = recorded.error.map(|error| OpsError {
-            path: above.0.iter().cloned().chain(error.path.0).collect(),
+            path: error.path.below(&above),
             cause: error.cause,
         });
     }
@@ -440,8 +280,7 @@ impl Place<'_> {
             });
             here = place.above;
         }
-        segments.reverse();
-        Path(segments)
+        segments.into_iter().rev().collect()
     }
 }
 
@@ -486,7 +325,7 @@ impl OpsError {
     /// The field, named as it is stored.
     #[must_use]
     pub fn field(&self) -> &str {
-        match self.path.0.first() {
+        match self.path.segments().first() {
             Some(Segment::Key(name)) => name,
             _ => "",
         }

@@ -3,6 +3,7 @@
 mod emit;
 mod model;
 mod parse;
+mod parts;
 mod reducer;
 mod serde;
 

@@ -1,0 +1,250 @@
+//! What differs from reducer to reducer.
+//!
+//! Code that can fail for the wrong type of field carries the span of the
+//! reducer.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::ext::IdentExt as _;
+use syn::{GenericArgument, PathArguments, PathSegment, Type};
+
+use super::model::{Field, Model, Reducer};
+use crate::text;
+
+/// The code for one field.
+pub(super) struct Parts {
+    /// The type of the update's field, inside an `Option`.
+    pub(super) slot: TokenStream,
+    /// The type of the setter's parameter.
+    pub(super) takes: TokenStream,
+    /// The body of the setter.
+    pub(super) fill: TokenStream,
+    /// How `apply` folds a `change`.
+    pub(super) fold: TokenStream,
+    /// The setter's documentation.
+    pub(super) about: String,
+}
+
+impl Parts {
+    pub(super) fn of(model: &Model<'_>, field: &Field<'_>) -> Self {
+        let name = field.name;
+        let own = text::without_self(field.ty, model.name);
+        let ty = text::point_at(&own, field.span);
+        let stored = &field.stored;
+        let ops = quote_spanned!(field.span=> &mut ops.field(#stored));
+        let several = quote! {
+            self.#name.get_or_insert_with(::core::default::Default::default).extend(#name);
+        };
+        let text = name.unraw().to_string();
+        let items = |kind: &str, what: &str, item: TokenStream, fold: TokenStream| {
+            let [item] = held(model, field, [item]);
+            Self {
+                slot: quote!(::std::vec::Vec<#item>),
+                takes: quote!(impl ::core::iter::IntoIterator<Item = #item>),
+                fill: several.clone(),
+                fold,
+                about: format!("{what} `{text}` (reducer `{kind}`)."),
+            }
+        };
+        // Without these, a span inside `quote!` would be that of the derive.
+        let list = quote_spanned!(field.span=> <#ty as ::harness::state::Append>);
+        let keyed = quote_spanned!(field.span=> <#ty as ::harness::state::Upsert>);
+        let set = quote_spanned!(field.span=> <#ty as ::harness::state::Union>);
+        let map = quote_spanned!(field.span=> <#ty as ::harness::state::Merge>);
+        let entries = quote_spanned!(field.span=> <#ty as ::harness::state::Fold>);
+        let sum = quote_spanned!(field.span=> <#ty as ::harness::state::Add>);
+        match &field.reducer {
+            Reducer::Append => items(
+                "append",
+                "Appends to",
+                quote!(#list::Item),
+                quote_spanned!(field.span=> #list::append_items(&mut self.#name, change, #ops);),
+            ),
+            Reducer::Union => items(
+                "union",
+                "Inserts into",
+                quote!(#set::Item),
+                quote_spanned!(field.span=> #set::insert_members(&mut self.#name, change, #ops);),
+            ),
+            Reducer::Upsert(key) => {
+                let text = key.unraw().to_string();
+                items(
+                    "upsert",
+                    "Replaces by key, or pushes, in",
+                    quote!(#keyed::Item),
+                    quote_spanned! {field.span=>
+                        #keyed::upsert_items(
+                            &mut self.#name, change, #text, |item| &item.#key, #ops,
+                        );
+                    },
+                )
+            }
+            Reducer::Transcript => items(
+                "transcript",
+                "Folds entries into",
+                quote!(#entries::Item),
+                quote_spanned! {field.span=>
+                    for entry in change {
+                        #entries::fold(&mut self.#name, entry, #ops);
+                    }
+                },
+            ),
+            Reducer::Merge => {
+                let [key, value] = held(model, field, [quote!(#map::Key), quote!(#map::Value)]);
+                Self {
+                    slot: quote!(::harness::state::Entries<#key, #value>),
+                    takes: quote!(impl ::core::iter::IntoIterator<Item = (#key, #value)>),
+                    fill: several,
+                    fold: quote_spanned!(field.span=> #map::merge_entries(&mut self.#name, change, #ops);),
+                    about: format!("Inserts entries into `{text}` (reducer `merge`)."),
+                }
+            }
+            Reducer::Add => Self {
+                slot: own.clone(),
+                takes: own,
+                fill: quote_spanned!(field.span=> #sum::add_to(&mut self.#name, #name);),
+                fold: quote_spanned! {field.span=>
+                    #sum::add(&mut self.#name, change);
+                    ops.field(#stored).set(&self.#name);
+                },
+                about: format!("Adds to `{text}` (reducer `add`)."),
+            },
+            Reducer::Max | Reducer::Min | Reducer::First => extreme(model, field, &ty),
+            Reducer::Replace => {
+                let (takes, value) = taking(field.ty, &own, name);
+                Self {
+                    slot: own,
+                    takes,
+                    fill: quote!(self.#name = ::core::option::Option::Some(#value);),
+                    fold: quote! {
+                        self.#name = change;
+                        ops.field(#stored).set(&self.#name);
+                    },
+                    about: format!("Replaces `{text}`."),
+                }
+            }
+            Reducer::Custom(path, update) => {
+                let change = update.as_ref().map(|ty| text::without_self(ty, model.name));
+                let written = update.as_deref().unwrap_or(field.ty);
+                let slot = change.unwrap_or(own);
+                let (takes, value) = taking(written, &slot, name);
+                Self {
+                    slot: quote!(::std::vec::Vec<#slot>),
+                    takes,
+                    fill: quote! {
+                        self.#name
+                            .get_or_insert_with(::core::default::Default::default)
+                            .push(#value);
+                    },
+                    fold: quote_spanned! {field.span=>
+                        for change in change {
+                            let folded = #path(&mut self.#name, change);
+                            ::harness::state::Folded::record(folded, &self.#name, #ops);
+                        }
+                    },
+                    about: format!("Folds into `{text}` by `{}`.", text::type_name(path)),
+                }
+            }
+        }
+    }
+}
+
+/// `max`, `min` and `first` keep one value of an option's inside.
+fn extreme(model: &Model<'_>, field: &Field<'_>, ty: &TokenStream) -> Parts {
+    let (name, stored, word) = (field.name, &field.stored, field.reducer.name());
+    let (kind, method, what) = match field.reducer {
+        Reducer::Max => ("Max", "max", "if it is greater"),
+        Reducer::Min => ("Min", "min", "if it is less"),
+        _ => ("First", "first", "if nothing was written before"),
+    };
+    let (kind, method) = (format_ident!("{kind}"), format_ident!("{method}"));
+    let here = text::point_at(name, field.span);
+    let option = quote_spanned!(field.span=> <#ty as ::harness::state::#kind>);
+    let [held] = held(model, field, [quote!(#option::Value)]);
+    let (takes, value) = match inside(field.ty) {
+        Some(inner) => taking(inner, &held, &here),
+        None => (held.clone(), here.clone()),
+    };
+    Parts {
+        slot: held,
+        takes,
+        fill: quote_spanned!(field.span=> #option::keep(&mut self.#here, #value);),
+        fold: quote_spanned!(field.span=> #option::#method(&mut self.#here, change, &mut ops.field(#stored));),
+        about: format!("Writes `{}` {what} (reducer `{word}`).", name.unraw()),
+    }
+}
+
+/// What a field holds, for the type of its update: one type, or key and value.
+///
+/// As written if it is known what the type is: a field of the wrong type is then
+/// one error, where the update is folded in, and not one for each mention of the
+/// item. Any other type is asked: that is `named`.
+fn held<const N: usize>(
+    model: &Model<'_>,
+    field: &Field<'_>,
+    named: [TokenStream; N],
+) -> [TokenStream; N] {
+    let whole = text::without_self(field.ty, model.name);
+    let Type::Path(path) = field.ty else {
+        return named.map(|_| whole.clone());
+    };
+    if PLAIN.iter().any(|plain| path.path.is_ident(plain)) {
+        return named.map(|_| whole.clone());
+    }
+    match path.path.segments.last() {
+        Some(last) if HOLDING.iter().any(|holding| last.ident == holding) => {
+            let mut arguments = arguments(last).into_iter();
+            named.map(|_| match arguments.next() {
+                Some(ty) => text::without_self(ty, model.name),
+                None => whole.clone(),
+            })
+        }
+        _ => named,
+    }
+}
+
+/// Types of the standard library that hold what their parameters say.
+const HOLDING: &[&str] = &[
+    "Vec", "VecDeque", "BTreeSet", "HashSet", "BTreeMap", "HashMap", "Option",
+];
+
+/// Types that hold nothing.
+const PLAIN: &[&str] = &[
+    "bool", "char", "f32", "f64", "i128", "i16", "i32", "i64", "i8", "isize", "String", "u128",
+    "u16", "u32", "u64", "u8", "usize",
+];
+
+fn arguments(segment: &PathSegment) -> Vec<&Type> {
+    let PathArguments::AngleBracketed(list) = &segment.arguments else {
+        return Vec::new();
+    };
+    let types = list.args.iter().filter_map(|argument| match argument {
+        GenericArgument::Type(ty) => Some(ty),
+        _ => None,
+    });
+    types.collect()
+}
+
+/// The parameter of a setter, and the value to keep: strings are converted.
+fn taking(written: &Type, ty: &TokenStream, name: &impl ToTokens) -> (TokenStream, TokenStream) {
+    match is_string(written) {
+        true => (
+            quote!(impl ::core::convert::Into<#ty>),
+            quote!(::core::convert::Into::into(#name)),
+        ),
+        false => (ty.clone(), quote!(#name)),
+    }
+}
+
+fn is_string(ty: &Type) -> bool {
+    matches!(ty, Type::Path(path) if path.qself.is_none()
+        && path.path.segments.last().is_some_and(|last| last.ident == "String"))
+}
+
+/// The `T` of an `Option<T>`.
+fn inside(ty: &Type) -> Option<&Type> {
+    let Type::Path(path) = ty else { return None };
+    let last = path.path.segments.last()?;
+    let first = arguments(last).first().copied();
+    first.filter(|_| last.ident == "Option")
+}
