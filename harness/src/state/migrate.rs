@@ -102,3 +102,34 @@ impl std::error::Error for MigrateError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn says_why_a_state_could_not_be_brought_over() {
+        let migration = Migration::new(|old: u32| match old {
+            0 => Err("zero is no longer a state"),
+            old => Ok(u64::from(old)),
+        });
+        assert_eq!(migration.run(json!(1)).unwrap(), 1);
+
+        let error = migration.run(json!(0)).unwrap_err();
+        assert!(error.is_refused() && !error.is_unreadable());
+        assert_eq!(
+            error.to_string(),
+            "`migrate` refused the stored state: zero is no longer a state"
+        );
+
+        let error = migration.run(json!("x")).unwrap_err();
+        assert!(error.is_unreadable() && !error.is_refused());
+        assert_eq!(
+            error.to_string(),
+            "the stored state is not of the version that `migrate` reads"
+        );
+        assert!(std::error::Error::source(&error).is_some());
+    }
+}

@@ -38,7 +38,10 @@ pub use reduce::{
 };
 pub use schema::{Field, Schema};
 
-use serde::{Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
+// The compiler names them when an update cannot be stored.
+#[doc(hidden)]
+pub use serde::{Deserialize, Serialize};
 
 /// Derives [`State`](trait@State): the update type, its setters and the folding.
 ///

@@ -50,8 +50,8 @@ fn update(model: &Model<'_>) -> TokenStream {
         #[doc = #about]
         #[derive(
             ::core::default::Default,
-            ::harness::__private::serde::Serialize,
-            ::harness::__private::serde::Deserialize,
+            ::harness::state::Serialize,
+            ::harness::state::Deserialize,
         )]
         #[serde(crate = "::harness::__private::serde", deny_unknown_fields)]
         #[must_use = "a change does nothing until a step returns it"]

@@ -122,3 +122,28 @@ fn ignore(meta: &ParseNestedMeta<'_>) -> syn::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_called_what_serde_calls_them() {
+        let field = Ident::new("user_name2", proc_macro2::Span::call_site());
+        for (rule, stored) in [
+            ("lowercase", "user_name2"),
+            ("UPPERCASE", "USER_NAME2"),
+            ("PascalCase", "UserName2"),
+            ("camelCase", "userName2"),
+            ("snake_case", "user_name2"),
+            ("SCREAMING_SNAKE_CASE", "USER_NAME2"),
+            ("kebab-case", "user-name2"),
+            ("SCREAMING-KEBAB-CASE", "USER-NAME2"),
+        ] {
+            let mut errors = Errors::default();
+            let names = Names(Some(rule.to_owned()));
+            assert_eq!(names.of(&field, &[], &mut errors), stored);
+            assert!(errors.is_empty());
+        }
+    }
+}
