@@ -26,3 +26,4 @@ pub use signal::Signal;
 pub use state::State;
 #[doc(inline)]
 pub use step::StepId;
+pub mod llm;

@@ -1,0 +1,175 @@
+//! What accompanies a model call: its id, its deadline, its meter.
+
+use super::{CallId, Spend};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Is told what model calls used.
+///
+/// A model charges its meter once per exchange with its provider, failures included, with what the
+/// provider reported and nothing for the rest. So a reply that took two attempts counts both.
+///
+/// ```
+/// use harness::llm::{Meter, Spend};
+///
+/// #[derive(Debug)]
+/// struct Print;
+///
+/// impl Meter for Print {
+///     fn charge(&self, spend: &Spend) {
+///         println!("{:?} tokens", spend.usage.total());
+///     }
+/// }
+/// ```
+pub trait Meter: Send + Sync {
+    /// Counts one exchange. It is called on the task of the model call, so it must not block.
+    fn charge(&self, spend: &Spend);
+}
+
+/// What accompanies a model call. A clone shares the meter.
+///
+/// ```
+/// use harness::llm::{CallCx, Tally};
+/// use std::sync::Arc;
+/// use std::time::{Duration, Instant};
+///
+/// let tally = Arc::new(Tally::default());
+/// let cx = CallCx::detached()
+///     .with_id("think-7")
+///     .with_meter(tally.clone())
+///     .with_deadline(Instant::now() + Duration::from_secs(30));
+/// assert!(cx.remaining() > Some(Duration::from_secs(29)));
+/// ```
+#[derive(Clone)]
+pub struct CallCx {
+    id: Option<CallId>,
+    deadline: Option<Instant>,
+    meter: Option<Arc<dyn Meter>>,
+}
+
+impl CallCx {
+    /// A call that belongs to no run: no id, no deadline, and what it uses is not counted.
+    pub fn detached() -> Self {
+        Self {
+            id: None,
+            deadline: None,
+            meter: None,
+        }
+    }
+
+    /// Sets the id of the call.
+    #[must_use]
+    pub fn with_id(mut self, id: impl Into<CallId>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// Sets when the call has to be done.
+    #[must_use]
+    pub fn with_deadline(mut self, deadline: Instant) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// Sets who is told what the call used.
+    #[must_use]
+    pub fn with_meter(mut self, meter: Arc<dyn Meter>) -> Self {
+        self.meter = Some(meter);
+        self
+    }
+
+    /// The id of the call.
+    pub fn id(&self) -> Option<&CallId> {
+        self.id.as_ref()
+    }
+
+    /// When the call has to be done.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// How much time is left, down to none; `None` without a deadline.
+    pub fn remaining(&self) -> Option<Duration> {
+        let deadline = self.deadline?;
+        Some(deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// Charges the meter for one exchange.
+    pub fn charge(&self, spend: &Spend) {
+        if let Some(meter) = &self.meter {
+            meter.charge(spend);
+        }
+    }
+}
+
+impl fmt::Debug for CallCx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallCx")
+            .field("id", &self.id)
+            .field("deadline", &self.deadline)
+            .field("metered", &self.meter.is_some())
+            .finish()
+    }
+}
+
+/// A meter that adds up.
+///
+/// ```
+/// use harness::llm::{Meter, Spend, Tally, Usage};
+///
+/// let tally = Tally::default();
+/// tally.charge(&Usage::tokens(10, 2).into());
+/// tally.charge(&Spend::default());
+/// assert_eq!(tally.spend().usage.total(), Some(12));
+/// assert_eq!(tally.exchanges(), 2);
+/// ```
+#[derive(Debug, Default)]
+pub struct Tally(Mutex<(Spend, u64)>);
+
+impl Tally {
+    /// Everything charged so far.
+    pub fn spend(&self) -> Spend {
+        self.lock().0
+    }
+
+    /// How many exchanges were charged.
+    pub fn exchanges(&self) -> u64 {
+        self.lock().1
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, (Spend, u64)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Meter for Tally {
+    fn charge(&self, spend: &Spend) {
+        let mut sum = self.lock();
+        sum.0 += *spend;
+        sum.1 = sum.1.saturating_add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_time_is_left_after_the_deadline() {
+        let past = CallCx::detached().with_deadline(Instant::now());
+        assert_eq!(past.remaining(), Some(Duration::ZERO));
+        assert_eq!(CallCx::detached().remaining(), None);
+    }
+
+    #[test]
+    fn a_clone_shares_the_meter() {
+        let tally = Arc::new(Tally::default());
+        let cx = CallCx::detached().with_meter(tally.clone()).with_id("a");
+        cx.clone().charge(&Spend::default());
+        cx.charge(&Spend::default());
+        assert_eq!(tally.exchanges(), 2);
+        assert_eq!(cx.id(), Some(&"a".into()));
+        CallCx::detached().charge(&Spend::default());
+    }
+}

@@ -1,0 +1,348 @@
+//! A model that reads from a script, for tests and for examples without a network.
+
+use super::{
+    Advice, Block, CallCx, CallId, Llm, LlmError, LlmErrorKind, ModelId, Reply, Request, Spend,
+    StopReason, ToolCall, ToolName, ToolSpec, Transcript, Turn, Usage,
+};
+use async_trait::async_trait;
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A model that reads its lines from a script. A clone shares script and memory.
+///
+/// Each request takes the next line, and is remembered. A script that has run out is an error that
+/// says so; it is not retryable, and goes away when a line is [pushed](Self::push).
+///
+/// ```
+/// use harness::llm::scripted::{call, say};
+/// use harness::llm::{CallCx, Llm, Request, Scripted, Transcript, user};
+/// use serde_json::json;
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let model = Scripted::new([call("search", json!({"query": "rust"})), say("found it")]);
+///
+/// let talk = Transcript::from_iter([user("find rust")]);
+/// let reply = model.complete(Request::new(talk.sealed()?), &CallCx::detached()).await?;
+/// assert_eq!(reply.calls().next().map(|call| call.id.as_str()), Some("call-1-0"));
+/// assert_eq!(model.seen()[0].transcript, talk);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Ids of calls are made of the places the turn and the call will have in the transcript, so they
+/// are the same in every run and differ within a transcript. Deadlines are ignored.
+#[derive(Clone)]
+pub struct Scripted {
+    id: ModelId,
+    script: Arc<Script>,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+enum Script {
+    Lines(Mutex<VecDeque<Line>>),
+    Function(Box<dyn Fn(Request<'_>) -> Line + Send + Sync>),
+}
+
+/// One line of a script: a reply or an error, and what it used.
+///
+/// [`say`], [`call`] and [`fail`] make lines; texts, turns, replies and errors convert into them.
+///
+/// ```
+/// use harness::llm::StopReason;
+/// use harness::llm::scripted::say;
+/// use serde_json::json;
+///
+/// let two_calls = say("let me look").and_call("search", json!({})).and_call("now", json!({}));
+/// let cut = say("the answer i").stop(StopReason::MaxTokens);
+/// # let _ = (two_calls, cut);
+/// ```
+#[derive(Debug)]
+#[must_use = "a line does nothing outside a script"]
+pub struct Line {
+    draft: Result<Draft, LlmError>,
+    spend: Spend,
+}
+
+#[derive(Debug, Default)]
+struct Draft {
+    pieces: Vec<Piece>,
+    stop: Option<StopReason>,
+    model: Option<ModelId>,
+}
+
+#[derive(Debug)]
+enum Piece {
+    Block(Block),
+    /// A call that gets its id when it is read.
+    Call(ToolName, Value),
+}
+
+/// The model says something.
+pub fn say(text: impl Into<String>) -> Line {
+    Line::from(Draft::default()).and_say(text)
+}
+
+/// The model calls a tool.
+pub fn call(name: impl Into<ToolName>, arguments: Value) -> Line {
+    Line::from(Draft::default()).and_call(name, arguments)
+}
+
+/// The call of the model fails.
+pub fn fail(error: LlmError) -> Line {
+    Line {
+        draft: Err(error),
+        spend: Spend::default(),
+    }
+}
+
+impl Line {
+    /// Adds a text to the same turn. A failure stays one.
+    pub fn and_say(self, text: impl Into<String>) -> Self {
+        self.and(Piece::Block(Block::Text(text.into())))
+    }
+
+    /// Adds a tool call to the same turn. A failure stays one.
+    pub fn and_call(self, name: impl Into<ToolName>, arguments: Value) -> Self {
+        self.and(Piece::Call(name.into(), arguments))
+    }
+
+    /// Sets why the model stopped; without it, it stops for its tool calls or at its end. A failure
+    /// stays one.
+    pub fn stop(mut self, reason: StopReason) -> Self {
+        if let Ok(draft) = &mut self.draft {
+            draft.stop = Some(reason);
+        }
+        self
+    }
+
+    /// Sets what the exchange used, be it a reply or a failure.
+    pub fn usage(mut self, usage: Usage) -> Self {
+        self.spend.usage = usage;
+        self
+    }
+
+    /// Sets what the exchange cost, in millionths of a US dollar.
+    pub fn cost_micros(mut self, micros: u64) -> Self {
+        self.spend.cost_micros = Some(micros);
+        self
+    }
+
+    fn and(mut self, piece: Piece) -> Self {
+        if let Ok(draft) = &mut self.draft {
+            draft.pieces.push(piece);
+        }
+        self
+    }
+
+    /// Reads the line as the turn that will be the entry `entry`.
+    fn read(self, entry: usize, asked: &ModelId) -> Result<Reply, LlmError> {
+        let draft = self.draft?;
+        let pieces = draft.pieces.into_iter().enumerate();
+        let turn = Turn::new(pieces.map(|(at, piece)| match piece {
+            Piece::Block(block) => block,
+            Piece::Call(name, arguments) => {
+                ToolCall::new(format!("call-{entry}-{at}"), name, arguments.to_string()).into()
+            }
+        }));
+        let stop = draft.stop.unwrap_or(match turn.calls().next() {
+            Some(_) => StopReason::ToolCalls,
+            None => StopReason::End,
+        });
+        let model = draft.model.unwrap_or_else(|| asked.clone());
+        Ok(Reply::new(turn, stop, model).with_usage(self.spend.usage))
+    }
+}
+
+impl From<Draft> for Line {
+    fn from(draft: Draft) -> Self {
+        Self {
+            draft: Ok(draft),
+            spend: Spend::default(),
+        }
+    }
+}
+
+impl From<&str> for Line {
+    fn from(text: &str) -> Self {
+        say(text)
+    }
+}
+
+impl From<String> for Line {
+    fn from(text: String) -> Self {
+        say(text)
+    }
+}
+
+impl From<LlmError> for Line {
+    fn from(error: LlmError) -> Self {
+        fail(error)
+    }
+}
+
+/// The blocks stay as they are, with the ids and the text of their calls.
+impl From<Turn> for Line {
+    fn from(turn: Turn) -> Self {
+        Self::from(Draft {
+            pieces: turn.blocks.into_iter().map(Piece::Block).collect(),
+            stop: turn.stop,
+            model: turn.model,
+        })
+    }
+}
+
+/// The reply stays as it is.
+impl From<Reply> for Line {
+    fn from(reply: Reply) -> Self {
+        let usage = reply.usage;
+        let mut turn = reply.turn;
+        turn.stop = Some(reply.stop);
+        turn.model = Some(reply.model);
+        Self::from(turn).usage(usage)
+    }
+}
+
+/// A request that a [`Scripted`] model was asked, with everything in it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Seen {
+    /// The id of the call.
+    pub call: Option<CallId>,
+    /// The talk so far.
+    pub transcript: Transcript,
+    /// The tools the model could call.
+    pub tools: Vec<ToolSpec>,
+    /// What the model was told before the talk.
+    pub system: Option<String>,
+    /// How long the reply could be, in tokens.
+    pub max_tokens: Option<u32>,
+    /// How far the reply could stray from what is likeliest.
+    pub temperature: Option<f32>,
+}
+
+impl Seen {
+    fn new(request: Request<'_>, cx: &CallCx) -> Self {
+        Self {
+            call: cx.id().cloned(),
+            transcript: request.transcript.transcript().clone(),
+            tools: request.tools.to_vec(),
+            system: request.system.map(str::to_owned),
+            max_tokens: request.max_tokens,
+            temperature: request.temperature,
+        }
+    }
+}
+
+impl Scripted {
+    /// Makes a model that reads these lines in order, one a request.
+    ///
+    /// ```
+    /// use harness::llm::scripted::{Scripted, fail};
+    /// use harness::llm::{LlmError, LlmErrorKind};
+    ///
+    /// let texts = Scripted::new(["hello", "bye"]);
+    /// let fails_once = Scripted::new([fail(LlmError::new(LlmErrorKind::Overloaded)), "hello".into()]);
+    /// # let _ = (texts, fails_once);
+    /// ```
+    pub fn new(lines: impl IntoIterator<Item = impl Into<Line>>) -> Self {
+        let lines = lines.into_iter().map(Into::into).collect();
+        Self::of(Script::Lines(Mutex::new(lines)))
+    }
+
+    /// Makes a model that computes its lines.
+    ///
+    /// ```
+    /// use harness::llm::Scripted;
+    ///
+    /// let counts = Scripted::from_fn(|request| format!("{} entries", request.transcript.len()));
+    /// # let _ = counts;
+    /// ```
+    pub fn from_fn<L: Into<Line>>(
+        function: impl Fn(Request<'_>) -> L + Send + Sync + 'static,
+    ) -> Self {
+        Self::of(Script::Function(Box::new(move |request| {
+            function(request).into()
+        })))
+    }
+
+    /// Sets what the model is called; otherwise it is `scripted/script`.
+    #[must_use]
+    pub fn with_id(mut self, id: ModelId) -> Self {
+        self.id = id;
+        self
+    }
+
+    /// Adds a line to the end of the script. A function has no end, so there it does nothing.
+    pub fn push(&self, line: impl Into<Line>) {
+        if let Script::Lines(lines) = &*self.script {
+            locked(lines).push_back(line.into());
+        }
+    }
+
+    /// The requests so far, in order; those that failed too.
+    pub fn seen(&self) -> Vec<Seen> {
+        locked(&self.seen).clone()
+    }
+
+    fn of(script: Script) -> Self {
+        Self {
+            id: ModelId::new("scripted", "script"),
+            script: Arc::new(script),
+            seen: Arc::default(),
+        }
+    }
+
+    /// The next line, unless the script has run out.
+    fn next(&self, request: Request<'_>) -> Option<Line> {
+        match &*self.script {
+            Script::Lines(lines) => locked(lines).pop_front(),
+            Script::Function(function) => Some(function(request)),
+        }
+    }
+}
+
+#[async_trait]
+impl Llm for Scripted {
+    fn id(&self) -> ModelId {
+        self.id.clone()
+    }
+
+    async fn complete(&self, request: Request<'_>, cx: &CallCx) -> Result<Reply, LlmError> {
+        let seen = Seen::new(request, cx);
+        let number = {
+            let mut all = locked(&self.seen);
+            all.push(seen);
+            all.len()
+        };
+        let Some(line) = self.next(request) else {
+            return Err(LlmError::new(LlmErrorKind::Unavailable)
+                .with_model(self.id.clone())
+                .with_detail(format!("its script has no line for request {number}"))
+                .with_remedy("add one to `Scripted::new` or with `Scripted::push`")
+                .with_advice(Advice::give_up()));
+        };
+        cx.charge(&line.spend);
+        line.read(request.transcript.len(), &self.id)
+    }
+}
+
+impl fmt::Debug for Scripted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut show = f.debug_struct("Scripted");
+        show.field("id", &self.id);
+        if let Script::Lines(lines) = &*self.script {
+            show.field("left", &locked(lines).len());
+        }
+        show.field("seen", &locked(&self.seen).len()).finish()
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+//! What can go wrong with tools, for each place a caller stands.
+
+use super::ToolFailure;
+use crate::llm::ToolName;
+use std::error::Error;
+use std::fmt;
+
+/// The arguments of a tool call are not JSON, or do not fit what was asked for.
+///
+/// A tool that returns it with `?` comes out as [`ToolFailure::BadArguments`], and the model is
+/// told which arguments were expected. The text may quote the value that does not fit.
+#[derive(Debug)]
+pub struct BadArguments {
+    tool: ToolName,
+    cause: serde_json::Error,
+}
+
+impl BadArguments {
+    pub(super) fn new(tool: ToolName, cause: serde_json::Error) -> Self {
+        Self { tool, cause }
+    }
+
+    /// The tool that was called.
+    pub fn tool(&self) -> &ToolName {
+        &self.tool
+    }
+
+    /// Whether the text is not even JSON.
+    pub fn is_syntax(&self) -> bool {
+        !self.cause.is_data()
+    }
+
+    /// What is wrong, without the remedy.
+    pub(super) fn reason(&self) -> String {
+        let Self { tool, cause } = self;
+        let how = if self.is_syntax() {
+            "are not valid JSON"
+        } else {
+            "do not fit"
+        };
+        format!("the arguments of `{tool}` {how}: {cause}")
+    }
+}
+
+impl fmt::Display for BadArguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} (call it again with arguments that match its input schema)",
+            self.reason()
+        )
+    }
+}
+
+/// The parser's error is already in the text, so it is not a source as well.
+impl Error for BadArguments {}
+
+/// The error of a tool: any error, by `?`, or a text.
+///
+/// The model is told the error and its sources, so they should hold no secrets. It is not itself
+/// an [`Error`], which is what lets every error convert into it.
+///
+/// ```
+/// use harness::llm::{ToolError, ToolFailure};
+///
+/// fn parse(text: &str) -> Result<u32, ToolError> {
+///     if text.is_empty() {
+///         return Err(ToolError::new("there is nothing to parse (give a number)"));
+///     }
+///     Ok(text.parse()?)
+/// }
+///
+/// assert_eq!(parse("x").unwrap_err().to_string(), "invalid digit found in string");
+/// assert_eq!(parse("").unwrap_err().failure(), ToolFailure::Errored);
+/// ```
+#[derive(Debug)]
+pub struct ToolError(Box<dyn Error + Send + Sync>);
+
+impl ToolError {
+    /// Makes an error of a text that the model is told.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into().into())
+    }
+
+    /// Which failure the call comes out as.
+    pub fn failure(&self) -> ToolFailure {
+        match self.bad_arguments() {
+            Some(_) => ToolFailure::BadArguments,
+            None => ToolFailure::Errored,
+        }
+    }
+
+    pub(super) fn bad_arguments(&self) -> Option<&BadArguments> {
+        self.0.downcast_ref()
+    }
+}
+
+impl<E: Error + Send + Sync + 'static> From<E> for ToolError {
+    fn from(error: E) -> Self {
+        Self(Box::new(error))
+    }
+}
+
+/// The error and its sources, outermost first, joined by colons.
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut next = self.0.source();
+        while let Some(source) = next {
+            write!(f, ": {source}")?;
+            next = source.source();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("cannot read the page")]
+    struct Page(#[source] std::num::ParseIntError);
+
+    #[test]
+    fn the_text_holds_the_sources() {
+        let error = ToolError::from(Page("x".parse::<u8>().unwrap_err()));
+        insta::assert_snapshot!(error, @"cannot read the page: invalid digit found in string");
+        assert_eq!(error.failure(), ToolFailure::Errored);
+    }
+}

@@ -1,0 +1,144 @@
+//! How a tool call came out.
+
+use crate::llm::Content;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// How a tool call came out. Every call gets exactly one.
+///
+/// ```
+/// use harness::llm::ToolOutcome;
+///
+/// let outcome = ToolOutcome::Denied { reason: Some("not on a Friday".into()) };
+/// assert!(!outcome.is_ok());
+/// assert_eq!(
+///     outcome.content().text().as_deref(),
+///     Some("the call was denied and has not run: not on a Friday"),
+/// );
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ToolOutcome {
+    /// The tool ran and answered.
+    Ok(Content),
+    /// The tool did not run or did not finish; the model may repair the call.
+    Failed {
+        /// What went wrong.
+        kind: ToolFailure,
+        /// What the model is told.
+        content: Content,
+    },
+    /// A person or a policy refused the call; it has not run.
+    Denied {
+        /// Why, if the refusal gave a reason.
+        reason: Option<String>,
+    },
+    /// Somebody answered in the tool's place; it has not run.
+    Steered {
+        /// What the model is told to do.
+        content: Content,
+    },
+    /// The call was started and nobody knows whether it took effect. It is never run again.
+    InDoubt,
+    /// The call was passed over; it has not run.
+    Skipped,
+}
+
+/// Why a tool call failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ToolFailure {
+    /// There is no tool of that name.
+    UnknownTool,
+    /// The arguments are not JSON or do not fit the tool.
+    BadArguments,
+    /// The tool returned an error.
+    Errored,
+    /// The tool panicked.
+    Panicked,
+}
+
+impl ToolOutcome {
+    /// Makes an outcome of what a tool answered.
+    pub fn ok(content: impl Into<Content>) -> Self {
+        Self::Ok(content.into())
+    }
+
+    /// Makes a failure of a kind and of what the model is told.
+    pub fn failed(kind: ToolFailure, content: impl Into<Content>) -> Self {
+        Self::Failed {
+            kind,
+            content: content.into(),
+        }
+    }
+
+    /// Whether the tool ran and answered.
+    pub fn is_ok(&self) -> bool {
+        matches!(self, Self::Ok(_))
+    }
+
+    /// What the model is told. Outcomes without content of their own have a fixed text.
+    pub fn content(&self) -> Cow<'_, Content> {
+        let text = match self {
+            Self::Ok(content) | Self::Failed { content, .. } | Self::Steered { content } => {
+                return Cow::Borrowed(content);
+            }
+            Self::Denied { reason: None } => "the call was denied and has not run".to_owned(),
+            Self::Denied {
+                reason: Some(reason),
+            } => format!("the call was denied and has not run: {reason}"),
+            Self::InDoubt => "the call was started and its result is not known, it will not be \
+                              run again (check whether it took effect before calling it again)"
+                .to_owned(),
+            Self::Skipped => "the call was skipped and has not run".to_owned(),
+        };
+        Cow::Owned(text.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(outcome: &ToolOutcome) -> String {
+        outcome.content().text().unwrap()
+    }
+
+    #[test]
+    fn every_outcome_tells_the_model_something() {
+        assert_eq!(told(&ToolOutcome::ok("42")), "42");
+        assert_eq!(
+            told(&ToolOutcome::failed(ToolFailure::Errored, "no network")),
+            "no network"
+        );
+        let content = "use the cache".into();
+        assert_eq!(told(&ToolOutcome::Steered { content }), "use the cache");
+        insta::assert_snapshot!(
+            told(&ToolOutcome::Denied { reason: None }),
+            @"the call was denied and has not run"
+        );
+        insta::assert_snapshot!(
+            told(&ToolOutcome::InDoubt),
+            @"the call was started and its result is not known, it will not be run again (check whether it took effect before calling it again)"
+        );
+        insta::assert_snapshot!(told(&ToolOutcome::Skipped), @"the call was skipped and has not run");
+    }
+
+    #[test]
+    fn outcomes_are_tagged_in_json() {
+        let outcomes = [
+            ToolOutcome::ok("42"),
+            ToolOutcome::failed(ToolFailure::BadArguments, "no"),
+            ToolOutcome::Denied { reason: None },
+            ToolOutcome::InDoubt,
+        ];
+        let text = serde_json::to_string(&outcomes).unwrap();
+        insta::assert_snapshot!(text, @r#"[{"ok":[{"text":"42"}]},{"failed":{"kind":"bad_arguments","content":[{"text":"no"}]}},{"denied":{"reason":null}},"in_doubt"]"#);
+        assert_eq!(
+            serde_json::from_str::<Vec<ToolOutcome>>(&text).unwrap(),
+            outcomes
+        );
+    }
+}

@@ -1,0 +1,291 @@
+//! The talk so far.
+//!
+//! A transcript is a list of entries and an index of the tool calls that are still open. Folding a
+//! [`Message`] in either appends one entry or fills in one outcome, and says which as [`Pushed`], so
+//! that a log can store what changed at the size of the message.
+//!
+//! # The index holds exactly the calls without an outcome, in transcript order
+//!
+//! Entries are only appended and outcomes only filled in, so the index is kept with every push and
+//! rebuilt when a transcript is loaded. Asking for open calls costs their number, not the length of
+//! the talk.
+//!
+//! # An open call cannot be sent
+//!
+//! A request takes a [`Sealed`] transcript, and [`Transcript::sealed`] is the only way to one.
+
+mod sealed;
+
+pub use sealed::{Open, OpenCall, Sealed};
+
+use super::{Block, Content, Message, ToolCall, ToolCallId, ToolOutcome, Turn};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::VecDeque;
+
+/// The talk so far, between people, a model and its tools.
+///
+/// ```
+/// use harness::llm::{ToolCall, ToolOutcome, Transcript, Turn, user};
+///
+/// let mut talk = Transcript::from_iter([user("what time is it?")]);
+/// talk.push(Turn::new([ToolCall::new("call-1-0", "now", "{}").into()]).into());
+/// assert!(talk.has_open_calls());
+/// assert!(talk.sealed().is_err());
+///
+/// talk.record(&"call-1-0".into(), ToolOutcome::ok("noon"))?;
+/// assert!(talk.sealed().is_ok());
+/// # Ok::<(), harness::llm::RecordError>(())
+/// ```
+///
+/// # The JSON form is stable
+///
+/// It is the array of the entries: `[{"user": […]}, {"assistant": {"blocks": […]}}]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Transcript {
+    entries: Vec<Entry>,
+    open: VecDeque<Place>,
+}
+
+/// Where a block is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Place {
+    entry: usize,
+    block: usize,
+}
+
+/// One entry of a transcript.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Entry {
+    /// A person said something.
+    User(Content),
+    /// The model took a turn. The outcomes of its calls are in its blocks.
+    Assistant(Turn),
+}
+
+/// What folding a message in changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Pushed {
+    /// An entry was appended.
+    Entry {
+        /// Its index. In JSON it is at `/{index}`.
+        index: usize,
+    },
+    /// The outcome of an open call was filled in.
+    Outcome {
+        /// The index of the entry that made the call.
+        entry: usize,
+        /// The index of the call's block. In JSON the outcome, absent before, is now at
+        /// `/{entry}/assistant/blocks/{block}/call/outcome`.
+        block: usize,
+    },
+    /// Nothing changed.
+    Nothing,
+}
+
+impl Transcript {
+    /// Makes an empty transcript.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Folds a message in.
+    ///
+    /// Outcomes follow the rules of [`record`](Self::record), and one that does not fit is dropped
+    /// with a warning: a fold has nobody to tell.
+    pub fn push(&mut self, message: Message) -> Pushed {
+        match message {
+            Message::User(content) => self.enter(Entry::User(content)),
+            Message::Assistant(turn) => self.enter(Entry::Assistant(turn)),
+            Message::Outcome { call, outcome } => {
+                self.record(&call, outcome).unwrap_or_else(|error| {
+                    tracing::warn!(call = %call, "the outcome of a tool call is dropped: {error}");
+                    Pushed::Nothing
+                })
+            }
+        }
+    }
+
+    /// Fills in how a call came out.
+    ///
+    /// Of several open calls with that id the oldest is filled in. The first outcome stays:
+    /// recording the same one again changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// Fails, and changes nothing, when no turn made the call or it came out differently before.
+    pub fn record(
+        &mut self,
+        call: &ToolCallId,
+        outcome: ToolOutcome,
+    ) -> Result<Pushed, RecordError> {
+        let asked = |place: &Place| self.call_at(*place).is_some_and(|made| made.id == *call);
+        let Some(at) = self.open.iter().position(asked) else {
+            return match self.outcome_of(call) {
+                Some(first) if *first == outcome => Ok(Pushed::Nothing),
+                Some(_) => Err(RecordError::Answered { call: call.clone() }),
+                None => Err(RecordError::UnknownCall { call: call.clone() }),
+            };
+        };
+        let Some(Place { entry, block }) = self.open.remove(at) else {
+            return Ok(Pushed::Nothing);
+        };
+        if let Some(Entry::Assistant(turn)) = self.entries.get_mut(entry)
+            && let Some(Block::Call { outcome: place, .. }) = turn.blocks.get_mut(block)
+        {
+            *place = Some(outcome);
+        }
+        Ok(Pushed::Outcome { entry, block })
+    }
+
+    /// The transcript as something that can be sent: no call is open.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the calls that are open.
+    pub fn sealed(&self) -> Result<Sealed<'_>, Open> {
+        Sealed::of(self)
+    }
+
+    /// Whether a call waits for its outcome.
+    pub fn has_open_calls(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// The calls that wait for their outcome, in order.
+    pub fn open_calls(&self) -> Vec<ToolCall> {
+        self.open_refs().cloned().collect()
+    }
+
+    /// The text of the newest turn of the model; `None` when that has no text or there is no turn.
+    pub fn last_text(&self) -> Option<String> {
+        self.last_turn().and_then(Turn::text)
+    }
+
+    /// The newest turn of the model.
+    pub fn last_turn(&self) -> Option<&Turn> {
+        self.entries.iter().rev().find_map(|entry| match entry {
+            Entry::Assistant(turn) => Some(turn),
+            Entry::User(_) => None,
+        })
+    }
+
+    /// The entries in order.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The number of entries.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether nothing has been said.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn enter(&mut self, entry: Entry) -> Pushed {
+        let index = self.entries.len();
+        if let Entry::Assistant(turn) = &entry {
+            let places = turn.blocks.iter().enumerate();
+            let open =
+                places.filter(|(_, block)| matches!(block, Block::Call { outcome: None, .. }));
+            self.open.extend(open.map(|(block, _)| Place {
+                entry: index,
+                block,
+            }));
+        }
+        self.entries.push(entry);
+        Pushed::Entry { index }
+    }
+
+    fn open_refs(&self) -> impl Iterator<Item = &ToolCall> {
+        self.open.iter().filter_map(|place| self.call_at(*place))
+    }
+
+    fn call_at(&self, place: Place) -> Option<&ToolCall> {
+        match self.entries.get(place.entry)? {
+            Entry::Assistant(turn) => match turn.blocks.get(place.block)? {
+                Block::Call { call, .. } => Some(call),
+                _ => None,
+            },
+            Entry::User(_) => None,
+        }
+    }
+
+    /// The outcome of the newest call with that id, searched from the end.
+    fn outcome_of(&self, id: &ToolCallId) -> Option<&ToolOutcome> {
+        let turns = self.entries.iter().rev().filter_map(|entry| match entry {
+            Entry::Assistant(turn) => Some(turn),
+            Entry::User(_) => None,
+        });
+        turns
+            .flat_map(|turn| turn.blocks.iter().rev())
+            .find_map(|block| match block {
+                Block::Call { call, outcome } if call.id == *id => outcome.as_ref(),
+                _ => None,
+            })
+    }
+}
+
+impl From<Vec<Entry>> for Transcript {
+    fn from(entries: Vec<Entry>) -> Self {
+        let mut transcript = Self::default();
+        for entry in entries {
+            transcript.enter(entry);
+        }
+        transcript
+    }
+}
+
+impl Extend<Message> for Transcript {
+    fn extend<I: IntoIterator<Item = Message>>(&mut self, messages: I) {
+        for message in messages {
+            self.push(message);
+        }
+    }
+}
+
+impl FromIterator<Message> for Transcript {
+    fn from_iter<I: IntoIterator<Item = Message>>(messages: I) -> Self {
+        let mut transcript = Self::default();
+        transcript.extend(messages);
+        transcript
+    }
+}
+
+impl Serialize for Transcript {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.entries.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Transcript {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Vec::<Entry>::deserialize(deserializer).map(Self::from)
+    }
+}
+
+/// Why an outcome cannot be recorded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// No turn made the call.
+    #[error("no turn made the tool call `{call}` (push the turn that makes it first)")]
+    UnknownCall {
+        /// The call.
+        call: ToolCallId,
+    },
+    /// The call has another outcome.
+    #[error("the tool call `{call}` came out differently before (the first outcome stays)")]
+    Answered {
+        /// The call.
+        call: ToolCallId,
+    },
+}
+
+#[cfg(test)]
+mod tests;
