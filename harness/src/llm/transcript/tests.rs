@@ -2,6 +2,8 @@ use super::*;
 use crate::llm::user;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn turn(calls: &[&str]) -> Message {
     let calls = calls.iter().map(|id| ToolCall::new(*id, "t", "{}").into());
@@ -55,6 +57,48 @@ fn the_first_outcome_stays() {
     assert_eq!(talk.push(outcome("a", "1")), Pushed::Nothing);
     assert_eq!(talk.push(outcome("a", "2")), Pushed::Nothing);
     assert_eq!(talk, before);
+}
+
+/// Counts warnings.
+struct Warnings(Arc<AtomicUsize>);
+
+impl tracing::Subscriber for Warnings {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        if *event.metadata().level() == tracing::Level::WARN {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[test]
+fn dropping_an_outcome_warns_and_repeating_one_does_not() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let warned = || count.load(Ordering::SeqCst);
+    tracing::subscriber::with_default(Warnings(count.clone()), || {
+        let mut talk = Transcript::from_iter([turn(&["a"]), outcome("a", "1")]);
+        talk.push(outcome("a", "1"));
+        assert_eq!(warned(), 0);
+        talk.push(outcome("a", "2"));
+        assert_eq!(warned(), 1);
+        talk.push(outcome("z", "1"));
+        assert_eq!(warned(), 2);
+    });
 }
 
 #[test]
