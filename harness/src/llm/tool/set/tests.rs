@@ -106,23 +106,32 @@ async fn a_panic_is_an_outcome_without_its_message() {
     let (kind, text) = failure("hasty", r#"{"query":"x"}"#).await;
     assert_eq!(kind, ToolFailure::Panicked);
     assert_eq!(text, "tool `hasty` panicked");
+}
 
-    // A closure may panic before it makes its future.
-    fn early(_: Value) -> std::future::Ready<Result<(), ToolError>> {
+/// Panics before it makes its future, which a trait method written out by hand may do.
+struct Early;
+
+impl Tool for Early {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec::new("early", "", json!({"type": "object"}))
+    }
+
+    fn call<'a, 'c, 'f>(&'a self, _: &'c ToolCall) -> BoxFuture<'f, Result<Content, ToolError>>
+    where
+        'a: 'f,
+        'c: 'f,
+        Self: 'f,
+    {
         panic!("early")
     }
-    let tools = ToolSet::builder()
-        .with(tool("early", "", early))
-        .build()
-        .unwrap();
+}
+
+#[tokio::test]
+async fn a_panic_before_the_future_is_an_outcome() {
+    let tools = ToolSet::builder().with(Early).build().unwrap();
     let outcome = tools.call(&ToolCall::new("c", "early", "{}")).await;
-    assert!(matches!(
-        outcome,
-        ToolOutcome::Failed {
-            kind: ToolFailure::Panicked,
-            ..
-        }
-    ));
+    let panicked = ToolOutcome::failed(ToolFailure::Panicked, "tool `early` panicked");
+    assert_eq!(outcome, panicked);
 }
 
 #[tokio::test(start_paused = true)]
