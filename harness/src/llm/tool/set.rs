@@ -70,8 +70,9 @@ impl ToolSet {
         let Some(&index) = self.0.index.get(&call.name) else {
             return ToolOutcome::failed(ToolFailure::UnknownTool, self.unknown(&call.name));
         };
+        let tool: &dyn Tool = &*self.0.tools[index];
         // The block makes a panic before the first await a panic of the future.
-        let run = async { self.0.tools[index].call(call).await };
+        let run = async { tool.call(call).await };
         let error = match AssertUnwindSafe(run).catch_unwind().await {
             Ok(Ok(content)) => return ToolOutcome::Ok(content),
             Ok(Err(error)) => error,
