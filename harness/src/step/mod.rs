@@ -1,5 +1,39 @@
-//! The steps of a loop.
+//! What a step is made of: its id, its body, its result, its policies, and [`Cx`], through which
+//! its body reaches the world.
+//!
+//! Nothing here runs anything. A body sees the state through a [`View`] and everything else
+//! through a [`Cx`]; whatever a `Cx` does beyond reading the context goes through one private
+//! trait, `Effects`, which the executor implements.
 
+mod action;
+mod ask;
+mod calling;
+mod cx;
+mod effects;
+mod error;
+mod handler;
 mod id;
+mod interrupt;
+mod once;
+mod policy;
+mod scope;
+mod view;
 
+pub use action::StepResult;
+pub use ask::{Ask, AskError};
+pub use calling::Calling;
+pub use cx::Cx;
+pub use effects::Payload;
+pub use error::{Failure, FailureKind, Fatal, StepError};
+pub use handler::Handler;
 pub use id::StepId;
+pub use interrupt::{Answered, Answers, Interrupt, NotThisQuestion, Pending};
+pub use policy::Retry;
+pub use scope::{Scope, Scoped, current};
+pub use view::View;
+
+pub(crate) use action::{Action, BoxFuture, Route};
+pub(crate) use cx::Shared;
+pub(crate) use effects::{AskReply, Asked, Effects, Ids, OnceReply, OnceScope, Place};
+pub(crate) use interrupt::{Answer, Check};
+pub(crate) use policy::Policy;

@@ -9,6 +9,7 @@ mod custom;
 mod extreme;
 mod list;
 mod merge;
+mod transcript;
 mod union;
 
 pub use add::Add;

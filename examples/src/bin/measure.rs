@@ -1,0 +1,54 @@
+//! Measures what a loop costs, each case beside the same program written by hand, in one process.
+//!
+//! ```text
+//! cargo run --release -p examples --bin measure -- [--json] [CASE …]
+//! ```
+//!
+//! `ratio` is ours over the floor: the median over rounds that alternate the two.
+
+use std::process::ExitCode;
+
+use examples::measure::{self, Figure};
+
+#[global_allocator]
+static ALLOCATOR: measure::Counting = measure::Counting;
+
+fn main() -> ExitCode {
+    let mut json = false;
+    let mut wanted: Vec<String> = Vec::new();
+    for arg in std::env::args().skip(1) {
+        match arg.as_str() {
+            "--json" => json = true,
+            "--help" | "-h" => {
+                println!("measure [--json] [CASE …]\ncases: {}", measure::names().join(", "));
+                return ExitCode::SUCCESS;
+            }
+            name if measure::names().contains(&name) => wanted.push(arg),
+            other => {
+                eprintln!(
+                    "measure: no case `{other}` (cases: {})",
+                    measure::names().join(", ")
+                );
+                return ExitCode::from(2);
+            }
+        }
+    }
+    if cfg!(debug_assertions) {
+        eprintln!("measure: built without optimisation; figures mean nothing (use --release)");
+    }
+    if !json {
+        println!("{}", Figure::header());
+    }
+    for (name, case) in measure::CASES {
+        if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
+            for figure in case() {
+                if json {
+                    println!("{}", figure.to_json());
+                } else {
+                    println!("{figure}");
+                }
+            }
+        }
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,78 @@
+//! A state that grows by one message a step.
+
+use harness::prelude::*;
+
+use super::floor::BoxFuture;
+use super::{Figure, block_on, compare};
+
+const STEPS: u64 = 10_000;
+
+fn message(nth: usize) -> String {
+    format!("{nth:0200}")
+}
+
+#[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+struct Talk {
+    #[state(reduce = append)]
+    messages: Vec<String>,
+}
+
+#[derive(StepId, Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Say,
+}
+
+#[derive(Signal, Clone, Copy, Debug)]
+enum Next {
+    More,
+    Enough,
+}
+
+async fn say(talk: View<Talk>, _cx: Cx<()>) -> StepResult<Talk> {
+    Ok(Talk::update().messages([message(talk.messages.len())]))
+}
+
+fn ours(agent: &Agent<(), Talk>) {
+    let outcome = block_on(async { agent.run(Talk::update(), ()).await });
+    let said = outcome.ok().and_then(|it| it.state().map(|it| it.messages.len()));
+    assert_eq!(said, Some(STEPS as usize));
+}
+
+async fn floor() -> Result<Vec<String>, std::io::Error> {
+    type Body = Box<dyn for<'a> Fn(&'a [String]) -> BoxFuture<'a, Result<Vec<String>, std::io::Error>>>;
+    let say: Body = Box::new(|talk| {
+        let nth = talk.len();
+        Box::pin(async move { Ok(vec![message(nth)]) })
+    });
+    let mut messages: Vec<String> = Vec::new();
+    while (messages.len() as u64) < STEPS {
+        let update = say(&messages).await?;
+        messages.extend(update);
+    }
+    Ok(messages)
+}
+
+/// Ten thousand messages of 200 bytes.
+pub(super) fn growing() -> Vec<Figure> {
+    let next = |talk: &Talk| {
+        if talk.messages.len() as u64 >= STEPS { Next::Enough } else { Next::More }
+    };
+    let harness = Harness::<(), Talk>::builder("talker")
+        .start(Step::Say)
+        .steps(|define, step| match step {
+            Step::Say => define.run(say).route(next, |signal| match signal {
+                Next::More => to(Step::Say),
+                Next::Enough => end(),
+            }),
+        })
+        .budget(Budget::unbounded("the route counts the messages"))
+        .build();
+    let Ok(harness) = harness else { return Vec::new() };
+    let agent = harness.agent("talker", ());
+    vec![compare(
+        format!("loop-growing/{STEPS}"),
+        STEPS,
+        || ours(&agent),
+        || assert!(block_on(floor()).is_ok_and(|said| said.len() as u64 == STEPS)),
+    )]
+}

@@ -1,0 +1,113 @@
+//! The cases of the `measure` program.
+
+mod counting;
+mod floor;
+mod growing;
+mod ours;
+
+use std::fmt;
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+pub use counting::Counting;
+
+/// A case: measures, and gives its figures.
+pub type Case = fn() -> Vec<Figure>;
+
+/// Every case by its name.
+pub const CASES: &[(&str, Case)] = &[
+    ("loop-bare", ours::bare),
+    ("loop-bare-allocations", ours::allocations),
+    ("loop-growing", growing::growing),
+];
+
+/// The names of the cases.
+pub fn names() -> Vec<&'static str> {
+    CASES.iter().map(|(name, _)| *name).collect()
+}
+
+/// One figure: ours beside the floor.
+#[derive(Clone, Debug, Serialize)]
+pub struct Figure {
+    /// The case, and which size of it.
+    pub case: String,
+    /// What ours takes.
+    pub ours: f64,
+    /// What the hand-written program takes.
+    pub floor: f64,
+    /// What both are counted in.
+    pub unit: &'static str,
+    /// Ours over the floor.
+    pub ratio: f64,
+}
+
+impl Figure {
+    /// The table's first line.
+    pub fn header() -> String {
+        format!("{:<28} {:>12} {:>12} {:>7}  unit", "case", "ours", "floor", "ratio")
+    }
+
+    /// One JSON object.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:<28} {:>12.2} {:>12.2} {:>7.2}  {}",
+            self.case, self.ours, self.floor, self.ratio, self.unit
+        )
+    }
+}
+
+/// Times both programs in alternating rounds and takes the medians.
+fn compare(case: String, per: u64, ours: impl Fn(), floor: impl Fn()) -> Figure {
+    ours();
+    floor();
+    let started = Instant::now();
+    let mut rounds: Vec<(f64, f64)> = Vec::new();
+    while rounds.len() < 9 || (started.elapsed() < Duration::from_secs(2) && rounds.len() < 199) {
+        rounds.push((time(&ours), time(&floor)));
+    }
+    let nanos = 1e9 / per as f64;
+    let ratio = median(rounds.iter().map(|(ours, floor)| ours / floor));
+    Figure {
+        case,
+        ours: median(rounds.iter().map(|(ours, _)| ours * nanos)),
+        floor: median(rounds.iter().map(|(_, floor)| floor * nanos)),
+        unit: "ns/step",
+        ratio,
+    }
+}
+
+fn time(run: &impl Fn()) -> f64 {
+    let started = Instant::now();
+    run();
+    started.elapsed().as_secs_f64()
+}
+
+fn median(figures: impl Iterator<Item = f64>) -> f64 {
+    let mut figures: Vec<f64> = figures.collect();
+    figures.sort_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// Runs a future on a runtime like the one a program has.
+fn block_on<F: Future>(future: F) -> F::Output {
+    thread_local! {
+        static RUNTIME: tokio::runtime::Runtime = match
+            tokio::runtime::Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                eprintln!("measure: no runtime: {error}");
+                std::process::exit(1)
+            }
+        };
+    }
+    RUNTIME.with(|runtime| runtime.block_on(future))
+}

@@ -1,0 +1,114 @@
+//! The two-step counter as a loop of ours.
+
+use harness::prelude::*;
+
+use super::counting::counted;
+use super::{Figure, block_on, compare, floor};
+
+#[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+struct Count {
+    #[state(reduce = add)]
+    thoughts: u64,
+    #[state(reduce = add)]
+    acts: u64,
+}
+
+/// How many steps to take.
+#[derive(Context)]
+struct Ctx {
+    #[slot(runtime)]
+    _steps: u64,
+}
+
+#[derive(StepId, Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Think,
+    Act,
+}
+
+#[derive(Signal, Clone, Copy, Debug)]
+enum Next {
+    Act,
+    Enough,
+}
+
+async fn think(_count: View<Count>, _cx: Cx<Ctx>) -> StepResult<Count> {
+    Ok(Count::update().thoughts(1))
+}
+
+async fn act(_count: View<Count>, _cx: Cx<Ctx>) -> StepResult<Count> {
+    Ok(Count::update().acts(1))
+}
+
+fn agent(steps: u64) -> Result<Agent<Ctx, Count>, harness::BuildError> {
+    let next = move |count: &Count| {
+        if count.thoughts + count.acts >= steps { Next::Enough } else { Next::Act }
+    };
+    let harness = Harness::<Ctx, Count>::builder("counter")
+        .start(Step::Think)
+        .steps(|define, step| match step {
+            Step::Think => define.run(think).route(next, |signal| match signal {
+                Next::Act => to(Step::Act),
+                Next::Enough => end(),
+            }),
+            Step::Act => define.run(act).then(Step::Think),
+        })
+        .budget(Budget::unbounded("the route counts the steps"))
+        .build()?;
+    Ok(harness.agent("counter", ()))
+}
+
+fn run(agent: &Agent<Ctx, Count>, steps: u64) {
+    let slots = Ctx::runtime()._steps(steps).build();
+    let outcome = block_on(async { agent.run(Count::update(), slots).await });
+    let reached = outcome.ok().and_then(|it| it.state().map(|it| it.thoughts + it.acts));
+    assert!(reached.is_some_and(|reached| reached >= steps), "the loop went astray: {reached:?}");
+}
+
+fn run_floor(steps: u64) {
+    let count = block_on(floor::run(steps));
+    assert!(count.is_ok_and(|count| count.thoughts + count.acts >= steps));
+}
+
+/// Ten to a million steps.
+pub(super) fn bare() -> Vec<Figure> {
+    [10, 1_000, 100_000, 1_000_000]
+        .into_iter()
+        .filter_map(|steps| {
+            let agent = agent(steps).ok()?;
+            let repeat = 100_000u64.div_ceil(steps).min(10_000);
+            Some(compare(
+                format!("loop-bare/{steps}"),
+                steps * repeat,
+                || (0..repeat).for_each(|_| run(&agent, steps)),
+                || (0..repeat).for_each(|_| run_floor(steps)),
+            ))
+        })
+        .collect()
+}
+
+/// Allocations of one step: what a run of 20,000 steps makes beyond a run of 10,000.
+pub(super) fn allocations() -> Vec<Figure> {
+    fn per_step(run: impl Fn(u64)) -> f64 {
+        let calls = |steps| {
+            let before = counted().0;
+            run(steps);
+            counted().0 - before
+        };
+        calls(20_000);
+        (calls(20_000) as f64 - calls(10_000) as f64) / 10_000.0
+    }
+    let ours = per_step(|steps| {
+        if let Ok(agent) = agent(steps) {
+            run(&agent, steps);
+        }
+    });
+    let floor = per_step(run_floor);
+    vec![Figure {
+        case: "loop-bare-allocations".to_owned(),
+        ours,
+        floor,
+        unit: "allocations/step",
+        ratio: ours / floor,
+    }]
+}

@@ -1,0 +1,284 @@
+//! An agent: a harness with a name and its required slots, ready to run sessions.
+
+use std::any::type_name;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use tracing::Instrument;
+
+use crate::context::Context;
+use crate::declare::Harness;
+use crate::id::{AgentId, SessionId};
+use crate::observe::{Observer, Observers};
+use crate::run::{
+    Driver, ErasedSlots, Held, Kind, Launched, Options, Outcome, Resume, Resumer, RunCore, RunError, RunRequest,
+    Slot, Source, Taken, accept, words,
+};
+use crate::session::Session;
+use crate::state::{Ops, State};
+use crate::step::{Answers, Ids};
+
+/// A harness with an id and its required slots: it runs sessions. Cheap to clone.
+///
+/// ```
+/// # use harness::prelude::*;
+/// # #[derive(State, Clone, Debug, Default, Serialize, Deserialize)] struct Doc { text: String }
+/// # #[derive(StepId, Clone, Debug, PartialEq, Eq)] enum Step { Write }
+/// #[derive(Context)]
+/// struct Ctx {
+///     #[slot(required)]
+///     greeting: String,
+///     #[slot(runtime)]
+///     name: String,
+/// }
+///
+/// async fn write(_: View<Doc>, cx: Cx<Ctx>) -> StepResult<Doc> {
+///     Ok(Doc::update().text(format!("{}, {}", cx.greeting, cx.name)))
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// let harness = Harness::<Ctx, Doc>::builder("writer")
+///     .start(Step::Write)
+///     .steps(|define, step| match step {
+///         Step::Write => define.run(write).end(),
+///     })
+///     .build()?;
+/// let agent = harness.agent("polite", Ctx::required().greeting("Good evening".into()).build());
+/// let ended = agent
+///     .run(Doc::update(), Ctx::runtime().name("Ada".into()).build())
+///     .await?
+///     .ended()?;
+/// assert_eq!(ended.state.text, "Good evening, Ada");
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
+pub struct Agent<C: Context, S: State> {
+    inner: Arc<Inner<C, S>>,
+}
+
+struct Inner<C: Context, S: State> {
+    id: AgentId,
+    harness: Harness<C, S>,
+    required: C::Required,
+    observers: Observers,
+}
+
+impl<C: Context, S: State> Harness<C, S> {
+    /// Makes an agent of this harness: gives it an id and its required slots (`()` if the context
+    /// has none).
+    pub fn agent(&self, id: impl Into<String>, required: C::Required) -> Agent<C, S> {
+        Agent {
+            inner: Arc::new(Inner {
+                id: AgentId::new(id),
+                harness: self.clone(),
+                required,
+                observers: self.observers.clone(),
+            }),
+        }
+    }
+}
+
+impl<C: Context, S: State> Agent<C, S> {
+    /// The agent's id.
+    pub fn id(&self) -> &AgentId {
+        &self.inner.id
+    }
+
+    /// Adds an observer of every run of this agent. May be called again; each observer gets every
+    /// event.
+    #[must_use = "this gives an agent with the observer"]
+    pub fn observe(self, observer: impl Observer) -> Self {
+        let mut observers = self.inner.observers.clone();
+        observers.add(observer);
+        let Inner { id, harness, required, .. } = &*self.inner;
+        Self {
+            inner: Arc::new(Inner {
+                id: id.clone(),
+                harness: harness.clone(),
+                required: required.clone(),
+                observers,
+            }),
+        }
+    }
+
+    /// Asks for a run of a new session: `input` is reduced into the default state, and the loop
+    /// begins at its start. `slots` are the runtime slots (`()` if the context has none).
+    ///
+    /// # Errors
+    /// Awaiting it gives a [`RunError`] if the session's id is illegal, or a reducer panics on the
+    /// input. A step that fails is an [`Outcome`].
+    pub fn run(&self, input: S::Update, slots: C::Runtime) -> RunRequest<S> {
+        let agent = self.clone();
+        RunRequest::new(self.options(), move |launched| {
+            Box::pin(async move {
+                let wiring = &agent.inner.harness.graph().wiring;
+                let reduced = catch_unwind(AssertUnwindSafe(|| {
+                    let mut state = S::default();
+                    state.apply(input, &mut Ops::off());
+                    state
+                }));
+                let state = reduced.map_err(|panic| Kind::InputPanicked(words(&*panic)))?;
+                let session = Session::new(launched.session.clone(), state, wiring);
+                agent.drive(launched, session, None, slots).await
+            })
+        })
+    }
+
+    /// Asks for a run that goes on with a session: with the answers its questions wait for, or
+    /// with [`Answers::none`] after a stop, a failure or a reached budget.
+    ///
+    /// `session` is the outcome itself (`&waiting`), which works in this process, or the session's
+    /// id, which needs a store. All answers are checked before anything changes; if some questions
+    /// stay open, the answers given are kept and the run settles as interrupted again.
+    ///
+    /// ```
+    /// # use harness::prelude::*;
+    /// # #[derive(State, Clone, Debug, Default, Serialize, Deserialize)] struct Doc { sent: bool }
+    /// # #[derive(Question, Serialize, Deserialize)] #[question(answer = bool)] struct Send { to: String }
+    /// # #[derive(StepId, Clone, Debug, PartialEq, Eq)] enum Step { Ask }
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// # let harness = Harness::<(), Doc>::builder("d").start(Step::Ask).steps(|define, step| match step {
+    /// #     Step::Ask => define
+    /// #         .ask(|_doc, _cx| async move { Ok(Send { to: "all".into() }) })
+    /// #         .answer(|_doc, _cx, said| async move { Ok(Doc::update().sent(said.answer)) }).end(),
+    /// # }).build()?;
+    /// # let agent = harness.agent("a", ());
+    /// if let Outcome::Interrupted(waiting) = agent.run(Doc::update(), ()).await? {
+    ///     let question = waiting.pending::<Send>()?;
+    ///     let answers = question.answer(question.question.to == "all").by("sam");
+    ///     let ended = agent.resume(&waiting, answers, ()).await?.ended()?;
+    ///     assert!(ended.state.sent);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// Awaiting it gives a [`RunError`], and changes nothing, if there is no store to find an id
+    /// in, the session is not at rest in that outcome, or an answer is unknown, ill-typed, for
+    /// another question, or contradicts an earlier one.
+    pub fn resume(
+        &self,
+        session: impl Into<Resume<S>>,
+        answers: Answers,
+        slots: C::Runtime,
+    ) -> RunRequest<S> {
+        let agent = self.clone();
+        let Resume(source) = session.into();
+        let mut options = self.options();
+        match &source {
+            Source::Held(held) => options.session = Ok(held.id.clone()),
+            Source::Id(id) => options.session = SessionId::new(id),
+        }
+        RunRequest::new(options, move |launched| {
+            Box::pin(async move {
+                match source {
+                    Source::Held(held) => agent.go_on(launched, held, answers, slots).await,
+                    Source::Id(_) => Err(Kind::NoStore(launched.session).into()),
+                }
+            })
+        })
+    }
+
+    fn options(&self) -> Options {
+        Options {
+            session: Ok(SessionId::fresh()),
+            observers: self.inner.observers.clone(),
+            budget: None,
+        }
+    }
+
+    /// Records the answers; advances the session if none is missing.
+    async fn go_on(
+        self,
+        launched: Launched,
+        held: Held<S>,
+        answers: Answers,
+        slots: C::Runtime,
+    ) -> Result<Outcome<S>, RunError> {
+        let (session, taken) = {
+            let mut slot = held.slot.lock();
+            let Some(mut session) = slot.take() else {
+                return Err(Kind::NotAtRest(held.id).into());
+            };
+            match accept(&mut session, answers) {
+                Ok(taken) => (session, taken),
+                Err(refused) => {
+                    *slot = Some(session);
+                    return Err(refused.into());
+                }
+            }
+        };
+        self.drive(launched, session, Some((held.slot, taken)), slots).await
+    }
+
+    async fn drive(
+        self,
+        launched: Launched,
+        session: Session<S>,
+        home: Option<(Slot<S>, Vec<Taken>)>,
+        slots: C::Runtime,
+    ) -> Result<Outcome<S>, RunError> {
+        let Inner { id, harness, required, .. } = &*self.inner;
+        let context = C::assemble(harness.fixed.clone(), required.clone(), slots);
+        let ids = Ids {
+            agent: id.clone(),
+            session: launched.session.clone(),
+            run: launched.run.clone(),
+            parent: launched.parent.clone(),
+        };
+        let graph = harness.graph().clone();
+        let budget = launched.budget.unwrap_or(graph.wiring.budget);
+        let abandoned = Arc::clone(&launched.abandoned);
+        let core = RunCore::new(ids, graph, launched.fanout, launched.brakes);
+        let program = Arc::clone(&harness.program);
+        let span = tracing::info_span!(
+            target: "harness",
+            "harness.run",
+            harness = program.graph.name(),
+            agent = %id,
+            session = %session.id,
+            run = %launched.run,
+        );
+        let driver = Driver::new(program, context, core, session, home, budget);
+        let settled = driver.run().instrument(span).await;
+        Ok(settled.into_outcome(&abandoned, Arc::new(self)))
+    }
+}
+
+impl<C: Context, S: State> Resumer<S> for Agent<C, S> {
+    fn resume(
+        &self,
+        held: Held<S>,
+        answers: Answers,
+        slots: ErasedSlots,
+    ) -> RunRequest<S> {
+        let mut options = self.options();
+        options.session = Ok(held.id.clone());
+        match slots.value.downcast::<C::Runtime>() {
+            Ok(slots) => Agent::resume(self, Resume(Source::Held(held)), answers, *slots),
+            Err(_) => {
+                let refused = Kind::WrongSlots {
+                    agent: self.id().to_string(),
+                    expected: type_name::<C::Runtime>(),
+                    found: slots.type_name,
+                };
+                RunRequest::new(options, move |_| Box::pin(async move { Err(refused.into()) }))
+            }
+        }
+    }
+}
+
+impl<C: Context, S: State> Clone for Agent<C, S> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+impl<C: Context, S: State> fmt::Debug for Agent<C, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agent")
+            .field("id", &self.inner.id)
+            .field("harness", &self.inner.harness.graph().name())
+            .finish_non_exhaustive()
+    }
+}

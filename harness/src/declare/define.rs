@@ -1,0 +1,99 @@
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::panic::Location;
+
+use crate::context::Context;
+use crate::graph::{Kind, Target};
+use crate::question::Question;
+use crate::signal::Signal;
+use crate::state::State;
+use crate::step::{Action, Cx, Handler, StepError, StepId, StepResult, View};
+
+use super::step::{NeedsAnswer, NeedsExit, StepDef};
+
+/// What `.steps(|define, step| ..)` hands in: says what a step does. It knows the loop's context
+/// and state, so that closures need no annotation.
+#[must_use = "say what the step does: `define.run(..)`, `.handler(..)`, `.decide(..)` or `.ask(..)`"]
+pub struct Define<C, S, St> {
+    types: PhantomData<fn() -> (C, S, St)>,
+}
+
+impl<C: Context, S: State, St: StepId> Define<C, S, St> {
+    pub(super) fn new() -> Self {
+        Self { types: PhantomData }
+    }
+
+    /// A step that works: a named `async fn(View<S>, Cx<C>) -> StepResult<S>`, a closure that
+    /// returns `async move { .. }`, or an async closure that captures nothing.
+    #[track_caller]
+    pub fn run<F, Fut>(self, body: F) -> NeedsExit<C, S, St>
+    where
+        F: Fn(View<S>, Cx<C>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = StepResult<S>> + Send + 'static,
+    {
+        NeedsExit::new(Kind::Run, Action::run(body), Location::caller())
+    }
+
+    /// A step that works, as a value.
+    #[track_caller]
+    pub fn handler(self, handler: impl Handler<C, S>) -> NeedsExit<C, S, St> {
+        NeedsExit::new(Kind::Run, Action::handler(handler), Location::caller())
+    }
+
+    /// A step that only decides: `route` reads the state and answers with a signal, `targets` says
+    /// where each signal leads.
+    #[track_caller]
+    pub fn decide<Sig: Signal>(
+        self,
+        route: impl Fn(&S) -> Sig + Send + Sync + 'static,
+        targets: impl FnMut(Sig) -> Target<St>,
+    ) -> StepDef<C, S, St> {
+        NeedsExit::new(Kind::Decide, Action::Decide, Location::caller()).route(route, targets)
+    }
+
+    /// A gate, first half: makes the question that the run then waits on. Neither half runs again
+    /// once it is committed.
+    ///
+    /// ```
+    /// use harness::prelude::*;
+    ///
+    /// #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+    /// struct Order { total: u32, approved_by: Option<String> }
+    ///
+    /// #[derive(Question, Serialize, Deserialize)]
+    /// #[question(answer = bool)]
+    /// struct Approve { total: u32 }
+    ///
+    /// #[derive(StepId, Clone, Debug, PartialEq, Eq)]
+    /// enum Step { Approval }
+    ///
+    /// let harness = Harness::<(), Order>::builder("orders")
+    ///     .start(Step::Approval)
+    ///     .steps(|define, step| match step {
+    ///         Step::Approval => define
+    ///             .ask(|order, _cx| async move { Ok(Approve { total: order.total }) })
+    ///             .answer(|_order, _cx, said| async move {
+    ///                 Ok(Order::update().approved_by(said.by.filter(|_| said.answer)))
+    ///             })
+    ///             .end(),
+    ///     })
+    ///     .build()?;
+    /// # Ok::<(), harness::BuildError>(())
+    /// ```
+    #[track_caller]
+    pub fn ask<Q, F, Fut>(self, question: F) -> NeedsAnswer<C, S, St, Q, F>
+    where
+        Q: Question,
+        F: Fn(View<S>, Cx<C>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Q, StepError>> + Send + 'static,
+    {
+        NeedsAnswer::new(question, Location::caller())
+    }
+}
+
+impl<C, S, St> fmt::Debug for Define<C, S, St> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Define")
+    }
+}

@@ -1,0 +1,98 @@
+//! The front door: declare a loop with [`Harness::builder`], get a [`Harness`].
+
+mod builder;
+mod define;
+mod step;
+
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
+
+use crate::context::Context;
+use crate::graph::{Graph, Program};
+use crate::observe::{Observer, Observers};
+use crate::state::State;
+
+pub use builder::{Given, HarnessBuilder, LoopBuilder, NeedsSteps, Provided, Stepped, Unprovided};
+pub use define::Define;
+pub use step::{NeedsAnswer, NeedsExit, StepDef};
+
+/// A loop that was declared and found sound, with its fixed slots filled. It never changes, is
+/// cheap to clone, and is shared by any number of agents.
+///
+/// `C` is the [`Context`]: what the steps may use. `S` is the [`State`]: what they work on.
+///
+/// ```
+/// use harness::prelude::*;
+///
+/// #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+/// struct Count {
+///     #[state(reduce = add)]
+///     n: u32,
+/// }
+///
+/// #[derive(StepId, Clone, Debug, PartialEq, Eq)]
+/// enum Step { Add }
+///
+/// #[derive(Signal, Clone, Copy, Debug)]
+/// enum Next { More, Enough }
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// let harness = Harness::<(), Count>::builder("counter")
+///     .start(Step::Add)
+///     .steps(|define, step| match step {
+///         Step::Add => define
+///             .run(|_count, _cx| async move { Ok(Count::update().n(1)) })
+///             .route(|count| if count.n < 3 { Next::More } else { Next::Enough }, |next| match next {
+///                 Next::More => to(Step::Add),
+///                 Next::Enough => end(),
+///             }),
+///     })
+///     .build()?;
+///
+/// let ended = harness.agent("counter", ()).run(Count::update(), ()).await?.ended()?;
+/// assert_eq!(ended.state.n, 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
+pub struct Harness<C: Context, S: State> {
+    pub(crate) program: Arc<Program<C, S>>,
+    pub(crate) fixed: C::Fixed,
+    pub(crate) observers: Observers,
+}
+
+impl<C: Context, S: State> Harness<C, S> {
+    /// Starts to declare a loop.
+    #[track_caller]
+    pub fn builder(name: impl Into<String>) -> HarnessBuilder<C, S, Unprovided> {
+        HarnessBuilder::new(name.into(), Location::caller())
+    }
+
+    /// The loop's graph: its drawing, and the names of its steps.
+    pub fn graph(&self) -> &Graph {
+        &self.program.graph
+    }
+
+    /// Adds an observer of every run of every agent made from this harness. May be called again;
+    /// each observer gets every event.
+    #[must_use = "this gives a harness with the observer"]
+    pub fn observe(mut self, observer: impl Observer) -> Self {
+        self.observers.add(observer);
+        self
+    }
+}
+
+impl<C: Context, S: State> Clone for Harness<C, S> {
+    fn clone(&self) -> Self {
+        Self {
+            program: Arc::clone(&self.program),
+            fixed: self.fixed.clone(),
+            observers: self.observers.clone(),
+        }
+    }
+}
+
+impl<C: Context, S: State> fmt::Debug for Harness<C, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.program.graph, f)
+    }
+}

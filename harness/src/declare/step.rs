@@ -1,0 +1,192 @@
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::panic::Location;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::context::Context;
+use crate::graph::{AtMost, Branch, Dest, Edge, Executable, Exit, Kind, Node, Target};
+use crate::question::Question;
+use crate::signal::Signal;
+use crate::state::State;
+use crate::step::{
+    Action, Answered, Cx, Policy, Retry, Route, StepError, StepId, StepResult, View,
+};
+
+
+/// A step whose work is declared, but not where the loop goes from it: it needs `.then(..)`,
+/// `.end()` or `.route(..)`. Policies come before that.
+#[must_use = "a step needs an exit: `.then(step)`, `.end()` or `.route(..)`"]
+pub struct NeedsExit<C: Context, S: State, St> {
+    kind: Kind,
+    action: Action<C, S>,
+    policy: Policy,
+    on_error: Option<(St, &'static Location<'static>)>,
+    at_most: Option<(u32, St, &'static Location<'static>)>,
+    at: &'static Location<'static>,
+}
+
+impl<C: Context, S: State, St: StepId> NeedsExit<C, S, St> {
+    pub(super) fn new(
+        kind: Kind,
+        action: Action<C, S>,
+        at: &'static Location<'static>,
+    ) -> Self {
+        Self { kind, action, policy: Policy::default(), on_error: None, at_most: None, at }
+    }
+
+    /// Tries the step again when it fails with a retryable error. Without it a step has one try.
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.policy.retry = Some(retry);
+        self
+    }
+
+    /// How long one attempt may take; then it is dropped and counts as a retryable failure.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.policy.timeout = Some(limit);
+        self
+    }
+
+    /// Where the loop goes when the step fails and no retry is left, before the loop's own
+    /// `.on_error(..)`. The failed attempt changes nothing; that step reads
+    /// [`cx.failure()`](crate::Cx::failure).
+    #[track_caller]
+    pub fn on_error(mut self, step: St) -> Self {
+        self.on_error = Some((step, Location::caller()));
+        self
+    }
+
+    /// At most `times` entries into this step in one turn; from then on the loop goes to `instead`.
+    #[track_caller]
+    pub fn at_most(mut self, times: u32, instead: St) -> Self {
+        self.at_most = Some((times, instead, Location::caller()));
+        self
+    }
+
+    /// Goes on with `step`.
+    #[track_caller]
+    pub fn then(self, step: St) -> StepDef<C, S, St> {
+        let exit = Exit::Then(Edge::new(&step, Location::caller()));
+        self.exit(exit, None)
+    }
+
+    /// Ends the turn.
+    pub fn end(self) -> StepDef<C, S, St> {
+        self.exit(Exit::End, None)
+    }
+
+    /// Lets `route` read the updated state and answer with a signal; `targets` is called once for
+    /// each signal and says where it leads.
+    pub fn route<Sig: Signal>(
+        self,
+        route: impl Fn(&S) -> Sig + Send + Sync + 'static,
+        mut targets: impl FnMut(Sig) -> Target<St>,
+    ) -> StepDef<C, S, St> {
+        let branches: Vec<Branch> = Sig::ALL
+            .iter()
+            .map(|signal| {
+                let target = targets(*signal);
+                let dest = match target.step {
+                    Some(step) => Dest::Step(Edge::new(&step, target.at)),
+                    None => Dest::End,
+                };
+                Branch { signal: signal.name(), dest }
+            })
+            .collect();
+        let count = branches.len();
+        let exit = Exit::Route { signals: Sig::NAME, branches };
+        let route = move |state: &S| {
+            let index = route(state).index();
+            // Holds for every derived signal; the driver contains the panic of one that lies.
+            assert!(index < count, "signal {index} of `{}`, which has {count}", Sig::NAME);
+            index
+        };
+        self.exit(exit, Some(Box::new(route)))
+    }
+
+    fn exit(self, exit: Exit, route: Option<Route<S>>) -> StepDef<C, S, St> {
+        StepDef {
+            exit,
+            executable: Executable { action: self.action, route },
+            kind: self.kind,
+            policy: self.policy,
+            on_error: self.on_error,
+            at_most: self.at_most,
+            at: self.at,
+        }
+    }
+}
+
+impl<C: Context, S: State, St> fmt::Debug for NeedsExit<C, S, St> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NeedsExit(declared at {})", self.at)
+    }
+}
+
+/// A gate whose question is declared, but not what its answer changes: it needs `.answer(..)`.
+#[must_use = "a gate needs its second half: `.answer(..)`"]
+pub struct NeedsAnswer<C, S, St, Q, F> {
+    question: F,
+    at: &'static Location<'static>,
+    types: PhantomData<fn() -> (C, S, St, Q)>,
+}
+
+impl<C: Context, S: State, St: StepId, Q: Question, F> NeedsAnswer<C, S, St, Q, F> {
+    pub(super) fn new(question: F, at: &'static Location<'static>) -> Self {
+        Self { question, at, types: PhantomData }
+    }
+
+    /// A gate, second half: takes the answer and says what it changes.
+    pub fn answer<AskFut, B, Fut>(self, body: B) -> NeedsExit<C, S, St>
+    where
+        F: Fn(View<S>, Cx<C>) -> AskFut + Send + Sync + 'static,
+        AskFut: Future<Output = Result<Q, StepError>> + Send + 'static,
+        B: Fn(View<S>, Cx<C>, Answered<Q>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = StepResult<S>> + Send + 'static,
+    {
+        NeedsExit::new(Kind::Gate, Action::ask(self.question, body), self.at)
+    }
+}
+
+impl<C, S, St, Q, F> fmt::Debug for NeedsAnswer<C, S, St, Q, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NeedsAnswer(declared at {})", self.at)
+    }
+}
+
+/// A step that is declared to its end.
+#[must_use = "return it from the closure of `.steps(..)`"]
+pub struct StepDef<C: Context, S: State, St> {
+    exit: Exit,
+    executable: Executable<C, S>,
+    kind: Kind,
+    policy: Policy,
+    on_error: Option<(St, &'static Location<'static>)>,
+    at_most: Option<(u32, St, &'static Location<'static>)>,
+    at: &'static Location<'static>,
+}
+
+impl<C: Context, S: State, St: StepId> StepDef<C, S, St> {
+    pub(super) fn into_parts(self, name: Arc<str>) -> (Node, Executable<C, S>) {
+        let node = Node {
+            name,
+            kind: self.kind,
+            exit: self.exit,
+            policy: self.policy,
+            on_error: self.on_error.map(|(step, at)| Edge::new(&step, at)),
+            at_most: self.at_most.map(|(times, step, at)| AtMost {
+                times,
+                instead: Edge::new(&step, at),
+            }),
+            at: self.at,
+        };
+        (node, self.executable)
+    }
+}
+
+impl<C: Context, S: State, St> fmt::Debug for StepDef<C, S, St> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StepDef(declared at {})", self.at)
+    }
+}

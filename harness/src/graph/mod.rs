@@ -1,0 +1,69 @@
+//! The loop as data: its steps, its edges, and where each was declared.
+//!
+//! Two exhaustive `match`es in the user's code are called once per variant while the loop is built;
+//! their results are this graph. What rustc cannot see in them, [`validate`] reports, all at once.
+//! A built graph never changes.
+
+mod budget;
+mod error;
+mod program;
+mod render;
+mod target;
+mod validate;
+mod violation;
+mod wiring;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use budget::{Budget, Limit};
+pub use error::BuildError;
+pub use target::{Target, end, to};
+pub use violation::{Declared, Rule, Violation};
+
+pub(crate) use budget::FINALLY;
+pub(crate) use program::{Executable, Program};
+pub(crate) use validate::violations;
+pub(crate) use wiring::{AtMost, Branch, Dest, Edge, Exit, Kind, Node, Wiring};
+
+/// The graph of a loop: immutable, cheap to clone. `Debug` and `Display` draw it as a Mermaid
+/// diagram.
+#[derive(Clone)]
+pub struct Graph {
+    pub(crate) wiring: Arc<Wiring>,
+}
+
+impl Graph {
+    /// The loop's name.
+    pub fn name(&self) -> &str {
+        &self.wiring.name
+    }
+
+    /// The names of the steps, in the order of their enum.
+    pub fn steps(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.wiring.nodes.iter().map(|node| &*node.name)
+    }
+
+    /// The step that a new session starts with.
+    pub fn start(&self) -> &str {
+        self.wiring.nodes.get(self.wiring.start).map_or("", |node| &*node.name)
+    }
+
+    /// The loop as a [Mermaid](https://mermaid.js.org/syntax/flowchart.html) flowchart: boxes are
+    /// steps, diamonds decisions, hexagons gates; dotted edges are taken on failure.
+    pub fn to_mermaid(&self) -> String {
+        render::mermaid(&self.wiring)
+    }
+}
+
+impl fmt::Display for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_mermaid())
+    }
+}
+
+impl fmt::Debug for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_mermaid())
+    }
+}

@@ -1,0 +1,195 @@
+//! Every rule that rustc cannot see, each a function that names its offenders.
+//!
+//! Roots of the loop are the start, the error routes and `finally`. *Onward* edges are those taken
+//! when nothing fails, with the way out of `.at_most(..)`.
+
+use std::panic::Location;
+
+use crate::text::near;
+
+use super::wiring::{Dest, Edge, Kind, Wiring};
+use super::{Rule, Violation};
+
+pub(crate) fn violations(wiring: &Wiring) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let endless = no_exit(wiring, &mut found);
+    unreachable(wiring, &mut found);
+    if !endless {
+        endless_cycles(wiring, &mut found);
+    }
+    error_cycles(wiring, &mut found);
+    ask_in_finally(wiring, &mut found);
+    found
+}
+
+fn violation(
+    wiring: &Wiring,
+    rule: Rule,
+    steps: &[usize],
+    at: &'static Location<'static>,
+    message: String,
+) -> Violation {
+    Violation {
+        rule,
+        steps: steps.iter().map(|step| wiring.nodes[*step].name.to_string()).collect(),
+        declared: at.into(),
+        near: None,
+        message,
+    }
+}
+
+/// The steps reachable from `roots`, over onward edges and, if `failing`, error edges.
+fn reach(wiring: &Wiring, roots: impl IntoIterator<Item = usize>, failing: bool) -> Vec<bool> {
+    let mut seen = vec![false; wiring.nodes.len()];
+    let mut open: Vec<usize> = roots.into_iter().collect();
+    while let Some(step) = open.pop() {
+        if std::mem::replace(&mut seen[step], true) {
+            continue;
+        }
+        let node = &wiring.nodes[step];
+        open.extend(node.onward().filter_map(step_of));
+        if failing {
+            open.extend(node.on_error.map(|edge| edge.to));
+        }
+    }
+    seen
+}
+
+fn step_of(dest: Dest) -> Option<usize> {
+    match dest {
+        Dest::Step(edge) => Some(edge.to),
+        Dest::End => None,
+    }
+}
+
+fn roots(wiring: &Wiring) -> impl Iterator<Item = usize> {
+    let to = |edge: Option<Edge>| edge.map(|edge| edge.to);
+    [Some(wiring.start), to(wiring.on_error), to(wiring.finally)].into_iter().flatten()
+}
+
+fn unreachable(wiring: &Wiring, found: &mut Vec<Violation>) {
+    let seen = reach(wiring, roots(wiring), true);
+    let start = &wiring.nodes[wiring.start].name;
+    for (step, node) in wiring.nodes.iter().enumerate().filter(|(step, _)| !seen[*step]) {
+        let others = wiring.nodes.iter().enumerate().filter(|(other, _)| {
+            *other != step && *other != wiring.start && seen[*other]
+        });
+        let near = near(&node.name, others.map(|(_, node)| &*node.name)).map(str::to_owned);
+        let hint = match &near {
+            Some(near) => format!("(did an edge to `{near}` mean `{}`? else route to it, or remove it)", node.name),
+            None => "(route to it, or remove it)".to_owned(),
+        };
+        let message = format!("step `{}` cannot be reached from `{start}` {hint}", node.name);
+        let mut violation = violation(wiring, Rule::Unreachable, &[step], node.at, message);
+        violation.near = near;
+        found.push(violation);
+    }
+}
+
+/// Whether no reachable step ends the loop.
+fn no_exit(wiring: &Wiring, found: &mut Vec<Violation>) -> bool {
+    let seen = reach(wiring, [wiring.start], false);
+    let ends = |step: usize| wiring.nodes[step].onward().any(|dest| matches!(dest, Dest::End));
+    let endless = !(0..wiring.nodes.len()).any(|step| seen[step] && ends(step));
+    if endless {
+        let start = &wiring.nodes[wiring.start];
+        let message = format!(
+            "no way from step `{}` ends the loop (give some step `.end()`, or a signal `end()`)",
+            start.name
+        );
+        found.push(violation(wiring, Rule::NoExit, &[wiring.start], start.at, message));
+    }
+    endless
+}
+
+/// A set of steps that all reach each other, and nothing else, runs for ever.
+fn endless_cycles(wiring: &Wiring, found: &mut Vec<Violation>) {
+    let count = wiring.nodes.len();
+    let onward: Vec<Vec<bool>> = (0..count)
+        .map(|step| {
+            let next = wiring.nodes[step].onward().filter_map(step_of).collect::<Vec<_>>();
+            reach(wiring, next, false)
+        })
+        .collect();
+    let ends = |step: usize| wiring.nodes[step].onward().any(|dest| matches!(dest, Dest::End));
+    let mut told = vec![false; count];
+    for step in 0..count {
+        if told[step] || !onward[step][step] {
+            continue;
+        }
+        let cycle: Vec<usize> =
+            (0..count).filter(|other| onward[step][*other] && onward[*other][step]).collect();
+        let leaves = cycle.iter().any(|inside| {
+            ends(*inside)
+                || wiring.nodes[*inside]
+                    .onward()
+                    .filter_map(step_of)
+                    .any(|next| !cycle.contains(&next))
+        });
+        if !leaves {
+            for inside in &cycle {
+                told[*inside] = true;
+            }
+            let names: Vec<String> =
+                cycle.iter().map(|inside| format!("`{}`", wiring.nodes[*inside].name)).collect();
+            let message = format!(
+                "no edge leaves the cycle of {} (end it, route out of it, or bound a step of it \
+                 with `.at_most(n, step)`)",
+                names.join(", ")
+            );
+            let at = wiring.nodes[step].at;
+            found.push(violation(wiring, Rule::EndlessCycle, &cycle, at, message));
+        }
+    }
+}
+
+/// Error routes must come to an end: following them from any step never meets a step twice.
+fn error_cycles(wiring: &Wiring, found: &mut Vec<Violation>) {
+    let mut told = vec![false; wiring.nodes.len()];
+    for first in 0..wiring.nodes.len() {
+        let mut path = vec![first];
+        let mut at = first;
+        while let Some(edge) = wiring.nodes[at].on_error {
+            if let Some(start) = path.iter().position(|step| *step == edge.to) {
+                let cycle = &path[start..];
+                if !cycle.iter().any(|step| told[*step]) {
+                    let names: Vec<&str> = cycle
+                        .iter()
+                        .chain([&edge.to])
+                        .map(|step| &*wiring.nodes[*step].name)
+                        .collect();
+                    let message = format!(
+                        "the error route `{}` comes back to itself (send the failures of an error \
+                         step to another step, or let them fail the run)",
+                        names.join("` -> `")
+                    );
+                    found.push(violation(wiring, Rule::ErrorCycle, cycle, edge.at, message));
+                }
+                for step in &path {
+                    told[*step] = true;
+                }
+                break;
+            }
+            if told[edge.to] {
+                break;
+            }
+            path.push(edge.to);
+            at = edge.to;
+        }
+    }
+}
+
+fn ask_in_finally(wiring: &Wiring, found: &mut Vec<Violation>) {
+    let Some(finally) = wiring.finally else { return };
+    let seen = reach(wiring, [finally.to], true);
+    for (step, node) in wiring.nodes.iter().enumerate() {
+        if seen[step] && node.kind == Kind::Gate {
+            let message = format!(
+                "`finally` leads to step `{}`, which asks a question (a run that ends does not \
+                 wait: ask before the end)",
+                node.name
+            );
+            found.push(violation(wiring, Rule::AskInFinally, &[step], node.at, message));
+        }
+    }
+}

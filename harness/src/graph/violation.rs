@@ -1,0 +1,64 @@
+use std::fmt;
+use std::panic::Location;
+
+/// The rules a loop has to keep that rustc cannot check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Rule {
+    /// Every step can be reached from the start, an error route or `finally`.
+    Unreachable,
+    /// Some edge ends the loop.
+    NoExit,
+    /// Every cycle has an edge that leaves it.
+    EndlessCycle,
+    /// An error route does not come back to itself.
+    ErrorCycle,
+    /// The steps that `finally` runs ask nothing.
+    AskInFinally,
+    /// A `StepId` written by hand numbers its steps as it lists them.
+    StepIds,
+}
+
+/// Where something was declared: a line of the user's source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Declared {
+    /// The file, as the compiler was given it.
+    pub file: &'static str,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column, from 1.
+    pub column: u32,
+}
+
+impl From<&'static Location<'static>> for Declared {
+    fn from(at: &'static Location<'static>) -> Self {
+        Self { file: at.file(), line: at.line(), column: at.column() }
+    }
+}
+
+impl fmt::Display for Declared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+/// One broken rule: which, by what, declared where, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Violation {
+    /// The rule.
+    pub rule: Rule,
+    /// The steps that break it, in the order of the loop.
+    pub steps: Vec<String>,
+    /// Where the first of them was declared.
+    pub declared: Declared,
+    /// A step with a similar name that may have been meant.
+    pub near: Option<String>,
+    pub(crate) message: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (declared at {})", self.message, self.declared)
+    }
+}

@@ -1,0 +1,130 @@
+use std::panic::Location;
+use std::sync::Arc;
+
+use crate::step::{Policy, StepId};
+
+use super::Budget;
+
+/// The plain data of a graph: what `transition` and `validate` read.
+#[derive(Clone, Debug)]
+pub(crate) struct Wiring {
+    pub(crate) name: Arc<str>,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) start: usize,
+    pub(crate) on_error: Option<Edge>,
+    pub(crate) finally: Option<Edge>,
+    pub(crate) budget: Budget,
+    /// Where the loop was declared.
+    pub(crate) at: &'static Location<'static>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) name: Arc<str>,
+    pub(crate) kind: Kind,
+    pub(crate) exit: Exit,
+    pub(crate) policy: Policy,
+    pub(crate) on_error: Option<Edge>,
+    pub(crate) at_most: Option<AtMost>,
+    pub(crate) at: &'static Location<'static>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Run,
+    Decide,
+    Gate,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Edge {
+    pub(crate) to: usize,
+    pub(crate) at: &'static Location<'static>,
+}
+
+/// How often a step may be entered in one turn, and where the loop goes instead from then on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AtMost {
+    pub(crate) times: u32,
+    pub(crate) instead: Edge,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Exit {
+    Then(Edge),
+    End,
+    Route { signals: &'static str, branches: Vec<Branch> },
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Branch {
+    pub(crate) signal: &'static str,
+    pub(crate) dest: Dest,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Dest {
+    Step(Edge),
+    End,
+}
+
+impl Edge {
+    pub(crate) fn new<St: StepId>(step: &St, at: &'static Location<'static>) -> Self {
+        Self { to: step.index(), at }
+    }
+}
+
+impl Exit {
+    /// The enum and the signal of a branch.
+    pub(crate) fn signal(&self, branch: Option<usize>) -> Option<(&'static str, &'static str)> {
+        match (self, branch) {
+            (Self::Route { signals, branches }, Some(branch)) => {
+                branches.get(branch).map(|branch| (*signals, branch.signal))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Node {
+    /// Where the loop can go from here when nothing fails.
+    pub(crate) fn onward(&self) -> impl Iterator<Item = Dest> + '_ {
+        let (single, branches): (Option<Dest>, &[Branch]) = match &self.exit {
+            Exit::Then(edge) => (Some(Dest::Step(*edge)), &[]),
+            Exit::End => (Some(Dest::End), &[]),
+            Exit::Route { branches, .. } => (None, branches),
+        };
+        let instead = self.at_most.map(|limit| Dest::Step(limit.instead));
+        single.into_iter().chain(branches.iter().map(|branch| branch.dest)).chain(instead)
+    }
+}
+
+impl Wiring {
+    /// Every step that anything leads to.
+    pub(crate) fn targets(&self) -> impl Iterator<Item = usize> + '_ {
+        let edges = self.nodes.iter().flat_map(|node| {
+            let onward = node.onward().filter_map(|dest| match dest {
+                Dest::Step(edge) => Some(edge.to),
+                Dest::End => None,
+            });
+            onward.chain(node.on_error.map(|edge| edge.to))
+        });
+        let loops = [self.on_error, self.finally].into_iter().flatten().map(|edge| edge.to);
+        edges.chain(loops).chain([self.start])
+    }
+
+    /// Where a failure of `step` goes: its own error step, else the loop's. Steps that the loop's
+    /// own error route runs through have only their own, so that no failing error step comes back
+    /// to itself.
+    pub(crate) fn error_route(&self, step: usize) -> Option<Edge> {
+        let own = self.nodes[step].on_error.filter(|edge| edge.to != step);
+        own.or_else(|| self.on_error.filter(|_| !self.handles_errors(step)))
+    }
+
+    /// Whether `step` is the loop's error step, or stands behind it on the error route.
+    fn handles_errors(&self, step: usize) -> bool {
+        let first = self.on_error.map(|edge| edge.to);
+        let next = |at: &usize| self.nodes[*at].on_error.map(|edge| edge.to);
+        std::iter::successors(first, next).take(self.nodes.len()).any(|at| at == step)
+    }
+}

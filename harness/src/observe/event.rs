@@ -1,0 +1,259 @@
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use crate::clock::UtcMillis;
+use crate::graph::Limit;
+use crate::id::{AgentId, InterruptId, Position, RunId, SessionId};
+use crate::llm::{CallId, Spend};
+use crate::step::{Failure, Interrupt, Payload};
+
+/// One thing that happened in a run, with everything that says where.
+///
+/// `Display` gives one short line. Serialised it is one flat JSON object.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Event {
+    /// Counts the events of the run, from 1.
+    pub number: u64,
+    /// When it happened.
+    pub at: UtcMillis,
+    /// The agent.
+    pub agent: AgentId,
+    /// The session.
+    pub session: SessionId,
+    /// The run.
+    pub run: RunId,
+    /// The run whose step started this one, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<RunId>,
+    /// The step at work; none for what concerns the whole run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<Arc<str>>,
+    /// The entry into that step.
+    pub position: Position,
+    /// The attempt at that entry, from 1; 0 for what concerns the whole run.
+    pub attempt: u32,
+    /// What happened.
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
+/// What happened.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum EventKind {
+    /// A run started.
+    RunStarted {
+        /// Whether it goes on with a session that had settled before its end.
+        resumed: bool,
+    },
+    /// A step was entered, or entered again.
+    StepStarted,
+    /// A step emitted a value of its own.
+    #[serde(serialize_with = "custom")]
+    Custom(Arc<dyn Payload>),
+    /// A model was called.
+    CallStarted {
+        /// Names the completion.
+        call: CallId,
+        /// The model.
+        model: String,
+    },
+    /// A model call came back.
+    CallEnded {
+        /// Names the completion.
+        call: CallId,
+        /// The model.
+        model: String,
+        /// Why it failed, if it did.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// Tokens or cost were charged to the run.
+    Charged {
+        /// How much.
+        spend: Spend,
+    },
+    /// An attempt failed and the step will be tried again.
+    Retrying {
+        /// Why it failed.
+        failure: Failure,
+        /// How long until the next attempt, in milliseconds.
+        after_ms: u64,
+    },
+    /// A question waits for its answer.
+    Asked {
+        /// The question.
+        interrupt: Interrupt,
+    },
+    /// A question was answered.
+    Answered {
+        /// Which one.
+        id: InterruptId,
+        /// Who answered, if the answer says.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+    },
+    /// A step's result was committed.
+    Committed {
+        /// The signal its route answered with, if it has a route.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        signal: Option<&'static str>,
+        /// The step that comes next; none at the end.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        next: Option<Arc<str>>,
+    },
+    /// A step failed and an error step takes over.
+    Diverted {
+        /// Why it failed.
+        failure: Failure,
+        /// The error step.
+        next: Arc<str>,
+    },
+    /// The steps of `.finally(..)` begin.
+    Finishing {
+        /// How the run will settle.
+        outcome: SettledAs,
+        /// The first of those steps.
+        next: Arc<str>,
+    },
+    /// The run settled: the last event of every run.
+    Settled {
+        /// How.
+        outcome: SettledAs,
+        /// How many steps this turn has committed.
+        steps: u64,
+        /// What this turn has spent.
+        spent: Spend,
+    },
+}
+
+/// How a run settled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "as", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum SettledAs {
+    /// The loop came to an end.
+    Ended {
+        /// The signal it ended with, if a route ended it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        signal: Option<&'static str>,
+    },
+    /// Questions wait.
+    Interrupted {
+        /// How many.
+        questions: usize,
+    },
+    /// It was asked to stop, at the next boundary.
+    Stopped,
+    /// It was cancelled; the step at work was dropped.
+    Cancelled,
+    /// A budget was reached.
+    Exhausted {
+        /// Which part of it.
+        limit: Limit,
+    },
+    /// A step failed for good.
+    Failed {
+        /// Why.
+        failure: Failure,
+    },
+}
+
+fn custom<S: Serializer>(payload: &Arc<dyn Payload>, out: S) -> Result<S::Ok, S::Error> {
+    let mut map = out.serialize_map(Some(2))?;
+    map.serialize_entry("name", payload.name())?;
+    map.serialize_entry("payload", &payload.to_json())?;
+    map.end()
+}
+
+impl Event {
+    /// The value a step emitted, if it is a `T`.
+    ///
+    /// ```
+    /// # use harness::observe;
+    /// #[derive(Debug, serde::Serialize)]
+    /// struct Progress { percent: u8 }
+    ///
+    /// let bar = observe::from_fn(|event| {
+    ///     if let Some(progress) = event.custom::<Progress>() {
+    ///         println!("{} %", progress.percent);
+    ///     }
+    /// });
+    /// # let _ = bar;
+    /// ```
+    pub fn custom<T: Payload>(&self) -> Option<&T> {
+        match &self.kind {
+            EventKind::Custom(payload) => (&**payload as &dyn Any).downcast_ref(),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(step) = &self.step {
+            write!(f, "{step}#{}", self.position)?;
+            if self.attempt > 1 {
+                write!(f, " (attempt {})", self.attempt)?;
+            }
+            f.write_str(" ")?;
+        }
+        fmt::Display::fmt(&self.kind, f)
+    }
+}
+
+impl fmt::Display for EventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RunStarted { resumed: false } => f.write_str("run started"),
+            Self::RunStarted { resumed: true } => f.write_str("run resumed"),
+            Self::StepStarted => f.write_str("started"),
+            Self::Custom(payload) => write!(f, "emitted {}", payload.name()),
+            Self::CallStarted { call, model } => write!(f, "called {model} ({call})"),
+            Self::CallEnded { call, model, error: None } => {
+                write!(f, "heard from {model} ({call})")
+            }
+            Self::CallEnded { call, model, error: Some(error) } => {
+                write!(f, "got no answer from {model} ({call}): {error}")
+            }
+            Self::Charged { spend } => write!(f, "charged {} tokens", spend.usage.total().unwrap_or(0)),
+            Self::Retrying { failure, after_ms } => {
+                write!(f, "failed: {failure}; again in {after_ms} ms")
+            }
+            Self::Asked { interrupt } => write!(f, "asked {}", interrupt.name),
+            Self::Answered { by: Some(by), .. } => write!(f, "answered by {by}"),
+            Self::Answered { by: None, .. } => f.write_str("answered"),
+            Self::Committed { signal, next } => {
+                f.write_str("committed")?;
+                if let Some(signal) = signal {
+                    write!(f, " {signal}")?;
+                }
+                write!(f, " -> {}", next.as_deref().unwrap_or("end"))
+            }
+            Self::Diverted { failure, next } => write!(f, "failed: {failure} -> {next}"),
+            Self::Finishing { outcome, next } => write!(f, "{outcome}; finally -> {next}"),
+            Self::Settled { outcome, .. } => write!(f, "run {outcome}"),
+        }
+    }
+}
+
+impl fmt::Display for SettledAs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ended { signal: Some(signal) } => write!(f, "ended by {signal}"),
+            Self::Ended { signal: None } => f.write_str("ended"),
+            Self::Interrupted { questions: 1 } => f.write_str("interrupted by 1 question"),
+            Self::Interrupted { questions } => write!(f, "interrupted by {questions} questions"),
+            Self::Stopped => f.write_str("stopped"),
+            Self::Cancelled => f.write_str("cancelled"),
+            Self::Exhausted { limit } => write!(f, "exhausted its budget of {limit}"),
+            Self::Failed { failure } => write!(f, "failed: {failure}"),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::broadcast;
+
+use super::queue::Feed;
+use super::{Event, Observer};
+
+/// Observers that were given to a harness, an agent or a run.
+#[derive(Clone, Default)]
+pub(crate) struct Observers {
+    feeds: Vec<Arc<Feed>>,
+}
+
+impl Observers {
+    pub(crate) fn add(&mut self, observer: impl Observer) {
+        self.feeds.push(Arc::new(Feed::new(observer)));
+    }
+}
+
+impl fmt::Debug for Observers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Observers({})", self.feeds.len())
+    }
+}
+
+/// Hands a run's events to all who listen, in the same order.
+pub(crate) struct Fanout {
+    feeds: Vec<Arc<Feed>>,
+    stream: Option<broadcast::Sender<Arc<Event>>>,
+    /// Counts events; held while one is handed out, so that all see one order.
+    count: Mutex<u64>,
+}
+
+impl Fanout {
+    pub(crate) fn new(
+        observers: Observers,
+        stream: Option<broadcast::Sender<Arc<Event>>>,
+    ) -> Self {
+        Self { feeds: observers.feeds, stream, count: Mutex::new(0) }
+    }
+
+    /// Whether nobody listens, so that events need not be made.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.feeds.is_empty() && self.stream.is_none()
+    }
+
+    /// Makes an event with its number and hands it out.
+    pub(crate) fn publish(&self, make: impl FnOnce(u64) -> Event) {
+        let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        *count += 1;
+        let event = Arc::new(make(*count));
+        for feed in &self.feeds {
+            feed.feed(Arc::clone(&event));
+        }
+        if let Some(stream) = &self.stream {
+            // No reader left is no error.
+            let _ = stream.send(event);
+        }
+    }
+
+    /// Waits until every observer has seen every event, or is stuck.
+    pub(crate) async fn flush(&self) {
+        for feed in &self.feeds {
+            feed.flush().await;
+        }
+    }
+}

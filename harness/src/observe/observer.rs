@@ -1,0 +1,52 @@
+use std::fmt;
+use std::sync::Arc;
+
+use super::Event;
+
+/// Somebody who watches runs. Give one to `.observe(..)` of a harness, an agent or a run.
+///
+/// Every event of a run arrives, in order, on a thread of the observer's own. See the
+/// [module](crate::observe) for what an observer that panics or blocks can do: nothing.
+pub trait Observer: Send + Sync + 'static {
+    /// Takes one event.
+    fn on_event(&self, event: &Event);
+}
+
+impl<O: Observer + ?Sized> Observer for Arc<O> {
+    fn on_event(&self, event: &Event) {
+        (**self).on_event(event);
+    }
+}
+
+impl<O: Observer + ?Sized> Observer for Box<O> {
+    fn on_event(&self, event: &Event) {
+        (**self).on_event(event);
+    }
+}
+
+/// An observer that is a function; made by [`from_fn`].
+pub struct FromFn<F>(F);
+
+/// Makes an observer of a function.
+///
+/// ```
+/// use harness::observe;
+///
+/// let log = observe::from_fn(|event| eprintln!("{event}"));
+/// # let _ = log;
+/// ```
+pub fn from_fn<F: Fn(&Event) + Send + Sync + 'static>(on_event: F) -> FromFn<F> {
+    FromFn(on_event)
+}
+
+impl<F: Fn(&Event) + Send + Sync + 'static> Observer for FromFn<F> {
+    fn on_event(&self, event: &Event) {
+        (self.0)(event);
+    }
+}
+
+impl<F> fmt::Debug for FromFn<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FromFn")
+    }
+}

@@ -1,0 +1,185 @@
+//! One observer's queue and the thread that empties it.
+//!
+//! *Feeding* never blocks. The *worker* thread starts with the first event and ends when the last
+//! feeder is gone and the queue is empty. *Flushing* waits for the events fed so far, but not for
+//! ever: a watchdog thread, shared by all, releases those who wait for an observer that is stuck.
+//! Neither uses the runtime's clock, which tests pause.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use super::{Event, Observer};
+
+/// How long a run that settles waits for an observer to catch up.
+const GRACE: Duration = Duration::from_secs(1);
+/// How many events an observer may lie behind before it is cut off.
+const MOST_PENDING: usize = 65_536;
+
+/// The feeding end of an observer's queue. The worker ends when the last one is dropped.
+pub(super) struct Feed {
+    queue: Arc<Queue>,
+}
+
+struct Queue {
+    observer: Box<dyn Observer>,
+    state: Mutex<State>,
+    fed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    pending: VecDeque<Arc<Event>>,
+    taken: u64,
+    done: u64,
+    waiting: Vec<Waiter>,
+    working: bool,
+    closed: bool,
+    cut_off: bool,
+    /// `done` when a flush last gave up: until it grows, nobody waits again.
+    stuck_at: Option<u64>,
+}
+
+/// A run that settles: released when `upto` events are done, or at `due`.
+struct Waiter {
+    upto: u64,
+    due: Instant,
+    _release: oneshot::Sender<()>,
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Feed {
+    pub(super) fn new(observer: impl Observer) -> Self {
+        let observer = Box::new(observer);
+        Self {
+            queue: Arc::new(Queue { observer, state: Mutex::default(), fed: Condvar::new() }),
+        }
+    }
+
+    pub(super) fn feed(&self, event: Arc<Event>) {
+        let mut state = self.queue.lock();
+        if state.cut_off {
+            return;
+        }
+        if state.pending.len() >= MOST_PENDING {
+            state.cut_off = true;
+            state.pending.clear();
+            state.waiting.clear();
+            tracing::error!(
+                events = MOST_PENDING,
+                "an observer fell too far behind and gets no more events (it must not block)"
+            );
+            return;
+        }
+        state.pending.push_back(event);
+        state.taken += 1;
+        if !state.working {
+            let queue = Arc::clone(&self.queue);
+            let worker = std::thread::Builder::new().name("harness-observer".into());
+            match worker.spawn(move || queue.work()) {
+                Ok(_) => state.working = true,
+                Err(error) => {
+                    state.cut_off = true;
+                    tracing::error!(%error, "no thread for an observer: it gets no events");
+                }
+            }
+        }
+        self.queue.fed.notify_one();
+    }
+
+    /// Waits until the observer has seen everything fed so far, or has not moved for a while.
+    pub(super) async fn flush(&self) {
+        let due = Instant::now() + GRACE;
+        let caught_up = {
+            let mut state = self.queue.lock();
+            if state.cut_off || state.done == state.taken || state.stuck_at == Some(state.done) {
+                return;
+            }
+            let (release, caught_up) = oneshot::channel();
+            let upto = state.taken;
+            state.waiting.push(Waiter { upto, due, _release: release });
+            caught_up
+        };
+        watch(&self.queue, due);
+        // Released by dropping the other end, whoever does it.
+        let _ = caught_up.await;
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.queue.lock().closed = true;
+        self.queue.fed.notify_one();
+    }
+}
+
+impl Queue {
+    fn work(&self) {
+        loop {
+            let event = {
+                let mut state = self.lock();
+                loop {
+                    if let Some(event) = state.pending.pop_front() {
+                        break event;
+                    }
+                    if state.closed {
+                        state.working = false;
+                        return;
+                    }
+                    state = self.fed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
+            };
+            if catch_unwind(AssertUnwindSafe(|| self.observer.on_event(&event))).is_err() {
+                tracing::error!(%event, "an observer panicked");
+            }
+            let mut state = self.lock();
+            state.done += 1;
+            let done = state.done;
+            state.waiting.retain(|waiter| waiter.upto > done);
+        }
+    }
+
+    fn give_up(&self, due: Instant) {
+        let mut state = self.lock();
+        let before = state.waiting.len();
+        state.waiting.retain(|waiter| waiter.due > due);
+        if state.waiting.len() < before {
+            state.stuck_at = Some(state.done);
+            tracing::warn!(
+                behind = state.taken - state.done,
+                "a run settled without waiting any longer for an observer"
+            );
+        }
+    }
+}
+
+/// Has the watchdog release whoever still waits for `queue` at `due`.
+fn watch(queue: &Arc<Queue>, due: Instant) {
+    type Watched = (Instant, Arc<Queue>);
+    static WATCHDOG: OnceLock<Option<mpsc::Sender<Watched>>> = OnceLock::new();
+    let watchdog = WATCHDOG.get_or_init(|| {
+        let (send, watched) = mpsc::channel::<Watched>();
+        let thread = std::thread::Builder::new().name("harness-watchdog".into());
+        let spawned = thread.spawn(move || {
+            // All wait equally long, so the first to come is the first to be due.
+            for (due, queue) in watched {
+                std::thread::sleep(due.saturating_duration_since(Instant::now()));
+                queue.give_up(due);
+            }
+        });
+        spawned.ok().map(|_| send)
+    });
+    let watched = (due, Arc::clone(queue));
+    let sent = watchdog.as_ref().is_some_and(|watchdog| watchdog.send(watched).is_ok());
+    if !sent {
+        queue.give_up(due);
+    }
+}

@@ -1,0 +1,209 @@
+//! The driver: performs what [`transition`] decides.
+//!
+//! A step's *attempt* is polled; its *update* is folded into the state in place; its *route* reads
+//! the result; one [`Commit`] records all of it; its event follows. Whatever fails before the
+//! commit changes nothing, but for a reducer or a route that panics: what it worked on is
+//! discarded, and the run fails without a state.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+
+use tokio::time::Instant;
+
+use crate::context::Context;
+use crate::graph::{Budget, Limit, Program};
+use crate::observe::EventKind;
+use crate::session::{Memory, Session};
+use crate::state::State;
+use crate::step::{Effects, Place, Scope, Shared};
+
+use super::advance::Pause;
+use super::answers::Taken;
+use super::effects::RunCore;
+use super::held::Slot;
+use super::settle::{How, Settlement};
+use super::transition::{Happened, budget_at, out_of_steps, overspent, transition};
+
+/// Advances one session until it settles.
+pub(crate) struct Driver<C: Context, S: State> {
+    pub(super) program: Arc<Program<C, S>>,
+    pub(super) core: Arc<RunCore>,
+    pub(super) shared: Arc<Shared<C>>,
+    pub(super) session: Session<S>,
+    /// Where the session goes back to if this run is dropped.
+    pub(super) home: Option<Slot<S>>,
+    budget: Budget,
+    pub(super) scope: Option<Scope>,
+    /// Set where a wall budget makes the clock matter.
+    started: Option<Instant>,
+    /// The answers this run was resumed with; none for a new session.
+    taken: Option<Vec<Taken>>,
+    pub(super) lost: bool,
+}
+
+impl<C: Context, S: State> Driver<C, S> {
+    pub(crate) fn new(
+        program: Arc<Program<C, S>>,
+        context: C,
+        core: RunCore,
+        mut session: Session<S>,
+        resumed: Option<(Slot<S>, Vec<Taken>)>,
+        budget: Budget,
+    ) -> Self {
+        if session.open().next().is_none() {
+            session.take_answers();
+        }
+        let (home, taken) = resumed.unzip();
+        let core = Arc::new(core);
+        let effects: Arc<dyn Effects> = Arc::clone(&core) as Arc<dyn Effects>;
+        core.desk().memory = std::mem::take(&mut session.memory);
+        *core.spent_so_far() = session.spent.clone();
+        core.set_failure(session.cursor.failure.clone());
+        session.cursor.retries = 0;
+        let timed = budget.wall.is_some() || program.graph.wiring.finally.is_some();
+        Self {
+            scope: Some(Scope { effects: Arc::clone(&effects), place: Place::default() }),
+            shared: Arc::new(Shared { context, effects }),
+            program,
+            core,
+            session,
+            home,
+            budget,
+            started: timed.then(Instant::now),
+            taken,
+            lost: false,
+        }
+    }
+
+    /// Runs until the session settles.
+    pub(crate) async fn run(mut self) -> Settlement<S> {
+        let program = Arc::clone(&self.program);
+        let wiring = &*program.graph.wiring;
+        self.announce();
+        if self.session.open().next().is_some() {
+            return self.settle(How::Interrupted).await;
+        }
+        loop {
+            let pause = poll_fn(|task| Poll::Ready(self.advance(&program, task))).await;
+            let (happened, left) = match pause {
+                Pause::Yield => {
+                    tokio::task::yield_now().await;
+                    continue;
+                }
+                Pause::Happened(happened, left) => (happened, left),
+                Pause::Gate(entered) => self.gate(&program, entered).await,
+                Pause::Waits(entered, begun) => {
+                    let step = entered.place.step as usize;
+                    match self.wait(entered, begun).await {
+                        Ok(update) => self.done(&program, step, update),
+                        Err(undone) => undone,
+                    }
+                }
+            };
+            let next = transition(wiring, &self.session.cursor, happened);
+            if let Some(how) = self.perform(wiring, happened, next, left).await {
+                return self.settle(how).await;
+            }
+        }
+    }
+
+    fn announce(&mut self) {
+        let resumed = self.taken.is_some();
+        self.core.publish(None, || EventKind::RunStarted { resumed });
+        for (id, by) in self.taken.take().unwrap_or_default() {
+            self.core.publish(None, || EventKind::Answered { id, by });
+        }
+    }
+
+    /// What keeps the next step from being entered, if anything does.
+    pub(super) fn at_boundary(&self) -> Option<Happened> {
+        if self.core.brakes.is_cancelled() {
+            return Some(Happened::Cancel);
+        }
+        if self.core.brakes.is_stopped() {
+            return Some(Happened::Stop);
+        }
+        let cursor = &self.session.cursor;
+        let budget = budget_at(&self.budget, cursor);
+        // A position that was entered before has been counted before.
+        if cursor.attempt == 0 && out_of_steps(budget, cursor) {
+            return Some(Happened::Over(Limit::Steps));
+        }
+        if (budget.tokens.is_some() || budget.cost_micros.is_some())
+            && let Some(limit) = overspent(budget, &self.core.spent_so_far())
+        {
+            return Some(Happened::Over(limit));
+        }
+        match self.wall_deadline() {
+            Some(deadline) if Instant::now() >= deadline => Some(Happened::Over(Limit::Wall)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn wall_deadline(&self) -> Option<Instant> {
+        let started = self.started?;
+        let wall = budget_at(&self.budget, &self.session.cursor).wall?;
+        Some(started + wall.saturating_sub(self.session.active))
+    }
+
+    /// Adds the time since it was last added to what the turn has run.
+    pub(super) fn account_time(&mut self) {
+        if let Some(started) = &mut self.started {
+            let now = Instant::now();
+            if self.session.cursor.finishing.is_none() {
+                self.session.active += now - *started;
+            }
+            *started = now;
+        }
+    }
+
+    /// Takes the session out of the driver, with all that the run laid up for it.
+    fn take_session(&mut self) -> Session<S> {
+        let id = self.session.id.clone();
+        let mut session = std::mem::replace(&mut self.session, Session::absent(id));
+        session.memory = std::mem::take(&mut self.core.desk().memory);
+        if session.cursor.finishing.is_none() {
+            session.unpark();
+        }
+        session.spent = self.core.spent();
+        session
+    }
+
+    async fn settle(mut self, how: How) -> Settlement<S> {
+        self.account_time();
+        let session = self.take_session();
+        let settled = how.describe(session.open().count());
+        self.core.publish(None, || EventKind::Settled {
+            outcome: settled,
+            steps: session.cursor.steps,
+            spent: session.spent.clone(),
+        });
+        self.core.fanout.flush().await;
+        let home = self.home.take();
+        Settlement { session, how, lost: self.lost, run: self.core.ids.run.clone(), home }
+    }
+}
+
+impl<C: Context, S: State> Drop for Driver<C, S> {
+    /// A run that is dropped gives its session back as of the last commit, once effects in flight
+    /// are recorded. After settling there is nothing to give back.
+    fn drop(&mut self) {
+        let Some(home) = self.home.take() else { return };
+        if self.lost {
+            return;
+        }
+        let session = self.take_session();
+        let core = Arc::clone(&self.core);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                core.effects_done().await;
+                let late = std::mem::take(&mut core.desk().memory);
+                home.put_back(session, late);
+            });
+        } else {
+            home.put_back(session, Memory::default());
+        }
+    }
+}
+

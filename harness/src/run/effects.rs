@@ -1,0 +1,282 @@
+//! What the run does for its steps: the executor's side of the seam.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::task::AtomicWaker;
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::UtcMillis;
+use crate::graph::Graph;
+use crate::llm::{CallId, Spend};
+use crate::observe::{Event, EventKind, Fanout};
+use crate::step::{
+    AskReply, Asked, Effects, Failure, Ids, OnceReply, OnceScope, Payload, Place,
+};
+
+use super::brakes::Brakes;
+use super::desk::Desk;
+
+/// What all steps of one run share with its driver.
+pub(crate) struct RunCore {
+    pub(crate) ids: Ids,
+    pub(crate) graph: Graph,
+    pub(crate) fanout: Fanout,
+    pub(crate) brakes: Brakes,
+    /// Wakes the driver when a spawned task asks.
+    pub(crate) waker: AtomicWaker,
+    /// The attempt at work, as one number.
+    current: AtomicU64,
+    /// The last attempt that asked something nobody has answered.
+    asked: AtomicU64,
+    /// Set by whoever uses the desk, so that steps that do not cost no lock.
+    touched: AtomicBool,
+    /// Set while the desk holds something that ends with the position.
+    remembers: AtomicBool,
+    desk: Mutex<Desk>,
+    spent: Mutex<Spend>,
+    failure: Mutex<Option<Arc<Failure>>>,
+    effects_running: AtomicUsize,
+    effect_ended: Notify,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An attempt as one number: positions count far from 2^44, attempts at one of them from 2^20. Of
+/// those that did not, only a task that outlived its step by a million attempts would be mistaken.
+fn number(place: Place) -> u64 {
+    place.position.0 << 20 | u64::from(place.attempt & 0xF_FFFF)
+}
+
+impl RunCore {
+    pub(crate) fn new(
+        ids: Ids,
+        graph: Graph,
+        fanout: Fanout,
+        brakes: Brakes,
+    ) -> Self {
+        Self {
+            ids,
+            graph,
+            fanout,
+            brakes,
+            waker: AtomicWaker::new(),
+            current: AtomicU64::new(0),
+            asked: AtomicU64::new(0),
+            touched: AtomicBool::new(false),
+            remembers: AtomicBool::new(true),
+            desk: Mutex::default(),
+            spent: Mutex::default(),
+            failure: Mutex::default(),
+            effects_running: AtomicUsize::new(0),
+            effect_ended: Notify::new(),
+        }
+    }
+
+    /// Says which attempt is at work from here on.
+    pub(crate) fn begin(&self, place: Place) {
+        self.current.store(number(place), Ordering::Relaxed);
+    }
+
+    /// Ends the attempt: its tasks are aborted, its unanswered questions handed over.
+    pub(crate) fn conclude(&self, place: Place) -> Vec<(String, Asked)> {
+        if !self.touched.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
+        let mut desk = self.desk();
+        self.touched.store(false, Ordering::Relaxed);
+        desk.clear(place)
+    }
+
+    /// What belongs to a position ends with it.
+    pub(crate) fn leave(&self) {
+        if self.remembers.load(Ordering::Relaxed) {
+            let mut desk = self.desk();
+            self.remembers.store(false, Ordering::Relaxed);
+            desk.memory.leave();
+        }
+    }
+
+    /// Whether this attempt has asked something that nobody has answered.
+    pub(crate) fn has_asked(&self, place: Place) -> bool {
+        self.asked.load(Ordering::Relaxed) == number(place)
+    }
+
+    pub(crate) fn desk(&self) -> MutexGuard<'_, Desk> {
+        lock(&self.desk)
+    }
+
+    pub(crate) fn spent_so_far(&self) -> MutexGuard<'_, Spend> {
+        lock(&self.spent)
+    }
+
+    pub(crate) fn set_failure(&self, failure: Option<Arc<Failure>>) {
+        *lock(&self.failure) = failure;
+    }
+
+    /// Whether this attempt has asked, or has effects in flight.
+    pub(crate) fn is_unsettled(&self, place: Place) -> bool {
+        self.has_asked(place) || self.effects_running.load(Ordering::Relaxed) > 0
+    }
+
+    /// Waits for effects in flight: they are never dropped half-way.
+    pub(crate) async fn effects_done(&self) {
+        loop {
+            let ended = self.effect_ended.notified();
+            if self.effects_running.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            ended.await;
+        }
+    }
+
+    pub(crate) fn publish(&self, place: Option<Place>, kind: impl FnOnce() -> EventKind) {
+        if self.fanout.is_silent() {
+            return;
+        }
+        let at = place.unwrap_or_default();
+        let step = place.map(|at| Arc::clone(&self.graph.wiring.nodes[at.step as usize].name));
+        self.fanout.publish(|number| Event {
+            number,
+            at: UtcMillis::now(),
+            agent: self.ids.agent.clone(),
+            session: self.ids.session.clone(),
+            run: self.ids.run.clone(),
+            parent: self.ids.parent.clone(),
+            step,
+            position: at.position,
+            attempt: at.attempt,
+            kind: kind(),
+        });
+    }
+
+    /// The desk, if the attempt that asks is the one at work.
+    fn desk_of(&self, place: Place) -> Option<MutexGuard<'_, Desk>> {
+        let desk = self.desk();
+        self.touched.store(true, Ordering::Relaxed);
+        (self.current.load(Ordering::Relaxed) == number(place)).then_some(desk)
+    }
+}
+
+impl Effects for RunCore {
+    fn ids(&self) -> &Ids {
+        &self.ids
+    }
+
+    fn step_name(&self, step: u32) -> &str {
+        &self.graph.wiring.nodes[step as usize].name
+    }
+
+    fn emit(&self, place: Place, payload: Arc<dyn Payload>) {
+        self.publish(Some(place), || EventKind::Custom(payload));
+    }
+
+    fn charge(&self, place: Place, spend: &Spend) {
+        *lock(&self.spent) += spend.clone();
+        self.publish(Some(place), || EventKind::Charged { spend: spend.clone() });
+    }
+
+    fn spent(&self) -> Spend {
+        lock(&self.spent).clone()
+    }
+
+    fn begin_call(&self, place: Place, model: &str) -> CallId {
+        let op = self.op_id(place);
+        let ordinal = {
+            let mut desk = self.desk();
+            self.remembers.store(true, Ordering::Relaxed);
+            desk.memory.calls += 1;
+            desk.memory.calls
+        };
+        let call = CallId::new(format!("{op}#{ordinal}"));
+        self.publish(Some(place), || EventKind::CallStarted {
+            call: call.clone(),
+            model: model.to_owned(),
+        });
+        call
+    }
+
+    fn end_call(&self, place: Place, call: CallId, model: &str, error: Option<&str>) {
+        self.publish(Some(place), || EventKind::CallEnded {
+            call,
+            model: model.to_owned(),
+            error: error.map(str::to_owned),
+        });
+    }
+
+    fn ask(&self, place: Place, key: &str, asked: Asked) -> AskReply {
+        let Some(mut desk) = self.desk_of(place) else {
+            return AskReply::Stale;
+        };
+        if !desk.use_ask_key(key) {
+            return AskReply::KeyReused;
+        }
+        // An answer never moves over to another question under the same key.
+        if let Some((question, answer)) = desk.memory.answers.get(key)
+            && *question == asked.question
+        {
+            return AskReply::Answered(answer.clone());
+        }
+        desk.asked.push((place, key.to_owned(), asked));
+        self.asked.store(number(place), Ordering::Relaxed);
+        drop(desk);
+        self.waker.wake();
+        AskReply::Waits
+    }
+
+    fn begin_once(&self, place: Place, scope: OnceScope, key: &str) -> OnceReply {
+        let Some(mut desk) = self.desk_of(place) else {
+            return OnceReply::Stale;
+        };
+        let recorded = match scope {
+            OnceScope::Position => desk.memory.effects.get(key),
+            OnceScope::Session => desk.memory.session_effects.get(key),
+        };
+        let recorded = recorded.cloned();
+        let scoped = match scope {
+            OnceScope::Position => format!("position/{key}"),
+            OnceScope::Session => format!("session/{key}"),
+        };
+        if !desk.use_effect_key(&scoped) {
+            return OnceReply::KeyReused;
+        }
+        if let Some(value) = recorded {
+            return OnceReply::Done(value);
+        }
+        self.effects_running.fetch_add(1, Ordering::SeqCst);
+        OnceReply::Run
+    }
+
+    fn end_once(&self, _place: Place, scope: OnceScope, key: &str, result: Option<Value>) {
+        if let Some(value) = result {
+            let mut desk = self.desk();
+            self.remembers.store(true, Ordering::Relaxed);
+            match scope {
+                OnceScope::Position => desk.memory.effects.insert(key.to_owned(), value),
+                OnceScope::Session => desk.memory.session_effects.insert(key.to_owned(), value),
+            };
+        }
+        self.effects_running.fetch_sub(1, Ordering::SeqCst);
+        self.effect_ended.notify_waiters();
+    }
+
+    fn adopt(&self, place: Place, task: AbortHandle) {
+        match self.desk_of(place) {
+            Some(mut desk) => desk.tasks.push(task),
+            None => task.abort(),
+        }
+    }
+
+    fn stopping(&self) -> &CancellationToken {
+        self.brakes.stopping()
+    }
+
+    fn failure(&self) -> Option<Arc<Failure>> {
+        lock(&self.failure).clone()
+    }
+}

@@ -1,0 +1,137 @@
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use tokio::sync::broadcast::Receiver;
+use tokio::task::JoinHandle;
+
+use crate::id::RunId;
+use crate::observe::{Event, Events};
+use crate::state::State;
+
+use super::attempt::words;
+use super::brakes::Brakes;
+use super::error::Kind;
+use super::outcome::Outcome;
+use super::request::Launched;
+use super::RunError;
+
+/// A run at work in a task of its own. Await it, or `&mut` it, for its outcome.
+///
+/// Dropping it cancels the run: the step at work is dropped, effects in flight are finished and
+/// recorded.
+#[must_use = "dropping a run cancels it"]
+pub struct Run<S: State> {
+    task: JoinHandle<Result<Outcome<S>, RunError>>,
+    control: RunControl,
+    events: Option<Receiver<Arc<Event>>>,
+    /// Keeps the stream's other readers possible without keeping the stream open.
+    resubscribe: tokio::sync::broadcast::WeakSender<Arc<Event>>,
+    abandoned: Arc<AtomicBool>,
+    done: bool,
+}
+
+/// Stops a run from elsewhere. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct RunControl {
+    run: RunId,
+    brakes: Brakes,
+}
+
+impl RunControl {
+    pub(crate) fn new(run: RunId, launched: &Launched) -> Self {
+        Self { run, brakes: launched.brakes.clone() }
+    }
+
+    /// The run's id.
+    pub fn run_id(&self) -> &RunId {
+        &self.run
+    }
+
+    /// Asks the run to stop at the next boundary: the step at work is finished and committed.
+    /// [`cx.cancelled()`](crate::Cx::cancelled) tells the step. Asking twice changes nothing.
+    pub fn stop(&self) {
+        self.brakes.stop();
+    }
+
+    /// Cancels the run: the step at work is dropped at its next pause, its update discarded.
+    /// Effects in flight are finished and recorded first.
+    pub fn cancel(&self) {
+        self.brakes.cancel();
+    }
+}
+
+impl<S: State> Run<S> {
+    pub(crate) fn new(
+        task: JoinHandle<Result<Outcome<S>, RunError>>,
+        control: RunControl,
+        events: Receiver<Arc<Event>>,
+        resubscribe: tokio::sync::broadcast::WeakSender<Arc<Event>>,
+        abandoned: Arc<AtomicBool>,
+    ) -> Self {
+        Self { task, control, events: Some(events), resubscribe, abandoned, done: false }
+    }
+
+    /// This run's id.
+    pub fn run_id(&self) -> &RunId {
+        &self.control.run
+    }
+
+    /// A handle that stops the run from elsewhere.
+    pub fn control(&self) -> RunControl {
+        self.control.clone()
+    }
+
+    /// Asks the run to stop at the next boundary. See [`RunControl::stop`].
+    pub fn stop(&self) {
+        self.control.stop();
+    }
+
+    /// Cancels the run. See [`RunControl::cancel`].
+    pub fn cancel(&self) {
+        self.control.cancel();
+    }
+
+    /// The run's events: for the first caller from the beginning, for others from now on. The
+    /// stream is bounded: a slow reader learns how many events it missed.
+    pub fn events(&mut self) -> Events {
+        let first = self.events.take();
+        let reader = first.or_else(|| Some(self.resubscribe.upgrade()?.subscribe()));
+        // A run that is over has no more events.
+        Events::new(reader.unwrap_or_else(|| crate::observe::stream().1))
+    }
+}
+
+impl<S: State> Future for Run<S> {
+    type Output = Result<Outcome<S>, RunError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let joined = std::task::ready!(Pin::new(&mut self.task).poll(cx));
+        self.done = true;
+        Poll::Ready(match joined {
+            Ok(outcome) => outcome,
+            Err(error) if error.is_panic() => {
+                Err(Kind::Panicked(words(&*error.into_panic())).into())
+            }
+            Err(_) => Err(Kind::RuntimeGone.into()),
+        })
+    }
+}
+
+impl<S: State> Drop for Run<S> {
+    fn drop(&mut self) {
+        if !self.done {
+            self.abandoned.store(true, Ordering::SeqCst);
+            self.control.cancel();
+        }
+    }
+}
+
+impl<S: State> fmt::Debug for Run<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run").field("run", &self.control.run).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,312 @@
+use std::fmt;
+use std::sync::Arc;
+
+use crate::clock::UtcMillis;
+use crate::graph::Limit;
+use crate::id::{RunId, SessionId};
+use crate::llm::Spend;
+use crate::question::Question;
+use crate::session::{Ending, Session};
+use crate::signal::Signal;
+use crate::state::State;
+use crate::step::{Answers, Failure, Interrupt, NotThisQuestion, Pending, View};
+
+use super::held::{Held, Resumer};
+use super::request::RunRequest;
+use super::settle::{How, Settlement};
+
+/// How a run settled. Every case but `Ended` keeps a session that can go on.
+#[derive(Debug)]
+pub enum Outcome<S: State> {
+    /// The loop came to an end.
+    Ended(Ended<S>),
+    /// Questions wait for their answers.
+    Interrupted(Interrupted<S>),
+    /// A timer or another agent is waited for. No run settles so today: both are waited for in
+    /// memory.
+    Waiting(Waiting<S>),
+    /// The run was asked to stop, or cancelled.
+    Stopped(Stopped<S>),
+    /// A budget was reached.
+    Exhausted(Exhausted<S>),
+    /// A step failed, and no error route took the failure.
+    Failed(Failed<S>),
+}
+
+/// A turn that came to its end.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Ended<S> {
+    /// The state at the end.
+    pub state: S,
+    /// The session.
+    pub session: SessionId,
+    /// The run that ended it.
+    pub run: RunId,
+    /// What the turn has spent.
+    pub spent: Spend,
+    /// How many steps the turn took.
+    pub steps: u64,
+    /// What the steps of `.finally(..)` failed with, if they did.
+    pub finally_failure: Option<Arc<Failure>>,
+    signal: Option<(&'static str, &'static str)>,
+}
+
+impl<S> Ended<S> {
+    /// The signal the loop ended with, if a route that answers with `Sig` ended it.
+    pub fn by<Sig: Signal>(&self) -> Option<Sig> {
+        let (signals, name) = self.signal?;
+        if signals != Sig::NAME {
+            return None;
+        }
+        Sig::ALL.iter().copied().find(|signal| signal.name() == name)
+    }
+
+    /// The name of the signal the loop ended with, if a route ended it.
+    pub fn signal(&self) -> Option<&'static str> {
+        self.signal.map(|(_, signal)| signal)
+    }
+}
+
+macro_rules! resting {
+    ($($(#[$doc:meta])* $name:ident ($state:ty) {
+        $($(#[$field_doc:meta])* $field:ident: $ty:ty,)*
+    })*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        #[non_exhaustive]
+        pub struct $name<S: State> {
+            /// The state as of the last commit.
+            pub state: $state,
+            /// The session.
+            pub session: SessionId,
+            /// The run that settled so.
+            pub run: RunId,
+            /// What this turn has spent so far.
+            pub spent: Spend,
+            $($(#[$field_doc])* pub $field: $ty,)*
+            held: Held<S>,
+        }
+
+        impl<S: State> From<&$name<S>> for Resume<S> {
+            fn from(outcome: &$name<S>) -> Self {
+                Resume(Source::Held(outcome.held.clone()))
+            }
+        }
+    )*};
+}
+
+resting! {
+    /// A session whose questions wait for answers.
+    Interrupted(View<S>) {
+        /// The questions without an answer.
+        questions: Vec<Interrupt>,
+        /// Whether another process can resume it. Without a store it lives in this outcome.
+        durable: bool,
+    }
+    /// A session that waits for a timer or another agent.
+    Waiting(View<S>) {
+        /// When the timer is due, if one is waited for.
+        until: Option<UtcMillis>,
+    }
+    /// A run that was asked to stop, or cancelled. Its session goes on at the step it stopped at.
+    Stopped(View<S>) {
+        /// Whether it was cancelled: the step at work was dropped and its update discarded.
+        cancelled: bool,
+    }
+    /// A turn that reached its budget. Its session goes on once a run is given a larger one, by
+    /// [`RunRequest::budget`].
+    Exhausted(View<S>) {
+        /// The part of the budget that was reached.
+        limit: Limit,
+        /// What the steps of `.finally(..)` failed with, if they did.
+        finally_failure: Option<Arc<Failure>>,
+    }
+    /// A turn that failed. Its session goes on with another try of the same step, unless a reducer
+    /// or a route panicked: then there is no state.
+    Failed(Option<View<S>>) {
+        /// Why.
+        failure: Arc<Failure>,
+        /// What the steps of `.finally(..)` failed with, if they did.
+        finally_failure: Option<Arc<Failure>>,
+    }
+}
+
+/// What an agent resumes: `&waiting`, `&failed`, `&stopped`, `&exhausted`, or a session by its id
+/// once the agent has a store.
+#[derive(Debug)]
+pub struct Resume<S: State>(pub(crate) Source<S>);
+
+#[derive(Debug)]
+pub(crate) enum Source<S: State> {
+    Held(Held<S>),
+    Id(String),
+}
+
+impl<S: State> From<&str> for Resume<S> {
+    fn from(id: &str) -> Self {
+        Self(Source::Id(id.to_owned()))
+    }
+}
+
+impl<S: State> From<&SessionId> for Resume<S> {
+    fn from(id: &SessionId) -> Self {
+        Self(Source::Id(id.as_str().to_owned()))
+    }
+}
+
+impl<S: State> Interrupted<S> {
+    /// The one question that waits, with its type.
+    ///
+    /// # Errors
+    /// [`NotThisQuestion`] if another question waits, or several.
+    pub fn pending<Q: Question>(&self) -> Result<Pending<Q>, NotThisQuestion> {
+        match &self.questions[..] {
+            [only] => only.as_question(),
+            several => Err(NotThisQuestion {
+                expected: Q::NAME.to_owned(),
+                found: several.iter().map(|question| question.name.clone()).collect(),
+                why: None,
+            }),
+        }
+    }
+
+    /// Goes on with the answers, in this process. `slots` are the agent's runtime slots; their type
+    /// is checked when the run starts, for an outcome does not name the context. With the agent at
+    /// hand, [`agent.resume(&waiting, answers, slots)`](crate::Agent::resume) has the compiler
+    /// check it.
+    ///
+    /// The session waits on, unchanged, if the answers are refused; if some questions stay open,
+    /// the answers given are kept and the run settles as interrupted again.
+    pub fn resume<R: Send + 'static>(&self, answers: Answers, slots: R) -> RunRequest<S> {
+        self.held.resume(answers, slots)
+    }
+}
+
+impl<S: State> Outcome<S> {
+    /// The ended turn, refusing every other outcome.
+    ///
+    /// # Errors
+    /// [`NotEnded`], which says how the run settled instead. It keeps the outcome.
+    pub fn ended(self) -> Result<Ended<S>, NotEnded<S>> {
+        match self {
+            Self::Ended(ended) => Ok(ended),
+            other => Err(NotEnded { outcome: Box::new(other) }),
+        }
+    }
+
+    /// The state as of the last commit; none if it was lost in a panic of a reducer or a route.
+    pub fn state(&self) -> Option<&S> {
+        match self {
+            Self::Ended(it) => Some(&it.state),
+            Self::Interrupted(it) => Some(&it.state),
+            Self::Waiting(it) => Some(&it.state),
+            Self::Stopped(it) => Some(&it.state),
+            Self::Exhausted(it) => Some(&it.state),
+            Self::Failed(it) => it.state.as_deref(),
+        }
+    }
+
+    /// The session.
+    pub fn session(&self) -> &SessionId {
+        match self {
+            Self::Ended(it) => &it.session,
+            Self::Interrupted(it) => &it.session,
+            Self::Waiting(it) => &it.session,
+            Self::Stopped(it) => &it.session,
+            Self::Exhausted(it) => &it.session,
+            Self::Failed(it) => &it.session,
+        }
+    }
+
+    /// What this turn has spent.
+    pub fn spent(&self) -> &Spend {
+        match self {
+            Self::Ended(it) => &it.spent,
+            Self::Interrupted(it) => &it.spent,
+            Self::Waiting(it) => &it.spent,
+            Self::Stopped(it) => &it.spent,
+            Self::Exhausted(it) => &it.spent,
+            Self::Failed(it) => &it.spent,
+        }
+    }
+
+    pub(crate) fn new(settled: Settlement<S>, agent: Arc<dyn Resumer<S>>) -> Self {
+        let Settlement { session: rest, how, lost, run, home: _ } = settled;
+        let (state, session) = (View::new(Arc::clone(&rest.state)), rest.id.clone());
+        let spent = rest.spent.clone();
+        let questions = rest.open().map(|question| question.interrupt.clone()).collect();
+        let hold = |rest: Session<S>| Held::new(rest, agent);
+        match how {
+            How::Turn(Ending::Ended { signals, signal }, finally_failure) => {
+                drop(state);
+                let steps = rest.cursor.steps;
+                let state = Arc::try_unwrap(rest.state).unwrap_or_else(|held| (*held).clone());
+                let signal = signals.zip(signal);
+                Self::Ended(Ended { state, session, run, spent, steps, finally_failure, signal })
+            }
+            How::Turn(Ending::Failed(failure), finally_failure) => {
+                let state = (!lost).then_some(state);
+                let held = hold(rest);
+                if lost {
+                    held.slot.lock().take();
+                }
+                Self::Failed(Failed { state, session, run, spent, failure, finally_failure, held })
+            }
+            How::Turn(Ending::Exhausted(limit), finally_failure) => {
+                let held = hold(rest);
+                Self::Exhausted(Exhausted { state, session, run, spent, limit, finally_failure, held })
+            }
+            How::Interrupted => {
+                let held = hold(rest);
+                let durable = false;
+                Self::Interrupted(Interrupted { state, session, run, spent, questions, durable, held })
+            }
+            How::Stopped | How::Cancelled => {
+                let cancelled = matches!(how, How::Cancelled);
+                let held = hold(rest);
+                Self::Stopped(Stopped { state, session, run, spent, cancelled, held })
+            }
+        }
+    }
+}
+
+/// A run that settled otherwise than by coming to its end.
+pub struct NotEnded<S: State> {
+    outcome: Box<Outcome<S>>,
+}
+
+impl<S: State> NotEnded<S> {
+    /// How it settled. Its session can go on.
+    pub fn into_outcome(self) -> Outcome<S> {
+        *self.outcome
+    }
+}
+
+impl<S: State> fmt::Display for NotEnded<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let session = self.outcome.session();
+        match &*self.outcome {
+            Outcome::Ended(_) => write!(f, "session `{session}` ended"),
+            Outcome::Interrupted(it) => {
+                let names: Vec<&str> = it.questions.iter().map(|q| q.name.as_str()).collect();
+                write!(f, "session `{session}` waits for an answer to `{}`", names.join("`, `"))
+            }
+            Outcome::Waiting(_) => write!(f, "session `{session}` waits"),
+            Outcome::Stopped(it) if it.cancelled => write!(f, "session `{session}` was cancelled"),
+            Outcome::Stopped(_) => write!(f, "session `{session}` was stopped"),
+            Outcome::Exhausted(it) => {
+                write!(f, "session `{session}` used up its budget of {}", it.limit)
+            }
+            Outcome::Failed(it) => write!(f, "session `{session}` failed: {:#}", it.failure),
+        }
+    }
+}
+
+impl<S: State> fmt::Debug for NotEnded<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NotEnded({self})")
+    }
+}
+
+impl<S: State> std::error::Error for NotEnded<S> {}

@@ -1,0 +1,220 @@
+//! Does what was decided: commits, questions, back-off.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::UtcMillis;
+use crate::context::Context;
+use crate::graph::Wiring;
+use crate::observe::EventKind;
+use crate::session::{Change, Ending, Finishing, Question, interrupt_id};
+use crate::state::State;
+use crate::step::{Failure, FailureKind, Interrupt, StepError};
+
+use super::advance::Left;
+use super::driver::Driver;
+use super::settle::How;
+use super::transition::{End, Finally, Happened, Transition};
+
+impl<C: Context, S: State> Driver<C, S> {
+    /// Does what was decided. Says how the run settles, once it does.
+    pub(super) async fn perform(
+        &mut self,
+        wiring: &Wiring,
+        happened: Happened,
+        next: Transition,
+        left: Left,
+    ) -> Option<How> {
+        let branch = match happened {
+            Happened::Done { branch } => branch,
+            _ => None,
+        };
+        match next {
+            Transition::Enter { step } => {
+                self.commit(wiring, Change::Done { branch, next: Some(step) });
+                None
+            }
+            Transition::Retry => {
+                self.back_off(wiring, left).await;
+                None
+            }
+            Transition::Divert { step } => {
+                let failure = self.failure(wiring, left.failure);
+                self.commit(wiring, Change::Diverted { failure, next: step });
+                None
+            }
+            Transition::Wait => {
+                let questions = self.questions(wiring, left);
+                self.commit(wiring, Change::Asked { questions });
+                Some(How::Interrupted)
+            }
+            Transition::Finish { end, step } => {
+                let ending = match end {
+                    End::Exhausted(limit) => Ending::Exhausted(limit),
+                    End::Failed => Ending::Failed(self.failure(wiring, left.failure)),
+                    _ => self.ended(wiring, branch),
+                };
+                self.account_time();
+                if !matches!(ending, Ending::Ended { .. }) {
+                    let memory = self.core.desk().memory.split_position();
+                    self.session.park(memory);
+                }
+                let finishing = Finishing { ending, since: self.session.cursor.steps };
+                self.commit(wiring, Change::Finishing { finishing, next: step });
+                None
+            }
+            Transition::Settle(end) => Some(match end {
+                End::Ended { .. } => How::Turn(self.ended(wiring, branch), None),
+                End::Failed => How::Turn(Ending::Failed(self.failure(wiring, left.failure)), None),
+                End::Exhausted(limit) => How::Turn(Ending::Exhausted(limit), None),
+                End::Stopped => How::Stopped,
+                End::Cancelled => How::Cancelled,
+                End::Kept { finally } => {
+                    let failure = self.finally_failure(wiring, finally, left);
+                    if matches!(happened, Happened::Done { .. }) {
+                        self.commit(wiring, Change::Done { branch, next: None });
+                    }
+                    let kept = self.session.cursor.finishing.take();
+                    let ending = kept.map(|kept| kept.ending).unwrap_or_else(Ending::plain);
+                    How::Turn(ending, failure)
+                }
+            }),
+        }
+    }
+
+    /// Records one step's result, then tells of it.
+    pub(super) fn commit(&mut self, wiring: &Wiring, change: Change) {
+        let place = self.session.cursor.place();
+        let cursor = &self.session.cursor;
+        let left_memory = !matches!(change, Change::Asked { .. });
+        let silent = self.core.fanout.is_silent();
+        let events = if silent { Vec::new() } else { commit_events(wiring, cursor.step, &change) };
+        let had_failure = cursor.failure.is_some();
+        self.session.record(change);
+        if left_memory {
+            self.core.leave();
+        }
+        if had_failure || self.session.cursor.failure.is_some() {
+            self.core.set_failure(self.session.cursor.failure.clone());
+        }
+        for event in events {
+            self.core.publish(Some(place), || event);
+        }
+    }
+
+    /// Commits the last step of a turn.
+    fn ended(&mut self, wiring: &Wiring, branch: Option<usize>) -> Ending {
+        let exit = &wiring.nodes[self.session.cursor.step].exit;
+        self.commit(wiring, Change::Done { branch, next: None });
+        let (signals, signal) = exit.signal(branch).unzip();
+        Ending::Ended { signals, signal }
+    }
+
+    fn failure(&self, wiring: &Wiring, error: Option<StepError>) -> Arc<Failure> {
+        let cursor = &self.session.cursor;
+        let error = error.unwrap_or_else(|| StepError::fatal("the step failed"));
+        let step = &wiring.nodes[cursor.step].name;
+        Arc::new(Failure::new(&error, step, cursor.position, cursor.attempt))
+    }
+
+    fn finally_failure(
+        &self,
+        wiring: &Wiring,
+        finally: Finally,
+        left: Left,
+    ) -> Option<Arc<Failure>> {
+        let error = match finally {
+            Finally::Well => return None,
+            Finally::Failed => left.failure,
+            Finally::Asked => Some(StepError::of(
+                FailureKind::AskInFinally,
+                false,
+                "a step that `finally` runs asked a question (ask before the end)".into(),
+            )),
+            Finally::Over(limit) => Some(StepError::of(
+                FailureKind::FinallyBudget,
+                false,
+                format!("the steps that `finally` runs used up their own budget of {limit}"),
+            )),
+        };
+        Some(self.failure(wiring, error))
+    }
+
+    /// Turns what a step asked into questions that wait.
+    fn questions(&self, wiring: &Wiring, left: Left) -> Vec<Question> {
+        let cursor = &self.session.cursor;
+        let inline = left.asked.into_iter().map(|(key, asked)| (Some(key), asked));
+        let gate = left.gate.map(|asked| (None, asked));
+        inline
+            .chain(gate)
+            .map(|(key, asked)| Question {
+                interrupt: Interrupt {
+                    id: interrupt_id(
+                        &self.session.id,
+                        cursor.position,
+                        key.as_deref(),
+                        asked.name,
+                        &asked.question,
+                    ),
+                    name: asked.name.to_owned(),
+                    question: asked.question,
+                    answer_schema: asked.answer_schema,
+                    step: wiring.nodes[cursor.step].name.to_string(),
+                    position: cursor.position,
+                    key,
+                    asked_at: UtcMillis::now(),
+                },
+                check: asked.check,
+                answer: None,
+            })
+            .collect()
+    }
+
+    /// Waits before the next attempt; a stop, a cancel or the wall budget end the wait.
+    async fn back_off(&mut self, wiring: &Wiring, left: Left) {
+        let after = left.failure.as_ref().and_then(|error| error.after).unwrap_or_default();
+        let failure = self.failure(wiring, left.failure);
+        let cursor = &mut self.session.cursor;
+        let retry = wiring.nodes[cursor.step].policy.retry;
+        let delay = retry.map_or(Duration::ZERO, |retry| retry.delay(cursor.retries)).max(after);
+        cursor.retries += 1;
+        let place = cursor.place();
+        self.core.publish(Some(place), || EventKind::Retrying {
+            failure: (*failure).clone(),
+            after_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+        });
+        let wall = self.wall_deadline();
+        let out_of_time = async {
+            match wall {
+                Some(deadline) => tokio::time::sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(delay) => {}
+            () = self.core.brakes.stopping().cancelled() => {}
+            () = out_of_time => {}
+        }
+    }
+}
+
+fn commit_events(wiring: &Wiring, step: usize, change: &Change) -> Vec<EventKind> {
+    let name = |step: usize| Arc::clone(&wiring.nodes[step].name);
+    match change {
+        Change::Done { branch, next } => vec![EventKind::Committed {
+            signal: wiring.nodes[step].exit.signal(*branch).map(|(_, signal)| signal),
+            next: next.map(name),
+        }],
+        Change::Asked { questions } => questions
+            .iter()
+            .map(|question| EventKind::Asked { interrupt: question.interrupt.clone() })
+            .collect(),
+        Change::Diverted { failure, next } => {
+            vec![EventKind::Diverted { failure: (**failure).clone(), next: name(*next) }]
+        }
+        Change::Finishing { finishing, next } => vec![EventKind::Finishing {
+            outcome: finishing.ending.describe(),
+            next: name(*next),
+        }],
+    }
+}

@@ -1,0 +1,140 @@
+use std::fmt;
+use std::future::IntoFuture;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crate::graph::Budget;
+use crate::id::{InvalidSessionId, RunId, SessionId};
+use crate::observe::{Fanout, Observer, Observers, stream};
+use crate::state::State;
+use crate::step::{BoxFuture, current};
+
+use super::RunError;
+use super::brakes::Brakes;
+use super::error::Kind;
+use super::handle::{Run, RunControl};
+use super::outcome::Outcome;
+
+/// A run that is asked for and has not begun. Await it to run it here; [`start`](RunRequest::start)
+/// it to run it beside, with a handle.
+///
+/// Dropping the future of a run drops the step at work. Effects in flight are finished and recorded
+/// first, in the background; of a session that was resumed, the outcome it came from has it back.
+#[must_use = "a run does nothing until it is awaited or started"]
+pub struct RunRequest<S: State> {
+    options: Options,
+    launch: Launch<S>,
+}
+
+type Launch<S> = Box<dyn FnOnce(Launched) -> BoxFuture<Result<Outcome<S>, RunError>> + Send>;
+
+/// What a request says beyond its input.
+pub(crate) struct Options {
+    pub(crate) session: Result<SessionId, InvalidSessionId>,
+    pub(crate) observers: Observers,
+    pub(crate) budget: Option<Budget>,
+}
+
+/// A request on its way to the driver.
+pub(crate) struct Launched {
+    pub(crate) session: SessionId,
+    pub(crate) run: RunId,
+    pub(crate) parent: Option<RunId>,
+    pub(crate) fanout: Fanout,
+    pub(crate) budget: Option<Budget>,
+    pub(crate) brakes: Brakes,
+    /// Nobody will take the outcome.
+    pub(crate) abandoned: Arc<AtomicBool>,
+}
+
+impl<S: State> RunRequest<S> {
+    pub(crate) fn new<F>(options: Options, launch: F) -> Self
+    where
+        F: FnOnce(Launched) -> BoxFuture<Result<Outcome<S>, RunError>> + Send + 'static,
+    {
+        Self { options, launch: Box::new(launch) }
+    }
+
+    /// Says which session a new run is of. Without it, a fresh id is made. A resumed session keeps
+    /// its id, whatever is said here.
+    pub fn session(mut self, id: impl Into<String>) -> Self {
+        self.options.session = SessionId::new(id.into());
+        self
+    }
+
+    /// Adds an observer of this run. May be called again; each observer gets every event.
+    pub fn observe(mut self, observer: impl Observer) -> Self {
+        self.options.observers.add(observer);
+        self
+    }
+
+    /// Replaces the loop's budget for this run. What the turn has spent before still counts.
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.options.budget = Some(budget);
+        self
+    }
+
+    /// Runs it as a task of its own, on the runtime at hand.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime, as [`tokio::spawn`] does.
+    pub fn start(self) -> Run<S> {
+        let (send, receive) = stream();
+        let resubscribe = send.downgrade();
+        let (launched, refused) = self.options.launch(Some(send));
+        let control = RunControl::new(launched.run.clone(), &launched);
+        let abandoned = Arc::clone(&launched.abandoned);
+        let task = tokio::spawn(async move {
+            match refused {
+                Some(error) => Err(error),
+                None => (self.launch)(launched).await,
+            }
+        });
+        Run::new(task, control, receive, resubscribe, abandoned)
+    }
+}
+
+impl Options {
+    fn launch(
+        self,
+        stream: Option<tokio::sync::broadcast::Sender<Arc<crate::observe::Event>>>,
+    ) -> (Launched, Option<RunError>) {
+        let (session, refused) = match self.session {
+            Ok(id) => (id, None),
+            Err(error) => (SessionId::fresh(), Some(Kind::from(error).into())),
+        };
+        let launched = Launched {
+            session,
+            run: RunId::fresh(),
+            parent: current().map(|scope| scope.run_id().clone()),
+            fanout: Fanout::new(self.observers, stream),
+            budget: self.budget,
+            brakes: Brakes::default(),
+            abandoned: Arc::default(),
+        };
+        (launched, refused)
+    }
+}
+
+impl<S: State> IntoFuture for RunRequest<S> {
+    type Output = Result<Outcome<S>, RunError>;
+    type IntoFuture = BoxFuture<Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let (launched, refused) = self.options.launch(None);
+            match refused {
+                Some(error) => Err(error),
+                None => (self.launch)(launched).await,
+            }
+        })
+    }
+}
+
+impl<S: State> fmt::Debug for RunRequest<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunRequest")
+            .field("session", &self.options.session)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,60 @@
+use std::sync::Arc;
+
+use crate::state::State;
+use crate::step::Failure;
+
+use super::{Finishing, Half, Question, Session};
+
+/// One step's result as one value, which a session takes whole: what it changes besides the state,
+/// whose update the reducers have folded in before.
+#[derive(Debug)]
+pub(crate) enum Change {
+    /// The step is done; the loop goes on, or has ended.
+    Done { branch: Option<usize>, next: Option<usize> },
+    /// Questions wait at this position.
+    Asked { questions: Vec<Question> },
+    /// The step failed; an error step takes over.
+    Diverted { failure: Arc<Failure>, next: usize },
+    /// The turn ends by way of `.finally(..)`.
+    Finishing { finishing: Finishing, next: usize },
+}
+
+impl<S: State> Session<S> {
+    /// Moves the session on.
+    pub(crate) fn record(&mut self, change: Change) {
+        match change {
+            Change::Done { next, .. } => {
+                self.cursor.steps += 1;
+                self.leave();
+                match next {
+                    Some(next) => self.cursor.enter(next),
+                    None => self.cursor.half = Half::First,
+                }
+            }
+            Change::Asked { mut questions } => {
+                self.questions.append(&mut questions);
+                self.cursor.retries = 0;
+            }
+            Change::Diverted { failure, next } => {
+                self.leave();
+                self.cursor.enter(next);
+                self.cursor.failure = Some(failure);
+            }
+            Change::Finishing { finishing, next } => {
+                self.leave();
+                self.cursor.enter(next);
+                if let super::Ending::Failed(failure) = &finishing.ending {
+                    self.cursor.failure = Some(Arc::clone(failure));
+                }
+                self.cursor.finishing = Some(finishing);
+            }
+        }
+    }
+
+    /// What belongs to the position ends with it.
+    fn leave(&mut self) {
+        if !self.questions.is_empty() {
+            self.questions.clear();
+        }
+    }
+}

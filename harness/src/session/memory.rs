@@ -1,0 +1,64 @@
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use serde_json::Value;
+
+use crate::id::{InterruptId, Position, SessionId};
+use crate::step::Answer;
+
+/// What a step must not do or ask again: the results of its effects and the answers it got.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    /// Effects of the position at work.
+    pub(crate) effects: HashMap<String, Value>,
+    /// Effects whose scope is the session.
+    pub(crate) session_effects: HashMap<String, Value>,
+    /// Answers to inline questions of the position at work, each with the question it answers.
+    pub(crate) answers: HashMap<String, (Value, Answer)>,
+    /// Model completions of the position at work.
+    pub(crate) calls: u32,
+}
+
+impl Memory {
+    /// Forgets what belongs to a position that is left.
+    pub(crate) fn leave(&mut self) {
+        // Clearing an empty map touches its memory; nearly every step leaves it empty.
+        if !self.effects.is_empty() {
+            self.effects.clear();
+        }
+        if !self.answers.is_empty() {
+            self.answers.clear();
+        }
+        self.calls = 0;
+    }
+}
+
+impl Memory {
+    /// Adds what was recorded after this was taken.
+    pub(crate) fn extend(&mut self, late: Memory) {
+        self.effects.extend(late.effects);
+        self.session_effects.extend(late.session_effects);
+        self.answers.extend(late.answers);
+        self.calls = self.calls.max(late.calls);
+    }
+
+    /// Takes out what belongs to the position at work.
+    pub(crate) fn split_position(&mut self) -> Memory {
+        let session_effects = std::mem::take(&mut self.session_effects);
+        std::mem::replace(self, Memory { session_effects, ..Memory::default() })
+    }
+}
+
+/// Names a question so that an answer to it cannot be taken for the answer to another: a hash of
+/// where it is asked and what it says.
+pub(crate) fn interrupt_id(
+    session: &SessionId,
+    position: Position,
+    key: Option<&str>,
+    name: &str,
+    question: &Value,
+) -> InterruptId {
+    let mut hash = DefaultHasher::new();
+    (session.as_str(), position.0, key, name, question.to_string()).hash(&mut hash);
+    InterruptId::new(format!("{position}-{:016x}", hash.finish()))
+}

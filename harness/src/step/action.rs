@@ -1,0 +1,87 @@
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::context::Context;
+use crate::question::Question;
+use crate::state::State;
+
+use super::effects::Asked;
+use super::interrupt::{Answer, Answered, Check};
+use super::{Cx, Handler, StepError, View};
+
+/// What a step returns: an update of the state, or why it failed.
+pub type StepResult<S> = Result<<S as State>::Update, StepError>;
+
+pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+type Body<C, S> = Box<dyn Fn(View<S>, Cx<C>) -> BoxFuture<StepResult<S>> + Send + Sync>;
+
+/// What a step does, with the types of its body erased.
+pub(crate) enum Action<C, S: State> {
+    Run(Body<C, S>),
+    Decide,
+    Ask(AskHalf<C, S>),
+}
+
+/// A gate: the half that asks and the half that takes the answer.
+pub(crate) struct AskHalf<C, S: State> {
+    pub(crate) ask:
+        Box<dyn Fn(View<S>, Cx<C>) -> BoxFuture<Result<Asked, StepError>> + Send + Sync>,
+    pub(crate) answer: AnswerBody<C, S>,
+}
+
+type AnswerBody<C, S> =
+    Box<dyn Fn(View<S>, Cx<C>, serde_json::Value, Answer) -> BoxFuture<StepResult<S>> + Send + Sync>;
+
+/// Reads the state and answers with the index of a signal.
+pub(crate) type Route<S> = Box<dyn Fn(&S) -> usize + Send + Sync>;
+
+impl<C: Context, S: State> Action<C, S> {
+    pub(crate) fn run<F, Fut>(body: F) -> Self
+    where
+        F: Fn(View<S>, Cx<C>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = StepResult<S>> + Send + 'static,
+    {
+        Self::Run(Box::new(move |state, cx| Box::pin(body(state, cx))))
+    }
+
+    pub(crate) fn handler(handler: impl Handler<C, S>) -> Self {
+        let handler = Arc::new(handler);
+        Self::Run(Box::new(move |state, cx| {
+            let handler = Arc::clone(&handler);
+            Box::pin(async move { handler.run(state, cx).await })
+        }))
+    }
+
+    pub(crate) fn ask<Q, A, AFut, B, BFut>(ask: A, answer: B) -> Self
+    where
+        Q: Question,
+        A: Fn(View<S>, Cx<C>) -> AFut + Send + Sync + 'static,
+        AFut: Future<Output = Result<Q, StepError>> + Send + 'static,
+        B: Fn(View<S>, Cx<C>, Answered<Q>) -> BFut + Send + Sync + 'static,
+        BFut: Future<Output = StepResult<S>> + Send + 'static,
+    {
+        let answer = Arc::new(answer);
+        Self::Ask(AskHalf {
+            ask: Box::new(move |state, cx| {
+                let question = ask(state, cx);
+                Box::pin(async move { Asked::new(&question.await?).map_err(StepError::fatal) })
+            }),
+            answer: Box::new(move |state, cx, question, answered| {
+                let answer = Arc::clone(&answer);
+                Box::pin(async move {
+                    let answered = Answered::<Q>::decode(&question, answered)?;
+                    answer(state, cx, answered).await
+                })
+            }),
+        })
+    }
+}
+
+/// Whether `value` is an answer to `Q`.
+pub(crate) fn check<Q: Question>() -> Check {
+    |value| match <Q::Answer as serde::Deserialize>::deserialize(value) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}

@@ -1,0 +1,143 @@
+//! The scope a step runs in, found without being handed in: what lets any value in a slot emit
+//! events and charge for its work on behalf of whichever step is calling it.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::id::{AgentId, OpId, Position, RunId, SessionId};
+use crate::llm::Spend;
+
+use super::effects::{Effects, Payload, Place};
+
+thread_local! {
+    static CURRENT: RefCell<Option<Scope>> = const { RefCell::new(None) };
+}
+
+/// The step at work on this task: who it is, and how to report on its behalf.
+///
+/// ```
+/// use harness::observe;
+///
+/// #[derive(Debug, serde::Serialize)]
+/// struct CacheMiss { key: String }
+///
+/// // Somewhere in a client that sits in a slot, far away from any `Cx`:
+/// if let Some(step) = observe::current() {
+///     step.emit(CacheMiss { key: "prices".into() });
+/// }
+/// ```
+#[derive(Clone)]
+pub struct Scope {
+    pub(crate) effects: Arc<dyn Effects>,
+    pub(crate) place: Place,
+}
+
+/// The scope of the step that polls the caller; `None` outside of a run, and in tasks that were
+/// spawned without [`Cx::scope`](crate::Cx::scope).
+pub fn current() -> Option<Scope> {
+    CURRENT.with_borrow(Clone::clone)
+}
+
+impl Scope {
+    /// Emits `event` to the run's observers, as [`Cx::emit`](crate::Cx::emit) does.
+    pub fn emit(&self, event: impl Payload) {
+        self.effects.emit(self.place, Arc::new(event));
+    }
+
+    /// Adds tokens and cost to what the run has spent; its budget counts them.
+    pub fn charge(&self, spend: &Spend) {
+        self.effects.charge(self.place, spend);
+    }
+
+    /// The agent.
+    pub fn agent_id(&self) -> &AgentId {
+        &self.effects.ids().agent
+    }
+
+    /// The session.
+    pub fn session_id(&self) -> &SessionId {
+        &self.effects.ids().session
+    }
+
+    /// The run.
+    pub fn run_id(&self) -> &RunId {
+        &self.effects.ids().run
+    }
+
+    /// The step's name.
+    pub fn step(&self) -> &str {
+        self.effects.step_name(self.place.step)
+    }
+
+    /// The entry into the step.
+    pub fn position(&self) -> Position {
+        self.place.position
+    }
+
+    /// The attempt at that entry, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.place.attempt
+    }
+
+    /// Names the entry into the step across processes.
+    pub fn op_id(&self) -> OpId {
+        self.effects.op_id(self.place)
+    }
+
+    /// Polls something inside this scope. Takes and gives back the scope by swapping, so that a
+    /// poll costs no reference count.
+    pub(crate) fn enter<T>(slot: &mut Option<Scope>, poll: impl FnOnce() -> T) -> T {
+        struct Restore<'a>(&'a mut Option<Scope>);
+        impl Drop for Restore<'_> {
+            fn drop(&mut self) {
+                CURRENT.with_borrow_mut(|current| std::mem::swap(current, self.0));
+            }
+        }
+        CURRENT.with_borrow_mut(|current| std::mem::swap(current, slot));
+        let _restore = Restore(slot);
+        poll()
+    }
+
+    /// `future`, polled inside this scope wherever it is polled.
+    pub(crate) fn wrap<F: Future>(self, future: F) -> Scoped<F> {
+        Scoped { scope: Some(self), future: Box::pin(future) }
+    }
+}
+
+impl fmt::Debug for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope")
+            .field("session", self.session_id())
+            .field("run", self.run_id())
+            .field("step", &self.step())
+            .field("position", &self.place.position)
+            .field("attempt", &self.place.attempt)
+            .finish()
+    }
+}
+
+/// A future that carries a step's scope into whichever task polls it.
+pub struct Scoped<F> {
+    scope: Option<Scope>,
+    future: Pin<Box<F>>,
+}
+
+impl<F: Future> Future for Scoped<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let this = &mut *self;
+        let future = &mut this.future;
+        Scope::enter(&mut this.scope, || future.as_mut().poll(cx))
+    }
+}
+
+impl<F> fmt::Debug for Scoped<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scoped").field("scope", &self.scope).finish_non_exhaustive()
+    }
+}
