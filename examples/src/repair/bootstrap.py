@@ -228,9 +228,11 @@ def call_facts(scene, report):
             functions.append((node, value))
         elif getattr(value, "__name__", None) == path[-1]:
             functions.append((node, value))
+    through_class = False
     if not functions and path[0] in scene.globals:
         value = scene.globals[path[0]]
         for part in path[1:]:
+            through_class = inspect.isclass(value)
             value = getattr(value, part)
         functions.append((None, value))
     if not functions:
@@ -247,10 +249,11 @@ def call_facts(scene, report):
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     if code is not None:
         callee["line"] = code.co_firstlineno
-        callee["method"] = inspect.ismethod(function)
+        callee["method"] = through_class or inspect.ismethod(function)
     report["callee"] = callee
-    if said.group(2) != "takes":
-        report["name"] = quoted(report["message"])
+    named = re.search(r"'([^']*)'", report["message"])
+    if said.group(2) != "takes" and named is not None:
+        report["name"] = text(named.group(1))
 
 
 def operand_facts(scene, report):

@@ -110,6 +110,23 @@ impl Verdict {
     }
 }
 
+/// Whether a repair of `before` came further: not when the very same fault is
+/// back, and not when a program that could be read no longer can. The next
+/// proposal for `before` is worth a try then.
+pub fn progressed(before: &Fault, after: &Ending) -> bool {
+    let Ending::Raised(after) = after else {
+        return true;
+    };
+    let place = |fault: &Fault| match &fault.facts.syntax {
+        Some(syntax) => Some(syntax.column),
+        None => fault.frames.last().and_then(|frame| frame.column),
+    };
+    let about = |fault: &Fault| (fault.kind.clone(), fault.message.clone(), fault.line());
+    let same = about(before) == about(after) && place(before) == place(after);
+    let broken = before.facts.syntax.is_none() && after.facts.syntax.is_some();
+    !same && !broken
+}
+
 /// Checks that `fixed` repairs `original`, which failed with `fault`, rather
 /// than hiding the failure.
 pub fn judge(original: &str, fixed: &str, fault: &Fault) -> Result<(), Refusal> {

@@ -148,3 +148,15 @@ fn only_the_expected_output_is_a_success() {
         Verdict::StillFailing(Ending::Exited(3))
     );
 }
+
+#[test]
+fn the_same_fault_again_is_no_progress() {
+    let before = fault();
+    assert!(progressed(&before, &Ending::Ok));
+    assert!(!progressed(&before, &Ending::Raised(before.clone())));
+    let mut other = before.clone();
+    other.message = "another".into();
+    assert!(progressed(&before, &Ending::Raised(other.clone())));
+    other.facts.syntax = Some(Syntax::default());
+    assert!(!progressed(&before, &Ending::Raised(other)));
+}

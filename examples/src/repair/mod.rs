@@ -3,7 +3,8 @@
 //!
 //! A round is: [`Python::run`], [`propose`] on the fault, [`judge`] the first
 //! proposal, show [`unified`], and run [`Proposal::fixed`]. Whether a run is a
-//! success is for [`Verdict::of`] to say.
+//! success is for [`Verdict::of`] to say, and whether to take the next proposal
+//! for the same fault instead for [`progressed`].
 //!
 //! The limits stop a script that is broken, not one that is hostile: it runs
 //! as the same user and can do what that user can.
@@ -21,7 +22,7 @@ mod text;
 
 pub use diff::{Paint, unified};
 pub use fault::{Callee, Ending, Facts, Fault, Frame, Operand, Ran, Syntax};
-pub use judge::{Refusal, Verdict, judge};
+pub use judge::{Refusal, Verdict, judge, progressed};
 pub use python::{Limits, Python, PythonError};
 pub use rules::{Edit, Proposal, Rule, propose};
 pub use source::{LoadError, MAX_BYTES, Script, load, shipped};

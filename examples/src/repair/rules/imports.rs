@@ -166,11 +166,15 @@ pub(super) fn insertion(scene: &Scene<'_>, import: &Import) -> Vec<(Range<usize>
                     text.starts_with("#!") || (text.starts_with('#') && text.contains("coding"))
                 })
                 .count();
-            let line = if whole { comments + 1 } else { fixed + 1 };
-            (
-                line.min(first_code.unwrap_or(line)),
-                format!("{import}{end}"),
-            )
+            if whole && comments > 0 {
+                (comments + 2, format!("{import}{end}{end}"))
+            } else {
+                let line = fixed + 1;
+                (
+                    line.min(first_code.unwrap_or(line)),
+                    format!("{import}{end}"),
+                )
+            }
         }
     };
     let at = lines.start(line);

@@ -24,8 +24,10 @@ pub(super) fn propose(scene: &Scene<'_>, found: &mut Found<'_>) {
     if message.contains("call to 'print'") {
         print_statement(scene, found);
     }
-    if message.contains("string literal") || message.contains("while scanning") {
+    // What follows an open string is not what it seems: not even its brackets.
+    if !scene.lexed.open_strings.is_empty() {
         quotes::propose(scene, found);
+        return;
     }
     let brackets_first = message.contains("parenthes")
         || message.contains("never closed")
@@ -44,7 +46,6 @@ pub(super) fn propose(scene: &Scene<'_>, found: &mut Found<'_>) {
         missing_comma(scene, found);
     }
     if found.proposals.is_empty() {
-        quotes::propose(scene, found);
         print_statement(scene, found);
     }
 }
