@@ -27,7 +27,7 @@ pub enum Ending {
     /// With exit status 0.
     Ok,
     /// With an exception nobody caught.
-    Raised(Fault),
+    Raised(Box<Fault>),
     /// It ran longer than allowed, on the wall clock or the CPU.
     TimedOut,
     /// It wrote more than allowed.

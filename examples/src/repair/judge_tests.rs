@@ -153,10 +153,16 @@ fn only_the_expected_output_is_a_success() {
 fn the_same_fault_again_is_no_progress() {
     let before = fault();
     assert!(progressed(&before, &Ending::Ok));
-    assert!(!progressed(&before, &Ending::Raised(before.clone())));
+    assert!(!progressed(
+        &before,
+        &Ending::Raised(Box::new(before.clone()))
+    ));
     let mut other = before.clone();
     other.message = "another".into();
-    assert!(progressed(&before, &Ending::Raised(other.clone())));
+    assert!(progressed(
+        &before,
+        &Ending::Raised(Box::new(other.clone()))
+    ));
     other.facts.syntax = Some(Syntax::default());
-    assert!(!progressed(&before, &Ending::Raised(other)));
+    assert!(!progressed(&before, &Ending::Raised(Box::new(other))));
 }

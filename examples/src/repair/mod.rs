@@ -16,7 +16,9 @@ mod judge;
 mod lex;
 mod near;
 mod python;
+mod report;
 mod rules;
+mod scan;
 mod source;
 mod text;
 

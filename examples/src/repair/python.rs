@@ -12,10 +12,10 @@ use tokio::process::{Child, Command};
 
 use super::fault::{Ending, Ran};
 use super::group::Group;
+use super::report;
 
-const BOOTSTRAP: &str = include_str!("bootstrap.py");
+const BOOTSTRAP: &str = concat!(include_str!("facts.py"), include_str!("bootstrap.py"));
 const OLDEST: (u32, u32) = (3, 8);
-const MAX_REPORT: u64 = 256 * 1024;
 /// How long a question about the version may take.
 const FIND_WAIT: Duration = Duration::from_secs(10);
 /// How long the pipes of an ended script are read on.
@@ -318,38 +318,13 @@ fn ending(status: ExitStatus, report: &Path, stderr: &str) -> Ending {
     }
     match status.code() {
         Some(0) => Ending::Ok,
-        Some(1) => match read_report(report) {
+        Some(1) => match report::read(report) {
             Some(fault) if fault.kind == "MemoryError" => Ending::OutOfMemory,
-            Some(fault) => Ending::Raised(fault),
+            Some(fault) => Ending::Raised(Box::new(fault)),
             // Too little memory was left even for the report.
             None if stderr.trim_end().ends_with("MemoryError") => Ending::OutOfMemory,
             None => Ending::Exited(1),
         },
         code => Ending::Exited(code.unwrap_or(-1)),
     }
-}
-
-/// The report, unless it is missing, too large, no plain file or no report:
-/// the script could have put anything there.
-fn read_report(path: &Path) -> Option<super::Fault> {
-    let mut options = std::fs::OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    {
-        use rustix::fs::OFlags;
-        use std::os::unix::fs::OpenOptionsExt;
-
-        // Neither follow a link out of the scratch directory nor wait for a
-        // writer to a pipe.
-        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        options.custom_flags(i32::try_from(flags.bits()).ok()?);
-    }
-    let file = options.open(path).ok()?;
-    let about = file.metadata().ok()?;
-    if !about.is_file() || about.len() > MAX_REPORT {
-        return None;
-    }
-    let mut text = String::new();
-    file.take(MAX_REPORT).read_to_string(&mut text).ok()?;
-    serde_json::from_str(&text).ok()
 }

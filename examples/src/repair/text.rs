@@ -14,7 +14,7 @@ impl<'a> Lines<'a> {
     pub(super) fn of(source: &'a str) -> Self {
         let mut starts = vec![0];
         starts.extend(source.match_indices('\n').map(|(at, _)| at + 1));
-        if starts.last() == Some(&source.len()) && source.len() > 0 {
+        if starts.last() == Some(&source.len()) && !source.is_empty() {
             starts.pop();
         }
         Lines { source, starts }

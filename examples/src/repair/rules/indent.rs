@@ -210,8 +210,9 @@ fn tabs(scene: &Scene<'_>, found: &mut Found<'_>) {
 /// line does not tell.
 fn unit_width(scene: &Scene<'_>, spaced: &[usize]) -> usize {
     let widths = spaced.iter().map(|line| scene.lines.indent(*line).len());
-    match widths.filter(|width| *width > 1).min() {
-        Some(step @ 2..=3) => step,
-        _ => 4,
-    }
+    widths
+        .filter(|width| *width > 1)
+        .min()
+        .filter(|width| *width <= 3)
+        .unwrap_or(4)
 }

@@ -25,8 +25,19 @@ pub(super) fn propose(scene: &Scene<'_>, found: &mut Found<'_>) {
         print_statement(scene, found);
     }
     // What follows an open string is not what it seems: not even its brackets.
-    if !scene.lexed.open_strings.is_empty() {
-        quotes::propose(scene, found);
+    // What is before it may still be what the error is about.
+    if let Some(string) = scene.lexed.open_strings.first() {
+        let string = scene.span(*string).start;
+        let before = scene.line() < scene.lines.at(string)
+            && scene
+                .lexed
+                .loose
+                .first()
+                .is_some_and(|loose| loose.place(&scene.lexed) < string);
+        match before {
+            true => brackets::propose(scene, found),
+            false => quotes::propose(scene, found),
+        }
         return;
     }
     let brackets_first = message.contains("parenthes")
