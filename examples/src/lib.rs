@@ -1,3 +1,4 @@
 //! What the example programs share.
 
 pub mod measure;
+pub mod repair;
