@@ -1,16 +1,11 @@
-//! The floor: the loop as one writes it by hand, with boxed futures and a typed partial update.
+//! The floor: the loop as one writes it by hand, with boxed futures and a typed partial update. A
+//! table of steps, each with its body and the route out of it.
 
 use std::future::Future;
+use std::hint::black_box;
 use std::pin::Pin;
 
 pub(super) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
-#[derive(Clone, Copy)]
-enum At {
-    Think,
-    Act,
-    Done,
-}
 
 /// A counter, thought about and acted on.
 #[derive(Default)]
@@ -32,29 +27,32 @@ impl Count {
     }
 }
 
-type Body = Box<dyn for<'a> Fn(&'a Count) -> BoxFuture<'a, Result<Update, std::io::Error>>>;
+type Error = Box<dyn std::error::Error + Send + Sync>;
+type Body = Box<dyn for<'a> Fn(&'a Count) -> BoxFuture<'a, Result<Update, Error>> + Send + Sync>;
+type Route = Box<dyn Fn(&Count) -> Option<usize> + Send + Sync>;
 
-pub(super) async fn run(steps: u64) -> Result<Count, std::io::Error> {
-    let think: Body = Box::new(|_| {
-        Box::pin(async { Ok(Update { thoughts: Some(1), ..Update::default() }) })
-    });
-    let act: Body =
-        Box::new(|_| Box::pin(async { Ok(Update { acts: Some(1), ..Update::default() }) }));
+async fn think(_count: &Count) -> Result<Update, Error> {
+    Ok(Update { thoughts: Some(1), ..Update::default() })
+}
+
+async fn act(_count: &Count) -> Result<Update, Error> {
+    Ok(Update { acts: Some(1), ..Update::default() })
+}
+
+pub(super) async fn run(steps: u64) -> Result<Count, Error> {
+    let enough = move |count: &Count| (count.thoughts + count.acts < steps).then_some(1);
+    let table: Vec<(Body, Route)> = vec![
+        (Box::new(|count| Box::pin(think(count))), Box::new(enough)),
+        (Box::new(|count| Box::pin(act(count))), Box::new(|_| Some(0))),
+    ];
+    // A program's steps are not all known to the compiler where its loop is.
+    let table = black_box(table);
     let mut count = Count::default();
-    let mut at = At::Think;
-    loop {
-        at = match at {
-            At::Think => {
-                let update = think(&count).await?;
-                count.apply(update);
-                if count.thoughts + count.acts >= steps { At::Done } else { At::Act }
-            }
-            At::Act => {
-                let update = act(&count).await?;
-                count.apply(update);
-                At::Think
-            }
-            At::Done => return Ok(count),
-        };
+    let mut at = Some(0);
+    while let Some((body, route)) = at.and_then(|at| table.get(at)) {
+        let update = body(&count).await?;
+        count.apply(update);
+        at = route(&count);
     }
+    Ok(count)
 }

@@ -41,6 +41,7 @@ impl Fanout {
     }
 
     /// Whether nobody listens, so that events need not be made.
+    #[inline]
     pub(crate) fn is_silent(&self) -> bool {
         self.feeds.is_empty() && self.stream.is_none()
     }

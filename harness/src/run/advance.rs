@@ -3,6 +3,7 @@
 //! [`advance`](Driver::advance) goes from step to step as long as each is done when it is first
 //! polled. One that has to wait is handed out and polled to its end as an [`Attempt`].
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -12,12 +13,12 @@ use tokio::time::Instant;
 use tracing::Span;
 
 use crate::context::Context;
-use crate::graph::{Limit, Program, Wiring};
+use crate::graph::{Executable, Limit, Program, Wiring};
 use crate::observe::EventKind;
-use crate::session::{Change, Half};
+use crate::session::Half;
 use crate::state::{Ops, State};
 use crate::step::{
-    Action, Asked, BoxFuture, Cx, FailureKind, Place, Scope, StepError, View,
+    Action, Active, Asked, BoxFuture, Cx, FailureKind, Place, Scope, Shared, Spare, StepError, View,
 };
 
 use super::attempt::{Attempt, Polled, words};
@@ -34,7 +35,7 @@ pub(super) enum Pause<U> {
     /// Others get their turn.
     Yield,
     /// Something else than a step that is done: see to it.
-    Happened(Happened, Left),
+    Happened(Undone),
     /// The step has to wait. Its body has been polled once.
     Waits(Entered, Begun<U>),
     /// The step is in two halves.
@@ -46,6 +47,29 @@ pub(super) struct Begun<T> {
     pub(super) body: Body<T>,
     /// Whether it was polled and knows whom to wake.
     pub(super) polled: bool,
+}
+
+impl<T: Send + 'static> Begun<T> {
+    /// A body that asked, or has an effect in flight, and went on all the same: no default may
+    /// stand in for an answer, and no effect be left out of the record.
+    fn unsettled(result: Result<T, StepError>) -> Self {
+        Self { body: Box::pin(std::future::ready(result)), polled: false }
+    }
+}
+
+/// What was at work when a panic came.
+#[derive(Clone, Copy)]
+enum Stage {
+    Body,
+    Reducer,
+    Route,
+}
+
+/// How a body ended that was polled once.
+enum Quick<T> {
+    Done(Option<usize>),
+    Failed(StepError),
+    Waits(Begun<T>),
 }
 
 enum FirstPoll<T> {
@@ -62,6 +86,12 @@ pub(super) struct Entered {
     pub(super) wall: Option<Instant>,
 }
 
+impl Entered {
+    fn plain(place: Place) -> Self {
+        Self { place, span: Span::none(), timeout: None, wall: None }
+    }
+}
+
 /// What a step left behind when it did not get through.
 #[derive(Default)]
 pub(super) struct Left {
@@ -70,12 +100,16 @@ pub(super) struct Left {
     pub(super) gate: Option<Asked>,
 }
 
-/// What keeps a step from being done.
-type Undone = (Happened, Left);
+/// What keeps a step from being done. Boxed, so that the results of steps that are done are small.
+pub(super) type Undone = Box<(Happened, Left)>;
+
+fn undone(happened: Happened, left: Left) -> Undone {
+    Box::new((happened, left))
+}
 
 fn failed(error: StepError) -> Undone {
-    let retryable = error.retryable;
-    (Happened::Failed { retryable }, Left { failure: Some(error), ..Left::default() })
+    let retryable = !error.is_fatal();
+    undone(Happened::Failed { retryable }, Left { failure: Some(error), ..Left::default() })
 }
 
 fn panicked(said: &str) -> StepError {
@@ -84,6 +118,7 @@ fn panicked(said: &str) -> StepError {
 
 impl<C: Context, S: State> Driver<C, S> {
     /// Runs steps until one has to wait, or something else than the next step is due.
+    #[inline(never)]
     pub(super) fn advance(
         &mut self,
         program: &Program<C, S>,
@@ -92,35 +127,88 @@ impl<C: Context, S: State> Driver<C, S> {
         let wiring = &*program.graph.wiring;
         for _ in 0..STEPS_PER_TURN {
             if let Some(happened) = self.at_boundary() {
-                return Pause::Happened(happened, Left::default());
+                return Pause::Happened(undone(happened, Left::default()));
             }
-            let entered = self.enter(wiring);
-            let step = entered.place.step as usize;
-            let update = match &program.steps[step].action {
-                Action::Ask(_) => return Pause::Gate(entered),
-                Action::Decide => None,
-                Action::Run(body) => {
-                    let (view, cx) = (self.view(), self.cx(entered.place));
-                    match self.first_poll(&entered, || body(view, cx), task) {
-                        Ok(FirstPoll::Done(update)) => Some(update),
-                        Ok(FirstPoll::Waits(begun)) => return Pause::Waits(entered, begun),
-                        Err((happened, left)) => return Pause::Happened(happened, left),
-                    }
-                }
-            };
-            let branch = match self.fold(program, step, update) {
+            let (place, spare) = self.enter();
+            let executable = &program.steps[place.step()];
+            let branch = match self.quick(wiring, executable, place, spare, task) {
                 Ok(branch) => branch,
-                Err((happened, left)) => return Pause::Happened(happened, left),
+                Err(pause) => return *pause,
             };
             let happened = Happened::Done { branch };
             match transition(wiring, &self.session.cursor, happened) {
-                Transition::Enter { step } => {
-                    self.commit(wiring, Change::Done { branch, next: Some(step) });
-                }
-                _ => return Pause::Happened(happened, Left::default()),
+                Transition::Enter { step } => self.commit_done(wiring, branch, step),
+                _ => return Pause::Happened(undone(happened, Left::default())),
             }
         }
         Pause::Yield
+    }
+
+    /// One step that is done when it is first polled: body, update, route. All of it is one
+    /// closure, so that the update is not moved about. Says which branch the route takes.
+    #[inline]
+    fn quick(
+        &mut self,
+        wiring: &Wiring,
+        executable: &Executable<C, S>,
+        place: Place,
+        spare: Option<Spare>,
+        task: &mut Task<'_>,
+    ) -> Result<Option<usize>, Box<Pause<S::Update>>> {
+        let body = match &executable.action {
+            Action::Run(body) => body,
+            Action::Decide => {
+                let folded = self.fold(executable, None);
+                return folded.map_err(|undone| Box::new(Pause::Happened(undone)));
+            }
+            Action::Ask(_) => return Err(Box::new(Pause::Gate(self.entered(wiring, place)))),
+        };
+        let shared = self.take_or_share(spare);
+        let entered = self.timed_or_traced(wiring, place);
+        let (state, core) = (&mut self.session.state, &self.core);
+        let stage = Cell::new(Stage::Body);
+        let ended = {
+            let _span = entered.as_ref().map(|entered| entered.span.enter());
+            catch_unwind(AssertUnwindSafe(|| {
+                let mut body = body(View::new(Arc::clone(state)), Cx::new(shared, place));
+                let result = match body.as_mut().poll(task) {
+                    Poll::Ready(result) => result,
+                    Poll::Pending => return Quick::Waits(Begun { body, polled: true }),
+                };
+                drop(body);
+                if core.is_unsettled(place) {
+                    return Quick::Waits(Begun::unsettled(result));
+                }
+                core.conclude(place);
+                match result {
+                    Ok(update) => {
+                        stage.set(Stage::Reducer);
+                        Arc::make_mut(state).apply(update, &mut Ops::off());
+                        stage.set(Stage::Route);
+                        Quick::Done(executable.route.as_ref().map(|route| route(state)))
+                    }
+                    Err(error) => Quick::Failed(error),
+                }
+            }))
+        };
+        Err(Box::new(match ended {
+            Ok(Quick::Done(branch)) => return Ok(branch),
+            Ok(Quick::Failed(error)) => Pause::Happened(failed(error)),
+            Ok(Quick::Waits(begun)) => {
+                Pause::Waits(entered.unwrap_or_else(|| Entered::plain(place)), begun)
+            }
+            Err(panic) => match stage.get() {
+                Stage::Body if self.core.is_unsettled(place) => {
+                    let begun = Begun::unsettled(Err(panicked(&words(&*panic))));
+                    Pause::Waits(entered.unwrap_or_else(|| Entered::plain(place)), begun)
+                }
+                Stage::Body => {
+                    self.core.conclude(place);
+                    Pause::Happened(failed(panicked(&words(&*panic))))
+                }
+                stage => Pause::Happened(self.lose(stage, &*panic)),
+            },
+        }))
     }
 
     fn view(&self) -> View<S> {
@@ -131,74 +219,90 @@ impl<C: Context, S: State> Driver<C, S> {
         Cx::new(Arc::clone(&self.shared), place)
     }
 
-    fn enter(&mut self, wiring: &Wiring) -> Entered {
+    /// What a `Cx` holds: what the last one gave back, or else one more reference.
+    #[inline]
+    fn take_or_share(&self, spare: Option<Spare>) -> Arc<Shared<C>> {
+        match spare.map(Arc::downcast::<Shared<C>>) {
+            Some(Ok(spare)) if Arc::ptr_eq(&spare, &self.shared) => spare,
+            _ => Arc::clone(&self.shared),
+        }
+    }
+
+    fn enter(&mut self) -> (Place, Option<Spare>) {
         self.session.cursor.attempt += 1;
         let place = self.session.cursor.place();
         self.core.begin(place);
-        if let Some(scope) = &mut self.scope {
-            scope.place = place;
-        }
+        let spare = Active::move_to(place);
         self.core.publish(Some(place), || EventKind::StepStarted);
-        let node = &wiring.nodes[place.step as usize];
+        (place, spare)
+    }
+
+    /// What a step is entered with that has a deadline, or that somebody traces.
+    fn timed_or_traced(&self, wiring: &Wiring, place: Place) -> Option<Entered> {
+        let timed = wiring.nodes[place.step()].policy.timeout.is_some();
+        let traced = tracing::enabled!(target: "harness", tracing::Level::DEBUG);
+        (timed || traced || self.started.is_some()).then(|| self.entered(wiring, place))
+    }
+
+    fn entered(&self, wiring: &Wiring, place: Place) -> Entered {
+        let node = &wiring.nodes[place.step()];
         let span = tracing::debug_span!(
             target: "harness",
             "harness.step",
             step = &*node.name,
             position = place.position.0,
-            attempt = place.attempt,
+            attempt = place.attempt(),
         );
         let timeout = node.policy.timeout.map(|limit| Instant::now() + limit);
         Entered { place, span, timeout, wall: self.wall_deadline() }
     }
 
-    /// Makes a body and polls it once, inside its scope and its span.
+    /// Makes a body and polls it once, inside its span. The scope has been entered.
     fn first_poll<T: Send + 'static>(
         &mut self,
-        entered: &Entered,
+        place: Place,
+        span: Option<&Span>,
         make: impl FnOnce() -> Body<T>,
         task: &mut Task<'_>,
     ) -> Result<FirstPoll<T>, Undone> {
-        let polled = Scope::enter(&mut self.scope, || {
-            let _entered = entered.span.enter();
-            catch_unwind(AssertUnwindSafe(|| {
-                let mut body = make();
-                match body.as_mut().poll(task) {
-                    Poll::Ready(result) => Ok(result),
-                    Poll::Pending => Err(body),
-                }
-            }))
-        });
+        let _entered = span.map(Span::enter);
+        let polled = catch_unwind(AssertUnwindSafe(|| {
+            let mut body = make();
+            match body.as_mut().poll(task) {
+                Poll::Ready(result) => Ok(result),
+                Poll::Pending => Err(body),
+            }
+        }));
         let result = match polled {
             Ok(Err(body)) => return Ok(FirstPoll::Waits(Begun { body, polled: true })),
             Ok(Ok(result)) => result,
             Err(panic) => Err(panicked(&words(&*panic))),
         };
-        if self.core.is_unsettled(entered.place) {
-            // It asked, or has an effect in flight: no default may stand in for an answer, and no
-            // effect be left out of the record.
-            let body = Box::pin(std::future::ready(result));
-            return Ok(FirstPoll::Waits(Begun { body, polled: false }));
+        if self.core.is_unsettled(place) {
+            return Ok(FirstPoll::Waits(Begun::unsettled(result)));
         }
-        self.core.conclude(entered.place);
+        self.core.conclude(place);
         result.map(FirstPoll::Done).map_err(failed)
     }
 
     /// Polls a body to its end, and sees to what it leaves behind.
     pub(super) async fn wait<T>(&mut self, entered: Entered, begun: Begun<T>) -> Result<T, Undone> {
         let place = entered.place;
-        let mut attempt = Attempt::new(begun, entered, self.scope.clone(), Arc::clone(&self.core));
+        let scope = Scope { effects: Arc::clone(&self.shared.effects), place };
+        let scope = Some(Active::new(scope));
+        let mut attempt = Attempt::new(begun, entered, scope, Arc::clone(&self.core));
         let ended = (&mut attempt).await;
         self.core.effects_done().await;
         attempt.end();
-        let asked = self.core.conclude(place);
+        let asked = self.core.clear_desk(place);
         match ended {
             Polled::Ready(result) => result.map_err(failed),
             Polled::Panicked(said) => Err(failed(panicked(&said))),
-            Polled::Asked => Err((Happened::Asked, Left { asked, ..Left::default() })),
-            Polled::Cancelled => Err((Happened::Cancel, Left::default())),
-            Polled::OutOfTime => Err((Happened::Over(Limit::Wall), Left::default())),
+            Polled::Asked => Err(undone(Happened::Asked, Left { asked, ..Left::default() })),
+            Polled::Cancelled => Err(undone(Happened::Cancel, Left::default())),
+            Polled::OutOfTime => Err(undone(Happened::Over(Limit::Wall), Left::default())),
             Polled::TimedOut => {
-                let policy = self.program.graph.wiring.nodes[place.step as usize].policy;
+                let policy = self.program.graph.wiring.nodes[place.step()].policy;
                 let message = format!(
                     "the step took longer than its timeout of {:?}",
                     policy.timeout.unwrap_or_default()
@@ -210,9 +314,9 @@ impl<C: Context, S: State> Driver<C, S> {
 
     /// Runs the half of a gate that is due.
     pub(super) async fn gate(&mut self, program: &Program<C, S>, entered: Entered) -> Undone {
-        let step = entered.place.step as usize;
+        let step = entered.place.step();
         let Action::Ask(gate) = &program.steps[step].action else {
-            return (Happened::Asked, Left::default());
+            return undone(Happened::Asked, Left::default());
         };
         let (view, cx) = (self.view(), self.cx(entered.place));
         let answered = match self.session.cursor.half {
@@ -222,7 +326,7 @@ impl<C: Context, S: State> Driver<C, S> {
         let Some((question, answer)) = answered else {
             let asked = self.run_body(entered, || (gate.ask)(view, cx)).await;
             return match asked {
-                Ok(asked) => (Happened::Asked, Left { gate: Some(asked), ..Left::default() }),
+                Ok(asked) => undone(Happened::Asked, Left { gate: Some(asked), ..Left::default() }),
                 Err(undone) => undone,
             };
         };
@@ -238,21 +342,27 @@ impl<C: Context, S: State> Driver<C, S> {
         make: impl FnOnce() -> Body<T>,
     ) -> Result<T, Undone> {
         let mut make = Some(make);
+        let mut scope = self.scope.take();
         let first = poll_fn(|task| {
-            Poll::Ready(make.take().map(|make| self.first_poll(&entered, make, task)))
-        });
-        match first.await {
+            Poll::Ready(Active::enter(&mut scope, || {
+                let make = make.take()?;
+                Some(self.first_poll(entered.place, Some(&entered.span), make, task))
+            }))
+        })
+        .await;
+        self.scope = scope;
+        match first {
             Some(Ok(FirstPoll::Done(done))) => Ok(done),
             Some(Ok(FirstPoll::Waits(begun))) => self.wait(entered, begun).await,
             Some(Err(undone)) => Err(undone),
-            None => Err((Happened::Asked, Left::default())),
+            None => Err(undone(Happened::Asked, Left::default())),
         }
     }
 
     /// Folds the update of a step that had to wait.
     pub(super) fn done(&mut self, program: &Program<C, S>, step: usize, update: S::Update) -> Undone {
-        match self.fold(program, step, Some(update)) {
-            Ok(branch) => (Happened::Done { branch }, Left::default()),
+        match self.fold(&program.steps[step], Some(update)) {
+            Ok(branch) => undone(Happened::Done { branch }, Left::default()),
             Err(undone) => undone,
         }
     }
@@ -261,30 +371,29 @@ impl<C: Context, S: State> Driver<C, S> {
     /// which branch to take.
     fn fold(
         &mut self,
-        program: &Program<C, S>,
-        step: usize,
+        executable: &Executable<C, S>,
         update: Option<S::Update>,
     ) -> Result<Option<usize>, Undone> {
         let state = &mut self.session.state;
-        let route = program.steps[step].route.as_ref();
-        let mut routing = false;
+        let stage = Cell::new(Stage::Reducer);
         let folded = catch_unwind(AssertUnwindSafe(|| {
             if let Some(update) = update {
                 Arc::make_mut(state).apply(update, &mut Ops::off());
             }
-            routing = true;
-            route.map(|route| route(state))
+            stage.set(Stage::Route);
+            executable.route.as_ref().map(|route| route(state))
         }));
-        folded.map_err(|panic| {
-            self.lost = true;
-            let (kind, who) = if routing {
-                (FailureKind::RoutePanic, "the route")
-            } else {
-                (FailureKind::ReducerPanic, "a reducer")
-            };
-            let message = format!("{who} panicked: {}", words(&*panic));
-            let failure = Some(StepError::of(kind, false, message));
-            (Happened::Lost, Left { failure, ..Left::default() })
-        })
+        folded.map_err(|panic| self.lose(stage.get(), &*panic))
+    }
+
+    /// Gives the state up: a reducer or a route panicked over it.
+    fn lose(&mut self, stage: Stage, panic: &(dyn std::any::Any + Send)) -> Undone {
+        self.lost = true;
+        let (kind, who) = match stage {
+            Stage::Route => (FailureKind::RoutePanic, "the route"),
+            Stage::Body | Stage::Reducer => (FailureKind::ReducerPanic, "a reducer"),
+        };
+        let failure = Some(StepError::of(kind, false, format!("{who} panicked: {}", words(panic))));
+        undone(Happened::Lost, Left { failure, ..Left::default() })
     }
 }

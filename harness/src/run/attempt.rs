@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use tokio::time::{Sleep, sleep_until};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use crate::step::{Scope, StepError};
+use crate::step::{Active, StepError};
 
 use super::advance::{Begun, Entered};
 use super::effects::RunCore;
@@ -30,7 +30,7 @@ pub(super) enum Polled<T> {
 pub(super) struct Attempt<T> {
     begun: Begun<T>,
     entered: Entered,
-    scope: Option<Scope>,
+    scope: Option<Active>,
     core: Arc<RunCore>,
     /// Made when the body first has to wait.
     waiting: Option<Waiting>,
@@ -46,7 +46,7 @@ impl<T> Attempt<T> {
     pub(super) fn new(
         begun: Begun<T>,
         entered: Entered,
-        scope: Option<Scope>,
+        scope: Option<Active>,
         core: Arc<RunCore>,
     ) -> Self {
         Self { begun, entered, scope, core, waiting: None }
@@ -56,7 +56,7 @@ impl<T> Attempt<T> {
     pub(super) fn end(self) {
         let Self { begun, mut scope, .. } = self;
         let dropped =
-            Scope::enter(&mut scope, || catch_unwind(AssertUnwindSafe(move || drop(begun))));
+            Active::enter(&mut scope, || catch_unwind(AssertUnwindSafe(move || drop(begun))));
         if let Err(panic) = dropped {
             tracing::error!(panic = words(&*panic), "a step panicked while it was dropped");
         }
@@ -69,7 +69,7 @@ impl<T> Attempt<T> {
         }
         let body = &mut self.begun.body;
         let span = &self.entered.span;
-        let polled = Scope::enter(&mut self.scope, || {
+        let polled = Active::enter(&mut self.scope, || {
             let _entered = span.enter();
             catch_unwind(AssertUnwindSafe(|| body.as_mut().poll(task)))
         });

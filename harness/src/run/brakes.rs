@@ -26,10 +26,12 @@ impl Brakes {
         self.cancel.cancel();
     }
 
+    #[inline]
     pub(crate) fn is_stopped(&self) -> bool {
         self.flags.0.load(Ordering::Acquire)
     }
 
+    #[inline]
     pub(crate) fn is_cancelled(&self) -> bool {
         self.flags.1.load(Ordering::Acquire)
     }

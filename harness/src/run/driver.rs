@@ -16,7 +16,7 @@ use crate::graph::{Budget, Limit, Program};
 use crate::observe::EventKind;
 use crate::session::{Memory, Session};
 use crate::state::State;
-use crate::step::{Effects, Place, Scope, Shared};
+use crate::step::{Active, Effects, Place, Scope, Shared};
 
 use super::advance::Pause;
 use super::answers::Taken;
@@ -34,9 +34,9 @@ pub(crate) struct Driver<C: Context, S: State> {
     /// Where the session goes back to if this run is dropped.
     pub(super) home: Option<Slot<S>>,
     budget: Budget,
-    pub(super) scope: Option<Scope>,
+    pub(super) scope: Option<Active>,
     /// Set where a wall budget makes the clock matter.
-    started: Option<Instant>,
+    pub(super) started: Option<Instant>,
     /// The answers this run was resumed with; none for a new session.
     taken: Option<Vec<Taken>>,
     pub(super) lost: bool,
@@ -63,7 +63,10 @@ impl<C: Context, S: State> Driver<C, S> {
         session.cursor.retries = 0;
         let timed = budget.wall.is_some() || program.graph.wiring.finally.is_some();
         Self {
-            scope: Some(Scope { effects: Arc::clone(&effects), place: Place::default() }),
+            scope: Some(Active::new(Scope {
+                effects: Arc::clone(&effects),
+                place: Place::default(),
+            })),
             shared: Arc::new(Shared { context, effects }),
             program,
             core,
@@ -85,22 +88,28 @@ impl<C: Context, S: State> Driver<C, S> {
             return self.settle(How::Interrupted).await;
         }
         loop {
-            let pause = poll_fn(|task| Poll::Ready(self.advance(&program, task))).await;
-            let (happened, left) = match pause {
+            let mut scope = self.scope.take();
+            let pause = poll_fn(|task| {
+                Poll::Ready(Active::enter(&mut scope, || self.advance(&program, task)))
+            })
+            .await;
+            self.scope = scope;
+            let undone = match pause {
                 Pause::Yield => {
                     tokio::task::yield_now().await;
                     continue;
                 }
-                Pause::Happened(happened, left) => (happened, left),
+                Pause::Happened(undone) => undone,
                 Pause::Gate(entered) => self.gate(&program, entered).await,
                 Pause::Waits(entered, begun) => {
-                    let step = entered.place.step as usize;
+                    let step = entered.place.step();
                     match self.wait(entered, begun).await {
                         Ok(update) => self.done(&program, step, update),
                         Err(undone) => undone,
                     }
                 }
             };
+            let (happened, left) = *undone;
             let next = transition(wiring, &self.session.cursor, happened);
             if let Some(how) = self.perform(wiring, happened, next, left).await {
                 return self.settle(how).await;

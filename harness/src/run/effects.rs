@@ -50,7 +50,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// An attempt as one number: positions count far from 2^44, attempts at one of them from 2^20. Of
 /// those that did not, only a task that outlived its step by a million attempts would be mistaken.
 fn number(place: Place) -> u64 {
-    place.position.0 << 20 | u64::from(place.attempt & 0xF_FFFF)
+    place.position.0 << 20 | u64::from(place.attempt() & 0xF_FFFF)
 }
 
 impl RunCore {
@@ -79,30 +79,44 @@ impl RunCore {
     }
 
     /// Says which attempt is at work from here on.
+    #[inline]
     pub(crate) fn begin(&self, place: Place) {
         self.current.store(number(place), Ordering::Relaxed);
     }
 
-    /// Ends the attempt: its tasks are aborted, its unanswered questions handed over.
-    pub(crate) fn conclude(&self, place: Place) -> Vec<(String, Asked)> {
-        if !self.touched.load(Ordering::Relaxed) {
-            return Vec::new();
+    /// Ends an attempt that has asked nothing: its tasks are aborted.
+    #[inline]
+    pub(crate) fn conclude(&self, place: Place) {
+        if self.touched.load(Ordering::Relaxed) {
+            self.clear_desk(place);
         }
+    }
+
+    /// Ends the attempt, and hands over the questions it asked.
+    #[cold]
+    pub(crate) fn clear_desk(&self, place: Place) -> Vec<(String, Asked)> {
         let mut desk = self.desk();
         self.touched.store(false, Ordering::Relaxed);
         desk.clear(place)
     }
 
     /// What belongs to a position ends with it.
+    #[inline]
     pub(crate) fn leave(&self) {
         if self.remembers.load(Ordering::Relaxed) {
-            let mut desk = self.desk();
-            self.remembers.store(false, Ordering::Relaxed);
-            desk.memory.leave();
+            self.forget();
         }
     }
 
+    #[cold]
+    fn forget(&self) {
+        let mut desk = self.desk();
+        self.remembers.store(false, Ordering::Relaxed);
+        desk.memory.leave();
+    }
+
     /// Whether this attempt has asked something that nobody has answered.
+    #[inline]
     pub(crate) fn has_asked(&self, place: Place) -> bool {
         self.asked.load(Ordering::Relaxed) == number(place)
     }
@@ -120,6 +134,7 @@ impl RunCore {
     }
 
     /// Whether this attempt has asked, or has effects in flight.
+    #[inline]
     pub(crate) fn is_unsettled(&self, place: Place) -> bool {
         self.has_asked(place) || self.effects_running.load(Ordering::Relaxed) > 0
     }
@@ -135,12 +150,17 @@ impl RunCore {
         }
     }
 
+    #[inline]
     pub(crate) fn publish(&self, place: Option<Place>, kind: impl FnOnce() -> EventKind) {
-        if self.fanout.is_silent() {
-            return;
+        if !self.fanout.is_silent() {
+            self.tell(place, kind());
         }
+    }
+
+    #[cold]
+    fn tell(&self, place: Option<Place>, kind: EventKind) {
         let at = place.unwrap_or_default();
-        let step = place.map(|at| Arc::clone(&self.graph.wiring.nodes[at.step as usize].name));
+        let step = place.map(|at| Arc::clone(&self.graph.wiring.nodes[at.step()].name));
         self.fanout.publish(|number| Event {
             number,
             at: UtcMillis::now(),
@@ -150,8 +170,8 @@ impl RunCore {
             parent: self.ids.parent.clone(),
             step,
             position: at.position,
-            attempt: at.attempt,
-            kind: kind(),
+            attempt: at.attempt(),
+            kind,
         });
     }
 
@@ -168,8 +188,8 @@ impl Effects for RunCore {
         &self.ids
     }
 
-    fn step_name(&self, step: u32) -> &str {
-        &self.graph.wiring.nodes[step as usize].name
+    fn step_name(&self, step: usize) -> &str {
+        &self.graph.wiring.nodes[step].name
     }
 
     fn emit(&self, place: Place, payload: Arc<dyn Payload>) {

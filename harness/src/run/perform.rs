@@ -82,6 +82,16 @@ impl<C: Context, S: State> Driver<C, S> {
         }
     }
 
+    /// Records that a step is done and the loop goes on, which nearly every commit does.
+    pub(super) fn commit_done(&mut self, wiring: &Wiring, branch: Option<usize>, next: usize) {
+        if self.core.fanout.is_silent() && self.session.cursor.failure.is_none() {
+            self.session.done(Some(next));
+            self.core.leave();
+        } else {
+            self.commit(wiring, Change::Done { branch, next: Some(next) });
+        }
+    }
+
     /// Records one step's result, then tells of it.
     pub(super) fn commit(&mut self, wiring: &Wiring, change: Change) {
         let place = self.session.cursor.place();
@@ -172,7 +182,7 @@ impl<C: Context, S: State> Driver<C, S> {
 
     /// Waits before the next attempt; a stop, a cancel or the wall budget end the wait.
     async fn back_off(&mut self, wiring: &Wiring, left: Left) {
-        let after = left.failure.as_ref().and_then(|error| error.after).unwrap_or_default();
+        let after = left.failure.as_ref().and_then(StepError::retry_after).unwrap_or_default();
         let failure = self.failure(wiring, left.failure);
         let cursor = &mut self.session.cursor;
         let retry = wiring.nodes[cursor.step].policy.retry;

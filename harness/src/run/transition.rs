@@ -68,20 +68,32 @@ pub(crate) enum Finally {
 }
 
 /// What comes next.
+#[inline]
 pub(crate) fn transition(wiring: &Wiring, cursor: &Cursor, happened: Happened) -> Transition {
+    // Nearly every step is done; the rest need not be inlined with it.
+    match happened {
+        Happened::Done { branch } => done(wiring, cursor, branch),
+        other => undone(wiring, cursor, other),
+    }
+}
+
+#[inline]
+fn done(wiring: &Wiring, cursor: &Cursor, branch: Option<usize>) -> Transition {
+    let dest = match (&wiring.nodes[cursor.step].exit, branch) {
+        (Exit::Then(edge), _) => Dest::Step(*edge),
+        (Exit::Route { branches, .. }, Some(branch)) => branches[branch].dest,
+        (Exit::End | Exit::Route { .. }, _) => Dest::End,
+    };
+    match dest {
+        Dest::Step(edge) => enter(wiring, cursor, edge.to),
+        Dest::End => finish(wiring, cursor, End::Ended { branch }),
+    }
+}
+
+fn undone(wiring: &Wiring, cursor: &Cursor, happened: Happened) -> Transition {
     let node = &wiring.nodes[cursor.step];
     match happened {
-        Happened::Done { branch } => {
-            let dest = match (&node.exit, branch) {
-                (Exit::Then(edge), _) => Dest::Step(*edge),
-                (Exit::Route { branches, .. }, Some(branch)) => branches[branch].dest,
-                (Exit::End | Exit::Route { .. }, _) => Dest::End,
-            };
-            match dest {
-                Dest::Step(edge) => enter(wiring, cursor, edge.to),
-                Dest::End => finish(wiring, cursor, End::Ended { branch }),
-            }
-        }
+        Happened::Done { branch } => done(wiring, cursor, branch),
         Happened::Asked if cursor.finishing.is_some() => {
             Transition::Settle(End::Kept { finally: Finally::Asked })
         }
@@ -112,7 +124,12 @@ pub(crate) fn transition(wiring: &Wiring, cursor: &Cursor, happened: Happened) -
     }
 }
 
+#[inline]
 fn enter(wiring: &Wiring, cursor: &Cursor, step: usize) -> Transition {
+    // Without `.at_most(..)` there is nothing to count.
+    if cursor.visits.is_empty() {
+        return Transition::Enter { step };
+    }
     match reachable(wiring, cursor, step) {
         Ok(step) => Transition::Enter { step },
         Err(limit) => finish(wiring, cursor, End::Exhausted(limit)),

@@ -23,14 +23,7 @@ impl<S: State> Session<S> {
     /// Moves the session on.
     pub(crate) fn record(&mut self, change: Change) {
         match change {
-            Change::Done { next, .. } => {
-                self.cursor.steps += 1;
-                self.leave();
-                match next {
-                    Some(next) => self.cursor.enter(next),
-                    None => self.cursor.half = Half::First,
-                }
-            }
+            Change::Done { next, .. } => self.done(next),
             Change::Asked { mut questions } => {
                 self.questions.append(&mut questions);
                 self.cursor.retries = 0;
@@ -51,7 +44,19 @@ impl<S: State> Session<S> {
         }
     }
 
+    /// The step is done; the loop goes on with `next`, or has ended.
+    #[inline]
+    pub(crate) fn done(&mut self, next: Option<usize>) {
+        self.cursor.steps += 1;
+        self.leave();
+        match next {
+            Some(next) => self.cursor.enter(next),
+            None => self.cursor.half = Half::First,
+        }
+    }
+
     /// What belongs to the position ends with it.
+    #[inline]
     fn leave(&mut self) {
         if !self.questions.is_empty() {
             self.questions.clear();

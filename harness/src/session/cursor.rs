@@ -79,11 +79,13 @@ impl Cursor {
     }
 
     /// Where the attempt at work stands.
+    #[inline]
     pub(crate) fn place(&self) -> Place {
-        Place { step: self.step as u32, position: self.position, attempt: self.attempt }
+        Place::new(self.step, self.position, self.attempt)
     }
 
     /// Moves on to a new entry into `step`.
+    #[inline]
     pub(crate) fn enter(&mut self, step: usize) {
         self.step = step;
         self.last.0 += 1;

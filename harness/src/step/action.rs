@@ -17,14 +17,14 @@ pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Body<C, S> = Box<dyn Fn(View<S>, Cx<C>) -> BoxFuture<StepResult<S>> + Send + Sync>;
 
 /// What a step does, with the types of its body erased.
-pub(crate) enum Action<C, S: State> {
+pub(crate) enum Action<C: Context, S: State> {
     Run(Body<C, S>),
     Decide,
     Ask(AskHalf<C, S>),
 }
 
 /// A gate: the half that asks and the half that takes the answer.
-pub(crate) struct AskHalf<C, S: State> {
+pub(crate) struct AskHalf<C: Context, S: State> {
     pub(crate) ask:
         Box<dyn Fn(View<S>, Cx<C>) -> BoxFuture<Result<Asked, StepError>> + Send + Sync>,
     pub(crate) answer: AnswerBody<C, S>,

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use crate::context::Context;
 use crate::llm::{
     CallCx, Llm, LlmError, LlmErrorKind, Meter, Open, Reply, Request, Spend, ToolSet, Transcript,
 };
@@ -17,7 +18,7 @@ pub struct Calling<'a, L: ?Sized> {
     place: Place,
 }
 
-impl<C> Cx<C> {
+impl<C: Context> Cx<C> {
     /// Calls a model on behalf of this step: `cx.llm(&cx.model).complete(&chat.talk, &cx.tools)`.
     ///
     /// ```

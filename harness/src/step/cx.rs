@@ -8,21 +8,23 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::task::JoinHandle;
 
+use crate::context::Context;
 use crate::id::{AgentId, OpId, Position, RunId, SessionId};
 use crate::llm::Spend;
 use crate::question::Question;
 
 use super::ask::Ask;
 use super::effects::{Effects, OnceScope, Payload, Place};
-use super::scope::{Scope, Scoped};
+use super::scope::{Active, Scope, Scoped};
 use super::{Failure, StepError, once};
 
 /// What a step reaches the world through. It dereferences to the context, so a slot `tools` is
 /// `cx.tools`; its own methods are what the run offers: ids, questions, effects, events, limits.
 ///
 /// It is cheap to clone and belongs to one attempt at one position.
-pub struct Cx<C> {
-    shared: Arc<Shared<C>>,
+pub struct Cx<C: Context> {
+    /// Taken only when this is dropped.
+    shared: Option<Arc<Shared<C>>>,
     place: Place,
 }
 
@@ -32,13 +34,18 @@ pub(crate) struct Shared<C> {
     pub(crate) effects: Arc<dyn Effects>,
 }
 
-impl<C> Cx<C> {
+impl<C: Context> Cx<C> {
     pub(crate) fn new(shared: Arc<Shared<C>>, place: Place) -> Self {
-        Self { shared, place }
+        Self { shared: Some(shared), place }
+    }
+
+    #[allow(clippy::expect_used, reason = "only `drop` takes it, after which nobody has `self`")]
+    fn shared(&self) -> &Arc<Shared<C>> {
+        self.shared.as_ref().expect("a `Cx` that is not dropped holds its run")
     }
 
     fn effects(&self) -> &Arc<dyn Effects> {
-        &self.shared.effects
+        &self.shared().effects
     }
 
     pub(crate) fn here(&self) -> Scope {
@@ -62,7 +69,7 @@ impl<C> Cx<C> {
 
     /// The name of the step at work.
     pub fn step(&self) -> &str {
-        self.effects().step_name(self.place.step)
+        self.effects().step_name(self.place.step())
     }
 
     /// This entry into the step, numbered over the session.
@@ -72,7 +79,7 @@ impl<C> Cx<C> {
 
     /// The attempt at this position, from 1. Retries and re-entries after an answer count.
     pub fn attempt(&self) -> u32 {
-        self.place.attempt
+        self.place.attempt()
     }
 
     /// Names this entry into the step across processes and attempts: an idempotency key to give to
@@ -191,21 +198,29 @@ impl<C> Cx<C> {
     }
 }
 
-impl<C> Clone for Cx<C> {
+impl<C: Context> Clone for Cx<C> {
     fn clone(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared), place: self.place }
+        Self { shared: self.shared.clone(), place: self.place }
     }
 }
 
-impl<C> Deref for Cx<C> {
+impl<C: Context> Drop for Cx<C> {
+    fn drop(&mut self) {
+        if let Some(shared) = self.shared.take() {
+            Active::give_back(self.place, shared);
+        }
+    }
+}
+
+impl<C: Context> Deref for Cx<C> {
     type Target = C;
 
     fn deref(&self) -> &C {
-        &self.shared.context
+        &self.shared().context
     }
 }
 
-impl<C> fmt::Debug for Cx<C> {
+impl<C: Context> fmt::Debug for Cx<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Cx").field(&self.here()).finish()
     }

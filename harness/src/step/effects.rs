@@ -26,12 +26,28 @@ pub(crate) struct Ids {
     pub(crate) parent: Option<RunId>,
 }
 
-/// Where in a run something happens.
+/// Where in a run something happens: which attempt at which entry into which step.
+///
+/// Two words, so that it travels in registers: every step hands it on several times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
-    pub(crate) step: u32,
     pub(crate) position: Position,
-    pub(crate) attempt: u32,
+    /// The step in the upper half, the attempt in the lower.
+    entry: u64,
+}
+
+impl Place {
+    pub(crate) fn new(step: usize, position: Position, attempt: u32) -> Self {
+        Self { position, entry: (step as u64) << 32 | u64::from(attempt) }
+    }
+
+    pub(crate) fn step(self) -> usize {
+        (self.entry >> 32) as usize
+    }
+
+    pub(crate) fn attempt(self) -> u32 {
+        self.entry as u32
+    }
 }
 
 /// A value that a step emits as an event of its own: any type that can be debugged and serialised.
@@ -110,7 +126,7 @@ pub(crate) enum OnceReply {
 /// asks, so that a task left over from an earlier attempt is told from the one at work.
 pub(crate) trait Effects: Send + Sync {
     fn ids(&self) -> &Ids;
-    fn step_name(&self, step: u32) -> &str;
+    fn step_name(&self, step: usize) -> &str;
     fn emit(&self, place: Place, payload: Arc<dyn Payload>);
     fn charge(&self, place: Place, spend: &Spend);
     fn spent(&self) -> Spend;

@@ -34,69 +34,81 @@ const MAX_MESSAGE: usize = 8 * 1024;
 /// assert!(parse("x").unwrap_err().is_fatal());
 /// ```
 pub struct StepError {
-    pub(crate) kind: FailureKind,
-    pub(crate) retryable: bool,
-    pub(crate) after: Option<Duration>,
-    pub(crate) source: Box<dyn Error + Send + Sync>,
+    // Boxed, so that a step's result is no larger than its update.
+    inner: Box<Inner>,
+}
+
+struct Inner {
+    kind: FailureKind,
+    retryable: bool,
+    after: Option<Duration>,
+    source: Box<dyn Error + Send + Sync>,
 }
 
 impl StepError {
+    fn new(kind: FailureKind, retryable: bool, source: Box<dyn Error + Send + Sync>) -> Self {
+        Self { inner: Box::new(Inner { kind, retryable, after: None, source }) }
+    }
+
     /// A failure that trying again may mend.
     pub fn retryable(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { kind: FailureKind::Error, retryable: true, after: None, source: source.into() }
+        Self::new(FailureKind::Error, true, source.into())
     }
 
     /// A failure that trying again cannot mend.
     pub fn fatal(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { kind: FailureKind::Error, retryable: false, after: None, source: source.into() }
+        Self::new(FailureKind::Error, false, source.into())
     }
 
     pub(crate) fn of(kind: FailureKind, retryable: bool, message: String) -> Self {
-        Self { kind, retryable, after: None, source: message.into() }
+        Self::new(kind, retryable, message.into())
+    }
+
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        self.inner.after
     }
 
     /// The same failure, not to be tried again before `delay` has passed.
     #[must_use]
     pub fn after(mut self, delay: Duration) -> Self {
-        self.after = Some(delay);
+        self.inner.after = Some(delay);
         self
     }
 
     /// Whether trying again cannot mend it.
     pub fn is_fatal(&self) -> bool {
-        !self.retryable
+        !self.inner.retryable
     }
 
     /// The error that `?` took, or the message.
     pub fn source(&self) -> &(dyn Error + Send + Sync + 'static) {
-        &*self.source
+        &*self.inner.source
     }
 }
 
 impl<E: Error + Send + Sync + 'static> From<E> for StepError {
     fn from(error: E) -> Self {
         let advice = chain(&error).find_map(|cause| cause.downcast_ref::<Advice>());
-        Self {
-            kind: FailureKind::Error,
-            retryable: advice.is_none_or(|advice| advice.retryable),
-            after: advice.and_then(|advice| advice.after),
-            source: Box::new(error),
-        }
+        let retryable = advice.is_none_or(|advice| advice.retryable);
+        let after = advice.and_then(|advice| advice.after);
+        let mut failure = Self::new(FailureKind::Error, retryable, Box::new(error));
+        failure.inner.after = after;
+        failure
     }
 }
 
 impl fmt::Display for StepError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.source.fmt(f)
+        self.inner.source.fmt(f)
     }
 }
 
 impl fmt::Debug for StepError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StepError")
-            .field("retryable", &self.retryable)
-            .field("after", &self.after)
-            .field("source", &self.source)
+            .field("retryable", &self.inner.retryable)
+            .field("after", &self.inner.after)
+            .field("source", &self.inner.source)
             .finish()
     }
 }
@@ -119,7 +131,12 @@ pub trait Fatal<T> {
 
 impl<T, E: Into<StepError>> Fatal<T> for Result<T, E> {
     fn fatal(self) -> Result<T, StepError> {
-        self.map_err(|error| StepError { retryable: false, after: None, ..error.into() })
+        self.map_err(|error| {
+            let mut error: StepError = error.into();
+            error.inner.retryable = false;
+            error.inner.after = None;
+            error
+        })
     }
 }
 
@@ -172,20 +189,20 @@ pub enum FailureKind {
 
 impl Failure {
     pub(crate) fn new(error: &StepError, step: &str, position: Position, attempts: u32) -> Self {
-        let message = bounded(error.source.to_string(), MAX_MESSAGE);
+        let message = bounded(error.source().to_string(), MAX_MESSAGE);
         let mut causes: Vec<String> = Vec::new();
-        for cause in chain(&*error.source).skip(1).filter(|cause| !cause.is::<Advice>()) {
+        for cause in chain(error.source()).skip(1).filter(|cause| !cause.is::<Advice>()) {
             let text = bounded(cause.to_string(), MAX_MESSAGE);
             if causes.last().unwrap_or(&message) != &text {
                 causes.push(text);
             }
         }
         Self {
-            kind: error.kind,
+            kind: error.inner.kind,
             step: step.to_owned(),
             position,
             attempts,
-            retryable: error.retryable,
+            retryable: error.inner.retryable,
             message,
             causes,
             at: UtcMillis::now(),

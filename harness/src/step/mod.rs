@@ -37,3 +37,4 @@ pub(crate) use cx::Shared;
 pub(crate) use effects::{AskReply, Asked, Effects, Ids, OnceReply, OnceScope, Place};
 pub(crate) use interrupt::{Answer, Check};
 pub(crate) use policy::Policy;
+pub(crate) use scope::{Active, Spare};

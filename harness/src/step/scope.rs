@@ -1,6 +1,7 @@
 //! The scope a step runs in, found without being handed in: what lets any value in a slot emit
 //! events and charge for its work on behalf of whichever step is calling it.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
@@ -14,7 +15,64 @@ use crate::llm::Spend;
 use super::effects::{Effects, Payload, Place};
 
 thread_local! {
-    static CURRENT: RefCell<Option<Scope>> = const { RefCell::new(None) };
+    static CURRENT: RefCell<Option<Active>> = const { RefCell::new(None) };
+}
+
+/// A scope that is entered on a thread.
+#[derive(Clone)]
+pub(crate) struct Active {
+    scope: Scope,
+    /// What the last `Cx` of this run held, for the next: a step then costs no reference count.
+    spare: Option<Spare>,
+}
+
+pub(crate) type Spare = Arc<dyn Any + Send + Sync>;
+
+impl Active {
+    pub(crate) fn new(scope: Scope) -> Self {
+        Self { scope, spare: None }
+    }
+
+    /// Moves the scope that is entered on this thread to another place of the same run. Gives out
+    /// what is spare.
+    #[inline]
+    pub(crate) fn move_to(place: Place) -> Option<Spare> {
+        CURRENT.with_borrow_mut(|current| {
+            let active = current.as_mut()?;
+            active.scope.place = place;
+            active.spare.take()
+        })
+    }
+
+    /// Takes back what a `Cx` of this place held, if it is dropped where its step is polled.
+    #[inline]
+    pub(crate) fn give_back(place: Place, spare: Spare) {
+        // A thread that ends drops what its locals held; then there is nothing to keep it for.
+        let _ = CURRENT.try_with(|current| {
+            if let Ok(mut current) = current.try_borrow_mut()
+                && let Some(active) = current.as_mut()
+                && active.scope.place == place
+            {
+                active.spare.replace(spare)
+            } else {
+                Some(spare)
+            }
+        });
+    }
+
+    /// Polls something inside this scope. Takes and gives back the scope by swapping, so that a
+    /// poll costs no reference count.
+    pub(crate) fn enter<T>(slot: &mut Option<Active>, poll: impl FnOnce() -> T) -> T {
+        struct Restore<'a>(&'a mut Option<Active>);
+        impl Drop for Restore<'_> {
+            fn drop(&mut self) {
+                CURRENT.with_borrow_mut(|current| std::mem::swap(current, self.0));
+            }
+        }
+        CURRENT.with_borrow_mut(|current| std::mem::swap(current, slot));
+        let _restore = Restore(slot);
+        poll()
+    }
 }
 
 /// The step at work on this task: who it is, and how to report on its behalf.
@@ -39,7 +97,7 @@ pub struct Scope {
 /// The scope of the step that polls the caller; `None` outside of a run, and in tasks that were
 /// spawned without [`Cx::scope`](crate::Cx::scope).
 pub fn current() -> Option<Scope> {
-    CURRENT.with_borrow(Clone::clone)
+    CURRENT.with_borrow(|current| current.as_ref().map(|active| active.scope.clone()))
 }
 
 impl Scope {
@@ -70,7 +128,7 @@ impl Scope {
 
     /// The step's name.
     pub fn step(&self) -> &str {
-        self.effects.step_name(self.place.step)
+        self.effects.step_name(self.place.step())
     }
 
     /// The entry into the step.
@@ -80,7 +138,7 @@ impl Scope {
 
     /// The attempt at that entry, from 1.
     pub fn attempt(&self) -> u32 {
-        self.place.attempt
+        self.place.attempt()
     }
 
     /// Names the entry into the step across processes.
@@ -88,23 +146,9 @@ impl Scope {
         self.effects.op_id(self.place)
     }
 
-    /// Polls something inside this scope. Takes and gives back the scope by swapping, so that a
-    /// poll costs no reference count.
-    pub(crate) fn enter<T>(slot: &mut Option<Scope>, poll: impl FnOnce() -> T) -> T {
-        struct Restore<'a>(&'a mut Option<Scope>);
-        impl Drop for Restore<'_> {
-            fn drop(&mut self) {
-                CURRENT.with_borrow_mut(|current| std::mem::swap(current, self.0));
-            }
-        }
-        CURRENT.with_borrow_mut(|current| std::mem::swap(current, slot));
-        let _restore = Restore(slot);
-        poll()
-    }
-
     /// `future`, polled inside this scope wherever it is polled.
     pub(crate) fn wrap<F: Future>(self, future: F) -> Scoped<F> {
-        Scoped { scope: Some(self), future: Box::pin(future) }
+        Scoped { scope: Some(Active::new(self)), future: Box::pin(future) }
     }
 }
 
@@ -115,14 +159,14 @@ impl fmt::Debug for Scope {
             .field("run", self.run_id())
             .field("step", &self.step())
             .field("position", &self.place.position)
-            .field("attempt", &self.place.attempt)
+            .field("attempt", &self.place.attempt())
             .finish()
     }
 }
 
 /// A future that carries a step's scope into whichever task polls it.
 pub struct Scoped<F> {
-    scope: Option<Scope>,
+    scope: Option<Active>,
     future: Pin<Box<F>>,
 }
 
@@ -132,12 +176,12 @@ impl<F: Future> Future for Scoped<F> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = &mut *self;
         let future = &mut this.future;
-        Scope::enter(&mut this.scope, || future.as_mut().poll(cx))
+        Active::enter(&mut this.scope, || future.as_mut().poll(cx))
     }
 }
 
 impl<F> fmt::Debug for Scoped<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scoped").field("scope", &self.scope).finish_non_exhaustive()
+        f.debug_struct("Scoped").finish_non_exhaustive()
     }
 }
