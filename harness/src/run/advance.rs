@@ -18,7 +18,8 @@ use crate::observe::EventKind;
 use crate::session::Half;
 use crate::state::{Ops, State};
 use crate::step::{
-    Action, Active, Asked, BoxFuture, Cx, FailureKind, Place, Scope, Shared, Spare, StepError, View,
+    Action, Active, Asked, AtWork, BoxFuture, Boxed, Cx, FailureKind, Finished, Place, Scope, Shared,
+    Spare, StepError, View,
 };
 
 use super::attempt::{Attempt, Polled, words};
@@ -44,7 +45,7 @@ pub(super) enum Pause<U> {
 
 /// A body that has to wait.
 pub(super) struct Begun<T> {
-    pub(super) body: Body<T>,
+    pub(super) body: Box<dyn AtWork<T>>,
     /// Whether it was polled and knows whom to wake.
     pub(super) polled: bool,
 }
@@ -53,12 +54,12 @@ impl<T: Send + 'static> Begun<T> {
     /// A body that asked, or has an effect in flight, and went on all the same: no default may
     /// stand in for an answer, and no effect be left out of the record.
     fn unsettled(result: Result<T, StepError>) -> Self {
-        Self { body: Box::pin(std::future::ready(result)), polled: false }
+        Self { body: Box::new(Finished(Some(result))), polled: false }
     }
 }
 
 /// What was at work when a panic came.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 enum Stage {
     Body,
     Reducer,
@@ -69,7 +70,8 @@ enum Stage {
 enum Quick<T> {
     Done(Option<usize>),
     Failed(StepError),
-    Waits(Begun<T>),
+    Waits,
+    Unsettled(Begun<T>),
 }
 
 enum FirstPoll<T> {
@@ -114,6 +116,11 @@ fn failed(error: StepError) -> Undone {
 
 fn panicked(said: &str) -> StepError {
     StepError::of(FailureKind::Panic, false, format!("the step panicked: {said}"))
+}
+
+/// Drops what a panic left behind; another panic there changes nothing.
+fn drop_quietly<T>(left: T) {
+    let _ = catch_unwind(AssertUnwindSafe(move || drop(left)));
 }
 
 impl<C: Context, S: State> Driver<C, S> {
@@ -166,49 +173,53 @@ impl<C: Context, S: State> Driver<C, S> {
         let shared = self.take_or_share(spare);
         let entered = self.timed_or_traced(wiring, place);
         let (state, core) = (&mut self.session.state, &self.core);
+        let room = self.rooms[place.step()].get_or_insert_with(|| body.room());
         let stage = Cell::new(Stage::Body);
         let ended = {
             let _span = entered.as_ref().map(|entered| entered.span.enter());
             catch_unwind(AssertUnwindSafe(|| {
-                let mut body = body(View::new(Arc::clone(state)), Cx::new(shared, place));
-                let result = match body.as_mut().poll(task) {
-                    Poll::Ready(result) => result,
-                    Poll::Pending => return Quick::Waits(Begun { body, polled: true }),
-                };
-                drop(body);
-                if core.is_unsettled(place) {
-                    return Quick::Waits(Begun::unsettled(result));
+                let (view, cx) = (View::new(Arc::clone(state)), Cx::new(shared, place));
+                let polled = room.start(view, cx, task);
+                if core.is_unsettled(place)
+                    && let Poll::Ready(result) = polled
+                {
+                    return Quick::Unsettled(Begun::unsettled(result));
                 }
-                core.conclude(place);
-                match result {
-                    Ok(update) => {
+                match polled {
+                    Poll::Ready(Ok(update)) => {
+                        core.conclude(place);
                         stage.set(Stage::Reducer);
                         Arc::make_mut(state).apply(update, &mut Ops::off());
                         stage.set(Stage::Route);
                         Quick::Done(executable.route.as_ref().map(|route| route(state)))
                     }
-                    Err(error) => Quick::Failed(error),
+                    Poll::Ready(Err(error)) => {
+                        core.conclude(place);
+                        Quick::Failed(error)
+                    }
+                    Poll::Pending => Quick::Waits,
                 }
             }))
         };
-        Err(Box::new(match ended {
+        let entered = || entered.unwrap_or_else(|| Entered::plain(place));
+        let begun = match ended {
             Ok(Quick::Done(branch)) => return Ok(branch),
-            Ok(Quick::Failed(error)) => Pause::Happened(failed(error)),
-            Ok(Quick::Waits(begun)) => {
-                Pause::Waits(entered.unwrap_or_else(|| Entered::plain(place)), begun)
-            }
-            Err(panic) => match stage.get() {
-                Stage::Body if self.core.is_unsettled(place) => {
-                    let begun = Begun::unsettled(Err(panicked(&words(&*panic))));
-                    Pause::Waits(entered.unwrap_or_else(|| Entered::plain(place)), begun)
-                }
-                Stage::Body => {
-                    self.core.conclude(place);
-                    Pause::Happened(failed(panicked(&words(&*panic))))
-                }
-                stage => Pause::Happened(self.lose(stage, &*panic)),
+            Ok(Quick::Failed(error)) => return Err(Box::new(Pause::Happened(failed(error)))),
+            Ok(Quick::Unsettled(begun)) => begun,
+            // The body keeps the room it works in; a later visit gets another.
+            Ok(Quick::Waits) => match self.rooms[place.step()].take() {
+                Some(room) => Begun { body: room, polled: true },
+                None => Begun::unsettled(Err(StepError::fatal("the step has no room to work in"))),
             },
-        }))
+            Err(panic) if stage.get() == Stage::Body => {
+                drop_quietly(self.rooms[place.step()].take());
+                Begun::unsettled(Err(panicked(&words(&*panic))))
+            }
+            Err(panic) => {
+                return Err(Box::new(Pause::Happened(self.lose(stage.get(), &*panic))));
+            }
+        };
+        Err(Box::new(Pause::Waits(entered(), begun)))
     }
 
     fn view(&self) -> View<S> {
@@ -274,7 +285,10 @@ impl<C: Context, S: State> Driver<C, S> {
             }
         }));
         let result = match polled {
-            Ok(Err(body)) => return Ok(FirstPoll::Waits(Begun { body, polled: true })),
+            Ok(Err(body)) => {
+                let body = Box::new(Boxed(Some(body)));
+                return Ok(FirstPoll::Waits(Begun { body, polled: true }));
+            }
             Ok(Ok(result)) => result,
             Err(panic) => Err(panicked(&words(&*panic))),
         };

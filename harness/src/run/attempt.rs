@@ -71,7 +71,7 @@ impl<T> Attempt<T> {
         let span = &self.entered.span;
         let polled = Active::enter(&mut self.scope, || {
             let _entered = span.enter();
-            catch_unwind(AssertUnwindSafe(|| body.as_mut().poll(task)))
+            catch_unwind(AssertUnwindSafe(|| body.poll(task)))
         });
         match polled {
             Ok(Poll::Ready(result)) => Some(Polled::Ready(result)),

@@ -16,7 +16,7 @@ use crate::graph::{Budget, Limit, Program};
 use crate::observe::EventKind;
 use crate::session::{Memory, Session};
 use crate::state::State;
-use crate::step::{Active, Effects, Place, Scope, Shared};
+use crate::step::{Active, Effects, Place, Room, Scope, Shared};
 
 use super::advance::Pause;
 use super::answers::Taken;
@@ -34,6 +34,8 @@ pub(crate) struct Driver<C: Context, S: State> {
     /// Where the session goes back to if this run is dropped.
     pub(super) home: Option<Slot<S>>,
     budget: Budget,
+    /// Where the bodies of steps work that have been entered.
+    pub(super) rooms: Vec<Option<Box<dyn Room<C, S>>>>,
     pub(super) scope: Option<Active>,
     /// Set where a wall budget makes the clock matter.
     pub(super) started: Option<Instant>,
@@ -68,6 +70,7 @@ impl<C: Context, S: State> Driver<C, S> {
                 place: Place::default(),
             })),
             shared: Arc::new(Shared { context, effects }),
+            rooms: program.steps.iter().map(|_| None).collect(),
             program,
             core,
             session,

@@ -1,11 +1,11 @@
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::context::Context;
 use crate::question::Question;
 use crate::state::State;
 
+use super::body::{Body, BoxFuture, FnBody};
 use super::effects::Asked;
 use super::interrupt::{Answer, Answered, Check};
 use super::{Cx, Handler, StepError, View};
@@ -13,12 +13,10 @@ use super::{Cx, Handler, StepError, View};
 /// What a step returns: an update of the state, or why it failed.
 pub type StepResult<S> = Result<<S as State>::Update, StepError>;
 
-pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-type Body<C, S> = Box<dyn Fn(View<S>, Cx<C>) -> BoxFuture<StepResult<S>> + Send + Sync>;
 
 /// What a step does, with the types of its body erased.
 pub(crate) enum Action<C: Context, S: State> {
-    Run(Body<C, S>),
+    Run(Box<dyn Body<C, S>>),
     Decide,
     Ask(AskHalf<C, S>),
 }
@@ -42,15 +40,15 @@ impl<C: Context, S: State> Action<C, S> {
         F: Fn(View<S>, Cx<C>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = StepResult<S>> + Send + 'static,
     {
-        Self::Run(Box::new(move |state, cx| Box::pin(body(state, cx))))
+        Self::Run(Box::new(FnBody::new(body)))
     }
 
     pub(crate) fn handler(handler: impl Handler<C, S>) -> Self {
         let handler = Arc::new(handler);
-        Self::Run(Box::new(move |state, cx| {
+        Self::run(move |state, cx| {
             let handler = Arc::clone(&handler);
-            Box::pin(async move { handler.run(state, cx).await })
-        }))
+            async move { handler.run(state, cx).await }
+        })
     }
 
     pub(crate) fn ask<Q, A, AFut, B, BFut>(ask: A, answer: B) -> Self

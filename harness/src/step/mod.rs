@@ -7,6 +7,7 @@
 
 mod action;
 mod ask;
+mod body;
 mod calling;
 mod cx;
 mod effects;
@@ -32,7 +33,8 @@ pub use policy::Retry;
 pub use scope::{Scope, Scoped, current};
 pub use view::View;
 
-pub(crate) use action::{Action, BoxFuture, Route};
+pub(crate) use action::{Action, Route};
+pub(crate) use body::{AtWork, Boxed, BoxFuture, Finished, Room};
 pub(crate) use cx::Shared;
 pub(crate) use effects::{AskReply, Asked, Effects, Ids, OnceReply, OnceScope, Place};
 pub(crate) use interrupt::{Answer, Check};
