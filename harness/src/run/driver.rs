@@ -60,7 +60,7 @@ impl<C: Context, S: State> Driver<C, S> {
         let core = Arc::new(core);
         let effects: Arc<dyn Effects> = Arc::clone(&core) as Arc<dyn Effects>;
         core.desk().memory = std::mem::take(&mut session.memory);
-        *core.spent_so_far() = session.spent.clone();
+        *core.spent_so_far() = session.spent;
         core.set_failure(session.cursor.failure.clone());
         session.cursor.retries = 0;
         let timed = budget.wall.is_some() || program.graph.wiring.finally.is_some();
@@ -189,7 +189,7 @@ impl<C: Context, S: State> Driver<C, S> {
         self.core.publish(None, || EventKind::Settled {
             outcome: settled,
             steps: session.cursor.steps,
-            spent: session.spent.clone(),
+            spent: session.spent,
         });
         self.core.fanout.flush().await;
         let home = self.home.take();

@@ -197,12 +197,12 @@ impl Effects for RunCore {
     }
 
     fn charge(&self, place: Place, spend: &Spend) {
-        *lock(&self.spent) += spend.clone();
-        self.publish(Some(place), || EventKind::Charged { spend: spend.clone() });
+        *lock(&self.spent) += *spend;
+        self.publish(Some(place), || EventKind::Charged { spend: *spend });
     }
 
     fn spent(&self) -> Spend {
-        lock(&self.spent).clone()
+        *lock(&self.spent)
     }
 
     fn begin_call(&self, place: Place, model: &str) -> CallId {

@@ -234,7 +234,7 @@ impl<S: State> Outcome<S> {
     pub(crate) fn new(settled: Settlement<S>, agent: Arc<dyn Resumer<S>>) -> Self {
         let Settlement { session: rest, how, lost, run, home: _ } = settled;
         let (state, session) = (View::new(Arc::clone(&rest.state)), rest.id.clone());
-        let spent = rest.spent.clone();
+        let spent = rest.spent;
         let questions = rest.open().map(|question| question.interrupt.clone()).collect();
         let hold = |rest: Session<S>| Held::new(rest, agent);
         match how {

@@ -1,0 +1,215 @@
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::id::RunId;
+
+use super::{Event, EventKind, Observer, SettledAs};
+
+/// How often a line moves while its step is at work.
+const TICK: Duration = Duration::from_millis(120);
+
+/// An observer that shows runs on a terminal while they work: one line for each run, with the step
+/// at work, the last signal and the time it has taken. When the run settles the line is replaced
+/// by how it settled.
+///
+/// It writes to the standard error, and writes nothing at all when that is not a terminal.
+///
+/// ```
+/// use harness::observe::Terminal;
+///
+/// let progress = Terminal::stderr();
+/// # let _ = progress; // agent.run(input, slots).observe(progress).await
+/// ```
+pub struct Terminal {
+    lines: MultiProgress,
+    runs: Mutex<HashMap<RunId, Line>>,
+}
+
+struct Line {
+    bar: ProgressBar,
+    steps: u64,
+    signal: Option<&'static str>,
+}
+
+impl Terminal {
+    /// Shows runs on the standard error, if it is a terminal.
+    pub fn stderr() -> Self {
+        Self::on(ProgressDrawTarget::stderr())
+    }
+
+    fn on(target: ProgressDrawTarget) -> Self {
+        Self { lines: MultiProgress::with_draw_target(target), runs: Mutex::default() }
+    }
+
+    /// Runs `print` with the live lines out of the way: for a program that writes to the same
+    /// terminal while runs are at work.
+    pub fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.lines.suspend(print)
+    }
+
+    fn runs(&self) -> MutexGuard<'_, HashMap<RunId, Line>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open(&self, event: &Event) {
+        let bar = self.lines.add(ProgressBar::new_spinner());
+        bar.set_prefix(printable(event.session.as_str()));
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix}  {msg}  {elapsed}") {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(TICK);
+        let line = Line { bar, steps: 0, signal: None };
+        self.runs().insert(event.run.clone(), line);
+    }
+
+    fn close(&self, event: &Event, outcome: &SettledAs) {
+        if let Some(line) = self.runs().remove(&event.run) {
+            let elapsed = line.bar.elapsed();
+            line.bar.finish_and_clear();
+            let sign = match outcome {
+                SettledAs::Ended { .. } => '✓',
+                SettledAs::Interrupted { .. } => '?',
+                SettledAs::Stopped | SettledAs::Cancelled => '■',
+                _ => '✗',
+            };
+            let session = printable(event.session.as_str());
+            let steps = line.steps;
+            let told = printable(&outcome.to_string());
+            let text = format!("{sign} {session}  {told}  ({steps} steps, {elapsed:.1?})");
+            // A terminal that is gone is no reason to fail.
+            let _ = self.lines.println(text);
+        }
+    }
+}
+
+impl Observer for Terminal {
+    fn on_event(&self, event: &Event) {
+        if self.lines.is_hidden() {
+            return;
+        }
+        match &event.kind {
+            EventKind::RunStarted { .. } => self.open(event),
+            EventKind::Settled { outcome, .. } => self.close(event, outcome),
+            kind => {
+                let mut runs = self.runs();
+                let Some(line) = runs.get_mut(&event.run) else { return };
+                if let EventKind::Committed { signal, .. } = kind {
+                    line.steps += 1;
+                    line.signal = *signal;
+                }
+                line.bar.set_message(message(event, line.signal));
+            }
+        }
+    }
+}
+
+/// What a run does: `repair: asked Approve`, `run [Failed]`.
+fn message(event: &Event, signal: Option<&'static str>) -> String {
+    let step = event.step.as_deref().unwrap_or("");
+    let text = match &event.kind {
+        EventKind::StepStarted => match signal {
+            Some(signal) => format!("{signal} → {step}"),
+            None => step.to_owned(),
+        },
+        EventKind::Committed { .. } => step.to_owned(),
+        other => format!("{step}: {other}"),
+    };
+    printable(&text)
+}
+
+/// One line without control characters: the text may come from a model or a file.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect()
+}
+
+impl fmt::Debug for Terminal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Terminal").field("hidden", &self.lines.is_hidden()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use indicatif::{InMemoryTerm, TermLike};
+
+    use super::*;
+    use crate::prelude::*;
+
+    #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+    struct Doc {
+        done: bool,
+    }
+
+    #[derive(StepId, Clone, Debug, PartialEq, Eq)]
+    enum Step {
+        Write,
+        Check,
+    }
+
+    #[derive(Signal, Clone, Copy, Debug)]
+    enum Next {
+        Good,
+    }
+
+    async fn run(terminal: Terminal) {
+        let harness = Harness::<(), Doc>::builder("writer")
+            .start(Step::Write)
+            .steps(|define, step| match step {
+                Step::Write => define
+                    .run(|_, _| async move { Ok(Doc::update().done(true)) })
+                    .then(Step::Check),
+                Step::Check => define.decide(|_| Next::Good, |_| end()),
+            })
+            .build()
+            .unwrap();
+        let request = harness.agent("w", ()).run(Doc::update(), ()).session("a\x1b[31mb");
+        request.observe(terminal).await.unwrap().ended().unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_terminal_shows_how_a_run_settled() {
+        let screen = InMemoryTerm::new(10, 80);
+        let target = ProgressDrawTarget::term_like(Box::new(screen.clone()));
+        assert!(screen.width() > 0);
+        run(Terminal::on(target)).await;
+        let shown = screen.contents();
+        assert!(shown.starts_with("✓ a [31mb  ended by Good  (2 steps, "), "{shown}");
+    }
+
+    #[tokio::test]
+    async fn nothing_is_written_where_there_is_no_terminal() {
+        let terminal = Terminal::on(ProgressDrawTarget::hidden());
+        terminal.on_event(&event());
+        assert!(terminal.runs().is_empty());
+        run(terminal).await;
+    }
+
+    fn event() -> Event {
+        Event {
+            number: 1,
+            at: crate::UtcMillis(0),
+            agent: crate::AgentId::new("a"),
+            session: crate::SessionId::fresh(),
+            run: RunId::fresh(),
+            parent: None,
+            step: None,
+            position: crate::Position(0),
+            attempt: 0,
+            kind: EventKind::RunStarted { resumed: false },
+        }
+    }
+
+    #[test]
+    fn messages_say_the_step_and_the_signal() {
+        let mut started = Event { step: Some("Check".into()), ..event() };
+        started.kind = EventKind::StepStarted;
+        assert_eq!(message(&started, Some("Good")), "Good → Check");
+        assert_eq!(message(&started, None), "Check");
+        started.kind = EventKind::Custom(std::sync::Arc::new("tick\nwith a line"));
+        assert_eq!(message(&started, None), "Check: emitted &str");
+    }
+}
