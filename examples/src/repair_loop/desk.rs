@@ -33,10 +33,15 @@ pub(super) struct Desk {
 impl Desk {
     /// Says something to people. A reader that went away misses nothing.
     pub(super) fn say(&self, text: &str) {
+        let told = |mut out: Box<dyn Write>| {
+            out.write_all(text.as_bytes())?;
+            // A question ends without a line end.
+            out.flush()
+        };
         let _ = if self.json {
-            anstream::stderr().write_all(text.as_bytes())
+            told(Box::new(anstream::stderr()))
         } else {
-            anstream::stdout().write_all(text.as_bytes())
+            told(Box::new(anstream::stdout()))
         };
     }
 

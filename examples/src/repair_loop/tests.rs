@@ -67,10 +67,10 @@ fn fault(kind: &str, line: u32, name: &str, globals: &[&str]) -> Ending {
 }
 
 /// `print(itmes)` among two names that are near.
-const SOURCE: &str = "items = 1\nitem = 1\nprint(itmes)\n";
+const SOURCE: &str = "items = 1\ntimes = 1\nprint(itmes)\n";
 
 fn misspelt() -> Ending {
-    fault("NameError", 3, "itmes", &["items", "item"])
+    fault("NameError", 3, "itmes", &["items", "times"])
 }
 
 fn agent(fake: &Arc<Fake>, rounds: u32) -> Agent<Ctx, Repair> {
@@ -162,7 +162,7 @@ async fn a_declined_repair_gives_way_to_the_next() {
     let asked = answer(&agent, asked, Decision::Next).await;
     assert_eq!(fake.seen().len(), 1);
     let ended = ended(answer(&agent, asked, Decision::Apply).await, End::Runs);
-    assert_eq!(ended.state.copy, SOURCE.replace("itmes", "item"));
+    assert_eq!(ended.state.copy, SOURCE.replace("itmes", "times"));
     let accepted: Vec<bool> = ended
         .state
         .tried
@@ -208,7 +208,7 @@ async fn a_repair_that_does_not_help_is_taken_back() {
     ));
     let outcome = answer(&agent, Outcome::Interrupted(asked), Decision::Apply).await;
     let ended = ended(outcome, End::Runs);
-    assert_eq!(ended.state.copy, SOURCE.replace("itmes", "item"));
+    assert_eq!(ended.state.copy, SOURCE.replace("itmes", "times"));
     assert_eq!(ended.state.tried.len(), 2);
     assert_eq!(ended.state.rounds, 1);
 }
@@ -241,7 +241,7 @@ async fn a_repair_that_makes_it_hang_gives_way_to_the_next() {
 
 #[tokio::test]
 async fn the_rounds_are_bounded() {
-    let next = fault("NameError", 2, "itmes", &["items", "item"]);
+    let next = fault("NameError", 2, "itmes", &["items", "times"]);
     let fake = Fake::of([misspelt(), next]);
     let agent = agent(&fake, 1);
     let asked = start(&agent).await;
