@@ -1,13 +1,12 @@
-//! A model that calls a tool and then answers, as a loop of two steps.
-//!
-//! The model reads from a script, so this runs without a network.
+//! A model that calls a tool and then answers: a loop of two steps. The model
+//! reads from a script, so no network is needed.
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
 use harness::llm::scripted::{Scripted, call, say};
 use harness::llm::tool;
 use harness::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
@@ -24,17 +23,13 @@ struct Ctx {
     model: Arc<dyn Llm>,
 }
 
+#[rustfmt::skip]
 #[derive(StepId, Clone, Debug, PartialEq, Eq)]
-enum Step {
-    Think,
-    Act,
-}
+enum Step { Think, Act }
 
+#[rustfmt::skip]
 #[derive(Signal, Clone, Copy, Debug)]
-enum Next {
-    CallTools,
-    Answer,
-}
+enum Next { CallTools, Answer }
 
 async fn think(chat: View<Chat>, cx: Cx<Ctx>) -> StepResult<Chat> {
     let reply = cx.llm(&cx.model).complete(&chat.talk, &cx.tools).await?;
@@ -53,23 +48,14 @@ fn next(chat: &Chat) -> Next {
     }
 }
 
-#[derive(Deserialize, schemars::JsonSchema)]
-struct Weather {
-    city: String,
-}
-
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let weather = tool("weather", "Tells the weather", |args: Weather| async move {
-        Ok(format!("It rains in {}.", args.city))
+    let weather = tool("weather", "Tells the weather", async |at: Value| {
+        Ok(format!("It rains in {}.", at["city"]))
     });
-
+    let tools = ToolSet::builder().with(weather).build()?;
     let assistant = Harness::<Ctx, Chat>::builder("assistant")
-        .provide(
-            Ctx::fixed()
-                .tools(ToolSet::builder().with(weather).build()?)
-                .build(),
-        )
+        .provide(Ctx::fixed().tools(tools).build())
         .start(Step::Think)
         .steps(|define, step| match step {
             Step::Think => define.run(think).route(next, |signal| match signal {
@@ -80,15 +66,17 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         })
         .build()?;
 
-    let model = Scripted::new([
+    let script = [
         call("weather", json!({"city": "Bergen"})),
-        say("It rains in Bergen: take an umbrella."),
-    ]);
-    let question = Chat::update().talk([user("What do I need in Bergen?")]);
-    let slots = Ctx::runtime().model(Arc::new(model)).build();
+        say("Take an umbrella."),
+    ];
+    let slots = Ctx::runtime()
+        .model(Arc::new(Scripted::new(script)))
+        .build();
+    let asked = Chat::update().talk([user("What do I need in Bergen?")]);
     let ended = assistant
         .agent("hello", ())
-        .run(question, slots)
+        .run(asked, slots)
         .await?
         .ended()?;
     println!("{}", ended.state.answer.unwrap_or_default());

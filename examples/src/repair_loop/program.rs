@@ -86,6 +86,10 @@ impl Job {
 
 /// Runs the program; gives its exit code.
 pub async fn run(options: Options) -> u8 {
+    let stop = match interruptions() {
+        Ok(stop) => stop,
+        Err(error) => return refuse(&error),
+    };
     let python = match Python::find() {
         Ok(python) => python,
         Err(error) => return refuse(&error),
@@ -98,7 +102,7 @@ pub async fn run(options: Options) -> u8 {
     let desk = Desk {
         yes: options.yes,
         json: options.json,
-        stop: interruptions(),
+        stop,
     };
     let jobs: Vec<Job> = match &options.files[..] {
         [] => shipped().into_iter().map(Job::Shipped).collect(),
@@ -198,12 +202,8 @@ fn summary(reports: &[FileReport]) -> String {
         .iter()
         .filter(|report| report.standing.code() == 0)
         .count();
-    let applied: usize = reports.iter().map(FileReport::applied).sum();
-    format!(
-        "{run} of {} run; {applied} repairs; {}\n",
-        reports.len(),
-        written(reports)
-    )
+    let (repairs, written) = (repairs(reports), written(reports));
+    format!("{run} of {} run; {repairs}; {written}\n", reports.len())
 }
 
 /// What was done before Ctrl-C.
@@ -245,17 +245,20 @@ fn refuse(error: &dyn std::error::Error) -> u8 {
 }
 
 /// Counts the Ctrl-Cs from now on.
-fn interruptions() -> watch::Receiver<u32> {
+fn interruptions() -> io::Result<watch::Receiver<u32>> {
+    // Registered here and once: none is missed before or between the waits.
+    #[cfg(unix)]
+    let mut signals = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?;
+    #[cfg(windows)]
+    let mut signals = tokio::signal::windows::ctrl_c()?;
     let (send, receive) = watch::channel(0);
     tokio::spawn(async move {
-        while tokio::signal::ctrl_c().await.is_ok() {
+        while signals.recv().await.is_some() {
             send.send_modify(|times| *times += 1);
             if *send.borrow() == 1 {
                 complain("stopping after this step (Ctrl-C again stops at once)");
             }
         }
-        // Kept, so that nobody takes its end for a stop.
-        std::future::pending::<()>().await;
     });
-    receive
+    Ok(receive)
 }

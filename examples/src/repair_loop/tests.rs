@@ -90,10 +90,10 @@ async fn start(agent: &Agent<Ctx, Repair>) -> Outcome<Repair> {
 }
 
 fn waiting(outcome: Outcome<Repair>) -> Interrupted<Repair> {
-    match outcome {
-        Outcome::Interrupted(waiting) => waiting,
-        other => panic!("{other:?}"),
-    }
+    let Outcome::Interrupted(waiting) = outcome else {
+        panic!("{outcome:?}")
+    };
+    waiting
 }
 
 async fn answer(

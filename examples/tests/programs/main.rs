@@ -94,7 +94,7 @@ impl Folder {
 fn hello_prints_its_answer() {
     let done = Done::of(Command::new(env!("CARGO_BIN_EXE_hello")).output().unwrap());
     assert_eq!(done.code, Some(0), "{}", done.err);
-    assert_eq!(done.out, "It rains in Bergen: take an umbrella.\n");
+    assert_eq!(done.out, "Take an umbrella.\n");
 }
 
 #[test]
@@ -226,4 +226,22 @@ fn without_python_one_line_says_so() {
         done.err,
         "repair: no python3 found on PATH: install Python 3.8 or later\n"
     );
+}
+
+#[test]
+fn a_proposal_that_would_hide_the_failure_is_refused() {
+    let folder = Folder::with("a.py", "exti()\nprint(1)\n", "1\n");
+    let done = repair(["--yes", "--json", &folder.name("a.py")]);
+    assert_eq!(done.code, Some(1), "{}", done.out);
+    let report = &done.json()[0];
+    assert_eq!(report["tried"][0]["accepted"], false, "{report:#}");
+    assert_eq!(report["tried"][0]["fate"]["fate"], "refused", "{report:#}");
+    assert!(
+        report["tried"][0]["note"]
+            .as_str()
+            .unwrap()
+            .contains("adds `exit`"),
+        "{report:#}"
+    );
+    assert_eq!(report["diff"], "");
 }
