@@ -2,3 +2,4 @@
 
 pub mod measure;
 pub mod repair;
+pub mod repair_loop;

@@ -65,8 +65,9 @@ pub fn unified(file: &str, old: &str, new: &str, paint: Paint) -> String {
     result
 }
 
-/// A text without control characters a terminal could obey.
-fn shown(text: &str) -> String {
+/// A text without control characters a terminal could obey: they are written
+/// out. For whatever comes from a script.
+pub fn shown(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     for c in text.chars() {
         // The second kind reorders what is read.

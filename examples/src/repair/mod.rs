@@ -22,7 +22,7 @@ mod scan;
 mod source;
 mod text;
 
-pub use diff::{Paint, unified};
+pub use diff::{Paint, shown, unified};
 pub use fault::{Callee, Ending, Facts, Fault, Frame, Operand, Ran, Syntax};
 pub use judge::{Refusal, Verdict, judge, progressed};
 pub use python::{Limits, Python, PythonError};

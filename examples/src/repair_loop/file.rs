@@ -1,0 +1,115 @@
+//! One file, from its first run to its report: one session of the loop.
+
+use harness::prelude::*;
+use harness::{Run, RunError};
+use tokio::sync::watch;
+
+use super::desk::{Desk, Reply};
+use super::live::live;
+use super::report::{FileReport, Standing};
+use super::state::{Approve, Repair, Why};
+use super::{Ctx, End};
+
+/// Repairs one script: whenever the loop asks, the desk is asked, and the
+/// session goes on with its answer.
+pub(super) async fn repair(agent: &Agent<Ctx, Repair>, script: Repair, desk: &Desk) -> FileReport {
+    let input = Repair::update()
+        .name(script.name.clone())
+        .original(script.original.clone())
+        .copy(script.copy.clone())
+        .expected(script.expected.clone());
+    let mut request = agent.run(input, ());
+    loop {
+        let run = request.observe(live(&script.name)).start();
+        let waiting = match settled(run, desk.stop.clone()).await {
+            Ok(Outcome::Interrupted(waiting)) => waiting,
+            Ok(outcome) => return report(outcome, script),
+            Err(error) => return broken(script, &error),
+        };
+        let unanswered = |standing| FileReport::new((*waiting.state).clone(), standing, None);
+        let question = match waiting.pending::<Approve>() {
+            Ok(question) => question,
+            Err(error) => return broken(script, &error),
+        };
+        if desk.is_stopping() {
+            return unanswered(Standing::Stopped);
+        }
+        let asked = &question.question;
+        match desk.ask(asked, &waiting.state).await {
+            Reply::Answer(decision, by) => {
+                request = agent.resume(&waiting, question.answer(decision).by(by), ());
+            }
+            Reply::Nobody => {
+                let Approve {
+                    rule,
+                    line,
+                    explanation,
+                    ..
+                } = asked;
+                let why = format!("line {line}, {rule}: {explanation}");
+                let repair = (*waiting.state).clone();
+                return FileReport::new(repair, Standing::NotAsked, Some(why));
+            }
+            Reply::Stop => return unanswered(Standing::Stopped),
+        }
+    }
+}
+
+/// Waits for a run. The first request to stop lets it finish its step, the
+/// second does not.
+async fn settled(
+    mut run: Run<Repair>,
+    mut stop: watch::Receiver<u32>,
+) -> Result<Outcome<Repair>, RunError> {
+    loop {
+        match *stop.borrow_and_update() {
+            0 => {}
+            1 => run.stop(),
+            _ => run.cancel(),
+        }
+        tokio::select! {
+            outcome = &mut run => return outcome,
+            changed = stop.changed() => if changed.is_err() {
+                return run.await;
+            },
+        }
+    }
+}
+
+fn report(outcome: Outcome<Repair>, script: Repair) -> FileReport {
+    let known = outcome.state().cloned();
+    let failed = |why: Why| {
+        let repair = known.clone().unwrap_or_else(|| script.clone());
+        FileReport::new(repair, Standing::NotFixed, Some(why.to_string()))
+    };
+    match outcome {
+        Outcome::Ended(ended) => {
+            let standing = match ended.by::<End>() {
+                Some(End::Runs) if ended.state.original == ended.state.copy => Standing::Runs,
+                Some(End::Runs) => Standing::Fixed,
+                Some(End::Fails) | None => Standing::NotFixed,
+            };
+            let why = ended.state.why.as_ref().map(ToString::to_string);
+            FileReport::new(ended.state, standing, why)
+        }
+        Outcome::Stopped(stopped) => {
+            FileReport::new((*stopped.state).clone(), Standing::Stopped, None)
+        }
+        Outcome::Exhausted(it) => failed(Why::Budget {
+            limit: it.limit.to_string(),
+        }),
+        Outcome::Failed(it) => failed(Why::Broken {
+            error: format!("{:#}", it.failure),
+        }),
+        Outcome::Interrupted(_) | Outcome::Waiting(_) => failed(Why::Broken {
+            error: "it waits for nobody".to_owned(),
+        }),
+    }
+}
+
+fn broken(script: Repair, error: &dyn std::error::Error) -> FileReport {
+    let why = Why::Broken {
+        error: error.to_string(),
+    };
+    FileReport::new(script, Standing::NotFixed, Some(why.to_string()))
+}

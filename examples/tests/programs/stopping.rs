@@ -1,0 +1,76 @@
+//! Ctrl-C.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{Folder, TWO_WAYS, program, stubborn};
+
+pub(super) fn interrupt(child: &Child) {
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+}
+
+/// Interrupts a repair of an endless script this often; gives code, standard
+/// output and standard error.
+fn interrupted(times: u32) -> (Option<i32>, String, String, Duration) {
+    let folder = Folder::with("a.py", TWO_WAYS, "1\n");
+    let mut child = program()
+        .args([
+            "--yes",
+            "--write",
+            &stubborn("endless.py"),
+            &folder.name("a.py"),
+        ])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Its first line comes when it listens.
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut out = String::new();
+    stdout.read_line(&mut out).unwrap();
+    let started = Instant::now();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut err = String::new();
+    for _ in 0..times {
+        std::thread::sleep(Duration::from_millis(300));
+        interrupt(&child);
+        if err.is_empty() {
+            stderr.read_line(&mut err).unwrap();
+        }
+    }
+    stdout.read_to_string(&mut out).unwrap();
+    stderr.read_to_string(&mut err).unwrap();
+    let code = child.wait().unwrap().code();
+    assert_eq!(
+        folder.text("a.py"),
+        TWO_WAYS,
+        "what was not begun is not written"
+    );
+    (code, out, err, started.elapsed())
+}
+
+#[test]
+fn the_first_stops_at_the_boundary_and_tells_what_was_done() {
+    let (code, out, err, _) = interrupted(1);
+    assert_eq!(code, Some(130), "{out}{err}");
+    assert!(out.contains("endless.py: stopped"), "{out}");
+    assert!(out.contains("a.py: not started"), "{out}");
+    assert_eq!(
+        err,
+        "repair: stopping after this step (Ctrl-C again stops at once)\n\
+         repair: stopped by Ctrl-C: 0 of 2 files done; 0 repairs applied; \
+         no file of yours was changed\n"
+    );
+}
+
+#[test]
+fn the_second_does_not_wait_for_the_script() {
+    let (code, out, err, elapsed) = interrupted(2);
+    assert_eq!(code, Some(130), "{out}{err}");
+    assert!(out.contains("endless.py: stopped"), "{out}");
+    assert!(elapsed < Duration::from_secs(4), "{elapsed:?}");
+}
