@@ -1,6 +1,6 @@
 //! What a program that declares a loop needs: `use harness::prelude::*;`.
 
-pub use crate::llm::{Llm, ToolSet, Transcript, user};
+pub use crate::llm::{Llm, ToolSet, Transcript, tool, user};
 pub use crate::{
     Agent, Answered, Answers, Budget, Context, Cx, Fatal, Handler, Harness, Outcome, Question,
     Retry, Signal, State, StepError, StepId, StepResult, View, end, to,

@@ -1,11 +1,10 @@
 //! One file, from its first run to its report: one session of the loop.
 
 use harness::prelude::*;
-use harness::{Run, RunError};
+use harness::{Run, RunError, SessionId};
 use tokio::sync::watch;
 
 use super::desk::{Desk, Reply};
-use super::live::live;
 use super::report::{FileReport, Standing};
 use super::state::{Approve, Repair, Why};
 use super::{Ctx, End};
@@ -19,8 +18,11 @@ pub(super) async fn repair(agent: &Agent<Ctx, Repair>, script: Repair, desk: &De
         .copy(script.copy.clone())
         .expected(script.expected.clone());
     let mut request = agent.run(input, ());
+    if SessionId::new(&script.name).is_ok() {
+        request = request.session(&script.name);
+    }
     loop {
-        let run = request.observe(live(&script.name)).start();
+        let run = request.start();
         let waiting = match settled(run, desk.stop.clone()).await {
             Ok(Outcome::Interrupted(waiting)) => waiting,
             Ok(outcome) => return report(outcome, script),

@@ -8,7 +8,6 @@
 
 mod desk;
 mod file;
-mod live;
 pub mod program;
 mod replace;
 mod report;

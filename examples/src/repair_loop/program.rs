@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use harness::Agent;
+use harness::observe::Terminal;
 use tokio::sync::watch;
 
 use crate::repair::{Limits, LoadError, Python, Script, load, shipped, shown};
@@ -96,7 +97,7 @@ pub async fn run(options: Options) -> u8 {
     };
     let words = python.to_string();
     let harness = match repairer(Arc::new(python), Limits::default(), options.rounds) {
-        Ok(harness) => harness,
+        Ok(harness) => harness.observe(Terminal::stderr()),
         Err(error) => return refuse(&error),
     };
     let desk = Desk {

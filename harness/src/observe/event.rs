@@ -9,7 +9,7 @@ use crate::clock::UtcMillis;
 use crate::graph::Limit;
 use crate::id::{AgentId, InterruptId, Position, RunId, SessionId};
 use crate::llm::{CallId, Spend};
-use crate::step::{Failure, Interrupt, Payload};
+use crate::step::{Failure, Interrupt, Payload, StepId};
 
 /// One thing that happened in a run, with everything that says where.
 ///
@@ -173,6 +173,26 @@ fn custom<S: Serializer>(payload: &Arc<dyn Payload>, out: S) -> Result<S::Ok, S:
 }
 
 impl Event {
+    /// The step at work, if it is one of `St`: so that an observer matches on the loop's own enum.
+    ///
+    /// ```
+    /// # use harness::observe;
+    /// # use harness::prelude::*;
+    /// #[derive(StepId, Clone, Debug, PartialEq, Eq)]
+    /// enum Step { Write, Check }
+    ///
+    /// let log = observe::from_fn(|event| match event.step_as::<Step>() {
+    ///     Some(Step::Write) => eprintln!("writing"),
+    ///     Some(Step::Check) => eprintln!("checking"),
+    ///     None => {}
+    /// });
+    /// # let _ = log;
+    /// ```
+    pub fn step_as<St: StepId>(&self) -> Option<St> {
+        let name = self.step.as_deref()?;
+        St::all().into_iter().find(|step| step.name() == name)
+    }
+
     /// The value a step emitted, if it is a `T`.
     ///
     /// ```

@@ -1,5 +1,6 @@
 use std::collections::HashMap;
 use std::fmt;
+use std::io::{Write, stderr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ const TICK: Duration = Duration::from_millis(120);
 
 /// An observer that shows runs on a terminal while they work: one line for each run, with the step
 /// at work, the last signal and the time it has taken. When the run settles the line is replaced
-/// by how it settled.
+/// by how it settled; a run that is interrupted just gives the terminal back to the program.
 ///
 /// It writes to the standard error, and writes nothing at all when that is not a terminal.
 ///
@@ -26,6 +27,8 @@ const TICK: Duration = Duration::from_millis(120);
 /// ```
 pub struct Terminal {
     lines: MultiProgress,
+    /// Writes a line that stays.
+    write: fn(&str),
     runs: Mutex<HashMap<RunId, Line>>,
 }
 
@@ -38,11 +41,12 @@ struct Line {
 impl Terminal {
     /// Shows runs on the standard error, if it is a terminal.
     pub fn stderr() -> Self {
-        Self::on(ProgressDrawTarget::stderr())
+        // A terminal that is gone is no reason to fail.
+        Self::on(ProgressDrawTarget::stderr(), |line| drop(writeln!(stderr(), "{line}")))
     }
 
-    fn on(target: ProgressDrawTarget) -> Self {
-        Self { lines: MultiProgress::with_draw_target(target), runs: Mutex::default() }
+    fn on(target: ProgressDrawTarget, write: fn(&str)) -> Self {
+        Self { lines: MultiProgress::with_draw_target(target), write, runs: Mutex::default() }
     }
 
     /// Runs `print` with the live lines out of the way: for a program that writes to the same
@@ -71,8 +75,9 @@ impl Terminal {
             let elapsed = line.bar.elapsed();
             line.bar.finish_and_clear();
             let sign = match outcome {
+                // The program asks now, and the run goes on.
+                SettledAs::Interrupted { .. } => return,
                 SettledAs::Ended { .. } => '✓',
-                SettledAs::Interrupted { .. } => '?',
                 SettledAs::Stopped | SettledAs::Cancelled => '■',
                 _ => '✗',
             };
@@ -80,8 +85,7 @@ impl Terminal {
             let steps = line.steps;
             let told = printable(&outcome.to_string());
             let text = format!("{sign} {session}  {told}  ({steps} steps, {elapsed:.1?})");
-            // A terminal that is gone is no reason to fail.
-            let _ = self.lines.println(text);
+            self.lines.suspend(|| (self.write)(&text));
         }
     }
 }
@@ -134,7 +138,7 @@ impl fmt::Debug for Terminal {
 
 #[cfg(test)]
 mod tests {
-    use indicatif::{InMemoryTerm, TermLike};
+    use indicatif::InMemoryTerm;
 
     use super::*;
     use crate::prelude::*;
@@ -172,17 +176,22 @@ mod tests {
 
     #[tokio::test]
     async fn a_terminal_shows_how_a_run_settled() {
+        static WRITTEN: Mutex<Vec<String>> = Mutex::new(Vec::new());
         let screen = InMemoryTerm::new(10, 80);
         let target = ProgressDrawTarget::term_like(Box::new(screen.clone()));
-        assert!(screen.width() > 0);
-        run(Terminal::on(target)).await;
-        let shown = screen.contents();
-        assert!(shown.starts_with("✓ a [31mb  ended by Good  (2 steps, "), "{shown}");
+        let write = |line: &str| WRITTEN.lock().unwrap().push(line.to_owned());
+        run(Terminal::on(target, write)).await;
+        let written = WRITTEN.lock().unwrap();
+        assert!(written[0].starts_with("✓ a [31mb  ended by Good  (2 steps, "), "{written:?}");
+        assert_eq!(written.len(), 1);
+        // The live line was there, and is gone.
+        assert_eq!(screen.contents(), "");
+        assert!(screen.moves_since_last_check().contains("Check"), "no live line");
     }
 
     #[tokio::test]
     async fn nothing_is_written_where_there_is_no_terminal() {
-        let terminal = Terminal::on(ProgressDrawTarget::hidden());
+        let terminal = Terminal::on(ProgressDrawTarget::hidden(), |_| unreachable!());
         terminal.on_event(&event());
         assert!(terminal.runs().is_empty());
         run(terminal).await;

@@ -207,6 +207,15 @@ impl<S: State> Outcome<S> {
         }
     }
 
+    /// The state as of the last commit, to keep: of a turn that ended it is moved out,
+    /// of any other it is a clone.
+    pub fn into_state(self) -> Option<S> {
+        if let Self::Ended(ended) = self {
+            return Some(ended.state);
+        }
+        self.state().cloned()
+    }
+
     /// The session.
     pub fn session(&self) -> &SessionId {
         match self {

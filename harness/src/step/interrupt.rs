@@ -74,7 +74,7 @@ impl fmt::Display for NotThisQuestion {
             (None, []) => write!(f, "no question waits (expected `{expected}`)"),
             (None, names) => write!(
                 f,
-                "expected exactly one question `{expected}`, found {} (read `questions()` and \
+                "expected exactly one question `{expected}`, found {} (read `questions` and \
                  answer each by its id)",
                 names.join(", ")
             ),
