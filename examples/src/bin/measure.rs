@@ -1,10 +1,11 @@
 //! Measures what a loop costs, each case beside the same program written by hand, in one process.
 //!
 //! ```text
-//! cargo run --release -p examples --bin measure -- [--json] [CASE …]
+//! cargo run --release -p examples --bin measure -- [--json] [--once] [CASE …]
 //! ```
 //!
-//! `ratio` is ours over the floor: the median over rounds that alternate the two.
+//! `ratio` is ours over the floor: the median over rounds that alternate the two. `--once` makes a
+//! single round, which shows that everything runs and measures nothing.
 
 use std::process::ExitCode;
 
@@ -19,8 +20,9 @@ fn main() -> ExitCode {
     for arg in std::env::args().skip(1) {
         match arg.as_str() {
             "--json" => json = true,
+            "--once" => measure::once(),
             "--help" | "-h" => {
-                println!("measure [--json] [CASE …]\ncases: {}", measure::names().join(", "));
+                println!("measure [--json] [--once] [CASE …]\ncases: {}", measure::names().join(", "));
                 return ExitCode::SUCCESS;
             }
             name if measure::names().contains(&name) => wanted.push(arg),

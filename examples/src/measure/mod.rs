@@ -4,9 +4,11 @@ mod counting;
 mod floor;
 mod growing;
 mod ours;
+mod runs;
 
 use std::fmt;
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -19,8 +21,10 @@ pub type Case = fn() -> Vec<Figure>;
 /// Every case by its name.
 pub const CASES: &[(&str, Case)] = &[
     ("loop-bare", ours::bare),
+    ("loop-bare-run", ours::fixed),
     ("loop-bare-allocations", ours::allocations),
     ("loop-growing", growing::growing),
+    ("runs", runs::runs),
 ];
 
 /// The names of the cases.
@@ -65,15 +69,28 @@ impl fmt::Display for Figure {
     }
 }
 
+static ONCE: AtomicBool = AtomicBool::new(false);
+
+/// From now on one round has to do.
+pub fn once() {
+    ONCE.store(true, Ordering::Relaxed);
+}
+
+/// Repeats a round for two seconds, and at least nine times; or once.
+fn rounds<T>(mut round: impl FnMut() -> T) -> Vec<T> {
+    let started = Instant::now();
+    let mut rounds = vec![round()];
+    while !ONCE.load(Ordering::Relaxed)
+        && (rounds.len() < 9 || (started.elapsed() < Duration::from_secs(2) && rounds.len() < 199))
+    {
+        rounds.push(round());
+    }
+    rounds
+}
+
 /// Times both programs in alternating rounds and takes the medians.
 fn compare(case: String, per: u64, ours: impl Fn(), floor: impl Fn()) -> Figure {
-    ours();
-    floor();
-    let started = Instant::now();
-    let mut rounds: Vec<(f64, f64)> = Vec::new();
-    while rounds.len() < 9 || (started.elapsed() < Duration::from_secs(2) && rounds.len() < 199) {
-        rounds.push((time(&ours), time(&floor)));
-    }
+    let rounds = rounds(|| (time(&ours), time(&floor)));
     let nanos = 1e9 / per as f64;
     let ratio = median(rounds.iter().map(|(ours, floor)| ours / floor));
     Figure {

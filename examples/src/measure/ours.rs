@@ -2,7 +2,7 @@
 
 use harness::prelude::*;
 
-use super::counting::counted;
+use super::counting;
 use super::{Figure, block_on, compare, floor};
 
 #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
@@ -87,13 +87,27 @@ pub(super) fn bare() -> Vec<Figure> {
         .collect()
 }
 
+/// What a run costs besides its steps: runs of one step.
+pub(super) fn fixed() -> Vec<Figure> {
+    const RUNS: u64 = 10_000;
+    let Ok(agent) = agent(1) else { return Vec::new() };
+    let mut figure = compare(
+        "loop-bare-run".to_owned(),
+        RUNS,
+        || (0..RUNS).for_each(|_| run(&agent, 1)),
+        || (0..RUNS).for_each(|_| run_floor(1)),
+    );
+    figure.unit = "ns/run of 1 step";
+    vec![figure]
+}
+
 /// Allocations of one step: what a run of 20,000 steps makes beyond a run of 10,000.
 pub(super) fn allocations() -> Vec<Figure> {
     fn per_step(run: impl Fn(u64)) -> f64 {
         let calls = |steps| {
-            let before = counted().0;
+            let before = counting::calls();
             run(steps);
-            counted().0 - before
+            counting::calls() - before
         };
         calls(20_000);
         (calls(20_000) as f64 - calls(10_000) as f64) / 10_000.0

@@ -21,8 +21,8 @@ pub(crate) enum Kind {
     )]
     NoStore(SessionId),
     #[error(
-        "session `{0}` is not at rest in this outcome: a run advances it, or it has settled in \
-         another outcome (resume that one)"
+        "session `{0}` is not at rest in this outcome: a run advances it, it has settled in another \
+         outcome (resume that one), or its state was lost in a panic of a reducer or a route"
     )]
     NotAtRest(SessionId),
     #[error("session `{session}` asks no question `{id}` (it waits on {})", list(open))]
