@@ -18,7 +18,7 @@ use crate::observe::EventKind;
 use crate::session::Half;
 use crate::state::{Ops, State};
 use crate::step::{
-    Action, Active, Asked, AtWork, BoxFuture, Boxed, Cx, FailureKind, Finished, Place, Scope, Shared,
+    Action, Active, Asked, AtWork, BoxFuture, Boxed, Cx, FailureKind, Finished, Place, Room, Shared,
     Spare, StepError, View,
 };
 
@@ -29,32 +29,46 @@ use super::transition::{Happened, Transition, transition};
 /// How many steps that never wait may run before others get their turn.
 const STEPS_PER_TURN: u32 = 64;
 
-pub(super) type Body<T> = BoxFuture<Result<T, StepError>>;
-
 /// Why the driver does not go straight on to the next step.
-pub(super) enum Pause<U> {
+pub(super) enum Pause<C: Context, S: State> {
     /// Others get their turn.
     Yield,
     /// Something else than a step that is done: see to it.
     Happened(Undone),
     /// The step has to wait. Its body has been polled once.
-    Waits(Entered, Begun<U>),
+    Waits(Entered, Begun<Work<C, S>>),
     /// The step is in two halves.
     Gate(Entered),
 }
 
 /// A body that has to wait.
-pub(super) struct Begun<T> {
-    pub(super) body: Box<dyn AtWork<T>>,
+pub(super) struct Begun<W> {
+    pub(super) work: W,
     /// Whether it was polled and knows whom to wake.
     pub(super) polled: bool,
 }
 
-impl<T: Send + 'static> Begun<T> {
-    /// A body that asked, or has an effect in flight, and went on all the same: no default may
-    /// stand in for an answer, and no effect be left out of the record.
-    fn unsettled(result: Result<T, StepError>) -> Self {
-        Self { body: Box::new(Finished(Some(result))), polled: false }
+/// The body of a step that has to wait.
+pub(super) enum Work<C: Context, S: State> {
+    /// In its room, which goes back to its place afterwards.
+    Room(Box<dyn Room<C, S>>),
+    /// It asked, or has an effect in flight, and went on all the same: no default may stand in for
+    /// an answer, and no effect be left out of the record.
+    Finished(Finished<S::Update>),
+}
+
+impl<C: Context, S: State> AtWork<S::Update> for Work<C, S> {
+    fn poll(&mut self, task: &mut Task<'_>) -> Poll<Result<S::Update, StepError>> {
+        match self {
+            Self::Room(room) => room.poll(task),
+            Self::Finished(finished) => finished.poll(task),
+        }
+    }
+}
+
+impl<C: Context, S: State> Begun<Work<C, S>> {
+    fn finished(result: Result<S::Update, StepError>) -> Self {
+        Self { work: Work::Finished(Finished(Some(result))), polled: false }
     }
 }
 
@@ -71,12 +85,7 @@ enum Quick<T> {
     Done(Option<usize>),
     Failed(StepError),
     Waits,
-    Unsettled(Begun<T>),
-}
-
-enum FirstPoll<T> {
-    Done(T),
-    Waits(Begun<T>),
+    Unsettled(Result<T, StepError>),
 }
 
 /// A step that was entered: where, in which span, and until when it may run. The clock is read
@@ -130,7 +139,7 @@ impl<C: Context, S: State> Driver<C, S> {
         &mut self,
         program: &Program<C, S>,
         task: &mut Task<'_>,
-    ) -> Pause<S::Update> {
+    ) -> Pause<C, S> {
         let wiring = &*program.graph.wiring;
         for _ in 0..STEPS_PER_TURN {
             if let Some(happened) = self.at_boundary() {
@@ -161,7 +170,7 @@ impl<C: Context, S: State> Driver<C, S> {
         place: Place,
         spare: Option<Spare>,
         task: &mut Task<'_>,
-    ) -> Result<Option<usize>, Box<Pause<S::Update>>> {
+    ) -> Result<Option<usize>, Box<Pause<C, S>>> {
         let body = match &executable.action {
             Action::Run(body) => body,
             Action::Decide => {
@@ -183,11 +192,13 @@ impl<C: Context, S: State> Driver<C, S> {
                 if core.is_unsettled(place)
                     && let Poll::Ready(result) = polled
                 {
-                    return Quick::Unsettled(Begun::unsettled(result));
+                    return Quick::Unsettled(result);
                 }
                 match polled {
                     Poll::Ready(Ok(update)) => {
-                        core.conclude(place);
+                        if core.is_touched() {
+                            core.conclude(place);
+                        }
                         stage.set(Stage::Reducer);
                         Arc::make_mut(state).apply(update, &mut Ops::off());
                         stage.set(Stage::Route);
@@ -205,15 +216,14 @@ impl<C: Context, S: State> Driver<C, S> {
         let begun = match ended {
             Ok(Quick::Done(branch)) => return Ok(branch),
             Ok(Quick::Failed(error)) => return Err(Box::new(Pause::Happened(failed(error)))),
-            Ok(Quick::Unsettled(begun)) => begun,
-            // The body keeps the room it works in; a later visit gets another.
+            Ok(Quick::Unsettled(result)) => Begun::finished(result),
             Ok(Quick::Waits) => match self.rooms[place.step()].take() {
-                Some(room) => Begun { body: room, polled: true },
-                None => Begun::unsettled(Err(StepError::fatal("the step has no room to work in"))),
+                Some(room) => Begun { work: Work::Room(room), polled: true },
+                None => Begun::finished(Err(StepError::fatal("the step has no room to work in"))),
             },
             Err(panic) if stage.get() == Stage::Body => {
                 drop_quietly(self.rooms[place.step()].take());
-                Begun::unsettled(Err(panicked(&words(&*panic))))
+                Begun::finished(Err(panicked(&words(&*panic))))
             }
             Err(panic) => {
                 return Err(Box::new(Pause::Happened(self.lose(stage.get(), &*panic))));
@@ -268,48 +278,24 @@ impl<C: Context, S: State> Driver<C, S> {
         Entered { place, span, timeout, wall: self.wall_deadline() }
     }
 
-    /// Makes a body and polls it once, inside its span. The scope has been entered.
-    fn first_poll<T: Send + 'static>(
+    /// Polls a body to its end, and sees to what it leaves behind. Gives back what a body that is
+    /// through worked in.
+    pub(super) async fn wait<T, W: AtWork<T>>(
         &mut self,
-        place: Place,
-        span: Option<&Span>,
-        make: impl FnOnce() -> Body<T>,
-        task: &mut Task<'_>,
-    ) -> Result<FirstPoll<T>, Undone> {
-        let _entered = span.map(Span::enter);
-        let polled = catch_unwind(AssertUnwindSafe(|| {
-            let mut body = make();
-            match body.as_mut().poll(task) {
-                Poll::Ready(result) => Ok(result),
-                Poll::Pending => Err(body),
-            }
-        }));
-        let result = match polled {
-            Ok(Err(body)) => {
-                let body = Box::new(Boxed(Some(body)));
-                return Ok(FirstPoll::Waits(Begun { body, polled: true }));
-            }
-            Ok(Ok(result)) => result,
-            Err(panic) => Err(panicked(&words(&*panic))),
-        };
-        if self.core.is_unsettled(place) {
-            return Ok(FirstPoll::Waits(Begun::unsettled(result)));
-        }
-        self.core.conclude(place);
-        result.map(FirstPoll::Done).map_err(failed)
-    }
-
-    /// Polls a body to its end, and sees to what it leaves behind.
-    pub(super) async fn wait<T>(&mut self, entered: Entered, begun: Begun<T>) -> Result<T, Undone> {
+        entered: Entered,
+        begun: Begun<W>,
+    ) -> (Result<T, Undone>, Option<W>) {
         let place = entered.place;
-        let scope = Scope { effects: Arc::clone(&self.shared.effects), place };
-        let scope = Some(Active::new(scope));
+        let scope = self.scope.take();
         let mut attempt = Attempt::new(begun, entered, scope, Arc::clone(&self.core));
-        let ended = (&mut attempt).await;
-        self.core.effects_done().await;
-        attempt.end();
-        let asked = self.core.clear_desk(place);
-        match ended {
+        let ended = poll_fn(|task| attempt.poll(task)).await;
+        if self.core.is_unsettled(place) {
+            self.core.effects_done().await;
+        }
+        let (work, scope) = attempt.end(matches!(ended, Polled::Ready(_)));
+        self.scope = scope;
+        let asked = self.core.conclude(place);
+        let result = match ended {
             Polled::Ready(result) => result.map_err(failed),
             Polled::Panicked(said) => Err(failed(panicked(&said))),
             Polled::Asked => Err(undone(Happened::Asked, Left { asked, ..Left::default() })),
@@ -323,6 +309,25 @@ impl<C: Context, S: State> Driver<C, S> {
                 );
                 Err(failed(StepError::of(FailureKind::Timeout, true, message)))
             }
+        };
+        (result, work)
+    }
+
+    /// Goes on with a step that had to wait, to its end.
+    pub(super) async fn finish(
+        &mut self,
+        program: &Program<C, S>,
+        entered: Entered,
+        begun: Begun<Work<C, S>>,
+    ) -> Undone {
+        let step = entered.place.step();
+        let (result, work) = self.wait(entered, begun).await;
+        if let Some(Work::Room(room)) = work {
+            self.rooms[step] = Some(room);
+        }
+        match result {
+            Ok(update) => self.done(program, step, update),
+            Err(undone) => undone,
         }
     }
 
@@ -350,31 +355,27 @@ impl<C: Context, S: State> Driver<C, S> {
         }
     }
 
-    async fn run_body<T: Send + 'static>(
+    async fn run_body<T>(
         &mut self,
         entered: Entered,
-        make: impl FnOnce() -> Body<T>,
+        make: impl FnOnce() -> BoxFuture<Result<T, StepError>>,
     ) -> Result<T, Undone> {
-        let mut make = Some(make);
-        let mut scope = self.scope.take();
-        let first = poll_fn(|task| {
-            Poll::Ready(Active::enter(&mut scope, || {
-                let make = make.take()?;
-                Some(self.first_poll(entered.place, Some(&entered.span), make, task))
-            }))
-        })
-        .await;
-        self.scope = scope;
-        match first {
-            Some(Ok(FirstPoll::Done(done))) => Ok(done),
-            Some(Ok(FirstPoll::Waits(begun))) => self.wait(entered, begun).await,
-            Some(Err(undone)) => Err(undone),
-            None => Err(undone(Happened::Asked, Left::default())),
-        }
+        let made = Active::enter(&mut self.scope, || {
+            let _span = entered.span.enter();
+            catch_unwind(AssertUnwindSafe(make))
+        });
+        let boxed = match made {
+            Ok(body) => Boxed(Some(body)),
+            Err(panic) => {
+                let error = panicked(&words(&*panic));
+                Boxed(Some(Box::pin(async move { Err(error) })))
+            }
+        };
+        self.wait(entered, Begun { work: boxed, polled: false }).await.0
     }
 
     /// Folds the update of a step that had to wait.
-    pub(super) fn done(&mut self, program: &Program<C, S>, step: usize, update: S::Update) -> Undone {
+    fn done(&mut self, program: &Program<C, S>, step: usize, update: S::Update) -> Undone {
         match self.fold(&program.steps[step], Some(update)) {
             Ok(branch) => undone(Happened::Done { branch }, Left::default()),
             Err(undone) => undone,

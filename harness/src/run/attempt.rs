@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::time::{Sleep, sleep_until};
-use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use crate::step::{Active, StepError};
+use crate::step::{Active, AtWork, StepError};
 
 use super::advance::{Begun, Entered};
 use super::effects::RunCore;
@@ -26,52 +25,61 @@ pub(super) enum Polled<T> {
     OutOfTime,
 }
 
-/// A body at work.
-pub(super) struct Attempt<T> {
-    begun: Begun<T>,
+/// A body at work, until it ends or something else comes first.
+pub(super) struct Attempt<W> {
+    work: W,
+    /// Whether the first poll was made already.
+    polled: bool,
     entered: Entered,
     scope: Option<Active>,
     core: Arc<RunCore>,
-    /// Made when the body first has to wait.
-    waiting: Option<Waiting>,
+    /// Made when the body first has to wait, where there is a deadline.
+    timers: Option<Box<Timers>>,
 }
 
-struct Waiting {
-    cancelled: Pin<Box<WaitForCancellationFutureOwned>>,
+struct Timers {
     timeout: Option<Pin<Box<Sleep>>>,
     wall: Option<Pin<Box<Sleep>>>,
 }
 
-impl<T> Attempt<T> {
+impl<W> Attempt<W> {
     pub(super) fn new(
-        begun: Begun<T>,
+        begun: Begun<W>,
         entered: Entered,
         scope: Option<Active>,
         core: Arc<RunCore>,
     ) -> Self {
-        Self { begun, entered, scope, core, waiting: None }
+        let Begun { work, polled } = begun;
+        Self { work, polled, entered, scope, core, timers: None }
     }
 
-    /// Drops the body inside its scope; a panic there changes nothing.
-    pub(super) fn end(self) {
-        let Self { begun, mut scope, .. } = self;
+    /// Gives back what the body works in, if the body is `through`, and the scope. A body that is
+    /// not is dropped inside its scope; a panic there changes nothing.
+    pub(super) fn end(self, through: bool) -> (Option<W>, Option<Active>) {
+        let Self { work, mut scope, .. } = self;
+        if through {
+            return (Some(work), scope);
+        }
         let dropped =
-            Active::enter(&mut scope, || catch_unwind(AssertUnwindSafe(move || drop(begun))));
+            Active::enter(&mut scope, || catch_unwind(AssertUnwindSafe(move || drop(work))));
         if let Err(panic) = dropped {
             tracing::error!(panic = words(&*panic), "a step panicked while it was dropped");
         }
+        (None, scope)
     }
 
-    /// What the body itself says. The first poll may have been made already.
-    fn poll_body(&mut self, task: &mut Context<'_>) -> Option<Polled<T>> {
-        if std::mem::replace(&mut self.begun.polled, false) {
+    /// What the body itself says.
+    fn poll_body<T>(&mut self, task: &mut Context<'_>) -> Option<Polled<T>>
+    where
+        W: AtWork<T>,
+    {
+        if std::mem::replace(&mut self.polled, false) {
             return None;
         }
-        let body = &mut self.begun.body;
-        let span = &self.entered.span;
+        let (work, span) = (&mut self.work, &self.entered.span);
         let polled = Active::enter(&mut self.scope, || {
             let _entered = span.enter();
-            catch_unwind(AssertUnwindSafe(|| body.poll(task)))
+            catch_unwind(AssertUnwindSafe(|| work.poll(task)))
         });
         match polled {
             Ok(Poll::Ready(result)) => Some(Polled::Ready(result)),
@@ -79,38 +87,41 @@ impl<T> Attempt<T> {
             Err(panic) => Some(Polled::Panicked(words(&*panic))),
         }
     }
-}
 
-impl<T> Future for Attempt<T> {
-    type Output = Polled<T>;
-
-    fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Polled<T>> {
-        let this = &mut *self;
-        let ended = this.poll_body(task);
-        this.core.waker.register(task.waker());
+    /// Polls the body, and whatever else may end its attempt.
+    pub(super) fn poll<T>(&mut self, task: &mut Context<'_>) -> Poll<Polled<T>>
+    where
+        W: AtWork<T>,
+    {
+        let ended = self.poll_body(task);
+        self.core.brakes.register(task.waker());
         // Asked first: no default may stand in for an answer.
-        if this.core.has_asked(this.entered.place) {
+        if self.core.has_asked(self.entered.place) {
             return Poll::Ready(Polled::Asked);
         }
         if let Some(ended) = ended {
             return Poll::Ready(ended);
         }
-        let Entered { timeout, wall, .. } = this.entered;
-        let waiting = this.waiting.get_or_insert_with(|| Waiting {
-            cancelled: Box::pin(this.core.brakes.cancelling().clone().cancelled_owned()),
-            timeout: timeout.map(|at| Box::pin(sleep_until(at))),
-            wall: wall.map(|at| Box::pin(sleep_until(at))),
-        });
-        if waiting.cancelled.as_mut().poll(task).is_ready() {
+        if self.core.brakes.is_cancelled() {
             return Poll::Ready(Polled::Cancelled);
         }
+        let Entered { timeout, wall, .. } = self.entered;
+        if timeout.is_none() && wall.is_none() {
+            return Poll::Pending;
+        }
+        let timers = self.timers.get_or_insert_with(|| {
+            Box::new(Timers {
+                timeout: timeout.map(|at| Box::pin(sleep_until(at))),
+                wall: wall.map(|at| Box::pin(sleep_until(at))),
+            })
+        });
         let mut over = |timer: &mut Option<Pin<Box<Sleep>>>| {
             timer.as_mut().is_some_and(|timer| timer.as_mut().poll(task).is_ready())
         };
-        if over(&mut waiting.wall) {
+        if over(&mut timers.wall) {
             return Poll::Ready(Polled::OutOfTime);
         }
-        if over(&mut waiting.timeout) {
+        if over(&mut timers.timeout) {
             return Poll::Ready(Polled::TimedOut);
         }
         Poll::Pending

@@ -23,7 +23,7 @@ use super::answers::Taken;
 use super::effects::RunCore;
 use super::held::Slot;
 use super::settle::{How, Settlement};
-use super::transition::{Happened, budget_at, out_of_steps, overspent, transition};
+use super::transition::{Happened, Transition, budget_at, out_of_steps, overspent, transition};
 
 /// Advances one session until it settles.
 pub(crate) struct Driver<C: Context, S: State> {
@@ -103,18 +103,17 @@ impl<C: Context, S: State> Driver<C, S> {
                     continue;
                 }
                 Pause::Happened(undone) => undone,
-                Pause::Gate(entered) => self.gate(&program, entered).await,
-                Pause::Waits(entered, begun) => {
-                    let step = entered.place.step();
-                    match self.wait(entered, begun).await {
-                        Ok(update) => self.done(&program, step, update),
-                        Err(undone) => undone,
-                    }
-                }
+                Pause::Waits(entered, begun) => self.finish(&program, entered, begun).await,
+                // What few steps need is boxed, so that every live run is small.
+                Pause::Gate(entered) => Box::pin(self.gate(&program, entered)).await,
             };
             let (happened, left) = *undone;
             let next = transition(wiring, &self.session.cursor, happened);
-            if let Some(how) = self.perform(wiring, happened, next, left).await {
+            if let (Transition::Enter { step }, Happened::Done { branch }) = (next, happened) {
+                self.commit_done(wiring, branch, step);
+                continue;
+            }
+            if let Some(how) = Box::pin(self.perform(wiring, happened, next, left)).await {
                 return self.settle(how).await;
             }
         }
@@ -182,7 +181,7 @@ impl<C: Context, S: State> Driver<C, S> {
         session
     }
 
-    async fn settle(mut self, how: How) -> Settlement<S> {
+    async fn settle(&mut self, how: How) -> Settlement<S> {
         self.account_time();
         let session = self.take_session();
         let settled = how.describe(session.open().count());

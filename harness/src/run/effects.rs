@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures_util::task::AtomicWaker;
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
@@ -26,8 +25,6 @@ pub(crate) struct RunCore {
     pub(crate) graph: Graph,
     pub(crate) fanout: Fanout,
     pub(crate) brakes: Brakes,
-    /// Wakes the driver when a spawned task asks.
-    pub(crate) waker: AtomicWaker,
     /// The attempt at work, as one number.
     current: AtomicU64,
     /// The last attempt that asked something nobody has answered.
@@ -65,7 +62,6 @@ impl RunCore {
             graph,
             fanout,
             brakes,
-            waker: AtomicWaker::new(),
             current: AtomicU64::new(0),
             asked: AtomicU64::new(0),
             touched: AtomicBool::new(false),
@@ -84,17 +80,20 @@ impl RunCore {
         self.current.store(number(place), Ordering::Relaxed);
     }
 
-    /// Ends an attempt that has asked nothing: its tasks are aborted.
+    /// Ends an attempt: its tasks are aborted, its questions handed over.
     #[inline]
-    pub(crate) fn conclude(&self, place: Place) {
-        if self.touched.load(Ordering::Relaxed) {
-            self.clear_desk(place);
-        }
+    pub(crate) fn conclude(&self, place: Place) -> Vec<(String, Asked)> {
+        if self.is_touched() { self.clear_desk(place) } else { Vec::new() }
     }
 
-    /// Ends the attempt, and hands over the questions it asked.
+    /// Whether the step at work has used the desk.
+    #[inline]
+    pub(crate) fn is_touched(&self) -> bool {
+        self.touched.load(Ordering::Relaxed)
+    }
+
     #[cold]
-    pub(crate) fn clear_desk(&self, place: Place) -> Vec<(String, Asked)> {
+    fn clear_desk(&self, place: Place) -> Vec<(String, Asked)> {
         let mut desk = self.desk();
         self.touched.store(false, Ordering::Relaxed);
         desk.clear(place)
@@ -245,7 +244,7 @@ impl Effects for RunCore {
         desk.asked.push((place, key.to_owned(), asked));
         self.asked.store(number(place), Ordering::Relaxed);
         drop(desk);
-        self.waker.wake();
+        self.brakes.wake();
         AskReply::Waits
     }
 
