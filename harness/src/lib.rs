@@ -34,8 +34,8 @@ pub use clock::UtcMillis;
 #[doc(inline)]
 pub use context::Context;
 pub use declare::{
-    Define, Given, Harness, HarnessBuilder, LoopBuilder, NeedsAnswer, NeedsExit, NeedsSteps,
-    Provided, StepDef, Stepped, Unprovided,
+    Declared, Define, Given, Harness, HarnessBuilder, LoopBuilder, NeedsAnswer, NeedsExit,
+    NeedsSteps, Provided, StepDef, Stepped, ThenEndOrRoute, Unprovided,
 };
 #[doc(inline)]
 pub use graph::{Budget, BuildError, Graph, Limit, Target, end, to};

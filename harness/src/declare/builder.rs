@@ -30,9 +30,27 @@ pub trait Provided<C: Context> {
     fn take(self) -> C::Fixed;
 }
 
-impl<C: Context<Fixed = ()>> Provided<C> for Unprovided {
-    fn take(self) {}
+#[diagnostic::do_not_recommend]
+impl<C: Context<Fixed: NothingFixed>> Provided<C> for Unprovided {
+    fn take(self) -> C::Fixed {
+        C::Fixed::nothing()
+    }
 }
+
+/// The fixed slots of a context that has none.
+mod nothing {
+    /// Says that there is nothing to provide.
+    pub trait NothingFixed {
+        #[doc(hidden)]
+        fn nothing() -> Self;
+    }
+
+    impl NothingFixed for () {
+        fn nothing() {}
+    }
+}
+
+use nothing::NothingFixed;
 
 /// The fixed slots, given.
 pub struct Given<C: Context>(C::Fixed);
@@ -109,6 +127,23 @@ impl<C: Context, S: State, St> fmt::Debug for Stepped<C, S, St> {
     }
 }
 
+/// Says that the steps are declared.
+#[diagnostic::on_unimplemented(
+    message = "the steps of `{St}` are not declared",
+    label = "call `.steps(..)` before this",
+    note = "declare them with `.steps(|define, step| match step {{ .. }})`: one arm for each variant of `{St}`"
+)]
+pub trait Declared<C: Context, S: State, St> {
+    #[doc(hidden)]
+    fn take(self) -> Vec<StepDef<C, S, St>>;
+}
+
+impl<C: Context, S: State, St> Declared<C, S, St> for Stepped<C, S, St> {
+    fn take(self) -> Vec<StepDef<C, S, St>> {
+        self.0
+    }
+}
+
 /// A loop that has a start. `T` says whether its steps are declared.
 #[must_use = "a builder does nothing until `.build()`"]
 pub struct LoopBuilder<C: Context, S, St, T> {
@@ -171,17 +206,20 @@ impl<C: Context, S: State, St: StepId> LoopBuilder<C, S, St, NeedsSteps> {
     }
 }
 
-impl<C: Context, S: State, St: StepId> LoopBuilder<C, S, St, Stepped<C, S, St>> {
+impl<C: Context, S: State, St: StepId, T> LoopBuilder<C, S, St, T> {
     /// Checks the loop.
     ///
     /// # Errors
     /// [`BuildError`] with every broken rule at once.
-    pub fn build(self) -> Result<Harness<C, S>, BuildError> {
+    pub fn build(self) -> Result<Harness<C, S>, BuildError>
+    where
+        T: Declared<C, S, St>,
+    {
         let edge = |step: &St, at| Edge { to: step.index(), at };
         let ids = St::all();
         let mut nodes = Vec::with_capacity(ids.len());
         let mut steps = Vec::with_capacity(ids.len());
-        for (id, def) in ids.iter().zip(self.steps.0) {
+        for (id, def) in ids.iter().zip(self.steps.take()) {
             let (node, executable) = def.into_parts(Arc::from(&*id.name()));
             nodes.push(node);
             steps.push(executable);

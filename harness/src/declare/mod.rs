@@ -13,9 +13,11 @@ use crate::graph::{Graph, Program};
 use crate::observe::{Observer, Observers};
 use crate::state::State;
 
-pub use builder::{Given, HarnessBuilder, LoopBuilder, NeedsSteps, Provided, Stepped, Unprovided};
+pub use builder::{
+    Declared, Given, HarnessBuilder, LoopBuilder, NeedsSteps, Provided, Stepped, Unprovided,
+};
 pub use define::Define;
-pub use step::{NeedsAnswer, NeedsExit, StepDef};
+pub use step::{NeedsAnswer, NeedsExit, StepDef, ThenEndOrRoute};
 
 /// A loop that was declared and found sound, with its fixed slots filled. It never changes, is
 /// cheap to clone, and is shared by any number of agents.

@@ -14,26 +14,33 @@ use crate::step::{
     Action, Answered, Cx, Policy, Retry, Route, StepError, StepId, StepResult, View,
 };
 
+/// What a [`NeedsExit`] needs, for the compiler to say where one is returned as a [`StepDef`].
+#[derive(Debug)]
+pub enum ThenEndOrRoute {}
 
 /// A step whose work is declared, but not where the loop goes from it: it needs `.then(..)`,
 /// `.end()` or `.route(..)`. Policies come before that.
+///
+/// `By` is always [`ThenEndOrRoute`]: it names the remedy in the compiler's messages.
 #[must_use = "a step needs an exit: `.then(step)`, `.end()` or `.route(..)`"]
-pub struct NeedsExit<C: Context, S: State, St> {
+pub struct NeedsExit<C: Context, S: State, St, By> {
     kind: Kind,
     action: Action<C, S>,
     policy: Policy,
     on_error: Option<(St, &'static Location<'static>)>,
     at_most: Option<(u32, St, &'static Location<'static>)>,
     at: &'static Location<'static>,
+    by: PhantomData<fn() -> By>,
 }
 
-impl<C: Context, S: State, St: StepId> NeedsExit<C, S, St> {
+impl<C: Context, S: State, St: StepId> NeedsExit<C, S, St, ThenEndOrRoute> {
     pub(super) fn new(
         kind: Kind,
         action: Action<C, S>,
         at: &'static Location<'static>,
     ) -> Self {
-        Self { kind, action, policy: Policy::default(), on_error: None, at_most: None, at }
+        let policy = Policy::default();
+        Self { kind, action, policy, on_error: None, at_most: None, at, by: PhantomData }
     }
 
     /// Tries the step again when it fails with a retryable error. Without it a step has one try.
@@ -118,7 +125,7 @@ impl<C: Context, S: State, St: StepId> NeedsExit<C, S, St> {
     }
 }
 
-impl<C: Context, S: State, St> fmt::Debug for NeedsExit<C, S, St> {
+impl<C: Context, S: State, St, By> fmt::Debug for NeedsExit<C, S, St, By> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "NeedsExit(declared at {})", self.at)
     }
@@ -138,7 +145,7 @@ impl<C: Context, S: State, St: StepId, Q: Question, F> NeedsAnswer<C, S, St, Q, 
     }
 
     /// A gate, second half: takes the answer and says what it changes.
-    pub fn answer<AskFut, B, Fut>(self, body: B) -> NeedsExit<C, S, St>
+    pub fn answer<AskFut, B, Fut>(self, body: B) -> NeedsExit<C, S, St, ThenEndOrRoute>
     where
         F: Fn(View<S>, Cx<C>) -> AskFut + Send + Sync + 'static,
         AskFut: Future<Output = Result<Q, StepError>> + Send + 'static,

@@ -5,6 +5,7 @@
 //! A built graph never changes.
 
 mod budget;
+mod components;
 mod error;
 mod program;
 mod render;
