@@ -1,4 +1,4 @@
-//@ names: `Step`, `StepDef<(), Count, Step>`
+//@ names: `Step`
 //@ remedy: ThenEndOrRoute
 
 use harness::prelude::*;

@@ -1,4 +1,4 @@
-//@ names: `retry`, `StepDef<(), Count, Step>`
+//@ names: `retry`
 //@ remedy: method `retry` is available on `NeedsExit
 
 use harness::prelude::*;

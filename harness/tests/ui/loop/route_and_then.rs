@@ -1,4 +1,4 @@
-//@ names: `then`, `StepDef<(), Count, Step>`
+//@ names: `then`
 //@ remedy: method `then` is available on `NeedsExit
 
 use harness::prelude::*;
