@@ -261,21 +261,24 @@ impl<C: Context, S, St: fmt::Debug, T: fmt::Debug> fmt::Debug for LoopBuilder<C,
 
 /// Finds what no derived `StepId` does: numbers that are not those of `all()`.
 fn misnumbered<St: StepId>(ids: &[St], wiring: &Wiring) -> Option<Violation> {
-    let (at, id) = ids.iter().enumerate().find(|(at, id)| id.index() != *at).or_else(|| {
-        let outside = wiring.targets().any(|step| step >= ids.len());
-        outside.then(|| ids.iter().enumerate().next_back())?
-    })?;
+    let wrong = ids.iter().enumerate().find(|(at, id)| id.index() != *at);
+    let outside = || wiring.targets().find(|step| *step >= ids.len());
+    let (steps, but) = match wrong {
+        Some((at, id)) => {
+            let but = format!("the one listed at {at} is numbered {}", id.index());
+            (vec![id.name().into_owned()], but)
+        }
+        None => (Vec::new(), format!("an edge leads to number {} of {}", outside()?, ids.len())),
+    };
     Some(Violation {
         rule: Rule::StepIds,
-        steps: vec![id.name().into_owned()],
+        steps,
         declared: wiring.at.into(),
         near: None,
         message: format!(
-            "`{}::index()` must number the steps as `{0}::all()` lists them, but step {at} is \
-             numbered {} of {} (derive `StepId`)",
+            "`{}::index()` must number the steps as `{0}::all()` lists them, from 0, but {but} \
+             (derive `StepId`)",
             St::NAME,
-            id.index(),
-            ids.len()
         ),
     })
 }
