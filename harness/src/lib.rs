@@ -7,6 +7,8 @@
 #[allow(unused_extern_crates, reason = "only derives use the name")]
 extern crate self as harness;
 
+#[cfg(any(doc, doctest))]
+pub mod _guide;
 mod agent;
 mod clock;
 pub mod context;
