@@ -1,7 +1,7 @@
 //! The guide: a page for each part of the framework. Its code is compiled and run as tests.
 //!
 //! - [state]: fields, reducers, updates, versions
-//! - [the loop](r#loop): steps, routes, error routes, budgets, what `build()` reports
+//! - [the loop](the_loop): steps, routes, error routes, budgets, what `build()` reports
 //! - [context]: slots and when they are filled
 //! - [questions]: gates, inline questions, answers
 //! - [running]: outcomes, stopping, events, observers
@@ -12,7 +12,7 @@
 pub mod state {}
 
 #[doc = include_str!("../docs/loop.md")]
-pub mod r#loop {}
+pub mod the_loop {}
 
 #[doc = include_str!("../docs/context.md")]
 pub mod context {}

@@ -35,11 +35,20 @@ const LAYERS: &[&[&str]] = &[
 const MAX_LINES: usize = 500;
 
 /// The packages of the workspace.
-const PACKAGES: &[&str] =
-    &["harness", "harness/macros", "harness-store", "harness-providers", "harness-otel", "examples"];
+const PACKAGES: &[&str] = &[
+    "harness",
+    "harness/macros",
+    "harness-store",
+    "harness-providers",
+    "harness-otel",
+    "examples",
+];
 
 fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap()
+        .to_owned()
 }
 
 /// The Rust files below `folder`, each with its path from there.
@@ -47,7 +56,9 @@ fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_owned()];
     while let Some(folder) = open.pop() {
-        let Ok(entries) = fs::read_dir(folder) else { continue };
+        let Ok(entries) = fs::read_dir(folder) else {
+            continue;
+        };
         for path in entries.map(|entry| entry.unwrap().path()) {
             if path.is_dir() {
                 open.push(path);
@@ -67,7 +78,8 @@ fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
 
 /// Whether the file is only compiled for tests.
 fn is_test(path: &Path) -> bool {
-    path.components().any(|part| part.as_os_str() == "tests" || part.as_os_str() == "tests.rs")
+    path.components()
+        .any(|part| part.as_os_str() == "tests" || part.as_os_str() == "tests.rs")
 }
 
 fn check(faults: &[String]) {
@@ -110,7 +122,9 @@ fn everything_public_is_documented() {
         .iter()
         .filter(|(path, _)| !is_test(path))
         .flat_map(|(path, text)| {
-            docs::faults(text).into_iter().map(move |fault| format!("{}: {fault}", path.display()))
+            docs::faults(text)
+                .into_iter()
+                .map(move |fault| format!("{}: {fault}", path.display()))
         })
         .collect();
     check(&faults);
@@ -140,7 +154,11 @@ mod the_checks_themselves {
             "mod inner { use super::super::super::run::Driver; }",
         ] {
             let faults = named("step/cx.rs", source);
-            assert_eq!(faults, ["step/cx.rs: `step` names `run`, which is above it"], "{source}");
+            assert_eq!(
+                faults,
+                ["step/cx.rs: `step` names `run`, which is above it"],
+                "{source}"
+            );
         }
     }
 
@@ -158,14 +176,19 @@ mod the_checks_themselves {
         ] {
             assert_eq!(named("step/cx.rs", source), [""; 0], "{source}");
         }
-        assert!(is_test(Path::new("llm/tool/set/tests.rs")) && !is_test(Path::new("llm/tests_of.rs")));
+        assert!(
+            is_test(Path::new("llm/tool/set/tests.rs")) && !is_test(Path::new("llm/tests_of.rs"))
+        );
     }
 
     #[test]
     fn neighbours_the_facade_and_strangers_may_not() {
         let fault = |file: &str, source: &str| named(file, source).join("");
         let beside = fault("state/mod.rs", "use crate::context::Context;");
-        assert_eq!(beside, "state/mod.rs: `state` names `context`, which is beside it");
+        assert_eq!(
+            beside,
+            "state/mod.rs: `state` names `context`, which is beside it"
+        );
         let facade = fault("graph/mod.rs", "use crate::Harness;");
         assert_eq!(
             facade,
@@ -173,7 +196,10 @@ mod the_checks_themselves {
         );
         let stranger = fault("shell.rs", "use std::fmt;");
         assert_eq!(stranger, "shell.rs: `shell` has no place in LAYERS");
-        assert_eq!(named("lib.rs", "use crate::run::Run; use crate::Harness;"), [""; 0]);
+        assert_eq!(
+            named("lib.rs", "use crate::run::Run; use crate::Harness;"),
+            [""; 0]
+        );
     }
 
     #[test]
@@ -181,16 +207,29 @@ mod the_checks_themselves {
         for (source, fault) in [
             ("pub fn go() {}", "fn `go`"),
             ("pub struct Go;", "struct `Go`"),
-            ("/// Goes.\npub struct Go { pub far: u8 }", "field `far` of `Go`"),
+            (
+                "/// Goes.\npub struct Go { pub far: u8 }",
+                "field `far` of `Go`",
+            ),
             ("/// Goes.\npub enum Go { Far }", "variant `Far` of `Go`"),
-            ("/// Goes.\npub trait Go { fn far(&self); }", "fn `far` of `Go`"),
-            ("/// Goes.\npub trait Go { type Far; }", "type `Far` of `Go`"),
+            (
+                "/// Goes.\npub trait Go { fn far(&self); }",
+                "fn `far` of `Go`",
+            ),
+            (
+                "/// Goes.\npub trait Go { type Far; }",
+                "type `Far` of `Go`",
+            ),
             ("impl Go { pub fn far(&self) {} }", "fn `far`"),
             ("pub const GO: u8 = 1;", "const `GO`"),
             ("pub type Go = u8;", "type `Go`"),
             ("mod inner { pub fn go() {} }", "fn `go`"),
         ] {
-            assert_eq!(docs::faults(source), [format!("{fault} has no documentation")], "{source}");
+            assert_eq!(
+                docs::faults(source),
+                [format!("{fault} has no documentation")],
+                "{source}"
+            );
         }
     }
 

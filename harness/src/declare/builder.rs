@@ -6,14 +6,12 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use crate::context::Context;
-use crate::state::State;
-use crate::graph::{
-    Budget, BuildError, Edge, Graph, Program, Rule, Violation, Wiring, violations,
-};
+use crate::graph::{Budget, BuildError, Edge, Graph, Program, Rule, Violation, Wiring, violations};
 use crate::observe::Observers;
+use crate::state::State;
 use crate::step::StepId;
 
-use super::{Define, Harness, StepDef};
+use super::{About, Define, Harness, StepDef};
 
 /// The fixed slots are not given yet.
 #[derive(Debug)]
@@ -74,17 +72,27 @@ pub struct HarnessBuilder<C, S, P> {
     name: String,
     fixed: P,
     at: &'static Location<'static>,
-    state: PhantomData<fn() -> (C, S)>,
+    state: About<(C, S)>,
 }
 
 impl<C: Context, S: State> HarnessBuilder<C, S, Unprovided> {
     pub(super) fn new(name: String, at: &'static Location<'static>) -> Self {
-        Self { name, fixed: Unprovided(()), at, state: PhantomData }
+        Self {
+            name,
+            fixed: Unprovided(()),
+            at,
+            state: PhantomData,
+        }
     }
 
     /// Gives the fixed slots: those that every agent of this harness shares.
     pub fn provide(self, fixed: C::Fixed) -> HarnessBuilder<C, S, Given<C>> {
-        HarnessBuilder { name: self.name, fixed: Given(fixed), at: self.at, state: PhantomData }
+        HarnessBuilder {
+            name: self.name,
+            fixed: Given(fixed),
+            at: self.at,
+            state: PhantomData,
+        }
     }
 }
 
@@ -110,7 +118,9 @@ impl<C: Context, S: State, P> HarnessBuilder<C, S, P> {
 
 impl<C, S, P> fmt::Debug for HarnessBuilder<C, S, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HarnessBuilder").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("HarnessBuilder")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -155,7 +165,7 @@ pub struct LoopBuilder<C: Context, S, St, T> {
     budget: Budget,
     at: &'static Location<'static>,
     steps: T,
-    state: PhantomData<fn() -> S>,
+    state: About<S>,
 }
 
 impl<C: Context, S: State, St: StepId, T> LoopBuilder<C, S, St, T> {
@@ -191,7 +201,10 @@ impl<C: Context, S: State, St: StepId> LoopBuilder<C, S, St, NeedsSteps> {
     where
         F: FnMut(Define<C, S, St>, St) -> StepDef<C, S, St>,
     {
-        let steps = St::all().into_iter().map(|step| declare(Define::new(), step)).collect();
+        let steps = St::all()
+            .into_iter()
+            .map(|step| declare(Define::new(), step))
+            .collect();
         LoopBuilder {
             name: self.name,
             fixed: self.fixed,
@@ -215,7 +228,10 @@ impl<C: Context, S: State, St: StepId, T> LoopBuilder<C, S, St, T> {
     where
         T: Declared<C, S, St>,
     {
-        let edge = |step: &St, at| Edge { to: step.index(), at };
+        let edge = |step: &St, at| Edge {
+            to: step.index(),
+            at,
+        };
         let ids = St::all();
         let mut nodes = Vec::with_capacity(ids.len());
         let mut steps = Vec::with_capacity(ids.len());
@@ -237,7 +253,9 @@ impl<C: Context, S: State, St: StepId, T> LoopBuilder<C, S, St, T> {
             Some(violation) => vec![violation],
             None => violations(&wiring),
         };
-        let graph = Graph { wiring: Arc::new(wiring) };
+        let graph = Graph {
+            wiring: Arc::new(wiring),
+        };
         if !violations.is_empty() {
             return Err(BuildError { graph, violations });
         }
@@ -268,7 +286,10 @@ fn misnumbered<St: StepId>(ids: &[St], wiring: &Wiring) -> Option<Violation> {
             let but = format!("the one listed at {at} is numbered {}", id.index());
             (vec![id.name().into_owned()], but)
         }
-        None => (Vec::new(), format!("an edge leads to number {} of {}", outside()?, ids.len())),
+        None => (
+            Vec::new(),
+            format!("an edge leads to number {} of {}", outside()?, ids.len()),
+        ),
     };
     Some(Violation {
         rule: Rule::StepIds,

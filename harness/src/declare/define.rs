@@ -10,13 +10,14 @@ use crate::signal::Signal;
 use crate::state::State;
 use crate::step::{Action, Cx, Handler, StepError, StepId, StepResult, View};
 
+use super::About;
 use super::step::{NeedsAnswer, NeedsExit, StepDef, ThenEndOrRoute};
 
 /// What `.steps(|define, step| ..)` hands in: says what a step does. It knows the loop's context
 /// and state, so that closures need no annotation.
 #[must_use = "say what the step does: `define.run(..)`, `.handler(..)`, `.decide(..)` or `.ask(..)`"]
 pub struct Define<C, S, St> {
-    types: PhantomData<fn() -> (C, S, St)>,
+    types: About<(C, S, St)>,
 }
 
 impl<C: Context, S: State, St: StepId> Define<C, S, St> {

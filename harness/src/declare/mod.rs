@@ -5,6 +5,7 @@ mod define;
 mod step;
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -18,6 +19,9 @@ pub use builder::{
 };
 pub use define::Define;
 pub use step::{NeedsAnswer, NeedsExit, StepDef, ThenEndOrRoute};
+
+/// Says that a builder is about these types, without holding any of them.
+type About<T> = PhantomData<fn() -> T>;
 
 /// A loop that was declared and found sound, with its fixed slots filled. It never changes, is
 /// cheap to clone, and is shared by any number of agents.

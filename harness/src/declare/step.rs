@@ -14,6 +14,8 @@ use crate::step::{
     Action, Answered, Cx, Policy, Retry, Route, StepError, StepId, StepResult, View,
 };
 
+use super::About;
+
 /// What a [`NeedsExit`] needs, for the compiler to say where one is returned as a [`StepDef`].
 #[derive(Debug)]
 pub enum ThenEndOrRoute {}
@@ -30,17 +32,21 @@ pub struct NeedsExit<C: Context, S: State, St, By> {
     on_error: Option<(St, &'static Location<'static>)>,
     at_most: Option<(u32, St, &'static Location<'static>)>,
     at: &'static Location<'static>,
-    by: PhantomData<fn() -> By>,
+    by: About<By>,
 }
 
 impl<C: Context, S: State, St: StepId> NeedsExit<C, S, St, ThenEndOrRoute> {
-    pub(super) fn new(
-        kind: Kind,
-        action: Action<C, S>,
-        at: &'static Location<'static>,
-    ) -> Self {
+    pub(super) fn new(kind: Kind, action: Action<C, S>, at: &'static Location<'static>) -> Self {
         let policy = Policy::default();
-        Self { kind, action, policy, on_error: None, at_most: None, at, by: PhantomData }
+        Self {
+            kind,
+            action,
+            policy,
+            on_error: None,
+            at_most: None,
+            at,
+            by: PhantomData,
+        }
     }
 
     /// Tries the step again when it fails with a retryable error. Without it a step has one try.
@@ -98,15 +104,25 @@ impl<C: Context, S: State, St: StepId> NeedsExit<C, S, St, ThenEndOrRoute> {
                     Some(step) => Dest::Step(Edge::new(&step, target.at)),
                     None => Dest::End,
                 };
-                Branch { signal: signal.name(), dest }
+                Branch {
+                    signal: signal.name(),
+                    dest,
+                }
             })
             .collect();
         let count = branches.len();
-        let exit = Exit::Route { signals: Sig::NAME, branches };
+        let exit = Exit::Route {
+            signals: Sig::NAME,
+            branches,
+        };
         let route = move |state: &S| {
             let index = route(state).index();
             // Holds for every derived signal; the driver contains the panic of one that lies.
-            assert!(index < count, "signal {index} of `{}`, which has {count}", Sig::NAME);
+            assert!(
+                index < count,
+                "signal {index} of `{}`, which has {count}",
+                Sig::NAME
+            );
             index
         };
         self.exit(exit, Some(Box::new(route)))
@@ -115,7 +131,10 @@ impl<C: Context, S: State, St: StepId> NeedsExit<C, S, St, ThenEndOrRoute> {
     fn exit(self, exit: Exit, route: Option<Route<S>>) -> StepDef<C, S, St> {
         StepDef {
             exit,
-            executable: Executable { action: self.action, route },
+            executable: Executable {
+                action: self.action,
+                route,
+            },
             kind: self.kind,
             policy: self.policy,
             on_error: self.on_error,
@@ -136,12 +155,16 @@ impl<C: Context, S: State, St, By> fmt::Debug for NeedsExit<C, S, St, By> {
 pub struct NeedsAnswer<C, S, St, Q, F> {
     question: F,
     at: &'static Location<'static>,
-    types: PhantomData<fn() -> (C, S, St, Q)>,
+    types: About<(C, S, St, Q)>,
 }
 
 impl<C: Context, S: State, St: StepId, Q: Question, F> NeedsAnswer<C, S, St, Q, F> {
     pub(super) fn new(question: F, at: &'static Location<'static>) -> Self {
-        Self { question, at, types: PhantomData }
+        Self {
+            question,
+            at,
+            types: PhantomData,
+        }
     }
 
     /// A gate, second half: takes the answer and says what it changes.

@@ -39,7 +39,10 @@ fn violation(
 ) -> Violation {
     Violation {
         rule,
-        steps: steps.iter().map(|step| wiring.nodes[*step].name.to_string()).collect(),
+        steps: steps
+            .iter()
+            .map(|step| wiring.nodes[*step].name.to_string())
+            .collect(),
         declared: at.into(),
         near: None,
         message,
@@ -72,7 +75,9 @@ fn step_of(dest: Dest) -> Option<usize> {
 
 fn roots(wiring: &Wiring) -> impl Iterator<Item = usize> {
     let to = |edge: Option<Edge>| edge.map(|edge| edge.to);
-    [Some(wiring.start), to(wiring.on_error), to(wiring.finally)].into_iter().flatten()
+    [Some(wiring.start), to(wiring.on_error), to(wiring.finally)]
+        .into_iter()
+        .flatten()
 }
 
 fn unreachable(wiring: &Wiring, found: &mut Vec<Violation>) {
@@ -80,10 +85,17 @@ fn unreachable(wiring: &Wiring, found: &mut Vec<Violation>) {
     let start = &wiring.nodes[wiring.start].name;
     let reached = seen.iter().filter(|seen| **seen).count();
     let compare = (seen.len() - reached).saturating_mul(reached) <= MAX_COMPARED;
-    for (step, node) in wiring.nodes.iter().enumerate().filter(|(step, _)| !seen[*step]) {
-        let others = wiring.nodes.iter().enumerate().filter(|(other, _)| {
-            compare && *other != wiring.start && seen[*other]
-        });
+    for (step, node) in wiring
+        .nodes
+        .iter()
+        .enumerate()
+        .filter(|(step, _)| !seen[*step])
+    {
+        let others = wiring
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| compare && *other != wiring.start && seen[*other]);
         let near = near(&node.name, others.map(|(_, node)| &*node.name)).map(str::to_owned);
         let hint = match &near {
             Some(near) => format!(
@@ -92,7 +104,10 @@ fn unreachable(wiring: &Wiring, found: &mut Vec<Violation>) {
             ),
             None => "(route to it, or remove it)".to_owned(),
         };
-        let message = format!("step `{}` cannot be reached from `{start}` {hint}", node.name);
+        let message = format!(
+            "step `{}` cannot be reached from `{start}` {hint}",
+            node.name
+        );
         let mut violation = violation(wiring, Rule::Unreachable, &[step], node.at, message);
         violation.near = near;
         found.push(violation);
@@ -102,7 +117,11 @@ fn unreachable(wiring: &Wiring, found: &mut Vec<Violation>) {
 /// Whether no reachable step ends the loop.
 fn no_exit(wiring: &Wiring, found: &mut Vec<Violation>) -> bool {
     let seen = reach(wiring, [wiring.start], false);
-    let ends = |step: usize| wiring.nodes[step].onward().any(|dest| matches!(dest, Dest::End));
+    let ends = |step: usize| {
+        wiring.nodes[step]
+            .onward()
+            .any(|dest| matches!(dest, Dest::End))
+    };
     let endless = !(0..wiring.nodes.len()).any(|step| seen[step] && ends(step));
     if endless {
         let start = &wiring.nodes[wiring.start];
@@ -110,7 +129,13 @@ fn no_exit(wiring: &Wiring, found: &mut Vec<Violation>) -> bool {
             "no way from step `{}` ends the loop (give some step `.end()`, or a signal `end()`)",
             start.name
         );
-        found.push(violation(wiring, Rule::NoExit, &[wiring.start], start.at, message));
+        found.push(violation(
+            wiring,
+            Rule::NoExit,
+            &[wiring.start],
+            start.at,
+            message,
+        ));
     }
     endless
 }
@@ -131,15 +156,21 @@ fn endless_cycles(wiring: &Wiring, found: &mut Vec<Violation>) {
         let own = component[step];
         members[own].push(step);
         cyclic[own] |= members[own].len() > 1 || next.contains(&step);
-        leaves[own] |= wiring.nodes[step].onward().any(|dest| matches!(dest, Dest::End))
+        leaves[own] |= wiring.nodes[step]
+            .onward()
+            .any(|dest| matches!(dest, Dest::End))
             || next.iter().any(|next| component[*next] != own);
     }
-    let mut endless: Vec<&Vec<usize>> =
-        (0..count).filter(|at| cyclic[*at] && !leaves[*at]).map(|at| &members[at]).collect();
+    let mut endless: Vec<&Vec<usize>> = (0..count)
+        .filter(|at| cyclic[*at] && !leaves[*at])
+        .map(|at| &members[at])
+        .collect();
     endless.sort_by_key(|cycle| cycle.first());
     for cycle in endless {
-        let names: Vec<String> =
-            cycle.iter().map(|inside| format!("`{}`", wiring.nodes[*inside].name)).collect();
+        let names: Vec<String> = cycle
+            .iter()
+            .map(|inside| format!("`{}`", wiring.nodes[*inside].name))
+            .collect();
         let message = format!(
             "no edge leaves the cycle of {} (end it, route out of it, or bound a step of it with \
              `.at_most(n, step)`)",
@@ -161,12 +192,19 @@ fn error_cycles(wiring: &Wiring, found: &mut Vec<Violation>) {
         while met[at].is_none() {
             met[at] = Some((walk, path.len()));
             path.push(at);
-            let Some(edge) = wiring.nodes[at].on_error else { break };
+            let Some(edge) = wiring.nodes[at].on_error else {
+                break;
+            };
             at = edge.to;
-            let Some((_, start)) = met[at].filter(|(first, _)| *first == walk) else { continue };
+            let Some((_, start)) = met[at].filter(|(first, _)| *first == walk) else {
+                continue;
+            };
             let cycle = &path[start..];
-            let names: Vec<&str> =
-                cycle.iter().chain([&at]).map(|step| &*wiring.nodes[*step].name).collect();
+            let names: Vec<&str> = cycle
+                .iter()
+                .chain([&at])
+                .map(|step| &*wiring.nodes[*step].name)
+                .collect();
             let message = format!(
                 "the error route `{}` comes back to itself (send the failures of an error step to \
                  another step, or let them fail the run)",
@@ -178,7 +216,9 @@ fn error_cycles(wiring: &Wiring, found: &mut Vec<Violation>) {
 }
 
 fn ask_in_finally(wiring: &Wiring, found: &mut Vec<Violation>) {
-    let Some(finally) = wiring.finally else { return };
+    let Some(finally) = wiring.finally else {
+        return;
+    };
     let seen = reach(wiring, [finally.to], true);
     for (step, node) in wiring.nodes.iter().enumerate() {
         if seen[step] && node.kind == Kind::Gate {
@@ -187,7 +227,13 @@ fn ask_in_finally(wiring: &Wiring, found: &mut Vec<Violation>) {
                  wait: ask before the end)",
                 node.name
             );
-            found.push(violation(wiring, Rule::AskInFinally, &[step], node.at, message));
+            found.push(violation(
+                wiring,
+                Rule::AskInFinally,
+                &[step],
+                node.at,
+                message,
+            ));
         }
     }
 }

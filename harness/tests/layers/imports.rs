@@ -17,32 +17,47 @@ pub(super) fn faults(layers: &[&[&str]], path: &Path, text: &str) -> Vec<String>
     if at + 1 == layers.len() {
         return Vec::new();
     }
-    let mut seen = Names { module, named: Vec::new() };
+    let mut seen = Names {
+        module,
+        named: Vec::new(),
+    };
     seen.visit_file(&syn::parse_file(text).unwrap());
     let mut named = seen.named;
     named.sort();
     named.dedup();
     let fault = |name: &String| match row(name) {
         _ if *name == own => None,
-        None => Some(format!("names `{name}` of the facade (name the module it is in)")),
+        None => Some(format!(
+            "names `{name}` of the facade (name the module it is in)"
+        )),
         Some(there) if there > at => Some(format!("names `{name}`, which is above it")),
         Some(there) if there == at => Some(format!("names `{name}`, which is beside it")),
         Some(_) => None,
     };
-    named.iter().filter_map(fault).map(|fault| format!("{shown}: `{own}` {fault}")).collect()
+    named
+        .iter()
+        .filter_map(fault)
+        .map(|fault| format!("{shown}: `{own}` {fault}"))
+        .collect()
 }
 
 /// `graph/validate.rs` is `["graph", "validate"]`.
 fn module_of(path: &Path) -> Vec<String> {
     let stem = path.with_extension("");
-    let parts = stem.components().map(|part| part.as_os_str().to_string_lossy().into_owned());
-    parts.filter(|part| part != "mod" && part != "lib").collect()
+    let parts = stem
+        .components()
+        .map(|part| part.as_os_str().to_string_lossy().into_owned());
+    parts
+        .filter(|part| part != "mod" && part != "lib")
+        .collect()
 }
 
 pub(super) fn for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg")
-            && attribute.parse_args::<syn::Path>().is_ok_and(|path| path.is_ident("test"))
+            && attribute
+                .parse_args::<syn::Path>()
+                .is_ok_and(|path| path.is_ident("test"))
     })
 }
 
@@ -93,7 +108,8 @@ impl Names {
             .filter(|word| !word.is_empty())
             .collect();
         for start in 0..words.len() {
-            if matches!(words[start], "crate" | "super") && (start == 0 || words[start - 1] != "::") {
+            if matches!(words[start], "crate" | "super") && (start == 0 || words[start - 1] != "::")
+            {
                 let mut path = vec![words[start].to_owned()];
                 let mut at = start + 1;
                 while words.get(at) == Some(&"::") && at + 1 < words.len() {
@@ -136,7 +152,11 @@ impl<'ast> Visit<'ast> for Names {
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
-        let parts: Vec<String> = path.segments.iter().map(|part| part.ident.to_string()).collect();
+        let parts: Vec<String> = path
+            .segments
+            .iter()
+            .map(|part| part.ident.to_string())
+            .collect();
         self.follow(&parts);
         visit::visit_path(self, path);
     }
