@@ -7,6 +7,8 @@
 #[allow(unused_extern_crates, reason = "only derives use the name")]
 extern crate self as harness;
 
+#[cfg(any(doc, doctest))]
+pub mod _guide;
 mod agent;
 mod clock;
 pub mod context;
@@ -34,8 +36,8 @@ pub use clock::UtcMillis;
 #[doc(inline)]
 pub use context::Context;
 pub use declare::{
-    Define, Given, Harness, HarnessBuilder, LoopBuilder, NeedsAnswer, NeedsExit, NeedsSteps,
-    Provided, StepDef, Stepped, Unprovided,
+    Declared, Define, Given, Harness, HarnessBuilder, LoopBuilder, NeedsAnswer, NeedsExit,
+    NeedsSteps, Provided, StepDef, Stepped, ThenEndOrRoute, Unprovided,
 };
 #[doc(inline)]
 pub use graph::{Budget, BuildError, Graph, Limit, Target, end, to};

@@ -6,14 +6,12 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use crate::context::Context;
-use crate::state::State;
-use crate::graph::{
-    Budget, BuildError, Edge, Graph, Program, Rule, Violation, Wiring, violations,
-};
+use crate::graph::{Budget, BuildError, Edge, Graph, Program, Rule, Violation, Wiring, violations};
 use crate::observe::Observers;
+use crate::state::State;
 use crate::step::StepId;
 
-use super::{Define, Harness, StepDef};
+use super::{About, Define, Harness, StepDef};
 
 /// The fixed slots are not given yet.
 #[derive(Debug)]
@@ -30,9 +28,27 @@ pub trait Provided<C: Context> {
     fn take(self) -> C::Fixed;
 }
 
-impl<C: Context<Fixed = ()>> Provided<C> for Unprovided {
-    fn take(self) {}
+#[diagnostic::do_not_recommend]
+impl<C: Context<Fixed: NothingFixed>> Provided<C> for Unprovided {
+    fn take(self) -> C::Fixed {
+        C::Fixed::nothing()
+    }
 }
+
+/// The fixed slots of a context that has none.
+mod nothing {
+    /// Says that there is nothing to provide.
+    pub trait NothingFixed {
+        #[doc(hidden)]
+        fn nothing() -> Self;
+    }
+
+    impl NothingFixed for () {
+        fn nothing() {}
+    }
+}
+
+use nothing::NothingFixed;
 
 /// The fixed slots, given.
 pub struct Given<C: Context>(C::Fixed);
@@ -56,17 +72,27 @@ pub struct HarnessBuilder<C, S, P> {
     name: String,
     fixed: P,
     at: &'static Location<'static>,
-    state: PhantomData<fn() -> (C, S)>,
+    state: About<(C, S)>,
 }
 
 impl<C: Context, S: State> HarnessBuilder<C, S, Unprovided> {
     pub(super) fn new(name: String, at: &'static Location<'static>) -> Self {
-        Self { name, fixed: Unprovided(()), at, state: PhantomData }
+        Self {
+            name,
+            fixed: Unprovided(()),
+            at,
+            state: PhantomData,
+        }
     }
 
     /// Gives the fixed slots: those that every agent of this harness shares.
     pub fn provide(self, fixed: C::Fixed) -> HarnessBuilder<C, S, Given<C>> {
-        HarnessBuilder { name: self.name, fixed: Given(fixed), at: self.at, state: PhantomData }
+        HarnessBuilder {
+            name: self.name,
+            fixed: Given(fixed),
+            at: self.at,
+            state: PhantomData,
+        }
     }
 }
 
@@ -92,7 +118,9 @@ impl<C: Context, S: State, P> HarnessBuilder<C, S, P> {
 
 impl<C, S, P> fmt::Debug for HarnessBuilder<C, S, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HarnessBuilder").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("HarnessBuilder")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -109,6 +137,23 @@ impl<C: Context, S: State, St> fmt::Debug for Stepped<C, S, St> {
     }
 }
 
+/// Says that the steps are declared.
+#[diagnostic::on_unimplemented(
+    message = "the steps of `{St}` are not declared",
+    label = "call `.steps(..)` before this",
+    note = "declare them with `.steps(|define, step| match step {{ .. }})`: one arm for each variant of `{St}`"
+)]
+pub trait Declared<C: Context, S: State, St> {
+    #[doc(hidden)]
+    fn take(self) -> Vec<StepDef<C, S, St>>;
+}
+
+impl<C: Context, S: State, St> Declared<C, S, St> for Stepped<C, S, St> {
+    fn take(self) -> Vec<StepDef<C, S, St>> {
+        self.0
+    }
+}
+
 /// A loop that has a start. `T` says whether its steps are declared.
 #[must_use = "a builder does nothing until `.build()`"]
 pub struct LoopBuilder<C: Context, S, St, T> {
@@ -120,7 +165,7 @@ pub struct LoopBuilder<C: Context, S, St, T> {
     budget: Budget,
     at: &'static Location<'static>,
     steps: T,
-    state: PhantomData<fn() -> S>,
+    state: About<S>,
 }
 
 impl<C: Context, S: State, St: StepId, T> LoopBuilder<C, S, St, T> {
@@ -156,7 +201,10 @@ impl<C: Context, S: State, St: StepId> LoopBuilder<C, S, St, NeedsSteps> {
     where
         F: FnMut(Define<C, S, St>, St) -> StepDef<C, S, St>,
     {
-        let steps = St::all().into_iter().map(|step| declare(Define::new(), step)).collect();
+        let steps = St::all()
+            .into_iter()
+            .map(|step| declare(Define::new(), step))
+            .collect();
         LoopBuilder {
             name: self.name,
             fixed: self.fixed,
@@ -171,17 +219,23 @@ impl<C: Context, S: State, St: StepId> LoopBuilder<C, S, St, NeedsSteps> {
     }
 }
 
-impl<C: Context, S: State, St: StepId> LoopBuilder<C, S, St, Stepped<C, S, St>> {
+impl<C: Context, S: State, St: StepId, T> LoopBuilder<C, S, St, T> {
     /// Checks the loop.
     ///
     /// # Errors
     /// [`BuildError`] with every broken rule at once.
-    pub fn build(self) -> Result<Harness<C, S>, BuildError> {
-        let edge = |step: &St, at| Edge { to: step.index(), at };
+    pub fn build(self) -> Result<Harness<C, S>, BuildError>
+    where
+        T: Declared<C, S, St>,
+    {
+        let edge = |step: &St, at| Edge {
+            to: step.index(),
+            at,
+        };
         let ids = St::all();
         let mut nodes = Vec::with_capacity(ids.len());
         let mut steps = Vec::with_capacity(ids.len());
-        for (id, def) in ids.iter().zip(self.steps.0) {
+        for (id, def) in ids.iter().zip(self.steps.take()) {
             let (node, executable) = def.into_parts(Arc::from(&*id.name()));
             nodes.push(node);
             steps.push(executable);
@@ -199,7 +253,9 @@ impl<C: Context, S: State, St: StepId> LoopBuilder<C, S, St, Stepped<C, S, St>> 
             Some(violation) => vec![violation],
             None => violations(&wiring),
         };
-        let graph = Graph { wiring: Arc::new(wiring) };
+        let graph = Graph {
+            wiring: Arc::new(wiring),
+        };
         if !violations.is_empty() {
             return Err(BuildError { graph, violations });
         }
@@ -223,21 +279,27 @@ impl<C: Context, S, St: fmt::Debug, T: fmt::Debug> fmt::Debug for LoopBuilder<C,
 
 /// Finds what no derived `StepId` does: numbers that are not those of `all()`.
 fn misnumbered<St: StepId>(ids: &[St], wiring: &Wiring) -> Option<Violation> {
-    let (at, id) = ids.iter().enumerate().find(|(at, id)| id.index() != *at).or_else(|| {
-        let outside = wiring.targets().any(|step| step >= ids.len());
-        outside.then(|| ids.iter().enumerate().next_back())?
-    })?;
+    let wrong = ids.iter().enumerate().find(|(at, id)| id.index() != *at);
+    let outside = || wiring.targets().find(|step| *step >= ids.len());
+    let (steps, but) = match wrong {
+        Some((at, id)) => {
+            let but = format!("the one listed at {at} is numbered {}", id.index());
+            (vec![id.name().into_owned()], but)
+        }
+        None => (
+            Vec::new(),
+            format!("an edge leads to number {} of {}", outside()?, ids.len()),
+        ),
+    };
     Some(Violation {
         rule: Rule::StepIds,
-        steps: vec![id.name().into_owned()],
+        steps,
         declared: wiring.at.into(),
         near: None,
         message: format!(
-            "`{}::index()` must number the steps as `{0}::all()` lists them, but step {at} is \
-             numbered {} of {} (derive `StepId`)",
+            "`{}::index()` must number the steps as `{0}::all()` lists them, from 0, but {but} \
+             (derive `StepId`)",
             St::NAME,
-            id.index(),
-            ids.len()
         ),
     })
 }

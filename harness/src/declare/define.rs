@@ -10,13 +10,14 @@ use crate::signal::Signal;
 use crate::state::State;
 use crate::step::{Action, Cx, Handler, StepError, StepId, StepResult, View};
 
-use super::step::{NeedsAnswer, NeedsExit, StepDef};
+use super::About;
+use super::step::{NeedsAnswer, NeedsExit, StepDef, ThenEndOrRoute};
 
 /// What `.steps(|define, step| ..)` hands in: says what a step does. It knows the loop's context
 /// and state, so that closures need no annotation.
 #[must_use = "say what the step does: `define.run(..)`, `.handler(..)`, `.decide(..)` or `.ask(..)`"]
 pub struct Define<C, S, St> {
-    types: PhantomData<fn() -> (C, S, St)>,
+    types: About<(C, S, St)>,
 }
 
 impl<C: Context, S: State, St: StepId> Define<C, S, St> {
@@ -27,7 +28,7 @@ impl<C: Context, S: State, St: StepId> Define<C, S, St> {
     /// A step that works: a named `async fn(View<S>, Cx<C>) -> StepResult<S>`, a closure that
     /// returns `async move { .. }`, or an async closure that captures nothing.
     #[track_caller]
-    pub fn run<F, Fut>(self, body: F) -> NeedsExit<C, S, St>
+    pub fn run<F, Fut>(self, body: F) -> NeedsExit<C, S, St, ThenEndOrRoute>
     where
         F: Fn(View<S>, Cx<C>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = StepResult<S>> + Send + 'static,
@@ -37,7 +38,7 @@ impl<C: Context, S: State, St: StepId> Define<C, S, St> {
 
     /// A step that works, as a value.
     #[track_caller]
-    pub fn handler(self, handler: impl Handler<C, S>) -> NeedsExit<C, S, St> {
+    pub fn handler(self, handler: impl Handler<C, S>) -> NeedsExit<C, S, St, ThenEndOrRoute> {
         NeedsExit::new(Kind::Run, Action::handler(handler), Location::caller())
     }
 

@@ -5,6 +5,7 @@ mod define;
 mod step;
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -13,9 +14,14 @@ use crate::graph::{Graph, Program};
 use crate::observe::{Observer, Observers};
 use crate::state::State;
 
-pub use builder::{Given, HarnessBuilder, LoopBuilder, NeedsSteps, Provided, Stepped, Unprovided};
+pub use builder::{
+    Declared, Given, HarnessBuilder, LoopBuilder, NeedsSteps, Provided, Stepped, Unprovided,
+};
 pub use define::Define;
-pub use step::{NeedsAnswer, NeedsExit, StepDef};
+pub use step::{NeedsAnswer, NeedsExit, StepDef, ThenEndOrRoute};
+
+/// Says that a builder is about these types, without holding any of them.
+type About<T> = PhantomData<fn() -> T>;
 
 /// A loop that was declared and found sound, with its fixed slots filled. It never changes, is
 /// cheap to clone, and is shared by any number of agents.

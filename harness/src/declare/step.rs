@@ -14,26 +14,39 @@ use crate::step::{
     Action, Answered, Cx, Policy, Retry, Route, StepError, StepId, StepResult, View,
 };
 
+use super::About;
+
+/// What a [`NeedsExit`] needs, for the compiler to say where one is returned as a [`StepDef`].
+#[derive(Debug)]
+pub enum ThenEndOrRoute {}
 
 /// A step whose work is declared, but not where the loop goes from it: it needs `.then(..)`,
 /// `.end()` or `.route(..)`. Policies come before that.
+///
+/// `By` is always [`ThenEndOrRoute`]: it names the remedy in the compiler's messages.
 #[must_use = "a step needs an exit: `.then(step)`, `.end()` or `.route(..)`"]
-pub struct NeedsExit<C: Context, S: State, St> {
+pub struct NeedsExit<C: Context, S: State, St, By> {
     kind: Kind,
     action: Action<C, S>,
     policy: Policy,
     on_error: Option<(St, &'static Location<'static>)>,
     at_most: Option<(u32, St, &'static Location<'static>)>,
     at: &'static Location<'static>,
+    by: About<By>,
 }
 
-impl<C: Context, S: State, St: StepId> NeedsExit<C, S, St> {
-    pub(super) fn new(
-        kind: Kind,
-        action: Action<C, S>,
-        at: &'static Location<'static>,
-    ) -> Self {
-        Self { kind, action, policy: Policy::default(), on_error: None, at_most: None, at }
+impl<C: Context, S: State, St: StepId> NeedsExit<C, S, St, ThenEndOrRoute> {
+    pub(super) fn new(kind: Kind, action: Action<C, S>, at: &'static Location<'static>) -> Self {
+        let policy = Policy::default();
+        Self {
+            kind,
+            action,
+            policy,
+            on_error: None,
+            at_most: None,
+            at,
+            by: PhantomData,
+        }
     }
 
     /// Tries the step again when it fails with a retryable error. Without it a step has one try.
@@ -91,15 +104,25 @@ impl<C: Context, S: State, St: StepId> NeedsExit<C, S, St> {
                     Some(step) => Dest::Step(Edge::new(&step, target.at)),
                     None => Dest::End,
                 };
-                Branch { signal: signal.name(), dest }
+                Branch {
+                    signal: signal.name(),
+                    dest,
+                }
             })
             .collect();
         let count = branches.len();
-        let exit = Exit::Route { signals: Sig::NAME, branches };
+        let exit = Exit::Route {
+            signals: Sig::NAME,
+            branches,
+        };
         let route = move |state: &S| {
             let index = route(state).index();
             // Holds for every derived signal; the driver contains the panic of one that lies.
-            assert!(index < count, "signal {index} of `{}`, which has {count}", Sig::NAME);
+            assert!(
+                index < count,
+                "signal {index} of `{}`, which has {count}",
+                Sig::NAME
+            );
             index
         };
         self.exit(exit, Some(Box::new(route)))
@@ -108,7 +131,10 @@ impl<C: Context, S: State, St: StepId> NeedsExit<C, S, St> {
     fn exit(self, exit: Exit, route: Option<Route<S>>) -> StepDef<C, S, St> {
         StepDef {
             exit,
-            executable: Executable { action: self.action, route },
+            executable: Executable {
+                action: self.action,
+                route,
+            },
             kind: self.kind,
             policy: self.policy,
             on_error: self.on_error,
@@ -118,7 +144,7 @@ impl<C: Context, S: State, St: StepId> NeedsExit<C, S, St> {
     }
 }
 
-impl<C: Context, S: State, St> fmt::Debug for NeedsExit<C, S, St> {
+impl<C: Context, S: State, St, By> fmt::Debug for NeedsExit<C, S, St, By> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "NeedsExit(declared at {})", self.at)
     }
@@ -129,16 +155,20 @@ impl<C: Context, S: State, St> fmt::Debug for NeedsExit<C, S, St> {
 pub struct NeedsAnswer<C, S, St, Q, F> {
     question: F,
     at: &'static Location<'static>,
-    types: PhantomData<fn() -> (C, S, St, Q)>,
+    types: About<(C, S, St, Q)>,
 }
 
 impl<C: Context, S: State, St: StepId, Q: Question, F> NeedsAnswer<C, S, St, Q, F> {
     pub(super) fn new(question: F, at: &'static Location<'static>) -> Self {
-        Self { question, at, types: PhantomData }
+        Self {
+            question,
+            at,
+            types: PhantomData,
+        }
     }
 
     /// A gate, second half: takes the answer and says what it changes.
-    pub fn answer<AskFut, B, Fut>(self, body: B) -> NeedsExit<C, S, St>
+    pub fn answer<AskFut, B, Fut>(self, body: B) -> NeedsExit<C, S, St, ThenEndOrRoute>
     where
         F: Fn(View<S>, Cx<C>) -> AskFut + Send + Sync + 'static,
         AskFut: Future<Output = Result<Q, StepError>> + Send + 'static,

@@ -1,10 +1,11 @@
 //! The loop as data: its steps, its edges, and where each was declared.
 //!
 //! Two exhaustive `match`es in the user's code are called once per variant while the loop is built;
-//! their results are this graph. What rustc cannot see in them, [`validate`] reports, all at once.
+//! their results are this graph. What rustc cannot see in them, `build()` reports, all at once.
 //! A built graph never changes.
 
 mod budget;
+mod components;
 mod error;
 mod program;
 mod render;

@@ -2,13 +2,21 @@
 //!
 //! Roots of the loop are the start, the error routes and `finally`. *Onward* edges are those taken
 //! when nothing fails, with the way out of `.at_most(..)`.
+//!
+//! Each rule takes time linear in the steps and edges, so that loops made by programs validate as
+//! fast as those written by people. Only the near matches of unreachable steps compare names with
+//! names; a loop with very many of them gets none.
 
 use std::panic::Location;
 
 use crate::text::near;
 
+use super::components::components;
 use super::wiring::{Dest, Edge, Kind, Wiring};
 use super::{Rule, Violation};
+
+/// Above this many comparisons of names, unreachable steps are told without a near match.
+const MAX_COMPARED: usize = 1_000_000;
 
 pub(crate) fn violations(wiring: &Wiring) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -31,7 +39,10 @@ fn violation(
 ) -> Violation {
     Violation {
         rule,
-        steps: steps.iter().map(|step| wiring.nodes[*step].name.to_string()).collect(),
+        steps: steps
+            .iter()
+            .map(|step| wiring.nodes[*step].name.to_string())
+            .collect(),
         declared: at.into(),
         near: None,
         message,
@@ -64,22 +75,39 @@ fn step_of(dest: Dest) -> Option<usize> {
 
 fn roots(wiring: &Wiring) -> impl Iterator<Item = usize> {
     let to = |edge: Option<Edge>| edge.map(|edge| edge.to);
-    [Some(wiring.start), to(wiring.on_error), to(wiring.finally)].into_iter().flatten()
+    [Some(wiring.start), to(wiring.on_error), to(wiring.finally)]
+        .into_iter()
+        .flatten()
 }
 
 fn unreachable(wiring: &Wiring, found: &mut Vec<Violation>) {
     let seen = reach(wiring, roots(wiring), true);
     let start = &wiring.nodes[wiring.start].name;
-    for (step, node) in wiring.nodes.iter().enumerate().filter(|(step, _)| !seen[*step]) {
-        let others = wiring.nodes.iter().enumerate().filter(|(other, _)| {
-            *other != step && *other != wiring.start && seen[*other]
-        });
+    let reached = seen.iter().filter(|seen| **seen).count();
+    let compare = (seen.len() - reached).saturating_mul(reached) <= MAX_COMPARED;
+    for (step, node) in wiring
+        .nodes
+        .iter()
+        .enumerate()
+        .filter(|(step, _)| !seen[*step])
+    {
+        let others = wiring
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| compare && *other != wiring.start && seen[*other]);
         let near = near(&node.name, others.map(|(_, node)| &*node.name)).map(str::to_owned);
         let hint = match &near {
-            Some(near) => format!("(did an edge to `{near}` mean `{}`? else route to it, or remove it)", node.name),
+            Some(near) => format!(
+                "(did an edge to `{near}` mean `{}`? else route to it, or remove it)",
+                node.name
+            ),
             None => "(route to it, or remove it)".to_owned(),
         };
-        let message = format!("step `{}` cannot be reached from `{start}` {hint}", node.name);
+        let message = format!(
+            "step `{}` cannot be reached from `{start}` {hint}",
+            node.name
+        );
         let mut violation = violation(wiring, Rule::Unreachable, &[step], node.at, message);
         violation.near = near;
         found.push(violation);
@@ -89,7 +117,11 @@ fn unreachable(wiring: &Wiring, found: &mut Vec<Violation>) {
 /// Whether no reachable step ends the loop.
 fn no_exit(wiring: &Wiring, found: &mut Vec<Violation>) -> bool {
     let seen = reach(wiring, [wiring.start], false);
-    let ends = |step: usize| wiring.nodes[step].onward().any(|dest| matches!(dest, Dest::End));
+    let ends = |step: usize| {
+        wiring.nodes[step]
+            .onward()
+            .any(|dest| matches!(dest, Dest::End))
+    };
     let endless = !(0..wiring.nodes.len()).any(|step| seen[step] && ends(step));
     if endless {
         let start = &wiring.nodes[wiring.start];
@@ -97,90 +129,96 @@ fn no_exit(wiring: &Wiring, found: &mut Vec<Violation>) -> bool {
             "no way from step `{}` ends the loop (give some step `.end()`, or a signal `end()`)",
             start.name
         );
-        found.push(violation(wiring, Rule::NoExit, &[wiring.start], start.at, message));
+        found.push(violation(
+            wiring,
+            Rule::NoExit,
+            &[wiring.start],
+            start.at,
+            message,
+        ));
     }
     endless
 }
 
-/// A set of steps that all reach each other, and nothing else, runs for ever.
+/// A set of steps that all reach each other, and nothing else, runs for ever: a strongly connected
+/// component that holds a cycle, no end, and no edge to another component.
 fn endless_cycles(wiring: &Wiring, found: &mut Vec<Violation>) {
-    let count = wiring.nodes.len();
-    let onward: Vec<Vec<bool>> = (0..count)
-        .map(|step| {
-            let next = wiring.nodes[step].onward().filter_map(step_of).collect::<Vec<_>>();
-            reach(wiring, next, false)
-        })
+    let onward: Vec<Vec<usize>> = wiring
+        .nodes
+        .iter()
+        .map(|node| node.onward().filter_map(step_of).collect())
         .collect();
-    let ends = |step: usize| wiring.nodes[step].onward().any(|dest| matches!(dest, Dest::End));
-    let mut told = vec![false; count];
-    for step in 0..count {
-        if told[step] || !onward[step][step] {
-            continue;
-        }
-        let cycle: Vec<usize> =
-            (0..count).filter(|other| onward[step][*other] && onward[*other][step]).collect();
-        let leaves = cycle.iter().any(|inside| {
-            ends(*inside)
-                || wiring.nodes[*inside]
-                    .onward()
-                    .filter_map(step_of)
-                    .any(|next| !cycle.contains(&next))
-        });
-        if !leaves {
-            for inside in &cycle {
-                told[*inside] = true;
-            }
-            let names: Vec<String> =
-                cycle.iter().map(|inside| format!("`{}`", wiring.nodes[*inside].name)).collect();
-            let message = format!(
-                "no edge leaves the cycle of {} (end it, route out of it, or bound a step of it \
-                 with `.at_most(n, step)`)",
-                names.join(", ")
-            );
-            let at = wiring.nodes[step].at;
-            found.push(violation(wiring, Rule::EndlessCycle, &cycle, at, message));
-        }
+    let (component, count) = components(&onward);
+    let mut members = vec![Vec::new(); count];
+    let mut cyclic = vec![false; count];
+    let mut leaves = vec![false; count];
+    for (step, next) in onward.iter().enumerate() {
+        let own = component[step];
+        members[own].push(step);
+        cyclic[own] |= members[own].len() > 1 || next.contains(&step);
+        leaves[own] |= wiring.nodes[step]
+            .onward()
+            .any(|dest| matches!(dest, Dest::End))
+            || next.iter().any(|next| component[*next] != own);
+    }
+    let mut endless: Vec<&Vec<usize>> = (0..count)
+        .filter(|at| cyclic[*at] && !leaves[*at])
+        .map(|at| &members[at])
+        .collect();
+    endless.sort_by_key(|cycle| cycle.first());
+    for cycle in endless {
+        let names: Vec<String> = cycle
+            .iter()
+            .map(|inside| format!("`{}`", wiring.nodes[*inside].name))
+            .collect();
+        let message = format!(
+            "no edge leaves the cycle of {} (end it, route out of it, or bound a step of it with \
+             `.at_most(n, step)`)",
+            names.join(", ")
+        );
+        let at = wiring.nodes[cycle[0]].at;
+        found.push(violation(wiring, Rule::EndlessCycle, cycle, at, message));
     }
 }
 
-/// Error routes must come to an end: following them from any step never meets a step twice.
+/// Error routes must come to an end: following them from any step never meets a step twice. Each
+/// step has at most one, so each step is walked once.
 fn error_cycles(wiring: &Wiring, found: &mut Vec<Violation>) {
-    let mut told = vec![false; wiring.nodes.len()];
-    for first in 0..wiring.nodes.len() {
-        let mut path = vec![first];
-        let mut at = first;
-        while let Some(edge) = wiring.nodes[at].on_error {
-            if let Some(start) = path.iter().position(|step| *step == edge.to) {
-                let cycle = &path[start..];
-                if !cycle.iter().any(|step| told[*step]) {
-                    let names: Vec<&str> = cycle
-                        .iter()
-                        .chain([&edge.to])
-                        .map(|step| &*wiring.nodes[*step].name)
-                        .collect();
-                    let message = format!(
-                        "the error route `{}` comes back to itself (send the failures of an error \
-                         step to another step, or let them fail the run)",
-                        names.join("` -> `")
-                    );
-                    found.push(violation(wiring, Rule::ErrorCycle, cycle, edge.at, message));
-                }
-                for step in &path {
-                    told[*step] = true;
-                }
+    // The walk that a step was first met on, and its place there.
+    let mut met: Vec<Option<(usize, usize)>> = vec![None; wiring.nodes.len()];
+    for walk in 0..wiring.nodes.len() {
+        let mut path = Vec::new();
+        let mut at = walk;
+        while met[at].is_none() {
+            met[at] = Some((walk, path.len()));
+            path.push(at);
+            let Some(edge) = wiring.nodes[at].on_error else {
                 break;
-            }
-            if told[edge.to] {
-                break;
-            }
-            path.push(edge.to);
+            };
             at = edge.to;
+            let Some((_, start)) = met[at].filter(|(first, _)| *first == walk) else {
+                continue;
+            };
+            let cycle = &path[start..];
+            let names: Vec<&str> = cycle
+                .iter()
+                .chain([&at])
+                .map(|step| &*wiring.nodes[*step].name)
+                .collect();
+            let message = format!(
+                "the error route `{}` comes back to itself (send the failures of an error step to \
+                 another step, or let them fail the run)",
+                names.join("` -> `")
+            );
+            found.push(violation(wiring, Rule::ErrorCycle, cycle, edge.at, message));
         }
     }
 }
 
 fn ask_in_finally(wiring: &Wiring, found: &mut Vec<Violation>) {
-    let Some(finally) = wiring.finally else { return };
+    let Some(finally) = wiring.finally else {
+        return;
+    };
     let seen = reach(wiring, [finally.to], true);
     for (step, node) in wiring.nodes.iter().enumerate() {
         if seen[step] && node.kind == Kind::Gate {
@@ -189,7 +227,16 @@ fn ask_in_finally(wiring: &Wiring, found: &mut Vec<Violation>) {
                  wait: ask before the end)",
                 node.name
             );
-            found.push(violation(wiring, Rule::AskInFinally, &[step], node.at, message));
+            found.push(violation(
+                wiring,
+                Rule::AskInFinally,
+                &[step],
+                node.at,
+                message,
+            ));
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

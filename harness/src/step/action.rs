@@ -23,13 +23,15 @@ pub(crate) enum Action<C: Context, S: State> {
 
 /// A gate: the half that asks and the half that takes the answer.
 pub(crate) struct AskHalf<C: Context, S: State> {
-    pub(crate) ask:
-        Box<dyn Fn(View<S>, Cx<C>) -> BoxFuture<Result<Asked, StepError>> + Send + Sync>,
+    pub(crate) ask: AskBody<C, S>,
     pub(crate) answer: AnswerBody<C, S>,
 }
 
-type AnswerBody<C, S> =
-    Box<dyn Fn(View<S>, Cx<C>, serde_json::Value, Answer) -> BoxFuture<StepResult<S>> + Send + Sync>;
+type AskBody<C, S> =
+    Box<dyn Fn(View<S>, Cx<C>) -> BoxFuture<Result<Asked, StepError>> + Send + Sync>;
+type AnswerBody<C, S> = Box<
+    dyn Fn(View<S>, Cx<C>, serde_json::Value, Answer) -> BoxFuture<StepResult<S>> + Send + Sync,
+>;
 
 /// Reads the state and answers with the index of a signal.
 pub(crate) type Route<S> = Box<dyn Fn(&S) -> usize + Send + Sync>;

@@ -1,0 +1,30 @@
+//! The guide: a page for each part of the framework. Its code is compiled and run as tests.
+//!
+//! - [state]: fields, reducers, updates, versions
+//! - [the loop](the_loop): steps, routes, error routes, budgets, what `build()` reports
+//! - [context]: slots and when they are filled
+//! - [questions]: gates, inline questions, answers
+//! - [running]: outcomes, stopping, events, observers
+//! - [models]: models, transcripts, tools
+//! - [coming from the TypeScript harness](from_typescript)
+
+#[doc = include_str!("../docs/state.md")]
+pub mod state {}
+
+#[doc = include_str!("../docs/loop.md")]
+pub mod the_loop {}
+
+#[doc = include_str!("../docs/context.md")]
+pub mod context {}
+
+#[doc = include_str!("../docs/questions.md")]
+pub mod questions {}
+
+#[doc = include_str!("../docs/running.md")]
+pub mod running {}
+
+#[doc = include_str!("../docs/models.md")]
+pub mod models {}
+
+#[doc = include_str!("../docs/from_typescript.md")]
+pub mod from_typescript {}

@@ -1,0 +1,398 @@
+use std::panic::Location;
+use std::time::{Duration, Instant};
+
+use super::violations;
+use crate::graph::{AtMost, Branch, Budget, Dest, Edge, Exit, Kind, Node, Rule, Wiring};
+use crate::step::Policy;
+
+#[track_caller]
+fn edge(to: usize) -> Edge {
+    Edge {
+        to,
+        at: Location::caller(),
+    }
+}
+
+#[track_caller]
+fn node(name: &str, exit: Exit) -> Node {
+    Node {
+        name: name.into(),
+        kind: Kind::Run,
+        exit,
+        policy: Policy::default(),
+        on_error: None,
+        at_most: None,
+        at: Location::caller(),
+    }
+}
+
+#[track_caller]
+fn ends(name: &str) -> Node {
+    node(name, Exit::End)
+}
+
+#[track_caller]
+fn then(name: &str, to: usize) -> Node {
+    node(name, Exit::Then(edge(to)))
+}
+
+/// A step whose signals lead to these steps; `None` ends the loop.
+#[track_caller]
+fn routes<const N: usize>(name: &str, to: [Option<usize>; N]) -> Node {
+    let dest = |to: Option<usize>| to.map_or(Dest::End, |to| Dest::Step(edge(to)));
+    let branches = to
+        .map(|to| Branch {
+            signal: "Go",
+            dest: dest(to),
+        })
+        .into();
+    node(
+        name,
+        Exit::Route {
+            signals: "Next",
+            branches,
+        },
+    )
+}
+
+impl Node {
+    #[track_caller]
+    fn or(mut self, to: usize) -> Self {
+        self.on_error = Some(edge(to));
+        self
+    }
+
+    fn at_most(mut self, to: usize) -> Self {
+        self.at_most = Some(AtMost {
+            times: 3,
+            instead: edge(to),
+        });
+        self
+    }
+
+    fn gate(mut self) -> Self {
+        self.kind = Kind::Gate;
+        self
+    }
+}
+
+#[track_caller]
+fn wiring(nodes: Vec<Node>) -> Wiring {
+    Wiring {
+        name: "loop".into(),
+        nodes,
+        start: 0,
+        on_error: None,
+        finally: None,
+        budget: Budget::default(),
+        at: Location::caller(),
+    }
+}
+
+impl Wiring {
+    fn on_error(mut self, to: usize) -> Self {
+        self.on_error = Some(edge(to));
+        self
+    }
+
+    fn finally(mut self, to: usize) -> Self {
+        self.finally = Some(edge(to));
+        self
+    }
+}
+
+fn messages(wiring: &Wiring) -> Vec<String> {
+    violations(wiring)
+        .into_iter()
+        .map(|violation| violation.message)
+        .collect()
+}
+
+#[track_caller]
+fn told(wiring: &Wiring, expected: &[&str]) {
+    assert_eq!(messages(wiring), expected);
+}
+
+const NO_EXIT: &str = "no way from step `A` ends the loop (give some step `.end()`, or a signal \
+                       `end()`)";
+
+#[test]
+fn sound_loops_break_no_rule() {
+    let sound = [
+        ("one step", wiring(vec![ends("A")])),
+        (
+            "a cycle that a signal leaves",
+            wiring(vec![then("A", 1), routes("B", [Some(0), None])]),
+        ),
+        (
+            "a step that goes on with itself",
+            wiring(vec![routes("A", [Some(0), None])]),
+        ),
+        (
+            "a cycle left by its bound",
+            wiring(vec![then("A", 0).at_most(1), ends("B")]),
+        ),
+        ("an error step", wiring(vec![ends("A").or(1), ends("B")])),
+        (
+            "an error step of the loop",
+            wiring(vec![ends("A"), ends("B")]).on_error(1),
+        ),
+        (
+            "error steps in a row",
+            wiring(vec![ends("A").or(1), ends("B").or(2), ends("C")]),
+        ),
+        (
+            "a retry by way of the error step",
+            wiring(vec![ends("A").or(1), then("B", 0)]),
+        ),
+        (
+            "steps behind finally",
+            wiring(vec![ends("A"), then("B", 2), ends("C")]).finally(1),
+        ),
+        (
+            "a gate outside of finally",
+            wiring(vec![ends("A").gate(), ends("B")]).finally(1),
+        ),
+    ];
+    for (name, wiring) in sound {
+        assert_eq!(messages(&wiring), [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn unreachable_steps() {
+    told(
+        &wiring(vec![ends("Write"), ends("Publish")]),
+        &["step `Publish` cannot be reached from `Write` (route to it, or remove it)"],
+    );
+    // Its own edges do not make a step reachable, nor do those of another lost one.
+    told(
+        &wiring(vec![
+            ends("A"),
+            routes("Lost", [Some(1), Some(2)]),
+            ends("Far"),
+        ]),
+        &[
+            "step `Lost` cannot be reached from `A` (route to it, or remove it)",
+            "step `Far` cannot be reached from `A` (route to it, or remove it)",
+        ],
+    );
+}
+
+#[test]
+fn a_similar_step_that_is_reached_is_a_near_match() {
+    let typo = wiring(vec![then("Write", 1), ends("Polish"), ends("Polished")]);
+    let found = violations(&typo);
+    assert_eq!(found[0].near.as_deref(), Some("Polish"));
+    assert_eq!(
+        found[0].message,
+        "step `Polished` cannot be reached from `Write` (did an edge to `Polish` mean `Polished`? \
+         else route to it, or remove it)"
+    );
+    let none = wiring(vec![ends("Polish"), ends("Polished")]);
+    assert_eq!(
+        violations(&none)[0].near,
+        None,
+        "no edge leads to the start but the entry"
+    );
+}
+
+#[test]
+fn loops_without_an_exit() {
+    told(&wiring(vec![then("A", 0)]), &[NO_EXIT]);
+    told(&wiring(vec![then("A", 1), then("B", 0)]), &[NO_EXIT]);
+    // A failure is no way out: what only an error step ends would run for ever.
+    told(&wiring(vec![then("A", 0).or(1), ends("B")]), &[NO_EXIT]);
+    told(
+        &wiring(vec![then("A", 0), ends("B")]).finally(1),
+        &[NO_EXIT],
+    );
+    // A bound that leads back is no way out either.
+    told(&wiring(vec![then("A", 0).at_most(0)]), &[NO_EXIT]);
+}
+
+#[test]
+fn cycles_that_no_edge_leaves() {
+    told(
+        &wiring(vec![
+            routes("A", [Some(1), None]),
+            then("B", 2),
+            then("C", 1),
+        ]),
+        &[
+            "no edge leaves the cycle of `B`, `C` (end it, route out of it, or bound a step of it \
+           with `.at_most(n, step)`)",
+        ],
+    );
+    told(
+        &wiring(vec![routes("A", [Some(1), None]), then("B", 1).or(0)]),
+        &[
+            "no edge leaves the cycle of `B` (end it, route out of it, or bound a step of it with \
+           `.at_most(n, step)`)",
+        ],
+    );
+    // Two cycles are two violations, in the order of the loop.
+    let two = wiring(vec![
+        routes("A", [Some(2), Some(1), None]),
+        then("B", 1),
+        then("C", 2),
+    ]);
+    let found = violations(&two);
+    let cycles: Vec<&[String]> = found.iter().map(|violation| &*violation.steps).collect();
+    assert_eq!(cycles, [["B"], ["C"]]);
+}
+
+#[test]
+fn finally_and_error_steps_are_held_to_the_same_rules() {
+    let endless = wiring(vec![ends("A"), then("B", 1)]).finally(1);
+    assert_eq!(violations(&endless)[0].rule, Rule::EndlessCycle);
+    let endless = wiring(vec![ends("A").or(1), then("B", 1)]);
+    assert_eq!(violations(&endless)[0].rule, Rule::EndlessCycle);
+}
+
+#[test]
+fn error_routes_that_come_back() {
+    told(
+        &wiring(vec![ends("A").or(0)]),
+        &[
+            "the error route `A` -> `A` comes back to itself (send the failures of an error step to \
+           another step, or let them fail the run)",
+        ],
+    );
+    told(
+        &wiring(vec![ends("A").or(1), ends("B").or(2), ends("C").or(1)]),
+        &[
+            "the error route `B` -> `C` -> `B` comes back to itself (send the failures of an error \
+           step to another step, or let them fail the run)",
+        ],
+    );
+}
+
+#[test]
+fn finally_asks_nothing() {
+    told(
+        &wiring(vec![ends("A"), then("B", 2), ends("C").gate()]).finally(1),
+        &[
+            "`finally` leads to step `C`, which asks a question (a run that ends does not wait: ask \
+           before the end)",
+        ],
+    );
+    // Nor do the steps that take its failures.
+    let by_error = wiring(vec![ends("A"), ends("B").or(2), ends("C").gate()]).finally(1);
+    assert_eq!(violations(&by_error)[0].rule, Rule::AskInFinally);
+}
+
+#[test]
+fn every_broken_rule_is_told_at_once_and_where() {
+    let first = line!() + 2;
+    let nodes = vec![
+        routes("A", [Some(1), None]),
+        then("B", 1).or(2),
+        ends("C").or(3),
+        ends("D").or(2),
+        ends("Lost"),
+    ];
+    let found = violations(&wiring(nodes));
+    let seen: Vec<(Rule, &[String], u32)> = found
+        .iter()
+        .map(|violation| {
+            (
+                violation.rule,
+                &*violation.steps,
+                violation.declared.line - first,
+            )
+        })
+        .collect();
+    let names = |names: &[&str]| {
+        names
+            .iter()
+            .map(|name| (*name).to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        seen,
+        [
+            (Rule::Unreachable, &*names(&["Lost"]), 4),
+            (Rule::EndlessCycle, &*names(&["B"]), 1),
+            // An error route is told where the edge is declared that closes it.
+            (Rule::ErrorCycle, &*names(&["C", "D"]), 3),
+        ],
+    );
+    assert!(
+        found
+            .iter()
+            .all(|violation| violation.declared.file == file!())
+    );
+}
+
+#[test]
+fn ten_thousand_steps_validate_fast() {
+    const N: usize = 10_000;
+    let name = |step: usize| format!("Step{step}");
+    let shapes: [(&str, Vec<Node>, usize); 5] = [
+        (
+            "a ring",
+            (0..N)
+                .map(|step| then(&name(step), (step + 1) % N))
+                .collect(),
+            1,
+        ),
+        (
+            "a line",
+            (1..=N)
+                .map(|next| routes(&name(next), [Some(next % N), None]))
+                .collect(),
+            0,
+        ),
+        (
+            "all lost",
+            (0..N).map(|step| ends(&name(step))).collect(),
+            N - 1,
+        ),
+        (
+            "a fan of cycles",
+            std::iter::once(node(
+                "A",
+                Exit::Route {
+                    signals: "Next",
+                    branches: (1..N)
+                        .map(|to| Branch {
+                            signal: "Go",
+                            dest: Dest::Step(edge(to)),
+                        })
+                        .chain([Branch {
+                            signal: "Stop",
+                            dest: Dest::End,
+                        }])
+                        .collect(),
+                },
+            ))
+            .chain((1..N).map(|step| then(&name(step), step)))
+            .collect(),
+            N - 1,
+        ),
+        (
+            "a long error route",
+            (0..N)
+                .map(|step| {
+                    if step + 1 < N {
+                        ends(&name(step)).or(step + 1)
+                    } else {
+                        ends("Z")
+                    }
+                })
+                .collect(),
+            0,
+        ),
+    ];
+    for (shape, nodes, expected) in shapes {
+        let wiring = wiring(nodes);
+        let begun = Instant::now();
+        assert_eq!(violations(&wiring).len(), expected, "{shape}");
+        assert!(
+            begun.elapsed() < Duration::from_secs(2),
+            "{shape}: {:?}",
+            begun.elapsed()
+        );
+    }
+}

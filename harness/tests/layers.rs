@@ -1,0 +1,254 @@
+//! The house rules that no compiler checks, read off the sources: which module may name which, how
+//! long a file may be, and that everything public is documented.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+#[path = "layers/docs.rs"]
+mod docs;
+#[path = "layers/imports.rs"]
+mod imports;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The modules of `harness`, from the bottom. A module names only itself and modules of the rows
+/// that stand before its own in this table; those of one row do not name each other.
+const LAYERS: &[&[&str]] = &[
+    // Leaves: plain data, traits.
+    &["id", "clock", "text"],
+    &["llm"],
+    // The model: no runtime, no I/O.
+    &["state", "context", "signal", "question"],
+    &["step"],
+    &["graph"],
+    // Execution.
+    &["observe"],
+    &["session"],
+    &["run"],
+    // The front door. `declare` makes a harness, `agent` runs it.
+    &["declare"],
+    &["agent"],
+    // The facade: names everything, and nothing names it.
+    &["lib", "prelude", "testing", "__private", "_guide"],
+];
+
+/// The most lines of a source file: prose goes to `docs/`, tests to files of their own.
+const MAX_LINES: usize = 500;
+
+/// The packages of the workspace.
+const PACKAGES: &[&str] = &[
+    "harness",
+    "harness/macros",
+    "harness-store",
+    "harness-providers",
+    "harness-otel",
+    "examples",
+];
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap()
+        .to_owned()
+}
+
+/// The Rust files below `folder`, each with its path from there.
+fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        let Ok(entries) = fs::read_dir(folder) else {
+            continue;
+        };
+        for path in entries.map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                found.push((path, text));
+            }
+        }
+    }
+    let mut found: Vec<_> = found
+        .into_iter()
+        .map(|(path, text)| (path.strip_prefix(folder).unwrap().to_owned(), text))
+        .collect();
+    found.sort();
+    found
+}
+
+/// Whether the file is only compiled for tests.
+fn is_test(path: &Path) -> bool {
+    path.components()
+        .any(|part| part.as_os_str() == "tests" || part.as_os_str() == "tests.rs")
+}
+
+fn check(faults: &[String]) {
+    assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
+}
+
+#[test]
+fn imports_go_down() {
+    let files = sources(&workspace().join("harness/src"));
+    assert!(files.len() > 50, "the sources are elsewhere");
+    let faults: Vec<String> = files
+        .iter()
+        .filter(|(path, _)| !is_test(path))
+        .flat_map(|(path, text)| imports::faults(LAYERS, path, text))
+        .collect();
+    check(&faults);
+}
+
+#[test]
+fn no_file_is_too_long() {
+    let mut faults = Vec::new();
+    for package in PACKAGES {
+        for part in ["src", "tests"] {
+            for (path, text) in sources(&workspace().join(package).join(part)) {
+                let lines = text.lines().count();
+                if lines > MAX_LINES {
+                    let path = path.display();
+                    faults.push(format!("{package}/{part}/{path}: {lines} lines"));
+                }
+            }
+        }
+    }
+    check(&faults);
+}
+
+#[test]
+fn everything_public_is_documented() {
+    let files = sources(&workspace().join("harness/src"));
+    let faults: Vec<String> = files
+        .iter()
+        .filter(|(path, _)| !is_test(path))
+        .flat_map(|(path, text)| {
+            docs::faults(text)
+                .into_iter()
+                .map(move |fault| format!("{}: {fault}", path.display()))
+        })
+        .collect();
+    check(&faults);
+}
+
+mod the_checks_themselves {
+    use std::path::Path;
+
+    use super::{LAYERS, docs, imports, is_test};
+
+    fn named(file: &str, source: &str) -> Vec<String> {
+        imports::faults(LAYERS, Path::new(file), source)
+    }
+
+    #[test]
+    fn every_way_to_name_an_upper_module_is_seen() {
+        for source in [
+            "use crate::run::Driver;",
+            "use crate::{id::RunId, run::Driver};",
+            "use crate::run as other;",
+            "pub use crate::run::*;",
+            "use super::super::run::Driver;",
+            "fn f() -> crate::run::Driver {}",
+            "fn f() { super::super::run::go() }",
+            "fn f() { vec![crate::run::go()] }",
+            "macro_rules! m { () => { crate::run::go() }; }",
+            "mod inner { use super::super::super::run::Driver; }",
+        ] {
+            let faults = named("step/cx.rs", source);
+            assert_eq!(
+                faults,
+                ["step/cx.rs: `step` names `run`, which is above it"],
+                "{source}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_below_beside_inside_or_for_tests_may_be_named() {
+        for source in [
+            "use crate::state::State;",
+            "use crate::step::Cx;",
+            "use super::effects::Effects;",
+            "use std::run::Driver;",
+            "/// See [`crate::run::Run`].\nfn f() {}",
+            "ids! { /// See [`crate::run::Run`], \"at once\".\nRun }",
+            "#[cfg(test)] mod tests { use crate::run::Driver; }",
+            "#[cfg(test)] use crate::run::Driver;",
+        ] {
+            assert_eq!(named("step/cx.rs", source), [""; 0], "{source}");
+        }
+        assert!(
+            is_test(Path::new("llm/tool/set/tests.rs")) && !is_test(Path::new("llm/tests_of.rs"))
+        );
+    }
+
+    #[test]
+    fn neighbours_the_facade_and_strangers_may_not() {
+        let fault = |file: &str, source: &str| named(file, source).join("");
+        let beside = fault("state/mod.rs", "use crate::context::Context;");
+        assert_eq!(
+            beside,
+            "state/mod.rs: `state` names `context`, which is beside it"
+        );
+        let facade = fault("graph/mod.rs", "use crate::Harness;");
+        assert_eq!(
+            facade,
+            "graph/mod.rs: `graph` names `Harness` of the facade (name the module it is in)"
+        );
+        let stranger = fault("shell.rs", "use std::fmt;");
+        assert_eq!(stranger, "shell.rs: `shell` has no place in LAYERS");
+        assert_eq!(
+            named("lib.rs", "use crate::run::Run; use crate::Harness;"),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn what_is_public_and_undocumented_is_found() {
+        for (source, fault) in [
+            ("pub fn go() {}", "fn `go`"),
+            ("pub struct Go;", "struct `Go`"),
+            (
+                "/// Goes.\npub struct Go { pub far: u8 }",
+                "field `far` of `Go`",
+            ),
+            ("/// Goes.\npub enum Go { Far }", "variant `Far` of `Go`"),
+            (
+                "/// Goes.\npub trait Go { fn far(&self); }",
+                "fn `far` of `Go`",
+            ),
+            (
+                "/// Goes.\npub trait Go { type Far; }",
+                "type `Far` of `Go`",
+            ),
+            ("impl Go { pub fn far(&self) {} }", "fn `far`"),
+            ("pub const GO: u8 = 1;", "const `GO`"),
+            ("pub type Go = u8;", "type `Go`"),
+            ("mod inner { pub fn go() {} }", "fn `go`"),
+        ] {
+            assert_eq!(
+                docs::faults(source),
+                [format!("{fault} has no documentation")],
+                "{source}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_documented_hidden_or_private_is_not() {
+        for source in [
+            "/// Goes.\npub fn go() {}",
+            "#[doc = include_str!(\"go.md\")]\npub mod go {}",
+            "#[doc(hidden)]\npub fn go() {}",
+            "fn go() {}",
+            "pub(crate) fn go() {}",
+            "pub(crate) struct Go { pub far: u8 }",
+            "enum Go { Far }",
+            "impl Far for Go { fn far(&self) {} }",
+            "impl Go { fn far(&self) {} }",
+            "#[cfg(test)] mod tests { pub fn go() {} }",
+            "pub use go::Go;",
+        ] {
+            assert_eq!(docs::faults(source), [""; 0], "{source}");
+        }
+    }
+}

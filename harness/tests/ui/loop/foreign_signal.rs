@@ -1,0 +1,49 @@
+//@ names: `Next`, `Verdict`
+//@ remedy: expected `Next`, found `Verdict`
+
+use harness::prelude::*;
+
+#[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+struct Count {
+    #[state(reduce = add)]
+    n: u32,
+}
+
+#[derive(StepId, Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Add,
+}
+
+#[derive(Signal, Clone, Copy, Debug)]
+enum Next {
+    More,
+    Enough,
+}
+
+#[derive(Signal, Clone, Copy, Debug)]
+enum Verdict {
+    Good,
+}
+
+async fn add(_: View<Count>, _: Cx<()>) -> StepResult<Count> {
+    Ok(Count::update().n(1))
+}
+
+fn next(count: &Count) -> Next {
+    if count.n < 3 {
+        Next::More
+    } else {
+        Next::Enough
+    }
+}
+
+fn main() {
+    let _ = Harness::<(), Count>::builder("counter")
+        .start(Step::Add)
+        .steps(|define, step| match step {
+            Step::Add => define.run(add).route(next, |next| match next {
+                Verdict::Good => end(),
+            }),
+        })
+        .build();
+}

@@ -1,0 +1,34 @@
+//@ names: `end`, `Approve`
+//@ remedy: NeedsAnswer
+
+use harness::prelude::*;
+
+#[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+struct Count {
+    #[state(reduce = add)]
+    n: u32,
+}
+
+#[derive(Question, Serialize, Deserialize)]
+#[question(answer = bool)]
+struct Approve {
+    n: u32,
+}
+
+#[derive(StepId, Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Add,
+}
+
+async fn approve(count: View<Count>, _: Cx<()>) -> Result<Approve, StepError> {
+    Ok(Approve { n: count.n })
+}
+
+fn main() {
+    let _ = Harness::<(), Count>::builder("counter")
+        .start(Step::Add)
+        .steps(|define, step| match step {
+            Step::Add => define.ask(approve).end(),
+        })
+        .build();
+}

@@ -1,0 +1,33 @@
+//@ names: `Ctx`
+//@ remedy: .provide(Ctx::fixed()
+
+use harness::prelude::*;
+
+#[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+struct Count {
+    #[state(reduce = add)]
+    n: u32,
+}
+
+#[derive(Context)]
+struct Ctx {
+    greeting: String,
+}
+
+#[derive(StepId, Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Add,
+}
+
+async fn add(_: View<Count>, _: Cx<Ctx>) -> StepResult<Count> {
+    Ok(Count::update().n(1))
+}
+
+fn main() {
+    let _ = Harness::<Ctx, Count>::builder("counter")
+        .start(Step::Add)
+        .steps(|define, step| match step {
+            Step::Add => define.run(add).end(),
+        })
+        .build();
+}
