@@ -141,13 +141,14 @@ impl<C: Context, S: State> Driver<C, S> {
         task: &mut Task<'_>,
     ) -> Pause<C, S> {
         let wiring = &*program.graph.wiring;
+        let traced = tracing::enabled!(target: "harness", tracing::Level::DEBUG);
         for _ in 0..STEPS_PER_TURN {
             if let Some(happened) = self.at_boundary() {
                 return Pause::Happened(undone(happened, Left::default()));
             }
             let (place, spare) = self.enter();
             let executable = &program.steps[place.step()];
-            let branch = match self.quick(wiring, executable, place, spare, task) {
+            let branch = match self.quick(wiring, executable, (place, spare), traced, task) {
                 Ok(branch) => branch,
                 Err(pause) => return *pause,
             };
@@ -167,8 +168,8 @@ impl<C: Context, S: State> Driver<C, S> {
         &mut self,
         wiring: &Wiring,
         executable: &Executable<C, S>,
-        place: Place,
-        spare: Option<Spare>,
+        (place, spare): (Place, Option<Spare>),
+        traced: bool,
         task: &mut Task<'_>,
     ) -> Result<Option<usize>, Box<Pause<C, S>>> {
         let body = match &executable.action {
@@ -180,7 +181,8 @@ impl<C: Context, S: State> Driver<C, S> {
             Action::Ask(_) => return Err(Box::new(Pause::Gate(self.entered(wiring, place)))),
         };
         let shared = self.take_or_share(spare);
-        let entered = self.timed_or_traced(wiring, place);
+        let timed = self.started.is_some() || wiring.nodes[place.step()].policy.timeout.is_some();
+        let entered = (timed || traced).then(|| self.entered(wiring, place));
         let (state, core) = (&mut self.session.state, &self.core);
         let room = self.rooms[place.step()].get_or_insert_with(|| body.room());
         let stage = Cell::new(Stage::Body);
@@ -189,25 +191,22 @@ impl<C: Context, S: State> Driver<C, S> {
             catch_unwind(AssertUnwindSafe(|| {
                 let (view, cx) = (View::new(Arc::clone(state)), Cx::new(shared, place));
                 let polled = room.start(view, cx, task);
-                if core.is_unsettled(place)
-                    && let Poll::Ready(result) = polled
-                {
-                    return Quick::Unsettled(result);
+                if core.is_stirred() && polled.is_ready() {
+                    if core.is_unsettled(place)
+                        && let Poll::Ready(result) = polled
+                    {
+                        return Quick::Unsettled(result);
+                    }
+                    core.conclude(place);
                 }
                 match polled {
                     Poll::Ready(Ok(update)) => {
-                        if core.is_touched() {
-                            core.conclude(place);
-                        }
                         stage.set(Stage::Reducer);
                         Arc::make_mut(state).apply(update, &mut Ops::off());
                         stage.set(Stage::Route);
                         Quick::Done(executable.route.as_ref().map(|route| route(state)))
                     }
-                    Poll::Ready(Err(error)) => {
-                        core.conclude(place);
-                        Quick::Failed(error)
-                    }
+                    Poll::Ready(Err(error)) => Quick::Failed(error),
                     Poll::Pending => Quick::Waits,
                 }
             }))
@@ -254,15 +253,10 @@ impl<C: Context, S: State> Driver<C, S> {
         let place = self.session.cursor.place();
         self.core.begin(place);
         let spare = Active::move_to(place);
-        self.core.publish(Some(place), || EventKind::StepStarted);
+        if !self.silent {
+            self.core.publish(Some(place), || EventKind::StepStarted);
+        }
         (place, spare)
-    }
-
-    /// What a step is entered with that has a deadline, or that somebody traces.
-    fn timed_or_traced(&self, wiring: &Wiring, place: Place) -> Option<Entered> {
-        let timed = wiring.nodes[place.step()].policy.timeout.is_some();
-        let traced = tracing::enabled!(target: "harness", tracing::Level::DEBUG);
-        (timed || traced || self.started.is_some()).then(|| self.entered(wiring, place))
     }
 
     fn entered(&self, wiring: &Wiring, place: Place) -> Entered {

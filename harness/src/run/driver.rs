@@ -37,6 +37,10 @@ pub(crate) struct Driver<C: Context, S: State> {
     /// Where the bodies of steps work that have been entered.
     pub(super) rooms: Vec<Option<Box<dyn Room<C, S>>>>,
     pub(super) scope: Option<Active>,
+    /// Whether anything but the number of steps is limited.
+    limited: bool,
+    /// Nobody listens.
+    pub(super) silent: bool,
     /// Set where a wall budget makes the clock matter.
     pub(super) started: Option<Instant>,
     /// The answers this run was resumed with; none for a new session.
@@ -63,6 +67,7 @@ impl<C: Context, S: State> Driver<C, S> {
         *core.spent_so_far() = session.spent;
         core.set_failure(session.cursor.failure.clone());
         session.cursor.retries = 0;
+        let silent = core.fanout.is_silent();
         let timed = budget.wall.is_some() || program.graph.wiring.finally.is_some();
         Self {
             scope: Some(Active::new(Scope {
@@ -76,6 +81,8 @@ impl<C: Context, S: State> Driver<C, S> {
             session,
             home,
             budget,
+            limited: timed || budget.tokens.is_some() || budget.cost_micros.is_some(),
+            silent,
             started: timed.then(Instant::now),
             taken,
             lost: false,
@@ -129,17 +136,19 @@ impl<C: Context, S: State> Driver<C, S> {
 
     /// What keeps the next step from being entered, if anything does.
     pub(super) fn at_boundary(&self) -> Option<Happened> {
-        if self.core.brakes.is_cancelled() {
-            return Some(Happened::Cancel);
-        }
+        // A cancel is a stop, too.
         if self.core.brakes.is_stopped() {
-            return Some(Happened::Stop);
+            let cancelled = self.core.brakes.is_cancelled();
+            return Some(if cancelled { Happened::Cancel } else { Happened::Stop });
         }
         let cursor = &self.session.cursor;
         let budget = budget_at(&self.budget, cursor);
         // A position that was entered before has been counted before.
         if cursor.attempt == 0 && out_of_steps(budget, cursor) {
             return Some(Happened::Over(Limit::Steps));
+        }
+        if !self.limited {
+            return None;
         }
         if (budget.tokens.is_some() || budget.cost_micros.is_some())
             && let Some(limit) = overspent(budget, &self.core.spent_so_far())

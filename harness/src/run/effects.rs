@@ -29,10 +29,9 @@ pub(crate) struct RunCore {
     current: AtomicU64,
     /// The last attempt that asked something nobody has answered.
     asked: AtomicU64,
-    /// Set by whoever uses the desk, so that steps that do not cost no lock.
-    touched: AtomicBool,
-    /// Set while the desk holds something that ends with the position.
-    remembers: AtomicBool,
+    /// Set by whoever uses the desk, until the position is left: steps that do not use it cost no
+    /// lock, and are asked this one question.
+    stirred: AtomicBool,
     desk: Mutex<Desk>,
     spent: Mutex<Spend>,
     failure: Mutex<Option<Arc<Failure>>>,
@@ -64,8 +63,7 @@ impl RunCore {
             brakes,
             current: AtomicU64::new(0),
             asked: AtomicU64::new(0),
-            touched: AtomicBool::new(false),
-            remembers: AtomicBool::new(true),
+            stirred: AtomicBool::new(true),
             desk: Mutex::default(),
             spent: Mutex::default(),
             failure: Mutex::default(),
@@ -83,26 +81,19 @@ impl RunCore {
     /// Ends an attempt: its tasks are aborted, its questions handed over.
     #[inline]
     pub(crate) fn conclude(&self, place: Place) -> Vec<(String, Asked)> {
-        if self.is_touched() { self.clear_desk(place) } else { Vec::new() }
+        if self.is_stirred() { self.desk().clear(place) } else { Vec::new() }
     }
 
-    /// Whether the step at work has used the desk.
+    /// Whether the desk was used at this position.
     #[inline]
-    pub(crate) fn is_touched(&self) -> bool {
-        self.touched.load(Ordering::Relaxed)
-    }
-
-    #[cold]
-    fn clear_desk(&self, place: Place) -> Vec<(String, Asked)> {
-        let mut desk = self.desk();
-        self.touched.store(false, Ordering::Relaxed);
-        desk.clear(place)
+    pub(crate) fn is_stirred(&self) -> bool {
+        self.stirred.load(Ordering::Relaxed)
     }
 
     /// What belongs to a position ends with it.
     #[inline]
     pub(crate) fn leave(&self) {
-        if self.remembers.load(Ordering::Relaxed) {
+        if self.is_stirred() {
             self.forget();
         }
     }
@@ -110,7 +101,7 @@ impl RunCore {
     #[cold]
     fn forget(&self) {
         let mut desk = self.desk();
-        self.remembers.store(false, Ordering::Relaxed);
+        self.stirred.store(false, Ordering::Relaxed);
         desk.memory.leave();
     }
 
@@ -177,7 +168,7 @@ impl RunCore {
     /// The desk, if the attempt that asks is the one at work.
     fn desk_of(&self, place: Place) -> Option<MutexGuard<'_, Desk>> {
         let desk = self.desk();
-        self.touched.store(true, Ordering::Relaxed);
+        self.stirred.store(true, Ordering::Relaxed);
         (self.current.load(Ordering::Relaxed) == number(place)).then_some(desk)
     }
 }
@@ -208,7 +199,7 @@ impl Effects for RunCore {
         let op = self.op_id(place);
         let ordinal = {
             let mut desk = self.desk();
-            self.remembers.store(true, Ordering::Relaxed);
+            self.stirred.store(true, Ordering::Relaxed);
             desk.memory.calls += 1;
             desk.memory.calls
         };
@@ -274,7 +265,7 @@ impl Effects for RunCore {
     fn end_once(&self, _place: Place, scope: OnceScope, key: &str, result: Option<Value>) {
         if let Some(value) = result {
             let mut desk = self.desk();
-            self.remembers.store(true, Ordering::Relaxed);
+            self.stirred.store(true, Ordering::Relaxed);
             match scope {
                 OnceScope::Position => desk.memory.effects.insert(key.to_owned(), value),
                 OnceScope::Session => desk.memory.session_effects.insert(key.to_owned(), value),

@@ -84,7 +84,7 @@ impl<C: Context, S: State> Driver<C, S> {
 
     /// Records that a step is done and the loop goes on, which nearly every commit does.
     pub(super) fn commit_done(&mut self, wiring: &Wiring, branch: Option<usize>, next: usize) {
-        if self.core.fanout.is_silent() && self.session.cursor.failure.is_none() {
+        if self.silent && self.session.cursor.failure.is_none() {
             self.session.done(Some(next));
             self.core.leave();
         } else {
