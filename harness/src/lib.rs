@@ -36,7 +36,7 @@ pub use clock::UtcMillis;
 #[doc(inline)]
 pub use context::Context;
 pub use declare::{
-    Declared, Define, Given, Harness, HarnessBuilder, LoopBuilder, NeedsAnswer, NeedsExit,
+    Define, Given, HasSteps, Harness, HarnessBuilder, LoopBuilder, NeedsAnswer, NeedsExit,
     NeedsSteps, Provided, StepDef, Stepped, ThenEndOrRoute, Unprovided,
 };
 #[doc(inline)]

@@ -143,12 +143,12 @@ impl<C: Context, S: State, St> fmt::Debug for Stepped<C, S, St> {
     label = "call `.steps(..)` before this",
     note = "declare them with `.steps(|define, step| match step {{ .. }})`: one arm for each variant of `{St}`"
 )]
-pub trait Declared<C: Context, S: State, St> {
+pub trait HasSteps<C: Context, S: State, St> {
     #[doc(hidden)]
     fn take(self) -> Vec<StepDef<C, S, St>>;
 }
 
-impl<C: Context, S: State, St> Declared<C, S, St> for Stepped<C, S, St> {
+impl<C: Context, S: State, St> HasSteps<C, S, St> for Stepped<C, S, St> {
     fn take(self) -> Vec<StepDef<C, S, St>> {
         self.0
     }
@@ -226,7 +226,7 @@ impl<C: Context, S: State, St: StepId, T> LoopBuilder<C, S, St, T> {
     /// [`BuildError`] with every broken rule at once.
     pub fn build(self) -> Result<Harness<C, S>, BuildError>
     where
-        T: Declared<C, S, St>,
+        T: HasSteps<C, S, St>,
     {
         let edge = |step: &St, at| Edge {
             to: step.index(),

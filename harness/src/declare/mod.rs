@@ -15,7 +15,7 @@ use crate::observe::{Observer, Observers};
 use crate::state::State;
 
 pub use builder::{
-    Declared, Given, HarnessBuilder, LoopBuilder, NeedsSteps, Provided, Stepped, Unprovided,
+    HasSteps, Given, HarnessBuilder, LoopBuilder, NeedsSteps, Provided, Stepped, Unprovided,
 };
 pub use define::Define;
 pub use step::{NeedsAnswer, NeedsExit, StepDef, ThenEndOrRoute};

@@ -23,7 +23,9 @@ use super::answers::Taken;
 use super::effects::RunCore;
 use super::held::Slot;
 use super::settle::{How, Settlement};
-use super::transition::{Happened, Transition, budget_at, out_of_steps, overspent, transition};
+use super::transition::{
+    Happened, Transition, budget_at, out_of_steps, out_of_visits, overspent, transition,
+};
 
 /// Advances one session until it settles.
 pub(crate) struct Driver<C: Context, S: State> {
@@ -146,6 +148,9 @@ impl<C: Context, S: State> Driver<C, S> {
         // A position that was entered before has been counted before.
         if cursor.attempt == 0 && out_of_steps(budget, cursor) {
             return Some(Happened::Over(Limit::Steps));
+        }
+        if !cursor.visits.is_empty() && out_of_visits(&self.program.graph.wiring, cursor) {
+            return Some(Happened::Over(Limit::AtMost));
         }
         if !self.limited {
             return None;

@@ -111,8 +111,8 @@ fn undone(wiring: &Wiring, cursor: &Cursor, happened: Happened) -> Transition {
             };
             match route {
                 Some(edge) => match reachable(wiring, cursor, edge.to) {
-                    Ok(step) => Transition::Divert { step },
-                    Err(limit) => finish(wiring, cursor, End::Exhausted(limit)),
+                    Some(step) => Transition::Divert { step },
+                    None => finish(wiring, cursor, End::Exhausted(Limit::AtMost)),
                 },
                 None => finish(wiring, cursor, End::Failed),
             }
@@ -131,22 +131,35 @@ fn enter(wiring: &Wiring, cursor: &Cursor, step: usize) -> Transition {
         return Transition::Enter { step };
     }
     match reachable(wiring, cursor, step) {
-        Ok(step) => Transition::Enter { step },
-        Err(limit) => finish(wiring, cursor, End::Exhausted(limit)),
+        Some(step) => Transition::Enter { step },
+        None => finish(wiring, cursor, End::Exhausted(Limit::AtMost)),
     }
 }
 
-/// Follows the ways out of steps whose visits are used up.
-fn reachable(wiring: &Wiring, cursor: &Cursor, mut step: usize) -> Result<usize, Limit> {
+/// Follows the ways out of steps whose visits are used up. If these lead only to each other, the
+/// step is entered in name: so what came before is committed, and the turn is found
+/// [out of visits](out_of_visits) at the boundary, where it can be resumed. Inside `.finally(..)`,
+/// which cannot be, there is no step to enter then.
+fn reachable(wiring: &Wiring, cursor: &Cursor, first: usize) -> Option<usize> {
+    let mut step = first;
     for _ in 0..=wiring.nodes.len() {
         match wiring.nodes[step].at_most {
             Some(limit) if cursor.visits.get(step).is_some_and(|n| *n >= limit.times) => {
                 step = limit.instead.to;
             }
-            _ => return Ok(step),
+            _ => return Some(step),
         }
     }
-    Err(Limit::AtMost)
+    cursor.finishing.is_none().then_some(first)
+}
+
+/// Whether the step at the cursor was entered in name only: it may not be, nor may any other in
+/// its stead.
+pub(crate) fn out_of_visits(wiring: &Wiring, cursor: &Cursor) -> bool {
+    cursor.finishing.is_none()
+        && cursor.visits.get(cursor.step).is_some_and(|visits| {
+            wiring.nodes[cursor.step].at_most.is_some_and(|limit| *visits > limit.times)
+        })
 }
 
 fn finish(wiring: &Wiring, cursor: &Cursor, end: End) -> Transition {
