@@ -19,19 +19,11 @@ fn python() -> Python {
 
 /// More patient than the defaults, for machines with much to do.
 fn limits() -> Limits {
-    Limits {
-        wall: Duration::from_secs(20),
-        ..Limits::default()
-    }
+    Limits { wall: Duration::from_secs(20), ..Limits::default() }
 }
 
 fn stubborn(name: &str) -> Script {
-    load(
-        &Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("scripts/stubborn")
-            .join(name),
-    )
-    .unwrap()
+    load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/stubborn").join(name)).unwrap()
 }
 
 /// The simplest loop: always the first proposal that is acceptable.
@@ -73,10 +65,7 @@ async fn every_shipped_script_fails_and_is_repaired() {
         let (verdict, rules, source) = repair(script).await;
         println!("{}: {rules:?}", script.name);
         if verdict != Verdict::Fixed || rules.is_empty() {
-            broken.push(format!(
-                "{}: {verdict:?} after {rules:?}\n{source}",
-                script.name
-            ));
+            broken.push(format!("{}: {verdict:?} after {rules:?}\n{source}", script.name));
         }
         used.extend(rules);
     }
@@ -108,10 +97,7 @@ async fn every_shipped_script_fails_and_is_repaired() {
 async fn what_no_rule_knows_is_left_alone() {
     let script = stubborn("no_rule.py");
     let (verdict, rules, source) = repair(&script).await;
-    assert!(
-        matches!(verdict, Verdict::StillFailing(Ending::Raised(_))),
-        "{verdict:?}"
-    );
+    assert!(matches!(verdict, Verdict::StillFailing(Ending::Raised(_))), "{verdict:?}");
     assert!(rules.is_empty());
     assert_eq!(source, script.source);
 }
@@ -119,10 +105,8 @@ async fn what_no_rule_knows_is_left_alone() {
 #[tokio::test]
 async fn a_wrong_output_is_no_success() {
     let (verdict, ..) = repair(&stubborn("wrong_total.py")).await;
-    let expected = Verdict::WrongOutput {
-        expected: "Total: 27.06\n".into(),
-        got: "Total: 24.60\n".into(),
-    };
+    let expected =
+        Verdict::WrongOutput { expected: "Total: 27.06\n".into(), got: "Total: 24.60\n".into() };
     assert_eq!(verdict, expected);
 }
 
@@ -140,16 +124,10 @@ fn files_that_are_no_scripts_are_told_apart() {
     };
     says(&folder.path().join("none.py"), "no such file");
     says(folder.path(), "is a directory or device, not a script");
-    says(
-        Path::new("/dev/zero"),
-        "is a directory or device, not a script",
-    );
+    says(Path::new("/dev/zero"), "is a directory or device, not a script");
     says(&file("nul.py", b"a\0b"), "is no text in UTF-8");
     says(&file("latin.py", b"# caf\xe9"), "is no text in UTF-8");
-    says(
-        &file("big.py", &vec![b'#'; (1 << 20) + 1]),
-        "is larger than 1 MiB",
-    );
+    says(&file("big.py", &vec![b'#'; (1 << 20) + 1]), "is larger than 1 MiB");
     assert!(load(&file("full.py", &vec![b'#'; 1 << 20])).is_ok());
     let good = file("good.py", b"print(1)\r\n");
     let script = load(&good).unwrap();
@@ -163,11 +141,8 @@ fn files_that_are_no_scripts_are_told_apart() {
 #[tokio::test]
 async fn line_ends_tabs_and_the_last_line_stay_as_they_are() {
     let source = "def f(items):\r\n\tfor item in itmes:\r\n\t\tprint( item )   \r\n\r\nf([1])";
-    let script = Script {
-        name: "crlf.py".into(),
-        source: source.into(),
-        expected: Some("1\n".into()),
-    };
+    let script =
+        Script { name: "crlf.py".into(), source: source.into(), expected: Some("1\n".into()) };
     let (verdict, rules, fixed) = repair(&script).await;
     assert_eq!((verdict, rules), (Verdict::Fixed, vec![Rule::MisspeltName]));
     assert_eq!(fixed, source.replace("itmes", "items"));

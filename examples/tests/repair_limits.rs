@@ -23,10 +23,7 @@ async fn run(source: &str) -> Ran {
 
 /// More patient than the defaults, for machines with much to do.
 fn limits() -> Limits {
-    Limits {
-        wall: Duration::from_secs(20),
-        ..Limits::default()
-    }
+    Limits { wall: Duration::from_secs(20), ..Limits::default() }
 }
 
 async fn fault(source: &str) -> Fault {
@@ -38,25 +35,14 @@ async fn fault(source: &str) -> Fault {
 }
 
 fn stubborn(name: &str) -> Script {
-    load(
-        &Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("scripts/stubborn")
-            .join(name),
-    )
-    .unwrap()
+    load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/stubborn").join(name)).unwrap()
 }
 
 #[tokio::test]
 async fn an_endless_loop_is_stopped() {
-    let short = Limits {
-        wall: Duration::from_millis(1500),
-        ..Limits::default()
-    };
+    let short = Limits { wall: Duration::from_millis(1500), ..Limits::default() };
     let script = stubborn("endless.py");
-    let ran = python()
-        .run(&script.source, &script.name, &short)
-        .await
-        .unwrap();
+    let ran = python().run(&script.source, &script.name, &short).await.unwrap();
     assert_eq!(ran.ending, Ending::TimedOut);
     assert_eq!(ran.stdout, "searching\n");
     assert!(ran.elapsed < Duration::from_secs(10), "{:?}", ran.elapsed);
@@ -64,14 +50,8 @@ async fn an_endless_loop_is_stopped() {
 
 #[tokio::test]
 async fn time_on_the_cpu_is_limited_too() {
-    let short = Limits {
-        cpu: Duration::from_millis(900),
-        ..limits()
-    };
-    let ran = python()
-        .run("while True: pass", "loop.py", &short)
-        .await
-        .unwrap();
+    let short = Limits { cpu: Duration::from_millis(900), ..limits() };
+    let ran = python().run("while True: pass", "loop.py", &short).await.unwrap();
     assert_eq!(ran.ending, Ending::TimedOut);
 }
 
@@ -79,14 +59,8 @@ async fn time_on_the_cpu_is_limited_too() {
 async fn a_flood_of_output_is_stopped_and_not_kept() {
     let script = stubborn("flood.py");
     for cap in [0, 10_000] {
-        let small = Limits {
-            output_bytes: cap,
-            ..limits()
-        };
-        let ran = python()
-            .run(&script.source, &script.name, &small)
-            .await
-            .unwrap();
+        let small = Limits { output_bytes: cap, ..limits() };
+        let ran = python().run(&script.source, &script.name, &small).await.unwrap();
         assert_eq!(ran.ending, Ending::TooMuchOutput);
         assert_eq!(ran.stdout.len() + ran.stderr.len(), cap);
     }
@@ -101,44 +75,26 @@ async fn a_flood_just_before_the_end_counts() {
 #[tokio::test]
 async fn memory_is_limited() {
     let script = stubborn("memory_hog.py");
-    let ran = python()
-        .run(&script.source, &script.name, &limits())
-        .await
-        .unwrap();
+    let ran = python().run(&script.source, &script.name, &limits()).await.unwrap();
     assert_eq!(ran.ending, Ending::OutOfMemory, "{}", ran.stderr);
-    assert_eq!(
-        run("x = b'x' * (1 << 40)").await.ending,
-        Ending::OutOfMemory
-    );
+    assert_eq!(run("x = b'x' * (1 << 40)").await.ending, Ending::OutOfMemory);
 }
 
 #[tokio::test]
 async fn endings_are_told_apart() {
     assert_eq!(run("").await.ending, Ending::Ok);
     assert_eq!(run("raise SystemExit(3)").await.ending, Ending::Exited(3));
-    assert_eq!(
-        run("import os; os._exit(1)").await.ending,
-        Ending::Exited(1)
-    );
-    assert_eq!(
-        run("import os; os.kill(os.getpid(), 15)").await.ending,
-        Ending::Signalled(15)
-    );
+    assert_eq!(run("import os; os._exit(1)").await.ending, Ending::Exited(1));
+    assert_eq!(run("import os; os.kill(os.getpid(), 15)").await.ending, Ending::Signalled(15));
     let ran = run("print('one')\n\ndef f():\n    return 1 / 0\n\nf()\n").await;
-    let Ending::Raised(fault) = &ran.ending else {
-        panic!("{ran:?}")
-    };
+    let Ending::Raised(fault) = &ran.ending else { panic!("{ran:?}") };
     assert_eq!(
         (fault.kind.as_str(), fault.line(), fault.frames.len()),
         ("ZeroDivisionError", 4, 2)
     );
     assert_eq!(ran.stdout, "one\n");
     assert!(ran.stderr.starts_with("Traceback"), "{}", ran.stderr);
-    assert!(
-        ran.stderr.contains("File \"script.py\", line 4, in f"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("File \"script.py\", line 4, in f"), "{}", ran.stderr);
     assert!(!ran.stderr.contains("bootstrap"), "{}", ran.stderr);
     let text = serde_json::to_string(&ran).unwrap();
     assert_eq!(serde_json::from_str::<Ran>(&text).unwrap(), ran);
@@ -149,20 +105,11 @@ async fn a_script_runs_as_the_main_module_with_little_around_it() {
     let source = "import os, sys\nprint(__name__, __file__, sys.argv, len(os.environ) < 12)\n\
                   print(hash('a') == hash('a'), os.listdir('.'), sys.stdin.read() == '')\n";
     let (first, second) = (run(source).await, run("print(hash('a'))").await);
-    assert_eq!(
-        first.stdout,
-        "__main__ script.py ['script.py'] True\nTrue ['script.py'] True\n"
-    );
+    assert_eq!(first.stdout, "__main__ script.py ['script.py'] True\nTrue ['script.py'] True\n");
     assert_eq!(second.stdout, run("print(hash('a'))").await.stdout);
-    let ran = python()
-        .run("print(__file__)", "../../etc/x.py", &limits())
-        .await
-        .unwrap();
+    let ran = python().run("print(__file__)", "../../etc/x.py", &limits()).await.unwrap();
     assert_eq!(ran.stdout, "x.py\n");
-    let ran = python()
-        .run("print(__file__)", "..", &limits())
-        .await
-        .unwrap();
+    let ran = python().run("print(__file__)", "..", &limits()).await.unwrap();
     assert_eq!(ran.stdout, "script.py\n");
 }
 
@@ -170,10 +117,7 @@ async fn a_script_runs_as_the_main_module_with_little_around_it() {
 async fn a_script_can_close_its_output() {
     let ran = run("import sys, os\nprint('a')\nsys.stdout.close()\nos.close(2)\n").await;
     assert_eq!((ran.ending, ran.stdout.as_str()), (Ending::Ok, "a\n"));
-    let short = Limits {
-        wall: Duration::from_millis(1500),
-        ..Limits::default()
-    };
+    let short = Limits { wall: Duration::from_millis(1500), ..Limits::default() };
     let endless = "import os\nos.close(1)\nos.close(2)\nwhile True: pass\n";
     let ran = python().run(endless, "closed.py", &short).await.unwrap();
     assert_eq!(ran.ending, Ending::TimedOut);
@@ -197,21 +141,13 @@ async fn nothing_a_script_starts_outlives_it() {
     );
     let ran = run(&source).await;
     assert_eq!((ran.ending, ran.stdout.as_str()), (Ending::Ok, "started\n"));
-    assert!(
-        ran.elapsed < Duration::from_secs(3),
-        "the pipe was waited for: {:?}",
-        ran.elapsed
-    );
+    assert!(ran.elapsed < Duration::from_secs(3), "the pipe was waited for: {:?}", ran.elapsed);
 
     // Nor does the script itself, when nobody wants its result any more.
     let source = format!("import time\ntime.sleep(3)\nopen({path:?}, 'w')\n");
     let (python, limits) = (python(), limits());
     let abandoned = python.run(&source, "script.py", &limits);
-    assert!(
-        tokio::time::timeout(Duration::from_secs(1), abandoned)
-            .await
-            .is_err()
-    );
+    assert!(tokio::time::timeout(Duration::from_secs(1), abandoned).await.is_err());
     tokio::time::sleep(Duration::from_secs(4)).await;
     assert!(!path.exists());
 }
@@ -224,10 +160,7 @@ async fn a_forged_report_is_only_data() {
         ("'{\"kind\": 3}'", false),
         ("'[' * 100000", false),
         ("'x' * 1000000", false),
-        (
-            "'{\"kind\": \"NameError\", \"frames\": [{\"line\": -1}]}'",
-            false,
-        ),
+        ("'{\"kind\": \"NameError\", \"frames\": [{\"line\": -1}]}'", false),
         (
             "'{\"kind\": \"NameError\", \"frames\": [{\"line\": 4000000000}], \"name\": \"os\"}'",
             true,
@@ -306,13 +239,7 @@ fn a_machine_without_python_is_told_so() {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         Python::at(&path).unwrap_err().to_string()
     };
-    assert_eq!(
-        fake("old", "echo 3.6.9"),
-        "python3 is version 3.6.9, but 3.8 or later is needed"
-    );
-    assert_eq!(
-        fake("odd", "echo hello"),
-        "python3 does not work: it does not tell its version"
-    );
+    assert_eq!(fake("old", "echo 3.6.9"), "python3 is version 3.6.9, but 3.8 or later is needed");
+    assert_eq!(fake("odd", "echo hello"), "python3 does not work: it does not tell its version");
     assert!(fake("bad", "exit 7").starts_with("python3 does not work: it ended with exit status"));
 }

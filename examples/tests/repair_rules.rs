@@ -12,10 +12,7 @@ use examples::repair::{Ending, Fault, Limits, Python, Ran, Rule, judge, propose}
 
 async fn run(source: &str) -> Ran {
     let python = Python::find().expect("the tests need python3");
-    let limits = Limits {
-        wall: Duration::from_secs(20),
-        ..Limits::default()
-    };
+    let limits = Limits { wall: Duration::from_secs(20), ..Limits::default() };
     python.run(source, "script.py", &limits).await.unwrap()
 }
 
@@ -73,26 +70,14 @@ async fn attributes() {
     use Rule::MisspeltAttribute as Attribute;
     check(&[
         (Attribute, "' a'.strip().uper()\n", "' a'.strip().upper()\n"),
-        (
-            Attribute,
-            "import math\nmath.sqroot(4)\n",
-            "import math\nmath.sqrt(4)\n",
-        ),
+        (Attribute, "import math\nmath.sqroot(4)\n", "import math\nmath.sqrt(4)\n"),
         (
             Attribute,
             "class A:\n    def __init__(self): self.value = 1\na = A()\nprint(a.vlaue)\n",
             "class A:\n    def __init__(self): self.value = 1\na = A()\nprint(a.value)\n",
         ),
-        (
-            Attribute,
-            "items = []\nitems.push(1)\n",
-            "items = []\nitems.append(1)\n",
-        ),
-        (
-            Attribute,
-            "from collections import Countr\n",
-            "from collections import Counter\n",
-        ),
+        (Attribute, "items = []\nitems.push(1)\n", "items = []\nitems.append(1)\n"),
+        (Attribute, "from collections import Countr\n", "from collections import Counter\n"),
     ])
     .await;
 }
@@ -102,11 +87,7 @@ async fn imports() {
     use Rule::{MissingImport as Import, MisspeltModule as Module};
     check(&[
         (Import, "print(math.pi)\n", "import math\nprint(math.pi)\n"),
-        (
-            Import,
-            "c = Counter('ab')\n",
-            "from collections import Counter\nc = Counter('ab')\n",
-        ),
+        (Import, "c = Counter('ab')\n", "from collections import Counter\nc = Counter('ab')\n"),
         (
             Import,
             "import sys\nprint(datetime.now() is None)\n",
@@ -118,11 +99,7 @@ async fn imports() {
             "import datetime\nprint(datetime.date(2024, 1, 1))\n",
         ),
         (Module, "import colections\n", "import collections\n"),
-        (
-            Module,
-            "from jsno import dumps\n",
-            "from json import dumps\n",
-        ),
+        (Module, "from jsno import dumps\n", "from json import dumps\n"),
     ])
     .await;
 }
@@ -132,31 +109,15 @@ async fn indentation() {
     use Rule::{Indentation as Indent, TabsAndSpaces as Tabs};
     check(&[
         (Indent, "a = 1\n  b = 2\nc = 3\n", "a = 1\nb = 2\nc = 3\n"),
-        (
-            Indent,
-            "if 1:\n    a = 1\n   b = 2\n",
-            "if 1:\n    a = 1\n    b = 2\n",
-        ),
-        (
-            Indent,
-            "for i in [1]:\nprint(i)\nprint(2)\n",
-            "for i in [1]:\n    print(i)\nprint(2)\n",
-        ),
+        (Indent, "if 1:\n    a = 1\n   b = 2\n", "if 1:\n    a = 1\n    b = 2\n"),
+        (Indent, "for i in [1]:\nprint(i)\nprint(2)\n", "for i in [1]:\n    print(i)\nprint(2)\n"),
         (
             Indent,
             "if 1:\n    for i in [1]:\n    if i:\n        print(i)\n",
             "if 1:\n    for i in [1]:\n        if i:\n            print(i)\n",
         ),
-        (
-            Tabs,
-            "if 1:\n    a = 1\n\tb = 2\n",
-            "if 1:\n    a = 1\n    b = 2\n",
-        ),
-        (
-            Tabs,
-            "if 1:\n\ta = 1\n\tc = 1\n        b = 2\n",
-            "if 1:\n\ta = 1\n\tc = 1\n\tb = 2\n",
-        ),
+        (Tabs, "if 1:\n    a = 1\n\tb = 2\n", "if 1:\n    a = 1\n    b = 2\n"),
+        (Tabs, "if 1:\n\ta = 1\n\tc = 1\n        b = 2\n", "if 1:\n\ta = 1\n\tc = 1\n\tb = 2\n"),
     ])
     .await;
 }
@@ -165,21 +126,9 @@ async fn indentation() {
 async fn brackets() {
     use Rule::Bracket;
     check(&[
-        (
-            Bracket,
-            "print(len([1, 2])\nx = 1\n",
-            "print(len([1, 2]))\nx = 1\n",
-        ),
-        (
-            Bracket,
-            "x = [\n    1,\n    2,\ny = 1\n",
-            "x = [\n    1,\n    2,\n]\ny = 1\n",
-        ),
-        (
-            Bracket,
-            "if len([1] > 0:\n    x = 1\n",
-            "if len([1]) > 0:\n    x = 1\n",
-        ),
+        (Bracket, "print(len([1, 2])\nx = 1\n", "print(len([1, 2]))\nx = 1\n"),
+        (Bracket, "x = [\n    1,\n    2,\ny = 1\n", "x = [\n    1,\n    2,\n]\ny = 1\n"),
+        (Bracket, "if len([1] > 0:\n    x = 1\n", "if len([1]) > 0:\n    x = 1\n"),
         (Bracket, "print((1))) \n", "print((1)) \n"),
         (Bracket, "x = [1, 2)\n", "x = [1, 2]\n"),
         (Bracket, "x = [1]\nprint(x[0)\n", "x = [1]\nprint(x[0])\n"),
@@ -211,42 +160,18 @@ async fn small_slips_of_syntax() {
         PrintStatement as Print,
     };
     check(&[
-        (
-            Colon,
-            "if 1 < 2  # why\n    a = 1\n",
-            "if 1 < 2:  # why\n    a = 1\n",
-        ),
-        (
-            Colon,
-            "if 1:\n    a = 1\nelse\n    a = 2\n",
-            "if 1:\n    a = 1\nelse:\n    a = 2\n",
-        ),
-        (
-            Colon,
-            "def f(x) -> int\n    return x\n",
-            "def f(x) -> int:\n    return x\n",
-        ),
+        (Colon, "if 1 < 2  # why\n    a = 1\n", "if 1 < 2:  # why\n    a = 1\n"),
+        (Colon, "if 1:\n    a = 1\nelse\n    a = 2\n", "if 1:\n    a = 1\nelse:\n    a = 2\n"),
+        (Colon, "def f(x) -> int\n    return x\n", "def f(x) -> int:\n    return x\n"),
         (
             Assign,
             "x = 1\nif x = 1:\n    print(dict(a=1))\n",
             "x = 1\nif x == 1:\n    print(dict(a=1))\n",
         ),
-        (
-            Assign,
-            "x = [y for y in [1] if y = 1]\n",
-            "x = [y for y in [1] if y == 1]\n",
-        ),
-        (
-            Print,
-            "print 'a', f'{1}'  # b\n",
-            "print('a', f'{1}')  # b\n",
-        ),
+        (Assign, "x = [y for y in [1] if y = 1]\n", "x = [y for y in [1] if y == 1]\n"),
+        (Print, "print 'a', f'{1}'  # b\n", "print('a', f'{1}')  # b\n"),
         (Comma, "x = [1, 2 3]\n", "x = [1, 2, 3]\n"),
-        (
-            Comma,
-            "x = {\n    'a': 1\n    'b': 2,\n}\n",
-            "x = {\n    'a': 1,\n    'b': 2,\n}\n",
-        ),
+        (Comma, "x = {\n    'a': 1\n    'b': 2,\n}\n", "x = {\n    'a': 1,\n    'b': 2,\n}\n"),
     ])
     .await;
 }

@@ -12,8 +12,8 @@ use crate::declare::Harness;
 use crate::id::{AgentId, SessionId};
 use crate::observe::{Observer, Observers};
 use crate::run::{
-    Driver, ErasedSlots, Held, Kind, Launched, Options, Outcome, Resume, Resumer, RunCore, RunError, RunRequest,
-    Slot, Source, Taken, accept, words,
+    Driver, ErasedSlots, Held, Kind, Launched, Options, Outcome, Resume, Resumer, RunCore,
+    RunError, RunRequest, Slot, Source, Taken, accept, words,
 };
 use crate::session::Session;
 use crate::state::{Ops, State};
@@ -246,12 +246,7 @@ impl<C: Context, S: State> Agent<C, S> {
 }
 
 impl<C: Context, S: State> Resumer<S> for Agent<C, S> {
-    fn resume(
-        &self,
-        held: Held<S>,
-        answers: Answers,
-        slots: ErasedSlots,
-    ) -> RunRequest<S> {
+    fn resume(&self, held: Held<S>, answers: Answers, slots: ErasedSlots) -> RunRequest<S> {
         let mut options = self.options();
         options.session = Ok(held.id.clone());
         match slots.value.downcast::<C::Runtime>() {

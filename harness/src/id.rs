@@ -204,8 +204,9 @@ mod tests {
         let ids: std::collections::HashSet<SessionId> =
             (0..1_000).map(|_| SessionId::fresh()).collect();
         assert_eq!(ids.len(), 1_000);
-        assert!(ids.iter().all(|id| uuid::Uuid::parse_str(id.as_str()).is_ok_and(|id| {
-            id.get_version() == Some(uuid::Version::SortRand)
-        })));
+        assert!(ids.iter().all(|id| {
+            uuid::Uuid::parse_str(id.as_str())
+                .is_ok_and(|id| id.get_version() == Some(uuid::Version::SortRand))
+        }));
     }
 }

@@ -36,14 +36,13 @@ pub use clock::UtcMillis;
 #[doc(inline)]
 pub use context::Context;
 pub use declare::{
-    Define, Given, HasSteps, Harness, HarnessBuilder, LoopBuilder, NeedsAnswer, NeedsExit,
+    Define, Given, Harness, HarnessBuilder, HasSteps, LoopBuilder, NeedsAnswer, NeedsExit,
     NeedsSteps, Provided, StepDef, Stepped, ThenEndOrRoute, Unprovided,
 };
 #[doc(inline)]
 pub use graph::{Budget, BuildError, Graph, Limit, Target, end, to};
 pub use id::{
-    AgentId, InterruptId, InvalidSessionId, MAX_SESSION_ID, OpId, Position, RunId,
-    SessionId,
+    AgentId, InterruptId, InvalidSessionId, MAX_SESSION_ID, OpId, Position, RunId, SessionId,
 };
 pub use question::Question;
 pub use run::{

@@ -4,10 +4,7 @@
 ///
 /// Damerau-Levenshtein distance by the `strsim` crate, upper and lower case alike; a name further
 /// away than a third of its length is no match.
-pub(crate) fn near<'a>(
-    given: &str,
-    known: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub(crate) fn near<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let given = given.to_lowercase();
     known
         .into_iter()

@@ -29,11 +29,7 @@ async fn work(_: View<Draft>, _: Cx<()>) -> StepResult<Draft> {
 }
 
 fn judge(draft: &Draft) -> Verdict {
-    if draft.text.is_empty() {
-        Verdict::Poor
-    } else {
-        Verdict::Good
-    }
+    if draft.text.is_empty() { Verdict::Poor } else { Verdict::Good }
 }
 
 /// The sound loop of this file.
@@ -43,14 +39,13 @@ fn drafts() -> Harness<(), Draft> {
         .on_error(Step::Publish)
         .finally(Step::Publish)
         .steps(|define, step| match step {
-            Step::Write => define
-                .run(work)
-                .on_error(Step::Polish)
-                .at_most(3, Step::Publish)
-                .route(judge, |verdict| match verdict {
+            Step::Write => define.run(work).on_error(Step::Polish).at_most(3, Step::Publish).route(
+                judge,
+                |verdict| match verdict {
                     Verdict::Good => to(Step::Polish),
                     Verdict::Poor => end(),
-                }),
+                },
+            ),
             Step::Polish => define.run(work).then(Step::Write),
             Step::Publish => define.run(work).end(),
         })
@@ -73,13 +68,7 @@ fn violations_are_data_with_the_line_of_their_declaration() {
     let seen: Vec<(Rule, &str, u32)> = error
         .violations()
         .iter()
-        .map(|violation| {
-            (
-                violation.rule,
-                &*violation.steps[0],
-                violation.declared.line,
-            )
-        })
+        .map(|violation| (violation.rule, &*violation.steps[0], violation.declared.line))
         .collect();
     assert_eq!(
         seen,
@@ -90,12 +79,7 @@ fn violations_are_data_with_the_line_of_their_declaration() {
             (Rule::ErrorCycle, "Polish", polish),
         ],
     );
-    assert!(
-        error
-            .violations()
-            .iter()
-            .all(|violation| violation.declared.file == file!())
-    );
+    assert!(error.violations().iter().all(|violation| violation.declared.file == file!()));
 }
 
 #[test]
@@ -111,14 +95,8 @@ fn the_alternate_form_of_an_error_draws_the_loop() {
         .unwrap_err();
     let plain = error.to_string();
     assert!(plain.starts_with("the loop `drafts` breaks 2 rules:\n  - step `Polish` cannot be"));
-    assert!(
-        plain.contains(&format!("(declared at {}:", file!())),
-        "{plain}"
-    );
-    assert_eq!(
-        format!("{error:#}"),
-        format!("{plain}\n\n{}", error.graph().to_mermaid())
-    );
+    assert!(plain.contains(&format!("(declared at {}:", file!())), "{plain}");
+    assert_eq!(format!("{error:#}"), format!("{plain}\n\n{}", error.graph().to_mermaid()));
     assert_eq!(format!("{error:?}"), format!("{error:#}"));
 }
 
@@ -204,9 +182,7 @@ fn steps_that_are_numbered_wrong_are_a_violation() {
         (found::<0, 0>(0), "an edge leads to number 0 of 0"),
     ];
     for (error, but) in cases {
-        let [only] = error.violations() else {
-            panic!("{error}")
-        };
+        let [only] = error.violations() else { panic!("{error}") };
         assert_eq!(only.rule, Rule::StepIds);
         let words = format!(
             "`ByHand::index()` must number the steps as `ByHand::all()` lists them, from 0, but \
@@ -246,20 +222,8 @@ async fn a_signal_with_a_false_index_fails_its_run_and_nothing_else() {
         })
         .build()
         .unwrap();
-    let outcome = harness
-        .agent("lies", ())
-        .run(Draft::update(), ())
-        .await
-        .unwrap();
-    let Outcome::Failed(failed) = outcome else {
-        panic!("{outcome:?}")
-    };
+    let outcome = harness.agent("lies", ()).run(Draft::update(), ()).await.unwrap();
+    let Outcome::Failed(failed) = outcome else { panic!("{outcome:?}") };
     assert_eq!(failed.failure.kind, harness::FailureKind::RoutePanic);
-    assert!(
-        failed
-            .failure
-            .message
-            .contains("signal 7 of `Lies`, which has 1"),
-        "{failed:?}"
-    );
+    assert!(failed.failure.message.contains("signal 7 of `Lies`, which has 1"), "{failed:?}");
 }

@@ -100,9 +100,7 @@ fn context() {
 #[test]
 fn signal() {
     fn seen<S: Signal + Debug>() -> Vec<String> {
-        let all = S::ALL
-            .iter()
-            .map(|one| format!("{one:?} {} {}", one.name(), one.index()));
+        let all = S::ALL.iter().map(|one| format!("{one:?} {} {}", one.name(), one.index()));
         all.chain([S::NAME.to_owned()]).collect()
     }
     assert_eq!(seen::<derived::Next>(), seen::<by_hand::Next>());
@@ -112,9 +110,7 @@ fn signal() {
 fn step_id() {
     fn seen<S: StepId>() -> Vec<String> {
         let all = S::all();
-        let all = all
-            .iter()
-            .map(|one| format!("{one:?} {} {}", one.name(), one.index()));
+        let all = all.iter().map(|one| format!("{one:?} {} {}", one.name(), one.index()));
         all.chain([S::NAME.to_owned()]).collect()
     }
     assert_eq!(seen::<derived::Step>(), seen::<by_hand::Step>());

@@ -45,10 +45,7 @@ const PACKAGES: &[&str] = &[
 ];
 
 fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .unwrap()
-        .to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
 /// The Rust files below `folder`, each with its path from there.
@@ -78,8 +75,7 @@ fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
 
 /// Whether the file is only compiled for tests.
 fn is_test(path: &Path) -> bool {
-    path.components()
-        .any(|part| part.as_os_str() == "tests" || part.as_os_str() == "tests.rs")
+    path.components().any(|part| part.as_os_str() == "tests" || part.as_os_str() == "tests.rs")
 }
 
 fn check(faults: &[String]) {
@@ -122,9 +118,7 @@ fn everything_public_is_documented() {
         .iter()
         .filter(|(path, _)| !is_test(path))
         .flat_map(|(path, text)| {
-            docs::faults(text)
-                .into_iter()
-                .map(move |fault| format!("{}: {fault}", path.display()))
+            docs::faults(text).into_iter().map(move |fault| format!("{}: {fault}", path.display()))
         })
         .collect();
     check(&faults);
@@ -154,11 +148,7 @@ mod the_checks_themselves {
             "mod inner { use super::super::super::run::Driver; }",
         ] {
             let faults = named("step/cx.rs", source);
-            assert_eq!(
-                faults,
-                ["step/cx.rs: `step` names `run`, which is above it"],
-                "{source}"
-            );
+            assert_eq!(faults, ["step/cx.rs: `step` names `run`, which is above it"], "{source}");
         }
     }
 
@@ -185,10 +175,7 @@ mod the_checks_themselves {
     fn neighbours_the_facade_and_strangers_may_not() {
         let fault = |file: &str, source: &str| named(file, source).join("");
         let beside = fault("state/mod.rs", "use crate::context::Context;");
-        assert_eq!(
-            beside,
-            "state/mod.rs: `state` names `context`, which is beside it"
-        );
+        assert_eq!(beside, "state/mod.rs: `state` names `context`, which is beside it");
         let facade = fault("graph/mod.rs", "use crate::Harness;");
         assert_eq!(
             facade,
@@ -196,10 +183,7 @@ mod the_checks_themselves {
         );
         let stranger = fault("shell.rs", "use std::fmt;");
         assert_eq!(stranger, "shell.rs: `shell` has no place in LAYERS");
-        assert_eq!(
-            named("lib.rs", "use crate::run::Run; use crate::Harness;"),
-            [""; 0]
-        );
+        assert_eq!(named("lib.rs", "use crate::run::Run; use crate::Harness;"), [""; 0]);
     }
 
     #[test]
@@ -207,29 +191,16 @@ mod the_checks_themselves {
         for (source, fault) in [
             ("pub fn go() {}", "fn `go`"),
             ("pub struct Go;", "struct `Go`"),
-            (
-                "/// Goes.\npub struct Go { pub far: u8 }",
-                "field `far` of `Go`",
-            ),
+            ("/// Goes.\npub struct Go { pub far: u8 }", "field `far` of `Go`"),
             ("/// Goes.\npub enum Go { Far }", "variant `Far` of `Go`"),
-            (
-                "/// Goes.\npub trait Go { fn far(&self); }",
-                "fn `far` of `Go`",
-            ),
-            (
-                "/// Goes.\npub trait Go { type Far; }",
-                "type `Far` of `Go`",
-            ),
+            ("/// Goes.\npub trait Go { fn far(&self); }", "fn `far` of `Go`"),
+            ("/// Goes.\npub trait Go { type Far; }", "type `Far` of `Go`"),
             ("impl Go { pub fn far(&self) {} }", "fn `far`"),
             ("pub const GO: u8 = 1;", "const `GO`"),
             ("pub type Go = u8;", "type `Go`"),
             ("mod inner { pub fn go() {} }", "fn `go`"),
         ] {
-            assert_eq!(
-                docs::faults(source),
-                [format!("{fault} has no documentation")],
-                "{source}"
-            );
+            assert_eq!(docs::faults(source), [format!("{fault} has no documentation")], "{source}");
         }
     }
 

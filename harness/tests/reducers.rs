@@ -38,10 +38,7 @@ impl Fold for Calls {
         let known = self.entries.iter().position(|known| known.id == call.id);
         match known {
             Some(index) => {
-                ops.key("entries")
-                    .index(index)
-                    .key("outcome")
-                    .set(&call.outcome);
+                ops.key("entries").index(index).key("outcome").set(&call.outcome);
                 self.entries[index].outcome = call.outcome;
             }
             None => {
@@ -168,10 +165,7 @@ fn updates() -> impl Strategy<Value = AllUpdate> {
         set(&mut |update| all.max.map_or_else(Default::default, |max| update.max(max)));
         set(&mut |update| update.min(all.kind.clone()).min("b"));
         set(&mut |update| {
-            all.rows
-                .first()
-                .cloned()
-                .map_or_else(Default::default, |row| update.first(row))
+            all.rows.first().cloned().map_or_else(Default::default, |row| update.first(row))
         });
         set(&mut |update| update.tree_set(all.tree_set.clone()));
         set(&mut |update| update.hash_set(all.hash_set.clone()));
@@ -235,34 +229,16 @@ fn a_commit_holds_the_update_and_not_the_state() {
     let old = All {
         list: vec![Some(1); 1000],
         tree_set: BTreeSet::from(["a".to_owned()]),
-        rows: vec![
-            Row {
-                id: 1,
-                text: String::new()
-            };
-            1000
-        ],
+        rows: vec![Row { id: 1, text: String::new() }; 1000],
         ..All::default()
     };
-    let row = Row {
-        id: 1,
-        text: "new".to_owned(),
-    };
+    let row = Row { id: 1, text: "new".to_owned() };
     let update = All::update()
         .list([None])
         .tree_set(["a".to_owned(), "b".to_owned()])
         .tree_map([(7, None)])
         .rows([row])
-        .calls([
-            Call {
-                id: 1,
-                outcome: None,
-            },
-            Call {
-                id: 1,
-                outcome: Some("ok".to_owned()),
-            },
-        ])
+        .calls([Call { id: 1, outcome: None }, Call { id: 1, outcome: Some("ok".to_owned()) }])
         .names("gone");
     assert_eq!(
         recorded(&old, update),
@@ -280,17 +256,11 @@ fn a_commit_holds_the_update_and_not_the_state() {
 
 #[test]
 fn absent_differs_from_null() {
-    let old = All {
-        plain: Some("x".to_owned()),
-        ..All::default()
-    };
+    let old = All { plain: Some("x".to_owned()), ..All::default() };
     assert_eq!(recorded(&old, All::update()), json!([]));
     let cleared = All::update().plain(None);
     assert_eq!(encode(&cleared).unwrap(), json!({"plain": null}));
-    assert_eq!(
-        recorded(&old, cleared),
-        json!([{"set": {"p": ["plain"], "v": null}}])
-    );
+    assert_eq!(recorded(&old, cleared), json!([{"set": {"p": ["plain"], "v": null}}]));
     let update: AllUpdate = serde_json::from_value(json!({"plain": null})).unwrap();
     assert_eq!(format!("{update:?}"), "AllUpdate { plain }");
     assert_eq!(apply(&old, update).0.plain, None);
@@ -300,10 +270,7 @@ fn absent_differs_from_null() {
 #[test]
 fn an_update_knows_its_fields() {
     let error = serde_json::from_value::<AllUpdate>(json!({"plan": 1})).unwrap_err();
-    assert!(
-        error.to_string().contains("unknown field `plan`"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("unknown field `plan`"), "{error}");
 }
 
 #[test]
@@ -319,14 +286,8 @@ fn setters_compose_or_overwrite() {
         .max(3)
         .min("b")
         .min("a")
-        .first(Row {
-            id: 1,
-            text: String::new(),
-        })
-        .first(Row {
-            id: 2,
-            text: String::new(),
-        })
+        .first(Row { id: 1, text: String::new() })
+        .first(Row { id: 2, text: String::new() })
         .bits(0b11)
         .bits(0b01);
     let (new, _) = apply(&old, update);
@@ -338,15 +299,8 @@ fn setters_compose_or_overwrite() {
 
 #[test]
 fn numbers_stop_at_their_limits() {
-    let old = All {
-        sum: i16::MAX - 1,
-        time: Duration::MAX,
-        ..All::default()
-    };
-    let (new, _) = apply(
-        &old,
-        All::update().sum(i16::MAX).time(Duration::from_secs(1)),
-    );
+    let old = All { sum: i16::MAX - 1, time: Duration::MAX, ..All::default() };
+    let (new, _) = apply(&old, All::update().sum(i16::MAX).time(Duration::from_secs(1)));
     assert_eq!((new.sum, new.time), (i16::MAX, Duration::MAX));
 }
 

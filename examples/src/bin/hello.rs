@@ -41,11 +41,7 @@ async fn act(chat: View<Chat>, cx: Cx<Ctx>) -> StepResult<Chat> {
 }
 
 fn next(chat: &Chat) -> Next {
-    if chat.talk.has_open_calls() {
-        Next::CallTools
-    } else {
-        Next::Answer
-    }
+    if chat.talk.has_open_calls() { Next::CallTools } else { Next::Answer }
 }
 
 #[tokio::main]
@@ -66,19 +62,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         })
         .build()?;
 
-    let script = [
-        call("weather", json!({"city": "Bergen"})),
-        say("Take an umbrella."),
-    ];
-    let slots = Ctx::runtime()
-        .model(Arc::new(Scripted::new(script)))
-        .build();
+    let script = [call("weather", json!({"city": "Bergen"})), say("Take an umbrella.")];
+    let slots = Ctx::runtime().model(Arc::new(Scripted::new(script))).build();
     let asked = Chat::update().talk([user("What do I need in Bergen?")]);
-    let ended = assistant
-        .agent("hello", ())
-        .run(asked, slots)
-        .await?
-        .ended()?;
+    let ended = assistant.agent("hello", ()).run(asked, slots).await?.ended()?;
     println!("{}", ended.state.answer.unwrap_or_default());
     Ok(())
 }

@@ -22,15 +22,15 @@ fn main() -> ExitCode {
             "--json" => json = true,
             "--once" => measure::once(),
             "--help" | "-h" => {
-                println!("measure [--json] [--once] [CASE …]\ncases: {}", measure::names().join(", "));
+                println!(
+                    "measure [--json] [--once] [CASE …]\ncases: {}",
+                    measure::names().join(", ")
+                );
                 return ExitCode::SUCCESS;
             }
             name if measure::names().contains(&name) => wanted.push(arg),
             other => {
-                eprintln!(
-                    "measure: no case `{other}` (cases: {})",
-                    measure::names().join(", ")
-                );
+                eprintln!("measure: no case `{other}` (cases: {})", measure::names().join(", "));
                 return ExitCode::from(2);
             }
         }

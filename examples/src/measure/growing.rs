@@ -39,7 +39,8 @@ fn ours(agent: &Agent<(), Talk>) {
 }
 
 async fn floor() -> Result<Vec<String>, std::io::Error> {
-    type Body = Box<dyn for<'a> Fn(&'a [String]) -> BoxFuture<'a, Result<Vec<String>, std::io::Error>>>;
+    type Body =
+        Box<dyn for<'a> Fn(&'a [String]) -> BoxFuture<'a, Result<Vec<String>, std::io::Error>>>;
     let say: Body = Box::new(|talk| {
         let nth = talk.len();
         Box::pin(async move { Ok(vec![message(nth)]) })

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use harness::prelude::*;
 use tokio::runtime::Runtime;
-use tokio::sync::{Semaphore};
+use tokio::sync::Semaphore;
 
 use super::counting::watch;
 use super::floor::BoxFuture;
@@ -88,7 +88,8 @@ struct Update {
 }
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
-type Body = Box<dyn for<'a> Fn(&'a u64, &'a Gate) -> BoxFuture<'a, Result<Update, Error>> + Send + Sync>;
+type Body =
+    Box<dyn for<'a> Fn(&'a u64, &'a Gate) -> BoxFuture<'a, Result<Update, Error>> + Send + Sync>;
 
 fn table() -> Arc<Vec<Body>> {
     Arc::new(vec![
@@ -144,7 +145,8 @@ where
 
 /// Time for a step, and memory of a live run, beside the same by hand.
 pub(super) fn runs() -> Vec<Figure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let (Ok(runtime), Some(agent)) = (runtime, agent()) else { return Vec::new() };
     let ours = |runtime: &Runtime| {
         let agent = agent.clone();

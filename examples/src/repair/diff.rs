@@ -23,11 +23,7 @@ pub fn unified(file: &str, old: &str, new: &str, paint: Paint) -> String {
     let diff = TextDiff::from_lines(old, new);
     let mut result = String::new();
     let mut line = |style: Style, text: &str| {
-        let style = if paint == Paint::Plain {
-            Style::new()
-        } else {
-            style
-        };
+        let style = if paint == Paint::Plain { Style::new() } else { style };
         // Writing to a string does not fail.
         let _ = writeln!(result, "{style}{text}{style:#}");
     };
@@ -101,12 +97,7 @@ mod tests {
 
     #[test]
     fn no_control_character_reaches_the_terminal() {
-        let plain = unified(
-            "a\u{1b}.py",
-            "x\r\n",
-            "\u{1b}[2J\u{202e}\ty\r\n",
-            Paint::Plain,
-        );
+        let plain = unified("a\u{1b}.py", "x\r\n", "\u{1b}[2J\u{202e}\ty\r\n", Paint::Plain);
         assert!(!plain.contains(['\u{1b}', '\r', '\u{202e}']), "{plain:?}");
         assert!(plain.contains('\t'));
     }

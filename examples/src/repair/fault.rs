@@ -88,11 +88,7 @@ impl fmt::Display for Fault {
             write!(f, " on line {}", self.line())?;
         }
         // A syntax error repeats the place in brackets after its message.
-        let message = self
-            .facts
-            .syntax
-            .as_ref()
-            .map_or(&self.message, |s| &s.message);
+        let message = self.facts.syntax.as_ref().map_or(&self.message, |s| &s.message);
         match message.lines().next() {
             Some(message) => write!(f, ": {message}"),
             None => Ok(()),

@@ -100,10 +100,9 @@ impl Verdict {
     /// Judges a run by the output expected of it.
     pub fn of(ran: &Ran, expected: Option<&str>) -> Verdict {
         match (&ran.ending, expected) {
-            (Ending::Ok, Some(expected)) if expected != ran.stdout => Verdict::WrongOutput {
-                expected: expected.to_owned(),
-                got: ran.stdout.clone(),
-            },
+            (Ending::Ok, Some(expected)) if expected != ran.stdout => {
+                Verdict::WrongOutput { expected: expected.to_owned(), got: ran.stdout.clone() }
+            }
             (Ending::Ok, _) => Verdict::Fixed,
             (ending, _) => Verdict::StillFailing(ending.clone()),
         }
@@ -146,9 +145,7 @@ pub fn judge(original: &str, fixed: &str, fault: &Fault) -> Result<(), Refusal> 
     }
     for word in GUARDS {
         if after.count(word) > before.count(word) {
-            return Err(Refusal::Guarded {
-                word: word.to_owned(),
-            });
+            return Err(Refusal::Guarded { word: word.to_owned() });
         }
     }
     if let Some(word) = after.never(&before) {
@@ -157,10 +154,7 @@ pub fn judge(original: &str, fixed: &str, fault: &Fault) -> Result<(), Refusal> 
     let (lines, left) = (before.indents.len(), after.indents.len());
     // Joining lines keeps all tokens, which is no loss.
     if left < lines && after.tokens.len() < before.tokens.len() {
-        return Err(Refusal::Shrunk {
-            before: lines,
-            after: left,
-        });
+        return Err(Refusal::Shrunk { before: lines, after: left });
     }
     if before.kept(&after, &failing) * 2 < failing.len() && !before.respelt(&after, &failing) {
         return Err(Refusal::Removed { line });
@@ -179,12 +173,7 @@ fn only_quotes(original: &str, fixed: &str) -> bool {
         let (from, to) = (from.as_bytes(), to.as_bytes());
         let head = from.iter().zip(to).take_while(|(a, b)| a == b).count();
         let (from, to) = (&from[head..], &to[head..]);
-        let tail = from
-            .iter()
-            .rev()
-            .zip(to.iter().rev())
-            .take_while(|(a, b)| a == b)
-            .count();
+        let tail = from.iter().rev().zip(to.iter().rev()).take_while(|(a, b)| a == b).count();
         from[..from.len() - tail].to_vec()
     };
     let (lost, new) = (edit(original, fixed), edit(fixed, original));
@@ -214,13 +203,7 @@ impl<'a> Program<'a> {
         let mut numbers: Vec<usize> = spans.iter().map(|span| lines.at(span.start)).collect();
         numbers.dedup();
         let indents = numbers.iter().map(|n| lines.indent(*n)).collect();
-        Program {
-            lexed,
-            lines,
-            tokens,
-            spans,
-            indents,
-        }
+        Program { lexed, lines, tokens, spans, indents }
     }
 
     fn line_text(&self, line: usize) -> &'a str {
@@ -240,14 +223,8 @@ impl<'a> Program<'a> {
 
     /// How many comments contain a text.
     fn comments(&self, text: &str) -> usize {
-        let comments = self
-            .lexed
-            .tokens
-            .iter()
-            .filter(|token| token.kind == Kind::Comment);
-        comments
-            .filter(|token| self.lexed.text(token).contains(text))
-            .count()
+        let comments = self.lexed.tokens.iter().filter(|token| token.kind == Kind::Comment);
+        comments.filter(|token| self.lexed.text(token).contains(text)).count()
     }
 
     fn count(&self, word: &str) -> usize {
@@ -265,11 +242,7 @@ impl<'a> Program<'a> {
                 .collect()
         };
         let (now, then) = (conditions(self), conditions(before));
-        if now.len() > then.len() {
-            now.into_iter().next_back()
-        } else {
-            None
-        }
+        if now.len() > then.len() { now.into_iter().next_back() } else { None }
     }
 
     /// How many of some tokens are still there, in their order.
@@ -283,13 +256,7 @@ impl<'a> Program<'a> {
             DiffOp::Equal { old_index, len, .. } => Some(*old_index..old_index + len),
             _ => None,
         });
-        equal
-            .map(|run| {
-                run.end
-                    .min(failing.end)
-                    .saturating_sub(run.start.max(failing.start))
-            })
-            .sum()
+        equal.map(|run| run.end.min(failing.end).saturating_sub(run.start.max(failing.start))).sum()
     }
 
     /// Whether very few tokens were replaced by as many that look like them.

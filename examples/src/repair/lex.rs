@@ -38,11 +38,7 @@ pub(super) enum Loose {
     /// It closes nothing.
     Close { close: usize },
     /// It meets a bracket of another kind, which is the innermost open one.
-    Crossed {
-        open: usize,
-        close: usize,
-        closes_outer: bool,
-    },
+    Crossed { open: usize, close: usize, closes_outer: bool },
 }
 
 impl Loose {
@@ -65,13 +61,7 @@ pub(super) struct Lexed<'a> {
 }
 
 pub(super) fn lex(source: &str) -> Lexed<'_> {
-    let mut reader = Reader {
-        lexed: Lexed {
-            source,
-            ..Lexed::default()
-        },
-        open: Vec::new(),
-    };
+    let mut reader = Reader { lexed: Lexed { source, ..Lexed::default() }, open: Vec::new() };
     reader.read(0..source.len(), false);
     reader.finish(source.len());
     reader.lexed
@@ -98,16 +88,12 @@ impl<'a> Lexed<'a> {
             if token.kind != Kind::End {
                 continue;
             }
-            let first = self.tokens[start..index]
-                .iter()
-                .find(|t| t.kind != Kind::Comment);
+            let first = self.tokens[start..index].iter().find(|t| t.kind != Kind::Comment);
             if let Some(first) = first
                 && first.span.start <= touching.end
                 && token.span.start >= touching.start
             {
-                return (start..index)
-                    .filter(|i| self.tokens[*i].kind != Kind::Comment)
-                    .collect();
+                return (start..index).filter(|i| self.tokens[*i].kind != Kind::Comment).collect();
             }
             start = index + 1;
         }
@@ -213,12 +199,7 @@ impl Reader<'_> {
                 _ => {}
             }
         }
-        self.lexed.tokens.push(Token {
-            kind,
-            span,
-            depth,
-            nested,
-        });
+        self.lexed.tokens.push(Token { kind, span, depth, nested });
     }
 
     fn close(&mut self, index: usize, text: &str) {
@@ -233,11 +214,8 @@ impl Reader<'_> {
             }
             Some(open) => {
                 let partner = self.open.iter().rposition(fits);
-                let crossed = Loose::Crossed {
-                    open: *open,
-                    close: index,
-                    closes_outer: partner.is_some(),
-                };
+                let crossed =
+                    Loose::Crossed { open: *open, close: index, closes_outer: partner.is_some() };
                 self.open.truncate(partner.unwrap_or(self.open.len() - 1));
                 self.lexed.loose.push(crossed);
             }
@@ -250,10 +228,7 @@ impl Reader<'_> {
         if self.open.is_empty() {
             return;
         }
-        let text = self.lexed.source[at..end]
-            .split(['\n', '\r'])
-            .next()
-            .unwrap_or_default();
+        let text = self.lexed.source[at..end].split(['\n', '\r']).next().unwrap_or_default();
         let code = text.trim_start();
         if code.is_empty() || code.starts_with(['#', ')', ']', '}']) {
             return;
@@ -261,9 +236,7 @@ impl Reader<'_> {
         let here = super::text::width(super::text::indent(text));
         let outer = |open: &usize| {
             let start = self.lexed.tokens[*open].span.start;
-            let line = self.lexed.source[..start]
-                .rfind('\n')
-                .map_or(0, |at| at + 1);
+            let line = self.lexed.source[..start].rfind('\n').map_or(0, |at| at + 1);
             super::text::width(super::text::indent(&self.lexed.source[line..])) < here
         };
         let kept = self.open.iter().take_while(|open| outer(open)).count();
@@ -280,34 +253,19 @@ impl Reader<'_> {
         let held_until = self.last_code_end();
         let lost = self.open.split_off(kept);
         // The innermost first: that is the order to close them in.
-        self.lexed.loose.extend(
-            lost.into_iter()
-                .rev()
-                .map(|open| Loose::Open { open, held_until }),
-        );
+        self.lexed
+            .loose
+            .extend(lost.into_iter().rev().map(|open| Loose::Open { open, held_until }));
     }
 
     fn last_code_end(&self) -> usize {
         let code = |token: &&Token| !matches!(token.kind, Kind::Comment | Kind::End);
         // Tokens in the fields of a string come after it but end before it.
-        self.lexed
-            .tokens
-            .iter()
-            .rev()
-            .filter(code)
-            .take(64)
-            .map(|t| t.span.end)
-            .max()
-            .unwrap_or(0)
+        self.lexed.tokens.iter().rev().filter(code).take(64).map(|t| t.span.end).max().unwrap_or(0)
     }
 
     fn end(&mut self, span: Range<usize>) {
-        self.lexed.tokens.push(Token {
-            kind: Kind::End,
-            span,
-            depth: 0,
-            nested: false,
-        });
+        self.lexed.tokens.push(Token { kind: Kind::End, span, depth: 0, nested: false });
     }
 
     fn finish(&mut self, end: usize) {

@@ -2,12 +2,7 @@ use super::*;
 
 fn texts(source: &str) -> Vec<&str> {
     let lexed = lex(source);
-    lexed
-        .tokens
-        .iter()
-        .filter(|t| t.kind != Kind::End)
-        .map(|t| lexed.text(t))
-        .collect()
+    lexed.tokens.iter().filter(|t| t.kind != Kind::End).map(|t| lexed.text(t)).collect()
 }
 
 #[test]
@@ -26,16 +21,7 @@ fn names_in_strings_and_comments_are_not_tokens() {
 fn fields_of_f_strings_are_read() {
     assert_eq!(
         texts("f'{a} {{b}} {c[\"d\"]:>{w}} {e!r}'"),
-        [
-            "f'{a} {{b}} {c[\"d\"]:>{w}} {e!r}'",
-            "a",
-            "c",
-            "[",
-            "\"d\"",
-            "]",
-            "w",
-            "e"
-        ]
+        ["f'{a} {{b}} {c[\"d\"]:>{w}} {e!r}'", "a", "c", "[", "\"d\"", "]", "w", "e"]
     );
     assert!(lex("f'{a[}'\n").loose.is_empty());
 }
@@ -56,38 +42,15 @@ fn indentation_shows_where_a_bracket_was_meant_to_close() {
     let held_until = source.find('\n').unwrap();
     assert_eq!(
         lexed.loose,
-        [
-            Loose::Open {
-                open: 6,
-                held_until
-            },
-            Loose::Open {
-                open: 3,
-                held_until
-            }
-        ]
+        [Loose::Open { open: 6, held_until }, Loose::Open { open: 3, held_until }]
     );
     assert_eq!(lexed.statements().len(), 2);
 }
 
 #[test]
 fn crossed_and_stray_brackets_are_told() {
-    assert_eq!(
-        lex("f(a[0)").loose,
-        [Loose::Crossed {
-            open: 3,
-            close: 5,
-            closes_outer: true
-        }]
-    );
-    assert_eq!(
-        lex("a[0)").loose,
-        [Loose::Crossed {
-            open: 1,
-            close: 3,
-            closes_outer: false
-        }]
-    );
+    assert_eq!(lex("f(a[0)").loose, [Loose::Crossed { open: 3, close: 5, closes_outer: true }]);
+    assert_eq!(lex("a[0)").loose, [Loose::Crossed { open: 1, close: 3, closes_outer: false }]);
     assert_eq!(lex("f(a))").loose, [Loose::Close { close: 4 }]);
 }
 
@@ -100,13 +63,10 @@ fn an_open_string_ends_with_its_line() {
 
 #[test]
 fn odd_sources_are_read_to_their_end() {
-    for source in [
-        "", "'", "\\", "f'{", "f'{{", "\u{0}", "é = 'ü", "0x", "\"\"\"", "rf\"", "((((\n)", "f'\\",
-    ] {
+    for source in
+        ["", "'", "\\", "f'{", "f'{{", "\u{0}", "é = 'ü", "0x", "\"\"\"", "rf\"", "((((\n)", "f'\\"]
+    {
         let lexed = lex(source);
-        assert!(
-            lexed.tokens.iter().all(|t| t.span.end <= source.len()),
-            "{source:?}"
-        );
+        assert!(lexed.tokens.iter().all(|t| t.span.end <= source.len()), "{source:?}");
     }
 }

@@ -47,11 +47,7 @@ fn likeness(wrong: &str, name: &str) -> Option<f64> {
     if distance <= allowed && !(shorter == 2 && longer == 2 && !swapped(&a, &b)) {
         let score = 1.0 - distance as f64 / longer as f64;
         // People get the start of a word right.
-        let start = if a.chars().next() == b.chars().next() {
-            0.1
-        } else {
-            0.0
-        };
+        let start = if a.chars().next() == b.chars().next() { 0.1 } else { 0.0 };
         return Some(score + start);
     }
     // `qty` for `quantity`, and `price` for `unit_price`.
@@ -77,9 +73,7 @@ fn within(short: &str, long: &str) -> bool {
     short.len() < long.len()
         && short.chars().next() == long.chars().next()
         && short.chars().last() == long.chars().last()
-        && short
-            .chars()
-            .all(|letter| rest.any(|other| other == letter))
+        && short.chars().all(|letter| rest.any(|other| other == letter))
 }
 
 fn has_word(name: &str, word: &str) -> bool {

@@ -113,10 +113,7 @@ impl Python {
             "" => path.to_owned(),
             known => PathBuf::from(known),
         };
-        Ok(Python {
-            executable,
-            version,
-        })
+        Ok(Python { executable, version })
     }
 
     /// The version, such as `3.11.7`.
@@ -156,12 +153,7 @@ impl Python {
             Stop::Flooded => Ending::TooMuchOutput,
             Stop::Exited(status) => ending(status, &report, &stderr),
         };
-        Ok(Ran {
-            ending,
-            stdout,
-            stderr,
-            elapsed,
-        })
+        Ok(Ran { ending, stdout, stderr, elapsed })
     }
 
     fn command(&self, root: &Path, script: &Path, report: &Path, limits: &Limits) -> Command {

@@ -51,8 +51,5 @@ pub(super) fn operator(text: &str) -> usize {
     ];
     LONG.iter()
         .find(|long| text.starts_with(**long))
-        .map_or_else(
-            || text.chars().next().map_or(1, char::len_utf8),
-            |long| long.len(),
-        )
+        .map_or_else(|| text.chars().next().map_or(1, char::len_utf8), |long| long.len())
 }

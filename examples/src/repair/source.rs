@@ -54,24 +54,16 @@ pub fn load(path: &Path) -> Result<Script, LoadError> {
         Err(LoadError::Missing(_)) => None,
         Err(error) => return Err(error),
     };
-    let name = path.file_name().map_or_else(
-        || path.display().to_string(),
-        |name| name.to_string_lossy().into_owned(),
-    );
-    Ok(Script {
-        name,
-        source,
-        expected,
-    })
+    let name = path
+        .file_name()
+        .map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
+    Ok(Script { name, source, expected })
 }
 
 fn read(path: &Path) -> Result<String, LoadError> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => LoadError::Missing(path.to_owned()),
-        _ => LoadError::Unreadable {
-            path: path.to_owned(),
-            error,
-        },
+        _ => LoadError::Unreadable { path: path.to_owned(), error },
     };
     // Before opening: a named pipe would wait for somebody to write to it.
     if !std::fs::metadata(path).map_err(failed)?.is_file() {
@@ -79,9 +71,7 @@ fn read(path: &Path) -> Result<String, LoadError> {
     }
     let file = File::open(path).map_err(failed)?;
     let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(failed)?;
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(LoadError::TooLarge(path.to_owned()));
     }

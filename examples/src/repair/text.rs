@@ -73,9 +73,7 @@ pub(super) fn indent(text: &str) -> &str {
 /// How far an indentation reaches, with tabs to the next eighth column as
 /// Python counts them.
 pub(super) fn width(indent: &str) -> usize {
-    indent
-        .chars()
-        .fold(0, |at, c| if c == '\t' { (at / 8 + 1) * 8 } else { at + 1 })
+    indent.chars().fold(0, |at, c| if c == '\t' { (at / 8 + 1) * 8 } else { at + 1 })
 }
 
 /// The line ending this source uses.
@@ -112,14 +110,8 @@ mod tests {
     fn lines_leave_their_ends_out() {
         let lines = Lines::of("a\r\n\tb\n\nlast");
         assert_eq!(lines.count(), 4);
-        assert_eq!(
-            (lines.text(1), lines.text(2), lines.text(3)),
-            ("a", "\tb", "")
-        );
-        assert_eq!(
-            (lines.text(4), lines.text(5), lines.text(0)),
-            ("last", "", "")
-        );
+        assert_eq!((lines.text(1), lines.text(2), lines.text(3)), ("a", "\tb", ""));
+        assert_eq!((lines.text(4), lines.text(5), lines.text(0)), ("last", "", ""));
         assert_eq!(lines.indent(2), "\t");
         assert_eq!((lines.at(0), lines.at(3), lines.at(7)), (1, 2, 4));
         assert_eq!(Lines::of("a\n").count(), 1);

@@ -95,14 +95,7 @@ fn decision(line: &str) -> Option<Decision> {
 
 /// What a person sees before they answer.
 fn proposal(question: &Approve, repair: &Repair) -> String {
-    let Approve {
-        file,
-        fault,
-        rule,
-        line,
-        explanation,
-        diff,
-    } = question;
+    let Approve { file, fault, rule, line, explanation, diff } = question;
     let coloured = repair
         .proposals
         .first()

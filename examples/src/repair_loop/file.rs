@@ -42,12 +42,7 @@ pub(super) async fn repair(agent: &Agent<Ctx, Repair>, script: Repair, desk: &De
                 request = agent.resume(&waiting, question.answer(decision).by(by), ());
             }
             Reply::Nobody => {
-                let Approve {
-                    rule,
-                    line,
-                    explanation,
-                    ..
-                } = asked;
+                let Approve { rule, line, explanation, .. } = asked;
                 let why = format!("line {line}, {rule}: {explanation}");
                 let repair = (*waiting.state).clone();
                 return FileReport::new(repair, Standing::NotAsked, Some(why));
@@ -97,21 +92,15 @@ fn report(outcome: Outcome<Repair>, script: Repair) -> FileReport {
         Outcome::Stopped(stopped) => {
             FileReport::new((*stopped.state).clone(), Standing::Stopped, None)
         }
-        Outcome::Exhausted(it) => failed(Why::Budget {
-            limit: it.limit.to_string(),
-        }),
-        Outcome::Failed(it) => failed(Why::Broken {
-            error: format!("{:#}", it.failure),
-        }),
-        Outcome::Interrupted(_) | Outcome::Waiting(_) => failed(Why::Broken {
-            error: "it waits for nobody".to_owned(),
-        }),
+        Outcome::Exhausted(it) => failed(Why::Budget { limit: it.limit.to_string() }),
+        Outcome::Failed(it) => failed(Why::Broken { error: format!("{:#}", it.failure) }),
+        Outcome::Interrupted(_) | Outcome::Waiting(_) => {
+            failed(Why::Broken { error: "it waits for nobody".to_owned() })
+        }
     }
 }
 
 fn broken(script: Repair, error: &dyn std::error::Error) -> FileReport {
-    let why = Why::Broken {
-        error: error.to_string(),
-    };
+    let why = Why::Broken { error: error.to_string() };
     FileReport::new(script, Standing::NotFixed, Some(why.to_string()))
 }

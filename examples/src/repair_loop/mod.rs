@@ -51,9 +51,7 @@ pub struct Ctx {
 
 impl fmt::Debug for Ctx {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ctx")
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
+        f.debug_struct("Ctx").field("limits", &self.limits).finish_non_exhaustive()
     }
 }
 
@@ -114,32 +112,25 @@ pub fn repairer(
         // A round is a proposal, and for each of at most six: ask, apply, run, take back.
         .budget(Budget::steps(10 + 25 * u64::from(rounds)).wall(WALL))
         .steps(|define, step| match step {
-            Step::Run => define
-                .run(run)
-                .retry(again)
-                .timeout(patience)
-                .route(after_run, |ran| match ran {
+            Step::Run => {
+                define.run(run).retry(again).timeout(patience).route(after_run, |ran| match ran {
                     AfterRun::Fault => to(Step::Propose),
                     AfterRun::NoBetter => to(Step::TakeBack),
                     AfterRun::Runs | AfterRun::Stuck => to(Step::Report),
-                }),
-            Step::Propose => {
-                define
-                    .run(propose)
-                    .at_most(rounds, Step::Enough)
-                    .route(any_left, |left| match left {
-                        Left::Some => to(Step::Approve),
-                        Left::None => to(Step::Report),
-                    })
+                })
             }
-            Step::Approve => define
-                .ask(ask)
-                .answer(hear)
-                .route(decided, |said| match said {
-                    Decided::Apply => to(Step::Apply),
-                    Decided::Next => to(Step::Approve),
-                    Decided::Stop => to(Step::Report),
-                }),
+            Step::Propose => {
+                define.run(propose).at_most(rounds, Step::Enough).route(any_left, |left| match left
+                {
+                    Left::Some => to(Step::Approve),
+                    Left::None => to(Step::Report),
+                })
+            }
+            Step::Approve => define.ask(ask).answer(hear).route(decided, |said| match said {
+                Decided::Apply => to(Step::Apply),
+                Decided::Next => to(Step::Approve),
+                Decided::Stop => to(Step::Report),
+            }),
             Step::Apply => define.run(apply).then(Step::Run),
             Step::TakeBack => define.run(take_back).route(any_left, |left| match left {
                 Left::Some => to(Step::Approve),

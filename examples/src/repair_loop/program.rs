@@ -100,21 +100,14 @@ pub async fn run(options: Options) -> u8 {
         Ok(harness) => harness.observe(Terminal::stderr()),
         Err(error) => return refuse(&error),
     };
-    let desk = Desk {
-        yes: options.yes,
-        json: options.json,
-        stop,
-    };
+    let desk = Desk { yes: options.yes, json: options.json, stop };
     let jobs: Vec<Job> = match &options.files[..] {
         [] => shipped().into_iter().map(Job::Shipped).collect(),
         files => files.iter().cloned().map(Job::File).collect(),
     };
     if !options.json {
         let plural = if jobs.len() == 1 { "" } else { "s" };
-        desk.say(&format!(
-            "Repairing {} script{plural} with {words}\n\n",
-            jobs.len()
-        ));
+        desk.say(&format!("Repairing {} script{plural} with {words}\n\n", jobs.len()));
     }
     let reports = all(&harness.agent("repair", ()), &jobs, &options, &desk).await;
     finish(&reports, &options, &desk)
@@ -163,25 +156,17 @@ async fn all(
 fn finish(reports: &[FileReport], options: &Options, desk: &Desk) -> u8 {
     if options.json {
         let mut out = io::stdout().lock();
-        let printed = reports
-            .iter()
-            .try_for_each(|report| writeln!(out, "{}", report.to_json()));
+        let printed = reports.iter().try_for_each(|report| writeln!(out, "{}", report.to_json()));
         if let Err(error) = printed.and_then(|()| out.flush()) {
             return refuse(&error);
         }
     } else {
-        for report in reports
-            .iter()
-            .filter(|report| report.standing != Standing::Unreadable)
-        {
+        for report in reports.iter().filter(|report| report.standing != Standing::Unreadable) {
             desk.say(&format!("{}\n", report.to_text()));
         }
         desk.say(&summary(reports));
     }
-    if reports
-        .iter()
-        .any(|report| report.standing == Standing::NotAsked)
-    {
+    if reports.iter().any(|report| report.standing == Standing::NotAsked) {
         complain(
             "nobody can approve, as standard input is no terminal (--yes approves every \
              proposal); nothing was applied",
@@ -191,18 +176,11 @@ fn finish(reports: &[FileReport], options: &Options, desk: &Desk) -> u8 {
         complain(&banner(reports));
         return STOPPED;
     }
-    reports
-        .iter()
-        .map(|report| report.standing.code())
-        .max()
-        .unwrap_or(0)
+    reports.iter().map(|report| report.standing.code()).max().unwrap_or(0)
 }
 
 fn summary(reports: &[FileReport]) -> String {
-    let run = reports
-        .iter()
-        .filter(|report| report.standing.code() == 0)
-        .count();
+    let run = reports.iter().filter(|report| report.standing.code() == 0).count();
     let (repairs, written) = (repairs(reports), written(reports));
     format!("{run} of {} run; {repairs}; {written}\n", reports.len())
 }

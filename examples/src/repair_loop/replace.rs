@@ -29,9 +29,7 @@ pub(super) fn replace(path: &Path, old: &str, new: &str) -> Result<(), ReplaceEr
     if permissions.readonly() {
         return Err(ReplaceError::ReadOnly);
     }
-    let mut file = tempfile::Builder::new()
-        .prefix(".repair-")
-        .tempfile_in(folder)?;
+    let mut file = tempfile::Builder::new().prefix(".repair-").tempfile_in(folder)?;
     file.write_all(new.as_bytes())?;
     file.as_file().set_permissions(permissions)?;
     file.as_file().sync_all()?;
@@ -45,9 +43,7 @@ pub(super) fn replace(path: &Path, old: &str, new: &str) -> Result<(), ReplaceEr
 
 /// Whether it is the folder of the scripts that ship, where there is one.
 fn ships(folder: &Path) -> bool {
-    let home = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("scripts")
-        .canonicalize();
+    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").canonicalize();
     home.is_ok_and(|home| folder.starts_with(home))
 }
 
@@ -60,10 +56,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.py");
         fs::write(&path, "old").unwrap();
-        assert!(matches!(
-            replace(&path, "older", "new"),
-            Err(ReplaceError::Changed)
-        ));
+        assert!(matches!(replace(&path, "older", "new"), Err(ReplaceError::Changed)));
         assert_eq!(fs::read(&path).unwrap(), b"old");
         replace(&path, "old", "new").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
@@ -78,10 +71,7 @@ mod tests {
         let mut permissions = fs::metadata(&path).unwrap().permissions();
         permissions.set_readonly(true);
         fs::set_permissions(&path, permissions).unwrap();
-        assert!(matches!(
-            replace(&path, "old", "new"),
-            Err(ReplaceError::ReadOnly)
-        ));
+        assert!(matches!(replace(&path, "old", "new"), Err(ReplaceError::ReadOnly)));
     }
 
     #[cfg(unix)]
@@ -100,9 +90,6 @@ mod tests {
     fn what_ships_is_never_replaced() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/tree.py");
         let old = fs::read_to_string(&path).unwrap();
-        assert!(matches!(
-            replace(&path, &old, "new"),
-            Err(ReplaceError::Shipped)
-        ));
+        assert!(matches!(replace(&path, &old, "new"), Err(ReplaceError::Shipped)));
     }
 }

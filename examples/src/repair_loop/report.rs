@@ -78,41 +78,22 @@ impl FileReport {
     /// A report of a repair.
     pub fn new(repair: Repair, standing: Standing, why: Option<String>) -> Self {
         let name = repair.name.clone();
-        Self {
-            name,
-            standing,
-            why,
-            repair,
-            written: false,
-        }
+        Self { name, standing, why, repair, written: false }
     }
 
     /// A report of a file that no repair was begun for.
     pub fn bare(name: impl Into<String>, standing: Standing, why: Option<String>) -> Self {
-        Self::new(
-            Repair {
-                name: name.into(),
-                ..Repair::default()
-            },
-            standing,
-            why,
-        )
+        Self::new(Repair { name: name.into(), ..Repair::default() }, standing, why)
     }
 
     /// How many repairs the copy has.
     pub fn applied(&self) -> usize {
-        self.repair
-            .tried
-            .iter()
-            .filter(|tried| tried.fate.is_accepted())
-            .count()
+        self.repair.tried.iter().filter(|tried| tried.fate.is_accepted()).count()
     }
 
     /// The report as one JSON object.
     pub fn to_json(&self) -> Value {
-        let Repair {
-            tried, rounds, ran, ..
-        } = &self.repair;
+        let Repair { tried, rounds, ran, .. } = &self.repair;
         json!({
             "name": self.name,
             "outcome": self.standing,
@@ -139,14 +120,7 @@ impl FileReport {
             write!(out, ": {}", shown(why))?;
         }
         writeln!(out)?;
-        for Tried {
-            rule,
-            line,
-            explanation,
-            fate,
-            ..
-        } in &self.repair.tried
-        {
+        for Tried { rule, line, explanation, fate, .. } in &self.repair.tried {
             let mark = if fate.is_accepted() { '+' } else { '-' };
             let (explanation, fate) = (shown(explanation), shown(&fate.to_string()));
             writeln!(out, "  {mark} line {line}, {rule}: {explanation} ({fate})")?;

@@ -130,19 +130,8 @@ pub struct Tried {
 
 impl Tried {
     pub(super) fn new(number: u32, proposal: &Proposal, fate: Fate) -> Self {
-        let Proposal {
-            rule,
-            line,
-            explanation,
-            ..
-        } = proposal;
-        Self {
-            number,
-            rule: *rule,
-            line: *line,
-            explanation: explanation.clone(),
-            fate,
-        }
+        let Proposal { rule, line, explanation, .. } = proposal;
+        Self { number, rule: *rule, line: *line, explanation: explanation.clone(), fate }
     }
 }
 
@@ -189,11 +178,7 @@ impl fmt::Display for Fate {
             Fate::Declined { by: who } => write!(f, "declined{}", by(who)),
             Fate::Applied { by: who } => write!(f, "approved{}", by(who)),
             Fate::TakenBack { by: who, ending } => {
-                write!(
-                    f,
-                    "approved{}, taken back, since it did not help: {ending}",
-                    by(who)
-                )
+                write!(f, "approved{}, taken back, since it did not help: {ending}", by(who))
             }
         }
     }

@@ -10,10 +10,7 @@ use super::{Ctx, End};
 
 /// Runs the copy.
 pub(super) async fn run(repair: View<Repair>, cx: Cx<Ctx>) -> StepResult<Repair> {
-    let ran = cx
-        .runner
-        .run(&repair.copy, &repair.name, &cx.limits)
-        .await?;
+    let ran = cx.runner.run(&repair.copy, &repair.name, &cx.limits).await?;
     Ok(Repair::update().ran(Some(ran)))
 }
 
@@ -68,15 +65,8 @@ pub(super) async fn propose(repair: View<Repair>, _cx: Cx<Ctx>) -> StepResult<Re
             }
         }
     }
-    let none = accepted.is_empty().then(|| Why::NoRule {
-        fault: fault.to_string(),
-    });
-    Ok(Repair::update()
-        .proposals(accepted)
-        .tried(refused)
-        .trial(None)
-        .why(none)
-        .rounds(1))
+    let none = accepted.is_empty().then(|| Why::NoRule { fault: fault.to_string() });
+    Ok(Repair::update().proposals(accepted).tried(refused).trial(None).why(none).rounds(1))
 }
 
 /// Whether there is another repair to ask about.
@@ -89,11 +79,7 @@ pub(super) enum Left {
 }
 
 pub(super) fn any_left(repair: &Repair) -> Left {
-    if repair.proposals.is_empty() {
-        Left::None
-    } else {
-        Left::Some
-    }
+    if repair.proposals.is_empty() { Left::None } else { Left::Some }
 }
 
 /// First half of the gate: the question.
@@ -125,9 +111,7 @@ pub(super) async fn hear(
             .tried(note(Fate::Declined { by }))
             .proposals(others.to_vec())
             .why(others.is_empty().then_some(Why::Declined)),
-        Decision::Quit => update
-            .tried(note(Fate::Declined { by }))
-            .why(Some(Why::Quit)),
+        Decision::Quit => update.tried(note(Fate::Declined { by })).why(Some(Why::Quit)),
     })
 }
 
@@ -156,15 +140,8 @@ pub(super) async fn apply(repair: View<Repair>, _cx: Cx<Ctx>) -> StepResult<Repa
     let Some(tried) = repair.tried.last().cloned() else {
         return Err(StepError::fatal("the approval was not noted"));
     };
-    let trial = Trial {
-        tried,
-        copy: repair.copy.clone(),
-        ran: repair.ran.clone(),
-    };
-    Ok(Repair::update()
-        .copy(proposal.fixed.clone())
-        .trial(Some(trial))
-        .proposals(others.to_vec()))
+    let trial = Trial { tried, copy: repair.copy.clone(), ran: repair.ran.clone() };
+    Ok(Repair::update().copy(proposal.fixed.clone()).trial(Some(trial)).proposals(others.to_vec()))
 }
 
 /// Takes the repair on trial back.
@@ -172,44 +149,25 @@ pub(super) async fn take_back(repair: View<Repair>, _cx: Cx<Ctx>) -> StepResult<
     let Some(trial) = repair.trial.clone() else {
         return Err(StepError::fatal("there is no repair to take back"));
     };
-    let ending = repair
-        .ran
-        .as_ref()
-        .map(|ran| ran.ending.to_string())
-        .unwrap_or_default();
+    let ending = repair.ran.as_ref().map(|ran| ran.ending.to_string()).unwrap_or_default();
     let mut tried = trial.tried;
     if let Fate::Applied { by } = tried.fate {
         tried.fate = Fate::TakenBack { by, ending };
     }
-    let fault = trial
-        .ran
-        .as_ref()
-        .and_then(fault_of)
-        .map(ToString::to_string);
-    let none = repair.proposals.is_empty().then(|| Why::NoneHelped {
-        fault: fault.unwrap_or_default(),
-    });
-    Ok(Repair::update()
-        .copy(trial.copy)
-        .ran(trial.ran)
-        .trial(None)
-        .tried([tried])
-        .why(none))
+    let fault = trial.ran.as_ref().and_then(fault_of).map(ToString::to_string);
+    let none =
+        repair.proposals.is_empty().then(|| Why::NoneHelped { fault: fault.unwrap_or_default() });
+    Ok(Repair::update().copy(trial.copy).ran(trial.ran).trial(None).tried([tried]).why(none))
 }
 
 /// Notes that the script has more faults than are taken on.
 pub(super) async fn enough(repair: View<Repair>, _cx: Cx<Ctx>) -> StepResult<Repair> {
-    Ok(Repair::update().why(Some(Why::Rounds {
-        rounds: repair.rounds,
-    })))
+    Ok(Repair::update().why(Some(Why::Rounds { rounds: repair.rounds })))
 }
 
 /// Notes what broke.
 pub(super) async fn breaks(_repair: View<Repair>, cx: Cx<Ctx>) -> StepResult<Repair> {
-    let error = cx
-        .failure()
-        .map(|failure| format!("{failure:#}"))
-        .unwrap_or_default();
+    let error = cx.failure().map(|failure| format!("{failure:#}")).unwrap_or_default();
     Ok(Repair::update().why(Some(Why::Broken { error })))
 }
 
@@ -220,26 +178,17 @@ pub(super) async fn report(repair: View<Repair>, _cx: Cx<Ctx>) -> StepResult<Rep
         (None, Some(Verdict::Fixed)) => None,
         (None, Some(Verdict::WrongOutput { expected, got })) => Some(differing(&expected, &got)),
         (None, Some(Verdict::StillFailing(ending))) => Some(Why::Ending { ending }),
-        (None, None) => Some(Why::Broken {
-            error: "it was never run".to_owned(),
-        }),
+        (None, None) => Some(Why::Broken { error: "it was never run".to_owned() }),
     };
     Ok(Repair::update().why(why))
 }
 
 pub(super) fn how(repair: &Repair) -> End {
-    if repair.why.is_none() {
-        End::Runs
-    } else {
-        End::Fails
-    }
+    if repair.why.is_none() { End::Runs } else { End::Fails }
 }
 
 fn first(repair: &Repair) -> Result<(&Proposal, &[Proposal]), StepError> {
-    repair
-        .proposals
-        .split_first()
-        .ok_or_else(|| StepError::fatal("there is no proposal"))
+    repair.proposals.split_first().ok_or_else(|| StepError::fatal("there is no proposal"))
 }
 
 /// The first line that differs.
@@ -250,10 +199,7 @@ fn differing(expected: &str, got: &str) -> Why {
         let (expected, got) = (wanted.next(), found.next());
         if expected != got || expected.is_none() {
             let line = |text: Option<&str>| text.unwrap_or_default().to_owned();
-            return Why::WrongOutput {
-                expected: line(expected),
-                got: line(got),
-            };
+            return Why::WrongOutput { expected: line(expected), got: line(got) };
         }
     }
 }

@@ -21,10 +21,7 @@ struct Fake {
 impl Fake {
     fn of(endings: impl IntoIterator<Item = Ending>) -> Arc<Self> {
         let endings = Mutex::new(endings.into_iter().map(Ok).collect());
-        Arc::new(Self {
-            endings,
-            ..Self::default()
-        })
+        Arc::new(Self { endings, ..Self::default() })
     }
 
     fn seen(&self) -> Vec<String> {
@@ -38,12 +35,7 @@ impl Runner for Fake {
         self.seen.lock().unwrap().push(source.to_owned());
         let next = self.endings.lock().unwrap().pop_front();
         let ending = next.unwrap_or_else(|| Ok(fault("E", 0, "no ending left", &[])))?;
-        Ok(Ran {
-            ending,
-            stdout: "1\n".into(),
-            stderr: String::new(),
-            elapsed: Default::default(),
-        })
+        Ok(Ran { ending, stdout: "1\n".into(), stderr: String::new(), elapsed: Default::default() })
     }
 }
 
@@ -54,16 +46,8 @@ fn fault(kind: &str, line: u32, name: &str, globals: &[&str]) -> Ending {
         ..Facts::default()
     };
     let message = format!("name '{name}' is not defined");
-    let frames = vec![Frame {
-        line,
-        ..Frame::default()
-    }];
-    Ending::Raised(Box::new(Fault {
-        kind: kind.into(),
-        message,
-        frames,
-        facts,
-    }))
+    let frames = vec![Frame { line, ..Frame::default() }];
+    Ending::Raised(Box::new(Fault { kind: kind.into(), message, frames, facts }))
 }
 
 /// `print(itmes)` among two names that are near.
@@ -75,24 +59,17 @@ fn misspelt() -> Ending {
 
 fn agent(fake: &Arc<Fake>, rounds: u32) -> Agent<Ctx, Repair> {
     let runner: Arc<dyn Runner> = fake.clone();
-    repairer(runner, Limits::default(), rounds)
-        .unwrap()
-        .agent("test", ())
+    repairer(runner, Limits::default(), rounds).unwrap().agent("test", ())
 }
 
 async fn start(agent: &Agent<Ctx, Repair>) -> Outcome<Repair> {
-    let input = Repair::update()
-        .name("a.py")
-        .original(SOURCE)
-        .copy(SOURCE)
-        .expected(Some("1\n".into()));
+    let input =
+        Repair::update().name("a.py").original(SOURCE).copy(SOURCE).expected(Some("1\n".into()));
     agent.run(input, ()).await.unwrap()
 }
 
 fn waiting(outcome: Outcome<Repair>) -> Interrupted<Repair> {
-    let Outcome::Interrupted(waiting) = outcome else {
-        panic!("{outcome:?}")
-    };
+    let Outcome::Interrupted(waiting) = outcome else { panic!("{outcome:?}") };
     waiting
 }
 
@@ -103,10 +80,7 @@ async fn answer(
 ) -> Outcome<Repair> {
     let waiting = waiting(outcome);
     let question = waiting.pending::<Approve>().unwrap();
-    agent
-        .resume(&waiting, question.answer(decision).by("sam"), ())
-        .await
-        .unwrap()
+    agent.resume(&waiting, question.answer(decision).by("sam"), ()).await.unwrap()
 }
 
 fn ended(outcome: Outcome<Repair>, how: End) -> Ended<Repair> {
@@ -120,21 +94,12 @@ async fn an_approved_repair_is_applied_to_the_copy_and_run() {
     let fake = Fake::of([misspelt(), Ending::Ok]);
     let agent = agent(&fake, 10);
     let asked = start(&agent).await;
-    assert_eq!(
-        fake.seen(),
-        [SOURCE],
-        "nothing is applied before the answer"
-    );
+    assert_eq!(fake.seen(), [SOURCE], "nothing is applied before the answer");
     let ended = ended(answer(&agent, asked, Decision::Apply).await, End::Runs);
     assert_eq!(fake.seen(), [SOURCE, &ended.state.copy]);
     assert_eq!(ended.state.copy, SOURCE.replace("itmes", "items"));
     assert_eq!(ended.state.original, SOURCE);
-    assert_eq!(
-        ended.state.tried[0].fate,
-        Fate::Applied {
-            by: Some("sam".into())
-        }
-    );
+    assert_eq!(ended.state.tried[0].fate, Fate::Applied { by: Some("sam".into()) });
 }
 
 #[tokio::test]
@@ -143,15 +108,8 @@ async fn the_question_says_all_that_a_person_needs() {
     let waiting = waiting(start(&agent(&fake, 10)).await);
     let question = waiting.pending::<Approve>().unwrap().question;
     assert_eq!(question.file, "a.py");
-    assert_eq!(
-        question.fault,
-        "NameError on line 3: name 'itmes' is not defined"
-    );
-    assert!(
-        question.diff.contains("\n-print(itmes)\n+print(items)\n"),
-        "{}",
-        question.diff
-    );
+    assert_eq!(question.fault, "NameError on line 3: name 'itmes' is not defined");
+    assert!(question.diff.contains("\n-print(itmes)\n+print(items)\n"), "{}", question.diff);
 }
 
 #[tokio::test]
@@ -163,12 +121,7 @@ async fn a_declined_repair_gives_way_to_the_next() {
     assert_eq!(fake.seen().len(), 1);
     let ended = ended(answer(&agent, asked, Decision::Apply).await, End::Runs);
     assert_eq!(ended.state.copy, SOURCE.replace("itmes", "times"));
-    let accepted: Vec<bool> = ended
-        .state
-        .tried
-        .iter()
-        .map(|it| it.fate.is_accepted())
-        .collect();
+    let accepted: Vec<bool> = ended.state.tried.iter().map(|it| it.fate.is_accepted()).collect();
     assert_eq!(accepted, [false, true]);
 }
 
@@ -202,10 +155,7 @@ async fn a_repair_that_does_not_help_is_taken_back() {
     let asked = start(&agent).await;
     let asked = waiting(answer(&agent, asked, Decision::Apply).await);
     assert_eq!(asked.state.copy, SOURCE);
-    assert!(matches!(
-        &asked.state.tried[0].fate,
-        Fate::TakenBack { by: Some(_), .. }
-    ));
+    assert!(matches!(&asked.state.tried[0].fate, Fate::TakenBack { by: Some(_), .. }));
     let outcome = answer(&agent, Outcome::Interrupted(asked), Decision::Apply).await;
     let ended = ended(outcome, End::Runs);
     assert_eq!(ended.state.copy, SOURCE.replace("itmes", "times"));
@@ -222,11 +172,7 @@ async fn when_none_helps_the_copy_is_as_before() {
         outcome = answer(&agent, outcome, Decision::Apply).await;
     }
     let ended = ended(outcome, End::Fails);
-    assert!(
-        matches!(ended.state.why, Some(Why::NoneHelped { .. })),
-        "{:?}",
-        ended.state.why
-    );
+    assert!(matches!(ended.state.why, Some(Why::NoneHelped { .. })), "{:?}", ended.state.why);
     assert_eq!(ended.state.copy, SOURCE);
 }
 
@@ -254,20 +200,12 @@ async fn what_breaks_beside_the_script_is_told() {
     let fake = Arc::new(Fake::default());
     fake.endings.lock().unwrap().push_back(Ok(misspelt()));
     let broken = || Err(PythonError::Broken("it is gone".into()));
-    fake.endings
-        .lock()
-        .unwrap()
-        .extend([broken(), broken(), broken()]);
+    fake.endings.lock().unwrap().extend([broken(), broken(), broken()]);
     let agent = agent(&fake, 10);
     let asked = start(&agent).await;
     let ended = ended(answer(&agent, asked, Decision::Apply).await, End::Fails);
-    let Some(Why::Broken { error }) = ended.state.why else {
-        panic!()
-    };
-    assert!(
-        error.contains("it is gone") && error.contains("Run"),
-        "{error}"
-    );
+    let Some(Why::Broken { error }) = ended.state.why else { panic!() };
+    assert!(error.contains("it is gone") && error.contains("Run"), "{error}");
     assert_eq!(fake.seen().len(), 4, "a failed start is tried again");
 }
 
@@ -293,21 +231,12 @@ fn the_drawing_shows_every_step_and_the_way_through() {
     let names: Vec<&str> = harness.graph().steps().collect();
     assert_eq!(
         names,
-        [
-            "Run", "Propose", "Approve", "Apply", "TakeBack", "Enough", "Break", "Report"
-        ]
+        ["Run", "Propose", "Approve", "Apply", "TakeBack", "Enough", "Break", "Report"]
     );
     for (at, name) in names.iter().enumerate() {
-        let (open, close) = if *name == "Approve" {
-            ("{{", "}}")
-        } else {
-            ("[", "]")
-        };
+        let (open, close) = if *name == "Approve" { ("{{", "}}") } else { ("[", "]") };
         let node = format!("s{at}{open}\"{name}\"{close}");
-        assert!(
-            lines.contains(&node.as_str()),
-            "{name} is missing in\n{drawing}"
-        );
+        assert!(lines.contains(&node.as_str()), "{name} is missing in\n{drawing}");
     }
     for edge in [
         r#"start(["repair"]) --> s0"#,

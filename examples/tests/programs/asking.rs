@@ -32,13 +32,7 @@ impl Session {
         let name = ptsname(&master, Vec::new()).unwrap();
         let slave: OwnedFd = open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
         let end = || Stdio::from(slave.try_clone().unwrap());
-        let child = program()
-            .args(args)
-            .stdin(end())
-            .stdout(end())
-            .stderr(end())
-            .spawn()
-            .unwrap();
+        let child = program().args(args).stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
         drop(slave);
         let terminal = File::from(master);
         let mut reader = terminal.try_clone().unwrap();
@@ -52,12 +46,7 @@ impl Session {
                 }
             }
         });
-        Self {
-            child,
-            terminal,
-            shown: String::new(),
-            arriving,
-        }
+        Self { child, terminal, shown: String::new(), arriving }
     }
 
     /// Waits until something is shown; gives what was shown up to it, and
@@ -85,9 +74,8 @@ impl Session {
     /// Waits for the end; gives the exit code and the rest of what is shown.
     fn end(mut self) -> (Option<i32>, String) {
         let deadline = Instant::now() + PATIENCE;
-        while let Ok(bytes) = self
-            .arriving
-            .recv_timeout(deadline.saturating_duration_since(Instant::now()))
+        while let Ok(bytes) =
+            self.arriving.recv_timeout(deadline.saturating_duration_since(Instant::now()))
         {
             self.shown.push_str(&String::from_utf8_lossy(&bytes));
         }
@@ -107,18 +95,9 @@ fn a_yes_approves_and_a_coloured_diff_was_shown() {
     let folder = Folder::with("a.py", TWO_WAYS, "1\n");
     let mut session = Session::start(&["--write", &folder.name("a.py")]);
     let shown = session.wait_for(PROMPT);
-    assert!(
-        shown.contains("\u{1b}[31m-print(itmes)\u{1b}[0m"),
-        "{shown}"
-    );
-    assert!(
-        shown.contains("\u{1b}[32m+print(items)\u{1b}[0m"),
-        "{shown}"
-    );
-    assert!(
-        shown.contains("misspelt name: `itmes` is not defined; `items` is"),
-        "{shown}"
-    );
+    assert!(shown.contains("\u{1b}[31m-print(itmes)\u{1b}[0m"), "{shown}");
+    assert!(shown.contains("\u{1b}[32m+print(items)\u{1b}[0m"), "{shown}");
+    assert!(shown.contains("misspelt name: `itmes` is not defined; `items` is"), "{shown}");
     assert!(shown.contains("a.py"), "the work is seen: {shown}");
     assert_eq!(folder.text("a.py"), TWO_WAYS);
     session.type_in("y\n");
@@ -157,10 +136,7 @@ fn a_no_takes_the_next_proposal() {
     session.type_in("y\n");
     let (code, rest) = session.end();
     assert_eq!(code, Some(0), "{rest}");
-    assert!(
-        rest.contains("(declined by ada)") && rest.contains("(approved by ada)"),
-        "{rest}"
-    );
+    assert!(rest.contains("(declined by ada)") && rest.contains("(approved by ada)"), "{rest}");
 }
 
 #[test]
@@ -193,9 +169,6 @@ fn ctrl_c_at_the_question_approves_nothing() {
     interrupt(&session.child);
     let (code, rest) = session.end();
     assert_eq!(code, Some(130), "{rest}");
-    assert!(
-        rest.contains("stopped by Ctrl-C: 0 of 1 files done; 0 repairs applied"),
-        "{rest}"
-    );
+    assert!(rest.contains("stopped by Ctrl-C: 0 of 1 files done; 0 repairs applied"), "{rest}");
     assert_eq!(folder.text("a.py"), TWO_WAYS);
 }

@@ -8,29 +8,15 @@ use super::{Folder, TWO_WAYS, program, repair, scripts, stubborn};
 fn without_a_terminal_nothing_is_approved() {
     for write in [None, Some("--write")] {
         let folder = Folder::with("a.py", TWO_WAYS, "1\n");
-        let before = fs::metadata(folder.path("a.py"))
-            .unwrap()
-            .modified()
-            .unwrap();
+        let before = fs::metadata(folder.path("a.py")).unwrap().modified().unwrap();
         let name = folder.name("a.py");
         let done = repair(write.into_iter().chain([name.as_str()]));
         assert_eq!(done.code, Some(3), "{}", done.out);
         assert_eq!(done.err.lines().count(), 1, "{}", done.err);
         assert!(done.err.contains("no terminal") && done.err.contains("nothing was applied"));
-        assert!(
-            done.out
-                .contains("needs an approval: line 3, misspelt name"),
-            "{}",
-            done.out
-        );
+        assert!(done.out.contains("needs an approval: line 3, misspelt name"), "{}", done.out);
         assert_eq!(folder.text("a.py"), TWO_WAYS);
-        assert_eq!(
-            fs::metadata(folder.path("a.py"))
-                .unwrap()
-                .modified()
-                .unwrap(),
-            before
-        );
+        assert_eq!(fs::metadata(folder.path("a.py")).unwrap().modified().unwrap(), before);
     }
 }
 
@@ -39,12 +25,8 @@ fn an_approval_piped_in_is_none() {
     let folder = Folder::with("a.py", TWO_WAYS, "1\n");
     fs::write(folder.path("yes"), "y\ny\ny\n").unwrap();
     let input = fs::File::open(folder.path("yes")).unwrap();
-    let status = program()
-        .args(["--write", &folder.name("a.py")])
-        .stdin(input)
-        .output()
-        .unwrap()
-        .status;
+    let status =
+        program().args(["--write", &folder.name("a.py")]).stdin(input).output().unwrap().status;
     assert_eq!(status.code(), Some(3));
     assert_eq!(folder.text("a.py"), TWO_WAYS);
 }
@@ -64,11 +46,7 @@ fn a_file_is_left_alone_unless_told_to_write() {
     let done = repair(["--yes", &folder.name("a.py")]);
     assert_eq!(done.code, Some(0), "{}", done.err);
     assert_eq!(folder.text("a.py"), TWO_WAYS);
-    assert!(
-        done.out.ends_with("no file of yours was changed\n"),
-        "{}",
-        done.out
-    );
+    assert!(done.out.ends_with("no file of yours was changed\n"), "{}", done.out);
 }
 
 #[test]
@@ -82,32 +60,17 @@ fn only_what_is_fixed_is_written() {
         use std::os::unix::fs::PermissionsExt;
         fs::set_permissions(folder.path("a.py"), fs::Permissions::from_mode(0o750)).unwrap();
     }
-    let done = repair([
-        "--yes",
-        "--write",
-        &folder.name("a.py"),
-        &folder.name("b.py"),
-    ]);
+    let done = repair(["--yes", "--write", &folder.name("a.py"), &folder.name("b.py")]);
     assert_eq!(done.code, Some(1), "{}", done.err);
     assert_eq!(folder.text("a.py"), TWO_WAYS.replace("itmes", "items"));
     assert_eq!(folder.text("b.py"), half);
     assert!(done.out.contains("+print(items)"), "{}", done.out);
-    assert!(
-        done.out
-            .ends_with("1 of 2 run; 2 repairs applied; 1 file of yours was replaced\n")
-    );
-    assert_eq!(
-        fs::read_dir(folder.0.path()).unwrap().count(),
-        3,
-        "no temporary file is left"
-    );
+    assert!(done.out.ends_with("1 of 2 run; 2 repairs applied; 1 file of yours was replaced\n"));
+    assert_eq!(fs::read_dir(folder.0.path()).unwrap().count(), 3, "no temporary file is left");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        let mode = fs::metadata(folder.path("a.py"))
-            .unwrap()
-            .permissions()
-            .mode();
+        let mode = fs::metadata(folder.path("a.py")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o750);
     }
 }
@@ -118,10 +81,7 @@ fn a_script_that_ships_is_never_written() {
     let before = fs::read(&path).unwrap();
     let done = repair(["--yes", "--write", &path.display().to_string()]);
     assert_eq!(done.code, Some(1), "{}", done.err);
-    assert!(
-        done.out
-            .contains("fixed, but not written: it ships with this program")
-    );
+    assert!(done.out.contains("fixed, but not written: it ships with this program"));
     assert_eq!(fs::read(&path).unwrap(), before);
     assert_eq!(repair(["--yes", "--write"]).code, Some(0));
     assert_eq!(fs::read(&path).unwrap(), before);
@@ -136,9 +96,7 @@ fn what_cannot_be_read_gets_a_line_and_the_others_go_on() {
     fs::create_dir(folder.path("folder.py")).unwrap();
     let bad = ["none.py", "nul.py", "latin.py", "huge.py", "folder.py"].map(|it| folder.name(it));
     let good = folder.name("good.py");
-    let args = ["--yes", "--json"]
-        .into_iter()
-        .chain(bad.iter().map(String::as_str));
+    let args = ["--yes", "--json"].into_iter().chain(bad.iter().map(String::as_str));
     let done = repair(args.chain([good.as_str()]));
     assert_eq!(done.code, Some(2));
     let lines: Vec<&str> = done.err.lines().collect();
@@ -180,11 +138,7 @@ fn nothing_of_a_script_reaches_the_terminal_as_a_command() {
     let source = "table = {'\\x1b[2Jname': 1}\nprint(table['\\x1b[2Jnamee'])\n";
     let folder = Folder::with("a.py", source, "1\n");
     let done = repair(["--yes", &folder.name("a.py")]);
-    assert!(
-        !done.out.contains('\u{1b}') && !done.err.contains('\u{1b}'),
-        "{:?}",
-        done.out
-    );
+    assert!(!done.out.contains('\u{1b}') && !done.err.contains('\u{1b}'), "{:?}", done.out);
     let raising = "raise ValueError('\\x1b[2J')\n";
     fs::write(folder.path("a.py"), raising).unwrap();
     let done = repair(["--yes", &folder.name("a.py"), &stubborn("no_rule.py")]);

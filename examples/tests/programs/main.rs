@@ -29,28 +29,17 @@ struct Done {
 impl Done {
     fn of(output: Output) -> Self {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        Self {
-            code: output.status.code(),
-            out: text(output.stdout),
-            err: text(output.stderr),
-        }
+        Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }
 
     fn json(&self) -> Vec<Value> {
-        self.out
-            .lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect()
+        self.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 }
 
 fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_repair"));
-    command
-        .stdin(Stdio::null())
-        .env("USER", "ada")
-        .env("TERM", "xterm")
-        .env_remove("NO_COLOR");
+    command.stdin(Stdio::null()).env("USER", "ada").env("TERM", "xterm").env_remove("NO_COLOR");
     command
 }
 
@@ -100,12 +89,7 @@ fn hello_prints_its_answer() {
 #[test]
 fn every_shipped_script_is_repaired() {
     let done = repair(["--yes", "--json"]);
-    assert_eq!(
-        (done.code, done.err.as_str()),
-        (Some(0), ""),
-        "{}",
-        done.out
-    );
+    assert_eq!((done.code, done.err.as_str()), (Some(0), ""), "{}", done.out);
     let reports = done.json();
     assert!(reports.len() >= 8);
     for report in reports {
@@ -115,20 +99,11 @@ fn every_shipped_script_is_repaired() {
         assert_eq!(report["output"], std::fs::read_to_string(expected).unwrap());
         assert_eq!(report["written"], false);
         assert!(report["rounds"].as_u64().unwrap() >= 1, "{report:#}");
-        assert!(
-            report["diff"].as_str().unwrap().contains("\n@@ "),
-            "{report:#}"
-        );
+        assert!(report["diff"].as_str().unwrap().contains("\n@@ "), "{report:#}");
         let tried = report["tried"].as_array().unwrap();
-        assert!(
-            tried.iter().any(|tried| tried["accepted"] == true),
-            "{report:#}"
-        );
+        assert!(tried.iter().any(|tried| tried["accepted"] == true), "{report:#}");
         for tried in tried {
-            assert!(
-                tried["rule"].is_string() && tried["line"].is_u64(),
-                "{tried}"
-            );
+            assert!(tried["rule"].is_string() && tried["line"].is_u64(), "{tried}");
             assert!(tried["explanation"].is_string(), "{tried}");
         }
     }
@@ -137,16 +112,8 @@ fn every_shipped_script_is_repaired() {
 #[test]
 fn people_read_what_was_tried_the_outcome_and_the_diff() {
     let done = repair(["--yes"]);
-    assert_eq!(
-        (done.code, done.err.as_str()),
-        (Some(0), ""),
-        "{}",
-        done.out
-    );
-    assert!(
-        !done.out.contains('\u{1b}'),
-        "no colours where there is no terminal"
-    );
+    assert_eq!((done.code, done.err.as_str()), (Some(0), ""), "{}", done.out);
+    assert!(!done.out.contains('\u{1b}'), "no colours where there is no terminal");
     let (_, end) = done.out.rsplit_once("tree.py: fixed\n").unwrap();
     assert!(
         end.contains(
@@ -154,41 +121,25 @@ fn people_read_what_was_tried_the_outcome_and_the_diff() {
         ),
         "{end}"
     );
-    assert!(
-        end.contains("\n-print(\"depth:\", depth(TREE))\n+print("),
-        "{end}"
-    );
-    assert!(
-        done.out
-            .ends_with("10 of 10 run; 45 repairs applied; no file of yours was changed\n")
-    );
+    assert!(end.contains("\n-print(\"depth:\", depth(TREE))\n+print("), "{end}");
+    assert!(done.out.ends_with("10 of 10 run; 45 repairs applied; no file of yours was changed\n"));
 }
 
 #[test]
 fn what_cannot_be_repaired_is_told_honestly() {
     for (name, words) in [
-        (
-            "no_rule.py",
-            "no rule knows an acceptable repair for: ZeroDivisionError on line 11",
-        ),
+        ("no_rule.py", "no rule knows an acceptable repair for: ZeroDivisionError on line 11"),
         (
             "wrong_total.py",
             "prints something else: expected \"Total: 27.06\\n\", got \"Total: 24.60\\n\"",
         ),
-        (
-            "flood.py",
-            "it wrote more than allowed, which no rule can repair",
-        ),
+        ("flood.py", "it wrote more than allowed, which no rule can repair"),
         ("memory_hog.py", "it used more memory than allowed"),
     ] {
         let done = repair(["--yes", &stubborn(name)]);
         assert_eq!(done.code, Some(1), "{name}: {}{}", done.out, done.err);
         let line = format!("{}: not fixed: ", stubborn(name));
-        let told = done
-            .out
-            .lines()
-            .find(|told| told.starts_with(&line))
-            .expect(&done.out);
+        let told = done.out.lines().find(|told| told.starts_with(&line)).expect(&done.out);
         assert!(told.contains(words), "{told}");
         assert!(done.out.contains("0 of 1 run"), "{}", done.out);
     }
@@ -210,10 +161,7 @@ fn the_rounds_bound_the_faults_of_a_file() {
     let path = scripts().join("tree.py").display().to_string();
     let done = repair(["--yes", "--rounds", "2", "--json", &path]);
     assert_eq!(done.code, Some(1));
-    assert_eq!(
-        done.json()[0]["why"],
-        "it has more faults than 2 (see --rounds)"
-    );
+    assert_eq!(done.json()[0]["why"], "it has more faults than 2 (see --rounds)");
     assert_eq!(repair(["--rounds", "0"]).code, Some(2));
 }
 
@@ -222,10 +170,7 @@ fn without_python_one_line_says_so() {
     let done = Done::of(program().env("PATH", "").arg("--yes").output().unwrap());
     assert_eq!(done.code, Some(2));
     assert_eq!(done.out, "");
-    assert_eq!(
-        done.err,
-        "repair: no python3 found on PATH: install Python 3.8 or later\n"
-    );
+    assert_eq!(done.err, "repair: no python3 found on PATH: install Python 3.8 or later\n");
 }
 
 #[test]
@@ -236,12 +181,6 @@ fn a_proposal_that_would_hide_the_failure_is_refused() {
     let report = &done.json()[0];
     assert_eq!(report["tried"][0]["accepted"], false, "{report:#}");
     assert_eq!(report["tried"][0]["fate"]["fate"], "refused", "{report:#}");
-    assert!(
-        report["tried"][0]["note"]
-            .as_str()
-            .unwrap()
-            .contains("adds `exit`"),
-        "{report:#}"
-    );
+    assert!(report["tried"][0]["note"].as_str().unwrap().contains("adds `exit`"), "{report:#}");
     assert_eq!(report["diff"], "");
 }

@@ -18,12 +18,7 @@ pub(super) fn interrupt(child: &Child) {
 fn interrupted(times: u32) -> (Option<i32>, String, String, Duration) {
     let folder = Folder::with("a.py", TWO_WAYS, "1\n");
     let mut child = program()
-        .args([
-            "--yes",
-            "--write",
-            &stubborn("endless.py"),
-            &folder.name("a.py"),
-        ])
+        .args(["--yes", "--write", &stubborn("endless.py"), &folder.name("a.py")])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -45,11 +40,7 @@ fn interrupted(times: u32) -> (Option<i32>, String, String, Duration) {
     stdout.read_to_string(&mut out).unwrap();
     stderr.read_to_string(&mut err).unwrap();
     let code = child.wait().unwrap().code();
-    assert_eq!(
-        folder.text("a.py"),
-        TWO_WAYS,
-        "what was not begun is not written"
-    );
+    assert_eq!(folder.text("a.py"), TWO_WAYS, "what was not begun is not written");
     (code, out, err, started.elapsed())
 }
 

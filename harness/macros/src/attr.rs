@@ -141,10 +141,7 @@ impl Table {
             .filter(|table| table.known.iter().any(|known| key == known.name))
             .map(|table| format!("option `{key}` belongs on {}", table.place));
         let unknown = place.unwrap_or_else(|| format!("unknown option `{key}`"));
-        Err(syn::Error::new(
-            key.span(),
-            format!("{unknown} ({})", self.list()),
-        ))
+        Err(syn::Error::new(key.span(), format!("{unknown} ({})", self.list())))
     }
 
     /// The options, for a message.
@@ -170,10 +167,7 @@ impl Table {
 impl Known {
     fn value(&self, key: &Ident, input: ParseStream<'_>) -> syn::Result<Value> {
         let written = |error: syn::Error| {
-            syn::Error::new(
-                error.span(),
-                format!("`{key}` is written as `{}`", self.example),
-            )
+            syn::Error::new(error.span(), format!("`{key}` is written as `{}`", self.example))
         };
         if let Takes::Nothing = self.takes {
             return match input.is_empty() || input.peek(Token![,]) {

@@ -13,16 +13,8 @@ static ON_TYPE: Table = Table {
     attr: "question",
     place: "a type",
     known: &[
-        Known {
-            name: "answer",
-            example: "answer = Decision",
-            takes: Takes::Type,
-        },
-        Known {
-            name: "name",
-            example: "name = \"approve\"",
-            takes: Takes::Str,
-        },
+        Known { name: "answer", example: "answer = Decision", takes: Takes::Type },
+        Known { name: "name", example: "name = \"approve\"", takes: Takes::Str },
     ],
     elsewhere: None,
 };
@@ -74,19 +66,11 @@ fn parse<'a>(input: &'a DeriveInput, errors: &mut Errors) -> Option<Model<'a>> {
         }
         _ => text::snake_case(&name.unraw().to_string()),
     };
-    plain.then_some(Model {
-        name,
-        stored,
-        answer,
-    })
+    plain.then_some(Model { name, stored, answer })
 }
 
 fn emit(model: &Model<'_>) -> TokenStream {
-    let Model {
-        name,
-        stored,
-        answer,
-    } = model;
+    let Model { name, stored, answer } = model;
     quote! {
         #[automatically_derived]
         impl ::harness::question::Question for #name {

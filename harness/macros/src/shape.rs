@@ -24,10 +24,8 @@ pub(crate) fn fields<'a>(
                 format!("{wanted}, and the fields of `{name}` have no names (give them names)"),
             ),
         },
-        Data::Enum(_) => errors.push(
-            name,
-            format!("{wanted}, and `{name}` is an enum (make it a field of a struct)"),
-        ),
+        Data::Enum(_) => errors
+            .push(name, format!("{wanted}, and `{name}` is an enum (make it a field of a struct)")),
         Data::Union(_) => errors.push(name, format!("{wanted}, and `{name}` is a union")),
     }
     None
@@ -50,10 +48,7 @@ pub(crate) fn variants<'a>(
         }
         Data::Enum(data) => Some(data.variants.iter().collect()),
         Data::Struct(_) | Data::Union(_) => {
-            errors.push(
-                name,
-                format!("`derive({derive})` needs an enum, and `{name}` is none"),
-            );
+            errors.push(name, format!("`derive({derive})` needs an enum, and `{name}` is none"));
             None
         }
     }
@@ -78,8 +73,5 @@ pub(crate) fn is_plain(input: &DeriveInput, derive: &str, errors: &mut Errors) -
 
 /// The doc comments among attributes.
 pub(crate) fn docs(attrs: &[Attribute]) -> Vec<&Attribute> {
-    attrs
-        .iter()
-        .filter(|attr| attr.path().is_ident("doc"))
-        .collect()
+    attrs.iter().filter(|attr| attr.path().is_ident("doc")).collect()
 }

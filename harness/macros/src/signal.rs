@@ -8,19 +8,10 @@ use crate::attr::{Options, Table};
 use crate::diagnostics::Errors;
 use crate::shape;
 
-static ON_ENUM: Table = Table {
-    attr: "signal",
-    place: "an enum",
-    known: &[],
-    elsewhere: None,
-};
+static ON_ENUM: Table = Table { attr: "signal", place: "an enum", known: &[], elsewhere: None };
 
-static ON_VARIANT: Table = Table {
-    attr: "signal",
-    place: "a variant",
-    known: &[],
-    elsewhere: None,
-};
+static ON_VARIANT: Table =
+    Table { attr: "signal", place: "a variant", known: &[], elsewhere: None };
 
 /// An enum, and its variants without data.
 struct Model<'a> {

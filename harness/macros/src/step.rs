@@ -8,19 +8,9 @@ use crate::attr::{Options, Table};
 use crate::diagnostics::Errors;
 use crate::shape;
 
-static ON_ENUM: Table = Table {
-    attr: "step",
-    place: "an enum",
-    known: &[],
-    elsewhere: None,
-};
+static ON_ENUM: Table = Table { attr: "step", place: "an enum", known: &[], elsewhere: None };
 
-static ON_VARIANT: Table = Table {
-    attr: "step",
-    place: "a variant",
-    known: &[],
-    elsewhere: None,
-};
+static ON_VARIANT: Table = Table { attr: "step", place: "a variant", known: &[], elsewhere: None };
 
 /// An enum, and its variants without data.
 struct Model<'a> {

@@ -77,22 +77,12 @@ pub struct HarnessBuilder<C, S, P> {
 
 impl<C: Context, S: State> HarnessBuilder<C, S, Unprovided> {
     pub(super) fn new(name: String, at: &'static Location<'static>) -> Self {
-        Self {
-            name,
-            fixed: Unprovided(()),
-            at,
-            state: PhantomData,
-        }
+        Self { name, fixed: Unprovided(()), at, state: PhantomData }
     }
 
     /// Gives the fixed slots: those that every agent of this harness shares.
     pub fn provide(self, fixed: C::Fixed) -> HarnessBuilder<C, S, Given<C>> {
-        HarnessBuilder {
-            name: self.name,
-            fixed: Given(fixed),
-            at: self.at,
-            state: PhantomData,
-        }
+        HarnessBuilder { name: self.name, fixed: Given(fixed), at: self.at, state: PhantomData }
     }
 }
 
@@ -118,9 +108,7 @@ impl<C: Context, S: State, P> HarnessBuilder<C, S, P> {
 
 impl<C, S, P> fmt::Debug for HarnessBuilder<C, S, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HarnessBuilder")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
+        f.debug_struct("HarnessBuilder").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -201,10 +189,7 @@ impl<C: Context, S: State, St: StepId> LoopBuilder<C, S, St, NeedsSteps> {
     where
         F: FnMut(Define<C, S, St>, St) -> StepDef<C, S, St>,
     {
-        let steps = St::all()
-            .into_iter()
-            .map(|step| declare(Define::new(), step))
-            .collect();
+        let steps = St::all().into_iter().map(|step| declare(Define::new(), step)).collect();
         LoopBuilder {
             name: self.name,
             fixed: self.fixed,
@@ -228,10 +213,7 @@ impl<C: Context, S: State, St: StepId, T> LoopBuilder<C, S, St, T> {
     where
         T: HasSteps<C, S, St>,
     {
-        let edge = |step: &St, at| Edge {
-            to: step.index(),
-            at,
-        };
+        let edge = |step: &St, at| Edge { to: step.index(), at };
         let ids = St::all();
         let mut nodes = Vec::with_capacity(ids.len());
         let mut steps = Vec::with_capacity(ids.len());
@@ -253,9 +235,7 @@ impl<C: Context, S: State, St: StepId, T> LoopBuilder<C, S, St, T> {
             Some(violation) => vec![violation],
             None => violations(&wiring),
         };
-        let graph = Graph {
-            wiring: Arc::new(wiring),
-        };
+        let graph = Graph { wiring: Arc::new(wiring) };
         if !violations.is_empty() {
             return Err(BuildError { graph, violations });
         }
@@ -286,10 +266,7 @@ fn misnumbered<St: StepId>(ids: &[St], wiring: &Wiring) -> Option<Violation> {
             let but = format!("the one listed at {at} is numbered {}", id.index());
             (vec![id.name().into_owned()], but)
         }
-        None => (
-            Vec::new(),
-            format!("an edge leads to number {} of {}", outside()?, ids.len()),
-        ),
+        None => (Vec::new(), format!("an edge leads to number {} of {}", outside()?, ids.len())),
     };
     Some(Violation {
         rule: Rule::StepIds,

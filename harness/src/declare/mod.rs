@@ -15,7 +15,7 @@ use crate::observe::{Observer, Observers};
 use crate::state::State;
 
 pub use builder::{
-    HasSteps, Given, HarnessBuilder, LoopBuilder, NeedsSteps, Provided, Stepped, Unprovided,
+    Given, HarnessBuilder, HasSteps, LoopBuilder, NeedsSteps, Provided, Stepped, Unprovided,
 };
 pub use define::Define;
 pub use step::{NeedsAnswer, NeedsExit, StepDef, ThenEndOrRoute};

@@ -38,15 +38,7 @@ pub struct NeedsExit<C: Context, S: State, St, By> {
 impl<C: Context, S: State, St: StepId> NeedsExit<C, S, St, ThenEndOrRoute> {
     pub(super) fn new(kind: Kind, action: Action<C, S>, at: &'static Location<'static>) -> Self {
         let policy = Policy::default();
-        Self {
-            kind,
-            action,
-            policy,
-            on_error: None,
-            at_most: None,
-            at,
-            by: PhantomData,
-        }
+        Self { kind, action, policy, on_error: None, at_most: None, at, by: PhantomData }
     }
 
     /// Tries the step again when it fails with a retryable error. Without it a step has one try.
@@ -104,25 +96,15 @@ impl<C: Context, S: State, St: StepId> NeedsExit<C, S, St, ThenEndOrRoute> {
                     Some(step) => Dest::Step(Edge::new(&step, target.at)),
                     None => Dest::End,
                 };
-                Branch {
-                    signal: signal.name(),
-                    dest,
-                }
+                Branch { signal: signal.name(), dest }
             })
             .collect();
         let count = branches.len();
-        let exit = Exit::Route {
-            signals: Sig::NAME,
-            branches,
-        };
+        let exit = Exit::Route { signals: Sig::NAME, branches };
         let route = move |state: &S| {
             let index = route(state).index();
             // Holds for every derived signal; the driver contains the panic of one that lies.
-            assert!(
-                index < count,
-                "signal {index} of `{}`, which has {count}",
-                Sig::NAME
-            );
+            assert!(index < count, "signal {index} of `{}`, which has {count}", Sig::NAME);
             index
         };
         self.exit(exit, Some(Box::new(route)))
@@ -131,10 +113,7 @@ impl<C: Context, S: State, St: StepId> NeedsExit<C, S, St, ThenEndOrRoute> {
     fn exit(self, exit: Exit, route: Option<Route<S>>) -> StepDef<C, S, St> {
         StepDef {
             exit,
-            executable: Executable {
-                action: self.action,
-                route,
-            },
+            executable: Executable { action: self.action, route },
             kind: self.kind,
             policy: self.policy,
             on_error: self.on_error,
@@ -160,11 +139,7 @@ pub struct NeedsAnswer<C, S, St, Q, F> {
 
 impl<C: Context, S: State, St: StepId, Q: Question, F> NeedsAnswer<C, S, St, Q, F> {
     pub(super) fn new(question: F, at: &'static Location<'static>) -> Self {
-        Self {
-            question,
-            at,
-            types: PhantomData,
-        }
+        Self { question, at, types: PhantomData }
     }
 
     /// A gate, second half: takes the answer and says what it changes.
@@ -205,10 +180,9 @@ impl<C: Context, S: State, St: StepId> StepDef<C, S, St> {
             exit: self.exit,
             policy: self.policy,
             on_error: self.on_error.map(|(step, at)| Edge::new(&step, at)),
-            at_most: self.at_most.map(|(times, step, at)| AtMost {
-                times,
-                instead: Edge::new(&step, at),
-            }),
+            at_most: self
+                .at_most
+                .map(|(times, step, at)| AtMost { times, instead: Edge::new(&step, at) }),
             at: self.at,
         };
         (node, self.executable)

@@ -96,9 +96,7 @@ mod tests {
 
     #[test]
     fn a_long_ring_needs_no_deep_stack() {
-        let ring: Vec<Vec<usize>> = (0..200_000)
-            .map(|node| vec![(node + 1) % 200_000])
-            .collect();
+        let ring: Vec<Vec<usize>> = (0..200_000).map(|node| vec![(node + 1) % 200_000]).collect();
         assert_eq!(components(&ring).1, 1);
     }
 }

@@ -39,10 +39,7 @@ fn violation(
 ) -> Violation {
     Violation {
         rule,
-        steps: steps
-            .iter()
-            .map(|step| wiring.nodes[*step].name.to_string())
-            .collect(),
+        steps: steps.iter().map(|step| wiring.nodes[*step].name.to_string()).collect(),
         declared: at.into(),
         near: None,
         message,
@@ -75,9 +72,7 @@ fn step_of(dest: Dest) -> Option<usize> {
 
 fn roots(wiring: &Wiring) -> impl Iterator<Item = usize> {
     let to = |edge: Option<Edge>| edge.map(|edge| edge.to);
-    [Some(wiring.start), to(wiring.on_error), to(wiring.finally)]
-        .into_iter()
-        .flatten()
+    [Some(wiring.start), to(wiring.on_error), to(wiring.finally)].into_iter().flatten()
 }
 
 fn unreachable(wiring: &Wiring, found: &mut Vec<Violation>) {
@@ -85,12 +80,7 @@ fn unreachable(wiring: &Wiring, found: &mut Vec<Violation>) {
     let start = &wiring.nodes[wiring.start].name;
     let reached = seen.iter().filter(|seen| **seen).count();
     let compare = (seen.len() - reached).saturating_mul(reached) <= MAX_COMPARED;
-    for (step, node) in wiring
-        .nodes
-        .iter()
-        .enumerate()
-        .filter(|(step, _)| !seen[*step])
-    {
+    for (step, node) in wiring.nodes.iter().enumerate().filter(|(step, _)| !seen[*step]) {
         let others = wiring
             .nodes
             .iter()
@@ -104,10 +94,7 @@ fn unreachable(wiring: &Wiring, found: &mut Vec<Violation>) {
             ),
             None => "(route to it, or remove it)".to_owned(),
         };
-        let message = format!(
-            "step `{}` cannot be reached from `{start}` {hint}",
-            node.name
-        );
+        let message = format!("step `{}` cannot be reached from `{start}` {hint}", node.name);
         let mut violation = violation(wiring, Rule::Unreachable, &[step], node.at, message);
         violation.near = near;
         found.push(violation);
@@ -117,11 +104,7 @@ fn unreachable(wiring: &Wiring, found: &mut Vec<Violation>) {
 /// Whether no reachable step ends the loop.
 fn no_exit(wiring: &Wiring, found: &mut Vec<Violation>) -> bool {
     let seen = reach(wiring, [wiring.start], false);
-    let ends = |step: usize| {
-        wiring.nodes[step]
-            .onward()
-            .any(|dest| matches!(dest, Dest::End))
-    };
+    let ends = |step: usize| wiring.nodes[step].onward().any(|dest| matches!(dest, Dest::End));
     let endless = !(0..wiring.nodes.len()).any(|step| seen[step] && ends(step));
     if endless {
         let start = &wiring.nodes[wiring.start];
@@ -129,13 +112,7 @@ fn no_exit(wiring: &Wiring, found: &mut Vec<Violation>) -> bool {
             "no way from step `{}` ends the loop (give some step `.end()`, or a signal `end()`)",
             start.name
         );
-        found.push(violation(
-            wiring,
-            Rule::NoExit,
-            &[wiring.start],
-            start.at,
-            message,
-        ));
+        found.push(violation(wiring, Rule::NoExit, &[wiring.start], start.at, message));
     }
     endless
 }
@@ -143,11 +120,8 @@ fn no_exit(wiring: &Wiring, found: &mut Vec<Violation>) -> bool {
 /// A set of steps that all reach each other, and nothing else, runs for ever: a strongly connected
 /// component that holds a cycle, no end, and no edge to another component.
 fn endless_cycles(wiring: &Wiring, found: &mut Vec<Violation>) {
-    let onward: Vec<Vec<usize>> = wiring
-        .nodes
-        .iter()
-        .map(|node| node.onward().filter_map(step_of).collect())
-        .collect();
+    let onward: Vec<Vec<usize>> =
+        wiring.nodes.iter().map(|node| node.onward().filter_map(step_of).collect()).collect();
     let (component, count) = components(&onward);
     let mut members = vec![Vec::new(); count];
     let mut cyclic = vec![false; count];
@@ -156,21 +130,15 @@ fn endless_cycles(wiring: &Wiring, found: &mut Vec<Violation>) {
         let own = component[step];
         members[own].push(step);
         cyclic[own] |= members[own].len() > 1 || next.contains(&step);
-        leaves[own] |= wiring.nodes[step]
-            .onward()
-            .any(|dest| matches!(dest, Dest::End))
+        leaves[own] |= wiring.nodes[step].onward().any(|dest| matches!(dest, Dest::End))
             || next.iter().any(|next| component[*next] != own);
     }
-    let mut endless: Vec<&Vec<usize>> = (0..count)
-        .filter(|at| cyclic[*at] && !leaves[*at])
-        .map(|at| &members[at])
-        .collect();
+    let mut endless: Vec<&Vec<usize>> =
+        (0..count).filter(|at| cyclic[*at] && !leaves[*at]).map(|at| &members[at]).collect();
     endless.sort_by_key(|cycle| cycle.first());
     for cycle in endless {
-        let names: Vec<String> = cycle
-            .iter()
-            .map(|inside| format!("`{}`", wiring.nodes[*inside].name))
-            .collect();
+        let names: Vec<String> =
+            cycle.iter().map(|inside| format!("`{}`", wiring.nodes[*inside].name)).collect();
         let message = format!(
             "no edge leaves the cycle of {} (end it, route out of it, or bound a step of it with \
              `.at_most(n, step)`)",
@@ -200,11 +168,8 @@ fn error_cycles(wiring: &Wiring, found: &mut Vec<Violation>) {
                 continue;
             };
             let cycle = &path[start..];
-            let names: Vec<&str> = cycle
-                .iter()
-                .chain([&at])
-                .map(|step| &*wiring.nodes[*step].name)
-                .collect();
+            let names: Vec<&str> =
+                cycle.iter().chain([&at]).map(|step| &*wiring.nodes[*step].name).collect();
             let message = format!(
                 "the error route `{}` comes back to itself (send the failures of an error step to \
                  another step, or let them fail the run)",
@@ -227,13 +192,7 @@ fn ask_in_finally(wiring: &Wiring, found: &mut Vec<Violation>) {
                  wait: ask before the end)",
                 node.name
             );
-            found.push(violation(
-                wiring,
-                Rule::AskInFinally,
-                &[step],
-                node.at,
-                message,
-            ));
+            found.push(violation(wiring, Rule::AskInFinally, &[step], node.at, message));
         }
     }
 }

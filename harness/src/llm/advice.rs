@@ -46,19 +46,12 @@ pub struct Advice {
 impl Advice {
     /// Trying again may help.
     pub fn retry() -> Self {
-        Self {
-            retryable: true,
-            after: None,
-            source: None,
-        }
+        Self { retryable: true, after: None, source: None }
     }
 
     /// Trying again fails the same way.
     pub fn give_up() -> Self {
-        Self {
-            retryable: false,
-            ..Self::retry()
-        }
+        Self { retryable: false, ..Self::retry() }
     }
 
     /// Sets how long to wait before the next attempt.
@@ -98,9 +91,7 @@ impl fmt::Display for Advice {
 
 impl Error for Advice {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.source
-            .as_deref()
-            .map(|source| source as &(dyn Error + 'static))
+        self.source.as_deref().map(|source| source as &(dyn Error + 'static))
     }
 }
 

@@ -196,10 +196,7 @@ mod tests {
 
     #[test]
     fn debug_of_a_picture_shows_no_data() {
-        let image = Image::Inline {
-            media_type: "image/png".into(),
-            base64: "QUJD".into(),
-        };
+        let image = Image::Inline { media_type: "image/png".into(), base64: "QUJD".into() };
         insta::assert_snapshot!(
             format!("{image:?}"),
             @r#"Inline { media_type: "image/png", base64: 4 characters }"#
@@ -208,11 +205,8 @@ mod tests {
 
     #[test]
     fn parts_are_tagged_in_json() {
-        let content = Content::new([
-            "a".into(),
-            json!({"n": 1}).into(),
-            Image::Url("u".into()).into(),
-        ]);
+        let content =
+            Content::new(["a".into(), json!({"n": 1}).into(), Image::Url("u".into()).into()]);
         let text = serde_json::to_string(&content).unwrap();
         insta::assert_snapshot!(text, @r#"[{"text":"a"},{"json":{"n":1}},{"image":{"url":"u"}}]"#);
         assert_eq!(serde_json::from_str::<Content>(&text).unwrap(), content);

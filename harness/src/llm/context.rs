@@ -51,11 +51,7 @@ pub struct CallCx {
 impl CallCx {
     /// A call that belongs to no run: no id, no deadline, and what it uses is not counted.
     pub fn detached() -> Self {
-        Self {
-            id: None,
-            deadline: None,
-            meter: None,
-        }
+        Self { id: None, deadline: None, meter: None }
     }
 
     /// Sets the id of the call.

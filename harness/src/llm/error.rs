@@ -142,28 +142,19 @@ impl LlmErrorKind {
                 },
                 "try again or allow more time",
             ),
-            Self::Auth => (
-                "did not accept the credentials",
-                "check the key and what it may use",
-            ),
+            Self::Auth => ("did not accept the credentials", "check the key and what it may use"),
             Self::InvalidRequest => ("did not accept the request", "change the request"),
-            Self::UnknownModel => (
-                "is not known to its provider, or not open to this key",
-                "check its name",
-            ),
-            Self::Unsupported => (
-                "cannot do what the request asks for",
-                "leave that out or use another model",
-            ),
-            Self::BadReply => (
-                "sent a reply that does not follow its protocol",
-                "try again or use another model",
-            ),
+            Self::UnknownModel => {
+                ("is not known to its provider, or not open to this key", "check its name")
+            }
+            Self::Unsupported => {
+                ("cannot do what the request asks for", "leave that out or use another model")
+            }
+            Self::BadReply => {
+                ("sent a reply that does not follow its protocol", "try again or use another model")
+            }
             Self::Stream => ("broke off its reply", "try again"),
-            Self::Budget => (
-                "may not be called because the budget is spent",
-                "raise the budget",
-            ),
+            Self::Budget => ("may not be called because the budget is spent", "raise the budget"),
             Self::Unavailable => ("cannot be reached", "try again later or use another model"),
         }
     }
@@ -193,11 +184,8 @@ impl LlmError {
     #[must_use]
     pub fn with_detail(mut self, detail: impl AsRef<str>) -> Self {
         let mut chars = detail.as_ref().chars();
-        let mut text: String = chars
-            .by_ref()
-            .take(DETAIL)
-            .map(|c| if c.is_control() { ' ' } else { c })
-            .collect();
+        let mut text: String =
+            chars.by_ref().take(DETAIL).map(|c| if c.is_control() { ' ' } else { c }).collect();
         if chars.next().is_some() {
             text.push('…');
         }
@@ -261,13 +249,7 @@ impl LlmError {
 
 impl fmt::Display for LlmError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner {
-            kind,
-            model,
-            detail,
-            remedy,
-            advice,
-        } = &*self.0;
+        let Inner { kind, model, detail, remedy, advice } = &*self.0;
         let (what, own) = kind.words();
         match model {
             Some(model) => write!(f, "model `{model}` {what}")?,

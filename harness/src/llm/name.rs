@@ -100,10 +100,7 @@ pub struct ModelId {
 impl ModelId {
     /// Names a model of a provider.
     pub fn new(provider: impl Into<String>, model: impl Into<String>) -> Self {
-        Self {
-            provider: provider.into(),
-            model: model.into(),
-        }
+        Self { provider: provider.into(), model: model.into() }
     }
 
     /// Who serves the model.
@@ -131,10 +128,7 @@ mod tests {
     fn a_name_is_its_text_in_json() {
         let id = ToolCallId::new("call-1-0");
         assert_eq!(serde_json::to_string(&id).unwrap(), r#""call-1-0""#);
-        assert_eq!(
-            serde_json::from_str::<ToolCallId>(r#""call-1-0""#).unwrap(),
-            id
-        );
+        assert_eq!(serde_json::from_str::<ToolCallId>(r#""call-1-0""#).unwrap(), id);
     }
 
     #[test]

@@ -29,12 +29,7 @@ pub struct Reply {
 impl Reply {
     /// Makes a reply, with nothing known about its usage.
     pub fn new(turn: impl Into<Turn>, stop: StopReason, model: ModelId) -> Self {
-        Self {
-            turn: turn.into(),
-            stop,
-            usage: Usage::default(),
-            model,
-        }
+        Self { turn: turn.into(), stop, usage: Usage::default(), model }
     }
 
     /// Sets what the exchange used.
@@ -84,11 +79,7 @@ mod tests {
 
     #[test]
     fn a_reply_survives_json() {
-        let reasons = [
-            StopReason::End,
-            StopReason::Refusal,
-            StopReason::Other("x".into()),
-        ];
+        let reasons = [StopReason::End, StopReason::Refusal, StopReason::Other("x".into())];
         for stop in reasons {
             let turn = Turn::new([ToolCall::new("c", "t", "{").into()]);
             let reply =

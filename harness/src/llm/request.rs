@@ -33,13 +33,7 @@ pub struct Request<'a> {
 impl<'a> Request<'a> {
     /// Makes a request of a transcript, without tools, and with the provider's defaults.
     pub fn new(transcript: Sealed<'a>) -> Self {
-        Self {
-            transcript,
-            tools: &[],
-            system: None,
-            max_tokens: None,
-            temperature: None,
-        }
+        Self { transcript, tools: &[], system: None, max_tokens: None, temperature: None }
     }
 
     /// Sets the tools the model may call.

@@ -92,10 +92,7 @@ pub fn call(name: impl Into<ToolName>, arguments: Value) -> Line {
 
 /// The call of the model fails.
 pub fn fail(error: LlmError) -> Line {
-    Line {
-        draft: Err(error),
-        spend: Spend::default(),
-    }
+    Line { draft: Err(error), spend: Spend::default() }
 }
 
 impl Line {
@@ -158,10 +155,7 @@ impl Line {
 
 impl From<Draft> for Line {
     fn from(draft: Draft) -> Self {
-        Self {
-            draft: Ok(draft),
-            spend: Spend::default(),
-        }
+        Self { draft: Ok(draft), spend: Spend::default() }
     }
 }
 
@@ -263,9 +257,7 @@ impl Scripted {
     pub fn from_fn<L: Into<Line>>(
         function: impl Fn(Request<'_>) -> L + Send + Sync + 'static,
     ) -> Self {
-        Self::of(Script::Function(Box::new(move |request| {
-            function(request).into()
-        })))
+        Self::of(Script::Function(Box::new(move |request| function(request).into())))
     }
 
     /// Sets what the model is called; otherwise it is `scripted/script`.

@@ -193,10 +193,7 @@ impl Transcript {
             let places = turn.blocks.iter().enumerate();
             let open =
                 places.filter(|(_, block)| matches!(block, Block::Call { outcome: None, .. }));
-            self.open.extend(open.map(|(block, _)| Place {
-                entry: index,
-                block,
-            }));
+            self.open.extend(open.map(|(block, _)| Place { entry: index, block }));
         }
         self.entries.push(entry);
         Pushed::Entry { index }
@@ -222,12 +219,10 @@ impl Transcript {
             Entry::Assistant(turn) => Some(turn),
             Entry::User(_) => None,
         });
-        turns
-            .flat_map(|turn| turn.blocks.iter().rev())
-            .find_map(|block| match block {
-                Block::Call { call, outcome } if call.id == *id => outcome.as_ref(),
-                _ => None,
-            })
+        turns.flat_map(|turn| turn.blocks.iter().rev()).find_map(|block| match block {
+            Block::Call { call, outcome } if call.id == *id => outcome.as_ref(),
+            _ => None,
+        })
     }
 }
 

@@ -76,20 +76,14 @@ impl From<String> for Block {
 /// A call without an outcome.
 impl From<ToolCall> for Block {
     fn from(call: ToolCall) -> Self {
-        Self::Call {
-            call,
-            outcome: None,
-        }
+        Self::Call { call, outcome: None }
     }
 }
 
 impl Turn {
     /// Makes a turn of blocks.
     pub fn new(blocks: impl IntoIterator<Item = Block>) -> Self {
-        Self {
-            blocks: blocks.into_iter().collect(),
-            ..Self::default()
-        }
+        Self { blocks: blocks.into_iter().collect(), ..Self::default() }
     }
 
     /// The text blocks in one string, or `None` when there is no text.
@@ -149,10 +143,7 @@ mod tests {
                 data: serde_json::json!({"signature": "x"}),
             },
             ToolCall::new("c", "t", "{\"a\": ").into(),
-            Block::Call {
-                call: ToolCall::new("d", "t", ""),
-                outcome: Some(ToolOutcome::Skipped),
-            },
+            Block::Call { call: ToolCall::new("d", "t", ""), outcome: Some(ToolOutcome::Skipped) },
         ]);
         let text = serde_json::to_string_pretty(&turn).unwrap();
         insta::assert_snapshot!(text, @r#"

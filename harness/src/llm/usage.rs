@@ -38,11 +38,7 @@ pub struct Usage {
 impl Usage {
     /// Makes a usage of the two sums.
     pub fn tokens(input: u64, output: u64) -> Self {
-        Self {
-            input: Some(input),
-            output: Some(output),
-            ..Self::default()
-        }
+        Self { input: Some(input), output: Some(output), ..Self::default() }
     }
 
     /// Input and output together; `None` when neither is known.
@@ -61,13 +57,7 @@ fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
 
 impl AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
-        let Self {
-            input,
-            output,
-            cache_read,
-            cache_write,
-            reasoning,
-        } = other;
+        let Self { input, output, cache_read, cache_write, reasoning } = other;
         self.input = sum(self.input, input);
         self.output = sum(self.output, output);
         self.cache_read = sum(self.cache_read, cache_read);
@@ -105,10 +95,7 @@ pub struct Spend {
 
 impl From<Usage> for Spend {
     fn from(usage: Usage) -> Self {
-        Self {
-            usage,
-            cost_micros: None,
-        }
+        Self { usage, cost_micros: None }
     }
 }
 
@@ -173,10 +160,7 @@ mod tests {
 
     #[test]
     fn costs_add_up_and_stay_unknown() {
-        let cost = |cost_micros| Spend {
-            cost_micros,
-            ..Spend::default()
-        };
+        let cost = |cost_micros| Spend { cost_micros, ..Spend::default() };
         let sum: Spend = [cost(None), cost(Some(2)), cost(Some(3))].into_iter().sum();
         assert_eq!(sum.cost_micros, Some(5));
         let sum: Spend = [cost(None), cost(None)].into_iter().sum();

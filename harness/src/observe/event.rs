@@ -242,7 +242,9 @@ impl fmt::Display for EventKind {
             Self::CallEnded { call, model, error: Some(error) } => {
                 write!(f, "got no answer from {model} ({call}): {error}")
             }
-            Self::Charged { spend } => write!(f, "charged {} tokens", spend.usage.total().unwrap_or(0)),
+            Self::Charged { spend } => {
+                write!(f, "charged {} tokens", spend.usage.total().unwrap_or(0))
+            }
             Self::Retrying { failure, after_ms } => {
                 write!(f, "failed: {failure}; again in {after_ms} ms")
             }

@@ -33,10 +33,7 @@ pub(crate) struct Fanout {
 }
 
 impl Fanout {
-    pub(crate) fn new(
-        observers: Observers,
-        stream: Option<broadcast::Sender<Arc<Event>>>,
-    ) -> Self {
+    pub(crate) fn new(observers: Observers, stream: Option<broadcast::Sender<Arc<Event>>>) -> Self {
         Self { feeds: observers.feeds, stream, count: Mutex::new(0) }
     }
 

@@ -59,9 +59,7 @@ impl Queue {
 impl Feed {
     pub(super) fn new(observer: impl Observer) -> Self {
         let observer = Box::new(observer);
-        Self {
-            queue: Arc::new(Queue { observer, state: Mutex::default(), fed: Condvar::new() }),
-        }
+        Self { queue: Arc::new(Queue { observer, state: Mutex::default(), fed: Condvar::new() }) }
     }
 
     pub(super) fn feed(&self, event: Arc<Event>) {

@@ -163,9 +163,9 @@ mod tests {
         let harness = Harness::<(), Doc>::builder("writer")
             .start(Step::Write)
             .steps(|define, step| match step {
-                Step::Write => define
-                    .run(|_, _| async move { Ok(Doc::update().done(true)) })
-                    .then(Step::Check),
+                Step::Write => {
+                    define.run(|_, _| async move { Ok(Doc::update().done(true)) }).then(Step::Check)
+                }
                 Step::Check => define.decide(|_| Next::Good, |_| end()),
             })
             .build()

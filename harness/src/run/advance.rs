@@ -18,8 +18,8 @@ use crate::observe::EventKind;
 use crate::session::Half;
 use crate::state::{Ops, State};
 use crate::step::{
-    Action, Active, Asked, AtWork, BoxFuture, Boxed, Cx, FailureKind, Finished, Place, Room, Shared,
-    Spare, StepError, View,
+    Action, Active, Asked, AtWork, BoxFuture, Boxed, Cx, FailureKind, Finished, Place, Room,
+    Shared, Spare, StepError, View,
 };
 
 use super::attempt::{Attempt, Polled, words};
@@ -135,11 +135,7 @@ fn drop_quietly<T>(left: T) {
 impl<C: Context, S: State> Driver<C, S> {
     /// Runs steps until one has to wait, or something else than the next step is due.
     #[inline(never)]
-    pub(super) fn advance(
-        &mut self,
-        program: &Program<C, S>,
-        task: &mut Task<'_>,
-    ) -> Pause<C, S> {
+    pub(super) fn advance(&mut self, program: &Program<C, S>, task: &mut Task<'_>) -> Pause<C, S> {
         let wiring = &*program.graph.wiring;
         let traced = tracing::enabled!(target: "harness", tracing::Level::DEBUG);
         for _ in 0..STEPS_PER_TURN {

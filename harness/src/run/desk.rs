@@ -38,6 +38,10 @@ impl Desk {
         self.asked_keys.clear();
         self.effect_keys.clear();
         let asked = std::mem::take(&mut self.asked);
-        asked.into_iter().filter(|(at, ..)| *at == place).map(|(_, key, asked)| (key, asked)).collect()
+        asked
+            .into_iter()
+            .filter(|(at, ..)| *at == place)
+            .map(|(_, key, asked)| (key, asked))
+            .collect()
     }
 }

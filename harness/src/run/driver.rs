@@ -231,4 +231,3 @@ impl<C: Context, S: State> Drop for Driver<C, S> {
         }
     }
 }
-

@@ -12,9 +12,7 @@ use crate::clock::UtcMillis;
 use crate::graph::Graph;
 use crate::llm::{CallId, Spend};
 use crate::observe::{Event, EventKind, Fanout};
-use crate::step::{
-    AskReply, Asked, Effects, Failure, Ids, OnceReply, OnceScope, Payload, Place,
-};
+use crate::step::{AskReply, Asked, Effects, Failure, Ids, OnceReply, OnceScope, Payload, Place};
 
 use super::brakes::Brakes;
 use super::desk::Desk;
@@ -50,12 +48,7 @@ fn number(place: Place) -> u64 {
 }
 
 impl RunCore {
-    pub(crate) fn new(
-        ids: Ids,
-        graph: Graph,
-        fanout: Fanout,
-        brakes: Brakes,
-    ) -> Self {
+    pub(crate) fn new(ids: Ids, graph: Graph, fanout: Fanout, brakes: Brakes) -> Self {
         Self {
             ids,
             graph,

@@ -264,12 +264,28 @@ impl<S: State> Outcome<S> {
             }
             How::Turn(Ending::Exhausted(limit), finally_failure) => {
                 let held = hold(rest);
-                Self::Exhausted(Exhausted { state, session, run, spent, limit, finally_failure, held })
+                Self::Exhausted(Exhausted {
+                    state,
+                    session,
+                    run,
+                    spent,
+                    limit,
+                    finally_failure,
+                    held,
+                })
             }
             How::Interrupted => {
                 let held = hold(rest);
                 let durable = false;
-                Self::Interrupted(Interrupted { state, session, run, spent, questions, durable, held })
+                Self::Interrupted(Interrupted {
+                    state,
+                    session,
+                    run,
+                    spent,
+                    questions,
+                    durable,
+                    held,
+                })
             }
             How::Stopped | How::Cancelled => {
                 let cancelled = matches!(how, How::Cancelled);

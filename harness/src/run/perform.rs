@@ -222,9 +222,8 @@ fn commit_events(wiring: &Wiring, step: usize, change: &Change) -> Vec<EventKind
         Change::Diverted { failure, next } => {
             vec![EventKind::Diverted { failure: (**failure).clone(), next: name(*next) }]
         }
-        Change::Finishing { finishing, next } => vec![EventKind::Finishing {
-            outcome: finishing.ending.describe(),
-            next: name(*next),
-        }],
+        Change::Finishing { finishing, next } => {
+            vec![EventKind::Finishing { outcome: finishing.ending.describe(), next: name(*next) }]
+        }
     }
 }

@@ -133,8 +133,6 @@ impl<S: State> IntoFuture for RunRequest<S> {
 
 impl<S: State> fmt::Debug for RunRequest<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunRequest")
-            .field("session", &self.options.session)
-            .finish_non_exhaustive()
+        f.debug_struct("RunRequest").field("session", &self.options.session).finish_non_exhaustive()
     }
 }

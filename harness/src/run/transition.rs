@@ -47,7 +47,9 @@ pub(crate) enum Transition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// The loop came to an end, by this branch of its last step's route.
-    Ended { branch: Option<usize> },
+    Ended {
+        branch: Option<usize>,
+    },
     /// The failure that just happened is final.
     Failed,
     Exhausted(Limit),
@@ -55,7 +57,9 @@ pub(crate) enum End {
     Cancelled,
     /// The steps of `.finally(..)` are through: settle with the end that was kept. If they failed,
     /// or asked, or went on for too long, that is told too.
-    Kept { finally: Finally },
+    Kept {
+        finally: Finally,
+    },
 }
 
 /// How `.finally(..)` went.

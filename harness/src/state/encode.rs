@@ -28,10 +28,7 @@ use serde_json::Value;
 /// reports.
 pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Value, EncodeError> {
     let found = Cell::new(None);
-    let checked = Checked {
-        value,
-        found: &found,
-    };
+    let checked = Checked { value, found: &found };
     serde_json::to_value(&checked).map_err(|error| match found.get() {
         Some(float) => EncodeError(Kind::NotFinite(float)),
         None => EncodeError(Kind::Json(error)),
@@ -63,10 +60,9 @@ impl EncodeError {
 impl Display for EncodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::NotFinite(float) => write!(
-                f,
-                "JSON has no number for `{float}` (store an `Option` or another type)"
-            ),
+            Kind::NotFinite(float) => {
+                write!(f, "JSON has no number for `{float}` (store an `Option` or another type)")
+            }
             Kind::Json(error) => error.fmt(f),
         }
     }
@@ -83,10 +79,7 @@ struct Checked<'a, T: ?Sized> {
 #[diagnostic::do_not_recommend]
 impl<T: Serialize + ?Sized> Serialize for Checked<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.value.serialize(Finite {
-            inner: serializer,
-            found: self.found,
-        })
+        self.value.serialize(Finite { inner: serializer, found: self.found })
     }
 }
 
@@ -110,10 +103,7 @@ impl<'a, S> Finite<'a, S> {
     where
         'a: 'v,
     {
-        Checked {
-            value,
-            found: self.found,
-        }
+        Checked { value, found: self.found }
     }
 }
 
@@ -226,8 +216,7 @@ impl<'a, S: Serializer> Serializer for Finite<'a, S> {
         value: &T,
     ) -> Result<S::Ok, S::Error> {
         let checked = self.checked(value);
-        self.inner
-            .serialize_newtype_variant(name, index, variant, &checked)
+        self.inner.serialize_newtype_variant(name, index, variant, &checked)
     }
 
     fn collect_str<T: Display + ?Sized>(self, value: &T) -> Result<S::Ok, S::Error> {
@@ -334,18 +323,12 @@ mod tests {
     fn agrees_with_serde_json_on_what_json_can_hold() {
         let shapes = (
             [Shape::Point, Shape::Circle(0.5)],
-            Shape::Box {
-                width: 1.0,
-                height: -0.25,
-            },
+            Shape::Box { width: 1.0, height: -0.25 },
             Shape::Line(1e300, 0.1),
             BTreeMap::from([(3, Some('x')), (4, None)]),
             ((), "text", 7_i128),
         );
-        assert_eq!(
-            encode(&shapes).unwrap(),
-            serde_json::to_value(&shapes).unwrap()
-        );
+        assert_eq!(encode(&shapes).unwrap(), serde_json::to_value(&shapes).unwrap());
     }
 
     #[test]
@@ -354,10 +337,7 @@ mod tests {
             encode(&f64::NAN),
             encode(&f32::INFINITY),
             encode(&Shape::Circle(f32::NAN)),
-            encode(&Shape::Box {
-                width: 0.0,
-                height: f64::NEG_INFINITY,
-            }),
+            encode(&Shape::Box { width: 0.0, height: f64::NEG_INFINITY }),
             encode(&Shape::Line(0.0, f64::NAN)),
             encode(&BTreeMap::from([("k", vec![Some(f64::NAN)])])),
         ];

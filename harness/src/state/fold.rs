@@ -56,24 +56,15 @@ fn apply(state: &mut Value, op: &Op) -> Result<(), Reason> {
         Op::Upsert { path, key, value } => {
             let id = value.get(key.as_ref()).ok_or(Reason::NoKey)?;
             let items = list(state, path)?;
-            match items
-                .iter_mut()
-                .find(|item| item.get(key.as_ref()) == Some(id))
-            {
+            match items.iter_mut().find(|item| item.get(key.as_ref()) == Some(id)) {
                 Some(item) => *item = value.clone(),
                 None => items.push(value.clone()),
             }
         }
-        Op::Del {
-            path,
-            key: Segment::Key(key),
-        } => {
+        Op::Del { path, key: Segment::Key(key) } => {
             map(state, path)?.remove(key.as_ref());
         }
-        Op::Del {
-            path,
-            key: Segment::Index(index),
-        } => {
+        Op::Del { path, key: Segment::Index(index) } => {
             let items = list(state, path)?;
             if *index >= items.len() {
                 return Err(Reason::Absent);
@@ -92,9 +83,9 @@ fn place<'v>(state: &'v mut Value, path: &Path, fresh: Value) -> Result<&'v mut 
     for (depth, segment) in path.segments().iter().enumerate() {
         here = match here {
             Value::Object(map) => match segment {
-                Segment::Key(key) if depth == last => map
-                    .entry(key.as_ref())
-                    .or_insert(fresh.take().unwrap_or_default()),
+                Segment::Key(key) if depth == last => {
+                    map.entry(key.as_ref()).or_insert(fresh.take().unwrap_or_default())
+                }
                 Segment::Key(key) => map.get_mut(key.as_ref()).ok_or(Reason::Absent)?,
                 Segment::Index(_) => return Err(Reason::expected("a list", "a map")),
             },
@@ -141,10 +132,7 @@ pub struct FoldError {
 enum Reason {
     Absent,
     NoKey,
-    Expected {
-        wanted: &'static str,
-        found: &'static str,
-    },
+    Expected { wanted: &'static str, found: &'static str },
 }
 
 impl Reason {
@@ -236,10 +224,7 @@ mod tests {
             {"put": {"p": ["map"], "k": "k", "v": 1}},
             {"set": {"p": ["a"], "v": 1}},
         ]);
-        assert_eq!(
-            folded(json!({}), ops).unwrap(),
-            json!({"list": [1], "map": {"k": 1}, "a": 1})
-        );
+        assert_eq!(folded(json!({}), ops).unwrap(), json!({"list": [1], "map": {"k": 1}, "a": 1}));
     }
 
     #[test]
@@ -250,10 +235,7 @@ mod tests {
             "operation `push` does not fit at `a`: it needs a list and meets a string"
         );
         assert_eq!(
-            text(
-                json!({"a": null}),
-                json!({"put": {"p": ["a"], "k": "", "v": 1}})
-            ),
+            text(json!({"a": null}), json!({"put": {"p": ["a"], "k": "", "v": 1}})),
             "operation `put` does not fit at `a`: it needs a map and meets null"
         );
         assert_eq!(
@@ -265,10 +247,7 @@ mod tests {
             "operation `set` does not fit at `a.b`: there is no such place"
         );
         assert_eq!(
-            text(
-                json!({"a": []}),
-                json!({"upsert": {"p": ["a"], "k": "id", "v": {}}})
-            ),
+            text(json!({"a": []}), json!({"upsert": {"p": ["a"], "k": "id", "v": {}}})),
             "operation `upsert` does not fit at `a`: the item lacks its key"
         );
     }

@@ -37,9 +37,7 @@ impl<S> Migration<S> {
                 .map_err(|error| MigrateError(Kind::Unreadable(error)))?;
             convert(old).map_err(|error| MigrateError(Kind::Refused(error.to_string())))
         };
-        Self {
-            convert: Box::new(convert),
-        }
+        Self { convert: Box::new(convert) }
     }
 
     /// Converts a stored form.

@@ -57,13 +57,7 @@ impl Ops {
 
     /// The recorder of one field, named as it is stored.
     pub fn field(&mut self, name: &'static str) -> FieldOps<'_> {
-        FieldOps {
-            ops: self,
-            place: Some(Place {
-                above: None,
-                segment: Here::Field(name),
-            }),
-        }
+        FieldOps { ops: self, place: Some(Place { above: None, segment: Here::Field(name) }) }
     }
 
     /// The operations, in the order in which they happened.
@@ -74,19 +68,14 @@ impl Ops {
     pub fn finish(self) -> Result<Vec<Op>, OpsError> {
         match self.0 {
             None => Ok(Vec::new()),
-            Some(Recorder {
-                error: Some(error), ..
-            }) => Err(error),
+            Some(Recorder { error: Some(error), .. }) => Err(error),
             Some(Recorder { ops, .. }) => Ok(ops),
         }
     }
 
     /// The recorder of a value whose place is not known yet.
     pub(super) fn root(&mut self) -> FieldOps<'_> {
-        FieldOps {
-            ops: self,
-            place: None,
-        }
+        FieldOps { ops: self, place: None }
     }
 }
 
@@ -121,10 +110,7 @@ impl FieldOps<'_> {
     pub fn key<'b>(&'b mut self, key: &'b str) -> FieldOps<'b> {
         FieldOps {
             ops: &mut *self.ops,
-            place: Some(Place {
-                above: self.place.as_ref(),
-                segment: Here::Key(key),
-            }),
+            place: Some(Place { above: self.place.as_ref(), segment: Here::Key(key) }),
         }
     }
 
@@ -132,31 +118,18 @@ impl FieldOps<'_> {
     pub fn index(&mut self, index: usize) -> FieldOps<'_> {
         FieldOps {
             ops: &mut *self.ops,
-            place: Some(Place {
-                above: self.place.as_ref(),
-                segment: Here::Index(index),
-            }),
+            place: Some(Place { above: self.place.as_ref(), segment: Here::Index(index) }),
         }
     }
 
     /// The value here is now `value`.
     pub fn set<T: Serialize + ?Sized>(&mut self, value: &T) {
-        self.record(|path| {
-            Ok(Op::Set {
-                path,
-                value: encode(value)?,
-            })
-        });
+        self.record(|path| Ok(Op::Set { path, value: encode(value)? }));
     }
 
     /// The list here has one more item.
     pub fn push<T: Serialize + ?Sized>(&mut self, value: &T) {
-        self.record(|path| {
-            Ok(Op::Push {
-                path,
-                value: encode(value)?,
-            })
-        });
+        self.record(|path| Ok(Op::Push { path, value: encode(value)? }));
     }
 
     /// The map here now holds `value` under `key`.
@@ -173,12 +146,7 @@ impl FieldOps<'_> {
 
     /// The set here has one more member, which it did not have before.
     pub fn insert<T: Serialize + ?Sized>(&mut self, value: &T) {
-        self.record(|path| {
-            Ok(Op::Insert {
-                path,
-                value: encode(value)?,
-            })
-        });
+        self.record(|path| Ok(Op::Insert { path, value: encode(value)? }));
     }
 
     /// The first item of the list here whose field `key` equals that of `item`
@@ -192,11 +160,7 @@ impl FieldOps<'_> {
                      under that name)"
                 )));
             }
-            Ok(Op::Upsert {
-                path,
-                key: Cow::Borrowed(key),
-                value,
-            })
+            Ok(Op::Upsert { path, key: Cow::Borrowed(key), value })
         });
     }
 
@@ -204,21 +168,13 @@ impl FieldOps<'_> {
     pub fn del<K: Serialize + ?Sized>(&mut self, key: &K) {
         self.record(|path| {
             let (key, _) = entry(key, &())?;
-            Ok(Op::Del {
-                path,
-                key: Segment::Key(Cow::Owned(key)),
-            })
+            Ok(Op::Del { path, key: Segment::Key(Cow::Owned(key)) })
         });
     }
 
     /// The list here no longer holds the item at `index`.
     pub fn del_at(&mut self, index: usize) {
-        self.record(|path| {
-            Ok(Op::Del {
-                path,
-                key: Segment::Index(index),
-            })
-        });
+        self.record(|path| Ok(Op::Del { path, key: Segment::Index(index) }));
     }
 
     /// Takes over what was recorded without a place, as having happened here.
@@ -235,10 +191,9 @@ impl FieldOps<'_> {
             *op.path_mut() = below.below(&above);
             op
         }));
-        recorder.error = recorded.error.map(|error| OpsError {
-            path: error.path.below(&above),
-            cause: error.cause,
-        });
+        recorder.error = recorded
+            .error
+            .map(|error| OpsError { path: error.path.below(&above), cause: error.cause });
     }
 
     fn record(&mut self, op: impl FnOnce(Path) -> Result<Op, EncodeError>) {
@@ -252,10 +207,7 @@ impl FieldOps<'_> {
         match op(path()) {
             Ok(op) => recorder.ops.push(op),
             Err(cause) => {
-                recorder.error = Some(OpsError {
-                    path: path(),
-                    cause,
-                });
+                recorder.error = Some(OpsError { path: path(), cause });
             }
         }
     }

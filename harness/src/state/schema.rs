@@ -33,10 +33,7 @@ impl Schema {
     /// A schema without fields.
     #[must_use]
     pub fn new(version: u32) -> Self {
-        Self {
-            version,
-            fields: Vec::new(),
-        }
+        Self { version, fields: Vec::new() }
     }
 
     /// Adds a field: its name as stored, its type as written, its reducer.

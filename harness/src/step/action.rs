@@ -13,7 +13,6 @@ use super::{Cx, Handler, StepError, View};
 /// What a step returns: an update of the state, or why it failed.
 pub type StepResult<S> = Result<<S as State>::Update, StepError>;
 
-
 /// What a step does, with the types of its body erased.
 pub(crate) enum Action<C: Context, S: State> {
     Run(Box<dyn Body<C, S>>),

@@ -13,9 +13,9 @@ use crate::id::{AgentId, OpId, Position, RunId, SessionId};
 use crate::llm::{CallId, Spend};
 use crate::question::Question;
 
+use super::Failure;
 use super::action::check;
 use super::interrupt::{Answer, Check};
-use super::Failure;
 
 /// Who runs: the ids every event and span of a run carries.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -113,9 +113,7 @@ impl fmt::Debug for StepError {
     }
 }
 
-fn chain<'a>(
-    error: &'a (dyn Error + 'static),
-) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     let next = |error: &&'a (dyn Error + 'static)| (*error).source();
     std::iter::successors(Some(error), next).take(MAX_CHAIN)
 }

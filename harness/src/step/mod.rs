@@ -34,7 +34,7 @@ pub use scope::{Scope, Scoped, current};
 pub use view::View;
 
 pub(crate) use action::{Action, Route};
-pub(crate) use body::{AtWork, Boxed, BoxFuture, Finished, Room};
+pub(crate) use body::{AtWork, BoxFuture, Boxed, Finished, Room};
 pub(crate) use cx::Shared;
 pub(crate) use effects::{AskReply, Asked, Effects, Ids, OnceReply, OnceScope, Place};
 pub(crate) use interrupt::{Answer, Check};

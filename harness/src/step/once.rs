@@ -23,8 +23,9 @@ where
     Fut: Future<Output = Result<T, StepError>> + Send + 'static,
 {
     match scope.effects.begin_once(scope.place, within, key) {
-        OnceReply::Done(value) => T::deserialize(value)
-            .map_err(|e| StepError::fatal(format!("the recorded result of `{key}` does not decode: {e}"))),
+        OnceReply::Done(value) => T::deserialize(value).map_err(|e| {
+            StepError::fatal(format!("the recorded result of `{key}` does not decode: {e}"))
+        }),
         OnceReply::KeyReused => Err(StepError::fatal(format!(
             "the key `{key}` is used twice in one attempt (give every effect of a step its own key)"
         ))),
@@ -37,7 +38,9 @@ where
             let task = tokio::spawn(scope.wrap(async move { ticket.run(effect).await }));
             match task.await {
                 Ok(result) => result,
-                Err(_) => Err(StepError::fatal(format!("the effect `{key}` was aborted by the runtime"))),
+                Err(_) => {
+                    Err(StepError::fatal(format!("the effect `{key}` was aborted by the runtime")))
+                }
             }
         }
     }

@@ -89,8 +89,7 @@ impl Retry {
                 builder.build().nth(nth)
             }
         } else {
-            let builder =
-                ConstantBuilder::new().with_delay(self.first).with_max_times(nth + 1);
+            let builder = ConstantBuilder::new().with_delay(self.first).with_max_times(nth + 1);
             if self.jitter {
                 builder.with_jitter().build().nth(nth)
             } else {

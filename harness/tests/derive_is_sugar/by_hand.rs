@@ -5,10 +5,7 @@ use super::*;
 fn from_v1(old: Old) -> Result<Chat, String> {
     match old.line.as_str() {
         "" => Err("no line".to_owned()),
-        _ => Ok(Chat {
-            lines: vec![old.line],
-            ..Chat::default()
-        }),
+        _ => Ok(Chat { lines: vec![old.line], ..Chat::default() }),
     }
 }
 
@@ -71,11 +68,7 @@ impl Debug for ChatUpdate {
             ("answer", self.answer.is_some()),
             ("type", self.r#type.is_some()),
         ];
-        let set: Vec<&str> = set
-            .iter()
-            .filter(|(_, set)| *set)
-            .map(|(name, _)| *name)
-            .collect();
+        let set: Vec<&str> = set.iter().filter(|(_, set)| *set).map(|(name, _)| *name).collect();
         match set.is_empty() {
             true => f.write_str("ChatUpdate {}"),
             false => write!(f, "ChatUpdate {{ {} }}", set.join(", ")),
@@ -137,21 +130,9 @@ impl Context for Ctx {
 
     fn slots() -> &'static [Slot] {
         &[
-            Slot {
-                name: "tools",
-                when: When::Fixed,
-                type_name: "Vec<u8>",
-            },
-            Slot {
-                name: "size",
-                when: When::Fixed,
-                type_name: "usize",
-            },
-            Slot {
-                name: "model",
-                when: When::Runtime,
-                type_name: "Box<str>",
-            },
+            Slot { name: "tools", when: When::Fixed, type_name: "Vec<u8>" },
+            Slot { name: "size", when: When::Fixed, type_name: "usize" },
+            Slot { name: "model", when: When::Runtime, type_name: "Box<str>" },
         ]
     }
 }

@@ -5,10 +5,7 @@ use super::*;
 pub(super) fn from_v1(old: Old) -> Result<Chat, String> {
     match old.line.as_str() {
         "" => Err("no line".to_owned()),
-        _ => Ok(Chat {
-            lines: vec![old.line],
-            ..Chat::default()
-        }),
+        _ => Ok(Chat { lines: vec![old.line], ..Chat::default() }),
     }
 }
 

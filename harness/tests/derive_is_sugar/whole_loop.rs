@@ -16,9 +16,7 @@ macro_rules! declared {
         }
 
         async fn ask(chat: View<Chat>, _: Cx<Ctx>) -> Result<ApproveCall, StepError> {
-            Ok(ApproveCall {
-                tool: format!("tool {}", chat.turns),
-            })
+            Ok(ApproveCall { tool: format!("tool {}", chat.turns) })
         }
 
         async fn answered(
@@ -30,11 +28,7 @@ macro_rules! declared {
         }
 
         fn next(chat: &Chat) -> Next {
-            if chat.turns < 2 {
-                Next::CallTools
-            } else {
-                Next::Answer
-            }
+            if chat.turns < 2 { Next::CallTools } else { Next::Answer }
         }
 
         async fn run() -> Result<Vec<String>, Box<dyn std::error::Error>> {
@@ -47,11 +41,9 @@ macro_rules! declared {
                         Next::CallTools => to(Step::Act),
                         Next::Answer => end(),
                     }),
-                    Step::Act => define
-                        .ask(ask)
-                        .answer(answered)
-                        .at_most(9, Step::Think)
-                        .then(Step::Think),
+                    Step::Act => {
+                        define.ask(ask).answer(answered).at_most(9, Step::Think).then(Step::Think)
+                    }
                 })
                 .build()?
                 .observe(seen.clone());
@@ -68,29 +60,13 @@ macro_rules! declared {
                 question.name, question.question, question.answer_schema
             ));
             let refused: Result<_, RunError> = agent
-                .resume(
-                    &waiting,
-                    Answers::json(question.id.clone(), 7.into()),
-                    $runtime,
-                )
+                .resume(&waiting, Answers::json(question.id.clone(), 7.into()), $runtime)
                 .await;
             // The id of the question holds that of the session, which is the same.
-            told.push(
-                refused
-                    .err()
-                    .map_or_else(String::new, |error| error.to_string()),
-            );
-            let answers = waiting
-                .pending::<ApproveCall>()?
-                .answer(Some(true))
-                .by("sam");
+            told.push(refused.err().map_or_else(String::new, |error| error.to_string()));
+            let answers = waiting.pending::<ApproveCall>()?.answer(Some(true)).by("sam");
             let ended = agent.resume(&waiting, answers, $runtime).await?.ended()?;
-            told.push(format!(
-                "{:?} {:?} {}",
-                ended.state,
-                ended.by::<Next>(),
-                ended.steps
-            ));
+            told.push(format!("{:?} {:?} {}", ended.state, ended.by::<Next>(), ended.steps));
             told.extend(seen.lines());
             Ok(told)
         }
@@ -108,11 +84,6 @@ async fn a_whole_loop() {
     );
     let by_hand = declared!(by_hand, (vec![1], 3), "m".into());
     assert_eq!(derived, by_hand);
-    assert!(
-        derived
-            .last()
-            .is_some_and(|line| line == "run ended by Answer"),
-        "{derived:#?}"
-    );
+    assert!(derived.last().is_some_and(|line| line == "run ended by Answer"), "{derived:#?}");
     assert!(derived[2].contains("does not fit"), "{}", derived[2]);
 }

@@ -15,9 +15,7 @@ pub(super) fn faults(text: &str) -> Vec<String> {
 
 /// Whether it is documented, or says that it need not be.
 fn said(attributes: &[Attribute]) -> bool {
-    attributes
-        .iter()
-        .any(|attribute| attribute.path().is_ident("doc"))
+    attributes.iter().any(|attribute| attribute.path().is_ident("doc"))
 }
 
 fn is_public(visibility: &Visibility) -> bool {
@@ -105,10 +103,7 @@ fn named(
 }
 
 fn fields(list: &Fields, owner: &syn::Ident, faults: &mut Vec<String>) {
-    for field in list
-        .iter()
-        .filter(|field| is_public(&field.vis) && !said(&field.attrs))
-    {
+    for field in list.iter().filter(|field| is_public(&field.vis) && !said(&field.attrs)) {
         if let Some(name) = &field.ident {
             faults.push(format!("field `{name}` of `{owner}` has no documentation"));
         }

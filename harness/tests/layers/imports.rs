@@ -17,47 +17,32 @@ pub(super) fn faults(layers: &[&[&str]], path: &Path, text: &str) -> Vec<String>
     if at + 1 == layers.len() {
         return Vec::new();
     }
-    let mut seen = Names {
-        module,
-        named: Vec::new(),
-    };
+    let mut seen = Names { module, named: Vec::new() };
     seen.visit_file(&syn::parse_file(text).unwrap());
     let mut named = seen.named;
     named.sort();
     named.dedup();
     let fault = |name: &String| match row(name) {
         _ if *name == own => None,
-        None => Some(format!(
-            "names `{name}` of the facade (name the module it is in)"
-        )),
+        None => Some(format!("names `{name}` of the facade (name the module it is in)")),
         Some(there) if there > at => Some(format!("names `{name}`, which is above it")),
         Some(there) if there == at => Some(format!("names `{name}`, which is beside it")),
         Some(_) => None,
     };
-    named
-        .iter()
-        .filter_map(fault)
-        .map(|fault| format!("{shown}: `{own}` {fault}"))
-        .collect()
+    named.iter().filter_map(fault).map(|fault| format!("{shown}: `{own}` {fault}")).collect()
 }
 
 /// `graph/validate.rs` is `["graph", "validate"]`.
 fn module_of(path: &Path) -> Vec<String> {
     let stem = path.with_extension("");
-    let parts = stem
-        .components()
-        .map(|part| part.as_os_str().to_string_lossy().into_owned());
-    parts
-        .filter(|part| part != "mod" && part != "lib")
-        .collect()
+    let parts = stem.components().map(|part| part.as_os_str().to_string_lossy().into_owned());
+    parts.filter(|part| part != "mod" && part != "lib").collect()
 }
 
 pub(super) fn for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg")
-            && attribute
-                .parse_args::<syn::Path>()
-                .is_ok_and(|path| path.is_ident("test"))
+            && attribute.parse_args::<syn::Path>().is_ok_and(|path| path.is_ident("test"))
     })
 }
 
@@ -152,11 +137,7 @@ impl<'ast> Visit<'ast> for Names {
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
-        let parts: Vec<String> = path
-            .segments
-            .iter()
-            .map(|part| part.ident.to_string())
-            .collect();
+        let parts: Vec<String> = path.segments.iter().map(|part| part.ident.to_string()).collect();
         self.follow(&parts);
         visit::visit_path(self, path);
     }

@@ -27,35 +27,21 @@ pub(super) fn propose(scene: &Scene<'_>, found: &mut Found<'_>) {
         return;
     };
     let owner = facts.owner.as_deref().unwrap_or("object");
-    let uses: Vec<usize> = scene
-        .named(name)
-        .filter(|index| scene.is_attribute(*index))
-        .collect();
+    let uses: Vec<usize> = scene.named(name).filter(|index| scene.is_attribute(*index)).collect();
     // The same attribute of two objects: only the place can tell which fails.
     let failing = scene.fault.frames.last().and_then(|frame| {
-        let end = scene
-            .lines
-            .byte(frame.end_line? as usize, frame.end_column? as usize)?;
-        uses.iter()
-            .copied()
-            .find(|index| scene.span(*index).end == end)
+        let end = scene.lines.byte(frame.end_line? as usize, frame.end_column? as usize)?;
+        uses.iter().copied().find(|index| scene.span(*index).end == end)
     });
     let uses = match failing {
         Some(index) => vec![index],
         None => uses,
     };
-    let known = FOREIGN
-        .iter()
-        .filter(|(kind, foreign, _)| *kind == owner && *foreign == name);
-    let known = known
-        .map(|(_, _, own)| *own)
-        .filter(|own| !own.starts_with('_'));
+    let known = FOREIGN.iter().filter(|(kind, foreign, _)| *kind == owner && *foreign == name);
+    let known = known.map(|(_, _, own)| *own).filter(|own| !own.starts_with('_'));
     let attributes = facts.attributes.iter().map(String::as_str);
     for near in known.chain(nearest(name, attributes)) {
-        let edits = uses
-            .iter()
-            .map(|index| (scene.span(*index), near.to_owned()))
-            .collect();
+        let edits = uses.iter().map(|index| (scene.span(*index), near.to_owned())).collect();
         let why = format!("`{owner}` has no `{name}`; it has `{near}`");
         found.add(Rule::MisspeltAttribute, why, edits);
     }
@@ -73,10 +59,6 @@ pub(super) fn propose_imported(scene: &Scene<'_>, found: &mut Found<'_>) {
     };
     for near in nearest(name, facts.attributes.iter().map(String::as_str)) {
         let why = format!("`{module}` has no `{name}`; it has `{near}`");
-        found.add(
-            Rule::MisspeltAttribute,
-            why,
-            vec![(scene.span(at), near.to_owned())],
-        );
+        found.add(Rule::MisspeltAttribute, why, vec![(scene.span(at), near.to_owned())]);
     }
 }

@@ -17,17 +17,9 @@ pub(super) fn propose(scene: &Scene<'_>, found: &mut Found<'_>) {
     match first {
         Loose::Close { close } => {
             let why = format!("`{}` closes nothing", scene.text(*close));
-            found.add(
-                Rule::Bracket,
-                why,
-                vec![(scene.span(*close), String::new())],
-            );
+            found.add(Rule::Bracket, why, vec![(scene.span(*close), String::new())]);
         }
-        Loose::Crossed {
-            open,
-            close,
-            closes_outer,
-        } => {
+        Loose::Crossed { open, close, closes_outer } => {
             crossed(scene, found, *open, *close, *closes_outer);
         }
         Loose::Open { held_until, .. } => open(scene, found, *held_until),
@@ -47,22 +39,14 @@ fn crossed(scene: &Scene<'_>, found: &mut Found<'_>, open: usize, close: usize, 
     if wrong_opener {
         let left = if closed == ")" { "(" } else { "[" };
         let why = format!("`{closed}` closes a `{left}`, but `{opened}` is written");
-        found.add(
-            Rule::Bracket,
-            why,
-            vec![(scene.span(open), left.to_owned())],
-        );
+        found.add(Rule::Bracket, why, vec![(scene.span(open), left.to_owned())]);
     }
     let before = scene.span(close.saturating_sub(1)).end;
     let insert = vec![(before..before, right.to_owned())];
     let replace = vec![(scene.span(close), right.to_owned())];
     // If the bracket closes another one further out, one is missing; otherwise
     // it is the wrong one.
-    let (best, second) = if outer {
-        (insert, replace)
-    } else {
-        (replace, insert)
-    };
+    let (best, second) = if outer { (insert, replace) } else { (replace, insert) };
     found.add(Rule::Bracket, why.clone(), best);
     found.add(Rule::Bracket, why, second);
 }
@@ -74,10 +58,7 @@ fn open(scene: &Scene<'_>, found: &mut Found<'_>, held_until: usize) {
         .loose
         .iter()
         .filter_map(|loose| match loose {
-            Loose::Open {
-                open,
-                held_until: until,
-            } if *until == held_until => Some(*open),
+            Loose::Open { open, held_until: until } if *until == held_until => Some(*open),
             _ => None,
         })
         .collect();
@@ -87,10 +68,7 @@ fn open(scene: &Scene<'_>, found: &mut Found<'_>, held_until: usize) {
     let missing: String = lost.iter().map(|open| closer(scene.text(*open))).collect();
     let opened: Vec<&str> = lost.iter().rev().map(|open| scene.text(*open)).collect();
     let line = scene.lines.at(scene.span(outermost).start);
-    let why = format!(
-        "`{}` opened on line {line} is never closed",
-        opened.concat()
-    );
+    let why = format!("`{}` opened on line {line} is never closed", opened.concat());
     let mut add = |edit: (Range<usize>, String)| found.add(Rule::Bracket, why.clone(), vec![edit]);
 
     let last_line = scene.lines.at(held_until.saturating_sub(1));
@@ -139,15 +117,9 @@ fn before_comparison(scene: &Scene<'_>, open: usize, until: usize) -> Option<usi
 /// or else with the line.
 fn end_of_expression(scene: &Scene<'_>, open: usize, until: usize) -> usize {
     let tokens = &scene.lexed.tokens;
-    let start = scene
-        .lexed
-        .statements()
-        .into_iter()
-        .find(|s| s.contains(&open));
+    let start = scene.lexed.statements().into_iter().find(|s| s.contains(&open));
     let word = start.map_or("", |statement| scene.text(statement.start));
-    let block = [
-        "if", "elif", "for", "while", "def", "class", "with", "except", "async",
-    ];
+    let block = ["if", "elif", "for", "while", "def", "class", "with", "except", "async"];
     let last = tokens
         .iter()
         .rposition(|token| token.span.end == until && token.kind == Kind::Op && !token.nested);

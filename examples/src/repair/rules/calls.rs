@@ -13,21 +13,13 @@ pub(super) fn propose(scene: &Scene<'_>, found: &mut Found<'_>) {
     } else if message.contains("() missing ") {
         missing(scene, found, &callee.name, &callee.parameters);
     } else if message.contains(" positional argument") && callee.method {
-        without_self(
-            scene,
-            found,
-            callee.line.unwrap_or(0) as usize,
-            &callee.name,
-        );
+        without_self(scene, found, callee.line.unwrap_or(0) as usize, &callee.name);
     }
 }
 
 /// The brackets of the call of `name` in the failing statement.
 fn call(scene: &Scene<'_>, name: &str) -> Option<(usize, usize)> {
-    let open = scene
-        .named(name)
-        .map(|index| index + 1)
-        .find(|open| scene.lexed.is(*open, "("))?;
+    let open = scene.named(name).map(|index| index + 1).find(|open| scene.lexed.is(*open, "("))?;
     let depth = scene.lexed.tokens[open].depth;
     let close = (open + 1..scene.lexed.tokens.len())
         .find(|i| scene.lexed.is(*i, ")") && scene.lexed.tokens[*i].depth == depth)?;
@@ -49,10 +41,7 @@ fn misspelt(scene: &Scene<'_>, found: &mut Found<'_>, callee: &str, parameters: 
         scene.is_argument(*index)
             && inside.is_none_or(|(open, close)| (open..close).contains(index))
     });
-    let free = parameters
-        .iter()
-        .map(String::as_str)
-        .filter(|name| !given.contains(name));
+    let free = parameters.iter().map(String::as_str).filter(|name| !given.contains(name));
     for near in nearest(name, free) {
         let edits = place.map(|index| (scene.span(index), near.to_owned()));
         let why = format!("`{callee}` takes no argument `{name}`; it takes `{near}`");
@@ -78,10 +67,7 @@ fn missing(scene: &Scene<'_>, found: &mut Found<'_>, callee: &str, parameters: &
         true => vec![name],
         false => {
             let scopes = facts.locals.iter().chain(&facts.globals);
-            nearest(
-                name,
-                scopes.map(String::as_str).filter(|known| *known != callee),
-            )
+            nearest(name, scopes.map(String::as_str).filter(|known| *known != callee))
         }
     };
     for value in values {
@@ -93,11 +79,7 @@ fn missing(scene: &Scene<'_>, found: &mut Found<'_>, callee: &str, parameters: &
             _ => ", ",
         };
         let why = format!("`{callee}` needs an argument `{name}`; `{value}` is at hand");
-        found.add(
-            Rule::MissingArgument,
-            why,
-            vec![(at..at, format!("{lead}{name}={value}"))],
-        );
+        found.add(Rule::MissingArgument, why, vec![(at..at, format!("{lead}{name}={value}"))]);
     }
 }
 
@@ -119,11 +101,7 @@ fn without_self(scene: &Scene<'_>, found: &mut Found<'_>, line: usize, callee: &
         return;
     }
     let at = scene.span(open).end;
-    let lead = if scene.lexed.is(open + 1, ")") {
-        "self"
-    } else {
-        "self, "
-    };
+    let lead = if scene.lexed.is(open + 1, ")") { "self" } else { "self, " };
     let why = format!("`{callee}` is called on an object but does not take it");
     found.add(Rule::MissingSelf, why, vec![(at..at, lead.to_owned())]);
 }

@@ -11,16 +11,9 @@ pub(super) fn propose(scene: &Scene<'_>, found: &mut Found<'_>) {
         return;
     }
     let mut edits = Vec::new();
-    for operand in operands
-        .iter()
-        .filter(|o| matches!(o.kind.as_str(), "int" | "float" | "bool"))
-    {
-        let start = scene
-            .lines
-            .byte(operand.line as usize, operand.column as usize);
-        let end = scene
-            .lines
-            .byte(operand.end_line as usize, operand.end_column as usize);
+    for operand in operands.iter().filter(|o| matches!(o.kind.as_str(), "int" | "float" | "bool")) {
+        let start = scene.lines.byte(operand.line as usize, operand.column as usize);
+        let end = scene.lines.byte(operand.end_line as usize, operand.end_column as usize);
         let (Some(start), Some(end)) = (start, end) else {
             continue;
         };

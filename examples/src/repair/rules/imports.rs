@@ -28,25 +28,13 @@ impl fmt::Display for Import {
 
 /// What people use from the standard library by its bare name.
 const FROM: [(&str, &[&str]); 14] = [
-    (
-        "collections",
-        &[
-            "Counter",
-            "OrderedDict",
-            "defaultdict",
-            "deque",
-            "namedtuple",
-        ],
-    ),
+    ("collections", &["Counter", "OrderedDict", "defaultdict", "deque", "namedtuple"]),
     ("dataclasses", &["asdict", "dataclass", "field", "replace"]),
     ("datetime", &["date", "timedelta", "timezone"]),
     ("decimal", &["Decimal", "ROUND_HALF_UP"]),
     ("enum", &["Enum", "IntEnum", "auto"]),
     ("fractions", &["Fraction"]),
-    (
-        "functools",
-        &["cached_property", "lru_cache", "partial", "reduce", "wraps"],
-    ),
+    ("functools", &["cached_property", "lru_cache", "partial", "reduce", "wraps"]),
     ("io", &["BytesIO", "StringIO"]),
     (
         "itertools",
@@ -62,10 +50,7 @@ const FROM: [(&str, &[&str]); 14] = [
             "zip_longest",
         ],
     ),
-    (
-        "math",
-        &["ceil", "cos", "floor", "gcd", "inf", "pi", "sin", "sqrt"],
-    ),
+    ("math", &["ceil", "cos", "floor", "gcd", "inf", "pi", "sin", "sqrt"]),
     ("operator", &["attrgetter", "itemgetter"]),
     ("pathlib", &["Path"]),
     (
@@ -126,9 +111,8 @@ pub(super) fn insertion(scene: &Scene<'_>, import: &Import) -> Vec<(Range<usize>
     let mut imports = false;
     let mut first_code = None;
     for (position, statement) in lexed.statements().into_iter().enumerate() {
-        let code: Vec<usize> = statement
-            .filter(|index| lexed.tokens[*index].kind != Kind::Comment)
-            .collect();
+        let code: Vec<usize> =
+            statement.filter(|index| lexed.tokens[*index].kind != Kind::Comment).collect();
         let (Some(first), Some(last)) = (code.first(), code.last()) else {
             continue;
         };
@@ -146,19 +130,14 @@ pub(super) fn insertion(scene: &Scene<'_>, import: &Import) -> Vec<(Range<usize>
     let (line, new) = match after {
         Some(line) if imports => (line + 1, format!("{import}{end}")),
         Some(line) if line < lines.count() && lines.text(line + 1).trim().is_empty() => {
-            let gap = if lines.text(line + 2).trim().is_empty() {
-                ""
-            } else {
-                end
-            };
+            let gap = if lines.text(line + 2).trim().is_empty() { "" } else { end };
             (line + 2, format!("{import}{end}{gap}"))
         }
         Some(line) => (line + 1, format!("{import}{end}")),
         None => {
             // A comment at the very top is about the whole file.
-            let comments = (1..=lines.count())
-                .take_while(|line| lines.text(*line).starts_with('#'))
-                .count();
+            let comments =
+                (1..=lines.count()).take_while(|line| lines.text(*line).starts_with('#')).count();
             let whole = lines.text(comments + 1).trim().is_empty();
             let fixed = (1..=2)
                 .take_while(|line| {
@@ -170,20 +149,13 @@ pub(super) fn insertion(scene: &Scene<'_>, import: &Import) -> Vec<(Range<usize>
                 (comments + 2, format!("{import}{end}{end}"))
             } else {
                 let line = fixed + 1;
-                (
-                    line.min(first_code.unwrap_or(line)),
-                    format!("{import}{end}"),
-                )
+                (line.min(first_code.unwrap_or(line)), format!("{import}{end}"))
             }
         }
     };
     let at = lines.start(line);
     let open_line = at == scene.source.len() && at > 0 && !scene.source.ends_with('\n');
-    let new = if open_line {
-        format!("{end}{}", new.trim_end())
-    } else {
-        new
-    };
+    let new = if open_line { format!("{end}{}", new.trim_end()) } else { new };
     vec![(at..at, new)]
 }
 
@@ -200,10 +172,7 @@ pub(super) fn propose(scene: &Scene<'_>, found: &mut Found<'_>) {
     }
     for module in nearest(first, facts.stdlib.iter().map(String::as_str)) {
         let at = scene.named(first).find(|index| !scene.is_attribute(*index));
-        let edits = at
-            .map(|index| (scene.span(index), module.to_owned()))
-            .into_iter()
-            .collect();
+        let edits = at.map(|index| (scene.span(index), module.to_owned())).into_iter().collect();
         let why = format!("there is no module `{first}`; the standard library has `{module}`");
         found.add(Rule::MisspeltModule, why, edits);
     }

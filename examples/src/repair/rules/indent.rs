@@ -23,15 +23,7 @@ pub(super) fn propose(scene: &Scene<'_>, found: &mut Found<'_>, message: &str) {
     if message.contains("unexpected indent") {
         let why =
             format!("line {line} is indented further than line {previous}, which opens no block");
-        shift(
-            scene,
-            found,
-            &code,
-            at,
-            scene.lines.indent(previous),
-            Reach::Block,
-            why,
-        );
+        shift(scene, found, &code, at, scene.lines.indent(previous), Reach::Block, why);
     } else if message.contains("unindent") {
         for level in levels(scene, before, line) {
             let why = format!("the indentation of line {line} fits no block around it");
@@ -40,15 +32,7 @@ pub(super) fn propose(scene: &Scene<'_>, found: &mut Found<'_>, message: &str) {
     } else if message.contains("expected an indented block") {
         let deeper = format!("{}{}", scene.lines.indent(previous), unit(scene, &code));
         let why = format!("line {previous} opens a block: line {line} belongs in it");
-        shift(
-            scene,
-            found,
-            &code,
-            at,
-            &deeper,
-            Reach::Statement,
-            why.clone(),
-        );
+        shift(scene, found, &code, at, &deeper, Reach::Statement, why.clone());
         shift(scene, found, &code, at, &deeper, Reach::Paragraph, why);
     }
 }
@@ -69,14 +53,12 @@ enum Reach {
 /// The lines on which a statement starts.
 fn code_lines(scene: &Scene<'_>) -> Vec<usize> {
     let tokens = &scene.lexed.tokens;
-    let starts = scene
-        .lexed
-        .statements()
-        .into_iter()
-        .filter_map(|mut statement| statement.find(|index| tokens[*index].kind != Kind::Comment));
-    let mut lines: Vec<usize> = starts
-        .map(|index| scene.lines.at(tokens[index].span.start))
-        .collect();
+    let starts =
+        scene.lexed.statements().into_iter().filter_map(|mut statement| {
+            statement.find(|index| tokens[*index].kind != Kind::Comment)
+        });
+    let mut lines: Vec<usize> =
+        starts.map(|index| scene.lines.at(tokens[index].span.start)).collect();
     lines.dedup();
     lines
 }
@@ -145,28 +127,18 @@ fn unit(scene: &Scene<'_>, code: &[usize]) -> String {
     let mut steps: Vec<&str> = steps.collect();
     steps.sort_unstable();
     // The most frequent one.
-    let most = steps
-        .chunk_by(|a, b| a == b)
-        .max_by_key(|group| group.len());
-    most.and_then(|group| group.first())
-        .map_or("    ", |step| *step)
-        .to_owned()
+    let most = steps.chunk_by(|a, b| a == b).max_by_key(|group| group.len());
+    most.and_then(|group| group.first()).map_or("    ", |step| *step).to_owned()
 }
 
 /// Writes the indentation of the fewer lines like that of the more.
 fn tabs(scene: &Scene<'_>, found: &mut Found<'_>) {
     let code = code_lines(scene);
-    let indented: Vec<usize> = code
-        .iter()
-        .copied()
-        .filter(|line| !scene.lines.indent(*line).is_empty())
-        .collect();
+    let indented: Vec<usize> =
+        code.iter().copied().filter(|line| !scene.lines.indent(*line).is_empty()).collect();
     let has_tab = |line: &usize| scene.lines.indent(*line).contains('\t');
     let (tabbed, spaced): (Vec<usize>, Vec<usize>) = indented.iter().partition(|l| has_tab(l));
-    let pure_tabs = tabbed
-        .iter()
-        .filter(|l| !scene.lines.indent(**l).contains(' '))
-        .count();
+    let pure_tabs = tabbed.iter().filter(|l| !scene.lines.indent(**l).contains(' ')).count();
     if tabbed.is_empty() || (spaced.is_empty() && pure_tabs == tabbed.len()) {
         return;
     }
@@ -174,12 +146,7 @@ fn tabs(scene: &Scene<'_>, found: &mut Found<'_>) {
     let to_tabs = pure_tabs > spaced.len();
     // Editors do not agree on what a tab is: take what makes most sense.
     let columns = |line: usize, tab: usize| -> usize {
-        scene
-            .lines
-            .indent(line)
-            .chars()
-            .map(|c| if c == '\t' { tab } else { 1 })
-            .sum()
+        scene.lines.indent(line).chars().map(|c| if c == '\t' { tab } else { 1 }).sum()
     };
     let misfits = |tab: &usize| {
         let pairs = code.windows(2).filter(|pair| {
@@ -188,10 +155,7 @@ fn tabs(scene: &Scene<'_>, found: &mut Found<'_>) {
         });
         pairs.count()
     };
-    let tab = [step, 4, 8, 2]
-        .into_iter()
-        .min_by_key(misfits)
-        .unwrap_or(step);
+    let tab = [step, 4, 8, 2].into_iter().min_by_key(misfits).unwrap_or(step);
     let step = if to_tabs { tab } else { step };
     let edits = indented.iter().map(|line| {
         let columns = columns(*line, tab);
@@ -210,9 +174,5 @@ fn tabs(scene: &Scene<'_>, found: &mut Found<'_>) {
 /// line does not tell.
 fn unit_width(scene: &Scene<'_>, spaced: &[usize]) -> usize {
     let widths = spaced.iter().map(|line| scene.lines.indent(*line).len());
-    widths
-        .filter(|width| *width > 1)
-        .min()
-        .filter(|width| *width <= 3)
-        .unwrap_or(4)
+    widths.filter(|width| *width > 1).min().filter(|width| *width <= 3).unwrap_or(4)
 }

@@ -28,10 +28,7 @@ pub(super) fn propose(scene: &Scene<'_>, found: &mut Found<'_>) {
         if near.contains(['"', '\'', '\\', '\n', '\r', '{', '}']) {
             continue;
         }
-        let edits = places
-            .iter()
-            .map(|(span, _)| (span.clone(), near.to_owned()))
-            .collect();
+        let edits = places.iter().map(|(span, _)| (span.clone(), near.to_owned())).collect();
         let why = format!("there is no key `{key}`; there is `{near}`");
         found.add(Rule::MisspeltKey, why, edits);
     }

@@ -128,17 +128,9 @@ impl Edit {
         let same = |(a, b): &(&&str, &&str)| a == b;
         let head = old.iter().zip(&new).take_while(same).count();
         let (old, new) = (&old[head..], &new[head..]);
-        let tail = old
-            .iter()
-            .rev()
-            .zip(new.iter().rev())
-            .take_while(same)
-            .count();
+        let tail = old.iter().rev().zip(new.iter().rev()).take_while(same).count();
         let plain = |lines: &[&str]| {
-            lines
-                .iter()
-                .map(|line| line.trim_end_matches(['\r', '\n']).to_owned())
-                .collect()
+            lines.iter().map(|line| line.trim_end_matches(['\r', '\n']).to_owned()).collect()
         };
         Edit {
             line: head + 1,
@@ -152,10 +144,7 @@ impl Edit {
 /// offered twice, and none changes nothing.
 pub fn propose(source: &str, fault: &Fault) -> Vec<Proposal> {
     let scene = Scene::of(source, fault);
-    let mut found = Found {
-        source,
-        proposals: Vec::new(),
-    };
+    let mut found = Found { source, proposals: Vec::new() };
     match fault.kind.as_str() {
         "SyntaxError" | "IndentationError" | "TabError" => syntax::propose(&scene, &mut found),
         "NameError" => names::propose(&scene, &mut found),
@@ -192,13 +181,7 @@ impl<'a> Scene<'a> {
             0 => Vec::new(),
             line => lexed.statement(lines.span(line)),
         };
-        Scene {
-            source,
-            fault,
-            lexed,
-            lines,
-            statement,
-        }
+        Scene { source, fault, lexed, lines, statement }
     }
 
     fn line(&self) -> usize {
@@ -206,10 +189,7 @@ impl<'a> Scene<'a> {
     }
 
     fn text(&self, index: usize) -> &'a str {
-        self.lexed
-            .tokens
-            .get(index)
-            .map_or("", |token| self.lexed.text(token))
+        self.lexed.tokens.get(index).map_or("", |token| self.lexed.text(token))
     }
 
     fn span(&self, index: usize) -> Range<usize> {
@@ -250,13 +230,7 @@ impl Found<'_> {
             return;
         }
         let edit = Edit::between(self.source, &fixed);
-        self.proposals.push(Proposal {
-            rule,
-            line: edit.line,
-            explanation,
-            fixed,
-            edit,
-        });
+        self.proposals.push(Proposal { rule, line: edit.line, explanation, fixed, edit });
     }
 }
 

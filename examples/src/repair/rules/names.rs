@@ -15,13 +15,7 @@ const FOREIGN: [(&str, &str); 6] = [
 ];
 
 pub(super) fn propose(scene: &Scene<'_>, found: &mut Found<'_>) {
-    let Some(name) = scene
-        .fault
-        .facts
-        .name
-        .as_deref()
-        .filter(|name| !name.is_empty())
-    else {
+    let Some(name) = scene.fault.facts.name.as_deref().filter(|name| !name.is_empty()) else {
         return;
     };
     let uses: Vec<usize> = scene
@@ -33,9 +27,7 @@ pub(super) fn propose(scene: &Scene<'_>, found: &mut Found<'_>) {
     };
 
     let replaced = |new: &str| -> Vec<_> {
-        uses.iter()
-            .map(|index| (scene.span(*index), new.to_owned()))
-            .collect()
+        uses.iter().map(|index| (scene.span(*index), new.to_owned())).collect()
     };
     if let Some((_, word)) = FOREIGN.iter().find(|(foreign, _)| *foreign == name) {
         let why = format!("`{name}` is written `{word}` in Python");

@@ -27,11 +27,7 @@ pub(super) fn propose(scene: &Scene<'_>, found: &mut Found<'_>) {
     let last = scene.source[..inside].chars().next_back();
     if inside > span.start + prefix + 1 && last.is_some_and(|c| other.starts_with(c)) {
         let why = format!("the string on line {line} starts with {quote} but ends with {other}");
-        found.add(
-            Rule::Quote,
-            why,
-            vec![(inside - 1..inside, quote.to_owned())],
-        );
+        found.add(Rule::Quote, why, vec![(inside - 1..inside, quote.to_owned())]);
     }
     let why = format!("the string on line {line} has no closing {quote}");
     for at in [inside, end] {
@@ -99,17 +95,8 @@ fn triple(scene: &Scene<'_>, found: &mut Found<'_>, open: usize, quotes: &str) {
     if text.trim_start().len() > quotes.len() {
         let at = scene.lines.start(first) + text.len();
         // Two of the three may be there.
-        let half = text
-            .bytes()
-            .rev()
-            .take_while(|b| quotes.as_bytes()[0] == *b)
-            .count()
-            .min(2);
-        found.add(
-            Rule::Quote,
-            why.clone(),
-            vec![(at..at, quotes[half..].to_owned())],
-        );
+        let half = text.bytes().rev().take_while(|b| quotes.as_bytes()[0] == *b).count().min(2);
+        found.add(Rule::Quote, why.clone(), vec![(at..at, quotes[half..].to_owned())]);
     }
     let last = (first + 1..=scene.lines.count())
         .take_while(|line| !scene.lines.text(*line).trim().is_empty())

@@ -29,11 +29,7 @@ pub(super) fn propose(scene: &Scene<'_>, found: &mut Found<'_>) {
     if let Some(string) = scene.lexed.open_strings.first() {
         let string = scene.span(*string).start;
         let before = scene.line() < scene.lines.at(string)
-            && scene
-                .lexed
-                .loose
-                .first()
-                .is_some_and(|loose| loose.place(&scene.lexed) < string);
+            && scene.lexed.loose.first().is_some_and(|loose| loose.place(&scene.lexed) < string);
         match before {
             true => brackets::propose(scene, found),
             false => quotes::propose(scene, found),
@@ -66,15 +62,9 @@ pub(super) fn propose(scene: &Scene<'_>, found: &mut Found<'_>) {
 fn suspects(scene: &Scene<'_>) -> Vec<Vec<usize>> {
     let mut suspects = vec![scene.statement.clone()];
     let first = scene.statement.first().copied().unwrap_or(usize::MAX);
-    let before = scene
-        .lexed
-        .statements()
-        .into_iter()
-        .take_while(|s| s.end <= first);
+    let before = scene.lexed.statements().into_iter().take_while(|s| s.end <= first);
     let code = |index: &usize| scene.lexed.tokens[*index].kind != Kind::Comment;
-    let before = before
-        .map(|s| s.filter(code).collect::<Vec<_>>())
-        .filter(|s| !s.is_empty());
+    let before = before.map(|s| s.filter(code).collect::<Vec<_>>()).filter(|s| !s.is_empty());
     suspects.extend(before.last());
     suspects
 }
@@ -99,11 +89,7 @@ fn missing_colon(scene: &Scene<'_>, found: &mut Found<'_>) {
         }
         // A semicolon in its place is a slip of the finger.
         let span = scene.span(*last);
-        let at = if scene.lexed.is(*last, ";") {
-            span
-        } else {
-            span.end..span.end
-        };
+        let at = if scene.lexed.is(*last, ";") { span } else { span.end..span.end };
         let why = format!("the line that starts with `{word}` opens a block: it ends with `:`");
         found.add(Rule::MissingColon, why, vec![(at, ":".to_owned())]);
     }
@@ -124,10 +110,8 @@ fn assignment_in_condition(scene: &Scene<'_>, found: &mut Found<'_>) {
                     let Some((word, _)) = condition.filter(|(_, d)| *d == depth) else {
                         continue;
                     };
-                    let why = format!(
-                        "`=` after `{}` would assign: `==` compares",
-                        scene.text(word)
-                    );
+                    let why =
+                        format!("`=` after `{}` would assign: `==` compares", scene.text(word));
                     let edit = (scene.span(index), "==".to_owned());
                     found.add(Rule::AssignmentInCondition, why, vec![edit]);
                 }
@@ -157,28 +141,13 @@ fn print_statement(scene: &Scene<'_>, found: &mut Found<'_>) {
         if ["=", ".", "("].contains(&scene.text(*first)) {
             continue;
         }
-        let gap = (
-            scene.span(*index).end..scene.span(*first).start,
-            "(".to_owned(),
-        );
+        let gap = (scene.span(*index).end..scene.span(*first).start, "(".to_owned());
         // What ends furthest: a string comes before the code of its fields.
-        let end = rest
-            .iter()
-            .map(|i| scene.span(*i).end)
-            .max()
-            .unwrap_or(scene.span(*last).end);
+        let end = rest.iter().map(|i| scene.span(*i).end).max().unwrap_or(scene.span(*last).end);
         // A comma at the end kept the line open.
-        let close = if scene.lexed.is(*last, ",") {
-            " end=\" \")"
-        } else {
-            ")"
-        };
+        let close = if scene.lexed.is(*last, ",") { " end=\" \")" } else { ")" };
         let why = "`print` is a function: its arguments go in brackets".to_owned();
-        found.add(
-            Rule::PrintStatement,
-            why,
-            vec![gap, (end..end, close.to_owned())],
-        );
+        found.add(Rule::PrintStatement, why, vec![gap, (end..end, close.to_owned())]);
         return;
     }
 }
@@ -189,12 +158,8 @@ fn missing_comma(scene: &Scene<'_>, found: &mut Found<'_>) {
         "and", "as", "async", "await", "else", "for", "from", "if", "import", "in", "is", "lambda",
         "not", "or", "yield", "print",
     ];
-    let plain: Vec<usize> = scene
-        .statement
-        .iter()
-        .copied()
-        .filter(|i| !scene.lexed.tokens[*i].nested)
-        .collect();
+    let plain: Vec<usize> =
+        scene.statement.iter().copied().filter(|i| !scene.lexed.tokens[*i].nested).collect();
     for pair in plain.windows(2) {
         let (left, right) = (&scene.lexed.tokens[pair[0]], &scene.lexed.tokens[pair[1]]);
         let (a, b) = (scene.text(pair[0]), scene.text(pair[1]));

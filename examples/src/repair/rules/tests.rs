@@ -3,20 +3,9 @@ use crate::repair::fault::{Facts, Frame, Syntax};
 
 /// A fault on a line about a name.
 fn named(kind: &str, line: u32, name: &str) -> Fault {
-    let frame = Frame {
-        line,
-        ..Frame::default()
-    };
-    let facts = Facts {
-        name: Some(name.into()),
-        ..Facts::default()
-    };
-    Fault {
-        kind: kind.into(),
-        frames: vec![frame],
-        facts,
-        ..Fault::default()
-    }
+    let frame = Frame { line, ..Frame::default() };
+    let facts = Facts { name: Some(name.into()), ..Facts::default() };
+    Fault { kind: kind.into(), frames: vec![frame], facts, ..Fault::default() }
 }
 
 fn imported(source: &str, line: u32, name: &str) -> String {
@@ -32,19 +21,11 @@ fn an_import_goes_where_imports_belong() {
         "\"\"\"About.\n\nMore.\"\"\"\n\nimport math\n\nmath.pi\n"
     );
     assert_eq!(
-        imported(
-            "'''About.'''\nfrom __future__ import annotations\nmath.pi\n",
-            3,
-            "math"
-        ),
+        imported("'''About.'''\nfrom __future__ import annotations\nmath.pi\n", 3, "math"),
         "'''About.'''\nfrom __future__ import annotations\nimport math\nmath.pi\n"
     );
     assert_eq!(
-        imported(
-            "#!/usr/bin/python3\n# coding: utf-8\n# pi\nmath.pi\n",
-            4,
-            "math"
-        ),
+        imported("#!/usr/bin/python3\n# coding: utf-8\n# pi\nmath.pi\n", 4, "math"),
         "#!/usr/bin/python3\n# coding: utf-8\nimport math\n# pi\nmath.pi\n"
     );
     assert_eq!(
@@ -52,11 +33,7 @@ fn an_import_goes_where_imports_belong() {
         "# All about it.\n\nimport math\n\nmath.pi"
     );
     assert_eq!(
-        imported(
-            "import os  # for os\r\nx = 1\r\njson.dumps(x)\r\n",
-            3,
-            "json"
-        ),
+        imported("import os  # for os\r\nx = 1\r\njson.dumps(x)\r\n", 3, "json"),
         "import os  # for os\r\nimport json\r\nx = 1\r\njson.dumps(x)\r\n"
     );
     assert_eq!(
@@ -84,12 +61,7 @@ fn a_name_is_replaced_only_where_it_is_meant() {
 #[test]
 fn the_nearest_name_comes_first_and_none_twice() {
     let mut fault = named("NameError", 1, "itms");
-    fault.facts.locals = vec![
-        "terms".into(),
-        "items".into(),
-        "item".into(),
-        "items".into(),
-    ];
+    fault.facts.locals = vec!["terms".into(), "items".into(), "item".into(), "items".into()];
     fault.facts.globals = vec!["items".into()];
     let proposals = propose("print(itms)\n", &fault);
     assert_eq!(proposals[0].fixed, "print(items)\n");
@@ -120,20 +92,9 @@ fn a_key_that_could_end_its_string_is_not_written() {
 #[test]
 fn text_over_several_lines_is_not_indented() {
     let source = "if 1:\n\tx = \"\"\"\n    a\n\"\"\"\n    y = 1\n\tz = 1\n";
-    let syntax = Syntax {
-        line: 5,
-        message: "inconsistent".into(),
-        ..Syntax::default()
-    };
-    let facts = Facts {
-        syntax: Some(syntax),
-        ..Facts::default()
-    };
-    let fault = Fault {
-        kind: "TabError".into(),
-        facts,
-        ..Fault::default()
-    };
+    let syntax = Syntax { line: 5, message: "inconsistent".into(), ..Syntax::default() };
+    let facts = Facts { syntax: Some(syntax), ..Facts::default() };
+    let fault = Fault { kind: "TabError".into(), facts, ..Fault::default() };
     let proposal = propose(source, &fault).remove(0);
     assert_eq!(proposal.fixed, source.replace("    y", "\ty"));
 }
@@ -191,12 +152,8 @@ fn nothing_breaks_on_faults_that_do_not_fit_the_source() {
                     if kind.ends_with("Error") && line != 2 {
                         let message = message.into();
                         let column = u32::MAX;
-                        fault.facts.syntax = Some(Syntax {
-                            line,
-                            column,
-                            message,
-                            ..Syntax::default()
-                        });
+                        fault.facts.syntax =
+                            Some(Syntax { line, column, message, ..Syntax::default() });
                     }
                     for proposal in propose(source, &fault) {
                         let _ = crate::repair::judge(source, &proposal.fixed, &fault);

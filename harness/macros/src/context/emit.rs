@@ -32,10 +32,7 @@ pub(super) fn emit(model: &Model<'_>) -> TokenStream {
     });
     let listed = model.slots.iter().map(|slot| {
         let text = slot.name.unraw().to_string();
-        let (when, type_name) = (
-            format_ident!("{}", slot.when.title()),
-            text::type_name(slot.ty),
-        );
+        let (when, type_name) = (format_ident!("{}", slot.when.title()), text::type_name(slot.ty));
         quote! {
             ::harness::context::Slot {
                 name: #text,
@@ -84,10 +81,7 @@ fn builder(model: &Model<'_>, when: When) -> TokenStream {
         quote!(#(#docs)* #setter: #ty)
     });
     let about = format!("The slots of [`{name}`] filled {}.", when.moment());
-    let starts = format!(
-        "Fills the slots of [`{name}`] that are given {}.",
-        when.moment()
-    );
+    let starts = format!("Fills the slots of [`{name}`] that are given {}.", when.moment());
     let mistimed = model
         .slots
         .iter()

@@ -13,31 +13,15 @@ static ON_FIELD: Table = Table {
     attr: "slot",
     place: "a field",
     known: &[
-        Known {
-            name: "fixed",
-            example: "fixed",
-            takes: Takes::Nothing,
-        },
-        Known {
-            name: "required",
-            example: "required",
-            takes: Takes::Nothing,
-        },
-        Known {
-            name: "runtime",
-            example: "runtime",
-            takes: Takes::Nothing,
-        },
+        Known { name: "fixed", example: "fixed", takes: Takes::Nothing },
+        Known { name: "required", example: "required", takes: Takes::Nothing },
+        Known { name: "runtime", example: "runtime", takes: Takes::Nothing },
     ],
     elsewhere: None,
 };
 
-static ON_STRUCT: Table = Table {
-    attr: "slot",
-    place: "a struct",
-    known: &[],
-    elsewhere: Some(&ON_FIELD),
-};
+static ON_STRUCT: Table =
+    Table { attr: "slot", place: "a struct", known: &[], elsewhere: Some(&ON_FIELD) };
 
 /// The methods of `Cx`, which dereferences to the context, and of the builders.
 const RESERVED: &[&str] = &[
@@ -67,15 +51,8 @@ pub(super) fn parse<'a>(input: &'a DeriveInput, errors: &mut Errors) -> Option<M
     Options::read(&input.attrs, &ON_STRUCT, errors);
     let plain = shape::is_plain(input, "Context", errors);
     let fields = shape::fields(input, "Context", errors)?;
-    let slots = fields
-        .into_iter()
-        .filter_map(|field| slot(field, errors))
-        .collect();
-    plain.then_some(Model {
-        vis: &input.vis,
-        name: &input.ident,
-        slots,
-    })
+    let slots = fields.into_iter().filter_map(|field| slot(field, errors)).collect();
+    plain.then_some(Model { vis: &input.vis, name: &input.ident, slots })
 }
 
 fn slot<'a>(field: &'a Field, errors: &mut Errors) -> Option<Slot<'a>> {

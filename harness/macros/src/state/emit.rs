@@ -86,9 +86,7 @@ fn update(model: &Model<'_>) -> TokenStream {
 
 fn setter(model: &Model<'_>, field: &Field<'_>) -> TokenStream {
     let (vis, name, docs) = (model.vis, field.name, &field.docs);
-    let Parts {
-        takes, fill, about, ..
-    } = Parts::of(model, field);
+    let Parts { takes, fill, about, .. } = Parts::of(model, field);
     let about = format!("{}{about}", if docs.is_empty() { "" } else { "\n" });
     quote! {
         #(#docs)*

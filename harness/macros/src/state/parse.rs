@@ -12,16 +12,8 @@ static ON_STRUCT: Table = Table {
     attr: "state",
     place: "a struct",
     known: &[
-        Known {
-            name: "version",
-            example: "version = 3",
-            takes: Takes::Int,
-        },
-        Known {
-            name: "migrate",
-            example: "migrate = from_v2",
-            takes: Takes::Path,
-        },
+        Known { name: "version", example: "version = 3", takes: Takes::Int },
+        Known { name: "migrate", example: "migrate = from_v2", takes: Takes::Path },
     ],
     elsewhere: Some(&ON_FIELD),
 };
@@ -30,16 +22,8 @@ static ON_FIELD: Table = Table {
     attr: "state",
     place: "a field",
     known: &[
-        Known {
-            name: "reduce",
-            example: "reduce = append",
-            takes: Takes::Reducer,
-        },
-        Known {
-            name: "update",
-            example: "update = Change",
-            takes: Takes::Type,
-        },
+        Known { name: "reduce", example: "reduce = append", takes: Takes::Reducer },
+        Known { name: "update", example: "update = Change", takes: Takes::Type },
     ],
     elsewhere: Some(&ON_STRUCT),
 };
@@ -82,10 +66,7 @@ fn version(options: &mut Options, errors: &mut Errors) -> Option<u32> {
     };
     let version = literal.base10_parse().ok().filter(|version| *version > 0);
     if version.is_none() {
-        errors.push(
-            &literal,
-            format!("a version is a number from 1 to {}", u32::MAX),
-        );
+        errors.push(&literal, format!("a version is a number from 1 to {}", u32::MAX));
     }
     Some(version.unwrap_or(1))
 }

@@ -204,9 +204,8 @@ fn held<const N: usize>(
 }
 
 /// Types of the standard library that hold what their parameters say.
-const HOLDING: &[&str] = &[
-    "Vec", "VecDeque", "BTreeSet", "HashSet", "BTreeMap", "HashMap", "Option",
-];
+const HOLDING: &[&str] =
+    &["Vec", "VecDeque", "BTreeSet", "HashSet", "BTreeMap", "HashMap", "Option"];
 
 /// Types that hold nothing.
 const PLAIN: &[&str] = &[
@@ -228,10 +227,9 @@ fn arguments(segment: &PathSegment) -> Vec<&Type> {
 /// The parameter of a setter, and the value to keep: strings are converted.
 fn taking(written: &Type, ty: &TokenStream, name: &impl ToTokens) -> (TokenStream, TokenStream) {
     match is_string(written) {
-        true => (
-            quote!(impl ::core::convert::Into<#ty>),
-            quote!(::core::convert::Into::into(#name)),
-        ),
+        true => {
+            (quote!(impl ::core::convert::Into<#ty>), quote!(::core::convert::Into::into(#name)))
+        }
         false => (ty.clone(), quote!(#name)),
     }
 }

@@ -10,18 +10,8 @@ use crate::diagnostics::Errors;
 use crate::text;
 
 /// Reducers that are words of the language, not functions.
-const STOCK: &[&str] = &[
-    "append",
-    "add",
-    "max",
-    "min",
-    "first",
-    "union",
-    "merge",
-    "upsert",
-    "transcript",
-    "replace",
-];
+const STOCK: &[&str] =
+    &["append", "add", "max", "min", "first", "union", "merge", "upsert", "transcript", "replace"];
 
 /// The reducer of a field, and where it is named.
 pub(super) fn choose(field: &Ident, mut options: Options, errors: &mut Errors) -> (Reducer, Span) {

@@ -7,10 +7,7 @@ use crate::step::Policy;
 
 #[track_caller]
 fn edge(to: usize) -> Edge {
-    Edge {
-        to,
-        at: Location::caller(),
-    }
+    Edge { to, at: Location::caller() }
 }
 
 #[track_caller]
@@ -40,19 +37,8 @@ fn then(name: &str, to: usize) -> Node {
 #[track_caller]
 fn routes<const N: usize>(name: &str, to: [Option<usize>; N]) -> Node {
     let dest = |to: Option<usize>| to.map_or(Dest::End, |to| Dest::Step(edge(to)));
-    let branches = to
-        .map(|to| Branch {
-            signal: "Go",
-            dest: dest(to),
-        })
-        .into();
-    node(
-        name,
-        Exit::Route {
-            signals: "Next",
-            branches,
-        },
-    )
+    let branches = to.map(|to| Branch { signal: "Go", dest: dest(to) }).into();
+    node(name, Exit::Route { signals: "Next", branches })
 }
 
 impl Node {
@@ -63,10 +49,7 @@ impl Node {
     }
 
     fn at_most(mut self, to: usize) -> Self {
-        self.at_most = Some(AtMost {
-            times: 3,
-            instead: edge(to),
-        });
+        self.at_most = Some(AtMost { times: 3, instead: edge(to) });
         self
     }
 
@@ -102,10 +85,7 @@ impl Wiring {
 }
 
 fn messages(wiring: &Wiring) -> Vec<String> {
-    violations(wiring)
-        .into_iter()
-        .map(|violation| violation.message)
-        .collect()
+    violations(wiring).into_iter().map(|violation| violation.message).collect()
 }
 
 #[track_caller]
@@ -120,39 +100,15 @@ const NO_EXIT: &str = "no way from step `A` ends the loop (give some step `.end(
 fn sound_loops_break_no_rule() {
     let sound = [
         ("one step", wiring(vec![ends("A")])),
-        (
-            "a cycle that a signal leaves",
-            wiring(vec![then("A", 1), routes("B", [Some(0), None])]),
-        ),
-        (
-            "a step that goes on with itself",
-            wiring(vec![routes("A", [Some(0), None])]),
-        ),
-        (
-            "a cycle left by its bound",
-            wiring(vec![then("A", 0).at_most(1), ends("B")]),
-        ),
+        ("a cycle that a signal leaves", wiring(vec![then("A", 1), routes("B", [Some(0), None])])),
+        ("a step that goes on with itself", wiring(vec![routes("A", [Some(0), None])])),
+        ("a cycle left by its bound", wiring(vec![then("A", 0).at_most(1), ends("B")])),
         ("an error step", wiring(vec![ends("A").or(1), ends("B")])),
-        (
-            "an error step of the loop",
-            wiring(vec![ends("A"), ends("B")]).on_error(1),
-        ),
-        (
-            "error steps in a row",
-            wiring(vec![ends("A").or(1), ends("B").or(2), ends("C")]),
-        ),
-        (
-            "a retry by way of the error step",
-            wiring(vec![ends("A").or(1), then("B", 0)]),
-        ),
-        (
-            "steps behind finally",
-            wiring(vec![ends("A"), then("B", 2), ends("C")]).finally(1),
-        ),
-        (
-            "a gate outside of finally",
-            wiring(vec![ends("A").gate(), ends("B")]).finally(1),
-        ),
+        ("an error step of the loop", wiring(vec![ends("A"), ends("B")]).on_error(1)),
+        ("error steps in a row", wiring(vec![ends("A").or(1), ends("B").or(2), ends("C")])),
+        ("a retry by way of the error step", wiring(vec![ends("A").or(1), then("B", 0)])),
+        ("steps behind finally", wiring(vec![ends("A"), then("B", 2), ends("C")]).finally(1)),
+        ("a gate outside of finally", wiring(vec![ends("A").gate(), ends("B")]).finally(1)),
     ];
     for (name, wiring) in sound {
         assert_eq!(messages(&wiring), [""; 0], "{name}");
@@ -167,11 +123,7 @@ fn unreachable_steps() {
     );
     // Its own edges do not make a step reachable, nor do those of another lost one.
     told(
-        &wiring(vec![
-            ends("A"),
-            routes("Lost", [Some(1), Some(2)]),
-            ends("Far"),
-        ]),
+        &wiring(vec![ends("A"), routes("Lost", [Some(1), Some(2)]), ends("Far")]),
         &[
             "step `Lost` cannot be reached from `A` (route to it, or remove it)",
             "step `Far` cannot be reached from `A` (route to it, or remove it)",
@@ -190,11 +142,7 @@ fn a_similar_step_that_is_reached_is_a_near_match() {
          else route to it, or remove it)"
     );
     let none = wiring(vec![ends("Polish"), ends("Polished")]);
-    assert_eq!(
-        violations(&none)[0].near,
-        None,
-        "no edge leads to the start but the entry"
-    );
+    assert_eq!(violations(&none)[0].near, None, "no edge leads to the start but the entry");
 }
 
 #[test]
@@ -203,10 +151,7 @@ fn loops_without_an_exit() {
     told(&wiring(vec![then("A", 1), then("B", 0)]), &[NO_EXIT]);
     // A failure is no way out: what only an error step ends would run for ever.
     told(&wiring(vec![then("A", 0).or(1), ends("B")]), &[NO_EXIT]);
-    told(
-        &wiring(vec![then("A", 0), ends("B")]).finally(1),
-        &[NO_EXIT],
-    );
+    told(&wiring(vec![then("A", 0), ends("B")]).finally(1), &[NO_EXIT]);
     // A bound that leads back is no way out either.
     told(&wiring(vec![then("A", 0).at_most(0)]), &[NO_EXIT]);
 }
@@ -214,29 +159,17 @@ fn loops_without_an_exit() {
 #[test]
 fn cycles_that_no_edge_leaves() {
     told(
-        &wiring(vec![
-            routes("A", [Some(1), None]),
-            then("B", 2),
-            then("C", 1),
-        ]),
-        &[
-            "no edge leaves the cycle of `B`, `C` (end it, route out of it, or bound a step of it \
-           with `.at_most(n, step)`)",
-        ],
+        &wiring(vec![routes("A", [Some(1), None]), then("B", 2), then("C", 1)]),
+        &["no edge leaves the cycle of `B`, `C` (end it, route out of it, or bound a step of it \
+           with `.at_most(n, step)`)"],
     );
     told(
         &wiring(vec![routes("A", [Some(1), None]), then("B", 1).or(0)]),
-        &[
-            "no edge leaves the cycle of `B` (end it, route out of it, or bound a step of it with \
-           `.at_most(n, step)`)",
-        ],
+        &["no edge leaves the cycle of `B` (end it, route out of it, or bound a step of it with \
+           `.at_most(n, step)`)"],
     );
     // Two cycles are two violations, in the order of the loop.
-    let two = wiring(vec![
-        routes("A", [Some(2), Some(1), None]),
-        then("B", 1),
-        then("C", 2),
-    ]);
+    let two = wiring(vec![routes("A", [Some(2), Some(1), None]), then("B", 1), then("C", 2)]);
     let found = violations(&two);
     let cycles: Vec<&[String]> = found.iter().map(|violation| &*violation.steps).collect();
     assert_eq!(cycles, [["B"], ["C"]]);
@@ -261,10 +194,8 @@ fn error_routes_that_come_back() {
     );
     told(
         &wiring(vec![ends("A").or(1), ends("B").or(2), ends("C").or(1)]),
-        &[
-            "the error route `B` -> `C` -> `B` comes back to itself (send the failures of an error \
-           step to another step, or let them fail the run)",
-        ],
+        &["the error route `B` -> `C` -> `B` comes back to itself (send the failures of an error \
+           step to another step, or let them fail the run)"],
     );
 }
 
@@ -295,20 +226,9 @@ fn every_broken_rule_is_told_at_once_and_where() {
     let found = violations(&wiring(nodes));
     let seen: Vec<(Rule, &[String], u32)> = found
         .iter()
-        .map(|violation| {
-            (
-                violation.rule,
-                &*violation.steps,
-                violation.declared.line - first,
-            )
-        })
+        .map(|violation| (violation.rule, &*violation.steps, violation.declared.line - first))
         .collect();
-    let names = |names: &[&str]| {
-        names
-            .iter()
-            .map(|name| (*name).to_owned())
-            .collect::<Vec<_>>()
-    };
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     assert_eq!(
         seen,
         [
@@ -318,11 +238,7 @@ fn every_broken_rule_is_told_at_once_and_where() {
             (Rule::ErrorCycle, &*names(&["C", "D"]), 3),
         ],
     );
-    assert!(
-        found
-            .iter()
-            .all(|violation| violation.declared.file == file!())
-    );
+    assert!(found.iter().all(|violation| violation.declared.file == file!()));
 }
 
 #[test]
@@ -330,25 +246,9 @@ fn ten_thousand_steps_validate_fast() {
     const N: usize = 10_000;
     let name = |step: usize| format!("Step{step}");
     let shapes: [(&str, Vec<Node>, usize); 5] = [
-        (
-            "a ring",
-            (0..N)
-                .map(|step| then(&name(step), (step + 1) % N))
-                .collect(),
-            1,
-        ),
-        (
-            "a line",
-            (1..=N)
-                .map(|next| routes(&name(next), [Some(next % N), None]))
-                .collect(),
-            0,
-        ),
-        (
-            "all lost",
-            (0..N).map(|step| ends(&name(step))).collect(),
-            N - 1,
-        ),
+        ("a ring", (0..N).map(|step| then(&name(step), (step + 1) % N)).collect(), 1),
+        ("a line", (1..=N).map(|next| routes(&name(next), [Some(next % N), None])).collect(), 0),
+        ("all lost", (0..N).map(|step| ends(&name(step))).collect(), N - 1),
         (
             "a fan of cycles",
             std::iter::once(node(
@@ -356,14 +256,8 @@ fn ten_thousand_steps_validate_fast() {
                 Exit::Route {
                     signals: "Next",
                     branches: (1..N)
-                        .map(|to| Branch {
-                            signal: "Go",
-                            dest: Dest::Step(edge(to)),
-                        })
-                        .chain([Branch {
-                            signal: "Stop",
-                            dest: Dest::End,
-                        }])
+                        .map(|to| Branch { signal: "Go", dest: Dest::Step(edge(to)) })
+                        .chain([Branch { signal: "Stop", dest: Dest::End }])
                         .collect(),
                 },
             ))
@@ -374,13 +268,7 @@ fn ten_thousand_steps_validate_fast() {
         (
             "a long error route",
             (0..N)
-                .map(|step| {
-                    if step + 1 < N {
-                        ends(&name(step)).or(step + 1)
-                    } else {
-                        ends("Z")
-                    }
-                })
+                .map(|step| if step + 1 < N { ends(&name(step)).or(step + 1) } else { ends("Z") })
                 .collect(),
             0,
         ),
@@ -389,10 +277,6 @@ fn ten_thousand_steps_validate_fast() {
         let wiring = wiring(nodes);
         let begun = Instant::now();
         assert_eq!(violations(&wiring).len(), expected, "{shape}");
-        assert!(
-            begun.elapsed() < Duration::from_secs(2),
-            "{shape}: {:?}",
-            begun.elapsed()
-        );
+        assert!(begun.elapsed() < Duration::from_secs(2), "{shape}: {:?}", begun.elapsed());
     }
 }

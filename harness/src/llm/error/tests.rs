@@ -3,23 +3,13 @@ use LlmErrorKind as Kind;
 
 const KINDS: [LlmErrorKind; 16] = [
     Kind::RateLimited { retry_after: None },
-    Kind::RateLimited {
-        retry_after: Some(Duration::from_millis(2500)),
-    },
+    Kind::RateLimited { retry_after: Some(Duration::from_millis(2500)) },
     Kind::Overloaded,
     Kind::ContextLength,
-    Kind::Timeout {
-        phase: TimeoutPhase::Connect,
-    },
-    Kind::Timeout {
-        phase: TimeoutPhase::Headers,
-    },
-    Kind::Timeout {
-        phase: TimeoutPhase::Read,
-    },
-    Kind::Timeout {
-        phase: TimeoutPhase::Total,
-    },
+    Kind::Timeout { phase: TimeoutPhase::Connect },
+    Kind::Timeout { phase: TimeoutPhase::Headers },
+    Kind::Timeout { phase: TimeoutPhase::Read },
+    Kind::Timeout { phase: TimeoutPhase::Total },
     Kind::Auth,
     Kind::InvalidRequest,
     Kind::UnknownModel,

@@ -13,11 +13,8 @@ fn talk() -> Transcript {
 
 #[tokio::test]
 async fn lines_are_read_in_order() {
-    let model = Scripted::new([
-        say("one"),
-        fail(LlmError::new(LlmErrorKind::Overloaded)),
-        say("three"),
-    ]);
+    let model =
+        Scripted::new([say("one"), fail(LlmError::new(LlmErrorKind::Overloaded)), say("three")]);
     assert_eq!(ask(&model, &talk()).await.unwrap().text().unwrap(), "one");
     let error = ask(&model, &talk()).await.unwrap_err();
     assert_eq!(error.kind(), LlmErrorKind::Overloaded);
@@ -38,9 +35,7 @@ async fn an_exhausted_script_is_an_error_until_it_goes_on() {
 #[tokio::test]
 async fn ids_of_calls_are_the_same_in_every_run() {
     let script = || {
-        let line = say("both")
-            .and_call("a", json!({}))
-            .and_call("b", json!({"n": 1}));
+        let line = say("both").and_call("a", json!({})).and_call("b", json!({"n": 1}));
         Scripted::new([line])
     };
     let reply = ask(&script(), &talk()).await.unwrap();
@@ -49,20 +44,15 @@ async fn ids_of_calls_are_the_same_in_every_run() {
     let calls: Vec<_> = reply.calls().cloned().collect();
     assert_eq!(
         calls,
-        [
-            ToolCall::new("call-1-1", "a", "{}"),
-            ToolCall::new("call-1-2", "b", r#"{"n":1}"#),
-        ]
+        [ToolCall::new("call-1-1", "a", "{}"), ToolCall::new("call-1-2", "b", r#"{"n":1}"#),]
     );
 }
 
 #[tokio::test]
 async fn a_loop_of_model_and_tools_gives_every_call_its_own_id() {
     let model = Scripted::new([call("t", json!({})), call("t", json!({})), say("done")]);
-    let tools = ToolSet::builder()
-        .with(tool("t", "", |_: Value| async { Ok("ok") }))
-        .build()
-        .unwrap();
+    let tools =
+        ToolSet::builder().with(tool("t", "", |_: Value| async { Ok("ok") })).build().unwrap();
     let mut talk = talk();
     loop {
         let reply = ask(&model, &talk).await.unwrap();
@@ -81,10 +71,8 @@ async fn a_loop_of_model_and_tools_gives_every_call_its_own_id() {
 #[tokio::test]
 async fn requests_are_remembered() {
     let model = Scripted::new(["one"]);
-    let tools = ToolSet::builder()
-        .with(tool("t", "", |_: Value| async { Ok(()) }))
-        .build()
-        .unwrap();
+    let tools =
+        ToolSet::builder().with(tool("t", "", |_: Value| async { Ok(()) })).build().unwrap();
     let talk = talk();
     let request = Request::new(talk.sealed().unwrap())
         .system("be brief")
@@ -143,12 +131,8 @@ async fn lines_may_be_computed() {
 #[tokio::test]
 async fn replies_and_turns_are_given_as_they_are() {
     let turn = Turn::new([ToolCall::new("mine", "t", "{broken").into()]);
-    let reply = Reply::new(
-        turn.clone(),
-        StopReason::Refusal,
-        ModelId::new("other", "model"),
-    )
-    .with_usage(Usage::tokens(1, 1));
+    let reply = Reply::new(turn.clone(), StopReason::Refusal, ModelId::new("other", "model"))
+        .with_usage(Usage::tokens(1, 1));
     let model = Scripted::new([Line::from(reply.clone()), turn.clone().into()])
         .with_id(ModelId::new("p", "m"));
     assert_eq!(ask(&model, &talk()).await.unwrap(), reply);

@@ -39,11 +39,7 @@ impl ToolCall {
         name: impl Into<ToolName>,
         arguments: impl Into<String>,
     ) -> Self {
-        Self {
-            id: id.into(),
-            name: name.into(),
-            arguments: arguments.into(),
-        }
+        Self { id: id.into(), name: name.into(), arguments: arguments.into() }
     }
 
     /// The arguments as a `T`. Blank text counts as `{}`: some models write nothing for a tool

@@ -33,22 +33,14 @@ impl BadArguments {
     /// What is wrong, without the remedy.
     pub(super) fn reason(&self) -> String {
         let Self { tool, cause } = self;
-        let how = if self.is_syntax() {
-            "are not valid JSON"
-        } else {
-            "do not fit"
-        };
+        let how = if self.is_syntax() { "are not valid JSON" } else { "do not fit" };
         format!("the arguments of `{tool}` {how}: {cause}")
     }
 }
 
 impl fmt::Display for BadArguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} (call it again with arguments that match its input schema)",
-            self.reason()
-        )
+        write!(f, "{} (call it again with arguments that match its input schema)", self.reason())
     }
 }
 

@@ -96,9 +96,7 @@ impl Tool for FnTool {
 
 impl fmt::Debug for FnTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FnTool")
-            .field("name", &self.spec.name)
-            .finish_non_exhaustive()
+        f.debug_struct("FnTool").field("name", &self.spec.name).finish_non_exhaustive()
     }
 }
 
@@ -156,13 +154,8 @@ mod tests {
 
     #[tokio::test]
     async fn other_errors_convert() {
-        let parse = tool("t", "", |_: Value| async {
-            Ok("x".parse::<u8>()?.to_string())
-        });
-        let error = parse
-            .call(&ToolCall::new("c", "t", "{}"))
-            .await
-            .unwrap_err();
+        let parse = tool("t", "", |_: Value| async { Ok("x".parse::<u8>()?.to_string()) });
+        let error = parse.call(&ToolCall::new("c", "t", "{}")).await.unwrap_err();
         assert_eq!(error.to_string(), "invalid digit found in string");
     }
 }

@@ -108,10 +108,6 @@ impl ToolSpec {
         description: impl Into<String>,
         input_schema: Value,
     ) -> Self {
-        Self {
-            name: name.into(),
-            description: description.into(),
-            input_schema,
-        }
+        Self { name: name.into(), description: description.into(), input_schema }
     }
 }

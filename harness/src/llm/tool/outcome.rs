@@ -68,10 +68,7 @@ impl ToolOutcome {
 
     /// Makes a failure of a kind and of what the model is told.
     pub fn failed(kind: ToolFailure, content: impl Into<Content>) -> Self {
-        Self::Failed {
-            kind,
-            content: content.into(),
-        }
+        Self::Failed { kind, content: content.into() }
     }
 
     /// Whether the tool ran and answered.
@@ -86,9 +83,9 @@ impl ToolOutcome {
                 return Cow::Borrowed(content);
             }
             Self::Denied { reason: None } => "the call was denied and has not run".to_owned(),
-            Self::Denied {
-                reason: Some(reason),
-            } => format!("the call was denied and has not run: {reason}"),
+            Self::Denied { reason: Some(reason) } => {
+                format!("the call was denied and has not run: {reason}")
+            }
             Self::InDoubt => "the call was started and its result is not known, it will not be \
                               run again (check whether it took effect before calling it again)"
                 .to_owned(),
@@ -109,10 +106,7 @@ mod tests {
     #[test]
     fn every_outcome_tells_the_model_something() {
         assert_eq!(told(&ToolOutcome::ok("42")), "42");
-        assert_eq!(
-            told(&ToolOutcome::failed(ToolFailure::Errored, "no network")),
-            "no network"
-        );
+        assert_eq!(told(&ToolOutcome::failed(ToolFailure::Errored, "no network")), "no network");
         let content = "use the cache".into();
         assert_eq!(told(&ToolOutcome::Steered { content }), "use the cache");
         insta::assert_snapshot!(
@@ -136,9 +130,6 @@ mod tests {
         ];
         let text = serde_json::to_string(&outcomes).unwrap();
         insta::assert_snapshot!(text, @r#"[{"ok":[{"text":"42"}]},{"failed":{"kind":"bad_arguments","content":[{"text":"no"}]}},{"denied":{"reason":null}},"in_doubt"]"#);
-        assert_eq!(
-            serde_json::from_str::<Vec<ToolOutcome>>(&text).unwrap(),
-            outcomes
-        );
+        assert_eq!(serde_json::from_str::<Vec<ToolOutcome>>(&text).unwrap(), outcomes);
     }
 }

@@ -84,10 +84,7 @@ impl ToolSet {
         let text = match error.bad_arguments() {
             Some(bad) => {
                 let schema = &self.0.specs[index].input_schema;
-                format!(
-                    "{} (call it again with arguments that match {schema})",
-                    bad.reason()
-                )
+                format!("{} (call it again with arguments that match {schema})", bad.reason())
             }
             None => error.to_string(),
         };
@@ -125,10 +122,7 @@ impl ToolSet {
             .map(|known| (strsim::jaro_winkler(known, &name), known))
             .filter(|(score, _)| *score >= 0.8)
             .max_by(|(a, _), (b, _)| a.total_cmp(b));
-        let listed: Vec<_> = names()
-            .take(LISTED)
-            .map(|known| format!("`{known}`"))
-            .collect();
+        let listed: Vec<_> = names().take(LISTED).map(|known| format!("`{known}`")).collect();
         let mut there = listed.join(", ");
         if let more @ 1.. = self.0.specs.len() - listed.len() {
             there.push_str(&format!(" and {more} more"));
@@ -216,9 +210,7 @@ impl ToolSetBuilder {
 
 impl fmt::Debug for ToolSetBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolSetBuilder")
-            .field("tools", &self.tools.len())
-            .finish()
+        f.debug_struct("ToolSetBuilder").field("tools", &self.tools.len()).finish()
     }
 }
 

@@ -14,13 +14,10 @@ impl<'a> Sealed<'a> {
         if !transcript.has_open_calls() {
             return Ok(Self(transcript));
         }
-        let calls = transcript.open_refs().map(|call| OpenCall {
-            id: call.id.clone(),
-            name: call.name.clone(),
-        });
-        Err(Open {
-            calls: calls.collect(),
-        })
+        let calls = transcript
+            .open_refs()
+            .map(|call| OpenCall { id: call.id.clone(), name: call.name.clone() });
+        Err(Open { calls: calls.collect() })
     }
 
     /// The transcript itself.

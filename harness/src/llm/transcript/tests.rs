@@ -11,10 +11,7 @@ fn turn(calls: &[&str]) -> Message {
 }
 
 fn outcome(call: &str, text: &str) -> Message {
-    Message::Outcome {
-        call: call.into(),
-        outcome: ToolOutcome::ok(text),
-    }
+    Message::Outcome { call: call.into(), outcome: ToolOutcome::ok(text) }
 }
 
 fn ids(talk: &Transcript) -> Vec<String> {
@@ -25,15 +22,9 @@ fn ids(talk: &Transcript) -> Vec<String> {
 fn an_outcome_fills_in_its_call_in_any_order() {
     let mut talk = Transcript::from_iter([user("hi"), turn(&["a", "b"])]);
     assert_eq!(ids(&talk), ["a", "b"]);
-    assert_eq!(
-        talk.push(outcome("b", "2")),
-        Pushed::Outcome { entry: 1, block: 1 }
-    );
+    assert_eq!(talk.push(outcome("b", "2")), Pushed::Outcome { entry: 1, block: 1 });
     assert_eq!(ids(&talk), ["a"]);
-    assert_eq!(
-        talk.push(outcome("a", "1")),
-        Pushed::Outcome { entry: 1, block: 0 }
-    );
+    assert_eq!(talk.push(outcome("a", "1")), Pushed::Outcome { entry: 1, block: 0 });
     assert!(!talk.has_open_calls());
     assert_eq!(talk.len(), 2);
 }
@@ -43,10 +34,7 @@ fn messages_append_entries() {
     let mut talk = Transcript::new();
     assert!(talk.is_empty());
     assert_eq!(talk.push(user("hi")), Pushed::Entry { index: 0 });
-    assert_eq!(
-        talk.push(Turn::from("hello").into()),
-        Pushed::Entry { index: 1 }
-    );
+    assert_eq!(talk.push(Turn::from("hello").into()), Pushed::Entry { index: 1 });
     assert_eq!(talk.entries()[0], Entry::User("hi".into()));
 }
 
@@ -135,22 +123,14 @@ fn open_calls_cannot_be_sealed_even_behind_later_entries() {
 #[test]
 fn calls_that_share_an_id_are_answered_oldest_first() {
     let mut talk = Transcript::from_iter([turn(&["a", "a"])]);
-    assert_eq!(
-        talk.push(outcome("a", "1")),
-        Pushed::Outcome { entry: 0, block: 0 }
-    );
-    assert_eq!(
-        talk.push(outcome("a", "2")),
-        Pushed::Outcome { entry: 0, block: 1 }
-    );
+    assert_eq!(talk.push(outcome("a", "1")), Pushed::Outcome { entry: 0, block: 0 });
+    assert_eq!(talk.push(outcome("a", "2")), Pushed::Outcome { entry: 0, block: 1 });
 }
 
 #[test]
 fn a_call_that_arrives_with_its_outcome_is_not_open() {
-    let done = Block::Call {
-        call: ToolCall::new("a", "t", "{}"),
-        outcome: Some(ToolOutcome::Skipped),
-    };
+    let done =
+        Block::Call { call: ToolCall::new("a", "t", "{}"), outcome: Some(ToolOutcome::Skipped) };
     let talk = Transcript::from_iter([Turn::new([done]).into()]);
     assert!(talk.sealed().is_ok());
 }
@@ -205,11 +185,7 @@ fn scan(talk: &Transcript) -> Vec<ToolCall> {
     for entry in talk.entries() {
         if let Entry::Assistant(turn) = entry {
             for block in &turn.blocks {
-                if let Block::Call {
-                    call,
-                    outcome: None,
-                } = block
-                {
+                if let Block::Call { call, outcome: None } = block {
                     open.push(call.clone());
                 }
             }

@@ -145,12 +145,8 @@ fn retries_come_before_the_error_route() {
 
 #[test]
 fn a_steps_error_route_wins_over_the_loops() {
-    let mut wiring = wiring(vec![
-        on_error(then(1), 2),
-        node(Exit::End),
-        node(Exit::End),
-        node(Exit::End),
-    ]);
+    let mut wiring =
+        wiring(vec![on_error(then(1), 2), node(Exit::End), node(Exit::End), node(Exit::End)]);
     wiring.on_error = Some(edge(3));
     assert_eq!(next(&wiring, 0, FATAL), Transition::Divert { step: 2 });
     assert_eq!(next(&wiring, 1, FATAL), Transition::Divert { step: 3 });
@@ -220,8 +216,7 @@ fn a_step_whose_visits_are_used_up_gives_way_to_another() {
 
 #[test]
 fn the_limit_of_visits_holds_for_error_steps_too() {
-    let wiring =
-        wiring(vec![on_error(Exit::End, 1), at_most(Exit::End, 1, 2), node(Exit::End)]);
+    let wiring = wiring(vec![on_error(Exit::End, 1), at_most(Exit::End, 1, 2), node(Exit::End)]);
     let visited = |visits: [u32; 3]| Cursor { visits: visits.to_vec(), ..at(&wiring, 0) };
     assert_eq!(transition(&wiring, &visited([1, 0, 0]), FATAL), Transition::Divert { step: 1 });
     assert_eq!(transition(&wiring, &visited([1, 1, 0]), FATAL), Transition::Divert { step: 2 });
@@ -279,12 +274,8 @@ fn finally_comes_before_every_end_and_before_no_pause() {
 
 #[test]
 fn inside_finally_every_end_settles_with_the_one_that_was_kept() {
-    let mut wiring = wiring(vec![
-        node(Exit::End),
-        node(then(2)),
-        on_error(Exit::End, 3),
-        retried(Exit::End, 1),
-    ]);
+    let mut wiring =
+        wiring(vec![node(Exit::End), node(then(2)), on_error(Exit::End, 3), retried(Exit::End, 1)]);
     wiring.finally = Some(edge(1));
     wiring.on_error = Some(edge(0));
     let at = |step, happened| transition(&wiring, &finishing(&wiring, step), happened);

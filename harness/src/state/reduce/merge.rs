@@ -41,10 +41,7 @@ impl<K: Ord + Serialize, V: Serialize> Merge for BTreeMap<K, V> {
     type Value = V;
 
     fn merge_entries(&mut self, entries: Entries<K, V>, ops: &mut FieldOps<'_>) {
-        entries
-            .0
-            .iter()
-            .for_each(|(key, value)| ops.put(key, value));
+        entries.0.iter().for_each(|(key, value)| ops.put(key, value));
         self.extend(entries.0);
     }
 }
@@ -54,10 +51,7 @@ impl<K: Eq + Hash + Serialize, V: Serialize, S: BuildHasher> Merge for HashMap<K
     type Value = V;
 
     fn merge_entries(&mut self, entries: Entries<K, V>, ops: &mut FieldOps<'_>) {
-        entries
-            .0
-            .iter()
-            .for_each(|(key, value)| ops.put(key, value));
+        entries.0.iter().for_each(|(key, value)| ops.put(key, value));
         self.extend(entries.0);
     }
 }

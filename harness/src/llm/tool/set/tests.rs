@@ -64,19 +64,14 @@ async fn an_unknown_tool_is_an_outcome_with_a_near_match() {
     insta::assert_snapshot!(text, @"there is no tool `serch` (did you mean `search`? there are `search`, `sleep`, `fail`, `hasty`)");
     let (_, text) = failure("xyz", "{}").await;
     insta::assert_snapshot!(text, @"there is no tool `xyz` (there are `search`, `sleep`, `fail`, `hasty`)");
-    let outcome = ToolSet::default()
-        .call(&ToolCall::new("c", "search", "{}"))
-        .await;
+    let outcome = ToolSet::default().call(&ToolCall::new("c", "search", "{}")).await;
     insta::assert_snapshot!(outcome.content().text().unwrap(), @"there is no tool `search` (answer without tools)");
 }
 
 #[tokio::test]
 async fn the_text_about_an_unknown_tool_is_bounded() {
     let named = |at: u32| tool(format!("tool-{at}"), "", |_: Value| async { Ok(()) });
-    let tools = ToolSet::builder()
-        .with_all((0..500).map(named))
-        .build()
-        .unwrap();
+    let tools = ToolSet::builder().with_all((0..500).map(named)).build().unwrap();
     let call = ToolCall::new("c", "x".repeat(100_000), "{}");
     let text = tools.call(&call).await.content().text().unwrap();
     assert!(text.len() < 400, "{text}");
@@ -146,19 +141,13 @@ async fn calls_run_at_once_and_come_back_in_call_order() {
     // The future is free of borrows and `Send`, as a step's future has to be.
     let messages = tokio::spawn(tools().call_all(calls)).await.unwrap();
     assert_eq!(start.elapsed(), Duration::from_secs(5));
-    let outcome = |call: &str, outcome| Message::Outcome {
-        call: call.into(),
-        outcome,
-    };
+    let outcome = |call: &str, outcome| Message::Outcome { call: call.into(), outcome };
     assert_eq!(
         messages,
         [
             outcome("a", ToolOutcome::ok("slept")),
             outcome("b", ToolOutcome::ok("about rust")),
-            outcome(
-                "c",
-                ToolOutcome::failed(ToolFailure::Panicked, "tool `hasty` panicked")
-            ),
+            outcome("c", ToolOutcome::failed(ToolFailure::Panicked, "tool `hasty` panicked")),
             outcome("d", ToolOutcome::ok("slept")),
         ]
     );
@@ -198,9 +187,7 @@ fn every_problem_of_a_set_is_reported() {
         .build()
         .unwrap_err();
     let text = error.problems().join("\n");
-    let lines = text
-        .lines()
-        .map(|line| line.split(" at harness").next().unwrap());
+    let lines = text.lines().map(|line| line.split(" at harness").next().unwrap());
     insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @"
 there are two tools `a` (rename or remove one), the second
 `mcp/read` is not a tool name (use 1 to 64 ASCII letters, digits, `_` or `-`),
