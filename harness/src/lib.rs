@@ -1,4 +1,82 @@
-//! Typed state-machine loops for agents.
+//! Typed state-machine loops for agents: `agent = llm + harness`. The model is a part you swap; the
+//! harness is the part you keep.
+//!
+//! A loop works on a [`State`]: typed data whose fields say how they take an update in. Its *steps*
+//! are async functions that get a [`View`] of the state and a [`Cx`], and return an update. Between
+//! steps a pure *route* reads the state and answers with a [`Signal`], and the loop says where each
+//! signal leads. What the steps may use sits in the *slots* of a [`Context`], which are filled when
+//! the harness is built, when an agent is made, or at each run.
+//!
+//! ```
+//! use harness::prelude::*;
+//!
+//! #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+//! struct Guess {
+//!     low: u32,
+//!     high: u32,
+//!     #[state(reduce = add)]
+//!     tries: u32,
+//! }
+//!
+//! #[derive(Context)]
+//! struct Ctx {
+//!     #[slot(runtime)]
+//!     secret: u32,
+//! }
+//!
+//! #[derive(StepId, Clone, Debug, PartialEq, Eq)]
+//! enum Step { Halve }
+//!
+//! #[derive(Signal, Clone, Copy, Debug, PartialEq)]
+//! enum Next { Again, Found }
+//!
+//! async fn halve(guess: View<Guess>, cx: Cx<Ctx>) -> StepResult<Guess> {
+//!     let middle = guess.low.midpoint(guess.high);
+//!     let update = Guess::update().tries(1);
+//!     Ok(if middle < cx.secret { update.low(middle + 1) } else { update.high(middle) })
+//! }
+//!
+//! fn found(guess: &Guess) -> Next {
+//!     if guess.low == guess.high { Next::Found } else { Next::Again }
+//! }
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! let guesser = Harness::<Ctx, Guess>::builder("guesser")
+//!     .start(Step::Halve)
+//!     .steps(|define, step| match step {
+//!         Step::Halve => define.run(halve).route(found, |signal| match signal {
+//!             Next::Again => to(Step::Halve),
+//!             Next::Found => end(),
+//!         }),
+//!     })
+//!     .build()?;
+//!
+//! let input = Guess::update().high(1_000);
+//! let slots = Ctx::runtime().secret(421).build();
+//! let ended = guesser.agent("g", ()).run(input, slots).await?.ended()?;
+//! assert_eq!((ended.state.low, ended.state.tries), (421, 10));
+//! assert_eq!(ended.by::<Next>(), Some(Next::Found));
+//! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+//! ```
+//!
+//! | you want to | see |
+//! |---|---|
+//! | declare data, and how it changes | [`State`](derive@State), [`state`] |
+//! | say what steps may use | [`Context`](derive@Context) |
+//! | declare a loop | [`Harness`], [`Define`], [`NeedsExit`] |
+//! | run it, stop it, go on with it | [`Agent`], [`RunRequest`], [`Run`], [`Outcome`] |
+//! | ask a person | [`Define::ask`], [`Cx::ask`], [`Answers`] |
+//! | do something once | [`Cx::once`] |
+//! | call a model and tools | [`llm`], [`Cx::llm`] |
+//! | watch | [`observe`] |
+//!
+//! The guide is [`_guide`]: a page on each of these.
+//!
+//! # Features
+//!
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `terminal` | no | `observe::Terminal`: live progress of runs on a terminal |
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -56,3 +134,8 @@ pub use step::{
     Answered, Answers, Ask, AskError, Calling, Cx, Failure, FailureKind, Fatal, Handler, Interrupt,
     NotThisQuestion, Pending, Retry, StepError, StepId, StepResult, View,
 };
+
+// The README's program is one of the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
