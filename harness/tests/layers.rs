@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 /// that stand before its own in this table; those of one row do not name each other.
 const LAYERS: &[&[&str]] = &[
     // Leaves: plain data, traits.
-    &["id", "clock", "text"],
+    &["clock", "text"],
+    &["id"],
     &["llm"],
     // The model: no runtime, no I/O.
     &["state", "context", "signal", "question"],
