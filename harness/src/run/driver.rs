@@ -8,6 +8,7 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -161,7 +162,11 @@ impl<C: Context, S: State> Driver<C, S> {
     pub(super) fn wall_deadline(&self) -> Option<Instant> {
         let started = self.started?;
         let wall = budget_at(&self.budget, &self.session.cursor).wall?;
-        Some(started + wall.saturating_sub(self.session.active))
+        let used = match self.session.cursor.finishing {
+            Some(_) => Duration::ZERO,
+            None => self.session.active,
+        };
+        Some(started + wall.saturating_sub(used))
     }
 
     /// Adds the time since it was last added to what the turn has run.
