@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::context::Context;
 use crate::graph::{Budget, Limit, Program};
 use crate::observe::EventKind;
-use crate::session::{Memory, Session};
+use crate::session::{Ending, Memory, Session};
 use crate::state::State;
 use crate::step::{Active, Effects, Place, Room, Scope, Shared};
 
@@ -180,29 +180,41 @@ impl<C: Context, S: State> Driver<C, S> {
         }
     }
 
-    /// Takes the session out of the driver, with all that the run laid up for it.
-    fn take_session(&mut self) -> Session<S> {
-        let id = self.session.id.clone();
-        let mut session = std::mem::replace(&mut self.session, Session::absent(id));
-        session.memory = std::mem::take(&mut self.core.desk().memory);
+    /// Gives the session all that the run laid up for it. May be done again.
+    fn rest(&mut self) {
+        let session = &mut self.session;
+        session.memory.extend(std::mem::take(&mut self.core.desk().memory));
         if session.cursor.finishing.is_none() {
             session.unpark();
         }
         session.spent = self.core.spent();
-        session
+    }
+
+    /// Takes the session out of the driver.
+    fn take_session(&mut self) -> Session<S> {
+        self.rest();
+        let id = self.session.id.clone();
+        std::mem::replace(&mut self.session, Session::absent(id))
     }
 
     async fn settle(mut self, how: How) -> Settlement<S> {
         self.account_time();
-        let session = self.take_session();
+        self.rest();
+        if matches!(how, How::Turn(Ending::Ended { .. }, _)) {
+            // It is over: whoever does not hear of it must not run its last step again.
+            self.home = None;
+        }
+        let session = &self.session;
         let settled = how.describe(session.open().count());
         self.core.publish(None, || EventKind::Settled {
             outcome: settled,
             steps: session.cursor.steps,
             spent: session.spent,
         });
+        // Until it is taken below, the session is given back if this is dropped.
         self.core.fanout.flush().await;
         let home = self.home.take();
+        let session = self.take_session();
         Settlement { session, how, lost: self.lost, run: self.core.ids.run.clone(), home }
     }
 }

@@ -97,6 +97,8 @@ impl<S: State> Session<S> {
     pub(crate) fn unpark(&mut self) {
         if let Some(parked) = self.parked.take() {
             let last = self.cursor.last;
+            // The last step of `.finally(..)` may have failed, and left its effects behind.
+            self.memory.leave();
             self.cursor = parked.cursor;
             self.cursor.last = last;
             self.questions = parked.questions;
