@@ -180,21 +180,21 @@ impl<C: Context, S: State> Driver<C, S> {
             catch_unwind(AssertUnwindSafe(|| {
                 let (view, cx) = (View::new(Arc::clone(state)), Cx::new(shared, place));
                 let polled = room.start(view, cx, task);
-                if core.is_unsettled(place)
+                if core.is_unsettled()
                     && let Poll::Ready(result) = polled
                 {
                     return Quick::Unsettled(Begun::unsettled(result));
                 }
                 match polled {
                     Poll::Ready(Ok(update)) => {
-                        core.conclude(place);
+                        core.conclude();
                         stage.set(Stage::Reducer);
                         Arc::make_mut(state).apply(update, &mut Ops::off());
                         stage.set(Stage::Route);
                         Quick::Done(executable.route.as_ref().map(|route| route(state)))
                     }
                     Poll::Ready(Err(error)) => {
-                        core.conclude(place);
+                        core.conclude();
                         Quick::Failed(error)
                     }
                     Poll::Pending => Quick::Waits,
@@ -292,10 +292,10 @@ impl<C: Context, S: State> Driver<C, S> {
             Ok(Ok(result)) => result,
             Err(panic) => Err(panicked(&words(&*panic))),
         };
-        if self.core.is_unsettled(place) {
+        if self.core.is_unsettled() {
             return Ok(FirstPoll::Waits(Begun::unsettled(result)));
         }
-        self.core.conclude(place);
+        self.core.conclude();
         result.map(FirstPoll::Done).map_err(failed)
     }
 
@@ -308,7 +308,7 @@ impl<C: Context, S: State> Driver<C, S> {
         let ended = (&mut attempt).await;
         self.core.effects_done().await;
         attempt.end();
-        let asked = self.core.clear_desk(place);
+        let asked = self.core.close(place).await;
         match ended {
             Polled::Ready(result) => result.map_err(failed),
             Polled::Panicked(said) => Err(failed(panicked(&said))),

@@ -223,20 +223,24 @@ impl<C: Context, S: State> Drop for Driver<C, S> {
     /// A run that is dropped gives its session back as of the last commit, once effects in flight
     /// are recorded. After settling there is nothing to give back.
     fn drop(&mut self) {
+        let settled = self.core.try_conclude(self.session.cursor.place()).is_some();
+        self.core.abort_tasks();
         let Some(home) = self.home.take() else { return };
         if self.lost {
             return;
         }
+        self.account_time();
         let session = self.take_session();
         let core = Arc::clone(&self.core);
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                core.effects_done().await;
-                let late = std::mem::take(&mut core.desk().memory);
-                home.put_back(session, late);
-            });
-        } else {
-            home.put_back(session, Memory::default());
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) if !settled => {
+                runtime.spawn(async move {
+                    core.effects_done().await;
+                    let late = std::mem::take(&mut core.desk().memory);
+                    home.put_back(session, late);
+                });
+            }
+            _ => home.put_back(session, Memory::default()),
         }
     }
 }

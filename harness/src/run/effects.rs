@@ -84,20 +84,37 @@ impl RunCore {
         self.current.store(number(place), Ordering::Relaxed);
     }
 
-    /// Ends an attempt that has asked nothing: its tasks are aborted.
+    /// Ends an attempt that left the desk alone: whatever outlives it is stale.
     #[inline]
-    pub(crate) fn conclude(&self, place: Place) {
-        if self.touched.load(Ordering::Relaxed) {
-            self.clear_desk(place);
+    pub(crate) fn conclude(&self) {
+        self.current.store(0, Ordering::Relaxed);
+    }
+
+    /// Ends the attempt once its effects are over: its tasks are aborted, its questions handed
+    /// over.
+    pub(crate) async fn close(&self, place: Place) -> Vec<(String, Asked)> {
+        loop {
+            if let Some(asked) = self.try_conclude(place) {
+                return asked;
+            }
+            self.effects_done().await;
         }
     }
 
-    /// Ends the attempt, and hands over the questions it asked.
-    #[cold]
-    pub(crate) fn clear_desk(&self, place: Place) -> Vec<(String, Asked)> {
+    /// Ends the attempt unless it has effects in flight. Effects begin under the same lock, so
+    /// that none is left out of the record.
+    pub(crate) fn try_conclude(&self, place: Place) -> Option<Vec<(String, Asked)>> {
         let mut desk = self.desk();
+        if self.effects_running.load(Ordering::SeqCst) > 0 {
+            return None;
+        }
+        self.conclude();
         self.touched.store(false, Ordering::Relaxed);
-        desk.clear(place)
+        Some(desk.clear(place))
+    }
+
+    pub(crate) fn abort_tasks(&self) {
+        self.desk().abort_tasks();
     }
 
     /// What belongs to a position ends with it.
@@ -133,10 +150,10 @@ impl RunCore {
         *lock(&self.failure) = failure;
     }
 
-    /// Whether this attempt has asked, or has effects in flight.
+    /// Whether this attempt has used the desk: it may have asked, or have effects in flight.
     #[inline]
-    pub(crate) fn is_unsettled(&self, place: Place) -> bool {
-        self.has_asked(place) || self.effects_running.load(Ordering::Relaxed) > 0
+    pub(crate) fn is_unsettled(&self) -> bool {
+        self.touched.load(Ordering::Relaxed)
     }
 
     /// Waits for effects in flight: they are never dropped half-way.
@@ -272,11 +289,14 @@ impl Effects for RunCore {
         OnceReply::Run
     }
 
-    fn end_once(&self, _place: Place, scope: OnceScope, key: &str, result: Option<Value>) {
+    fn end_once(&self, place: Place, scope: OnceScope, key: &str, result: Option<Value>) {
         if let Some(value) = result {
             let mut desk = self.desk();
             self.remembers.store(true, Ordering::Relaxed);
             match scope {
+                // Of a task that outlived its step, at another position by now.
+                OnceScope::Position
+                    if self.current.load(Ordering::Relaxed) >> 20 != place.position.0 => None,
                 OnceScope::Position => desk.memory.effects.insert(key.to_owned(), value),
                 OnceScope::Session => desk.memory.session_effects.insert(key.to_owned(), value),
             };
