@@ -86,11 +86,16 @@ impl<T> Future for Attempt<T> {
 
     fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Polled<T>> {
         let this = &mut *self;
-        let ended = this.poll_body(task);
+        let cancelled = this.core.brakes.is_cancelled();
+        let ended = if cancelled { None } else { this.poll_body(task) };
         this.core.waker.register(task.waker());
         // Asked first: no default may stand in for an answer.
         if this.core.has_asked(this.entered.place) {
             return Poll::Ready(Polled::Asked);
+        }
+        // What a step returns after a cancel is discarded, even if it heard of the cancel first.
+        if this.core.brakes.is_cancelled() {
+            return Poll::Ready(Polled::Cancelled);
         }
         if let Some(ended) = ended {
             return Poll::Ready(ended);

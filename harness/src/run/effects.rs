@@ -150,10 +150,11 @@ impl RunCore {
         *lock(&self.failure) = failure;
     }
 
-    /// Whether this attempt has used the desk: it may have asked, or have effects in flight.
+    /// Whether what an attempt returned does not settle it: it has used the desk, and may have
+    /// asked or have effects in flight; or its run is cancelled.
     #[inline]
     pub(crate) fn is_unsettled(&self) -> bool {
-        self.touched.load(Ordering::Relaxed)
+        self.touched.load(Ordering::Relaxed) || self.brakes.is_cancelled()
     }
 
     /// Waits for effects in flight: they are never dropped half-way.
