@@ -33,6 +33,7 @@ impl<S: State> Session<S> {
                 self.cursor.retries = 0;
             }
             Change::Diverted { failure, next } => {
+                self.cursor.steps += 1;
                 self.leave();
                 self.cursor.enter(next);
                 self.cursor.failure = Some(failure);
