@@ -271,12 +271,11 @@ impl<C: Context, S: State> Driver<C, S> {
     /// Makes a body and polls it once, inside its span. The scope has been entered.
     fn first_poll<T: Send + 'static>(
         &mut self,
-        place: Place,
-        span: Option<&Span>,
+        span: &Span,
         make: impl FnOnce() -> Body<T>,
         task: &mut Task<'_>,
     ) -> Result<FirstPoll<T>, Undone> {
-        let _entered = span.map(Span::enter);
+        let _entered = span.enter();
         let polled = catch_unwind(AssertUnwindSafe(|| {
             let mut body = make();
             match body.as_mut().poll(task) {
@@ -360,7 +359,7 @@ impl<C: Context, S: State> Driver<C, S> {
         let first = poll_fn(|task| {
             Poll::Ready(Active::enter(&mut scope, || {
                 let make = make.take()?;
-                Some(self.first_poll(entered.place, Some(&entered.span), make, task))
+                Some(self.first_poll(&entered.span, make, task))
             }))
         })
         .await;
