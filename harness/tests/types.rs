@@ -74,7 +74,9 @@ fn agent() -> Agent<Ctx, Doc> {
 }
 
 fn slots() -> <Ctx as Context>::Runtime {
-    Ctx::runtime().sender(std::sync::Mutex::new(OneThread(std::cell::Cell::new(7)))).build()
+    Ctx::runtime()
+        .sender(std::sync::Mutex::new(OneThread(std::cell::Cell::new(7))))
+        .build()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -17,7 +17,10 @@ fn gate() -> Bench {
                     cx.probe.hit("answered");
                     tokio::task::yield_now().await;
                     let by = said.by.unwrap_or_default();
-                    Ok(line(format!("{}: {} by {by}", said.question.what, said.answer)))
+                    Ok(line(format!(
+                        "{}: {} by {by}",
+                        said.question.what, said.answer
+                    )))
                 })
                 .then(Two::Second)
         },
@@ -30,7 +33,9 @@ async fn a_gate_interrupts_and_neither_half_runs_again() {
     let bench = gate();
     let waiting = interrupted(bench.agent.run(Log::update().n(3), ()).await.unwrap());
     assert!(!waiting.durable);
-    let [question] = &waiting.questions[..] else { panic!("{waiting:?}") };
+    let [question] = &waiting.questions[..] else {
+        panic!("{waiting:?}")
+    };
     assert_eq!((&*question.name, &*question.step), ("may", "First"));
     assert_eq!((question.position.0, question.key.as_deref()), (1, None));
     assert_eq!(question.question, json!({"what": "go 3"}));
@@ -38,7 +43,10 @@ async fn a_gate_interrupts_and_neither_half_runs_again() {
     assert_eq!(bench.probe.hits(), ["asked"]);
     let pending = waiting.pending::<May>().unwrap();
     assert_eq!(pending.question, may("go 3"));
-    let resumed = waiting.resume(pending.answer(true).by("sam"), ()).await.unwrap();
+    let resumed = waiting
+        .resume(pending.answer(true).by("sam"), ())
+        .await
+        .unwrap();
     assert_eq!(ended(resumed).state.lines, ["go 3: true by sam", "after"]);
     assert_eq!(bench.probe.hits(), ["asked", "answered"]);
     assert_eq!(
@@ -90,7 +98,10 @@ async fn a_failing_half_is_tried_again_and_the_other_is_not() {
     // The answer holds, though its half failed.
     let out = ended(bench.agent.resume(&out, Answers::none(), ()).await.unwrap());
     assert_eq!(out.state.lines, ["true"]);
-    assert_eq!(bench.probe.hits(), ["ask", "ask", "answer", "answer", "answer"]);
+    assert_eq!(
+        bench.probe.hits(),
+        ["ask", "ask", "answer", "answer", "answer"]
+    );
 }
 
 #[tokio::test]
@@ -108,17 +119,25 @@ async fn an_answer_that_does_not_fit_is_refused_and_changes_nothing() {
 
     let ill_typed = refuse(Answers::json(id.as_str(), json!("yes"))).await;
     assert!(ill_typed.is_wrong_answer(), "{ill_typed}");
-    assert!(ill_typed.to_string().contains("expected a boolean"), "{ill_typed}");
+    assert!(
+        ill_typed.to_string().contains("expected a boolean"),
+        "{ill_typed}"
+    );
 
     // A typed answer knows which question it is for.
     let other = only(|define| {
-        define.run(async |_, cx| Ok(line(cx.ask("k", Name {}).await?))).end()
+        define
+            .run(async |_, cx| Ok(line(cx.ask("k", Name {}).await?)))
+            .end()
     });
     let named = interrupted(other.run().await);
     let answer = named.pending::<Name>().unwrap().answer("true".into());
     let unknown = refuse(answer).await;
     assert!(unknown.is_unknown_interrupt(), "{unknown}");
-    assert!(unknown.to_string().contains(id.as_str()), "names the open one: {unknown}");
+    assert!(
+        unknown.to_string().contains(id.as_str()),
+        "names the open one: {unknown}"
+    );
     let mut pending = named.pending::<Name>().unwrap();
     pending.id = id.clone();
     let another = refuse(pending.answer("true".into())).await;
@@ -133,19 +152,38 @@ async fn an_answer_that_does_not_fit_is_refused_and_changes_nothing() {
 
     let slots = waiting.resume(yes(), "not the slots").await.unwrap_err();
     assert!(slots.is_wrong_slots(), "{slots}");
-    assert!(slots.to_string().contains("`bench`") && slots.to_string().contains("&str"), "{slots}");
+    assert!(
+        slots.to_string().contains("`bench`") && slots.to_string().contains("&str"),
+        "{slots}"
+    );
     for text in [waiting.session.as_str(), "unheard of"] {
         let no_store = bench.agent.resume(text, yes(), ()).await.unwrap_err();
         assert!(no_store.is_no_store(), "{no_store}");
     }
-    let no_store = bench.agent.resume(&waiting.session, yes(), ()).start().await.unwrap_err();
+    let no_store = bench
+        .agent
+        .resume(&waiting.session, yes(), ())
+        .start()
+        .await
+        .unwrap_err();
     assert!(no_store.is_no_store(), "{no_store}");
     assert_eq!(bench.probe.hits(), ["asked"]);
 
     // The same answer twice is one answer, and it is taken.
-    let out = bench.agent.resume(&waiting, yes().and(yes()), ()).await.unwrap();
+    let out = bench
+        .agent
+        .resume(&waiting, yes().and(yes()), ())
+        .await
+        .unwrap();
     assert_eq!(ended(out).state.lines[0], "go 0: true by ");
-    assert_eq!(bench.log().iter().filter(|line| *line == "answered").count(), 1);
+    assert_eq!(
+        bench
+            .log()
+            .iter()
+            .filter(|line| *line == "answered")
+            .count(),
+        1
+    );
 }
 
 #[tokio::test]
@@ -161,7 +199,10 @@ async fn a_session_that_is_not_at_rest_is_not_resumed() {
     ended(run.await.unwrap());
     let over = bench.agent.resume(&waiting, yes(), ()).await.unwrap_err();
     assert!(over.is_not_at_rest(), "{over}");
-    assert!(over.to_string().contains(waiting.session.as_str()), "{over}");
+    assert!(
+        over.to_string().contains(waiting.session.as_str()),
+        "{over}"
+    );
     assert_eq!(bench.probe.hits(), ["asked", "answered"]);
 }
 
@@ -169,12 +210,22 @@ async fn a_session_that_is_not_at_rest_is_not_resumed() {
 async fn a_resume_without_the_answer_settles_as_interrupted_again() {
     let bench = gate();
     let waiting = interrupted(bench.run().await);
-    let again = interrupted(bench.agent.resume(&waiting, Answers::none(), ()).await.unwrap());
+    let again = interrupted(
+        bench
+            .agent
+            .resume(&waiting, Answers::none(), ())
+            .await
+            .unwrap(),
+    );
     assert_eq!(again.questions, waiting.questions);
     assert_eq!(bench.probe.hits(), ["asked"]);
     // The session rests in the later outcome now.
     let yes = again.pending::<May>().unwrap().answer(true);
-    let stale = bench.agent.resume(&waiting, yes.clone(), ()).await.unwrap_err();
+    let stale = bench
+        .agent
+        .resume(&waiting, yes.clone(), ())
+        .await
+        .unwrap_err();
     assert!(stale.is_not_at_rest(), "{stale}");
     ended(bench.agent.resume(&again, yes, ()).await.unwrap());
 }
@@ -184,15 +235,31 @@ async fn a_question_is_not_taken_for_another() {
     let bench = gate();
     let waiting = interrupted(bench.run().await);
     let wrong = waiting.pending::<Name>().unwrap_err();
-    assert!(wrong.to_string().contains("`name`") && wrong.to_string().contains("`may`"), "{wrong}");
+    assert!(
+        wrong.to_string().contains("`name`") && wrong.to_string().contains("`may`"),
+        "{wrong}"
+    );
 }
 
 #[tokio::test]
 async fn an_outcome_that_is_not_the_end_says_what_it_is() {
     let bench = gate();
     let not_ended = bench.run().await.ended().unwrap_err();
-    assert!(not_ended.to_string().contains("waits for an answer to `may`"), "{not_ended}");
+    assert!(
+        not_ended
+            .to_string()
+            .contains("waits for an answer to `may`"),
+        "{not_ended}"
+    );
     let waiting = interrupted(not_ended.into_outcome());
     let yes = waiting.pending::<May>().unwrap().answer(true);
-    assert!(bench.agent.resume(&waiting, yes, ()).await.unwrap().ended().is_ok());
+    assert!(
+        bench
+            .agent
+            .resume(&waiting, yes, ())
+            .await
+            .unwrap()
+            .ended()
+            .is_ok()
+    );
 }

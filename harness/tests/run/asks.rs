@@ -9,7 +9,10 @@ use crate::common::*;
 
 /// Answers the open questions with this key, one each.
 fn answer(waiting: &harness::Interrupted<Log>, key: &str, value: serde_json::Value) -> Answers {
-    let question = waiting.questions.iter().find(|it| it.key.as_deref() == Some(key));
+    let question = waiting
+        .questions
+        .iter()
+        .find(|it| it.key.as_deref() == Some(key));
     Answers::json(question.unwrap().id.clone(), value)
 }
 
@@ -26,19 +29,37 @@ async fn two_questions_wait_together_and_are_answered_in_any_order_one_at_a_time
                 .end()
         });
         let waiting = interrupted(bench.run().await);
-        let keys: Vec<_> = waiting.questions.iter().map(|it| it.key.clone().unwrap()).collect();
+        let keys: Vec<_> = waiting
+            .questions
+            .iter()
+            .map(|it| it.key.clone().unwrap())
+            .collect();
         assert_eq!(keys, ["a", "b"]);
         let several = waiting.pending::<May>().unwrap_err();
         assert!(several.to_string().contains("`may`, `name`"), "{several}");
         let value = |key| if key == "a" { json!(true) } else { json!("bo") };
         let part = answer(&waiting, first, value(first));
-        let left = interrupted(bench.agent.resume(&waiting, part.clone(), ()).await.unwrap());
+        let left = interrupted(
+            bench
+                .agent
+                .resume(&waiting, part.clone(), ())
+                .await
+                .unwrap(),
+        );
         assert_eq!(left.questions.len(), 1);
         assert_eq!(left.questions[0].key.as_deref(), Some(second));
         assert_eq!(bench.probe.count("entered"), 1, "the step waits for both");
         // The answer given stays: the same again is fine, another is not.
-        let other = if first == "a" { json!(false) } else { json!("al") };
-        let id = waiting.questions.iter().find(|it| it.key.as_deref() == Some(first)).unwrap();
+        let other = if first == "a" {
+            json!(false)
+        } else {
+            json!("al")
+        };
+        let id = waiting
+            .questions
+            .iter()
+            .find(|it| it.key.as_deref() == Some(first))
+            .unwrap();
         let conflict = Answers::json(id.id.clone(), other);
         let refused = bench.agent.resume(&left, conflict, ()).await.unwrap_err();
         assert!(refused.is_conflict(), "{refused}");
@@ -102,7 +123,9 @@ async fn nothing_stands_in_for_an_answer() {
     ];
     for (name, body) in ways {
         let bench = only(move |define| {
-            define.run(move |_log, cx| async move { body(&cx).await }).end()
+            define
+                .run(move |_log, cx| async move { body(&cx).await })
+                .end()
         });
         let waiting = interrupted(bench.run().await);
         assert!(waiting.state.lines.is_empty(), "{name}");
@@ -184,7 +207,11 @@ async fn a_key_asked_twice_in_one_attempt_is_fatal() {
     let answers = waiting.pending::<May>().unwrap().answer(true);
     let out = failed(bench.agent.resume(&waiting, answers, ()).await.unwrap());
     assert!(!out.failure.retryable);
-    assert!(out.failure.message.contains("`k` is asked twice"), "{}", out.failure.message);
+    assert!(
+        out.failure.message.contains("`k` is asked twice"),
+        "{}",
+        out.failure.message
+    );
 }
 
 #[tokio::test]
@@ -193,10 +220,16 @@ async fn another_question_under_the_key_is_asked_anew_and_back_again() {
         define
             .run(async |_, cx| {
                 let round = cx.attempt();
-                let what = if round % 2 == 1 && round < 4 { "one" } else { "two" };
+                let what = if round % 2 == 1 && round < 4 {
+                    "one"
+                } else {
+                    "two"
+                };
                 let what = if round == 4 { "one" } else { what };
                 let said = cx.ask("k", may(what)).await?;
-                if round < 5 { Err(Oops("again"))? }
+                if round < 5 {
+                    Err(Oops("again"))?
+                }
                 Ok(line(format!("{what} {said}")))
             })
             .retry(Retry::every(Duration::ZERO).times(9))
@@ -209,7 +242,11 @@ async fn another_question_under_the_key_is_asked_anew_and_back_again() {
         let pending = waiting.pending::<May>().unwrap();
         asked.push(pending.question.what.clone());
         assert!(asked.len() < 9, "{asked:?}");
-        outcome = bench.agent.resume(&waiting, pending.answer(true), ()).await.unwrap();
+        outcome = bench
+            .agent
+            .resume(&waiting, pending.answer(true), ())
+            .await
+            .unwrap();
     }
     assert_eq!(asked, ["one", "two", "one", "two"]);
     assert_eq!(ended(outcome).state.lines, ["two true"]);
@@ -274,7 +311,10 @@ async fn the_answer_halves_of_gates_may_ask_on() {
             .ask(async |_, cx| Ok(may(cx.ask("first", Name {}).await?)))
             .answer(async |_, cx, said| {
                 let last = cx.ask("last", Name {}).await?;
-                Ok(line(format!("{} {} {last}", said.question.what, said.answer)))
+                Ok(line(format!(
+                    "{} {} {last}",
+                    said.question.what, said.answer
+                )))
             })
             .end()
     });

@@ -28,7 +28,10 @@ fn rounds(
         },
         move |define| {
             let body = body.clone();
-            define.run(move |_log, cx| body(cx)).at_most(1_000_000, Two::Second).then(Two::First)
+            define
+                .run(move |_log, cx| body(cx))
+                .at_most(1_000_000, Two::Second)
+                .then(Two::First)
         },
         |define| define.run(async |_, _| Ok(line("never"))).end(),
     )
@@ -69,18 +72,35 @@ async fn a_step_that_fails_into_its_error_step_was_entered() {
     let bench = two_with(
         |it| it.budget(Budget::steps(5)).on_error(Two::Second),
         |define| define.run(async |_, _| Err(Oops("no")).fatal()).end(),
-        |define| define.run(async |_, _| Ok(Log::update().n(1))).then(Two::First),
+        |define| {
+            define
+                .run(async |_, _| Ok(Log::update().n(1)))
+                .then(Two::First)
+        },
     );
     assert_eq!(exhausted(bench.run().await).limit, Limit::Steps);
-    assert_eq!(bench.seen.started(), ["First", "Second", "First", "Second", "First"]);
+    assert_eq!(
+        bench.seen.started(),
+        ["First", "Second", "First", "Second", "First"]
+    );
 }
 
 #[tokio::test]
 async fn the_budget_of_a_request_replaces_the_loops() {
     let bench = count(Some(Budget::steps(7)));
-    let out = bench.agent.run(Log::update(), ()).budget(Budget::steps(2)).await.unwrap();
+    let out = bench
+        .agent
+        .run(Log::update(), ())
+        .budget(Budget::steps(2))
+        .await
+        .unwrap();
     assert_eq!(exhausted(out).state.n, 2);
-    let out = bench.agent.run(Log::update(), ()).budget(Budget::steps(0)).await.unwrap();
+    let out = bench
+        .agent
+        .run(Log::update(), ())
+        .budget(Budget::steps(0))
+        .await
+        .unwrap();
     assert_eq!(exhausted(out).state.n, 0);
 }
 
@@ -96,18 +116,35 @@ async fn tokens_and_cost_count_as_they_are_charged_and_survive_a_resume() {
     };
     let tokens = charge(Usage::tokens(30, 10).into());
     let budget = |tokens| Budget::default().tokens(tokens);
-    let out = tokens.agent.run(Log::update(), ()).budget(budget(100)).await.unwrap();
+    let out = tokens
+        .agent
+        .run(Log::update(), ())
+        .budget(budget(100))
+        .await
+        .unwrap();
     let out = exhausted(out);
     assert_eq!((out.limit, out.state.n), (Limit::Tokens, 3));
     assert_eq!(out.spent.usage.total(), Some(120));
-    let more = tokens.agent.resume(&out, Answers::none(), ()).budget(budget(200));
+    let more = tokens
+        .agent
+        .resume(&out, Answers::none(), ())
+        .budget(budget(200));
     let out = exhausted(more.await.unwrap());
     assert_eq!((out.limit, out.state.n), (Limit::Tokens, 5));
     assert_eq!(out.spent.usage.total(), Some(200));
 
-    let cost = charge(Spend { cost_micros: Some(4), ..Spend::default() });
+    let cost = charge(Spend {
+        cost_micros: Some(4),
+        ..Spend::default()
+    });
     let budget = Budget::default().cost_micros(10);
-    let out = exhausted(cost.agent.run(Log::update(), ()).budget(budget).await.unwrap());
+    let out = exhausted(
+        cost.agent
+            .run(Log::update(), ())
+            .budget(budget)
+            .await
+            .unwrap(),
+    );
     assert_eq!((out.limit, out.state.n), (Limit::Cost, 3));
     assert_eq!(out.spent.cost_micros, Some(12));
 }
@@ -117,8 +154,12 @@ async fn what_a_failed_attempt_spent_is_spent() {
     let bench = only(|define| {
         define
             .run(async |_, cx| {
-                observe::current().unwrap().charge(&Usage::tokens(5, 0).into());
-                if cx.attempt() < 3 { Err(Oops("no"))? }
+                observe::current()
+                    .unwrap()
+                    .charge(&Usage::tokens(5, 0).into());
+                if cx.attempt() < 3 {
+                    Err(Oops("no"))?
+                }
                 Ok(line(format!("{:?}", cx.usage().usage.total())))
             })
             .retry(Retry::every(Duration::ZERO))
@@ -149,7 +190,11 @@ async fn the_wall_budget_drops_the_step_in_flight() {
     let out = exhausted(more.budget(Budget::default().wall(secs(40))).await.unwrap());
     assert_eq!(began.elapsed(), secs(15));
     assert_eq!(out.state.n, 3);
-    assert!(bench.log().contains(&"First#3 (attempt 2) started".to_owned()));
+    assert!(
+        bench
+            .log()
+            .contains(&"First#3 (attempt 2) started".to_owned())
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -157,7 +202,10 @@ async fn the_wall_budget_is_reached_in_the_middle_of_a_back_off() {
     let bench = only_with(
         |it| it.budget(Budget::default().wall(secs(5))),
         |define| {
-            define.run(async |_, _| Err(Oops("no"))?).retry(Retry::every(secs(60)).times(9)).end()
+            define
+                .run(async |_, _| Err(Oops("no"))?)
+                .retry(Retry::every(secs(60)).times(9))
+                .end()
         },
     );
     let began = Instant::now();
@@ -202,7 +250,11 @@ async fn the_time_of_a_resumed_run_that_is_dropped_counts() {
     let run = bench.agent.resume(&waiting, answers, ()).into_future();
     assert!(tokio::time::timeout(secs(7), run).await.is_err());
     let began = Instant::now();
-    let out = bench.agent.resume(&waiting, Answers::none(), ()).await.unwrap();
+    let out = bench
+        .agent
+        .resume(&waiting, Answers::none(), ())
+        .await
+        .unwrap();
     assert_eq!(exhausted(out).limit, Limit::Wall);
     assert_eq!(began.elapsed(), secs(3));
 }

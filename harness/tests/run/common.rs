@@ -52,7 +52,13 @@ impl Probe {
     }
 
     pub fn count(&self, what: &str) -> usize {
-        self.0.lock().unwrap().hits.iter().filter(|hit| *hit == what).count()
+        self.0
+            .lock()
+            .unwrap()
+            .hits
+            .iter()
+            .filter(|hit| *hit == what)
+            .count()
     }
 
     fn gate(&self, name: &str) -> Arc<Semaphore> {

@@ -21,13 +21,16 @@ fn visits(
 ) -> Bench {
     only(move |define| {
         let body = body.clone();
-        define.run(move |_log, cx| body(cx)).retry(Retry::every(Duration::ZERO)).route(
-            |log| if log.n < 5 { Next::Again } else { Next::Done },
-            |next| match next {
-                Next::Again => to(Only::Work),
-                Next::Done => end(),
-            },
-        )
+        define
+            .run(move |_log, cx| body(cx))
+            .retry(Retry::every(Duration::ZERO))
+            .route(
+                |log| if log.n < 5 { Next::Again } else { Next::Done },
+                |next| match next {
+                    Next::Again => to(Only::Work),
+                    Next::Done => end(),
+                },
+            )
     })
 }
 
@@ -41,11 +44,20 @@ async fn every_visit_runs_its_effect_once_under_its_own_op_id() {
                 Ok(effect.op_id().to_string())
             });
             let key = key.await?;
-            if cx.attempt() == 1 { Err(Oops("after the effect"))? }
+            if cx.attempt() == 1 {
+                Err(Oops("after the effect"))?
+            }
             Ok(line(key).n(1))
         })
     });
-    let out = ended(bench.agent.run(Log::update(), ()).session("s").await.unwrap());
+    let out = ended(
+        bench
+            .agent
+            .run(Log::update(), ())
+            .session("s")
+            .await
+            .unwrap(),
+    );
     let ops = ["s/1", "s/2", "s/3", "s/4", "s/5"];
     assert_eq!(out.state.lines, ops);
     assert_eq!(bench.probe.hits(), ops, "a retry gets what is recorded");
@@ -88,11 +100,19 @@ async fn a_key_used_twice_in_one_attempt_is_fatal() {
         });
         let out = failed(bench.run().await);
         assert!(!out.failure.retryable);
-        assert!(out.failure.message.contains("`k` is used twice"), "{}", out.failure.message);
+        assert!(
+            out.failure.message.contains("`k` is used twice"),
+            "{}",
+            out.failure.message
+        );
         assert_eq!(bench.probe.count("ran"), 1);
         // So it is when the result is recorded.
         let out = failed(bench.agent.resume(&out, Answers::none(), ()).await.unwrap());
-        assert!(out.failure.message.contains("`k` is used twice"), "{}", out.failure.message);
+        assert!(
+            out.failure.message.contains("`k` is used twice"),
+            "{}",
+            out.failure.message
+        );
         assert_eq!(bench.probe.count("ran"), 1);
     }
 }
@@ -134,8 +154,15 @@ async fn an_effect_that_panics_is_a_fatal_failure_of_its_step_and_not_recorded()
             .end()
     });
     let out = failed(bench.run().await);
-    assert_eq!((out.failure.kind, out.failure.retryable), (FailureKind::Panic, false));
-    assert!(out.failure.message.contains("`k` panicked"), "{}", out.failure.message);
+    assert_eq!(
+        (out.failure.kind, out.failure.retryable),
+        (FailureKind::Panic, false)
+    );
+    assert!(
+        out.failure.message.contains("`k` panicked"),
+        "{}",
+        out.failure.message
+    );
     let out = bench.agent.resume(&out, Answers::none(), ()).await.unwrap();
     assert_eq!(ended(out).state.lines, ["2"]);
 }
@@ -179,9 +206,16 @@ async fn an_effect_nobody_waits_for_is_finished_before_the_step_is() {
                 })
                 .then(Two::Second)
         },
-        |define| define.run(async |_, cx| Ok(line(format!("{:?}", cx.probe.hits())))).end(),
+        |define| {
+            define
+                .run(async |_, cx| Ok(line(format!("{:?}", cx.probe.hits()))))
+                .end()
+        },
     );
-    assert_eq!(ended(bench.run().await).state.lines, ["first", r#"["slow"]"#]);
+    assert_eq!(
+        ended(bench.run().await).state.lines,
+        ["first", r#"["slow"]"#]
+    );
 }
 
 #[tokio::test]
@@ -213,7 +247,9 @@ async fn a_task_that_outlived_its_step_has_no_effects_and_no_questions() {
                     cx.probe.reached("over").await;
                     tokio::task::yield_now().await;
                     let effect = cx.clone();
-                    let n = cx.once("k", async move || Ok(effect.probe.hit("effect"))).await?;
+                    let n = cx
+                        .once("k", async move || Ok(effect.probe.hit("effect")))
+                        .await?;
                     Ok(line(n.to_string()))
                 })
                 .end()
@@ -222,7 +258,10 @@ async fn a_task_that_outlived_its_step_has_no_effects_and_no_questions() {
     assert_eq!(ended(bench.run().await).state.lines, ["first", "1"]);
     let hits = bench.probe.hits();
     assert_eq!(hits.len(), 2, "{hits:?}");
-    assert!(hits[0].contains("`k`") && hits[0].contains("step is over"), "{hits:?}");
+    assert!(
+        hits[0].contains("`k`") && hits[0].contains("step is over"),
+        "{hits:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -241,7 +280,9 @@ async fn a_task_left_over_in_a_back_off_does_not_use_up_the_keys_of_the_next_att
                     Err(Oops("no"))?;
                 }
                 let effect = cx.clone();
-                let n = cx.once("k", async move || Ok(effect.probe.hit("effect"))).await?;
+                let n = cx
+                    .once("k", async move || Ok(effect.probe.hit("effect")))
+                    .await?;
                 Ok(line(n.to_string()))
             })
             .retry(Retry::every(Duration::from_secs(5)))
@@ -257,7 +298,9 @@ async fn results_hold_through_a_failure_for_good_and_a_stop() {
         define
             .run(async |_, cx| {
                 let effect = cx.clone();
-                let n = cx.once("k", async move || Ok(effect.probe.hit("ran"))).await?;
+                let n = cx
+                    .once("k", async move || Ok(effect.probe.hit("ran")))
+                    .await?;
                 match cx.attempt() {
                     1 => Err(Oops("for good")).fatal(),
                     2 => {
@@ -276,6 +319,9 @@ async fn results_hold_through_a_failure_for_good_and_a_stop() {
     let out = stopped(run.await.unwrap());
     let out = ended(bench.agent.resume(&out, Answers::none(), ()).await.unwrap());
     assert_eq!(out.state.lines, ["1"]);
-    assert_eq!(bench.probe.hits().into_iter().collect::<HashSet<_>>().len(), 1);
+    assert_eq!(
+        bench.probe.hits().into_iter().collect::<HashSet<_>>().len(),
+        1
+    );
     assert_eq!(bench.probe.count("ran"), 1);
 }

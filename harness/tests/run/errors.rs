@@ -14,13 +14,23 @@ const fn secs(secs: u64) -> Duration {
 
 #[tokio::test(start_paused = true)]
 async fn a_retryable_failure_is_tried_again_after_exactly_its_back_off() {
-    let retry = Retry::exponential().first(secs(1)).longest(secs(4)).times(4).without_jitter();
+    let retry = Retry::exponential()
+        .first(secs(1))
+        .longest(secs(4))
+        .times(4)
+        .without_jitter();
     let bench = only(move |define| {
         define
             .run(async |_, cx| {
                 cx.probe.hit("try");
-                if cx.attempt() < 5 { Err(Oops("not yet"))? }
-                Ok(line(format!("attempt {} of {}", cx.attempt(), cx.position())))
+                if cx.attempt() < 5 {
+                    Err(Oops("not yet"))?
+                }
+                Ok(line(format!(
+                    "attempt {} of {}",
+                    cx.attempt(),
+                    cx.position()
+                )))
             })
             .retry(retry)
             .end()
@@ -52,7 +62,9 @@ async fn retries_are_counted_at_each_position() {
     let bench = only(|define| {
         define
             .run(async |_, cx| {
-                if cx.attempt() <= 2 { Err(Oops("no"))? }
+                if cx.attempt() <= 2 {
+                    Err(Oops("no"))?
+                }
                 Ok(Log::update().n(1))
             })
             .retry(Retry::every(secs(1)).times(2))
@@ -88,7 +100,10 @@ async fn when_no_retry_is_left_the_run_fails_and_can_be_resumed_with_all_retries
     bench.seen.clear();
     let resumed = bench.agent.resume(&out, Answers::none(), ()).await.unwrap();
     assert_eq!(ended(resumed).state.lines, ["attempt 6"]);
-    assert_eq!(bench.log()[..2], ["run resumed", "Work#1 (attempt 4) started"]);
+    assert_eq!(
+        bench.log()[..2],
+        ["run resumed", "Work#1 (attempt 4) started"]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,7 +144,10 @@ async fn the_longer_of_back_off_and_advice_counts() {
 
 #[tokio::test(start_paused = true)]
 async fn a_models_error_says_itself_whether_to_try_again() {
-    for (kind, tries) in [(LlmErrorKind::Overloaded, 3), (LlmErrorKind::InvalidRequest, 1)] {
+    for (kind, tries) in [
+        (LlmErrorKind::Overloaded, 3),
+        (LlmErrorKind::InvalidRequest, 1),
+    ] {
         let model = Scripted::from_fn(move |_| fail(LlmError::new(kind)));
         let bench = only(move |define| {
             let model = model.clone();
@@ -172,11 +190,21 @@ async fn a_step_that_hangs_is_dropped_at_its_time_out_and_tried_again() {
     assert_eq!(bench.probe.hits(), ["dropped", "dropped"]);
 
     let hangs = only(|define| {
-        define.run(async |_, _| std::future::pending().await).timeout(secs(3)).end()
+        define
+            .run(async |_, _| std::future::pending().await)
+            .timeout(secs(3))
+            .end()
     });
     let out = failed(hangs.run().await);
-    assert_eq!((out.failure.kind, out.failure.retryable), (FailureKind::Timeout, true));
-    assert!(out.failure.message.contains("3s"), "{}", out.failure.message);
+    assert_eq!(
+        (out.failure.kind, out.failure.retryable),
+        (FailureKind::Timeout, true)
+    );
+    assert!(
+        out.failure.message.contains("3s"),
+        "{}",
+        out.failure.message
+    );
 }
 
 #[derive(StepId, Clone, Debug, PartialEq, Eq)]
@@ -202,7 +230,11 @@ fn routes(own: bool) -> Bench {
                     })
                     .retry(Retry::every(secs(1)).times(1));
                 // Declared either way, so that every step can be reached.
-                if own { work.on_error(Routes::Own).end() } else { work.at_most(9, Routes::Own).end() }
+                if own {
+                    work.on_error(Routes::Own).end()
+                } else {
+                    work.at_most(9, Routes::Own).end()
+                }
             }
             Routes::Own => define
                 .run(async |_, cx| {
@@ -224,7 +256,10 @@ async fn a_steps_error_step_wins_over_the_loops_after_its_retries_and_reads_the_
     let ended = ended(bench.run().await);
     assert_eq!(ended.state.lines, ["own", "mended"]);
     assert_eq!(ended.state.note.as_deref(), Some("Work: broken x2"));
-    assert_eq!(ended.steps, 3, "the step that failed for good was entered too");
+    assert_eq!(
+        ended.steps, 3,
+        "the step that failed for good was entered too"
+    );
     assert_eq!(
         bench.log(),
         [
@@ -257,7 +292,9 @@ async fn the_failure_is_gone_once_the_error_step_is_left_and_a_failed_update_is_
                 .run(async |log, cx| {
                     assert!(cx.failure().is_none());
                     let _update = line("never");
-                    if log.n == 0 { Err(Oops("no"))? }
+                    if log.n == 0 {
+                        Err(Oops("no"))?
+                    }
                     Ok(line("done"))
                 })
                 .on_error(Two::Second)
@@ -284,14 +321,18 @@ async fn a_failing_error_step_fails_the_run_and_never_enters_itself() {
         |define| {
             define
                 .run(async |_, cx| {
-                    cx.probe.hit(cx.failure().map_or("none".into(), |it| it.to_string()));
+                    cx.probe
+                        .hit(cx.failure().map_or("none".into(), |it| it.to_string()));
                     Err(Oops("second"))?
                 })
                 .end()
         },
     );
     let out = failed(bench.run().await);
-    assert_eq!((&*out.failure.step, &*out.failure.message), ("Second", "second"));
+    assert_eq!(
+        (&*out.failure.step, &*out.failure.message),
+        ("Second", "second")
+    );
     assert_eq!(bench.seen.started(), ["First", "Second"]);
     // It is resumed where it failed, and still knows what it came for.
     failed(bench.agent.resume(&out, Answers::none(), ()).await.unwrap());
@@ -310,7 +351,10 @@ async fn a_deep_chain_of_sources_comes_through() {
     let bench = only(|define| {
         define
             .run(async |_, _| {
-                let leaf = Deep { level: 0, source: None };
+                let leaf = Deep {
+                    level: 0,
+                    source: None,
+                };
                 Err((1..=500).fold(leaf, |inner, level| Deep {
                     level,
                     source: Some(Box::new(inner)),
@@ -322,6 +366,9 @@ async fn a_deep_chain_of_sources_comes_through() {
     assert_eq!(out.failure.message, "level 500");
     assert_eq!(out.failure.causes[..2], ["level 499", "level 498"]);
     let told = Outcome::Failed(out).ended().unwrap_err().to_string();
-    assert!(told.contains("level 500 (step `Work`, position 1)"), "{told}");
+    assert!(
+        told.contains("level 500 (step `Work`, position 1)"),
+        "{told}"
+    );
     assert!(told.contains("caused by: level 499"), "{told}");
 }

@@ -16,7 +16,9 @@ async fn events_carry_every_id_and_count_from_one() {
         |define| {
             define
                 .run(async |_, cx| {
-                    if cx.attempt() == 1 { Err(Oops("no"))? }
+                    if cx.attempt() == 1 {
+                        Err(Oops("no"))?
+                    }
                     Ok(line("first"))
                 })
                 .retry(Retry::every(Duration::ZERO))
@@ -24,18 +26,34 @@ async fn events_carry_every_id_and_count_from_one() {
         },
         |define| define.run(async |_, _| Ok(line("second"))).end(),
     );
-    let out = ended(bench.agent.run(Log::update(), ()).session("s-1").await.unwrap());
+    let out = ended(
+        bench
+            .agent
+            .run(Log::update(), ())
+            .session("s-1")
+            .await
+            .unwrap(),
+    );
     let events = bench.seen.events();
     let numbers: Vec<u64> = events.iter().map(|event| event.number).collect();
     assert_eq!(numbers, (1..=events.len() as u64).collect::<Vec<_>>());
     for event in &events {
-        assert_eq!((event.agent.as_str(), event.session.as_str()), ("bench", "s-1"));
+        assert_eq!(
+            (event.agent.as_str(), event.session.as_str()),
+            ("bench", "s-1")
+        );
         assert_eq!(event.run, out.run);
         assert!(event.parent.is_none());
     }
     let places: Vec<_> = events
         .iter()
-        .map(|event| (event.step.as_deref().unwrap_or("-"), event.position.0, event.attempt))
+        .map(|event| {
+            (
+                event.step.as_deref().unwrap_or("-"),
+                event.position.0,
+                event.attempt,
+            )
+        })
         .collect();
     assert_eq!(
         places,
@@ -51,11 +69,19 @@ async fn events_carry_every_id_and_count_from_one() {
         ]
     );
     let last = events.last().unwrap();
-    let EventKind::Settled { outcome, steps, .. } = &last.kind else { panic!("{last}") };
+    let EventKind::Settled { outcome, steps, .. } = &last.kind else {
+        panic!("{last}")
+    };
     assert_eq!((outcome, *steps), (&SettledAs::Ended { signal: None }, 2));
     let json = serde_json::to_value(&events[1]).unwrap();
-    assert_eq!((&json["event"], &json["step"]), (&"step_started".into(), &"First".into()));
-    assert_eq!((&json["position"], &json["session"]), (&1.into(), &"s-1".into()));
+    assert_eq!(
+        (&json["event"], &json["step"]),
+        (&"step_started".into(), &"First".into())
+    );
+    assert_eq!(
+        (&json["position"], &json["session"]),
+        (&1.into(), &"s-1".into())
+    );
 }
 
 #[tokio::test]
@@ -82,7 +108,11 @@ async fn a_run_that_a_step_starts_knows_its_parent() {
     let out = ended(outer.run().await);
     let events = seen.events();
     assert_eq!(events.len(), 8);
-    assert!(events.iter().all(|event| event.parent.as_ref() == Some(&out.run)));
+    assert!(
+        events
+            .iter()
+            .all(|event| event.parent.as_ref() == Some(&out.run))
+    );
     let runs: HashSet<_> = events.iter().map(|event| event.run.clone()).collect();
     assert_eq!(runs.len(), 2);
     assert!(!runs.contains(&out.run));
@@ -93,13 +123,21 @@ async fn a_run_that_a_step_starts_knows_its_parent() {
 struct Note(Option<String>);
 
 fn notes(seen: &Recorder) -> Vec<Option<String>> {
-    seen.events().iter().filter_map(|it| it.custom::<Note>()).map(|it| it.0.clone()).collect()
+    seen.events()
+        .iter()
+        .filter_map(|it| it.custom::<Note>())
+        .map(|it| it.0.clone())
+        .collect()
 }
 
 /// A value in a slot that knows nothing of any `Cx`.
 fn note(text: &str) {
     if let Some(step) = observe::current() {
-        step.emit(Note(Some(format!("{text} in {} of {}", step.attempt(), step.op_id()))));
+        step.emit(Note(Some(format!(
+            "{text} in {} of {}",
+            step.attempt(),
+            step.op_id()
+        ))));
     }
 }
 
@@ -128,13 +166,30 @@ async fn any_value_may_emit_typed_events_wherever_the_step_is_carried() {
             })
             .end()
     });
-    ended(bench.agent.run(Log::update(), ()).session("s").await.unwrap());
-    let expected = ["step", "after a pause", "task", "carried", "effect", "step again"];
+    ended(
+        bench
+            .agent
+            .run(Log::update(), ())
+            .session("s")
+            .await
+            .unwrap(),
+    );
+    let expected = [
+        "step",
+        "after a pause",
+        "task",
+        "carried",
+        "effect",
+        "step again",
+    ];
     let expected: Vec<_> = expected.map(|it| Some(format!("{it} in 1 of s/1"))).into();
     assert_eq!(notes(&bench.seen), expected);
     assert_eq!(bench.seen.lines()[2], "Work#1 emitted Note");
     let json = serde_json::to_value(&bench.seen.events()[2]).unwrap();
-    assert_eq!((&json["name"], &json["payload"]), (&"Note".into(), &"step in 1 of s/1".into()));
+    assert_eq!(
+        (&json["name"], &json["payload"]),
+        (&"Note".into(), &"step in 1 of s/1".into())
+    );
     assert!(observe::current().is_none());
 }
 
@@ -177,7 +232,11 @@ async fn committed_events_follow_the_commit() {
     failed(lost.run().await);
     assert_eq!(
         lost.log(),
-        ["run started", "Work#1 started", "run failed: the route panicked: no way"]
+        [
+            "run started",
+            "Work#1 started",
+            "run failed: the route panicked: no way"
+        ]
     );
 }
 
@@ -215,23 +274,39 @@ async fn model_calls_are_named_told_and_charged() {
         },
         |define| define.run(async |_, _| Ok(line("end"))).end(),
     );
-    let out = ended(bench.agent.run(Log::update(), ()).session("s").await.unwrap());
+    let out = ended(
+        bench
+            .agent
+            .run(Log::update(), ())
+            .session("s")
+            .await
+            .unwrap(),
+    );
     assert_eq!(out.state.lines, [r#"Some("two") Some("three")"#, "end"]);
     assert_eq!(out.spent.usage.total(), Some(20));
     let (mut started, mut over, mut charged) = (Vec::new(), Vec::new(), 0);
     for event in bench.seen.events() {
         match &event.kind {
             EventKind::CallStarted { call, .. } => started.push(call.to_string()),
-            EventKind::CallEnded { call, error, .. } => over.push((call.to_string(), error.is_some())),
+            EventKind::CallEnded { call, error, .. } => {
+                over.push((call.to_string(), error.is_some()))
+            }
             EventKind::Charged { spend } => charged += spend.usage.total().unwrap_or(0),
             _ => {}
         }
     }
     assert_eq!(started, ["s/1#1", "s/1#2", "s/1#3", "s/1#4"]);
-    assert_eq!(over.iter().map(|it| it.1).collect::<Vec<_>>(), [false, true, false, false]);
+    assert_eq!(
+        over.iter().map(|it| it.1).collect::<Vec<_>>(),
+        [false, true, false, false]
+    );
     assert_eq!(over.into_iter().map(|it| it.0).collect::<Vec<_>>(), started);
     assert_eq!(charged, 20);
-    let heard: Vec<_> = model.seen().iter().map(|it| it.call.clone().unwrap().to_string()).collect();
+    let heard: Vec<_> = model
+        .seen()
+        .iter()
+        .map(|it| it.call.clone().unwrap().to_string())
+        .collect();
     assert_eq!(heard, started, "the model is told the id");
 }
 
@@ -254,13 +329,23 @@ async fn the_stream_begins_at_the_beginning_and_ends_with_the_run() {
     let mut lines = [Vec::new(), Vec::new()];
     for (stream, lines) in [&mut first, &mut later].into_iter().zip(&mut lines) {
         while let Some(event) = stream.next().await {
-            let Streamed::Event(event) = event else { panic!("{event:?}") };
+            let Streamed::Event(event) = event else {
+                panic!("{event:?}")
+            };
             lines.push(event.to_string());
         }
     }
-    let all = ["run started", "Work#1 started", "Work#1 committed -> end", "run ended"];
+    let all = [
+        "run started",
+        "Work#1 started",
+        "Work#1 committed -> end",
+        "run ended",
+    ];
     assert_eq!(lines, [&all[..], &all[2..]]);
-    assert!(run.events().next().await.is_none(), "a run that is over has no more events");
+    assert!(
+        run.events().next().await.is_none(),
+        "a run that is over has no more events"
+    );
 }
 
 #[tokio::test]

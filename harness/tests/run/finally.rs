@@ -11,7 +11,11 @@ async fn clean_up(_: View<Log>, cx: Cx<Ctx>) -> StepResult<Log> {
 }
 
 fn finally(first: impl Fn(Def<Two>) -> Declared<Two>) -> Bench {
-    two_with(|it| it.finally(Two::Second), first, |define| define.run(clean_up).end())
+    two_with(
+        |it| it.finally(Two::Second),
+        first,
+        |define| define.run(clean_up).end(),
+    )
 }
 
 #[tokio::test]
@@ -21,9 +25,12 @@ async fn it_runs_once_before_the_end_and_keeps_the_signal() {
         Done,
     }
     let bench = finally(|define| {
-        define.run(async |_, _| Ok(line("work"))).route(|_| Next::Done, |next| match next {
-            Next::Done => end(),
-        })
+        define.run(async |_, _| Ok(line("work"))).route(
+            |_| Next::Done,
+            |next| match next {
+                Next::Done => end(),
+            },
+        )
     });
     let ended = ended(bench.run().await);
     assert_eq!(ended.state.lines, ["work", "cleaned"]);
@@ -49,18 +56,31 @@ async fn it_runs_before_a_failure_and_reads_it_and_the_session_goes_on_where_it_
         define
             .run(async |_, cx| {
                 let effect = cx.clone();
-                cx.once("paid", async move || Ok(effect.probe.hit("paid"))).await?;
-                if cx.attempt() == 1 { Err(Oops("broken"))? }
-                Ok(line(format!("attempt {} at {}", cx.attempt(), cx.position())))
+                cx.once("paid", async move || Ok(effect.probe.hit("paid")))
+                    .await?;
+                if cx.attempt() == 1 {
+                    Err(Oops("broken"))?
+                }
+                Ok(line(format!(
+                    "attempt {} at {}",
+                    cx.attempt(),
+                    cx.position()
+                )))
             })
             .end()
     });
     let out = failed(bench.run().await);
-    assert_eq!((&*out.failure.message, &*out.failure.step), ("broken", "First"));
+    assert_eq!(
+        (&*out.failure.message, &*out.failure.step),
+        ("broken", "First")
+    );
     assert_eq!(out.state.as_ref().unwrap().lines, ["cleaned"]);
     assert!(out.finally_failure.is_none());
     let resumed = ended(bench.agent.resume(&out, Answers::none(), ()).await.unwrap());
-    assert_eq!(resumed.state.lines, ["cleaned", "attempt 2 at 1", "cleaned"]);
+    assert_eq!(
+        resumed.state.lines,
+        ["cleaned", "attempt 2 at 1", "cleaned"]
+    );
     assert_eq!(
         bench.probe.hits(),
         ["paid", "cleaned up after broken", "cleaned up after none"]
@@ -71,21 +91,34 @@ async fn it_runs_before_a_failure_and_reads_it_and_the_session_goes_on_where_it_
 async fn it_runs_before_a_turn_is_exhausted() {
     let bench = two_with(
         |it| it.finally(Two::Second).budget(Budget::steps(2)),
-        |define| define.run(async |_, _| Ok(line("work"))).at_most(5, Two::Second).then(Two::First),
+        |define| {
+            define
+                .run(async |_, _| Ok(line("work")))
+                .at_most(5, Two::Second)
+                .then(Two::First)
+        },
         |define| define.run(clean_up).end(),
     );
     let out = exhausted(bench.run().await);
     assert_eq!(out.limit, Limit::Steps);
     assert_eq!(out.state.lines, ["work", "work", "cleaned"]);
-    let more = bench.agent.resume(&out, Answers::none(), ()).budget(Budget::steps(4));
+    let more = bench
+        .agent
+        .resume(&out, Answers::none(), ())
+        .budget(Budget::steps(4));
     let out = exhausted(more.await.unwrap());
-    assert_eq!(out.state.lines, ["work", "work", "cleaned", "work", "work", "cleaned"]);
+    assert_eq!(
+        out.state.lines,
+        ["work", "work", "cleaned", "work", "work", "cleaned"]
+    );
 }
 
 #[tokio::test]
 async fn it_does_not_run_before_a_pause() {
     let asks = finally(|define| {
-        define.run(async |_, cx| Ok(line(cx.ask("k", may("go")).await?.to_string()))).end()
+        define
+            .run(async |_, cx| Ok(line(cx.ask("k", may("go")).await?.to_string())))
+            .end()
     });
     let waiting = interrupted(asks.run().await);
     assert_eq!(asks.seen.started(), ["First"]);
@@ -108,7 +141,11 @@ async fn it_does_not_run_before_a_pause() {
         let bench = hangs();
         let run = bench.agent.run(Log::update(), ()).start();
         bench.probe.reached("inside").await;
-        if cancel { run.cancel() } else { run.stop() }
+        if cancel {
+            run.cancel()
+        } else {
+            run.stop()
+        }
         bench.probe.open("inside");
         assert_eq!(stopped(run.await.unwrap()).cancelled, cancel);
         assert_eq!(bench.seen.started(), ["First"]);
@@ -123,7 +160,11 @@ async fn it_does_not_run_before_a_pause() {
 
 #[tokio::test]
 async fn its_failure_is_attached_and_does_not_replace_the_outcome() {
-    let fails = |define: Def<Two>| define.run(async |_, _| Err(Oops("mop broke")).fatal()).end();
+    let fails = |define: Def<Two>| {
+        define
+            .run(async |_, _| Err(Oops("mop broke")).fatal())
+            .end()
+    };
     let bench = two_with(
         |it| it.finally(Two::Second),
         |define| define.run(async |_, _| Ok(line("work"))).end(),
@@ -174,7 +215,10 @@ async fn it_has_a_budget_of_its_own() {
     );
     let out = ended(bench.run().await);
     assert_eq!(out.state.n, 100);
-    assert_eq!(out.finally_failure.unwrap().kind, FailureKind::FinallyBudget);
+    assert_eq!(
+        out.finally_failure.unwrap().kind,
+        FailureKind::FinallyBudget
+    );
 
     let hangs = two_with(
         |it| it.finally(Two::Second),
@@ -184,7 +228,10 @@ async fn it_has_a_budget_of_its_own() {
     let began = tokio::time::Instant::now();
     let out = ended(hangs.run().await);
     assert_eq!(began.elapsed(), Duration::from_secs(60));
-    assert_eq!(out.finally_failure.unwrap().kind, FailureKind::FinallyBudget);
+    assert_eq!(
+        out.finally_failure.unwrap().kind,
+        FailureKind::FinallyBudget
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -220,9 +267,13 @@ async fn its_effects_are_not_those_of_the_step_the_session_goes_back_to() {
         |define| {
             define
                 .run(async |_, cx| {
-                    if cx.attempt() == 1 { Err(Oops("broken")).fatal()? }
+                    if cx.attempt() == 1 {
+                        Err(Oops("broken")).fatal()?
+                    }
                     let effect = cx.clone();
-                    let n = cx.once("k", async move || Ok(effect.probe.hit("first"))).await?;
+                    let n = cx
+                        .once("k", async move || Ok(effect.probe.hit("first")))
+                        .await?;
                     Ok(line(format!("first {n}")))
                 })
                 .end()
@@ -266,5 +317,8 @@ async fn a_run_stopped_in_it_goes_on_in_it() {
     let resumed = failed(bench.agent.resume(&out, Answers::none(), ()).await.unwrap());
     assert_eq!(resumed.failure.message, "broken");
     assert_eq!(resumed.state.unwrap().n, 2);
-    assert_eq!(bench.seen.started()[..4], ["First", "Second", "Second", "Second"]);
+    assert_eq!(
+        bench.seen.started()[..4],
+        ["First", "Second", "Second", "Second"]
+    );
 }

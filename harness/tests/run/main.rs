@@ -1,5 +1,11 @@
 //! What a run does, seen from outside: by its outcome, its event log, and what its steps did.
-#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic
+)]
 
 mod answers;
 mod asks;

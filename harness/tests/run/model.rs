@@ -35,11 +35,28 @@ struct Plan {
 }
 
 fn plan() -> impl Strategy<Value = Plan> {
-    (0u32..4, any::<bool>(), 0u32..3, 0u32..3, any::<bool>(), 0usize..4, 0usize..4, 1u32..6).prop_map(
-        |(add, waits, fails, retries, error_step, low, high, limit)| {
-            Plan { add, waits, fails, retries, error_step, low, high, limit }
-        },
+    (
+        0u32..4,
+        any::<bool>(),
+        0u32..3,
+        0u32..3,
+        any::<bool>(),
+        0usize..4,
+        0usize..4,
+        1u32..6,
     )
+        .prop_map(
+            |(add, waits, fails, retries, error_step, low, high, limit)| Plan {
+                add,
+                waits,
+                fails,
+                retries,
+                error_step,
+                low,
+                high,
+                limit,
+            },
+        )
 }
 
 #[derive(Debug, PartialEq)]
@@ -107,7 +124,9 @@ fn declare(plans: &[Plan; 4], full: u32, most: u64) -> Harness<Ctx, Log> {
                         if waits {
                             tokio::task::yield_now().await;
                         }
-                        if cx.attempt() <= fails { Err(Oops("no"))? }
+                        if cx.attempt() <= fails {
+                            Err(Oops("no"))?
+                        }
                         Ok(Log::update().n(add))
                     }
                 })

@@ -21,7 +21,12 @@ fn agent(harness: &Harness<Ctx, Log>) -> Agent<Ctx, Log> {
     harness.agent("a", Ctx::required().probe(Probe::default()).build())
 }
 
-const ALL: [&str; 4] = ["run started", "Work#1 started", "Work#1 committed -> end", "run ended"];
+const ALL: [&str; 4] = [
+    "run started",
+    "Work#1 started",
+    "Work#1 committed -> end",
+    "run ended",
+];
 
 #[tokio::test]
 async fn harness_agent_and_run_are_observed_each_repeatedly() {
@@ -29,7 +34,10 @@ async fn harness_agent_and_run_are_observed_each_repeatedly() {
     let observer = |n: usize| -> Box<dyn Observer> { Box::new(seen[n].clone()) };
     let harness = harness().observe(observer(0)).observe(observer(1));
     let agent = agent(&harness).observe(observer(2)).observe(observer(3));
-    let run = agent.run(Log::update(), ()).observe(observer(4)).observe(observer(5));
+    let run = agent
+        .run(Log::update(), ())
+        .observe(observer(4))
+        .observe(observer(5));
     ended(run.await.unwrap());
     for (n, seen) in seen.iter().enumerate() {
         assert_eq!(seen.lines(), ALL, "observer {n}");
@@ -49,12 +57,19 @@ async fn an_observer_that_panics_starves_nobody() {
         *count.lock().unwrap() += 1;
         panic!("cannot stand {event}");
     });
-    let agent = agent(&harness()).observe(before.clone()).observe(panics).observe(after.clone());
+    let agent = agent(&harness())
+        .observe(before.clone())
+        .observe(panics)
+        .observe(after.clone());
     for _ in 0..2 {
         ended(agent.run(Log::update(), ()).await.unwrap());
     }
     assert_eq!((before.events().len(), after.events().len()), (8, 8));
-    assert_eq!(*told.lock().unwrap_or_else(|it| it.into_inner()), 8, "it goes on being told");
+    assert_eq!(
+        *told.lock().unwrap_or_else(|it| it.into_inner()),
+        8,
+        "it goes on being told"
+    );
 }
 
 #[tokio::test]
@@ -70,7 +85,11 @@ async fn an_observer_that_blocks_does_not_hang_the_run() {
     for _ in 0..3 {
         ended(agent.run(Log::update(), ()).await.unwrap());
     }
-    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        began.elapsed()
+    );
     assert_eq!(seen.events().len(), 12);
     drop(release);
 }

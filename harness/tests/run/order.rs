@@ -62,7 +62,10 @@ where
 
 #[tokio::test]
 async fn an_update_is_folded_in_place() {
-    assert_eq!(clones(async |_: View<Big>, _: Cx<()>| Ok(Big::update().n(1))).await, 0);
+    assert_eq!(
+        clones(async |_: View<Big>, _: Cx<()>| Ok(Big::update().n(1))).await,
+        0
+    );
     let waits = async |big: View<Big>, _: Cx<()>| {
         tokio::task::yield_now().await;
         Ok(Big::update().n(u32::from(big.n < 100)))
@@ -143,11 +146,18 @@ async fn a_decision_has_no_body_and_changes_nothing() {
                 Next::Enough => end(),
             })
         },
-        |define| define.run(async |_, _| Ok(Log::update().n(1))).then(Two::First),
+        |define| {
+            define
+                .run(async |_, _| Ok(Log::update().n(1)))
+                .then(Two::First)
+        },
     );
     let ended = ended(bench.run().await);
     assert_eq!((ended.state.n, ended.steps), (2, 5));
-    assert_eq!(bench.seen.started(), ["First", "Second", "First", "Second", "First"]);
+    assert_eq!(
+        bench.seen.started(),
+        ["First", "Second", "First", "Second", "First"]
+    );
 }
 
 async fn named(_: View<Log>, cx: Cx<Ctx>) -> StepResult<Log> {
@@ -225,7 +235,10 @@ async fn every_shape_of_a_step_runs_in_the_order_of_the_graph() {
 async fn a_step_is_entered_at_most_as_often_as_declared() {
     let bench = two(
         |define| {
-            define.run(async |_, _| Ok(line("first"))).at_most(3, Two::Second).then(Two::First)
+            define
+                .run(async |_, _| Ok(line("first")))
+                .at_most(3, Two::Second)
+                .then(Two::First)
         },
         |define| define.run(async |_, _| Ok(line("second"))).end(),
     );
@@ -237,16 +250,22 @@ async fn a_step_is_entered_at_most_as_often_as_declared() {
 async fn steps_that_give_way_only_to_each_other_exhaust_the_turn_with_everything_committed() {
     let bench = two(
         |define| {
-            define.run(async |_, _| Ok(line("first"))).at_most(2, Two::Second).then(Two::Second)
+            define
+                .run(async |_, _| Ok(line("first")))
+                .at_most(2, Two::Second)
+                .then(Two::Second)
         },
         |define| {
-            define.run(async |_, _| Ok(line("second"))).at_most(1, Two::First).route(
-                |_| Next::More,
-                |next| match next {
-                    Next::More => to(Two::First),
-                    Next::Enough => end(),
-                },
-            )
+            define
+                .run(async |_, _| Ok(line("second")))
+                .at_most(1, Two::First)
+                .route(
+                    |_| Next::More,
+                    |next| match next {
+                        Next::More => to(Two::First),
+                        Next::Enough => end(),
+                    },
+                )
         },
     );
     let out = exhausted(bench.run().await);
@@ -262,8 +281,16 @@ async fn steps_that_give_way_only_to_each_other_exhaust_the_turn_with_everything
 #[tokio::test]
 async fn the_input_is_reduced_into_the_default_state() {
     let bench = only(|define| define.run(async |log, _| Ok(Log::update().n(log.n))).end());
-    let input = Log::update().n(2).n(3).note(Some("in".into())).lines(["a".to_owned()]);
+    let input = Log::update()
+        .n(2)
+        .n(3)
+        .note(Some("in".into()))
+        .lines(["a".to_owned()]);
     let ended = ended(bench.agent.run(input, ()).await.unwrap());
-    let expected = Log { lines: vec!["a".into()], n: 10, note: Some("in".into()) };
+    let expected = Log {
+        lines: vec!["a".into()],
+        n: 10,
+        note: Some("in".into()),
+    };
     assert_eq!(ended.state, expected);
 }

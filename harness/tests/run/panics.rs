@@ -24,8 +24,15 @@ async fn a_panic_in_a_step_is_fatal_and_the_session_goes_on_from_there() {
             },
         );
         let out = failed(bench.run().await);
-        assert_eq!((out.failure.kind, out.failure.retryable), (FailureKind::Panic, false));
-        assert!(out.failure.message.contains("out of luck"), "{}", out.failure.message);
+        assert_eq!(
+            (out.failure.kind, out.failure.retryable),
+            (FailureKind::Panic, false)
+        );
+        assert!(
+            out.failure.message.contains("out of luck"),
+            "{}",
+            out.failure.message
+        );
         assert_eq!(out.state.as_ref().unwrap().lines, ["kept"]);
         let resumed = bench.agent.resume(&out, Answers::none(), ()).await.unwrap();
         assert_eq!(ended(resumed).state.lines, ["kept", "mended"]);
@@ -105,7 +112,10 @@ async fn a_panic_in_a_value_that_is_dropped_with_its_step_changes_nothing() {
 async fn a_panic_with_a_value_that_is_no_text_is_contained() {
     let bench = only(|define| define.run(async |_, _| std::panic::panic_any(7)).end());
     let out = failed(bench.run().await);
-    assert_eq!(out.failure.message, "the step panicked: a value that is no text");
+    assert_eq!(
+        out.failure.message,
+        "the step panicked: a value that is no text"
+    );
 }
 
 #[derive(Signal, Clone, Copy, Debug)]
@@ -126,9 +136,12 @@ async fn a_panic_in_a_route_loses_the_state() {
                         }
                         Ok(line("half"))
                     })
-                    .route(|_| panic!("lost the way"), |next| match next {
-                        Next::On => end(),
-                    })
+                    .route(
+                        |_| panic!("lost the way"),
+                        |next| match next {
+                            Next::On => end(),
+                        },
+                    )
             },
             |define| define.run(async |_, _| Ok(line("never"))).end(),
         );
@@ -136,7 +149,11 @@ async fn a_panic_in_a_route_loses_the_state() {
         assert_eq!(out.failure.kind, FailureKind::RoutePanic);
         assert_eq!(out.failure.message, "the route panicked: lost the way");
         assert!(out.state.is_none());
-        let refused = bench.agent.resume(&out, Answers::none(), ()).await.unwrap_err();
+        let refused = bench
+            .agent
+            .resume(&out, Answers::none(), ())
+            .await
+            .unwrap_err();
         assert!(refused.is_not_at_rest(), "{refused}");
         assert_eq!(bench.seen.started(), ["First"]);
     }
@@ -145,9 +162,12 @@ async fn a_panic_in_a_route_loses_the_state() {
 #[tokio::test]
 async fn a_panic_in_the_route_of_a_decision_loses_the_state() {
     let bench = only(|define| {
-        define.decide(|_| panic!("no idea"), |next| match next {
-            Next::On => end(),
-        })
+        define.decide(
+            |_| panic!("no idea"),
+            |next| match next {
+                Next::On => end(),
+            },
+        )
     });
     let out = failed(bench.run().await);
     assert_eq!(out.failure.kind, FailureKind::RoutePanic);

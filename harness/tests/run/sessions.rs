@@ -9,7 +9,11 @@ fn gate() -> Bench {
         define
             .run(async |_, cx| {
                 let said = cx.ask("k", may("go")).await?;
-                Ok(line(format!("{said} in {} by {}", cx.session_id(), cx.agent_id())))
+                Ok(line(format!(
+                    "{said} in {} by {}",
+                    cx.session_id(),
+                    cx.agent_id()
+                )))
             })
             .end()
     })
@@ -18,7 +22,10 @@ fn gate() -> Bench {
 #[tokio::test]
 async fn without_an_id_a_session_gets_a_fresh_one() {
     let bench = gate();
-    let (one, two) = (interrupted(bench.run().await), interrupted(bench.run().await));
+    let (one, two) = (
+        interrupted(bench.run().await),
+        interrupted(bench.run().await),
+    );
     assert_ne!(one.session, two.session);
     assert_ne!(one.run, two.run);
 }
@@ -27,7 +34,12 @@ async fn without_an_id_a_session_gets_a_fresh_one() {
 async fn the_id_given_is_the_sessions_in_outcomes_events_and_steps() {
     let bench = gate();
     let id = "../../customer 7 \u{65e5}";
-    let waiting = bench.agent.run(Log::update(), ()).session(id).await.unwrap();
+    let waiting = bench
+        .agent
+        .run(Log::update(), ())
+        .session(id)
+        .await
+        .unwrap();
     assert_eq!(waiting.session().as_str(), id);
     let waiting = interrupted(waiting);
     assert_eq!(waiting.session.as_str(), id);
@@ -36,7 +48,13 @@ async fn the_id_given_is_the_sessions_in_outcomes_events_and_steps() {
     assert_eq!(out.session.as_str(), id);
     assert_ne!(out.run, waiting.run, "each advance is a run of its own");
     assert_eq!(out.state.lines, [format!("true in {id} by bench")]);
-    assert!(bench.seen.events().iter().all(|event| event.session.as_str() == id));
+    assert!(
+        bench
+            .seen
+            .events()
+            .iter()
+            .all(|event| event.session.as_str() == id)
+    );
 }
 
 #[tokio::test]
@@ -50,12 +68,21 @@ async fn an_illegal_id_is_refused_before_anything_runs() {
         assert!(run.events().next().await.is_none());
         let refused = run.await.unwrap_err();
         assert!(refused.is_invalid_session_id(), "{refused}");
-        let refused = bench.agent.resume(&*id, Answers::none(), ()).await.unwrap_err();
+        let refused = bench
+            .agent
+            .resume(&*id, Answers::none(), ())
+            .await
+            .unwrap_err();
         assert!(refused.is_invalid_session_id(), "{refused}");
     }
     assert!(bench.seen.events().is_empty());
     let longest = "x".repeat(MAX_SESSION_ID);
-    let waiting = bench.agent.run(Log::update(), ()).session(longest.clone()).await.unwrap();
+    let waiting = bench
+        .agent
+        .run(Log::update(), ())
+        .session(longest.clone())
+        .await
+        .unwrap();
     assert_eq!(waiting.session(), &SessionId::new(longest).unwrap());
 }
 
@@ -66,11 +93,22 @@ async fn a_resumed_session_keeps_its_id_whatever_is_said() {
         let request = bench.agent.run(Log::update(), ()).session("s-1");
         let waiting = interrupted(request.await.unwrap());
         let answers = waiting.pending::<May>().unwrap().answer(true);
-        let out = bench.agent.resume(&waiting, answers, ()).session(other).await.unwrap();
+        let out = bench
+            .agent
+            .resume(&waiting, answers, ())
+            .session(other)
+            .await
+            .unwrap();
         let out = ended(out);
         assert_eq!(out.session.as_str(), "s-1");
         assert_eq!(out.state.lines, ["true in s-1 by bench"]);
-        assert!(bench.seen.events().iter().all(|event| event.session.as_str() == "s-1"));
+        assert!(
+            bench
+                .seen
+                .events()
+                .iter()
+                .all(|event| event.session.as_str() == "s-1")
+        );
     }
 }
 

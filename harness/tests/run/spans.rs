@@ -53,12 +53,19 @@ impl Subscriber for Spans {
     fn event(&self, _: &Event<'_>) {}
 
     fn enter(&self, span: &Id) {
-        self.0.lock().unwrap().entered.push(span.into_u64() as usize - 1);
+        self.0
+            .lock()
+            .unwrap()
+            .entered
+            .push(span.into_u64() as usize - 1);
     }
 
     fn exit(&self, span: &Id) {
         let mut kept = self.0.lock().unwrap();
-        let at = kept.entered.iter().rposition(|it| *it == span.into_u64() as usize - 1);
+        let at = kept
+            .entered
+            .iter()
+            .rposition(|it| *it == span.into_u64() as usize - 1);
         if let Some(at) = at {
             kept.entered.remove(at);
         }
@@ -83,20 +90,35 @@ async fn a_run_and_its_steps_have_spans_with_their_ids() {
         |define| {
             define
                 .run(async |_, cx| {
-                    if cx.attempt() == 1 { Err(Oops("no"))? }
+                    if cx.attempt() == 1 {
+                        Err(Oops("no"))?
+                    }
                     Ok(line("second"))
                 })
                 .retry(Retry::every(std::time::Duration::ZERO))
                 .end()
         },
     );
-    let out = ended(bench.agent.run(Log::update(), ()).session("s-1").await.unwrap());
+    let out = ended(
+        bench
+            .agent
+            .run(Log::update(), ())
+            .session("s-1")
+            .await
+            .unwrap(),
+    );
     let kept = spans.0.lock().unwrap();
     let names: Vec<&str> = kept.made.iter().map(|it| it.0).collect();
     let step = "harness.step";
-    assert_eq!(names, ["harness.run", step, "inside", "after a pause", step, step]);
+    assert_eq!(
+        names,
+        ["harness.run", step, "inside", "after a pause", step, step]
+    );
     let run = &kept.made[0].1;
-    assert_eq!((&*run["harness"], &*run["agent"], &*run["session"]), ("two", "bench", "s-1"));
+    assert_eq!(
+        (&*run["harness"], &*run["agent"], &*run["session"]),
+        ("two", "bench", "s-1")
+    );
     assert_eq!(run["run"], out.run.as_str());
     let steps: Vec<_> = kept.made.iter().filter(|it| it.0 == step).collect();
     let fields = |at: usize| {
@@ -106,7 +128,11 @@ async fn a_run_and_its_steps_have_spans_with_their_ids() {
     assert_eq!(fields(0), ("First", "1", "1"));
     assert_eq!(fields(1), ("Second", "2", "1"));
     assert_eq!(fields(2), ("Second", "2", "2"));
-    assert!(steps.iter().all(|it| it.2 == ["harness.run"]), "{:?}", steps);
+    assert!(
+        steps.iter().all(|it| it.2 == ["harness.run"]),
+        "{:?}",
+        steps
+    );
     assert_eq!(kept.made[2].2, ["harness.run", step]);
     assert_eq!(kept.made[3].2, ["harness.run", step]);
     assert!(kept.entered.is_empty());

@@ -36,7 +36,12 @@ async fn a_stop_lets_the_step_at_work_finish_and_commits_it() {
     assert_eq!(out.state.n, 1);
     assert_eq!(
         bench.log(),
-        ["run started", "First#1 started", "First#1 committed -> First", "run stopped"]
+        [
+            "run started",
+            "First#1 started",
+            "First#1 committed -> First",
+            "run stopped"
+        ]
     );
     bench.probe.open("inside");
     bench.probe.open("inside");
@@ -75,7 +80,10 @@ async fn a_cancel_drops_the_step_at_work_and_discards_its_update() {
     assert!(out.cancelled);
     assert_eq!(out.state.n, 0);
     assert_eq!(bench.probe.hits(), ["dropped"]);
-    assert_eq!(bench.log(), ["run started", "First#1 started", "run cancelled"]);
+    assert_eq!(
+        bench.log(),
+        ["run started", "First#1 started", "run cancelled"]
+    );
     for _ in 0..3 {
         bench.probe.open("inside");
     }
@@ -124,7 +132,10 @@ async fn a_step_that_returns_after_a_cancel_is_discarded_all_the_same() {
         let run = bench.agent.run(Log::update(), ()).start();
         hand.send(run.control()).unwrap();
         let out = stopped(run.await.unwrap());
-        assert!(out.cancelled && out.state.lines.is_empty(), "{pauses}: {out:?}");
+        assert!(
+            out.cancelled && out.state.lines.is_empty(),
+            "{pauses}: {out:?}"
+        );
         assert!(!bench.log().iter().any(|line| line.contains("committed")));
     }
 }
@@ -145,12 +156,18 @@ async fn a_stop_and_a_cancel_end_a_back_off() {
         let mut run = bench.agent.run(Log::update(), ()).start();
         let mut events = run.events();
         while let Some(event) = events.next().await {
-            let harness::observe::Streamed::Event(event) = event else { continue };
+            let harness::observe::Streamed::Event(event) = event else {
+                continue;
+            };
             if matches!(event.kind, harness::observe::EventKind::Retrying { .. }) {
                 break;
             }
         }
-        if cancel { run.cancel() } else { run.stop() }
+        if cancel {
+            run.cancel()
+        } else {
+            run.stop()
+        }
         let out = stopped(run.await.unwrap());
         assert_eq!(out.cancelled, cancel);
         assert!(began.elapsed() < Duration::from_secs(3_600));
@@ -233,8 +250,15 @@ async fn an_effect_in_flight_finishes_and_is_recorded_when_the_run_is_dropped() 
             run.abort();
             assert!(run.await.unwrap_err().is_cancelled());
         }
-        let refused = bench.agent.resume(&waiting, Answers::none(), ()).await.unwrap_err();
-        assert!(refused.is_not_at_rest(), "an effect is in flight: {refused}");
+        let refused = bench
+            .agent
+            .resume(&waiting, Answers::none(), ())
+            .await
+            .unwrap_err();
+        assert!(
+            refused.is_not_at_rest(),
+            "an effect is in flight: {refused}"
+        );
         bench.probe.open("paying");
         assert_eq!(ended(go_on(&bench, &waiting).await).state.lines, ["paid 1"]);
         assert_eq!(bench.probe.count("paid"), 1);
@@ -374,7 +398,9 @@ async fn a_session_that_ended_unheard_is_not_run_again() {
     let mut run = bench.agent.resume(&waiting, answers, ()).start();
     let mut events = run.events();
     while let Some(event) = events.next().await {
-        let harness::observe::Streamed::Event(event) = event else { continue };
+        let harness::observe::Streamed::Event(event) = event else {
+            continue;
+        };
         if matches!(event.kind, harness::observe::EventKind::Settled { .. }) {
             break;
         }
@@ -382,7 +408,11 @@ async fn a_session_that_ended_unheard_is_not_run_again() {
     drop(run);
     for _ in 0..100 {
         tokio::task::yield_now().await;
-        let refused = bench.agent.resume(&waiting, Answers::none(), ()).await.unwrap_err();
+        let refused = bench
+            .agent
+            .resume(&waiting, Answers::none(), ())
+            .await
+            .unwrap_err();
         assert!(refused.is_not_at_rest(), "{refused}");
     }
     assert_eq!(bench.probe.count("worked"), 1);

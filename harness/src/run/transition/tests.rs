@@ -9,7 +9,10 @@ use crate::session::{Ending, Finishing};
 use crate::step::{Policy, Retry};
 
 fn edge(to: usize) -> Edge {
-    Edge { to, at: Location::caller() }
+    Edge {
+        to,
+        at: Location::caller(),
+    }
 }
 
 fn then(to: usize) -> Exit {
@@ -19,10 +22,19 @@ fn then(to: usize) -> Exit {
 /// Routes by two signals: the first leads to `to`, the second ends.
 fn route(to: usize) -> Exit {
     let branches = vec![
-        Branch { signal: "On", dest: Dest::Step(edge(to)) },
-        Branch { signal: "Off", dest: Dest::End },
+        Branch {
+            signal: "On",
+            dest: Dest::Step(edge(to)),
+        },
+        Branch {
+            signal: "Off",
+            dest: Dest::End,
+        },
     ];
-    Exit::Route { signals: "Sig", branches }
+    Exit::Route {
+        signals: "Sig",
+        branches,
+    }
 }
 
 fn node(exit: Exit) -> Node {
@@ -39,15 +51,30 @@ fn node(exit: Exit) -> Node {
 
 fn retried(exit: Exit, times: u32) -> Node {
     let retry = Some(Retry::every(Duration::ZERO).times(times));
-    Node { policy: Policy { retry, timeout: None }, ..node(exit) }
+    Node {
+        policy: Policy {
+            retry,
+            timeout: None,
+        },
+        ..node(exit)
+    }
 }
 
 fn on_error(exit: Exit, to: usize) -> Node {
-    Node { on_error: Some(edge(to)), ..node(exit) }
+    Node {
+        on_error: Some(edge(to)),
+        ..node(exit)
+    }
 }
 
 fn at_most(exit: Exit, times: u32, instead: usize) -> Node {
-    Node { at_most: Some(AtMost { times, instead: edge(instead) }), ..node(exit) }
+    Node {
+        at_most: Some(AtMost {
+            times,
+            instead: edge(instead),
+        }),
+        ..node(exit)
+    }
 }
 
 fn wiring(nodes: Vec<Node>) -> Wiring {
@@ -70,8 +97,14 @@ fn at(wiring: &Wiring, step: usize) -> Cursor {
 }
 
 fn finishing(wiring: &Wiring, step: usize) -> Cursor {
-    let finishing = Finishing { ending: Ending::plain(), since: 0 };
-    Cursor { finishing: Some(finishing), ..at(wiring, step) }
+    let finishing = Finishing {
+        ending: Ending::plain(),
+        since: 0,
+    };
+    Cursor {
+        finishing: Some(finishing),
+        ..at(wiring, step)
+    }
 }
 
 fn next(wiring: &Wiring, step: usize, happened: Happened) -> Transition {
@@ -92,12 +125,20 @@ fn what_happened_and_the_exit_say_what_comes_next() {
     let ended = |branch| Transition::Settle(End::Ended { branch });
     let table = [
         (0, DONE, Transition::Enter { step: 1 }),
-        (1, Happened::Done { branch: Some(0) }, Transition::Enter { step: 0 }),
+        (
+            1,
+            Happened::Done { branch: Some(0) },
+            Transition::Enter { step: 0 },
+        ),
         (1, Happened::Done { branch: Some(1) }, ended(Some(1))),
         (2, DONE, ended(None)),
     ];
     for (step, happened, expected) in table {
-        assert_eq!(next(&wiring, step, happened), expected, "{step} {happened:?}");
+        assert_eq!(
+            next(&wiring, step, happened),
+            expected,
+            "{step} {happened:?}"
+        );
     }
     // Whatever the exit, what keeps a step from being done says itself what comes next.
     let whatever = [
@@ -105,14 +146,24 @@ fn what_happened_and_the_exit_say_what_comes_next() {
         (RETRYABLE, Transition::Settle(End::Failed)),
         (FATAL, Transition::Settle(End::Failed)),
         (Happened::Lost, Transition::Settle(End::Failed)),
-        (Happened::Over(Limit::Steps), Transition::Settle(End::Exhausted(Limit::Steps))),
-        (Happened::Over(Limit::Wall), Transition::Settle(End::Exhausted(Limit::Wall))),
+        (
+            Happened::Over(Limit::Steps),
+            Transition::Settle(End::Exhausted(Limit::Steps)),
+        ),
+        (
+            Happened::Over(Limit::Wall),
+            Transition::Settle(End::Exhausted(Limit::Wall)),
+        ),
         (Happened::Stop, Transition::Settle(End::Stopped)),
         (Happened::Cancel, Transition::Settle(End::Cancelled)),
     ];
     for (happened, expected) in whatever {
         for step in 0..3 {
-            assert_eq!(next(&wiring, step, happened), expected, "{step} {happened:?}");
+            assert_eq!(
+                next(&wiring, step, happened),
+                expected,
+                "{step} {happened:?}"
+            );
         }
     }
 }
@@ -121,15 +172,28 @@ fn what_happened_and_the_exit_say_what_comes_next() {
 fn retries_are_allowed_as_often_as_declared_and_for_retryable_failures_only() {
     let wiring = wiring(vec![retried(Exit::End, 2)]);
     let after = |retries: u32, happened| {
-        transition(&wiring, &Cursor { retries, ..at(&wiring, 0) }, happened)
+        transition(
+            &wiring,
+            &Cursor {
+                retries,
+                ..at(&wiring, 0)
+            },
+            happened,
+        )
     };
     assert_eq!(after(0, RETRYABLE), Transition::Retry);
     assert_eq!(after(1, RETRYABLE), Transition::Retry);
     assert_eq!(after(2, RETRYABLE), Transition::Settle(End::Failed));
     assert_eq!(after(0, FATAL), Transition::Settle(End::Failed));
     // Attempts that were no retries (after an answer, say) use none up.
-    let reentered = Cursor { attempt: 9, ..at(&wiring, 0) };
-    assert_eq!(transition(&wiring, &reentered, RETRYABLE), Transition::Retry);
+    let reentered = Cursor {
+        attempt: 9,
+        ..at(&wiring, 0)
+    };
+    assert_eq!(
+        transition(&wiring, &reentered, RETRYABLE),
+        Transition::Retry
+    );
 }
 
 #[test]
@@ -138,8 +202,14 @@ fn retries_come_before_the_error_route() {
     node_0.on_error = Some(edge(1));
     let wiring = wiring(vec![node_0, node(Exit::End)]);
     assert_eq!(next(&wiring, 0, RETRYABLE), Transition::Retry);
-    let used = Cursor { retries: 1, ..at(&wiring, 0) };
-    assert_eq!(transition(&wiring, &used, RETRYABLE), Transition::Divert { step: 1 });
+    let used = Cursor {
+        retries: 1,
+        ..at(&wiring, 0)
+    };
+    assert_eq!(
+        transition(&wiring, &used, RETRYABLE),
+        Transition::Divert { step: 1 }
+    );
     assert_eq!(next(&wiring, 0, FATAL), Transition::Divert { step: 1 });
 }
 
@@ -172,7 +242,10 @@ fn the_loops_error_route_may_be_a_chain_and_never_comes_back() {
     let mut route = vec![0];
     let mut step = 0;
     while let Transition::Divert { step: error_step } = next(&wiring, step, FATAL) {
-        assert!(!route.contains(&error_step), "{route:?} comes back to {error_step}");
+        assert!(
+            !route.contains(&error_step),
+            "{route:?} comes back to {error_step}"
+        );
         route.push(error_step);
         step = error_step;
     }
@@ -204,7 +277,10 @@ fn a_step_whose_visits_are_used_up_gives_way_to_another() {
         at_most(Exit::End, 1, 3),
         node(Exit::End),
     ]);
-    let visited = |visits: [u32; 4]| Cursor { visits: visits.to_vec(), ..at(&wiring, 0) };
+    let visited = |visits: [u32; 4]| Cursor {
+        visits: visits.to_vec(),
+        ..at(&wiring, 0)
+    };
     let table = [
         ([1, 0, 0, 0], 1),
         ([1, 1, 0, 0], 1),
@@ -220,40 +296,83 @@ fn a_step_whose_visits_are_used_up_gives_way_to_another() {
 
 #[test]
 fn the_limit_of_visits_holds_for_error_steps_too() {
-    let wiring =
-        wiring(vec![on_error(Exit::End, 1), at_most(Exit::End, 1, 2), node(Exit::End)]);
-    let visited = |visits: [u32; 3]| Cursor { visits: visits.to_vec(), ..at(&wiring, 0) };
-    assert_eq!(transition(&wiring, &visited([1, 0, 0]), FATAL), Transition::Divert { step: 1 });
-    assert_eq!(transition(&wiring, &visited([1, 1, 0]), FATAL), Transition::Divert { step: 2 });
+    let wiring = wiring(vec![
+        on_error(Exit::End, 1),
+        at_most(Exit::End, 1, 2),
+        node(Exit::End),
+    ]);
+    let visited = |visits: [u32; 3]| Cursor {
+        visits: visits.to_vec(),
+        ..at(&wiring, 0)
+    };
+    assert_eq!(
+        transition(&wiring, &visited([1, 0, 0]), FATAL),
+        Transition::Divert { step: 1 }
+    );
+    assert_eq!(
+        transition(&wiring, &visited([1, 1, 0]), FATAL),
+        Transition::Divert { step: 2 }
+    );
 }
 
 /// Two steps that only lead to each other, each to be entered once.
 fn dead_end() -> Wiring {
-    wiring(vec![on_error(then(1), 1), at_most(then(0), 1, 2), at_most(Exit::End, 1, 1)])
+    wiring(vec![
+        on_error(then(1), 1),
+        at_most(then(0), 1, 2),
+        at_most(Exit::End, 1, 1),
+    ])
 }
 
 #[test]
 fn steps_that_give_way_only_to_each_other_are_entered_in_name_and_exhaust_the_turn() {
     let wiring = dead_end();
-    let used = Cursor { visits: vec![1, 1, 1], ..at(&wiring, 0) };
+    let used = Cursor {
+        visits: vec![1, 1, 1],
+        ..at(&wiring, 0)
+    };
     // What the step before did is committed first ..
-    assert_eq!(transition(&wiring, &used, DONE), Transition::Enter { step: 1 });
-    assert_eq!(transition(&wiring, &used, FATAL), Transition::Divert { step: 1 });
+    assert_eq!(
+        transition(&wiring, &used, DONE),
+        Transition::Enter { step: 1 }
+    );
+    assert_eq!(
+        transition(&wiring, &used, FATAL),
+        Transition::Divert { step: 1 }
+    );
     // .. then, at the boundary, the turn is found exhausted, as often as it is resumed.
-    let entered = Cursor { visits: vec![1, 2, 1], ..at(&wiring, 1) };
+    let entered = Cursor {
+        visits: vec![1, 2, 1],
+        ..at(&wiring, 1)
+    };
     assert!(out_of_visits(&wiring, &entered));
     assert_eq!(
         transition(&wiring, &entered, Happened::Over(Limit::AtMost)),
         Transition::Settle(End::Exhausted(Limit::AtMost))
     );
-    let within = Cursor { visits: vec![1, 1, 1], ..at(&wiring, 1) };
+    let within = Cursor {
+        visits: vec![1, 1, 1],
+        ..at(&wiring, 1)
+    };
     assert!(!out_of_visits(&wiring, &within));
     assert!(!out_of_visits(&wiring, &at(&wiring, 0)));
     // Inside `finally` the end that was kept settles it.
-    let used = Cursor { visits: vec![1, 1, 1], ..finishing(&wiring, 0) };
-    assert_eq!(transition(&wiring, &used, DONE), kept(Finally::Over(Limit::AtMost)));
-    let first = Cursor { visits: vec![1, 2, 1], ..finishing(&wiring, 1) };
-    assert!(!out_of_visits(&wiring, &first), "`finally` itself is always entered");
+    let used = Cursor {
+        visits: vec![1, 1, 1],
+        ..finishing(&wiring, 0)
+    };
+    assert_eq!(
+        transition(&wiring, &used, DONE),
+        kept(Finally::Over(Limit::AtMost))
+    );
+    let first = Cursor {
+        visits: vec![1, 2, 1],
+        ..finishing(&wiring, 1)
+    };
+    assert!(
+        !out_of_visits(&wiring, &first),
+        "`finally` itself is always entered"
+    );
 }
 
 #[test]
@@ -297,8 +416,16 @@ fn inside_finally_every_end_settles_with_the_one_that_was_kept() {
         (2, FATAL, Transition::Divert { step: 3 }),
         (3, FATAL, kept(Finally::Failed)),
         (3, RETRYABLE, Transition::Retry),
-        (1, Happened::Over(Limit::Steps), kept(Finally::Over(Limit::Steps))),
-        (1, Happened::Over(Limit::Wall), kept(Finally::Over(Limit::Wall))),
+        (
+            1,
+            Happened::Over(Limit::Steps),
+            kept(Finally::Over(Limit::Steps)),
+        ),
+        (
+            1,
+            Happened::Over(Limit::Wall),
+            kept(Finally::Over(Limit::Wall)),
+        ),
         (1, Happened::Stop, Transition::Settle(End::Stopped)),
         (1, Happened::Cancel, Transition::Settle(End::Cancelled)),
         (1, Happened::Lost, Transition::Settle(End::Failed)),
@@ -311,12 +438,18 @@ fn inside_finally_every_end_settles_with_the_one_that_was_kept() {
 #[test]
 fn steps_are_used_up_exactly_at_the_budget() {
     let wiring = wiring(vec![node(Exit::End)]);
-    let after = |steps| Cursor { steps, ..at(&wiring, 0) };
+    let after = |steps| Cursor {
+        steps,
+        ..at(&wiring, 0)
+    };
     let budget = Budget::steps(3);
     assert!(!out_of_steps(&budget, &after(2)));
     assert!(out_of_steps(&budget, &after(3)));
     assert!(out_of_steps(&Budget::steps(0), &after(0)));
-    assert!(!out_of_steps(&Budget::unbounded("a test"), &after(u64::MAX)));
+    assert!(!out_of_steps(
+        &Budget::unbounded("a test"),
+        &after(u64::MAX)
+    ));
     assert!(!out_of_steps(&Budget::default(), &after(999)));
     assert!(out_of_steps(&Budget::default(), &after(1_000)));
 }
@@ -325,8 +458,15 @@ fn steps_are_used_up_exactly_at_the_budget() {
 fn finally_has_a_budget_of_its_own() {
     let wiring = wiring(vec![node(Exit::End)]);
     let finishing = |since, steps| {
-        let finishing = Finishing { ending: Ending::plain(), since };
-        Cursor { finishing: Some(finishing), steps, ..at(&wiring, 0) }
+        let finishing = Finishing {
+            ending: Ending::plain(),
+            since,
+        };
+        Cursor {
+            finishing: Some(finishing),
+            steps,
+            ..at(&wiring, 0)
+        }
     };
     let small = Budget::steps(1).tokens(1);
     let budget = budget_at(&small, &finishing(5_000, 5_000));
@@ -338,7 +478,10 @@ fn finally_has_a_budget_of_its_own() {
 
 #[test]
 fn spending_is_measured_against_tokens_and_cost() {
-    let spent = |tokens, cost_micros| Spend { usage: Usage::tokens(tokens, 0), cost_micros };
+    let spent = |tokens, cost_micros| Spend {
+        usage: Usage::tokens(tokens, 0),
+        cost_micros,
+    };
     let budget = Budget::steps(1).tokens(10).cost_micros(5);
     let table = [
         (Spend::default(), None),
@@ -350,5 +493,8 @@ fn spending_is_measured_against_tokens_and_cost() {
     for (spent, expected) in table {
         assert_eq!(overspent(&budget, &spent), expected, "{spent:?}");
     }
-    assert_eq!(overspent(&Budget::steps(1), &spent(u64::MAX, Some(u64::MAX))), None);
+    assert_eq!(
+        overspent(&Budget::steps(1), &spent(u64::MAX, Some(u64::MAX))),
+        None
+    );
 }
