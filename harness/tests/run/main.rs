@@ -11,6 +11,7 @@ mod answers;
 mod asks;
 mod budget;
 mod common;
+mod drops;
 mod effects;
 mod errors;
 mod events;
