@@ -165,6 +165,7 @@ impl<C: Context, S: State> Agent<C, S> {
         let agent = self.clone();
         let Resume(source) = session.into();
         let mut options = self.options();
+        options.resumed = true;
         match &source {
             Source::Held(held) => options.session = Ok(held.id.clone()),
             Source::Id(id) => options.session = SessionId::new(id),
@@ -182,6 +183,7 @@ impl<C: Context, S: State> Agent<C, S> {
     fn options(&self) -> Options {
         Options {
             session: Ok(SessionId::fresh()),
+            resumed: false,
             observers: self.inner.observers.clone(),
             budget: None,
         }

@@ -187,22 +187,23 @@ impl<C: Context, S: State> Driver<C, S> {
             catch_unwind(AssertUnwindSafe(|| {
                 let (view, cx) = (View::new(Arc::clone(state)), Cx::new(shared, place));
                 let polled = room.start(view, cx, task);
-                if core.is_stirred() && polled.is_ready() {
-                    if core.is_unsettled(place)
-                        && let Poll::Ready(result) = polled
-                    {
-                        return Quick::Unsettled(result);
-                    }
-                    core.conclude(place);
+                if core.is_unsettled()
+                    && let Poll::Ready(result) = polled
+                {
+                    return Quick::Unsettled(result);
                 }
                 match polled {
                     Poll::Ready(Ok(update)) => {
+                        core.conclude();
                         stage.set(Stage::Reducer);
                         Arc::make_mut(state).apply(update, &mut Ops::off());
                         stage.set(Stage::Route);
                         Quick::Done(executable.route.as_ref().map(|route| route(state)))
                     }
-                    Poll::Ready(Err(error)) => Quick::Failed(error),
+                    Poll::Ready(Err(error)) => {
+                        core.conclude();
+                        Quick::Failed(error)
+                    }
                     Poll::Pending => Quick::Waits,
                 }
             }))
@@ -279,12 +280,10 @@ impl<C: Context, S: State> Driver<C, S> {
         let scope = self.scope.take();
         let mut attempt = Attempt::new(begun, entered, scope, Arc::clone(&self.core));
         let ended = poll_fn(|task| attempt.poll(task)).await;
-        if self.core.is_unsettled(place) {
-            self.core.effects_done().await;
-        }
+        self.core.effects_done().await;
         let (work, scope) = attempt.end(matches!(ended, Polled::Ready(_)));
         self.scope = scope;
-        let asked = self.core.conclude(place);
+        let asked = self.core.close(place).await;
         let result = match ended {
             Polled::Ready(result) => result.map_err(failed),
             Polled::Panicked(said) => Err(failed(panicked(&said))),

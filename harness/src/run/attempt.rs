@@ -93,17 +93,19 @@ impl<W> Attempt<W> {
     where
         W: AtWork<T>,
     {
-        let ended = self.poll_body(task);
+        let cancelled = self.core.brakes.is_cancelled();
+        let ended = if cancelled { None } else { self.poll_body(task) };
         self.core.brakes.register(task.waker());
         // Asked first: no default may stand in for an answer.
         if self.core.has_asked(self.entered.place) {
             return Poll::Ready(Polled::Asked);
         }
-        if let Some(ended) = ended {
-            return Poll::Ready(ended);
-        }
+        // What a step returns after a cancel is discarded, even if it heard of the cancel first.
         if self.core.brakes.is_cancelled() {
             return Poll::Ready(Polled::Cancelled);
+        }
+        if let Some(ended) = ended {
+            return Poll::Ready(ended);
         }
         let Entered { timeout, wall, .. } = self.entered;
         if timeout.is_none() && wall.is_none() {

@@ -30,11 +30,15 @@ impl Desk {
         self.effect_keys.insert(key.to_owned())
     }
 
-    /// Ends an attempt: aborts its tasks, hands over its questions.
-    pub(crate) fn clear(&mut self, place: Place) -> Vec<(String, Asked)> {
+    pub(crate) fn abort_tasks(&mut self) {
         for task in self.tasks.drain(..) {
             task.abort();
         }
+    }
+
+    /// Ends an attempt: aborts its tasks, hands over its questions.
+    pub(crate) fn clear(&mut self, place: Place) -> Vec<(String, Asked)> {
+        self.abort_tasks();
         self.asked_keys.clear();
         self.effect_keys.clear();
         let asked = std::mem::take(&mut self.asked);

@@ -8,13 +8,14 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
 use crate::context::Context;
 use crate::graph::{Budget, Limit, Program};
 use crate::observe::EventKind;
-use crate::session::{Memory, Session};
+use crate::session::{Ending, Memory, Session};
 use crate::state::State;
 use crate::step::{Active, Effects, Place, Room, Scope, Shared};
 
@@ -169,7 +170,11 @@ impl<C: Context, S: State> Driver<C, S> {
     pub(super) fn wall_deadline(&self) -> Option<Instant> {
         let started = self.started?;
         let wall = budget_at(&self.budget, &self.session.cursor).wall?;
-        Some(started + wall.saturating_sub(self.session.active))
+        let used = match self.session.cursor.finishing {
+            Some(_) => Duration::ZERO,
+            None => self.session.active,
+        };
+        Some(started + wall.saturating_sub(used))
     }
 
     /// Adds the time since it was last added to what the turn has run.
@@ -183,29 +188,41 @@ impl<C: Context, S: State> Driver<C, S> {
         }
     }
 
-    /// Takes the session out of the driver, with all that the run laid up for it.
-    fn take_session(&mut self) -> Session<S> {
-        let id = self.session.id.clone();
-        let mut session = std::mem::replace(&mut self.session, Session::absent(id));
-        session.memory = std::mem::take(&mut self.core.desk().memory);
+    /// Gives the session all that the run laid up for it. May be done again.
+    fn rest(&mut self) {
+        let session = &mut self.session;
+        session.memory.extend(std::mem::take(&mut self.core.desk().memory));
         if session.cursor.finishing.is_none() {
             session.unpark();
         }
         session.spent = self.core.spent();
-        session
+    }
+
+    /// Takes the session out of the driver.
+    fn take_session(&mut self) -> Session<S> {
+        self.rest();
+        let id = self.session.id.clone();
+        std::mem::replace(&mut self.session, Session::absent(id))
     }
 
     async fn settle(&mut self, how: How) -> Settlement<S> {
         self.account_time();
-        let session = self.take_session();
+        self.rest();
+        if matches!(how, How::Turn(Ending::Ended { .. }, _)) {
+            // It is over: whoever does not hear of it must not run its last step again.
+            self.home = None;
+        }
+        let session = &self.session;
         let settled = how.describe(session.open().count());
         self.core.publish(None, || EventKind::Settled {
             outcome: settled,
             steps: session.cursor.steps,
             spent: session.spent,
         });
+        // Until it is taken below, the session is given back if this is dropped.
         self.core.fanout.flush().await;
         let home = self.home.take();
+        let session = self.take_session();
         Settlement { session, how, lost: self.lost, run: self.core.ids.run.clone(), home }
     }
 }
@@ -214,20 +231,24 @@ impl<C: Context, S: State> Drop for Driver<C, S> {
     /// A run that is dropped gives its session back as of the last commit, once effects in flight
     /// are recorded. After settling there is nothing to give back.
     fn drop(&mut self) {
+        let settled = self.core.try_conclude(self.session.cursor.place()).is_some();
+        self.core.abort_tasks();
         let Some(home) = self.home.take() else { return };
         if self.lost {
             return;
         }
+        self.account_time();
         let session = self.take_session();
         let core = Arc::clone(&self.core);
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                core.effects_done().await;
-                let late = std::mem::take(&mut core.desk().memory);
-                home.put_back(session, late);
-            });
-        } else {
-            home.put_back(session, Memory::default());
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) if !settled => {
+                runtime.spawn(async move {
+                    core.effects_done().await;
+                    let late = std::mem::take(&mut core.desk().memory);
+                    home.put_back(session, late);
+                });
+            }
+            _ => home.put_back(session, Memory::default()),
         }
     }
 }

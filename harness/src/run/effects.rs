@@ -71,10 +71,40 @@ impl RunCore {
         self.current.store(number(place), Ordering::Relaxed);
     }
 
-    /// Ends an attempt: its tasks are aborted, its questions handed over.
+    /// Ends an attempt that left the desk alone: whatever outlives it is stale.
     #[inline]
-    pub(crate) fn conclude(&self, place: Place) -> Vec<(String, Asked)> {
-        if self.is_stirred() { self.desk().clear(place) } else { Vec::new() }
+    pub(crate) fn conclude(&self) {
+        self.current.store(0, Ordering::Relaxed);
+    }
+
+    /// Ends the attempt once its effects are over: its tasks are aborted, its questions handed
+    /// over.
+    pub(crate) async fn close(&self, place: Place) -> Vec<(String, Asked)> {
+        if !self.is_stirred() {
+            self.conclude();
+            return Vec::new();
+        }
+        loop {
+            if let Some(asked) = self.try_conclude(place) {
+                return asked;
+            }
+            self.effects_done().await;
+        }
+    }
+
+    /// Ends the attempt unless it has effects in flight. Effects begin under the same lock, so
+    /// that none is left out of the record.
+    pub(crate) fn try_conclude(&self, place: Place) -> Option<Vec<(String, Asked)>> {
+        let mut desk = self.desk();
+        if self.effects_running.load(Ordering::SeqCst) > 0 {
+            return None;
+        }
+        self.conclude();
+        Some(desk.clear(place))
+    }
+
+    pub(crate) fn abort_tasks(&self) {
+        self.desk().abort_tasks();
     }
 
     /// Whether the desk was used at this position.
@@ -116,15 +146,16 @@ impl RunCore {
         *lock(&self.failure) = failure;
     }
 
-    /// Whether this attempt has asked, or has effects in flight.
+    /// Whether what an attempt returned does not settle it: it has used the desk, and may have
+    /// asked or have effects in flight; or its run is cancelled.
     #[inline]
-    pub(crate) fn is_unsettled(&self, place: Place) -> bool {
-        self.has_asked(place) || self.effects_running.load(Ordering::Relaxed) > 0
+    pub(crate) fn is_unsettled(&self) -> bool {
+        self.is_stirred() || self.brakes.is_cancelled()
     }
 
     /// Waits for effects in flight: they are never dropped half-way.
     pub(crate) async fn effects_done(&self) {
-        loop {
+        while self.effects_running.load(Ordering::SeqCst) > 0 {
             let ended = self.effect_ended.notified();
             if self.effects_running.load(Ordering::SeqCst) == 0 {
                 return;
@@ -255,11 +286,17 @@ impl Effects for RunCore {
         OnceReply::Run
     }
 
-    fn end_once(&self, _place: Place, scope: OnceScope, key: &str, result: Option<Value>) {
+    fn end_once(&self, place: Place, scope: OnceScope, key: &str, result: Option<Value>) {
         if let Some(value) = result {
             let mut desk = self.desk();
             self.stirred.store(true, Ordering::Relaxed);
             match scope {
+                // Of a task that outlived its step, at another position by now.
+                OnceScope::Position
+                    if self.current.load(Ordering::Relaxed) >> 20 != place.position.0 =>
+                {
+                    None
+                }
                 OnceScope::Position => desk.memory.effects.insert(key.to_owned(), value),
                 OnceScope::Session => desk.memory.session_effects.insert(key.to_owned(), value),
             };

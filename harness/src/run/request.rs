@@ -31,6 +31,8 @@ type Launch<S> = Box<dyn FnOnce(Launched) -> BoxFuture<Result<Outcome<S>, RunErr
 /// What a request says beyond its input.
 pub(crate) struct Options {
     pub(crate) session: Result<SessionId, InvalidSessionId>,
+    /// Whether the session has its id already.
+    pub(crate) resumed: bool,
     pub(crate) observers: Observers,
     pub(crate) budget: Option<Budget>,
 }
@@ -58,7 +60,9 @@ impl<S: State> RunRequest<S> {
     /// Says which session a new run is of. Without it, a fresh id is made. A resumed session keeps
     /// its id, whatever is said here.
     pub fn session(mut self, id: impl Into<String>) -> Self {
-        self.options.session = SessionId::new(id.into());
+        if !self.options.resumed {
+            self.options.session = SessionId::new(id.into());
+        }
         self
     }
 

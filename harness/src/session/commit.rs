@@ -25,10 +25,15 @@ impl<S: State> Session<S> {
         match change {
             Change::Done { next, .. } => self.done(next),
             Change::Asked { mut questions } => {
+                // Another question under a key takes the place of the one before.
+                self.questions.retain(|old| {
+                    !questions.iter().any(|new| new.interrupt.key == old.interrupt.key)
+                });
                 self.questions.append(&mut questions);
                 self.cursor.retries = 0;
             }
             Change::Diverted { failure, next } => {
+                self.cursor.steps += 1;
                 self.leave();
                 self.cursor.enter(next);
                 self.cursor.failure = Some(failure);

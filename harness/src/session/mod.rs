@@ -97,6 +97,8 @@ impl<S: State> Session<S> {
     pub(crate) fn unpark(&mut self) {
         if let Some(parked) = self.parked.take() {
             let last = self.cursor.last;
+            // The last step of `.finally(..)` may have failed, and left its effects behind.
+            self.memory.leave();
             self.cursor = parked.cursor;
             self.cursor.last = last;
             self.questions = parked.questions;
@@ -110,17 +112,16 @@ impl<S: State> Session<S> {
         Some((gate.interrupt.question.clone(), gate.answer.clone()?))
     }
 
-    /// Once every question is answered: hands the answers to the step that waits for them.
+    /// Once every question is answered: hands the answers to the step that waits for them. The
+    /// questions stay until the position is left, so that the same answer again is taken as read.
     pub(crate) fn take_answers(&mut self) {
-        for question in std::mem::take(&mut self.questions) {
-            match (question.interrupt.key.clone(), question.answer.clone()) {
+        for Question { interrupt, answer, .. } in &self.questions {
+            match (&interrupt.key, answer) {
                 (Some(key), Some(answer)) => {
-                    self.memory.answers.insert(key, (question.interrupt.question, answer));
+                    let answered = (interrupt.question.clone(), answer.clone());
+                    self.memory.answers.insert(key.clone(), answered);
                 }
-                _ => {
-                    self.cursor.half = Half::Answer;
-                    self.questions.push(question);
-                }
+                _ => self.cursor.half = Half::Answer,
             }
         }
     }

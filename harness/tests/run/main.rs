@@ -1,0 +1,19 @@
+//! What a run does, seen from outside: by its outcome, its event log, and what its steps did.
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod answers;
+mod asks;
+mod budget;
+mod common;
+mod drops;
+mod effects;
+mod errors;
+mod events;
+mod finally;
+mod model;
+mod observers;
+mod order;
+mod panics;
+mod sessions;
+mod spans;
+mod stop;
