@@ -4,16 +4,18 @@ use std::any::type_name;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
 use crate::context::Context;
 use crate::declare::Harness;
+use crate::graph::Wiring;
 use crate::id::{AgentId, SessionId};
 use crate::observe::{Observer, Observers};
 use crate::run::{
     Driver, ErasedSlots, Held, Kind, Launched, Options, Outcome, Resume, Resumer, RunCore,
-    RunError, RunRequest, Slot, Source, Taken, accept, words,
+    RunRequest, Slot, Source, Taken, accept, words,
 };
 use crate::session::Session;
 use crate::state::{Ops, State};
@@ -105,22 +107,14 @@ impl<C: Context, S: State> Agent<C, S> {
     /// begins at its start. `slots` are the runtime slots (`()` if the context has none).
     ///
     /// # Errors
-    /// Awaiting it gives a [`RunError`] if the session's id is illegal, or a reducer panics on the
+    /// Awaiting it gives a [`RunError`](crate::RunError) if the session's id is illegal, or a reducer panics on the
     /// input. A step that fails is an [`Outcome`].
     pub fn run(&self, input: S::Update, slots: C::Runtime) -> RunRequest<S> {
         let agent = self.clone();
         RunRequest::new(self.options(), move |launched| {
-            Box::pin(async move {
-                let wiring = &agent.inner.harness.graph().wiring;
-                let reduced = catch_unwind(AssertUnwindSafe(|| {
-                    let mut state = S::default();
-                    state.apply(input, &mut Ops::off());
-                    state
-                }));
-                let state = reduced.map_err(|panic| Kind::InputPanicked(words(&*panic)))?;
-                let session = Session::new(launched.session.clone(), state, wiring);
-                agent.drive(launched, session, None, slots).await
-            })
+            let begun = begin(input, launched.session.clone(), &agent.inner.harness.graph().wiring)
+                .map(|session| agent.driver(launched, session, None, slots));
+            Box::pin(async move { Ok(begun?.run().await) })
         })
     }
 
@@ -153,7 +147,7 @@ impl<C: Context, S: State> Agent<C, S> {
     /// ```
     ///
     /// # Errors
-    /// Awaiting it gives a [`RunError`], and changes nothing, if there is no store to find an id
+    /// Awaiting it gives a [`RunError`](crate::RunError), and changes nothing, if there is no store to find an id
     /// in, the session is not at rest in that outcome, or an answer is unknown, ill-typed, for
     /// another question, or contradicts an earlier one.
     pub fn resume(
@@ -171,12 +165,13 @@ impl<C: Context, S: State> Agent<C, S> {
             Source::Id(id) => options.session = SessionId::new(id),
         }
         RunRequest::new(options, move |launched| {
-            Box::pin(async move {
-                match source {
-                    Source::Held(held) => agent.go_on(launched, held, answers, slots).await,
-                    Source::Id(_) => Err(Kind::NoStore(launched.session).into()),
-                }
-            })
+            let taken = match source {
+                Source::Held(held) => take(held, answers),
+                Source::Id(_) => Err(Kind::NoStore(launched.session.clone())),
+            };
+            let begun =
+                taken.map(|(session, home)| agent.driver(launched, session, Some(home), slots));
+            Box::pin(async move { Ok(begun?.run().await) })
         })
     }
 
@@ -189,49 +184,16 @@ impl<C: Context, S: State> Agent<C, S> {
         }
     }
 
-    /// Records the answers; advances the session if none is missing.
-    async fn go_on(
-        self,
-        launched: Launched,
-        held: Held<S>,
-        answers: Answers,
-        slots: C::Runtime,
-    ) -> Result<Outcome<S>, RunError> {
-        let (session, taken) = {
-            let mut slot = held.slot.lock();
-            let Some(mut session) = slot.take() else {
-                return Err(Kind::NotAtRest(held.id).into());
-            };
-            match accept(&mut session, answers) {
-                Ok(taken) => (session, taken),
-                Err(refused) => {
-                    *slot = Some(session);
-                    return Err(refused.into());
-                }
-            }
-        };
-        self.drive(launched, session, Some((held.slot, taken)), slots).await
-    }
-
-    async fn drive(
+    /// Puts together what advances the session.
+    fn driver(
         self,
         launched: Launched,
         session: Session<S>,
-        home: Option<(Slot<S>, Vec<Taken>)>,
+        home: Option<Home<S>>,
         slots: C::Runtime,
-    ) -> Result<Outcome<S>, RunError> {
+    ) -> Begun<C, S> {
         let Inner { id, harness, required, .. } = &*self.inner;
         let context = C::assemble(harness.fixed.clone(), required.clone(), slots);
-        let ids = Ids {
-            agent: id.clone(),
-            session: launched.session.clone(),
-            run: launched.run.clone(),
-            parent: launched.parent.clone(),
-        };
-        let graph = harness.graph().clone();
-        let budget = launched.budget.unwrap_or(graph.wiring.budget);
-        let abandoned = Arc::clone(&launched.abandoned);
-        let core = RunCore::new(ids, graph, launched.fanout, launched.brakes);
         let program = Arc::clone(&harness.program);
         let span = tracing::info_span!(
             target: "harness",
@@ -241,10 +203,67 @@ impl<C: Context, S: State> Agent<C, S> {
             session = %session.id,
             run = %launched.run,
         );
-        let driver = Driver::new(program, context, core, session, home, budget);
-        let settled = driver.run().instrument(span).await;
-        Ok(settled.into_outcome(&abandoned, Arc::new(self)))
+        let ids = Ids {
+            agent: id.clone(),
+            session: launched.session,
+            run: launched.run,
+            parent: launched.parent,
+        };
+        let graph = harness.graph().clone();
+        let budget = launched.budget.unwrap_or(graph.wiring.budget);
+        let core = RunCore::new(ids, graph, launched.fanout, launched.brakes);
+        let driver = Box::new(Driver::new(program, context, core, session, home, budget));
+        Begun { agent: self, driver, span, abandoned: launched.abandoned }
     }
+}
+
+/// Where a session comes from, and the answers it was resumed with.
+type Home<S> = (Slot<S>, Vec<Taken>);
+
+/// A run that has not taken its first step. Its parts are boxed and few, so that a live run is
+/// small.
+struct Begun<C: Context, S: State> {
+    agent: Agent<C, S>,
+    driver: Box<Driver<C, S>>,
+    span: Span,
+    abandoned: Arc<AtomicBool>,
+}
+
+impl<C: Context, S: State> Begun<C, S> {
+    async fn run(self) -> Outcome<S> {
+        let Self { agent, driver, span, abandoned } = self;
+        let settled = driver.run().instrument(span).await;
+        settled.into_outcome(&abandoned, Arc::new(agent))
+    }
+}
+
+/// A new session: the default state, with the input reduced into it.
+fn begin<S: State>(input: S::Update, id: SessionId, wiring: &Wiring) -> Result<Session<S>, Kind> {
+    let reduced = catch_unwind(AssertUnwindSafe(|| {
+        let mut state = S::default();
+        state.apply(input, &mut Ops::off());
+        state
+    }));
+    let state = reduced.map_err(|panic| Kind::InputPanicked(words(&*panic)))?;
+    Ok(Session::new(id, state, wiring))
+}
+
+/// Takes a session out of its outcome, with the answers recorded; or leaves it there as it was.
+fn take<S: State>(held: Held<S>, answers: Answers) -> Result<(Session<S>, Home<S>), Kind> {
+    let (session, taken) = {
+        let mut slot = held.slot.lock();
+        let Some(mut session) = slot.take() else {
+            return Err(Kind::NotAtRest(held.id));
+        };
+        match accept(&mut session, answers) {
+            Ok(taken) => (session, taken),
+            Err(refused) => {
+                *slot = Some(session);
+                return Err(refused);
+            }
+        }
+    };
+    Ok((session, (held.slot, taken)))
 }
 
 impl<C: Context, S: State> Resumer<S> for Agent<C, S> {

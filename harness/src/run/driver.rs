@@ -93,7 +93,7 @@ impl<C: Context, S: State> Driver<C, S> {
     }
 
     /// Runs until the session settles.
-    pub(crate) async fn run(mut self) -> Settlement<S> {
+    pub(crate) async fn run(mut self: Box<Self>) -> Settlement<S> {
         let program = Arc::clone(&self.program);
         let wiring = &*program.graph.wiring;
         self.announce();
