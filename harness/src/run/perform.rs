@@ -7,7 +7,7 @@ use crate::clock::UtcMillis;
 use crate::context::Context;
 use crate::graph::Wiring;
 use crate::observe::EventKind;
-use crate::session::{Change, Ending, Finishing, Question, interrupt_id};
+use crate::session::{Commit, Ending, Finishing, Question, interrupt_id};
 use crate::state::State;
 use crate::step::{Failure, FailureKind, Interrupt, StepError};
 
@@ -31,7 +31,7 @@ impl<C: Context, S: State> Driver<C, S> {
         };
         match next {
             Transition::Enter { step } => {
-                self.commit(wiring, Change::Done { branch, next: Some(step) });
+                self.commit(wiring, Commit::Done { branch, next: Some(step) });
                 None
             }
             Transition::Retry => {
@@ -40,12 +40,12 @@ impl<C: Context, S: State> Driver<C, S> {
             }
             Transition::Divert { step } => {
                 let failure = self.failure(wiring, left.failure);
-                self.commit(wiring, Change::Diverted { failure, next: step });
+                self.commit(wiring, Commit::Diverted { failure, next: step });
                 None
             }
             Transition::Wait => {
                 let questions = self.questions(wiring, left);
-                self.commit(wiring, Change::Asked { questions });
+                self.commit(wiring, Commit::Asked { questions });
                 Some(How::Interrupted)
             }
             Transition::Finish { end, step } => {
@@ -60,7 +60,7 @@ impl<C: Context, S: State> Driver<C, S> {
                     self.session.park(memory);
                 }
                 let finishing = Finishing { ending, since: self.session.cursor.steps };
-                self.commit(wiring, Change::Finishing { finishing, next: step });
+                self.commit(wiring, Commit::Finishing { finishing, next: step });
                 None
             }
             Transition::Settle(end) => Some(match end {
@@ -72,7 +72,7 @@ impl<C: Context, S: State> Driver<C, S> {
                 End::Kept { finally } => {
                     let failure = self.finally_failure(wiring, finally, left);
                     if matches!(happened, Happened::Done { .. }) {
-                        self.commit(wiring, Change::Done { branch, next: None });
+                        self.commit(wiring, Commit::Done { branch, next: None });
                     }
                     let kept = self.session.cursor.finishing.take();
                     let ending = kept.map(|kept| kept.ending).unwrap_or_else(Ending::plain);
@@ -88,19 +88,19 @@ impl<C: Context, S: State> Driver<C, S> {
             self.session.done(Some(next));
             self.core.leave();
         } else {
-            self.commit(wiring, Change::Done { branch, next: Some(next) });
+            self.commit(wiring, Commit::Done { branch, next: Some(next) });
         }
     }
 
     /// Records one step's result, then tells of it.
-    pub(super) fn commit(&mut self, wiring: &Wiring, change: Change) {
+    pub(super) fn commit(&mut self, wiring: &Wiring, commit: Commit) {
         let place = self.session.cursor.place();
         let cursor = &self.session.cursor;
-        let left_memory = !matches!(change, Change::Asked { .. });
+        let left_memory = !matches!(commit, Commit::Asked { .. });
         let silent = self.core.fanout.is_silent();
-        let events = if silent { Vec::new() } else { commit_events(wiring, cursor.step, &change) };
+        let events = if silent { Vec::new() } else { commit_events(wiring, cursor.step, &commit) };
         let had_failure = cursor.failure.is_some();
-        self.session.record(change);
+        self.session.record(commit);
         if left_memory {
             self.core.leave();
         }
@@ -115,7 +115,7 @@ impl<C: Context, S: State> Driver<C, S> {
     /// Commits the last step of a turn.
     fn ended(&mut self, wiring: &Wiring, branch: Option<usize>) -> Ending {
         let exit = &wiring.nodes[self.session.cursor.step].exit;
-        self.commit(wiring, Change::Done { branch, next: None });
+        self.commit(wiring, Commit::Done { branch, next: None });
         let (signals, signal) = exit.signal(branch).unzip();
         Ending::Ended { signals, signal }
     }
@@ -208,21 +208,21 @@ impl<C: Context, S: State> Driver<C, S> {
     }
 }
 
-fn commit_events(wiring: &Wiring, step: usize, change: &Change) -> Vec<EventKind> {
+fn commit_events(wiring: &Wiring, step: usize, commit: &Commit) -> Vec<EventKind> {
     let name = |step: usize| Arc::clone(&wiring.nodes[step].name);
-    match change {
-        Change::Done { branch, next } => vec![EventKind::Committed {
+    match commit {
+        Commit::Done { branch, next } => vec![EventKind::Committed {
             signal: wiring.nodes[step].exit.signal(*branch).map(|(_, signal)| signal),
             next: next.map(name),
         }],
-        Change::Asked { questions } => questions
+        Commit::Asked { questions } => questions
             .iter()
             .map(|question| EventKind::Asked { interrupt: question.interrupt.clone() })
             .collect(),
-        Change::Diverted { failure, next } => {
+        Commit::Diverted { failure, next } => {
             vec![EventKind::Diverted { failure: (**failure).clone(), next: name(*next) }]
         }
-        Change::Finishing { finishing, next } => {
+        Commit::Finishing { finishing, next } => {
             vec![EventKind::Finishing { outcome: finishing.ending.describe(), next: name(*next) }]
         }
     }

@@ -8,7 +8,7 @@ use super::{Finishing, Half, Question, Session};
 /// One step's result as one value, which a session takes whole: what it changes besides the state,
 /// whose update the reducers have folded in before.
 #[derive(Debug)]
-pub(crate) enum Change {
+pub(crate) enum Commit {
     /// The step is done; the loop goes on, or has ended.
     Done { branch: Option<usize>, next: Option<usize> },
     /// Questions wait at this position.
@@ -21,10 +21,10 @@ pub(crate) enum Change {
 
 impl<S: State> Session<S> {
     /// Moves the session on.
-    pub(crate) fn record(&mut self, change: Change) {
-        match change {
-            Change::Done { next, .. } => self.done(next),
-            Change::Asked { mut questions } => {
+    pub(crate) fn record(&mut self, commit: Commit) {
+        match commit {
+            Commit::Done { next, .. } => self.done(next),
+            Commit::Asked { mut questions } => {
                 // Another question under a key takes the place of the one before.
                 self.questions.retain(|old| {
                     !questions.iter().any(|new| new.interrupt.key == old.interrupt.key)
@@ -32,13 +32,13 @@ impl<S: State> Session<S> {
                 self.questions.append(&mut questions);
                 self.cursor.retries = 0;
             }
-            Change::Diverted { failure, next } => {
+            Commit::Diverted { failure, next } => {
                 self.cursor.steps += 1;
                 self.leave();
                 self.cursor.enter(next);
                 self.cursor.failure = Some(failure);
             }
-            Change::Finishing { finishing, next } => {
+            Commit::Finishing { finishing, next } => {
                 self.leave();
                 self.cursor.enter(next);
                 if let super::Ending::Failed(failure) = &finishing.ending {

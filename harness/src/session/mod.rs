@@ -1,6 +1,6 @@
 //! The life of one state: where its loop stands, what waits, what must not happen twice.
 //!
-//! A session moves only by [`Change`]s: a step's result is one value, recorded whole or not at all.
+//! A session moves only by [`Commit`]s: a step's result is one value, recorded whole or not at all.
 //! Today a session lives in memory, owned by its run and then by the run's outcome.
 
 mod commit;
@@ -10,15 +10,15 @@ mod memory;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::graph::Wiring;
 use serde_json::Value;
 
+use crate::graph::Wiring;
 use crate::id::SessionId;
 use crate::llm::Spend;
 use crate::state::State;
 use crate::step::{Answer, Check, Interrupt};
 
-pub(crate) use commit::Change;
+pub(crate) use commit::Commit;
 pub(crate) use cursor::{Cursor, Ending, Finishing, Half};
 pub(crate) use memory::{Memory, interrupt_id};
 
