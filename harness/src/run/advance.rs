@@ -80,6 +80,14 @@ enum Stage {
     Route,
 }
 
+/// How a step comes to be polled.
+enum Entry {
+    /// It is entered, perhaps with what the last `Cx` gave back.
+    First(Option<Spare>),
+    /// It had to wait, and was woken.
+    Again,
+}
+
 /// How a body ended that was polled once.
 enum Quick<T> {
     Done(Option<usize>),
@@ -135,48 +143,70 @@ fn drop_quietly<T>(left: T) {
 impl<C: Context, S: State> Driver<C, S> {
     /// Runs steps until one has to wait, or something else than the next step is due.
     #[inline(never)]
-    pub(super) fn advance(&mut self, program: &Program<C, S>, task: &mut Task<'_>) -> Pause<C, S> {
+    pub(super) fn advance(
+        &mut self,
+        program: &Program<C, S>,
+        task: &mut Task<'_>,
+    ) -> Poll<Pause<C, S>> {
         let wiring = &*program.graph.wiring;
         let traced = tracing::enabled!(target: "harness", tracing::Level::DEBUG);
+        let mut waiting = self.waiting.take();
         for _ in 0..STEPS_PER_TURN {
-            if let Some(happened) = self.at_boundary() {
-                return Pause::Happened(undone(happened, Left::default()));
-            }
-            let (place, spare) = self.enter();
+            let (place, entry) = match waiting.take() {
+                Some(place) => (place, Entry::Again),
+                None => {
+                    if let Some(happened) = self.at_boundary() {
+                        return Poll::Ready(Pause::Happened(undone(happened, Left::default())));
+                    }
+                    let (place, spare) = self.enter();
+                    (place, Entry::First(spare))
+                }
+            };
             let executable = &program.steps[place.step()];
-            let branch = match self.quick(wiring, executable, (place, spare), traced, task) {
+            let branch = match self.quick(wiring, executable, place, entry, traced, task) {
                 Ok(branch) => branch,
-                Err(pause) => return *pause,
+                Err(Some(pause)) => return Poll::Ready(*pause),
+                Err(None) => return Poll::Pending,
             };
             let happened = Happened::Done { branch };
             match transition(wiring, &self.session.cursor, happened) {
                 Transition::Enter { step } => self.commit_done(wiring, branch, step),
-                _ => return Pause::Happened(undone(happened, Left::default())),
+                _ => return Poll::Ready(Pause::Happened(undone(happened, Left::default()))),
             }
         }
-        Pause::Yield
+        Poll::Ready(Pause::Yield)
     }
 
-    /// One step that is done when it is first polled: body, update, route. All of it is one
-    /// closure, so that the update is not moved about. Says which branch the route takes.
+    /// One poll of a step, which most often is all of it: body, update, route. All of it is one
+    /// closure, so that the update is not moved about. Says which branch the route takes; `None`
+    /// if the step waits where it is.
     #[inline]
     fn quick(
         &mut self,
         wiring: &Wiring,
         executable: &Executable<C, S>,
-        (place, spare): (Place, Option<Spare>),
+        place: Place,
+        entry: Entry,
         traced: bool,
         task: &mut Task<'_>,
-    ) -> Result<Option<usize>, Box<Pause<C, S>>> {
+    ) -> Result<Option<usize>, Option<Box<Pause<C, S>>>> {
+        let pause = |pause| Err(Some(Box::new(pause)));
         let body = match &executable.action {
             Action::Run(body) => body,
-            Action::Decide => {
-                let folded = self.fold(executable, None);
-                return folded.map_err(|undone| Box::new(Pause::Happened(undone)));
-            }
-            Action::Ask(_) => return Err(Box::new(Pause::Gate(self.entered(wiring, place)))),
+            Action::Decide => match self.fold(executable, None) {
+                Ok(branch) => return Ok(branch),
+                Err(undone) => return pause(Pause::Happened(undone)),
+            },
+            Action::Ask(_) => return pause(Pause::Gate(self.entered(wiring, place))),
         };
-        let shared = self.take_or_share(spare);
+        let shared = match entry {
+            Entry::First(spare) => Some(self.take_or_share(spare)),
+            // It was cancelled, or a task of the step used the desk: that takes more than a poll.
+            Entry::Again if self.core.is_unsettled() => {
+                return pause(Pause::Waits(Entered::plain(place), self.leave_room(place, false)));
+            }
+            Entry::Again => None,
+        };
         let timed = self.started.is_some() || wiring.nodes[place.step()].policy.timeout.is_some();
         let entered = (timed || traced).then(|| self.entered(wiring, place));
         let (state, core) = (&mut self.session.state, &self.core);
@@ -185,8 +215,13 @@ impl<C: Context, S: State> Driver<C, S> {
         let ended = {
             let _span = entered.as_ref().map(|entered| entered.span.enter());
             catch_unwind(AssertUnwindSafe(|| {
-                let (view, cx) = (View::new(Arc::clone(state)), Cx::new(shared, place));
-                let polled = room.start(view, cx, task);
+                let polled = match shared {
+                    Some(shared) => {
+                        let (view, cx) = (View::new(Arc::clone(state)), Cx::new(shared, place));
+                        room.start(view, cx, task)
+                    }
+                    None => room.poll(task),
+                };
                 if core.is_unsettled()
                     && let Poll::Ready(result) = polled
                 {
@@ -208,24 +243,35 @@ impl<C: Context, S: State> Driver<C, S> {
                 }
             }))
         };
-        let entered = || entered.unwrap_or_else(|| Entered::plain(place));
         let begun = match ended {
             Ok(Quick::Done(branch)) => return Ok(branch),
-            Ok(Quick::Failed(error)) => return Err(Box::new(Pause::Happened(failed(error)))),
+            Ok(Quick::Failed(error)) => return pause(Pause::Happened(failed(error))),
             Ok(Quick::Unsettled(result)) => Begun::finished(result),
-            Ok(Quick::Waits) => match self.rooms[place.step()].take() {
-                Some(room) => Begun { work: Work::Room(room), polled: true },
-                None => Begun::finished(Err(StepError::fatal("the step has no room to work in"))),
-            },
+            Ok(Quick::Waits) => {
+                self.core.brakes.register(task.waker());
+                if entered.is_none() && !self.core.is_unsettled() {
+                    self.waiting = Some(place);
+                    return Err(None);
+                }
+                self.leave_room(place, true)
+            }
             Err(panic) if stage.get() == Stage::Body => {
                 drop_quietly(self.rooms[place.step()].take());
                 Begun::finished(Err(panicked(&words(&*panic))))
             }
             Err(panic) => {
-                return Err(Box::new(Pause::Happened(self.lose(stage.get(), &*panic))));
+                return pause(Pause::Happened(self.lose(stage.get(), &*panic)));
             }
         };
-        Err(Box::new(Pause::Waits(entered(), begun)))
+        pause(Pause::Waits(entered.unwrap_or_else(|| Entered::plain(place)), begun))
+    }
+
+    /// Takes the body at work out of its place, to be polled to its end.
+    fn leave_room(&mut self, place: Place, polled: bool) -> Begun<Work<C, S>> {
+        match self.rooms[place.step()].take() {
+            Some(room) => Begun { work: Work::Room(room), polled },
+            None => Begun::finished(Err(StepError::fatal("the step has no room to work in"))),
+        }
     }
 
     fn view(&self) -> View<S> {

@@ -7,7 +7,6 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -39,6 +38,8 @@ pub(crate) struct Driver<C: Context, S: State> {
     budget: Budget,
     /// Where the bodies of steps work that have been entered.
     pub(super) rooms: Vec<Option<Box<dyn Room<C, S>>>>,
+    /// The step that waits in its room, to be polled when it is woken.
+    pub(super) waiting: Option<Place>,
     pub(super) scope: Option<Active>,
     /// Whether anything but the number of steps is limited.
     limited: bool,
@@ -78,6 +79,7 @@ impl<C: Context, S: State> Driver<C, S> {
                 place: Place::default(),
             })),
             shared: Arc::new(Shared { context, effects }),
+            waiting: None,
             rooms: program.steps.iter().map(|_| None).collect(),
             program,
             core,
@@ -102,10 +104,8 @@ impl<C: Context, S: State> Driver<C, S> {
         }
         loop {
             let mut scope = self.scope.take();
-            let pause = poll_fn(|task| {
-                Poll::Ready(Active::enter(&mut scope, || self.advance(&program, task)))
-            })
-            .await;
+            let pause =
+                poll_fn(|task| Active::enter(&mut scope, || self.advance(&program, task))).await;
             self.scope = scope;
             let undone = match pause {
                 Pause::Yield => {
