@@ -129,7 +129,7 @@ pub use run::{
 };
 pub use signal::Signal;
 #[doc(inline)]
-pub use state::State;
+pub use state::{Has, State};
 pub use step::{
     Answered, Answers, Ask, AskError, Calling, Cx, Failure, FailureKind, Fatal, Handler, Interrupt,
     NotThisQuestion, Pending, Retry, StepError, StepId, StepResult, View,

@@ -2,7 +2,7 @@
 
 pub use crate::llm::{Llm, ToolSet, Transcript, tool, user};
 pub use crate::{
-    Agent, Answered, Answers, Budget, Context, Cx, Fatal, Handler, Harness, Outcome, Question,
+    Agent, Answered, Answers, Budget, Context, Cx, Fatal, Handler, Harness, Has, Outcome, Question,
     Retry, Signal, State, StepError, StepId, StepResult, View, end, to,
 };
 pub use async_trait::async_trait;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt::Debug;
 
 use harness::context::{Slot, When};
-use harness::state::{Append, Migration, Ops, Schema, encode, fold};
+use harness::state::{Append, Has, Migration, Ops, Schema, encode, fold};
 use harness::{Context, Question, Signal, State, StepId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -84,6 +84,34 @@ fn state() {
     let derived = observed!(derived::Chat);
     assert_eq!(derived, observed!(by_hand::Chat));
     assert_eq!(derived.len(), 1 + 2 * 7 + 3 + 3);
+}
+
+/// What a step that knows only the parts of a state does to it.
+fn changed<S>() -> String
+where
+    S: Has<Vec<String>, Change = Vec<String>>
+        + Has<u32, Change = u32>
+        + Has<Option<String>, Change = Option<String>>
+        + Has<String, Change = String>,
+{
+    let mut state = S::default();
+    for _ in 0..2 {
+        let update = <S as Has<Vec<String>>>::change(S::update(), vec!["a".to_owned()]);
+        let update = <S as Has<u32>>::change(update, 2);
+        let update = <S as Has<Option<String>>>::change(update, Some("yes".to_owned()));
+        let update = <S as Has<String>>::change(update, "t".to_owned());
+        state.apply(update, &mut Ops::off());
+    }
+    let (lines, turns): (&Vec<String>, &u32) = (state.part(), state.part());
+    let (answer, kind): (&Option<String>, &String) = (state.part(), state.part());
+    format!("{lines:?} {turns} {answer:?} {kind}")
+}
+
+#[test]
+fn parts() {
+    let derived = changed::<derived::Chat>();
+    assert_eq!(derived, changed::<by_hand::Chat>());
+    assert_eq!(derived, r#"["a", "a"] 4 Some("yes") t"#);
 }
 
 #[test]

@@ -28,24 +28,26 @@ pub mod library {
     /// A state with fields of private types.
     #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
     pub struct Public {
+        #[state(provides)]
         inner: Inner,
-        #[state(reduce = upsert(id))]
+        #[state(provides, reduce = upsert(id))]
         rows: Vec<Inner>,
         #[state(reduce = append)]
         own: Vec<Self>,
-        #[state(reduce = max)]
+        #[state(provides, reduce = max)]
         max: Option<u8>,
-        #[state(reduce = union)]
+        #[state(provides, reduce = union)]
         set: BTreeSet<String>,
-        #[state(reduce = merge)]
+        #[state(reduce = merge, provides)]
         map: BTreeMap<String, Inner>,
-        #[state(reduce = append)]
+        #[state(provides, reduce = append)]
         lines: Lines,
-        #[state(reduce = merge)]
+        #[state(reduce = merge, provides)]
         counts: Counts<String>,
-        #[state(reduce = overwrite)]
+        #[state(provides, reduce = overwrite)]
         custom: u8,
         /// A public field.
+        #[state(provides)]
         pub text: String,
     }
 

@@ -27,7 +27,8 @@ use syn::{DeriveInput, parse_macro_input};
 /// Options of a field: `#[state(reduce = append)]`, where the reducer is one of
 /// `append`, `add`, `max`, `min`, `first`, `union`, `merge`, `upsert(key)`,
 /// `transcript` or the path of a function; `update = Type` names what such a
-/// function takes. Options of the struct: `#[state(version = 3, migrate =
+/// function takes; `provides` implements `harness::state::Has` for the field's type. Options of the
+/// struct: `#[state(version = 3, migrate =
 /// from_v2)]`.
 #[proc_macro_derive(State, attributes(state))]
 pub fn state(input: TokenStream) -> TokenStream {

@@ -6,6 +6,7 @@
 
 mod budget;
 mod components;
+mod drawing;
 mod error;
 mod program;
 mod render;
@@ -18,6 +19,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use budget::{Budget, Limit};
+pub use drawing::Drawing;
 pub use error::BuildError;
 pub use target::{Target, end, to};
 pub use violation::{Declared, Rule, Violation};
@@ -53,7 +55,17 @@ impl Graph {
     /// The loop as a [Mermaid](https://mermaid.js.org/syntax/flowchart.html) flowchart: boxes are
     /// steps, diamonds decisions, hexagons gates; dotted edges are taken on failure.
     pub fn to_mermaid(&self) -> String {
-        render::mermaid(&self.wiring)
+        render::mermaid(&self.wiring, None)
+    }
+
+    /// The same in the [language of Graphviz](https://graphviz.org/doc/info/lang.html).
+    pub fn to_dot(&self) -> String {
+        render::dot(&self.wiring, None)
+    }
+
+    /// A drawing on which the path of a run can be marked.
+    pub fn drawing(&self) -> Drawing {
+        Drawing::new(Arc::clone(&self.wiring))
     }
 }
 

@@ -22,6 +22,7 @@
 
 mod encode;
 mod fold;
+mod has;
 mod migrate;
 mod op;
 mod ops;
@@ -30,6 +31,7 @@ mod schema;
 
 pub use encode::{EncodeError, encode};
 pub use fold::{FoldError, fold};
+pub use has::Has;
 pub use migrate::{MigrateError, Migration};
 pub use op::{Op, Path, Segment};
 pub use ops::{FieldOps, Ops, OpsError};
@@ -98,6 +100,11 @@ pub use serde::{Deserialize, Serialize};
 /// A setter takes exactly the type in the table; a `String` is taken as
 /// `impl Into<String>`, several items as `impl IntoIterator`. Calling a setter
 /// again composes, except for a field without a reducer, which is overwritten.
+///
+/// # Parts
+///
+/// `#[state(provides)]` on a field implements [`Has`] for its type, so that steps of a library serve
+/// every state with such a field. A state provides a type by one field.
 ///
 /// # Versions
 ///

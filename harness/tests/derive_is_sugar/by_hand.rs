@@ -112,6 +112,54 @@ impl State for Chat {
     }
 }
 
+impl Has<Vec<String>> for Chat {
+    type Change = Vec<String>;
+
+    fn part(&self) -> &Vec<String> {
+        &self.lines
+    }
+
+    fn change(update: ChatUpdate, change: Vec<String>) -> ChatUpdate {
+        update.lines(change)
+    }
+}
+
+impl Has<u32> for Chat {
+    type Change = u32;
+
+    fn part(&self) -> &u32 {
+        &self.turns
+    }
+
+    fn change(update: ChatUpdate, change: u32) -> ChatUpdate {
+        update.turns(change)
+    }
+}
+
+impl Has<Option<String>> for Chat {
+    type Change = Option<String>;
+
+    fn part(&self) -> &Option<String> {
+        &self.answer
+    }
+
+    fn change(update: ChatUpdate, change: Option<String>) -> ChatUpdate {
+        update.answer(change)
+    }
+}
+
+impl Has<String> for Chat {
+    type Change = String;
+
+    fn part(&self) -> &String {
+        &self.r#type
+    }
+
+    fn change(update: ChatUpdate, change: String) -> ChatUpdate {
+        update.r#type(change)
+    }
+}
+
 #[derive(Debug, PartialEq)]
 pub(super) struct Ctx {
     pub(super) tools: Vec<u8>,

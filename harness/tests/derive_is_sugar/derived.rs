@@ -12,11 +12,13 @@ pub(super) fn from_v1(old: Old) -> Result<Chat, String> {
 #[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[state(version = 2, migrate = from_v1)]
 pub(super) struct Chat {
-    #[state(reduce = append)]
+    #[state(provides, reduce = append)]
     pub(super) lines: Vec<String>,
-    #[state(reduce = add)]
+    #[state(reduce = add, provides)]
     pub(super) turns: u32,
+    #[state(provides)]
     pub(super) answer: Option<String>,
+    #[state(provides)]
     pub(super) r#type: String,
 }
 

@@ -15,7 +15,8 @@ use crate::text;
 pub(super) fn emit(model: &Model<'_>) -> TokenStream {
     let update = update(model);
     let state = state(model);
-    quote!(#update #state)
+    let provided = model.fields.iter().filter_map(|field| provided(model, field));
+    quote!(#update #state #(#provided)*)
 }
 
 /// `struct ChatUpdate { .. }` with its setters.
@@ -96,6 +97,29 @@ fn setter(model: &Model<'_>, field: &Field<'_>) -> TokenStream {
             self
         }
     }
+}
+
+/// `impl Has<Transcript> for Chat`. Errors about it point at `provides`.
+fn provided(model: &Model<'_>, field: &Field<'_>) -> Option<TokenStream> {
+    let span = field.provides?;
+    let (state, name) = (model.name, field.name);
+    let update = format_ident!("{}Update", state);
+    let ty = text::point_at(&text::without_self(field.ty, state), span);
+    let change = text::point_at(&Parts::of(model, field).change, span);
+    Some(quote_spanned! {span=>
+        #[automatically_derived]
+        impl ::harness::state::Has<#ty> for #state {
+            type Change = #change;
+
+            fn part(&self) -> &#ty {
+                &self.#name
+            }
+
+            fn change(update: #update, change: Self::Change) -> #update {
+                update.#name(change)
+            }
+        }
+    })
 }
 
 fn state(model: &Model<'_>) -> TokenStream {

@@ -22,6 +22,8 @@ pub(super) struct Field<'a> {
     pub(super) reducer: Reducer,
     /// Where the reducer is named, for errors about it.
     pub(super) span: Span,
+    /// Where it says that the field is provided to steps that serve any state.
+    pub(super) provides: Option<Span>,
 }
 
 /// How a field folds an update in.

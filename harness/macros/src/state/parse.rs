@@ -1,12 +1,12 @@
 //! From the item to a [`Model`].
 
-use syn::DeriveInput;
+use syn::{DeriveInput, Ident};
 
 use super::model::{Field, Model};
 use super::{reducer, serde};
 use crate::attr::{Known, Options, Table, Takes, Value};
 use crate::diagnostics::Errors;
-use crate::shape;
+use crate::{shape, text};
 
 static ON_STRUCT: Table = Table {
     attr: "state",
@@ -24,6 +24,7 @@ static ON_FIELD: Table = Table {
     known: &[
         Known { name: "reduce", example: "reduce = append", takes: Takes::Reducer },
         Known { name: "update", example: "update = Change", takes: Takes::Type },
+        Known { name: "provides", example: "provides", takes: Takes::Nothing },
     ],
     elsewhere: Some(&ON_STRUCT),
 };
@@ -46,11 +47,12 @@ pub(super) fn parse<'a>(input: &'a DeriveInput, errors: &mut Errors) -> Option<M
     let names = serde::Names::read(&input.attrs, errors);
     let plain = shape::is_plain(input, "State", errors);
     let fields = shape::fields(input, "State", errors);
-    let fields = fields
+    let mut fields: Vec<_> = fields
         .unwrap_or_default()
         .into_iter()
         .filter_map(|field| parse_field(field, &names, errors))
         .collect();
+    refuse_second_providers(&input.ident, &mut fields, errors);
     plain.then_some(Model {
         vis: &input.vis,
         name: &input.ident,
@@ -77,7 +79,8 @@ fn parse_field<'a>(
     errors: &mut Errors,
 ) -> Option<Field<'a>> {
     let name = field.ident.as_ref()?;
-    let options = Options::read(&field.attrs, &ON_FIELD, errors);
+    let mut options = Options::read(&field.attrs, &ON_FIELD, errors);
+    let provides = options.take("provides").map(|(key, _)| key.span());
     let (reducer, span) = reducer::choose(name, options, errors);
     Some(Field {
         name,
@@ -86,5 +89,30 @@ fn parse_field<'a>(
         docs: shape::docs(&field.attrs),
         reducer,
         span,
+        provides,
     })
+}
+
+/// A state provides a type by one field. Two spellings of one type are left to the compiler, which
+/// points at the same place.
+fn refuse_second_providers(state: &Ident, fields: &mut [Field<'_>], errors: &mut Errors) {
+    let mut provided: Vec<(String, &Ident)> = Vec::new();
+    for field in fields {
+        let Some(span) = field.provides else { continue };
+        let ty = text::type_name(&text::without_self(field.ty, state));
+        match provided.iter().find(|(known, _)| *known == ty) {
+            None => provided.push((ty, field.name)),
+            Some((_, first)) => {
+                errors.absorb(syn::Error::new(
+                    span,
+                    format!(
+                        "`{state}` provides `{ty}` twice, by `{first}` and by `{}` (keep one \
+                         `provides`, or give one of the fields a type of its own)",
+                        field.name
+                    ),
+                ));
+                field.provides = None;
+            }
+        }
+    }
 }

@@ -17,6 +17,8 @@ pub(super) struct Parts {
     pub(super) slot: TokenStream,
     /// The type of the setter's parameter.
     pub(super) takes: TokenStream,
+    /// What the setter takes, as one value.
+    pub(super) change: TokenStream,
     /// The body of the setter.
     pub(super) fill: TokenStream,
     /// How `apply` folds a `change`.
@@ -41,6 +43,7 @@ impl Parts {
             Self {
                 slot: quote!(::std::vec::Vec<#item>),
                 takes: quote!(impl ::core::iter::IntoIterator<Item = #item>),
+                change: quote!(::std::vec::Vec<#item>),
                 fill: several.clone(),
                 fold,
                 about: format!("{what} `{text}` (reducer `{kind}`)."),
@@ -94,6 +97,7 @@ impl Parts {
                 Self {
                     slot: quote!(::harness::state::Entries<#key, #value>),
                     takes: quote!(impl ::core::iter::IntoIterator<Item = (#key, #value)>),
+                    change: quote!(::std::vec::Vec<(#key, #value)>),
                     fill: several,
                     fold: quote_spanned!(field.span=> #map::merge_entries(&mut self.#name, change, #ops);),
                     about: format!("Inserts entries into `{text}` (reducer `merge`)."),
@@ -101,7 +105,8 @@ impl Parts {
             }
             Reducer::Add => Self {
                 slot: own.clone(),
-                takes: own,
+                takes: own.clone(),
+                change: own,
                 fill: quote_spanned!(field.span=> #sum::add_to(&mut self.#name, #name);),
                 fold: quote_spanned! {field.span=>
                     #sum::add(&mut self.#name, change);
@@ -113,8 +118,9 @@ impl Parts {
             Reducer::Replace => {
                 let (takes, value) = taking(field.ty, &own, name);
                 Self {
-                    slot: own,
+                    slot: own.clone(),
                     takes,
+                    change: own,
                     fill: quote!(self.#name = ::core::option::Option::Some(#value);),
                     fold: quote! {
                         self.#name = change;
@@ -131,6 +137,7 @@ impl Parts {
                 Self {
                     slot: quote!(::std::vec::Vec<#slot>),
                     takes,
+                    change: slot,
                     fill: quote! {
                         self.#name
                             .get_or_insert_with(::core::default::Default::default)
@@ -166,8 +173,9 @@ fn extreme(model: &Model<'_>, field: &Field<'_>, ty: &TokenStream) -> Parts {
         None => (held.clone(), here.clone()),
     };
     Parts {
-        slot: held,
+        slot: held.clone(),
         takes,
+        change: held,
         fill: quote_spanned!(field.span=> #option::keep(&mut self.#here, #value);),
         fold: quote_spanned!(field.span=> #option::#method(&mut self.#here, change, &mut ops.field(#stored));),
         about: format!("Writes `{}` {what} (reducer `{word}`).", name.unraw()),

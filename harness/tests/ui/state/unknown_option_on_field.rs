@@ -1,5 +1,5 @@
 //@ names: `reducer`
-//@ remedy: `reduce = append` and `update = Change`
+//@ remedy: `update = Change` and `provides`
 
 use harness::State;
 use serde::{Deserialize, Serialize};

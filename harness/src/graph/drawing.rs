@@ -1,0 +1,161 @@
+//! A drawing on which the path of a run is marked.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::Arc;
+
+use super::render::{self, Spot};
+use super::wiring::Wiring;
+
+/// A drawing of a loop, made by [`Graph::drawing`](super::Graph::drawing). `Debug` and `Display`
+/// draw it as a Mermaid diagram.
+///
+/// ```
+/// # use harness::prelude::*;
+/// # #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+/// # struct Draft { #[state(reduce = add)] rounds: u32 }
+/// # #[derive(StepId, Clone, Debug, PartialEq, Eq)] enum Step { Write, Review, Drop }
+/// # #[derive(Signal, Clone, Copy, Debug, PartialEq)] enum Verdict { Good, Poor, Bad }
+/// # fn judge(draft: &Draft) -> Verdict {
+/// #     if draft.rounds < 2 { Verdict::Poor } else { Verdict::Good }
+/// # }
+/// # async fn write(_: View<Draft>, _: Cx<()>) -> StepResult<Draft> { Ok(Draft::update().rounds(1)) }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// use harness::observe::Recorder;
+///
+/// let seen = Recorder::default();
+/// let harness = Harness::<(), Draft>::builder("drafts")
+///     .start(Step::Write)
+///     .steps(|define, step| match step {
+///         Step::Write => define.run(write).then(Step::Review),
+///         Step::Review => define.run(write).route(judge, |verdict| match verdict {
+///             Verdict::Poor => to(Step::Write),
+///             Verdict::Bad => to(Step::Drop),
+///             Verdict::Good => end(),
+///         }),
+///         Step::Drop => define.run(write).end(),
+///     })
+///     .build()?
+///     .observe(seen.clone());
+/// harness.agent("author", ()).run(Draft::update(), ()).await?.ended()?;
+///
+/// let drawing = harness.graph().drawing().mark(seen.started());
+/// assert!(drawing.to_mermaid().contains("s0[\"Write ×1\"]:::visited"));
+/// assert!(drawing.to_dot().contains("s2 [label=\"Drop\", shape=box];"));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct Drawing {
+    wiring: Arc<Wiring>,
+    trail: Option<Trail>,
+}
+
+impl Drawing {
+    pub(super) fn new(wiring: Arc<Wiring>) -> Self {
+        Self { wiring, trail: None }
+    }
+
+    /// Marks a path: the names of the steps in the order in which they were entered, as
+    /// [`Recorder::started`](crate::observe::Recorder::started) gives them.
+    ///
+    /// A step on the path stands out and says how often the path names it, which counts every attempt
+    /// if the path does. An edge stands out if it leads from one step of the path to the next; all of them do if there are several, as names do
+    /// not tell which was taken. A step that no edge leads to from the one before it was reached by
+    /// the loop's own edges (its start, its error route, `finally`), and those stand out.
+    ///
+    /// Names that no step has are passed over, and of steps with the same name the first is meant.
+    /// Marking again adds another path.
+    #[must_use = "it returns the marked drawing"]
+    pub fn mark(mut self, path: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
+        let mut trail = self.trail.take().unwrap_or_default();
+        trail.follow(&self.wiring, path);
+        self.trail = Some(trail);
+        self
+    }
+
+    /// The drawing as a [Mermaid](https://mermaid.js.org/syntax/flowchart.html) flowchart.
+    #[must_use]
+    pub fn to_mermaid(&self) -> String {
+        render::mermaid(&self.wiring, self.trail.as_ref())
+    }
+
+    /// The drawing in the [language of Graphviz](https://graphviz.org/doc/info/lang.html).
+    #[must_use]
+    pub fn to_dot(&self) -> String {
+        render::dot(&self.wiring, self.trail.as_ref())
+    }
+}
+
+impl fmt::Display for Drawing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_mermaid())
+    }
+}
+
+impl fmt::Debug for Drawing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_mermaid())
+    }
+}
+
+/// What of a graph the marked paths went through.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Trail {
+    /// By step.
+    visits: HashMap<usize, usize>,
+    edges: HashSet<(Spot, Spot)>,
+}
+
+impl Trail {
+    pub(super) fn visits(&self, step: usize) -> usize {
+        self.visits.get(&step).copied().unwrap_or_default()
+    }
+
+    pub(super) fn took(&self, from: Spot, to: Spot) -> bool {
+        self.edges.contains(&(from, to))
+    }
+
+    fn follow(&mut self, wiring: &Wiring, path: impl IntoIterator<Item = impl AsRef<str>>) {
+        let nodes = wiring.nodes.iter().enumerate();
+        let direct: HashSet<(usize, Spot)> = nodes
+            .clone()
+            .flat_map(|(step, node)| render::destinations(step, node).map(move |to| (step, to)))
+            .collect();
+        // From the back, so that the first of several with one name stays.
+        let known: HashMap<&str, usize> =
+            nodes.rev().map(|(step, node)| (&*node.name, step)).collect();
+        let steps = path.into_iter().filter_map(|name| known.get(name.as_ref()).copied());
+        let mut before = None;
+        for step in steps {
+            *self.visits.entry(step).or_default() += 1;
+            let here = Spot::Step(step);
+            match before {
+                None if step == wiring.start => {
+                    self.edges.insert((Spot::Start, here));
+                }
+                Some(before) if direct.contains(&(before, here)) => {
+                    self.edges.insert((Spot::Step(before), here));
+                }
+                // Another attempt at the same step, or the same one again in the next turn.
+                Some(before) if before != step => self.arrive(wiring, before, step),
+                _ => {}
+            }
+            before = Some(step);
+        }
+    }
+
+    /// Marks how the path came to a step that the one before it has no edge to.
+    fn arrive(&mut self, wiring: &Wiring, before: usize, step: usize) {
+        let (before, here) = (Spot::Step(before), Spot::Step(step));
+        let leads_here = |edge: Option<super::Edge>| edge.is_some_and(|edge| edge.to == step);
+        if leads_here(wiring.on_error) {
+            self.edges.insert((Spot::Failed, here));
+        }
+        if leads_here(wiring.finally) {
+            self.edges.extend([(before, Spot::Finish), (Spot::Finish, here)]);
+        }
+        if step == wiring.start {
+            self.edges.extend([(before, Spot::Finish), (Spot::Start, here)]);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The language of Graphviz.
+
+use std::fmt::{self, Write};
+
+use super::{Line, MAX_LABEL, Pen, Spot, named};
+use crate::graph::wiring::{Kind, Node};
+
+/// How what was visited stands out.
+const VISITED: &str = "color=\"#00aa77\", penwidth=3";
+
+#[derive(Default)]
+pub(super) struct Dot {
+    out: String,
+}
+
+impl Dot {
+    fn spot(&mut self, spot: Spot) -> fmt::Result {
+        match spot {
+            Spot::Start => self.out.write_str("start"),
+            Spot::Step(step) => write!(self.out, "s{step}"),
+            Spot::Finish => self.out.write_str("finish"),
+            Spot::Failed => self.out.write_str("failed"),
+        }
+    }
+}
+
+impl Pen for Dot {
+    fn begin(&mut self, name: &str) -> fmt::Result {
+        let label = label(&named(name, 0, Some(MAX_LABEL)));
+        self.out.write_str("digraph {\n")?;
+        writeln!(self.out, "    start [label=\"{label}\", shape=box, style=rounded];")
+    }
+
+    fn step(&mut self, step: usize, node: &Node, visits: usize) -> fmt::Result {
+        let shape = match node.kind {
+            Kind::Run => "box",
+            Kind::Decide => "diamond",
+            Kind::Gate => "hexagon",
+        };
+        let label = label(&named(&node.name, visits, Some(MAX_LABEL)));
+        write!(self.out, "    s{step} [label=\"{label}\", shape={shape}")?;
+        if visits > 0 {
+            write!(self.out, ", {VISITED}")?;
+        }
+        self.out.write_str("];\n")
+    }
+
+    fn edge(&mut self, line: &Line<'_>) -> fmt::Result {
+        self.out.write_str("    ")?;
+        self.spot(line.from)?;
+        self.out.write_str(" -> ")?;
+        self.spot(line.to)?;
+        let words = line.words.as_deref().map(|words| {
+            let label = label(&named(words, 0, Some(MAX_LABEL)));
+            format!("label=\"{label}\"")
+        });
+        let attributes = [
+            words.as_deref(),
+            line.dotted.then_some("style=dotted"),
+            line.taken.then_some(VISITED),
+        ];
+        let mut before = " [";
+        for attribute in attributes.into_iter().flatten() {
+            write!(self.out, "{before}{attribute}")?;
+            before = ", ";
+        }
+        self.out.write_str(if before == ", " { "];\n" } else { ";\n" })
+    }
+
+    fn finish(&mut self) -> fmt::Result {
+        self.out.write_str("    finish [label=\"end\", shape=doublecircle];\n")
+    }
+
+    fn failed(&mut self) -> fmt::Result {
+        self.out.write_str("    failed [label=\"any error\", shape=parallelogram];\n")
+    }
+
+    fn close(mut self) -> Result<String, fmt::Error> {
+        self.out.write_str("}\n")?;
+        Ok(self.out)
+    }
+}
+
+/// Text for a quoted label. Graphviz reads escapes (`\N` is the name of the node) and HTML entities
+/// in it.
+fn label(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '&' => out.push_str("&amp;"),
+            letter if letter.is_control() => out.push(' '),
+            letter => out.push(letter),
+        }
+    }
+    out
+}

@@ -1,0 +1,259 @@
+use std::io::Write as _;
+use std::panic::Location;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::graph::{AtMost, Branch, Budget, Dest, Edge, Exit, Graph, Kind, Node, Wiring};
+use crate::step::Policy;
+
+#[track_caller]
+fn edge(to: usize) -> Edge {
+    Edge { to, at: Location::caller() }
+}
+
+#[track_caller]
+fn node(name: &str, kind: Kind, exit: Exit) -> Node {
+    Node {
+        name: name.into(),
+        kind,
+        exit,
+        policy: Policy::default(),
+        on_error: None,
+        at_most: None,
+        at: Location::caller(),
+    }
+}
+
+fn graph(name: &str, nodes: Vec<Node>, on_error: Option<usize>, finally: Option<usize>) -> Graph {
+    Graph {
+        wiring: Arc::new(Wiring {
+            name: name.into(),
+            nodes,
+            start: 0,
+            on_error: on_error.map(edge),
+            finally: finally.map(edge),
+            budget: Budget::default(),
+            at: Location::caller(),
+        }),
+    }
+}
+
+/// A loop with every kind of step and of edge.
+fn drafts() -> Graph {
+    let branches = vec![
+        Branch { signal: "Good", dest: Dest::Step(edge(2)) },
+        Branch { signal: "Poor", dest: Dest::Step(edge(0)) },
+        Branch { signal: "Hopeless", dest: Dest::End },
+    ];
+    let mut write = node("Write", Kind::Run, Exit::Then(edge(1)));
+    write.at_most = Some(AtMost { times: 3, instead: edge(3) });
+    write.on_error = Some(edge(1));
+    let review = node("Review", Kind::Decide, Exit::Route { signals: "Verdict", branches });
+    let approve = node("Approve", Kind::Gate, Exit::Then(edge(3)));
+    let tidy = node("Tidy", Kind::Run, Exit::End);
+    graph("drafts", vec![write, review, approve, tidy], Some(3), Some(3))
+}
+
+/// Lets Graphviz itself read a drawing, where it is installed.
+fn read_by_graphviz(drawn: &str) {
+    let dot = Command::new("dot")
+        .arg("-Tcanon")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut dot) = dot else { return };
+    dot.stdin.take().unwrap().write_all(drawn.as_bytes()).unwrap();
+    let read = dot.wait_with_output().unwrap();
+    assert!(read.status.success(), "{}\n{drawn}", String::from_utf8_lossy(&read.stderr));
+}
+
+#[test]
+fn for_graphviz() {
+    let drawn = drafts().to_dot();
+    assert_eq!(
+        drawn,
+        r#"digraph {
+    start [label="drafts", shape=box, style=rounded];
+    start -> s0;
+    s0 [label="Write", shape=box];
+    s0 -> s1;
+    s0 -> s3 [label="after 3"];
+    s0 -> s1 [label="error", style=dotted];
+    s1 [label="Review", shape=diamond];
+    s1 -> s2 [label="Good"];
+    s1 -> s0 [label="Poor"];
+    s1 -> finish [label="Hopeless"];
+    s2 [label="Approve", shape=hexagon];
+    s2 -> s3;
+    s3 [label="Tidy", shape=box];
+    s3 -> finish;
+    finish [label="end", shape=doublecircle];
+    failed [label="any error", shape=parallelogram];
+    failed -> s3 [style=dotted];
+    finish -> s3 [label="finally", style=dotted];
+}
+"#
+    );
+    read_by_graphviz(&drawn);
+}
+
+#[test]
+fn an_unmarked_drawing_is_that_of_the_graph() {
+    let drafts = drafts();
+    let nowhere = drafts.drawing().mark(["Nobody", ""]).mark([""; 0]);
+    for drawing in [drafts.drawing(), nowhere] {
+        assert_eq!(drawing.to_mermaid(), drafts.to_mermaid());
+        assert_eq!(drawing.to_dot(), drafts.to_dot());
+        assert_eq!(drawing.to_string(), drafts.to_mermaid());
+        assert_eq!(format!("{drawing:?}"), drafts.to_mermaid());
+    }
+}
+
+#[test]
+fn a_marked_path() {
+    let path = ["Write", "Review", "Nobody", "Write", "Review", "Approve", "Tidy"];
+    let drawing = drafts().drawing().mark(path);
+    assert_eq!(
+        drawing.to_mermaid(),
+        "\
+flowchart TD
+    start([\"drafts\"]) --> s0
+    s0[\"Write ×2\"]:::visited
+    s0 --> s1
+    s0 -- \"after 3\" --> s3
+    s0 -. \"error\" .-> s1
+    s1{\"Review ×2\"}:::visited
+    s1 -- \"Good\" --> s2
+    s1 -- \"Poor\" --> s0
+    s1 -- \"Hopeless\" --> finish
+    s2{{\"Approve ×1\"}}:::visited
+    s2 --> s3
+    s3[\"Tidy ×1\"]:::visited
+    s3 --> finish
+    finish(((end)))
+    failed[/any error/] -.-> s3
+    finish -. \"finally\" .-> s3
+    classDef visited stroke:#00aa77,stroke-width:3px
+    linkStyle 0,1,3,4,5,7 stroke:#00aa77,stroke-width:3px
+"
+    );
+    let drawn = drawing.to_dot();
+    assert_eq!(
+        drawn,
+        r##"digraph {
+    start [label="drafts", shape=box, style=rounded];
+    start -> s0 [color="#00aa77", penwidth=3];
+    s0 [label="Write ×2", shape=box, color="#00aa77", penwidth=3];
+    s0 -> s1 [color="#00aa77", penwidth=3];
+    s0 -> s3 [label="after 3"];
+    s0 -> s1 [label="error", style=dotted, color="#00aa77", penwidth=3];
+    s1 [label="Review ×2", shape=diamond, color="#00aa77", penwidth=3];
+    s1 -> s2 [label="Good", color="#00aa77", penwidth=3];
+    s1 -> s0 [label="Poor", color="#00aa77", penwidth=3];
+    s1 -> finish [label="Hopeless"];
+    s2 [label="Approve ×1", shape=hexagon, color="#00aa77", penwidth=3];
+    s2 -> s3 [color="#00aa77", penwidth=3];
+    s3 [label="Tidy ×1", shape=box, color="#00aa77", penwidth=3];
+    s3 -> finish;
+    finish [label="end", shape=doublecircle];
+    failed [label="any error", shape=parallelogram];
+    failed -> s3 [style=dotted];
+    finish -> s3 [label="finally", style=dotted];
+}
+"##
+    );
+    read_by_graphviz(&drawn);
+}
+
+/// The marked edges of a path, as Graphviz would read them.
+fn taken(graph: &Graph, path: &[&str]) -> Vec<String> {
+    let drawn = graph.drawing().mark(path).to_dot();
+    let marked = drawn.lines().filter(|line| line.contains("->") && line.contains("penwidth"));
+    marked.map(|line| line.split(" [").next().unwrap().trim().to_owned()).collect()
+}
+
+#[test]
+fn a_step_that_no_edge_explains_was_reached_by_the_loops_own_edges() {
+    let drafts = drafts();
+    // `Review` fails, or ends and is followed by `finally`: names do not tell.
+    assert_eq!(
+        taken(&drafts, &["Review", "Tidy"]),
+        ["s1 -> finish", "failed -> s3", "finish -> s3"]
+    );
+    // The next turn of a session.
+    assert_eq!(taken(&drafts, &["Tidy", "Write"]), ["start -> s0", "s3 -> finish"]);
+    // Another attempt; a run that goes on in the middle.
+    assert_eq!(taken(&drafts, &["Review", "Review"]), [""; 0]);
+    assert_eq!(taken(&drafts, &["Approve", "Review"]), [""; 0]);
+}
+
+#[test]
+fn marking_again_adds_a_path() {
+    let twice = drafts().drawing().mark(["Write"]).mark(vec!["Review".to_owned()]);
+    let drawn = twice.to_dot();
+    assert!(drawn.contains("\"Write ×1\"") && drawn.contains("\"Review ×1\""), "{drawn}");
+    assert!(drawn.contains("s0 -> s1;"), "no edge joins two paths: {drawn}");
+}
+
+#[test]
+fn hostile_names_stay_inside_their_label() {
+    let name = "a\"];x\\ \\N\r\n<b>&lt;</b> ] ; }} 日本 \u{0}\\";
+    let drawn = graph("\"", vec![node(name, Kind::Run, Exit::End)], None, None);
+    let marked = drawn.drawing().mark([name]);
+    assert_eq!(
+        marked.to_dot(),
+        r##"digraph {
+    start [label="\"", shape=box, style=rounded];
+    start -> s0 [color="#00aa77", penwidth=3];
+    s0 [label="a\"];x\\ \\N  <b>&amp;lt;</b> ] ; }} 日本  \\ ×1", shape=box, color="#00aa77", penwidth=3];
+    s0 -> finish;
+    finish [label="end", shape=doublecircle];
+}
+"##
+    );
+    read_by_graphviz(&drawn.to_dot());
+    let mermaid = marked.to_mermaid();
+    let label = "a#quot;];x\\ \\N  <b>&lt;</b> ] ; }} 日本 \u{0}\\ ×1";
+    assert!(mermaid.contains(&format!("    s0[\"{label}\"]:::visited\n")), "{mermaid}");
+}
+
+#[test]
+fn long_names_are_cut() {
+    let long = "é".repeat(1_000);
+    let drawn = graph(&long, vec![node(&long, Kind::Run, Exit::End)], None, None);
+    let cut = format!("{}… (cut)", "é".repeat(super::MAX_LABEL / 2));
+    let marked = drawn.drawing().mark([&long]);
+    assert!(drawn.to_dot().contains(&format!("s0 [label=\"{cut}\"")));
+    assert!(marked.to_dot().contains(&format!("s0 [label=\"{cut} ×1\"")));
+    assert!(marked.to_mermaid().contains(&format!("s0[\"{cut} ×1\"]")));
+    assert!(marked.to_mermaid().contains(&format!("start([\"{cut}\"])")));
+}
+
+#[test]
+fn ten_thousand_steps_are_drawn_at_once() {
+    const STEPS: usize = 10_000;
+    // Each leads to the next and to the first, which leads to all.
+    let hub = (1..STEPS).map(|to| Branch { signal: "Go", dest: Dest::Step(edge(to)) }).collect();
+    let mut nodes = vec![node("s0", Kind::Decide, Exit::Route { signals: "Next", branches: hub })];
+    nodes.extend((1..STEPS).map(|step| {
+        let mut node = node(&format!("s{step}"), Kind::Run, Exit::Then(edge(0)));
+        node.on_error = Some(edge((step + 1) % STEPS));
+        node
+    }));
+    let graph = graph("many", nodes, None, None);
+    let path = (1..STEPS).flat_map(|step| ["s0".to_owned(), format!("s{step}")]);
+
+    let began = Instant::now();
+    let drawing = graph.drawing().mark(path);
+    let (mermaid, dot) = (drawing.to_mermaid(), drawing.to_dot());
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+
+    let edges = 1 + (STEPS - 1) + 2 * (STEPS - 1);
+    assert_eq!(dot.matches(" -> ").count(), edges);
+    assert_eq!(mermaid.lines().count(), 1 + STEPS + edges + 1 + 2);
+    // Every step, the start, and all edges but the error edges and the one of the last step.
+    let taken = 1 + (STEPS - 1) + (STEPS - 2);
+    assert_eq!(dot.matches("penwidth").count(), STEPS + taken);
+}
