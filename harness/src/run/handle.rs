@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
+use futures_util::FutureExt;
 use tokio::sync::broadcast::Receiver;
 use tokio::task::JoinHandle;
 
@@ -126,6 +127,11 @@ impl<S: State> Drop for Run<S> {
         if !self.done {
             self.abandoned.store(true, Ordering::SeqCst);
             self.control.cancel();
+            // It may have settled already, unheard.
+            let settled = tokio::task::unconstrained(&mut self.task).now_or_never();
+            if let Some(Ok(Ok(outcome))) = settled {
+                outcome.give_back();
+            }
         }
     }
 }

@@ -38,6 +38,8 @@ pub(crate) struct Held<S: State> {
     pub(crate) id: SessionId,
     pub(crate) slot: Slot<S>,
     agent: Arc<dyn Resumer<S>>,
+    /// Where the session came from, for an outcome that nobody takes.
+    home: Option<Slot<S>>,
 }
 
 /// Runtime slots whose type is checked when they are used.
@@ -52,9 +54,22 @@ pub(crate) trait Resumer<S: State>: Send + Sync {
 }
 
 impl<S: State> Held<S> {
-    pub(crate) fn new(session: Session<S>, agent: Arc<dyn Resumer<S>>) -> Self {
+    pub(crate) fn new(
+        session: Session<S>,
+        agent: Arc<dyn Resumer<S>>,
+        home: Option<Slot<S>>,
+    ) -> Self {
         let id = session.id.clone();
-        Self { id, slot: Slot(Arc::new(Mutex::new(Some(session)))), agent }
+        Self { id, slot: Slot(Arc::new(Mutex::new(Some(session)))), agent, home }
+    }
+
+    /// Gives the session back to where it came from.
+    pub(crate) fn give_back(&self) {
+        if let Some(home) = &self.home
+            && let Some(session) = self.slot.lock().take()
+        {
+            home.put_back(session, Memory::default());
+        }
     }
 
     pub(crate) fn resume<R: Send + 'static>(&self, answers: Answers, slots: R) -> RunRequest<S> {
@@ -65,7 +80,12 @@ impl<S: State> Held<S> {
 
 impl<S: State> Clone for Held<S> {
     fn clone(&self) -> Self {
-        Self { id: self.id.clone(), slot: self.slot.clone(), agent: Arc::clone(&self.agent) }
+        Self {
+            id: self.id.clone(),
+            slot: self.slot.clone(),
+            agent: Arc::clone(&self.agent),
+            home: self.home.clone(),
+        }
     }
 }
 

@@ -240,12 +240,24 @@ impl<S: State> Outcome<S> {
         }
     }
 
+    /// Nobody takes it: the session goes back to the outcome it was resumed from.
+    pub(crate) fn give_back(&self) {
+        match self {
+            Self::Ended(_) => {}
+            Self::Interrupted(it) => it.held.give_back(),
+            Self::Waiting(it) => it.held.give_back(),
+            Self::Stopped(it) => it.held.give_back(),
+            Self::Exhausted(it) => it.held.give_back(),
+            Self::Failed(it) => it.held.give_back(),
+        }
+    }
+
     pub(crate) fn new(settled: Settlement<S>, agent: Arc<dyn Resumer<S>>) -> Self {
-        let Settlement { session: rest, how, lost, run, home: _ } = settled;
+        let Settlement { session: rest, how, lost, run, home } = settled;
         let (state, session) = (View::new(Arc::clone(&rest.state)), rest.id.clone());
         let spent = rest.spent;
         let questions = rest.open().map(|question| question.interrupt.clone()).collect();
-        let hold = |rest: Session<S>| Held::new(rest, agent);
+        let hold = |rest: Session<S>| Held::new(rest, agent, home);
         match how {
             How::Turn(Ending::Ended { signals, signal }, finally_failure) => {
                 drop(state);

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::id::RunId;
 use crate::observe::SettledAs;
-use crate::session::{Ending, Memory, Session};
+use crate::session::{Ending, Session};
 use crate::state::State;
 use crate::step::Failure;
 
@@ -44,17 +44,14 @@ impl<S: State> Settlement<S> {
     /// Tells the settlement as an outcome. If nobody will take it, the session goes back to where
     /// it came from.
     pub(crate) fn into_outcome(
-        mut self,
+        self,
         abandoned: &AtomicBool,
         agent: Arc<dyn Resumer<S>>,
     ) -> Outcome<S> {
-        let home = self.home.take();
-        if let Some(home) = home.filter(|_| abandoned.load(Ordering::SeqCst) && !self.lost) {
-            let state = Arc::clone(&self.session.state);
-            let absent = Session::absent(self.session.id.clone());
-            home.put_back(std::mem::replace(&mut self.session, absent), Memory::default());
-            self.session.state = state;
+        let outcome = Outcome::new(self, agent);
+        if abandoned.load(Ordering::SeqCst) {
+            outcome.give_back();
         }
-        Outcome::new(self, agent)
+        outcome
     }
 }

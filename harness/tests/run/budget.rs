@@ -208,3 +208,14 @@ async fn the_time_of_a_resumed_run_that_is_dropped_counts() {
     assert_eq!(exhausted(out).limit, Limit::Wall);
     assert_eq!(began.elapsed(), secs(3));
 }
+
+#[tokio::test]
+async fn a_step_that_was_entered_may_be_finished_on_any_budget() {
+    let bench = only(|define| {
+        define.run(async |_, cx| Ok(line(cx.ask("k", may("go")).await?.to_string()))).end()
+    });
+    let waiting = interrupted(bench.run().await);
+    let answers = waiting.pending::<May>().unwrap().answer(true);
+    let request = bench.agent.resume(&waiting, answers, ()).budget(Budget::steps(0));
+    assert_eq!(ended(request.await.unwrap()).state.lines, ["true"]);
+}

@@ -195,14 +195,67 @@ async fn a_run_that_is_dropped_while_it_settles_gives_its_session_back_as_it_set
     assert_eq!(ended(out).state.lines, ["true false 7"]);
 }
 
+/// An observer that keeps its run from settling until `release` is dropped.
+fn settling(probe: &Probe) -> (std::sync::mpsc::Sender<()>, impl harness::observe::Observer) {
+    let (release, blocked) = std::sync::mpsc::channel::<()>();
+    let (blocked, probe) = (std::sync::Mutex::new(blocked), probe.clone());
+    let observer = harness::observe::from_fn(move |event| {
+        if matches!(event.kind, harness::observe::EventKind::Settled { .. }) {
+            probe.open("settling reached");
+            let _ = blocked.lock().unwrap().recv();
+        }
+    });
+    (release, observer)
+}
+
 #[tokio::test]
 async fn a_session_that_ended_unheard_is_not_run_again() {
+    for handle in [false, true] {
+        let bench = only(|define| {
+            define
+                .run(async |_, cx| {
+                    cx.ask("k", may("go")).await?;
+                    cx.probe.hit("worked");
+                    Ok(line("done"))
+                })
+                .end()
+        });
+        let waiting = interrupted(bench.run().await);
+        let answers = waiting.pending::<May>().unwrap().answer(true);
+        let (release, settles) = settling(&bench.probe);
+        let request = bench.agent.resume(&waiting, answers, ()).observe(settles);
+        if handle {
+            let mut run = request.start();
+            let mut events = run.events();
+            bench.probe.reached("settling").await;
+            drop(run);
+            drop(release);
+            // The stream ends when the run has settled.
+            while events.next().await.is_some() {}
+        } else {
+            let run = tokio::spawn(request.into_future());
+            bench.probe.reached("settling").await;
+            run.abort();
+            assert!(run.await.unwrap_err().is_cancelled());
+            drop(release);
+        }
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        let refused = bench.agent.resume(&waiting, Answers::none(), ()).await.unwrap_err();
+        assert!(refused.is_not_at_rest(), "{refused}");
+        assert_eq!(bench.probe.count("worked"), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_settled_unheard_gives_its_session_back() {
     let bench = only(|define| {
         define
             .run(async |_, cx| {
-                cx.ask("k", may("go")).await?;
-                cx.probe.hit("worked");
-                Ok(line("done"))
+                let first = cx.ask("first", may("one")).await?;
+                let second = cx.ask("second", may("two")).await?;
+                Ok(line(format!("{first} {second}")))
             })
             .end()
     });
@@ -210,19 +263,45 @@ async fn a_session_that_ended_unheard_is_not_run_again() {
     let answers = waiting.pending::<May>().unwrap().answer(true);
     let mut run = bench.agent.resume(&waiting, answers, ()).start();
     let mut events = run.events();
-    while let Some(event) = events.next().await {
-        let harness::observe::Streamed::Event(event) = event else {
-            continue;
-        };
-        if matches!(event.kind, harness::observe::EventKind::Settled { .. }) {
-            break;
-        }
+    while events.next().await.is_some() {}
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
     }
     drop(run);
-    for _ in 0..100 {
+    let again = interrupted(bench.agent.resume(&waiting, Answers::none(), ()).await.unwrap());
+    let answers = again.pending::<May>().unwrap().answer(false);
+    let out = bench.agent.resume(&again, answers, ()).await.unwrap();
+    assert_eq!(ended(out).state.lines, ["true false"]);
+}
+
+#[tokio::test]
+async fn tasks_of_a_dropped_step_end_before_its_effect_does() {
+    let bench = only(|define| {
+        define
+            .run(async |_, cx| {
+                let probe = cx.probe.clone();
+                cx.spawn(async move {
+                    let _ended = OnDrop(probe.clone(), "task ended");
+                    probe.open("task reached");
+                    pending::<()>().await;
+                });
+                let effect = cx.clone();
+                let paid = async move || {
+                    effect.probe.meet("paying").await;
+                    Ok(())
+                };
+                cx.once("pay", paid).await?;
+                Ok(line("never"))
+            })
+            .end()
+    });
+    let run = tokio::spawn(bench.agent.run(Log::update(), ()).into_future());
+    bench.probe.reached("paying").await;
+    bench.probe.reached("task").await;
+    run.abort();
+    assert!(run.await.unwrap_err().is_cancelled());
+    while bench.probe.count("task ended") == 0 {
         tokio::task::yield_now().await;
-        let refused = bench.agent.resume(&waiting, Answers::none(), ()).await.unwrap_err();
-        assert!(refused.is_not_at_rest(), "{refused}");
     }
-    assert_eq!(bench.probe.count("worked"), 1);
+    bench.probe.open("paying");
 }

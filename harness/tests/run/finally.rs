@@ -66,6 +66,11 @@ async fn it_runs_before_a_failure_and_reads_it_and_the_session_goes_on_where_it_
     assert!(out.finally_failure.is_none());
     let resumed = ended(bench.agent.resume(&out, Answers::none(), ()).await.unwrap());
     assert_eq!(resumed.state.lines, ["cleaned", "attempt 2 at 1", "cleaned"]);
+    let started: Vec<_> = bench.log().into_iter().filter(|it| it.ends_with("started")).collect();
+    let first = ["run started", "First#1 started", "Second#2 started"];
+    assert_eq!(started[..3], first);
+    let resumed = ["First#1 (attempt 2) started", "Second#3 started"];
+    assert_eq!(started[3..], resumed, "no position is given twice");
     assert_eq!(bench.probe.hits(), ["paid", "cleaned up after broken", "cleaned up after none"]);
 }
 
