@@ -78,7 +78,7 @@
 //! |---|---|---|
 //! | `terminal` | no | `observe::Terminal`: live progress of runs on a terminal |
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 #![deny(missing_docs)]
 
 // The derives name this crate `::harness`; this lets them work inside it too.

@@ -209,7 +209,7 @@ impl<C: Context, S: State> Driver<C, S> {
         };
         let timed = self.started.is_some() || wiring.nodes[place.step()].policy.timeout.is_some();
         let entered = (timed || traced).then(|| self.entered(wiring, place));
-        let (state, core) = (&mut self.session.state, &self.core);
+        let (state, core, twin) = (&mut self.session.state, &self.core, &mut self.twin);
         let room = self.rooms[place.step()].get_or_insert_with(|| body.room());
         let stage = Cell::new(Stage::Body);
         let ended = {
@@ -217,7 +217,8 @@ impl<C: Context, S: State> Driver<C, S> {
             catch_unwind(AssertUnwindSafe(|| {
                 let polled = match shared {
                     Some(shared) => {
-                        let (view, cx) = (View::new(Arc::clone(state)), Cx::new(shared, place));
+                        let view = View::new(twin.lend(state));
+                        let cx = Cx::new(shared, place);
                         room.start(view, cx, task)
                     }
                     None => room.poll(task),
@@ -231,7 +232,9 @@ impl<C: Context, S: State> Driver<C, S> {
                     Poll::Ready(Ok(update)) => {
                         core.conclude();
                         stage.set(Stage::Reducer);
-                        Arc::make_mut(state).apply(update, &mut Ops::off());
+                        let view = Active::take_view().and_then(|view| view.downcast().ok());
+                        twin.take_back(view);
+                        twin.change(state, |state| state.apply(update, &mut Ops::off()));
                         stage.set(Stage::Route);
                         Quick::Done(executable.route.as_ref().map(|route| route(state)))
                     }
@@ -329,6 +332,8 @@ impl<C: Context, S: State> Driver<C, S> {
         self.core.effects_done().await;
         let (work, scope) = attempt.end(matches!(ended, Polled::Ready(_)));
         self.scope = scope;
+        let view = self.scope.as_mut().and_then(Active::take_kept_view);
+        self.twin.take_back(view.and_then(|view| view.downcast().ok()));
         let asked = self.core.close(place).await;
         let result = match ended {
             Polled::Ready(result) => result.map_err(failed),
@@ -424,11 +429,11 @@ impl<C: Context, S: State> Driver<C, S> {
         executable: &Executable<C, S>,
         update: Option<S::Update>,
     ) -> Result<Option<usize>, Undone> {
-        let state = &mut self.session.state;
+        let (state, twin) = (&mut self.session.state, &mut self.twin);
         let stage = Cell::new(Stage::Reducer);
         let folded = catch_unwind(AssertUnwindSafe(|| {
             if let Some(update) = update {
-                Arc::make_mut(state).apply(update, &mut Ops::off());
+                twin.change(state, |state| state.apply(update, &mut Ops::off()));
             }
             stage.set(Stage::Route);
             executable.route.as_ref().map(|route| route(state))

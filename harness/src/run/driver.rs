@@ -16,7 +16,7 @@ use crate::graph::{Budget, Limit, Program};
 use crate::observe::EventKind;
 use crate::session::{Ending, Memory, Session};
 use crate::state::State;
-use crate::step::{Active, Effects, Place, Room, Scope, Shared};
+use crate::step::{Active, Effects, Place, Room, Scope, Shared, Twin};
 
 use super::advance::Pause;
 use super::answers::Taken;
@@ -33,6 +33,7 @@ pub(crate) struct Driver<C: Context, S: State> {
     pub(super) core: Arc<RunCore>,
     pub(super) shared: Arc<Shared<C>>,
     pub(super) session: Session<S>,
+    pub(super) twin: Twin<S>,
     /// Where the session goes back to if this run is dropped.
     pub(super) home: Option<Slot<S>>,
     budget: Budget,
@@ -84,6 +85,7 @@ impl<C: Context, S: State> Driver<C, S> {
             program,
             core,
             session,
+            twin: Twin::new(),
             home,
             budget,
             limited: timed || budget.tokens.is_some() || budget.cost_micros.is_some(),

@@ -33,6 +33,8 @@ pub use policy::Retry;
 pub use scope::{Scope, Scoped, current};
 pub use view::View;
 
+pub(crate) use view::Twin;
+
 pub(crate) use action::{Action, Route};
 pub(crate) use body::{AtWork, BoxFuture, Boxed, Finished, Room};
 pub(crate) use cx::Shared;

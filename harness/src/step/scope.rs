@@ -24,13 +24,15 @@ pub(crate) struct Active {
     scope: Scope,
     /// What the last `Cx` of this run held, for the next: a step then costs no reference count.
     spare: Option<Spare>,
+    /// What the last view held.
+    view: Option<Spare>,
 }
 
 pub(crate) type Spare = Arc<dyn Any + Send + Sync>;
 
 impl Active {
     pub(crate) fn new(scope: Scope) -> Self {
-        Self { scope, spare: None }
+        Self { scope, spare: None, view: None }
     }
 
     /// Moves the scope that is entered on this thread to another place of the same run. Gives out
@@ -58,6 +60,31 @@ impl Active {
                 Some(spare)
             }
         });
+    }
+
+    /// Takes back what a view held, if it is dropped where a step is polled.
+    #[inline]
+    pub(crate) fn give_back_view(view: Spare) {
+        let _ = CURRENT.try_with(|current| {
+            if let Ok(mut current) = current.try_borrow_mut()
+                && let Some(active) = current.as_mut()
+            {
+                active.view.replace(view)
+            } else {
+                Some(view)
+            }
+        });
+    }
+
+    /// As [`take_view`](Self::take_view), of a scope that is not entered.
+    pub(crate) fn take_kept_view(&mut self) -> Option<Spare> {
+        self.view.take()
+    }
+
+    /// Gives out what the last view held that was dropped inside the scope that is entered.
+    #[inline]
+    pub(crate) fn take_view() -> Option<Spare> {
+        CURRENT.with_borrow_mut(|current| current.as_mut()?.view.take())
     }
 
     /// Polls something inside this scope. Takes and gives back the scope by swapping, so that a
