@@ -218,7 +218,8 @@ impl<C: Context, S: State, St: StepId, T> LoopBuilder<C, S, St, T> {
         let mut nodes = Vec::with_capacity(ids.len());
         let mut steps = Vec::with_capacity(ids.len());
         for (id, def) in ids.iter().zip(self.steps.take()) {
-            let (node, executable) = def.into_parts(Arc::from(&*id.name()));
+            let name = Arc::from(&*id.name());
+            let (node, executable) = def.draft.into_parts(name, |step| Some(step.index()));
             nodes.push(node);
             steps.push(executable);
         }

@@ -20,7 +20,7 @@ pub struct Define<C, S, St> {
     types: About<(C, S, St)>,
 }
 
-impl<C: Context, S: State, St: StepId> Define<C, S, St> {
+impl<C: Context, S: State, St> Define<C, S, St> {
     pub(super) fn new() -> Self {
         Self { types: PhantomData }
     }
@@ -40,17 +40,6 @@ impl<C: Context, S: State, St: StepId> Define<C, S, St> {
     #[track_caller]
     pub fn handler(self, handler: impl Handler<C, S>) -> NeedsExit<C, S, St, ThenEndOrRoute> {
         NeedsExit::new(Kind::Run, Action::handler(handler), Location::caller())
-    }
-
-    /// A step that only decides: `route` reads the state and answers with a signal, `targets` says
-    /// where each signal leads.
-    #[track_caller]
-    pub fn decide<Sig: Signal>(
-        self,
-        route: impl Fn(&S) -> Sig + Send + Sync + 'static,
-        targets: impl FnMut(Sig) -> Target<St>,
-    ) -> StepDef<C, S, St> {
-        NeedsExit::new(Kind::Decide, Action::Decide, Location::caller()).route(route, targets)
     }
 
     /// A gate, first half: makes the question that the run then waits on. Neither half runs again
@@ -90,6 +79,19 @@ impl<C: Context, S: State, St: StepId> Define<C, S, St> {
         Fut: Future<Output = Result<Q, StepError>> + Send + 'static,
     {
         NeedsAnswer::new(question, Location::caller())
+    }
+}
+
+impl<C: Context, S: State, St: StepId> Define<C, S, St> {
+    /// A step that only decides: `route` reads the state and answers with a signal, `targets` says
+    /// where each signal leads.
+    #[track_caller]
+    pub fn decide<Sig: Signal>(
+        self,
+        route: impl Fn(&S) -> Sig + Send + Sync + 'static,
+        targets: impl FnMut(Sig) -> Target<St>,
+    ) -> StepDef<C, S, St> {
+        NeedsExit::new(Kind::Decide, Action::Decide, Location::caller()).route(route, targets)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod builder;
 mod define;
+mod draft;
 mod step;
 
 use std::fmt;

@@ -15,7 +15,7 @@ fn draw(wiring: &Wiring, out: &mut String) -> std::fmt::Result {
     writeln!(out, "    start([\"{}\"]) --> s{}", label(&wiring.name), wiring.start)?;
     for (step, node) in wiring.nodes.iter().enumerate() {
         let (open, close) = match node.kind {
-            Kind::Run => ("[", "]"),
+            Kind::Run | Kind::Off(_) => ("[", "]"),
             Kind::Decide => ("{", "}"),
             Kind::Gate => ("{{", "}}"),
         };
