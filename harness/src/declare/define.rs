@@ -82,6 +82,37 @@ impl<C: Context, S: State, St> Define<C, S, St> {
     }
 }
 
+impl<C: Context, S: State, St> Define<C, S, St> {
+    /// A step that configuration switches off. Nothing may lead to it: an edge to it, or a turn
+    /// that starts with it, is a violation that tells `why`.
+    ///
+    /// ```
+    /// use harness::prelude::*;
+    /// # #[derive(State, Clone, Debug, Default, Serialize, Deserialize)] struct Draft { text: String }
+    /// # async fn work(_: View<Draft>, _: Cx<()>) -> StepResult<Draft> { Ok(Draft::update()) }
+    ///
+    /// #[derive(StepId, Clone, Debug, PartialEq, Eq)]
+    /// enum Step { Write, Translate }
+    ///
+    /// let translate = false; // say, from a file of settings
+    /// let drafts = Harness::<(), Draft>::builder("drafts")
+    ///     .start(Step::Write)
+    ///     .steps(|define, step| match step {
+    ///         Step::Write if translate => define.run(work).then(Step::Translate),
+    ///         Step::Write => define.run(work).end(),
+    ///         Step::Translate if translate => define.run(work).end(),
+    ///         Step::Translate => define.off("the settings name no language"),
+    ///     })
+    ///     .build()?;
+    /// # Ok::<(), harness::BuildError>(())
+    /// ```
+    #[track_caller]
+    pub fn off(self, why: impl Into<String>) -> StepDef<C, S, St> {
+        let why: String = why.into();
+        NeedsExit::new(Kind::Off(why.into()), Action::Decide, Location::caller()).end()
+    }
+}
+
 impl<C: Context, S: State, St: StepId> Define<C, S, St> {
     /// A step that only decides: `route` reads the state and answers with a signal, `targets` says
     /// where each signal leads.

@@ -15,6 +15,8 @@ pub enum Rule {
     ErrorCycle,
     /// The steps that `finally` runs ask nothing.
     AskInFinally,
+    /// Nothing leads to a step that is switched off.
+    Off,
     /// A `StepId` written by hand numbers its steps as it lists them.
     StepIds,
 }
