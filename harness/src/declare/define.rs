@@ -126,6 +126,66 @@ impl<C: Context, S: State, St: StepId> Define<C, S, St> {
     }
 }
 
+impl<C: Context, S: State, St: StepId> Define<C, S, St> {
+    /// The steps of another loop, as part of this one. `wrap` is the variant that holds them,
+    /// `after` says where this loop goes when the other one ends, `body` declares the other one's
+    /// `step`. Their targets stay among them, and they keep their names below that of the variant:
+    /// `Check/Read`. A loop can be nested any number of times, and can itself nest others.
+    ///
+    /// ```
+    /// use harness::prelude::*;
+    /// # #[derive(State, Clone, Debug, Default, Serialize, Deserialize)] struct Draft { text: String }
+    /// # async fn work(_: View<Draft>, _: Cx<()>) -> StepResult<Draft> { Ok(Draft::update()) }
+    ///
+    /// mod check {
+    ///     # use super::{Draft, work};
+    ///     use harness::prelude::*;
+    ///     use harness::{Define, StepDef};
+    ///
+    ///     #[derive(StepId, Clone, Debug, PartialEq, Eq)]
+    ///     pub enum Step { Read, Mark }
+    ///
+    ///     pub fn check(define: Define<(), Draft, Step>, step: Step) -> StepDef<(), Draft, Step> {
+    ///         match step {
+    ///             Step::Read => define.run(work).then(Step::Mark),
+    ///             Step::Mark => define.run(work).end(),
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// #[derive(StepId, Clone, Debug, PartialEq, Eq)]
+    /// enum Step {
+    ///     Write,
+    ///     #[step(nest)]
+    ///     Check(check::Step),
+    ///     Publish,
+    /// }
+    ///
+    /// let drafts = Harness::<(), Draft>::builder("drafts")
+    ///     .start(Step::Write)
+    ///     .steps(|define, step| match step {
+    ///         Step::Write => define.run(work).then(Step::Check(check::Step::Read)),
+    ///         Step::Check(step) => {
+    ///             define.nest(Step::Check, to(Step::Publish), check::check, step)
+    ///         }
+    ///         Step::Publish => define.run(work).end(),
+    ///     })
+    ///     .build()?;
+    /// let names: Vec<&str> = drafts.graph().steps().collect();
+    /// assert_eq!(names, ["Write", "Check/Read", "Check/Mark", "Publish"]);
+    /// # Ok::<(), harness::BuildError>(())
+    /// ```
+    pub fn nest<Sub: StepId>(
+        self,
+        wrap: impl Fn(Sub) -> St,
+        after: Target<St>,
+        body: impl FnOnce(Define<C, S, Sub>, Sub) -> StepDef<C, S, Sub>,
+        step: Sub,
+    ) -> StepDef<C, S, St> {
+        StepDef { draft: body(Define::new(), step).draft.nested(&wrap, &after) }
+    }
+}
+
 impl<C, S, St> fmt::Debug for Define<C, S, St> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Define")
