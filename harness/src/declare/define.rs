@@ -122,7 +122,8 @@ impl<C: Context, S: State, St: StepId> Define<C, S, St> {
         route: impl Fn(&S) -> Sig + Send + Sync + 'static,
         targets: impl FnMut(Sig) -> Target<St>,
     ) -> StepDef<C, S, St> {
-        NeedsExit::new(Kind::Decide, Action::Decide, Location::caller()).route(route, targets)
+        NeedsExit::<C, S, St, _>::new(Kind::Decide, Action::Decide, Location::caller())
+            .route(route, targets)
     }
 }
 

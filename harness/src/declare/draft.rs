@@ -10,6 +10,8 @@ use crate::graph::{AtMost, Branch, Dest, Edge, Executable, Exit, Kind, Node, Tar
 use crate::state::State;
 use crate::step::{Action, Policy, Route};
 
+use super::named::Fault;
+
 /// A line of the user's source.
 pub(super) type At = &'static Location<'static>;
 
@@ -34,6 +36,8 @@ pub(super) struct Work<C: Context, S: State, St> {
     pub(super) on_error: Option<Link<St>>,
     pub(super) at_most: Option<(u32, Link<St>)>,
     pub(super) at: At,
+    /// What is wrong with the step, as far as it can be said without its loop.
+    pub(super) faults: Vec<Fault>,
 }
 
 /// Where the loop goes from a step.
@@ -57,7 +61,7 @@ impl<C: Context, S: State, St> Draft<C, S, St> {
         wrap: &impl Fn(St) -> T,
         after: &Target<T>,
     ) -> Draft<C, S, T> {
-        let Work { kind, action, policy, on_error, at_most, at } = self.work;
+        let Work { kind, action, policy, on_error, at_most, at, faults } = self.work;
         // A step that is off leads nowhere.
         let off = matches!(kind, Kind::Off(_));
         let way = match self.way {
@@ -84,6 +88,7 @@ impl<C: Context, S: State, St> Draft<C, S, St> {
             on_error: on_error.map(|link| link.map(wrap)),
             at_most: at_most.map(|(times, link)| (times, link.map(wrap))),
             at,
+            faults,
         };
         Draft { work, way, route: self.route }
     }
@@ -93,9 +98,9 @@ impl<C: Context, S: State, St> Draft<C, S, St> {
     pub(super) fn into_parts(
         self,
         name: Arc<str>,
-        mut resolve: impl FnMut(&St) -> Option<usize>,
+        mut resolve: impl FnMut(&Link<St>) -> Option<usize>,
     ) -> (Node, Executable<C, S>) {
-        let mut edge = |link: Link<St>| Some(Edge { to: resolve(&link.to)?, at: link.at });
+        let mut edge = |link: Link<St>| Some(Edge { to: resolve(&link)?, at: link.at });
         let mut dest =
             |link: Option<Link<St>>| link.and_then(&mut edge).map_or(Dest::End, Dest::Step);
         let exit = match self.way {
@@ -112,7 +117,7 @@ impl<C: Context, S: State, St> Draft<C, S, St> {
                 Exit::Route { signals, branches: branches.into_iter().map(branch).collect() }
             }
         };
-        let Work { kind, action, policy, on_error, at_most, at } = self.work;
+        let Work { kind, action, policy, on_error, at_most, at, faults: _ } = self.work;
         let node = Node {
             name,
             kind,

@@ -33,7 +33,8 @@ pub struct NeedsExit<C: Context, S: State, St, By> {
 impl<C: Context, S: State, St> NeedsExit<C, S, St, ThenEndOrRoute> {
     pub(super) fn new(kind: Kind, action: Action<C, S>, at: At) -> Self {
         let policy = Policy::default();
-        let work = Work { kind, action, policy, on_error: None, at_most: None, at };
+        let work =
+            Work { kind, action, policy, on_error: None, at_most: None, at, faults: Vec::new() };
         Self { work, by: PhantomData }
     }
 

@@ -14,7 +14,11 @@ pub(super) fn mermaid(wiring: &Wiring) -> String {
 }
 
 fn draw(wiring: &Wiring, out: &mut String) -> std::fmt::Result {
-    writeln!(out, "    start([\"{}\"]) --> s{}", label(&wiring.name), wiring.start)?;
+    write!(out, "    start([\"{}\"])", label(&wiring.name))?;
+    match wiring.start {
+        usize::MAX => writeln!(out)?,
+        start => writeln!(out, " --> s{start}")?,
+    }
     // The groups that are open, and the edges of their steps: in a group Mermaid draws every step
     // that it names, so edges stand behind it.
     let mut open: Vec<&str> = Vec::new();
