@@ -1,5 +1,5 @@
 //! Loops made at run time.
-#![allow(missing_docs, clippy::unwrap_used)]
+#![allow(missing_docs, clippy::panic, clippy::unwrap_used)]
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
 //! Loops within loops.
-#![allow(missing_docs, clippy::unwrap_used)]
+#![allow(missing_docs, clippy::panic, clippy::unwrap_used)]
 
 use harness::graph::Rule;
 use harness::observe::{EventKind, Recorder};
