@@ -162,6 +162,7 @@ impl<C: Context, S: State, St: StepId> Define<C, S, St> {
     ///     Publish,
     /// }
     ///
+    /// # fn main() -> Result<(), harness::BuildError> {
     /// let drafts = Harness::<(), Draft>::builder("drafts")
     ///     .start(Step::Write)
     ///     .steps(|define, step| match step {
@@ -174,7 +175,7 @@ impl<C: Context, S: State, St: StepId> Define<C, S, St> {
     ///     .build()?;
     /// let names: Vec<&str> = drafts.graph().steps().collect();
     /// assert_eq!(names, ["Write", "Check/Read", "Check/Mark", "Publish"]);
-    /// # Ok::<(), harness::BuildError>(())
+    /// # Ok(()) }
     /// ```
     pub fn nest<Sub: StepId>(
         self,
