@@ -1,5 +1,6 @@
 //! What the example programs share.
 
 pub mod measure;
+pub mod pipeline;
 pub mod repair;
 pub mod repair_loop;

@@ -114,8 +114,8 @@ pub use clock::UtcMillis;
 #[doc(inline)]
 pub use context::Context;
 pub use declare::{
-    Define, Given, Harness, HarnessBuilder, HasSteps, LoopBuilder, NeedsAnswer, NeedsExit,
-    NeedsSteps, Provided, StepDef, Stepped, ThenEndOrRoute, Unprovided,
+    Define, Dynamic, Given, Harness, HarnessBuilder, HasSteps, LoopBuilder, NeedsAnswer, NeedsExit,
+    NeedsSteps, Provided, Registry, StepDef, StepName, Stepped, ThenEndOrRoute, Unprovided,
 };
 #[doc(inline)]
 pub use graph::{Budget, BuildError, Graph, Limit, Target, end, to};

@@ -6,7 +6,10 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use crate::context::Context;
-use crate::graph::{Budget, BuildError, Edge, Graph, Program, Rule, Violation, Wiring, violations};
+use crate::graph::{
+    Budget, BuildError, Edge, Executable, Graph, Program, Rule, Violation, Wiring,
+    violations as check,
+};
 use crate::observe::Observers;
 use crate::state::State;
 use crate::step::StepId;
@@ -15,7 +18,7 @@ use super::{About, Define, Harness, StepDef};
 
 /// The fixed slots are not given yet.
 #[derive(Debug)]
-pub struct Unprovided(());
+pub struct Unprovided(pub(super) ());
 
 /// Says that the fixed slots of `C` are given, or that it has none.
 #[diagnostic::on_unimplemented(
@@ -51,7 +54,7 @@ mod nothing {
 use nothing::NothingFixed;
 
 /// The fixed slots, given.
-pub struct Given<C: Context>(C::Fixed);
+pub struct Given<C: Context>(pub(super) C::Fixed);
 
 impl<C: Context> fmt::Debug for Given<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -218,7 +221,8 @@ impl<C: Context, S: State, St: StepId, T> LoopBuilder<C, S, St, T> {
         let mut nodes = Vec::with_capacity(ids.len());
         let mut steps = Vec::with_capacity(ids.len());
         for (id, def) in ids.iter().zip(self.steps.take()) {
-            let (node, executable) = def.into_parts(Arc::from(&*id.name()));
+            let name = Arc::from(&*id.name());
+            let (node, executable) = def.draft.into_parts(name, |link| Some(link.to.index()));
             nodes.push(node);
             steps.push(executable);
         }
@@ -231,20 +235,31 @@ impl<C: Context, S: State, St: StepId, T> LoopBuilder<C, S, St, T> {
             budget: self.budget,
             at: self.at,
         };
-        let violations = match misnumbered(&ids, &wiring) {
-            Some(violation) => vec![violation],
-            None => violations(&wiring),
-        };
-        let graph = Graph { wiring: Arc::new(wiring) };
-        if !violations.is_empty() {
-            return Err(BuildError { graph, violations });
-        }
-        Ok(Harness {
-            program: Arc::new(Program { graph, steps }),
-            fixed: self.fixed,
-            observers: Observers::default(),
-        })
+        let misnumbered: Vec<_> = misnumbered(&ids, &wiring).into_iter().collect();
+        let numbered = misnumbered.is_empty();
+        finish(wiring, steps, misnumbered, numbered, self.fixed)
     }
+}
+
+/// The harness of a loop, or what is wrong with the loop: `found`, and if `resolved` says that all
+/// its edges lead to nodes, what the rules find.
+pub(super) fn finish<C: Context, S: State>(
+    wiring: Wiring,
+    steps: Vec<Executable<C, S>>,
+    found: Vec<Violation>,
+    resolved: bool,
+    fixed: C::Fixed,
+) -> Result<Harness<C, S>, BuildError> {
+    let mut violations = found;
+    if resolved {
+        violations.append(&mut check(&wiring));
+    }
+    let graph = Graph { wiring: Arc::new(wiring) };
+    if !violations.is_empty() {
+        return Err(BuildError { graph, violations });
+    }
+    let program = Arc::new(Program { graph, steps });
+    Ok(Harness { program, fixed, observers: Observers::default() })
 }
 
 impl<C: Context, S, St: fmt::Debug, T: fmt::Debug> fmt::Debug for LoopBuilder<C, S, St, T> {

@@ -20,7 +20,7 @@ pub struct Define<C, S, St> {
     types: About<(C, S, St)>,
 }
 
-impl<C: Context, S: State, St: StepId> Define<C, S, St> {
+impl<C: Context, S: State, St> Define<C, S, St> {
     pub(super) fn new() -> Self {
         Self { types: PhantomData }
     }
@@ -40,17 +40,6 @@ impl<C: Context, S: State, St: StepId> Define<C, S, St> {
     #[track_caller]
     pub fn handler(self, handler: impl Handler<C, S>) -> NeedsExit<C, S, St, ThenEndOrRoute> {
         NeedsExit::new(Kind::Run, Action::handler(handler), Location::caller())
-    }
-
-    /// A step that only decides: `route` reads the state and answers with a signal, `targets` says
-    /// where each signal leads.
-    #[track_caller]
-    pub fn decide<Sig: Signal>(
-        self,
-        route: impl Fn(&S) -> Sig + Send + Sync + 'static,
-        targets: impl FnMut(Sig) -> Target<St>,
-    ) -> StepDef<C, S, St> {
-        NeedsExit::new(Kind::Decide, Action::Decide, Location::caller()).route(route, targets)
     }
 
     /// A gate, first half: makes the question that the run then waits on. Neither half runs again
@@ -90,6 +79,112 @@ impl<C: Context, S: State, St: StepId> Define<C, S, St> {
         Fut: Future<Output = Result<Q, StepError>> + Send + 'static,
     {
         NeedsAnswer::new(question, Location::caller())
+    }
+}
+
+impl<C: Context, S: State, St> Define<C, S, St> {
+    /// A step that configuration switches off. Nothing may lead to it: an edge to it, or a turn
+    /// that starts with it, is a violation that tells `why`.
+    ///
+    /// ```
+    /// use harness::prelude::*;
+    /// # #[derive(State, Clone, Debug, Default, Serialize, Deserialize)] struct Draft { text: String }
+    /// # async fn work(_: View<Draft>, _: Cx<()>) -> StepResult<Draft> { Ok(Draft::update()) }
+    ///
+    /// #[derive(StepId, Clone, Debug, PartialEq, Eq)]
+    /// enum Step { Write, Translate }
+    ///
+    /// let translate = false; // say, from a file of settings
+    /// let drafts = Harness::<(), Draft>::builder("drafts")
+    ///     .start(Step::Write)
+    ///     .steps(|define, step| match step {
+    ///         Step::Write if translate => define.run(work).then(Step::Translate),
+    ///         Step::Write => define.run(work).end(),
+    ///         Step::Translate if translate => define.run(work).end(),
+    ///         Step::Translate => define.off("the settings name no language"),
+    ///     })
+    ///     .build()?;
+    /// # Ok::<(), harness::BuildError>(())
+    /// ```
+    #[track_caller]
+    pub fn off(self, why: impl Into<String>) -> StepDef<C, S, St> {
+        let why: String = why.into();
+        NeedsExit::new(Kind::Off(why.into()), Action::Decide, Location::caller()).end()
+    }
+}
+
+impl<C: Context, S: State, St: StepId> Define<C, S, St> {
+    /// A step that only decides: `route` reads the state and answers with a signal, `targets` says
+    /// where each signal leads.
+    #[track_caller]
+    pub fn decide<Sig: Signal>(
+        self,
+        route: impl Fn(&S) -> Sig + Send + Sync + 'static,
+        targets: impl FnMut(Sig) -> Target<St>,
+    ) -> StepDef<C, S, St> {
+        NeedsExit::<C, S, St, _>::new(Kind::Decide, Action::Decide, Location::caller())
+            .route(route, targets)
+    }
+}
+
+impl<C: Context, S: State, St: StepId> Define<C, S, St> {
+    /// The steps of another loop, as part of this one. `wrap` is the variant that holds them,
+    /// `after` says where this loop goes when the other one ends, `body` declares the other one's
+    /// `step`. Their targets stay among them, and they keep their names below that of the variant:
+    /// `Check/Read`. A loop can be nested any number of times, and can itself nest others.
+    ///
+    /// ```
+    /// use harness::prelude::*;
+    /// # #[derive(State, Clone, Debug, Default, Serialize, Deserialize)] struct Draft { text: String }
+    /// # async fn work(_: View<Draft>, _: Cx<()>) -> StepResult<Draft> { Ok(Draft::update()) }
+    ///
+    /// mod check {
+    ///     # use super::{Draft, work};
+    ///     use harness::prelude::*;
+    ///     use harness::{Define, StepDef};
+    ///
+    ///     #[derive(StepId, Clone, Debug, PartialEq, Eq)]
+    ///     pub enum Step { Read, Mark }
+    ///
+    ///     pub fn check(define: Define<(), Draft, Step>, step: Step) -> StepDef<(), Draft, Step> {
+    ///         match step {
+    ///             Step::Read => define.run(work).then(Step::Mark),
+    ///             Step::Mark => define.run(work).end(),
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// #[derive(StepId, Clone, Debug, PartialEq, Eq)]
+    /// enum Step {
+    ///     Write,
+    ///     #[step(nest)]
+    ///     Check(check::Step),
+    ///     Publish,
+    /// }
+    ///
+    /// # fn main() -> Result<(), harness::BuildError> {
+    /// let drafts = Harness::<(), Draft>::builder("drafts")
+    ///     .start(Step::Write)
+    ///     .steps(|define, step| match step {
+    ///         Step::Write => define.run(work).then(Step::Check(check::Step::Read)),
+    ///         Step::Check(step) => {
+    ///             define.nest(Step::Check, to(Step::Publish), check::check, step)
+    ///         }
+    ///         Step::Publish => define.run(work).end(),
+    ///     })
+    ///     .build()?;
+    /// let names: Vec<&str> = drafts.graph().steps().collect();
+    /// assert_eq!(names, ["Write", "Check/Read", "Check/Mark", "Publish"]);
+    /// # Ok(()) }
+    /// ```
+    pub fn nest<Sub: StepId>(
+        self,
+        wrap: impl Fn(Sub) -> St,
+        after: Target<St>,
+        body: impl FnOnce(Define<C, S, Sub>, Sub) -> StepDef<C, S, Sub>,
+        step: Sub,
+    ) -> StepDef<C, S, St> {
+        StepDef { draft: body(Define::new(), step).draft.nested(&wrap, &after) }
     }
 }
 

@@ -2,6 +2,11 @@
 
 mod builder;
 mod define;
+mod draft;
+mod dynamic;
+mod name;
+mod named;
+mod registry;
 mod step;
 
 use std::fmt;
@@ -18,6 +23,9 @@ pub use builder::{
     Given, HarnessBuilder, HasSteps, LoopBuilder, NeedsSteps, Provided, Stepped, Unprovided,
 };
 pub use define::Define;
+pub use dynamic::Dynamic;
+pub use name::StepName;
+pub use registry::Registry;
 pub use step::{NeedsAnswer, NeedsExit, StepDef, ThenEndOrRoute};
 
 /// Says that a builder is about these types, without holding any of them.
@@ -71,6 +79,37 @@ impl<C: Context, S: State> Harness<C, S> {
     #[track_caller]
     pub fn builder(name: impl Into<String>) -> HarnessBuilder<C, S, Unprovided> {
         HarnessBuilder::new(name.into(), Location::caller())
+    }
+
+    /// Starts to declare a loop at run time: steps are names, and what rustc checks for a loop of
+    /// an enum, `build()` checks. After that, both are the same.
+    ///
+    /// ```
+    /// use harness::prelude::*;
+    ///
+    /// #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+    /// struct Count {
+    ///     #[state(reduce = add)]
+    ///     n: u32,
+    /// }
+    ///
+    /// #[derive(Signal, Clone, Copy, Debug)]
+    /// enum Next { More, Enough }
+    ///
+    /// let next = |count: &Count| if count.n < 3 { Next::More } else { Next::Enough };
+    /// let harness = Harness::<(), Count>::dynamic("counter")
+    ///     .start("add")
+    ///     .step("add", |define| {
+    ///         define
+    ///             .run(|_count, _cx| async move { Ok(Count::update().n(1)) })
+    ///             .route(next, [("More", to("add")), ("Enough", end())])
+    ///     })
+    ///     .build()?;
+    /// # Ok::<(), harness::BuildError>(())
+    /// ```
+    #[track_caller]
+    pub fn dynamic(name: impl Into<String>) -> Dynamic<C, S, Unprovided> {
+        Dynamic::new(name.into(), Location::caller())
     }
 
     /// The loop's graph: its drawing, and the names of its steps.

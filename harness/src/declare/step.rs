@@ -2,11 +2,10 @@ use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::panic::Location;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::context::Context;
-use crate::graph::{AtMost, Branch, Dest, Edge, Executable, Exit, Kind, Node, Target};
+use crate::graph::{Kind, Target};
 use crate::question::Question;
 use crate::signal::Signal;
 use crate::state::State;
@@ -15,6 +14,7 @@ use crate::step::{
 };
 
 use super::About;
+use super::draft::{At, Draft, Link, Way, Work};
 
 /// What a [`NeedsExit`] needs, for the compiler to say where one is returned as a [`StepDef`].
 #[derive(Debug)]
@@ -26,59 +26,61 @@ pub enum ThenEndOrRoute {}
 /// `By` is always [`ThenEndOrRoute`]: it names the remedy in the compiler's messages.
 #[must_use = "a step needs an exit: `.then(step)`, `.end()` or `.route(..)`"]
 pub struct NeedsExit<C: Context, S: State, St, By> {
-    kind: Kind,
-    action: Action<C, S>,
-    policy: Policy,
-    on_error: Option<(St, &'static Location<'static>)>,
-    at_most: Option<(u32, St, &'static Location<'static>)>,
-    at: &'static Location<'static>,
+    pub(super) work: Work<C, S, St>,
     by: About<By>,
 }
 
-impl<C: Context, S: State, St: StepId> NeedsExit<C, S, St, ThenEndOrRoute> {
-    pub(super) fn new(kind: Kind, action: Action<C, S>, at: &'static Location<'static>) -> Self {
+impl<C: Context, S: State, St> NeedsExit<C, S, St, ThenEndOrRoute> {
+    pub(super) fn new(kind: Kind, action: Action<C, S>, at: At) -> Self {
         let policy = Policy::default();
-        Self { kind, action, policy, on_error: None, at_most: None, at, by: PhantomData }
+        let work =
+            Work { kind, action, policy, on_error: None, at_most: None, at, faults: Vec::new() };
+        Self { work, by: PhantomData }
     }
 
     /// Tries the step again when it fails with a retryable error. Without it a step has one try.
     pub fn retry(mut self, retry: Retry) -> Self {
-        self.policy.retry = Some(retry);
+        self.work.policy.retry = Some(retry);
         self
     }
 
     /// How long one attempt may take; then it is dropped and counts as a retryable failure.
     pub fn timeout(mut self, limit: Duration) -> Self {
-        self.policy.timeout = Some(limit);
+        self.work.policy.timeout = Some(limit);
         self
     }
 
+    /// Ends the turn.
+    pub fn end(self) -> StepDef<C, S, St> {
+        self.exit(Way::End, None)
+    }
+
+    pub(super) fn exit(self, way: Way<St>, route: Option<Route<S>>) -> StepDef<C, S, St> {
+        StepDef { draft: Draft { work: self.work, way, route } }
+    }
+}
+
+impl<C: Context, S: State, St: StepId> NeedsExit<C, S, St, ThenEndOrRoute> {
     /// Where the loop goes when the step fails and no retry is left, before the loop's own
     /// `.on_error(..)`. The failed attempt changes nothing; that step reads
     /// [`cx.failure()`](crate::Cx::failure).
     #[track_caller]
     pub fn on_error(mut self, step: St) -> Self {
-        self.on_error = Some((step, Location::caller()));
+        self.work.on_error = Some(Link { to: step, at: Location::caller() });
         self
     }
 
     /// At most `times` entries into this step in one turn; from then on the loop goes to `instead`.
     #[track_caller]
     pub fn at_most(mut self, times: u32, instead: St) -> Self {
-        self.at_most = Some((times, instead, Location::caller()));
+        self.work.at_most = Some((times, Link { to: instead, at: Location::caller() }));
         self
     }
 
     /// Goes on with `step`.
     #[track_caller]
     pub fn then(self, step: St) -> StepDef<C, S, St> {
-        let exit = Exit::Then(Edge::new(&step, Location::caller()));
-        self.exit(exit, None)
-    }
-
-    /// Ends the turn.
-    pub fn end(self) -> StepDef<C, S, St> {
-        self.exit(Exit::End, None)
+        self.exit(Way::Then(Link { to: step, at: Location::caller() }), None)
     }
 
     /// Lets `route` read the updated state and answer with a signal; `targets` is called once for
@@ -88,44 +90,27 @@ impl<C: Context, S: State, St: StepId> NeedsExit<C, S, St, ThenEndOrRoute> {
         route: impl Fn(&S) -> Sig + Send + Sync + 'static,
         mut targets: impl FnMut(Sig) -> Target<St>,
     ) -> StepDef<C, S, St> {
-        let branches: Vec<Branch> = Sig::ALL
-            .iter()
-            .map(|signal| {
-                let target = targets(*signal);
-                let dest = match target.step {
-                    Some(step) => Dest::Step(Edge::new(&step, target.at)),
-                    None => Dest::End,
-                };
-                Branch { signal: signal.name(), dest }
-            })
-            .collect();
-        let count = branches.len();
-        let exit = Exit::Route { signals: Sig::NAME, branches };
-        let route = move |state: &S| {
-            let index = route(state).index();
-            // Holds for every derived signal; the driver contains the panic of one that lies.
-            assert!(index < count, "signal {index} of `{}`, which has {count}", Sig::NAME);
-            index
-        };
-        self.exit(exit, Some(Box::new(route)))
+        let branches = Sig::ALL.iter().map(|signal| (signal.name(), targets(*signal))).collect();
+        self.exit(Way::Route { signals: Sig::NAME, branches }, Some(indexed(route)))
     }
+}
 
-    fn exit(self, exit: Exit, route: Option<Route<S>>) -> StepDef<C, S, St> {
-        StepDef {
-            exit,
-            executable: Executable { action: self.action, route },
-            kind: self.kind,
-            policy: self.policy,
-            on_error: self.on_error,
-            at_most: self.at_most,
-            at: self.at,
-        }
-    }
+/// A route as the driver calls it.
+pub(super) fn indexed<S: State, Sig: Signal>(
+    route: impl Fn(&S) -> Sig + Send + Sync + 'static,
+) -> Route<S> {
+    let count = Sig::ALL.len();
+    Box::new(move |state| {
+        let index = route(state).index();
+        // Holds for every derived signal; the driver contains the panic of one that lies.
+        assert!(index < count, "signal {index} of `{}`, which has {count}", Sig::NAME);
+        index
+    })
 }
 
 impl<C: Context, S: State, St, By> fmt::Debug for NeedsExit<C, S, St, By> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "NeedsExit(declared at {})", self.at)
+        write!(f, "NeedsExit(declared at {})", self.work.at)
     }
 }
 
@@ -137,7 +122,7 @@ pub struct NeedsAnswer<C, S, St, Q, F> {
     types: About<(C, S, St, Q)>,
 }
 
-impl<C: Context, S: State, St: StepId, Q: Question, F> NeedsAnswer<C, S, St, Q, F> {
+impl<C: Context, S: State, St, Q: Question, F> NeedsAnswer<C, S, St, Q, F> {
     pub(super) fn new(question: F, at: &'static Location<'static>) -> Self {
         Self { question, at, types: PhantomData }
     }
@@ -163,34 +148,11 @@ impl<C, S, St, Q, F> fmt::Debug for NeedsAnswer<C, S, St, Q, F> {
 /// A step that is declared to its end.
 #[must_use = "return it from the closure of `.steps(..)`"]
 pub struct StepDef<C: Context, S: State, St> {
-    exit: Exit,
-    executable: Executable<C, S>,
-    kind: Kind,
-    policy: Policy,
-    on_error: Option<(St, &'static Location<'static>)>,
-    at_most: Option<(u32, St, &'static Location<'static>)>,
-    at: &'static Location<'static>,
-}
-
-impl<C: Context, S: State, St: StepId> StepDef<C, S, St> {
-    pub(super) fn into_parts(self, name: Arc<str>) -> (Node, Executable<C, S>) {
-        let node = Node {
-            name,
-            kind: self.kind,
-            exit: self.exit,
-            policy: self.policy,
-            on_error: self.on_error.map(|(step, at)| Edge::new(&step, at)),
-            at_most: self
-                .at_most
-                .map(|(times, step, at)| AtMost { times, instead: Edge::new(&step, at) }),
-            at: self.at,
-        };
-        (node, self.executable)
-    }
+    pub(super) draft: Draft<C, S, St>,
 }
 
 impl<C: Context, S: State, St> fmt::Debug for StepDef<C, S, St> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "StepDef(declared at {})", self.at)
+        write!(f, "StepDef(declared at {})", self.draft.work.at)
     }
 }

@@ -1,5 +1,7 @@
 use std::fmt;
 
+use crate::text::shown;
+
 use super::{Graph, Violation};
 
 /// A loop that cannot be built: every broken rule at once. `{:#}` also draws the loop.
@@ -49,7 +51,7 @@ impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.violations.len();
         let rules = if count == 1 { "1 rule" } else { &format!("{count} rules") };
-        write!(f, "the loop `{}` breaks {rules}:", self.graph.name())?;
+        write!(f, "the loop `{}` breaks {rules}:", shown(self.graph.name()))?;
         for violation in &self.violations {
             write!(f, "\n  - {violation}")?;
         }

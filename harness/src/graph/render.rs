@@ -12,11 +12,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::drawing::Trail;
-use super::wiring::{Branch, Dest, Exit, Node, Wiring};
-use crate::text::bounded;
-
-/// The most bytes of a name in a label.
-const MAX_LABEL: usize = 200;
+use super::wiring::{Branch, Dest, Exit, Kind, Node, Wiring};
+use crate::text::shown;
 
 /// Something that edges lead to or come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,11 +35,29 @@ struct Line<'a> {
     taken: bool,
 }
 
+/// A step, as it is drawn.
+struct Box<'a> {
+    step: usize,
+    kind: &'a Kind,
+    /// Its name within the loop it belongs to.
+    name: &'a str,
+    /// How often the marked path names it: 0 for a step that is not on it.
+    visits: usize,
+    /// How many loops within the loop it stands in.
+    depth: usize,
+}
+
 /// How a format writes what the walk meets.
 trait Pen {
     fn begin(&mut self, name: &str) -> fmt::Result;
-    /// `visits` is 0 for a step that is not on the marked path.
-    fn step(&mut self, step: usize, node: &Node, visits: usize) -> fmt::Result;
+    /// The loop has no start.
+    fn no_start(&mut self) -> fmt::Result;
+    /// A loop within the loop, the `nth` of all, `depth` deep.
+    fn open(&mut self, nth: usize, depth: usize, name: &str) -> fmt::Result;
+    fn shut(&mut self, depth: usize) -> fmt::Result;
+    fn step(&mut self, step: &Box<'_>) -> fmt::Result;
+    /// The step is switched off.
+    fn off(&mut self, step: usize) -> fmt::Result;
     fn edge(&mut self, line: &Line<'_>) -> fmt::Result;
     fn finish(&mut self) -> fmt::Result;
     fn failed(&mut self) -> fmt::Result;
@@ -50,7 +65,7 @@ trait Pen {
 }
 
 pub(super) fn mermaid(wiring: &Wiring, trail: Option<&Trail>) -> String {
-    draw(wiring, trail, mermaid::Mermaid::new(trail.map(|_| MAX_LABEL)))
+    draw(wiring, trail, mermaid::Mermaid::default())
 }
 
 pub(super) fn dot(wiring: &Wiring, trail: Option<&Trail>) -> String {
@@ -64,12 +79,49 @@ fn draw(wiring: &Wiring, trail: Option<&Trail>, pen: impl Pen) -> String {
 
 fn walk(wiring: &Wiring, trail: Option<&Trail>, mut pen: impl Pen) -> Result<String, fmt::Error> {
     pen.begin(&wiring.name)?;
-    pen.edge(&Line::plain(Spot::Start, Spot::Step(wiring.start)).marked(trail))?;
+    match wiring.start {
+        usize::MAX => pen.no_start()?,
+        start => pen.edge(&Line::plain(Spot::Start, Spot::Step(start)).marked(trail))?,
+    }
+    // The groups that are open, and what stands behind them: in a group Mermaid draws every step
+    // that it names, so the edges of its steps come after it.
+    let mut open: Vec<&str> = Vec::new();
+    let mut behind: Vec<(usize, &Node)> = Vec::new();
+    let mut opened = 0;
     for (step, node) in wiring.nodes.iter().enumerate() {
-        pen.step(step, node, trail.map_or(0, |trail| trail.visits(step)))?;
-        for line in lines(step, node) {
-            pen.edge(&line.marked(trail))?;
+        let groups = groups(&node.name);
+        let shared = open.iter().zip(&groups).take_while(|(one, other)| one == other).count();
+        for depth in (shared..open.len()).rev() {
+            pen.shut(depth)?;
         }
+        open.truncate(shared);
+        if open.is_empty() {
+            for (step, node) in behind.drain(..) {
+                leave(&mut pen, trail, step, node)?;
+            }
+        }
+        for group in &groups[shared..] {
+            pen.open(opened, open.len(), group)?;
+            open.push(group);
+            opened += 1;
+        }
+        let name = match open.is_empty() {
+            true => &*node.name,
+            false => node.name.rsplit('/').next().unwrap_or_default(),
+        };
+        let visits = trail.map_or(0, |trail| trail.visits(step));
+        pen.step(&Box { step, kind: &node.kind, name, visits, depth: open.len() })?;
+        if open.is_empty() {
+            leave(&mut pen, trail, step, node)?;
+        } else {
+            behind.push((step, node));
+        }
+    }
+    for depth in (0..open.len()).rev() {
+        pen.shut(depth)?;
+    }
+    for (step, node) in behind {
+        leave(&mut pen, trail, step, node)?;
     }
     pen.finish()?;
     if let Some(edge) = wiring.on_error {
@@ -82,6 +134,30 @@ fn walk(wiring: &Wiring, trail: Option<&Trail>, mut pen: impl Pen) -> Result<Str
         pen.edge(&line.marked(trail))?;
     }
     pen.close()
+}
+
+/// Draws what leaves a step.
+fn leave(pen: &mut impl Pen, trail: Option<&Trail>, step: usize, node: &Node) -> fmt::Result {
+    if matches!(node.kind, Kind::Off(_)) {
+        return pen.off(step);
+    }
+    lines(step, node).try_for_each(|line| pen.edge(&line.marked(trail)))
+}
+
+/// The loops within the loop that a step belongs to: `Review/Approve` is in `Review`. A name with
+/// very many parts is drawn as it is.
+fn groups(name: &str) -> Vec<&str> {
+    const DEEPEST: usize = 8;
+    let mut parts: Vec<&str> = name.split('/').take(DEEPEST + 2).collect();
+    if parts.len() > DEEPEST + 1 || parts.iter().any(|part| part.trim().is_empty()) {
+        return Vec::new();
+    }
+    parts.pop();
+    parts
+}
+
+fn indent(depth: usize) -> String {
+    "    ".repeat(depth + 1)
 }
 
 /// The edges that leave a step.
@@ -130,14 +206,11 @@ impl<'a> Line<'a> {
     }
 }
 
-/// A step's name as its label says it: bounded, with how often it was visited.
-fn named(name: &str, visits: usize, most: Option<usize>) -> Cow<'_, str> {
-    let name = match most {
-        Some(most) if name.len() > most => Cow::Owned(bounded(name.to_owned(), most)),
-        _ => Cow::Borrowed(name),
-    };
+/// A name as its label says it: on one line, bounded, with how often it was visited.
+fn named(name: &str, visits: usize) -> String {
+    let name = name.replace(['\n', '\r'], " ");
     match visits {
-        0 => name,
-        visits => Cow::Owned(format!("{name} ×{visits}")),
+        0 => shown(&name).into_owned(),
+        visits => format!("{} ×{visits}", shown(&name)),
     }
 }

@@ -9,7 +9,7 @@
 
 use std::panic::Location;
 
-use crate::text::near;
+use crate::text::{listed, near, shown};
 
 use super::components::components;
 use super::wiring::{Dest, Edge, Kind, Wiring};
@@ -20,13 +20,18 @@ const MAX_COMPARED: usize = 1_000_000;
 
 pub(crate) fn violations(wiring: &Wiring) -> Vec<Violation> {
     let mut found = Vec::new();
-    let endless = no_exit(wiring, &mut found);
-    unreachable(wiring, &mut found);
+    // A loop made at run time may lack a start; what it reaches is not known then.
+    let started = wiring.start < wiring.nodes.len();
+    let endless = started && no_exit(wiring, &mut found);
+    if started {
+        unreachable(wiring, &mut found);
+    }
     if !endless {
         endless_cycles(wiring, &mut found);
     }
     error_cycles(wiring, &mut found);
     ask_in_finally(wiring, &mut found);
+    off(wiring, &mut found);
     found
 }
 
@@ -77,24 +82,31 @@ fn roots(wiring: &Wiring) -> impl Iterator<Item = usize> {
 
 fn unreachable(wiring: &Wiring, found: &mut Vec<Violation>) {
     let seen = reach(wiring, roots(wiring), true);
-    let start = &wiring.nodes[wiring.start].name;
-    let reached = seen.iter().filter(|seen| **seen).count();
-    let compare = (seen.len() - reached).saturating_mul(reached) <= MAX_COMPARED;
+    let start = shown(&wiring.nodes[wiring.start].name);
+    let others: Vec<&str> = wiring
+        .nodes
+        .iter()
+        .enumerate()
+        .filter(|(other, _)| *other != wiring.start && seen[*other])
+        .map(|(_, node)| &*node.name)
+        .collect();
+    let compare = (seen.len() - others.len()).saturating_mul(others.len()) <= MAX_COMPARED;
     for (step, node) in wiring.nodes.iter().enumerate().filter(|(step, _)| !seen[*step]) {
-        let others = wiring
-            .nodes
-            .iter()
-            .enumerate()
-            .filter(|(other, _)| compare && *other != wiring.start && seen[*other]);
-        let near = near(&node.name, others.map(|(_, node)| &*node.name)).map(str::to_owned);
+        if matches!(node.kind, Kind::Off(_)) {
+            continue;
+        }
+        let known = others.iter().copied().filter(|_| compare);
+        let near = near(&node.name, known).map(str::to_owned);
         let hint = match &near {
             Some(near) => format!(
-                "(did an edge to `{near}` mean `{}`? else route to it, or remove it)",
-                node.name
+                "(did an edge to `{}` mean `{}`? else route to it, or remove it)",
+                shown(near),
+                shown(&node.name)
             ),
             None => "(route to it, or remove it)".to_owned(),
         };
-        let message = format!("step `{}` cannot be reached from `{start}` {hint}", node.name);
+        let message =
+            format!("step `{}` cannot be reached from `{start}` {hint}", shown(&node.name));
         let mut violation = violation(wiring, Rule::Unreachable, &[step], node.at, message);
         violation.near = near;
         found.push(violation);
@@ -110,7 +122,7 @@ fn no_exit(wiring: &Wiring, found: &mut Vec<Violation>) -> bool {
         let start = &wiring.nodes[wiring.start];
         let message = format!(
             "no way from step `{}` ends the loop (give some step `.end()`, or a signal `end()`)",
-            start.name
+            shown(&start.name)
         );
         found.push(violation(wiring, Rule::NoExit, &[wiring.start], start.at, message));
     }
@@ -137,12 +149,14 @@ fn endless_cycles(wiring: &Wiring, found: &mut Vec<Violation>) {
         (0..count).filter(|at| cyclic[*at] && !leaves[*at]).map(|at| &members[at]).collect();
     endless.sort_by_key(|cycle| cycle.first());
     for cycle in endless {
-        let names: Vec<String> =
-            cycle.iter().map(|inside| format!("`{}`", wiring.nodes[*inside].name)).collect();
+        let names: Vec<String> = cycle
+            .iter()
+            .map(|inside| format!("`{}`", shown(&wiring.nodes[*inside].name)))
+            .collect();
         let message = format!(
             "no edge leaves the cycle of {} (end it, route out of it, or bound a step of it with \
              `.at_most(n, step)`)",
-            names.join(", ")
+            listed(&names, ", ")
         );
         let at = wiring.nodes[cycle[0]].at;
         found.push(violation(wiring, Rule::EndlessCycle, cycle, at, message));
@@ -168,12 +182,12 @@ fn error_cycles(wiring: &Wiring, found: &mut Vec<Violation>) {
                 continue;
             };
             let cycle = &path[start..];
-            let names: Vec<&str> =
-                cycle.iter().chain([&at]).map(|step| &*wiring.nodes[*step].name).collect();
+            let names: Vec<_> =
+                cycle.iter().chain([&at]).map(|step| shown(&wiring.nodes[*step].name)).collect();
             let message = format!(
                 "the error route `{}` comes back to itself (send the failures of an error step to \
                  another step, or let them fail the run)",
-                names.join("` -> `")
+                listed(&names, "` -> `")
             );
             found.push(violation(wiring, Rule::ErrorCycle, cycle, edge.at, message));
         }
@@ -190,9 +204,41 @@ fn ask_in_finally(wiring: &Wiring, found: &mut Vec<Violation>) {
             let message = format!(
                 "`finally` leads to step `{}`, which asks a question (a run that ends does not \
                  wait: ask before the end)",
-                node.name
+                shown(&node.name)
             );
             found.push(violation(wiring, Rule::AskInFinally, &[step], node.at, message));
+        }
+    }
+}
+
+/// Nothing leads to a step that is off: no edge, and not the loop itself.
+fn off(wiring: &Wiring, found: &mut Vec<Violation>) {
+    let mut check = |from: &str, steps: &[usize], to: usize, at: &'static Location<'static>| {
+        let node = &wiring.nodes[to];
+        if let Kind::Off(why) = &node.kind {
+            let message = format!(
+                "{from} leads to step `{}`, which is off: {} (lead elsewhere, or switch it on)",
+                shown(&node.name),
+                shown(why)
+            );
+            found.push(violation(wiring, Rule::Off, steps, at, message));
+        }
+    };
+    if wiring.start < wiring.nodes.len() {
+        check("the start", &[wiring.start], wiring.start, wiring.at);
+    }
+    for (step, node) in wiring.nodes.iter().enumerate() {
+        let edges = node.onward().filter_map(|dest| match dest {
+            Dest::Step(edge) => Some(edge),
+            Dest::End => None,
+        });
+        for edge in edges.chain(node.on_error) {
+            check(&format!("step `{}`", shown(&node.name)), &[step], edge.to, edge.at);
+        }
+    }
+    for (words, edge) in [("`on_error`", wiring.on_error), ("`finally`", wiring.finally)] {
+        if let Some(edge) = edge {
+            check(&format!("{words} of the loop"), &[edge.to], edge.to, edge.at);
         }
     }
 }

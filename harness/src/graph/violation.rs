@@ -15,6 +15,29 @@ pub enum Rule {
     ErrorCycle,
     /// The steps that `finally` runs ask nothing.
     AskInFinally,
+    /// Nothing leads to a step that is switched off.
+    Off,
+    /// Every edge leads to a step that is declared. This and the following rules are those of loops
+    /// made at run time; rustc keeps them for others.
+    UnknownStep,
+    /// No two steps have one name.
+    DuplicateStep,
+    /// A route names only signals that it can answer with.
+    UnknownSignal,
+    /// A route names each signal once.
+    DuplicateSignal,
+    /// A route says where each signal leads.
+    UnhandledSignal,
+    /// A body that a step names is registered.
+    UnknownBody,
+    /// A route that a step names is registered.
+    UnknownRoute,
+    /// The parameters of a step are those that its body takes.
+    Parameters,
+    /// A loop has a step.
+    Empty,
+    /// A loop has a start.
+    MissingStart,
     /// A `StepId` written by hand numbers its steps as it lists them.
     StepIds,
 }
@@ -52,7 +75,7 @@ pub struct Violation {
     pub steps: Vec<String>,
     /// Where the first of them was declared.
     pub declared: Declared,
-    /// A step with a similar name that may have been meant.
+    /// A similar name that may have been meant.
     pub near: Option<String>,
     pub(crate) message: String,
 }

@@ -1,7 +1,7 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use crate::step::{Policy, StepId};
+use crate::step::Policy;
 
 use super::Budget;
 
@@ -29,11 +29,13 @@ pub(crate) struct Node {
     pub(crate) at: &'static Location<'static>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Run,
     Decide,
     Gate,
+    /// Switched off, and why: no edge may lead here.
+    Off(Arc<str>),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -66,12 +68,6 @@ pub(crate) struct Branch {
 pub(crate) enum Dest {
     Step(Edge),
     End,
-}
-
-impl Edge {
-    pub(crate) fn new<St: StepId>(step: &St, at: &'static Location<'static>) -> Self {
-        Self { to: step.index(), at }
-    }
 }
 
 impl Exit {

@@ -12,6 +12,27 @@ use std::borrow::Cow;
 ///
 /// assert_eq!(Step::all(), [Step::Think, Step::Act]);
 /// ```
+///
+/// # Options
+///
+/// - `nest`, on a variant that holds another enum of steps: the steps of that loop, for
+///   [`define.nest(..)`](crate::Define::nest). Each is a step of this enum too, below the name of
+///   the variant.
+///
+/// ```
+/// # use harness::StepId;
+/// # #[derive(StepId, Clone, Debug, PartialEq, Eq)]
+/// # enum Step { Think, Act }
+/// #[derive(StepId, Clone, Debug, PartialEq, Eq)]
+/// enum Outer {
+///     Plan,
+///     #[step(nest)]
+///     Work(Step),
+/// }
+///
+/// assert_eq!(Outer::all(), [Outer::Plan, Outer::Work(Step::Think), Outer::Work(Step::Act)]);
+/// assert_eq!(Outer::Work(Step::Act).name(), "Work/Act");
+/// ```
 pub use harness_macros::StepId;
 
 /// The closed set of the steps of a loop.

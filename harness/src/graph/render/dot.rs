@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Write};
 
-use super::{Line, MAX_LABEL, Pen, Spot, named};
-use crate::graph::wiring::{Kind, Node};
+use super::{Box, Line, Pen, Spot, indent, named};
+use crate::graph::wiring::Kind;
 
 /// How what was visited stands out.
 const VISITED: &str = "color=\"#00aa77\", penwidth=3";
@@ -26,23 +26,40 @@ impl Dot {
 
 impl Pen for Dot {
     fn begin(&mut self, name: &str) -> fmt::Result {
-        let label = label(&named(name, 0, Some(MAX_LABEL)));
+        let label = label(&named(name, 0));
         self.out.write_str("digraph {\n")?;
         writeln!(self.out, "    start [label=\"{label}\", shape=box, style=rounded];")
     }
 
-    fn step(&mut self, step: usize, node: &Node, visits: usize) -> fmt::Result {
-        let shape = match node.kind {
-            Kind::Run => "box",
+    fn no_start(&mut self) -> fmt::Result {
+        Ok(())
+    }
+
+    fn open(&mut self, nth: usize, depth: usize, name: &str) -> fmt::Result {
+        let (indent, label) = (indent(depth), label(&named(name, 0)));
+        writeln!(self.out, "{indent}subgraph cluster{nth} {{\n{indent}    label=\"{label}\";")
+    }
+
+    fn shut(&mut self, depth: usize) -> fmt::Result {
+        writeln!(self.out, "{}}}", indent(depth))
+    }
+
+    fn step(&mut self, at: &Box<'_>) -> fmt::Result {
+        let shape = match at.kind {
+            Kind::Run | Kind::Off(_) => "box",
             Kind::Decide => "diamond",
             Kind::Gate => "hexagon",
         };
-        let label = label(&named(&node.name, visits, Some(MAX_LABEL)));
-        write!(self.out, "    s{step} [label=\"{label}\", shape={shape}")?;
-        if visits > 0 {
+        let label = label(&named(at.name, at.visits));
+        write!(self.out, "{}s{} [label=\"{label}\", shape={shape}", indent(at.depth), at.step)?;
+        if at.visits > 0 {
             write!(self.out, ", {VISITED}")?;
         }
         self.out.write_str("];\n")
+    }
+
+    fn off(&mut self, step: usize) -> fmt::Result {
+        writeln!(self.out, "    s{step} [style=dashed, color=gray, fontcolor=gray];")
     }
 
     fn edge(&mut self, line: &Line<'_>) -> fmt::Result {
@@ -51,7 +68,7 @@ impl Pen for Dot {
         self.out.write_str(" -> ")?;
         self.spot(line.to)?;
         let words = line.words.as_deref().map(|words| {
-            let label = label(&named(words, 0, Some(MAX_LABEL)));
+            let label = label(&named(words, 0));
             format!("label=\"{label}\"")
         });
         let attributes = [

@@ -5,8 +5,8 @@
 
 use std::fmt::{self, Write};
 
-use super::{Line, Pen, Spot, named};
-use crate::graph::wiring::{Kind, Node};
+use super::{Box, Line, Pen, Spot, indent, named};
+use crate::graph::wiring::Kind;
 
 /// How what was visited stands out.
 const VISITED: &str = "stroke:#00aa77,stroke-width:3px";
@@ -16,8 +16,6 @@ pub(super) struct Mermaid {
     out: String,
     /// The loop's name, as a label.
     name: String,
-    /// The most bytes of a name.
-    most: Option<usize>,
     edges: usize,
     /// The numbers of the edges to be marked, separated by commas.
     taken: String,
@@ -25,10 +23,6 @@ pub(super) struct Mermaid {
 }
 
 impl Mermaid {
-    pub(super) fn new(most: Option<usize>) -> Self {
-        Self { most, ..Self::default() }
-    }
-
     fn spot(&mut self, spot: Spot) -> fmt::Result {
         match spot {
             Spot::Start => write!(self.out, "start([\"{}\"])", self.name),
@@ -41,20 +35,38 @@ impl Mermaid {
 
 impl Pen for Mermaid {
     fn begin(&mut self, name: &str) -> fmt::Result {
-        self.name = label(&named(name, 0, self.most));
+        self.name = label(name, 0);
         self.out.write_str("flowchart TD\n")
     }
 
-    fn step(&mut self, step: usize, node: &Node, visits: usize) -> fmt::Result {
-        let (open, close) = match node.kind {
-            Kind::Run => ("[", "]"),
+    fn no_start(&mut self) -> fmt::Result {
+        self.out.write_str("    ")?;
+        self.spot(Spot::Start)?;
+        self.out.write_str("\n")
+    }
+
+    fn open(&mut self, nth: usize, depth: usize, name: &str) -> fmt::Result {
+        writeln!(self.out, "{}subgraph g{nth}[\"{}\"]", indent(depth), label(name, 0))
+    }
+
+    fn shut(&mut self, depth: usize) -> fmt::Result {
+        writeln!(self.out, "{}end", indent(depth))
+    }
+
+    fn step(&mut self, at: &Box<'_>) -> fmt::Result {
+        let (open, close) = match at.kind {
+            Kind::Run | Kind::Off(_) => ("[", "]"),
             Kind::Decide => ("{", "}"),
             Kind::Gate => ("{{", "}}"),
         };
-        let label = label(&named(&node.name, visits, self.most));
-        let class = if visits > 0 { ":::visited" } else { "" };
-        self.visited |= visits > 0;
-        writeln!(self.out, "    s{step}{open}\"{label}\"{close}{class}")
+        let label = label(at.name, at.visits);
+        let class = if at.visits > 0 { ":::visited" } else { "" };
+        self.visited |= at.visits > 0;
+        writeln!(self.out, "{}s{}{open}\"{label}\"{close}{class}", indent(at.depth), at.step)
+    }
+
+    fn off(&mut self, step: usize) -> fmt::Result {
+        writeln!(self.out, "    style s{step} fill:#eee,color:#999,stroke-dasharray:5 5")
     }
 
     fn edge(&mut self, line: &Line<'_>) -> fmt::Result {
@@ -70,7 +82,7 @@ impl Pen for Mermaid {
             (None, true) => self.out.write_str(" -.-> ")?,
             (Some(words), dotted) => {
                 let (open, close) = if dotted { ("-.", ".->") } else { ("--", "-->") };
-                let label = label(&named(words, 0, self.most));
+                let label = label(words, 0);
                 write!(self.out, " {open} \"{label}\" {close} ")?;
             }
         }
@@ -97,7 +109,7 @@ impl Pen for Mermaid {
     }
 }
 
-/// Text for a quoted Mermaid label: its only special characters are the quote and `#`.
-fn label(text: &str) -> String {
-    text.replace('#', "#35;").replace('"', "#quot;").replace(['\n', '\r'], " ")
+/// Text for a quoted Mermaid label: in one, only the quote, `#` and `<` are special.
+fn label(text: &str, visits: usize) -> String {
+    named(text, visits).replace('#', "#35;").replace('"', "#quot;").replace('<', "#lt;")
 }

@@ -199,7 +199,7 @@ fn marking_again_adds_a_path() {
 
 #[test]
 fn hostile_names_stay_inside_their_label() {
-    let name = "a\"];x\\ \\N\r\n<b>&lt;</b> ] ; }} 日本 \u{0}\\";
+    let name = "a\"];x\\ \\N\r\n<b>&lt;<b> ] ; }} 日本 \u{0}\\";
     let drawn = graph("\"", vec![node(name, Kind::Run, Exit::End)], None, None);
     let marked = drawn.drawing().mark([name]);
     assert_eq!(
@@ -207,7 +207,7 @@ fn hostile_names_stay_inside_their_label() {
         r##"digraph {
     start [label="\"", shape=box, style=rounded];
     start -> s0 [color="#00aa77", penwidth=3];
-    s0 [label="a\"];x\\ \\N  <b>&amp;lt;</b> ] ; }} 日本  \\ ×1", shape=box, color="#00aa77", penwidth=3];
+    s0 [label="a\"];x\\ \\N  <b>&amp;lt;<b> ] ; }} 日本 \\u{0}\\ ×1", shape=box, color="#00aa77", penwidth=3];
     s0 -> finish;
     finish [label="end", shape=doublecircle];
 }
@@ -215,7 +215,7 @@ fn hostile_names_stay_inside_their_label() {
     );
     read_by_graphviz(&drawn.to_dot());
     let mermaid = marked.to_mermaid();
-    let label = "a#quot;];x\\ \\N  <b>&lt;</b> ] ; }} 日本 \u{0}\\ ×1";
+    let label = "a#quot;];x\\ \\N  #lt;b>&lt;#lt;b> ] ; }} 日本 \\u{0}\\ ×1";
     assert!(mermaid.contains(&format!("    s0[\"{label}\"]:::visited\n")), "{mermaid}");
 }
 
@@ -223,7 +223,7 @@ fn hostile_names_stay_inside_their_label() {
 fn long_names_are_cut() {
     let long = "é".repeat(1_000);
     let drawn = graph(&long, vec![node(&long, Kind::Run, Exit::End)], None, None);
-    let cut = format!("{}… (cut)", "é".repeat(super::MAX_LABEL / 2));
+    let cut = format!("{}… (cut)", "é".repeat(crate::text::MAX_SHOWN / 2));
     let marked = drawn.drawing().mark([&long]);
     assert!(drawn.to_dot().contains(&format!("s0 [label=\"{cut}\"")));
     assert!(marked.to_dot().contains(&format!("s0 [label=\"{cut} ×1\"")));
@@ -256,4 +256,49 @@ fn ten_thousand_steps_are_drawn_at_once() {
     // Every step, the start, and all edges but the error edges and the one of the last step.
     let taken = 1 + (STEPS - 1) + (STEPS - 2);
     assert_eq!(dot.matches("penwidth").count(), STEPS + taken);
+}
+
+#[test]
+fn loops_within_loops_are_groups_and_steps_that_are_off_are_grey() {
+    let nodes = vec![
+        node("Write", Kind::Run, Exit::Then(edge(1))),
+        node("Review/Read", Kind::Run, Exit::Then(edge(2))),
+        node("Review/Mark", Kind::Run, Exit::End),
+        node("Send", Kind::Off("no mail here".into()), Exit::End),
+    ];
+    let drawn = graph("drafts", nodes, None, None);
+    assert_eq!(
+        drawn.to_dot(),
+        r#"digraph {
+    start [label="drafts", shape=box, style=rounded];
+    start -> s0;
+    s0 [label="Write", shape=box];
+    s0 -> s1;
+    subgraph cluster0 {
+        label="Review";
+        s1 [label="Read", shape=box];
+        s2 [label="Mark", shape=box];
+    }
+    s1 -> s2;
+    s2 -> finish;
+    s3 [label="Send", shape=box];
+    s3 [style=dashed, color=gray, fontcolor=gray];
+    finish [label="end", shape=doublecircle];
+}
+"#
+    );
+    read_by_graphviz(&drawn.to_dot());
+    let marked = drawn.drawing().mark(["Write", "Review/Read", "Review/Mark"]).to_mermaid();
+    assert!(marked.contains("    subgraph g0[\"Review\"]\n        s1[\"Read ×1\"]:::visited\n"));
+    assert!(marked.contains("    style s3 fill:#eee"), "{marked}");
+}
+
+#[test]
+fn a_loop_without_a_start_is_drawn_without_that_edge() {
+    let sound = graph("x", vec![node("A", Kind::Run, Exit::End)], None, None);
+    let wiring = Wiring { start: usize::MAX, ..(*sound.wiring).clone() };
+    let broken = Graph { wiring: Arc::new(wiring) };
+    assert!(broken.to_mermaid().contains("    start([\"x\"])\n    s0"));
+    let dot = broken.drawing().mark(["A", "A"]).to_dot();
+    assert!(!dot.contains("start -> "), "{dot}");
 }

@@ -1,5 +1,5 @@
 //@ names: `nested`
-//@ remedy: remove it
+//@ remedy: on a variant are `nest`
 
 use harness::StepId;
 

@@ -1,0 +1,228 @@
+//! What the steps of a pipeline can do, and the routes between them.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Component, Path, PathBuf};
+
+use harness::Registry;
+use harness::prelude::*;
+use serde::de::Error as _;
+
+/// The most bytes of input that a step reads.
+const MAX_INPUT: u64 = 64 << 20;
+
+/// What a pipeline works on.
+#[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Text {
+    /// The lines so far.
+    pub lines: Vec<String>,
+    /// The files that were written.
+    #[state(reduce = append)]
+    pub written: Vec<String>,
+}
+
+/// Where a pipeline reads and writes.
+#[derive(Context, Debug)]
+pub struct Room {
+    /// The folder of the description, from which it names its input.
+    input: PathBuf,
+    /// The folder that steps write into.
+    output: PathBuf,
+}
+
+impl Room {
+    pub(super) fn slots(input: PathBuf, output: PathBuf) -> <Self as Context>::Fixed {
+        Self::fixed().input(input).output(output).build()
+    }
+}
+
+/// Whether there are lines.
+#[derive(Signal, Clone, Copy, Debug)]
+enum Amount {
+    None,
+    Some,
+}
+
+/// Whether lines repeat others.
+#[derive(Signal, Clone, Copy, Debug)]
+enum Repeats {
+    Unique,
+    Repeated,
+}
+
+fn amount(text: &Text) -> Amount {
+    if text.lines.is_empty() { Amount::None } else { Amount::Some }
+}
+
+fn repeats(text: &Text) -> Repeats {
+    let mut seen = HashSet::new();
+    match text.lines.iter().all(|line| seen.insert(line)) {
+        true => Repeats::Unique,
+        false => Repeats::Repeated,
+    }
+}
+
+/// Everything that a description may name.
+pub(super) fn registry() -> Registry<Room, Text> {
+    Registry::new()
+        .make("read", |read: Read| read)
+        .make("filter", |filter: Filter| filter)
+        .run("dedupe", dedupe)
+        .make("sort", |sort: Sort| sort)
+        .run("count_words", count_words)
+        .make("head", |head: Head| head)
+        .make("write", |write: Write| write)
+        .route("amount", amount)
+        .route("repeats", repeats)
+}
+
+/// Reads the lines of files.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Read {
+    files: Vec<PathBuf>,
+}
+
+#[async_trait]
+impl Handler<Room, Text> for Read {
+    async fn run(&self, _: View<Text>, cx: Cx<Room>) -> StepResult<Text> {
+        let mut lines = Vec::new();
+        let mut left = MAX_INPUT;
+        for file in &self.files {
+            let path = cx.input.join(file);
+            let name = path.display();
+            let told = |error| StepError::fatal(format!("cannot read `{name}`: {error}"));
+            let size = tokio::fs::metadata(&path).await.map_err(told)?.len();
+            left = left.checked_sub(size).ok_or_else(|| {
+                StepError::fatal(format!(
+                    "`{name}` is too large: all input may be {MAX_INPUT} bytes"
+                ))
+            })?;
+            let text = tokio::fs::read_to_string(&path).await.map_err(told)?;
+            lines.extend(text.lines().map(str::to_owned));
+        }
+        Ok(Text::update().lines(lines))
+    }
+}
+
+/// Keeps the lines with some text, or without it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Filter {
+    contains: String,
+    #[serde(default)]
+    invert: bool,
+    #[serde(default)]
+    ignore_case: bool,
+}
+
+#[async_trait]
+impl Handler<Room, Text> for Filter {
+    async fn run(&self, text: View<Text>, _: Cx<Room>) -> StepResult<Text> {
+        let wanted = self.contains.to_lowercase();
+        let has = |line: &&String| match self.ignore_case {
+            true => line.to_lowercase().contains(&wanted),
+            false => line.contains(&self.contains),
+        };
+        let kept = text.lines.iter().filter(|line| has(line) != self.invert);
+        Ok(Text::update().lines(kept.cloned().collect::<Vec<_>>()))
+    }
+}
+
+/// Keeps the first of equal lines.
+async fn dedupe(text: View<Text>, _: Cx<Room>) -> StepResult<Text> {
+    let mut seen = HashSet::new();
+    let kept = text.lines.iter().filter(|line| seen.insert(*line));
+    Ok(Text::update().lines(kept.cloned().collect::<Vec<_>>()))
+}
+
+/// Sorts the lines; lines that start with a number, such as counts, by it if asked.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sort {
+    #[serde(default)]
+    reverse: bool,
+    #[serde(default)]
+    numeric: bool,
+}
+
+#[async_trait]
+impl Handler<Room, Text> for Sort {
+    async fn run(&self, text: View<Text>, _: Cx<Room>) -> StepResult<Text> {
+        let mut lines = text.lines.clone();
+        lines.sort();
+        if self.numeric {
+            lines.sort_by_key(|line| {
+                let number = line.split_whitespace().next().and_then(|word| word.parse().ok());
+                number.unwrap_or(0_u64)
+            });
+        }
+        if self.reverse {
+            lines.reverse();
+        }
+        Ok(Text::update().lines(lines))
+    }
+}
+
+/// Replaces the lines by their words, each with how often it stands there.
+async fn count_words(text: View<Text>, _: Cx<Room>) -> StepResult<Text> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for line in &text.lines {
+        for word in line.split(|letter: char| !letter.is_alphanumeric() && letter != '\'') {
+            if !word.is_empty() {
+                *counts.entry(word.to_lowercase()).or_default() += 1;
+            }
+        }
+    }
+    let lines = counts.into_iter().map(|(word, count)| format!("{count:>6} {word}"));
+    Ok(Text::update().lines(lines.collect::<Vec<_>>()))
+}
+
+/// Keeps the first lines.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Head {
+    lines: usize,
+}
+
+#[async_trait]
+impl Handler<Room, Text> for Head {
+    async fn run(&self, text: View<Text>, _: Cx<Room>) -> StepResult<Text> {
+        Ok(Text::update().lines(text.lines.iter().take(self.lines).cloned().collect::<Vec<_>>()))
+    }
+}
+
+/// Writes the lines into a file below the folder for output.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Write {
+    #[serde(deserialize_with = "below")]
+    file: PathBuf,
+}
+
+/// A path that does not leave the folder it is taken from.
+fn below<'de, D: serde::Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
+    let path = PathBuf::deserialize(from)?;
+    let inside = |part: Component<'_>| matches!(part, Component::Normal(_));
+    match path != Path::new("") && path.components().all(inside) {
+        true => Ok(path),
+        false => Err(D::Error::custom("`file` must be a path below the folder for output")),
+    }
+}
+
+#[async_trait]
+impl Handler<Room, Text> for Write {
+    async fn run(&self, text: View<Text>, cx: Cx<Room>) -> StepResult<Text> {
+        let path = cx.output.join(&self.file);
+        let name = path.display();
+        let told = |error| StepError::fatal(format!("cannot write `{name}`: {error}"));
+        if let Some(folder) = path.parent() {
+            tokio::fs::create_dir_all(folder).await.map_err(told)?;
+        }
+        let mut content = text.lines.join("\n");
+        if !content.is_empty() {
+            content.push('\n');
+        }
+        tokio::fs::write(&path, content).await.map_err(told)?;
+        Ok(Text::update().written([name.to_string()]))
+    }
+}

@@ -1,0 +1,132 @@
+//! Steps as they were declared: with targets as their users wrote them. `build()` resolves these to
+//! places in the graph, which is the only thing that loops of an enum and loops of names do
+//! differently.
+
+use std::panic::Location;
+use std::sync::Arc;
+
+use crate::context::Context;
+use crate::graph::{AtMost, Branch, Dest, Edge, Executable, Exit, Kind, Node, Target};
+use crate::state::State;
+use crate::step::{Action, Policy, Route};
+
+use super::named::Fault;
+
+/// A line of the user's source.
+pub(super) type At = &'static Location<'static>;
+
+/// A target, and where it was written.
+#[derive(Clone, Debug)]
+pub(super) struct Link<St> {
+    pub(super) to: St,
+    pub(super) at: At,
+}
+
+impl<St> Link<St> {
+    fn map<T>(self, wrap: &impl Fn(St) -> T) -> Link<T> {
+        Link { to: wrap(self.to), at: self.at }
+    }
+}
+
+/// What a step does, and its policies.
+pub(super) struct Work<C: Context, S: State, St> {
+    pub(super) kind: Kind,
+    pub(super) action: Action<C, S>,
+    pub(super) policy: Policy,
+    pub(super) on_error: Option<Link<St>>,
+    pub(super) at_most: Option<(u32, Link<St>)>,
+    pub(super) at: At,
+    /// What is wrong with the step, as far as it can be said without its loop.
+    pub(super) faults: Vec<Fault>,
+}
+
+/// Where the loop goes from a step.
+pub(super) enum Way<St> {
+    Then(Link<St>),
+    End,
+    Route { signals: &'static str, branches: Vec<(&'static str, Target<St>)> },
+}
+
+/// A step declared to its end.
+pub(super) struct Draft<C: Context, S: State, St> {
+    pub(super) work: Work<C, S, St>,
+    pub(super) way: Way<St>,
+    pub(super) route: Option<Route<S>>,
+}
+
+impl<C: Context, S: State, St> Draft<C, S, St> {
+    /// The same step as part of another loop, which goes on with `after` where this one ends.
+    pub(super) fn nested<T: Clone>(
+        self,
+        wrap: &impl Fn(St) -> T,
+        after: &Target<T>,
+    ) -> Draft<C, S, T> {
+        let Work { kind, action, policy, on_error, at_most, at, faults } = self.work;
+        // A step that is off leads nowhere.
+        let off = matches!(kind, Kind::Off(_));
+        let way = match self.way {
+            Way::Then(link) => Way::Then(link.map(wrap)),
+            Way::End => match after.step.clone().filter(|_| !off) {
+                Some(to) => Way::Then(Link { to, at: after.at }),
+                None => Way::End,
+            },
+            Way::Route { signals, branches } => {
+                let branches = branches
+                    .into_iter()
+                    .map(|(signal, target)| match target.step {
+                        Some(step) => (signal, Target { step: Some(wrap(step)), at: target.at }),
+                        None => (signal, after.clone()),
+                    })
+                    .collect();
+                Way::Route { signals, branches }
+            }
+        };
+        let work = Work {
+            kind,
+            action,
+            policy,
+            on_error: on_error.map(|link| link.map(wrap)),
+            at_most: at_most.map(|(times, link)| (times, link.map(wrap))),
+            at,
+            faults,
+        };
+        Draft { work, way, route: self.route }
+    }
+
+    /// The step as a node of the graph, and its code. An edge whose target `resolve` does not find
+    /// ends the loop, in a graph that is only drawn.
+    pub(super) fn into_parts(
+        self,
+        name: Arc<str>,
+        mut resolve: impl FnMut(&Link<St>) -> Option<usize>,
+    ) -> (Node, Executable<C, S>) {
+        let mut edge = |link: Link<St>| Some(Edge { to: resolve(&link)?, at: link.at });
+        let mut dest =
+            |link: Option<Link<St>>| link.and_then(&mut edge).map_or(Dest::End, Dest::Step);
+        let exit = match self.way {
+            Way::End => Exit::End,
+            Way::Then(link) => match dest(Some(link)) {
+                Dest::Step(edge) => Exit::Then(edge),
+                Dest::End => Exit::End,
+            },
+            Way::Route { signals, branches } => {
+                let branch = |(signal, target): (_, Target<St>)| {
+                    let at = target.at;
+                    Branch { signal, dest: dest(target.step.map(|to| Link { to, at })) }
+                };
+                Exit::Route { signals, branches: branches.into_iter().map(branch).collect() }
+            }
+        };
+        let Work { kind, action, policy, on_error, at_most, at, faults: _ } = self.work;
+        let node = Node {
+            name,
+            kind,
+            exit,
+            policy,
+            on_error: on_error.and_then(&mut edge),
+            at_most: at_most.and_then(|(times, link)| Some(AtMost { times, instead: edge(link)? })),
+            at,
+        };
+        (node, Executable { action, route: self.route })
+    }
+}

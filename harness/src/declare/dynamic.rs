@@ -1,0 +1,252 @@
+//! Loops made at run time: `Harness::dynamic(name).start("think").step("think", |define| ..)`.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::Location;
+use std::sync::Arc;
+
+use crate::context::Context;
+use crate::graph::{Budget, BuildError, Edge, Rule, Violation, Wiring};
+use crate::state::State;
+use crate::text::{near, shown};
+
+use super::builder::{Given, Provided, Unprovided, finish};
+use super::draft::{At, Link};
+use super::{About, Define, Harness, StepDef, StepName};
+
+/// Above this many comparisons of names, unknown steps are told without a near match.
+const MAX_COMPARED: usize = 200_000;
+
+/// A loop made at run time: see [`Harness::dynamic`].
+#[must_use = "a builder does nothing until `.build()`"]
+pub struct Dynamic<C: Context, S: State, P> {
+    name: String,
+    fixed: P,
+    start: Option<Link<StepName>>,
+    on_error: Option<Link<StepName>>,
+    finally: Option<Link<StepName>>,
+    budget: Budget,
+    at: At,
+    steps: Vec<Declared<C, S>>,
+    context: About<C>,
+}
+
+struct Declared<C: Context, S: State> {
+    name: Arc<str>,
+    at: At,
+    def: StepDef<C, S, StepName>,
+}
+
+impl<C: Context, S: State> Dynamic<C, S, Unprovided> {
+    pub(super) fn new(name: String, at: At) -> Self {
+        Self {
+            name,
+            fixed: Unprovided(()),
+            start: None,
+            on_error: None,
+            finally: None,
+            budget: Budget::default(),
+            at,
+            steps: Vec::new(),
+            context: PhantomData,
+        }
+    }
+
+    /// Gives the fixed slots: those that every agent of this harness shares.
+    pub fn provide(self, fixed: C::Fixed) -> Dynamic<C, S, Given<C>> {
+        Dynamic {
+            name: self.name,
+            fixed: Given(fixed),
+            start: self.start,
+            on_error: self.on_error,
+            finally: self.finally,
+            budget: self.budget,
+            at: self.at,
+            steps: self.steps,
+            context: PhantomData,
+        }
+    }
+}
+
+impl<C: Context, S: State, P> Dynamic<C, S, P> {
+    /// Says which step a turn starts with.
+    #[track_caller]
+    pub fn start(mut self, step: impl Into<StepName>) -> Self {
+        self.start = Some(Link { to: step.into(), at: Location::caller() });
+        self
+    }
+
+    /// Where the failures of steps go that have no `.on_error(..)` of their own.
+    #[track_caller]
+    pub fn on_error(mut self, step: impl Into<StepName>) -> Self {
+        self.on_error = Some(Link { to: step.into(), at: Location::caller() });
+        self
+    }
+
+    /// The step that runs before the run settles as ended, failed or exhausted.
+    #[track_caller]
+    pub fn finally(mut self, step: impl Into<StepName>) -> Self {
+        self.finally = Some(Link { to: step.into(), at: Location::caller() });
+        self
+    }
+
+    /// What one turn may spend. Without it: 1,000 steps.
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// Declares a step.
+    #[track_caller]
+    pub fn step(
+        mut self,
+        name: impl Into<StepName>,
+        declare: impl FnOnce(Define<C, S, StepName>) -> StepDef<C, S, StepName>,
+    ) -> Self {
+        let at = Location::caller();
+        let def = declare(Define::new());
+        self.steps.push(Declared { name: name.into().0, at, def });
+        self
+    }
+
+    /// Checks the loop.
+    ///
+    /// # Errors
+    /// [`BuildError`] with every broken rule at once.
+    pub fn build(self) -> Result<Harness<C, S>, BuildError>
+    where
+        P: Provided<C>,
+    {
+        let (mut names, repeated) = Names::of(&self.steps);
+        let mut nodes = Vec::with_capacity(self.steps.len());
+        let mut steps = Vec::with_capacity(self.steps.len());
+        for (place, Declared { name, def, .. }) in self.steps.into_iter().enumerate() {
+            let mut draft = def.draft;
+            let from = format!("step `{}`", shown(&name));
+            for fault in std::mem::take(&mut draft.work.faults) {
+                names.found.push(Violation {
+                    rule: fault.rule,
+                    steps: vec![name.to_string()],
+                    declared: fault.at.into(),
+                    near: fault.near,
+                    message: format!("{from} {}", fault.does),
+                });
+            }
+            let (node, executable) =
+                draft.into_parts(Arc::clone(&name), |link| names.resolve(&from, Some(&name), link));
+            if !repeated.contains(&place) {
+                nodes.push(node);
+                steps.push(executable);
+            }
+        }
+        let mut edge = |words: &str, link: Option<Link<StepName>>| {
+            let link = link?;
+            Some(Edge { to: names.resolve(words, None, &link)?, at: link.at })
+        };
+        let start = edge("the start", self.start.clone());
+        let on_error = edge("`on_error` of the loop", self.on_error);
+        let finally = edge("`finally` of the loop", self.finally);
+        let mut found = names.found;
+        let missing = |rule, message: &str| Violation {
+            rule,
+            steps: Vec::new(),
+            declared: self.at.into(),
+            near: None,
+            message: message.to_owned(),
+        };
+        if self.start.is_none() {
+            let message = "the loop does not say where it starts (call `.start(step)`)";
+            found.push(missing(Rule::MissingStart, message));
+        }
+        if nodes.is_empty() {
+            let message = "the loop has no steps (declare one with `.step(name, ..)`)";
+            found.push(missing(Rule::Empty, message));
+        }
+        let wiring = Wiring {
+            name: self.name.into(),
+            nodes,
+            start: start.map_or(usize::MAX, |edge| edge.to),
+            on_error,
+            finally,
+            budget: self.budget,
+            at: self.at,
+        };
+        finish(wiring, steps, found, true, self.fixed.take())
+    }
+}
+
+/// The places of the steps, and what was found wrong with them.
+struct Names {
+    places: HashMap<Arc<str>, usize>,
+    compared: usize,
+    found: Vec<Violation>,
+}
+
+impl Names {
+    /// The names of `steps`, and which of these repeat an earlier one.
+    fn of<C: Context, S: State>(steps: &[Declared<C, S>]) -> (Self, HashSet<usize>) {
+        let mut first: HashMap<&str, At> = HashMap::with_capacity(steps.len());
+        let mut places = HashMap::with_capacity(steps.len());
+        let mut repeated = HashSet::new();
+        let mut found = Vec::new();
+        for (place, step) in steps.iter().enumerate() {
+            if let Some(at) = first.get(&*step.name) {
+                repeated.insert(place);
+                found.push(Violation {
+                    rule: Rule::DuplicateStep,
+                    steps: vec![step.name.to_string()],
+                    declared: step.at.into(),
+                    near: None,
+                    message: format!(
+                        "step `{}` is declared twice, first at {at} (rename one of them)",
+                        shown(&step.name)
+                    ),
+                });
+            } else {
+                first.insert(&step.name, step.at);
+                places.insert(Arc::clone(&step.name), places.len());
+            }
+        }
+        (Self { places, compared: 0, found }, repeated)
+    }
+
+    /// The place of a target. One that is not declared is a violation, and counts as its near match
+    /// from there on, so that one slip is told once.
+    fn resolve(&mut self, from: &str, step: Option<&str>, link: &Link<StepName>) -> Option<usize> {
+        let name = &*link.to.0;
+        if let Some(place) = self.places.get(name) {
+            return Some(*place);
+        }
+        self.compared = self.compared.saturating_add(self.places.len());
+        // The order of a map is none: of several near names the first one in theirs is told.
+        let mut known: Vec<&str> = Vec::new();
+        if self.compared <= MAX_COMPARED {
+            known.extend(self.places.keys().map(|name| &**name));
+            known.sort_unstable();
+        }
+        let near = near(name, known);
+        let hint = match near {
+            Some(near) => format!("(did you mean `{}`?)", shown(near)),
+            None => "(declare it with `.step(name, ..)`, or lead elsewhere)".to_owned(),
+        };
+        let place = near.and_then(|near| self.places.get(near)).copied();
+        self.found.push(Violation {
+            rule: Rule::UnknownStep,
+            steps: step.map(str::to_owned).into_iter().collect(),
+            declared: link.at.into(),
+            near: near.map(str::to_owned),
+            message: format!("{from} leads to `{}`, which is no step {hint}", shown(name)),
+        });
+        place
+    }
+}
+
+impl<C: Context, S: State, P> fmt::Debug for Dynamic<C, S, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dynamic")
+            .field("name", &self.name)
+            .field("steps", &self.steps.len())
+            .finish_non_exhaustive()
+    }
+}

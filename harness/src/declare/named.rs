@@ -1,0 +1,242 @@
+//! Steps of loops made at run time: targets are names, and routes are pairs of a signal and a
+//! target. What rustc checks for a loop of an enum is kept here as faults, for `build()` to report.
+
+use std::panic::Location;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::context::Context;
+use crate::graph::{Kind, Rule, Target};
+use crate::signal::Signal;
+use crate::state::State;
+use crate::step::{Action, Route};
+use crate::text::{listed, near, shown};
+
+use super::draft::{At, Link, Way};
+use super::registry::Lookup;
+use super::step::indexed;
+use super::{Define, NeedsExit, Registry, StepDef, StepName, ThenEndOrRoute};
+
+/// A broken rule of a step whose name is not known yet.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) rule: Rule,
+    pub(super) at: At,
+    pub(super) near: Option<String>,
+    /// What the step does: `runs ..`.
+    pub(super) does: String,
+}
+
+impl Fault {
+    fn unknown<'a>(
+        rule: Rule,
+        at: At,
+        does: String,
+        given: &str,
+        known: impl Iterator<Item = &'a str> + Clone,
+    ) -> Self {
+        let near = near(given, known.clone()).map(str::to_owned);
+        let hint = match &near {
+            Some(near) => format!("(did you mean `{}`?)", shown(near)),
+            None => {
+                let known: Vec<String> = known.map(|name| format!("`{}`", shown(name))).collect();
+                match known.is_empty() {
+                    true => "(it has none)".to_owned(),
+                    false => format!("(it has {})", listed(&known, ", ")),
+                }
+            }
+        };
+        Self { rule, at, near, does: format!("{does} {hint}") }
+    }
+}
+
+/// Where the signals of `signals` lead, in their order, and what is wrong with the pairs.
+fn branches<N: AsRef<str>, T: Into<StepName>>(
+    signals: &'static str,
+    all: &[&'static str],
+    pairs: impl IntoIterator<Item = (N, Target<T>)>,
+    at: At,
+    faults: &mut Vec<Fault>,
+) -> Vec<(&'static str, Target<StepName>)> {
+    let mut known: Vec<Option<Target<StepName>>> = all.iter().map(|_| None).collect();
+    // Kept so that their targets are checked too; such a loop is drawn, never run.
+    let mut lost = Vec::new();
+    for (signal, target) in pairs {
+        let target = Target { step: target.step.map(Into::into), at: target.at };
+        let signal = signal.as_ref();
+        match all.iter().position(|name| *name == signal) {
+            Some(place) if known[place].is_none() => known[place] = Some(target),
+            Some(_) => {
+                faults.push(Fault {
+                    rule: Rule::DuplicateSignal,
+                    at: target.at,
+                    near: None,
+                    does: format!("routes signal `{}` twice (keep one of them)", shown(signal)),
+                });
+                lost.push(("?", target));
+            }
+            None => {
+                let does = format!("routes signal `{}`, unknown to `{signals}`", shown(signal));
+                let names = all.iter().copied();
+                faults.push(Fault::unknown(Rule::UnknownSignal, target.at, does, signal, names));
+                lost.push(("?", target));
+            }
+        }
+    }
+    let mut found = Vec::with_capacity(all.len());
+    for (name, target) in all.iter().zip(known) {
+        if target.is_none() {
+            faults.push(Fault {
+                rule: Rule::UnhandledSignal,
+                at,
+                near: None,
+                does: format!(
+                    "does not say where signal `{name}` of `{signals}` leads (add \
+                     `(\"{name}\", to(step))`, or `end()`)"
+                ),
+            });
+        }
+        found.push((*name, target.unwrap_or(Target { step: None, at })));
+    }
+    found.append(&mut lost);
+    found
+}
+
+impl<C: Context, S: State> NeedsExit<C, S, StepName, ThenEndOrRoute> {
+    /// Where the loop goes when the step fails and no retry is left, before the loop's own
+    /// `.on_error(..)`.
+    #[track_caller]
+    pub fn on_error(mut self, step: impl Into<StepName>) -> Self {
+        self.work.on_error = Some(Link { to: step.into(), at: Location::caller() });
+        self
+    }
+
+    /// At most `times` entries into this step in one turn; from then on the loop goes to `instead`.
+    #[track_caller]
+    pub fn at_most(mut self, times: u32, instead: impl Into<StepName>) -> Self {
+        self.work.at_most = Some((times, Link { to: instead.into(), at: Location::caller() }));
+        self
+    }
+
+    /// Goes on with `step`.
+    #[track_caller]
+    pub fn then(self, step: impl Into<StepName>) -> StepDef<C, S, StepName> {
+        self.exit(Way::Then(Link { to: step.into(), at: Location::caller() }), None)
+    }
+
+    /// Lets `route` read the updated state and answer with a signal; `pairs` say where each signal
+    /// leads, by its name: `[("CallTools", to("act")), ("Answer", end())]`. Where all of them end
+    /// the turn, write `end::<&str>()`.
+    #[track_caller]
+    pub fn route<Sig: Signal, N: AsRef<str>, T: Into<StepName>>(
+        self,
+        route: impl Fn(&S) -> Sig + Send + Sync + 'static,
+        pairs: impl IntoIterator<Item = (N, Target<T>)>,
+    ) -> StepDef<C, S, StepName> {
+        let all: Vec<&'static str> = Sig::ALL.iter().map(|signal| signal.name()).collect();
+        self.paired(Sig::NAME, &all, indexed(route), pairs, Location::caller())
+    }
+
+    /// The same with a route that the registry knows.
+    #[track_caller]
+    pub fn route_named<N: AsRef<str>, T: Into<StepName>>(
+        mut self,
+        registry: &Registry<C, S>,
+        route: &str,
+        pairs: impl IntoIterator<Item = (N, Target<T>)>,
+    ) -> StepDef<C, S, StepName> {
+        let at = Location::caller();
+        if let Some(found) = registry.routes.get(route) {
+            let code = Arc::clone(&found.route);
+            let code: Route<S> = Box::new(move |state| code(state));
+            return self.paired(found.signals, &found.all, code, pairs, at);
+        }
+        let does = format!("routes by `{}`, unknown to the registry", shown(route));
+        let known = registry.routes.keys().map(String::as_str);
+        self.work.faults.push(Fault::unknown(Rule::UnknownRoute, at, does, route, known));
+        // The targets are checked all the same.
+        let mut unknown = Vec::new();
+        let branches = branches("", &[], pairs, at, &mut unknown);
+        self.exit(Way::Route { signals: "", branches }, None)
+    }
+
+    fn paired<N: AsRef<str>, T: Into<StepName>>(
+        mut self,
+        signals: &'static str,
+        all: &[&'static str],
+        route: Route<S>,
+        pairs: impl IntoIterator<Item = (N, Target<T>)>,
+        at: At,
+    ) -> StepDef<C, S, StepName> {
+        let branches = branches(signals, all, pairs, at, &mut self.work.faults);
+        self.exit(Way::Route { signals, branches }, Some(route))
+    }
+}
+
+impl<C: Context, S: State> Define<C, S, StepName> {
+    /// A step that only decides: see [`NeedsExit::route`].
+    #[track_caller]
+    pub fn decide<Sig: Signal, N: AsRef<str>, T: Into<StepName>>(
+        self,
+        route: impl Fn(&S) -> Sig + Send + Sync + 'static,
+        pairs: impl IntoIterator<Item = (N, Target<T>)>,
+    ) -> StepDef<C, S, StepName> {
+        NeedsExit::<C, S, StepName, _>::new(Kind::Decide, Action::Decide, Location::caller())
+            .route(route, pairs)
+    }
+
+    /// A step that only decides, by a route that the registry knows.
+    #[track_caller]
+    pub fn decide_named<N: AsRef<str>, T: Into<StepName>>(
+        self,
+        registry: &Registry<C, S>,
+        route: &str,
+        pairs: impl IntoIterator<Item = (N, Target<T>)>,
+    ) -> StepDef<C, S, StepName> {
+        NeedsExit::<C, S, StepName, _>::new(Kind::Decide, Action::Decide, Location::caller())
+            .route_named(registry, route, pairs)
+    }
+
+    /// A step that works, with a body that the registry knows.
+    #[track_caller]
+    pub fn named(
+        self,
+        registry: &Registry<C, S>,
+        body: &str,
+    ) -> NeedsExit<C, S, StepName, ThenEndOrRoute> {
+        self.named_with(registry, body, &Value::Null)
+    }
+
+    /// The same with parameters for the body: see [`Registry::make`].
+    #[track_caller]
+    pub fn named_with(
+        self,
+        registry: &Registry<C, S>,
+        body: &str,
+        parameters: &Value,
+    ) -> NeedsExit<C, S, StepName, ThenEndOrRoute> {
+        let at = Location::caller();
+        let fault = match registry.body(body, parameters) {
+            Lookup::Found(found) => {
+                return NeedsExit::new(Kind::Run, Action::run(move |s, cx| found(s, cx)), at);
+            }
+            Lookup::Unknown => {
+                let does = format!("runs `{}`, unknown to the registry", shown(body));
+                let known = registry.bodies.keys().map(String::as_str);
+                Fault::unknown(Rule::UnknownBody, at, does, body, known)
+            }
+            Lookup::Refused(why) => {
+                let does = format!(
+                    "gives `{}` parameters that it does not take: {} (correct them)",
+                    shown(body),
+                    shown(&why)
+                );
+                Fault { rule: Rule::Parameters, at, near: None, does }
+            }
+        };
+        let mut step = NeedsExit::new(Kind::Run, Action::Decide, at);
+        step.work.faults.push(fault);
+        step
+    }
+}
