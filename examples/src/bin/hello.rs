@@ -1,13 +1,13 @@
-//! A model that calls a tool and then answers: a loop of two steps. The model
-//! reads from a script, so no network is needed.
+//! A model that calls a tool and then answers: a loop of two steps. The model reads from a script,
+//! so no network is needed.
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
+use std::sync::Arc;
+
 use harness::llm::scripted::{Scripted, call, say};
-use harness::llm::tool;
 use harness::prelude::*;
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
 struct Chat {
@@ -49,9 +49,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let weather = tool("weather", "Tells the weather", async |at: Value| {
         Ok(format!("It rains in {}.", at["city"]))
     });
-    let tools = ToolSet::builder().with(weather).build()?;
     let assistant = Harness::<Ctx, Chat>::builder("assistant")
-        .provide(Ctx::fixed().tools(tools).build())
+        .provide(Ctx::fixed().tools(ToolSet::builder().with(weather).build()?).build())
         .start(Step::Think)
         .steps(|define, step| match step {
             Step::Think => define.run(think).route(next, |signal| match signal {
@@ -64,8 +63,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let script = [call("weather", json!({"city": "Bergen"})), say("Take an umbrella.")];
     let slots = Ctx::runtime().model(Arc::new(Scripted::new(script))).build();
-    let asked = Chat::update().talk([user("What do I need in Bergen?")]);
-    let ended = assistant.agent("hello", ()).run(asked, slots).await?.ended()?;
+    let input = Chat::update().talk([user("What do I need in Bergen?")]);
+    let ended = assistant.agent("hello", ()).run(input, slots).await?.ended()?;
     println!("{}", ended.state.answer.unwrap_or_default());
     Ok(())
 }
