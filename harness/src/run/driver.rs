@@ -68,7 +68,7 @@ impl<C: Context, S: State> Driver<C, S> {
         let (home, taken) = resumed.unzip();
         let core = Arc::new(core);
         let effects: Arc<dyn Effects> = Arc::clone(&core) as Arc<dyn Effects>;
-        core.desk().memory = std::mem::take(&mut session.memory);
+        core.remember(std::mem::take(&mut session.memory));
         *core.spent_so_far() = session.spent;
         core.set_failure(session.cursor.failure.clone());
         session.cursor.retries = 0;

@@ -12,6 +12,7 @@ use crate::clock::UtcMillis;
 use crate::graph::Graph;
 use crate::llm::{CallId, Spend};
 use crate::observe::{Event, EventKind, Fanout};
+use crate::session::Memory;
 use crate::step::{AskReply, Asked, Effects, Failure, Ids, OnceReply, OnceScope, Payload, Place};
 
 use super::brakes::Brakes;
@@ -56,13 +57,19 @@ impl RunCore {
             brakes,
             current: AtomicU64::new(0),
             asked: AtomicU64::new(0),
-            stirred: AtomicBool::new(true),
+            stirred: AtomicBool::new(false),
             desk: Mutex::default(),
             spent: Mutex::default(),
             failure: Mutex::default(),
             effects_running: AtomicUsize::new(0),
             effect_ended: Notify::new(),
         }
+    }
+
+    /// Takes over what the session remembers.
+    pub(crate) fn remember(&self, memory: Memory) {
+        self.stirred.store(memory.holds_position(), Ordering::Relaxed);
+        self.desk().memory = memory;
     }
 
     /// Says which attempt is at work from here on.

@@ -42,6 +42,11 @@ impl Memory {
         self.calls = self.calls.max(late.calls);
     }
 
+    /// Whether anything here ends with the position at work.
+    pub(crate) fn holds_position(&self) -> bool {
+        !self.effects.is_empty() || !self.answers.is_empty() || self.calls > 0
+    }
+
     /// Takes out what belongs to the position at work.
     pub(crate) fn split_position(&mut self) -> Memory {
         let session_effects = std::mem::take(&mut self.session_effects);
