@@ -159,6 +159,17 @@ mod tests {
     }
 
     #[test]
+    fn a_handle_to_another_state_proves_nothing() {
+        let mut state = Arc::new(Count { n: 1 });
+        let kept = View::new(Arc::clone(&state));
+        let mut twin = Twin::new();
+        twin.take_back(Some(Arc::new(Count { n: 1 })));
+        // Two handles, but the second is a view's.
+        twin.change(&mut state, |count| count.n += 1);
+        assert_eq!((kept.n, state.n), (1, 2));
+    }
+
+    #[test]
     fn views_dropped_on_other_threads_leave_the_state_alone() {
         let mut state = Arc::new(Count { n: 0 });
         let mut twin = Twin::new();

@@ -281,3 +281,31 @@ async fn results_hold_through_a_failure_for_good_and_a_stop() {
     assert_eq!(bench.probe.hits().into_iter().collect::<HashSet<_>>().len(), 1);
     assert_eq!(bench.probe.count("ran"), 1);
 }
+
+#[tokio::test]
+async fn what_a_resumed_step_did_not_use_again_ends_with_it_all_the_same() {
+    let bench = two(
+        |define| {
+            define
+                .run(async |_, cx| {
+                    if cx.probe.hit("First") == 1 {
+                        cx.once("k", async || Ok("of the first".to_owned())).await?;
+                        return Err(StepError::fatal("once is enough"));
+                    }
+                    Ok(line("went on without"))
+                })
+                .then(Two::Second)
+        },
+        |define| {
+            define
+                .run(async |_, cx| {
+                    let own = cx.once("k", async || Ok("of the second".to_owned())).await?;
+                    Ok(line(own))
+                })
+                .end()
+        },
+    );
+    let failed = failed(bench.run().await);
+    let out = ended(bench.agent.resume(&failed, Answers::none(), ()).await.unwrap());
+    assert_eq!(out.state.lines, ["went on without", "of the second"]);
+}

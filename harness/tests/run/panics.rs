@@ -221,3 +221,26 @@ async fn a_panic_in_the_drop_of_the_future_itself_is_contained() {
     assert_eq!(out.failure.message, "the step panicked: hollow");
     assert!(out.state.unwrap().lines.is_empty());
 }
+
+#[tokio::test]
+async fn what_a_panicked_body_held_is_gone_before_the_next_step() {
+    let bench = two(
+        |define| {
+            define
+                .run(|_, cx| {
+                    let held = OnDrop(cx.probe.clone(), "dropped");
+                    // Unlike an async function, this future keeps what it holds when it panics.
+                    std::future::poll_fn(move |_| -> std::task::Poll<StepResult<Log>> {
+                        let _held = &held;
+                        panic!("with something in hand")
+                    })
+                })
+                .on_error(Two::Second)
+                .end()
+        },
+        |define| {
+            define.run(async |_, cx| Ok(Log::update().n(cx.probe.count("dropped") as u32))).end()
+        },
+    );
+    assert_eq!(ended(bench.run().await).state.n, 1);
+}

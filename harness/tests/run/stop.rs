@@ -171,3 +171,27 @@ async fn a_stop_before_the_first_step_runs_nothing() {
     stopped(run.await.unwrap());
     assert!(bench.seen.started().is_empty());
 }
+
+#[tokio::test]
+async fn a_cancelled_step_is_not_polled_again() {
+    let bench = only(|define| {
+        define
+            .run(|_, cx| {
+                let mut task_is_known = false;
+                std::future::poll_fn(move |_| {
+                    if !std::mem::replace(&mut task_is_known, true) {
+                        cx.probe.open("inside reached");
+                    }
+                    cx.probe.hit("polled");
+                    std::task::Poll::Pending
+                })
+            })
+            .end()
+    });
+    let run = bench.agent.run(Log::update(), ()).start();
+    bench.probe.reached("inside").await;
+    assert_eq!(bench.probe.count("polled"), 1);
+    run.cancel();
+    assert!(stopped(run.await.unwrap()).cancelled);
+    assert_eq!(bench.probe.count("polled"), 1);
+}
