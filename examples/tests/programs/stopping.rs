@@ -1,37 +1,42 @@
 //! Ctrl-C.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{CWD, Mode, mkfifoat};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{Folder, TWO_WAYS, program, stubborn};
+use super::{Folder, TWO_WAYS, program};
 
 pub(super) fn interrupt(child: &Child) {
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     kill_process(pid, Signal::INT).unwrap();
 }
 
-/// Interrupts a repair of an endless script this often; gives code, standard
-/// output and standard error.
+/// Interrupts a repair of an endless script this often, once the script is at work; gives code,
+/// standard output and standard error.
 fn interrupted(times: u32) -> (Option<i32>, String, String, Duration) {
     let folder = Folder::with("a.py", TWO_WAYS, "1\n");
+    // The script opens a pipe when it runs, and whoever opens its other end waits for that.
+    let running = folder.path("running");
+    mkfifoat(CWD, &running, Mode::RUSR | Mode::WUSR).unwrap();
+    let endless = format!("open({running:?}, 'w').close()\nwhile True:\n    pass\n");
+    std::fs::write(folder.path("endless.py"), endless).unwrap();
     let mut child = program()
-        .args(["--yes", "--write", &stubborn("endless.py"), &folder.name("a.py")])
+        .args(["--yes", "--write", &folder.name("endless.py"), &folder.name("a.py")])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Its first line comes when it listens.
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let mut out = String::new();
-    stdout.read_line(&mut out).unwrap();
+    File::open(&running).unwrap();
     let started = Instant::now();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut err = String::new();
     for _ in 0..times {
-        std::thread::sleep(Duration::from_millis(300));
         interrupt(&child);
         if err.is_empty() {
             stderr.read_line(&mut err).unwrap();

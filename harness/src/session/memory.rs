@@ -31,9 +31,7 @@ impl Memory {
         }
         self.calls = 0;
     }
-}
 
-impl Memory {
     /// Adds what was recorded after this was taken.
     pub(crate) fn extend(&mut self, late: Memory) {
         self.effects.extend(late.effects);
