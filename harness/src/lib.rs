@@ -94,6 +94,7 @@ mod declare;
 pub mod graph;
 mod id;
 pub mod llm;
+pub mod log;
 pub mod observe;
 pub mod prelude;
 pub mod question;
@@ -102,6 +103,7 @@ mod session;
 pub mod signal;
 pub mod state;
 pub mod step;
+pub mod store;
 mod text;
 
 #[doc(hidden)]
@@ -120,7 +122,8 @@ pub use declare::{
 #[doc(inline)]
 pub use graph::{Budget, BuildError, Graph, Limit, Target, end, to};
 pub use id::{
-    AgentId, InterruptId, InvalidSessionId, MAX_SESSION_ID, OpId, Position, RunId, SessionId,
+    AgentId, Fence, InterruptId, InvalidSessionId, MAX_SESSION_ID, OpId, Position, RunId, Seq,
+    SessionId,
 };
 pub use question::Question;
 pub use run::{

@@ -13,7 +13,7 @@ use crate::graph::Graph;
 use crate::llm::{CallId, Spend};
 use crate::observe::{Event, EventKind, Fanout};
 use crate::session::Memory;
-use crate::step::{AskReply, Asked, Effects, Failure, Ids, OnceReply, OnceScope, Payload, Place};
+use crate::step::{AskReply, Asked, EffectScope, Effects, Failure, Ids, OnceReply, Payload, Place};
 
 use super::brakes::Brakes;
 use super::desk::Desk;
@@ -270,18 +270,18 @@ impl Effects for RunCore {
         AskReply::Waits
     }
 
-    fn begin_once(&self, place: Place, scope: OnceScope, key: &str) -> OnceReply {
+    fn begin_once(&self, place: Place, scope: EffectScope, key: &str) -> OnceReply {
         let Some(mut desk) = self.desk_of(place) else {
             return OnceReply::Stale;
         };
         let recorded = match scope {
-            OnceScope::Position => desk.memory.effects.get(key),
-            OnceScope::Session => desk.memory.session_effects.get(key),
+            EffectScope::Position => desk.memory.effects.get(key),
+            EffectScope::Session => desk.memory.session_effects.get(key),
         };
         let recorded = recorded.cloned();
         let scoped = match scope {
-            OnceScope::Position => format!("position/{key}"),
-            OnceScope::Session => format!("session/{key}"),
+            EffectScope::Position => format!("position/{key}"),
+            EffectScope::Session => format!("session/{key}"),
         };
         if !desk.use_effect_key(&scoped) {
             return OnceReply::KeyReused;
@@ -293,19 +293,19 @@ impl Effects for RunCore {
         OnceReply::Run
     }
 
-    fn end_once(&self, place: Place, scope: OnceScope, key: &str, result: Option<Value>) {
+    fn end_once(&self, place: Place, scope: EffectScope, key: &str, result: Option<Value>) {
         if let Some(value) = result {
             let mut desk = self.desk();
             self.stirred.store(true, Ordering::Relaxed);
             match scope {
                 // Of a task that outlived its step, at another position by now.
-                OnceScope::Position
+                EffectScope::Position
                     if self.current.load(Ordering::Relaxed) >> 20 != place.position.0 =>
                 {
                     None
                 }
-                OnceScope::Position => desk.memory.effects.insert(key.to_owned(), value),
-                OnceScope::Session => desk.memory.session_effects.insert(key.to_owned(), value),
+                EffectScope::Position => desk.memory.effects.insert(key.to_owned(), value),
+                EffectScope::Session => desk.memory.session_effects.insert(key.to_owned(), value),
             };
         }
         self.effects_running.fetch_sub(1, Ordering::SeqCst);

@@ -173,6 +173,7 @@ impl<C: Context, S: State> Driver<C, S> {
                     position: cursor.position,
                     key,
                     asked_at: UtcMillis::now(),
+                    expires_at: None,
                 },
                 check: asked.check,
                 answer: None,

@@ -14,7 +14,7 @@ use crate::llm::Spend;
 use crate::question::Question;
 
 use super::ask::Ask;
-use super::effects::{Effects, OnceScope, Payload, Place};
+use super::effects::{EffectScope, Effects, Payload, Place};
 use super::scope::{Active, Scope, Scoped};
 use super::{Failure, StepError, once};
 
@@ -134,7 +134,7 @@ impl<C: Context> Cx<C> {
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, StepError>> + Send + 'static,
     {
-        once::run(self.here(), OnceScope::Position, key, effect).await
+        once::run(self.here(), EffectScope::Position, key, effect).await
     }
 
     /// Runs an effect at most once in the whole life of the session: the wider scope of
@@ -148,7 +148,7 @@ impl<C: Context> Cx<C> {
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, StepError>> + Send + 'static,
     {
-        once::run(self.here(), OnceScope::Session, key, effect).await
+        once::run(self.here(), EffectScope::Session, key, effect).await
     }
 
     /// Asks a person, or another program, in the middle of a step.

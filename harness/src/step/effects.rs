@@ -106,9 +106,13 @@ pub(crate) enum AskReply {
 }
 
 /// How long the result of an effect is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) enum OnceScope {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EffectScope {
+    /// As long as the position it was made at.
+    #[default]
     Position,
+    /// As long as the session.
     Session,
 }
 
@@ -134,8 +138,8 @@ pub(crate) trait Effects: Send + Sync {
     fn begin_call(&self, place: Place, model: &str) -> CallId;
     fn end_call(&self, place: Place, call: CallId, model: &str, error: Option<&str>);
     fn ask(&self, place: Place, key: &str, asked: Asked) -> AskReply;
-    fn begin_once(&self, place: Place, scope: OnceScope, key: &str) -> OnceReply;
-    fn end_once(&self, place: Place, scope: OnceScope, key: &str, result: Option<Value>);
+    fn begin_once(&self, place: Place, scope: EffectScope, key: &str) -> OnceReply;
+    fn end_once(&self, place: Place, scope: EffectScope, key: &str, result: Option<Value>);
     fn adopt(&self, place: Place, task: AbortHandle);
     fn stopping(&self) -> &CancellationToken;
     fn failure(&self) -> Option<Arc<Failure>>;

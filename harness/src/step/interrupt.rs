@@ -36,6 +36,9 @@ pub struct Interrupt {
     pub key: Option<String>,
     /// When it was asked.
     pub asked_at: UtcMillis,
+    /// When it can no longer be answered; `None` if it waits for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<UtcMillis>,
 }
 
 impl Interrupt {

@@ -6,14 +6,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::effects::{OnceReply, OnceScope};
+use super::effects::{EffectScope, OnceReply};
 use super::scope::Scope;
 use super::{FailureKind, Fatal, StepError};
 
 /// Runs an effect unless its result is already recorded. See [`Cx::once`](crate::Cx::once).
 pub(crate) async fn run<T, F, Fut>(
     scope: Scope,
-    within: OnceScope,
+    within: EffectScope,
     key: &str,
     effect: F,
 ) -> Result<T, StepError>
@@ -49,7 +49,7 @@ where
 /// An effect that was begun: says how it ended, whatever happens.
 struct Ticket {
     scope: Scope,
-    within: OnceScope,
+    within: EffectScope,
     key: String,
     open: bool,
 }
