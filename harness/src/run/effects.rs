@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures_util::future::{BoxFuture, FutureExt, ready};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
@@ -13,7 +14,10 @@ use crate::graph::Graph;
 use crate::llm::{CallId, Spend};
 use crate::observe::{Event, EventKind, Fanout};
 use crate::session::Memory;
-use crate::step::{AskReply, Asked, EffectScope, Effects, Failure, Ids, OnceReply, Payload, Place};
+use crate::step::{
+    AskReply, Asked, EffectScope, Effects, Failure, Guard, Ids, OnceReply, Payload, Place,
+    StepError,
+};
 
 use super::brakes::Brakes;
 use super::desk::Desk;
@@ -202,6 +206,18 @@ impl RunCore {
         self.stirred.store(true, Ordering::Relaxed);
         (self.current.load(Ordering::Relaxed) == number(place)).then_some(desk)
     }
+
+    /// Whether an effect may still be recorded: not if it is of a task that outlived its step, and
+    /// the session stands at another position by now.
+    fn may_record(&self, place: Place, scope: EffectScope) -> bool {
+        scope == EffectScope::Session
+            || self.current.load(Ordering::Relaxed) >> 20 == place.position.0
+    }
+
+    fn effect_is_over(&self) {
+        self.effects_running.fetch_sub(1, Ordering::SeqCst);
+        self.effect_ended.notify_waiters();
+    }
 }
 
 impl Effects for RunCore {
@@ -263,6 +279,9 @@ impl Effects for RunCore {
         {
             return AskReply::Answered(answer.clone());
         }
+        if desk.memory.expired.get(key) == Some(&asked.question) {
+            return AskReply::Expired;
+        }
         desk.asked.push((place, key.to_owned(), asked));
         self.asked.store(number(place), Ordering::Relaxed);
         drop(desk);
@@ -270,15 +289,10 @@ impl Effects for RunCore {
         AskReply::Waits
     }
 
-    fn begin_once(&self, place: Place, scope: EffectScope, key: &str) -> OnceReply {
+    fn begin_once(&self, place: Place, scope: EffectScope, key: &str, guard: Guard) -> OnceReply {
         let Some(mut desk) = self.desk_of(place) else {
             return OnceReply::Stale;
         };
-        let recorded = match scope {
-            EffectScope::Position => desk.memory.effects.get(key),
-            EffectScope::Session => desk.memory.session_effects.get(key),
-        };
-        let recorded = recorded.cloned();
         let scoped = match scope {
             EffectScope::Position => format!("position/{key}"),
             EffectScope::Session => format!("session/{key}"),
@@ -286,30 +300,60 @@ impl Effects for RunCore {
         if !desk.use_effect_key(&scoped) {
             return OnceReply::KeyReused;
         }
-        if let Some(value) = recorded {
-            return OnceReply::Done(value);
+        let (results, intents) = desk.memory.effects_of(scope);
+        if let Some(value) = results.get(key) {
+            return OnceReply::Done(value.clone());
+        }
+        if guard == Guard::AtMostOnce && intents.contains(key) {
+            return OnceReply::InDoubt;
         }
         self.effects_running.fetch_add(1, Ordering::SeqCst);
         OnceReply::Run
     }
 
-    fn end_once(&self, place: Place, scope: EffectScope, key: &str, result: Option<Value>) {
-        if let Some(value) = result {
+    fn retry_once(&self, place: Place, _: EffectScope, _: &str) -> OnceReply {
+        let Some(_desk) = self.desk_of(place) else {
+            return OnceReply::Stale;
+        };
+        self.effects_running.fetch_add(1, Ordering::SeqCst);
+        OnceReply::Run
+    }
+
+    fn intend<'a>(
+        &'a self,
+        place: Place,
+        scope: EffectScope,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<(), StepError>> {
+        let mut desk = self.desk();
+        if self.may_record(place, scope) {
+            desk.memory.effects_of(scope).1.insert(key.to_owned());
+        }
+        ready(Ok(())).boxed()
+    }
+
+    fn end_once<'a>(
+        &'a self,
+        place: Place,
+        scope: EffectScope,
+        key: &'a str,
+        value: Value,
+    ) -> BoxFuture<'a, Result<(), StepError>> {
+        {
             let mut desk = self.desk();
             self.stirred.store(true, Ordering::Relaxed);
-            match scope {
-                // Of a task that outlived its step, at another position by now.
-                EffectScope::Position
-                    if self.current.load(Ordering::Relaxed) >> 20 != place.position.0 =>
-                {
-                    None
-                }
-                EffectScope::Position => desk.memory.effects.insert(key.to_owned(), value),
-                EffectScope::Session => desk.memory.session_effects.insert(key.to_owned(), value),
-            };
+            if self.may_record(place, scope) {
+                let (results, intents) = desk.memory.effects_of(scope);
+                intents.remove(key);
+                results.insert(key.to_owned(), value);
+            }
         }
-        self.effects_running.fetch_sub(1, Ordering::SeqCst);
-        self.effect_ended.notify_waiters();
+        self.effect_is_over();
+        ready(Ok(())).boxed()
+    }
+
+    fn drop_once(&self, _: Place, _: EffectScope, _: &str) {
+        self.effect_is_over();
     }
 
     fn adopt(&self, place: Place, task: AbortHandle) {

@@ -4,11 +4,12 @@ use std::panic::AssertUnwindSafe;
 use futures_util::FutureExt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
-use super::effects::{EffectScope, OnceReply};
+use crate::state::encode;
+
+use super::effects::{EffectScope, Guard, OnceReply};
 use super::scope::Scope;
-use super::{FailureKind, Fatal, StepError};
+use super::{FailureKind, StepError};
 
 /// Runs an effect unless its result is already recorded. See [`Cx::once`](crate::Cx::once).
 pub(crate) async fn run<T, F, Fut>(
@@ -22,7 +23,7 @@ where
     F: FnOnce() -> Fut + Send + 'static,
     Fut: Future<Output = Result<T, StepError>> + Send + 'static,
 {
-    match scope.effects.begin_once(scope.place, within, key) {
+    match scope.effects.begin_once(scope.place, within, key, Guard::AtLeastOnce) {
         OnceReply::Done(value) => T::deserialize(value).map_err(|e| {
             StepError::fatal(format!("the recorded result of `{key}` does not decode: {e}"))
         }),
@@ -32,6 +33,8 @@ where
         OnceReply::Stale => Err(StepError::fatal(format!(
             "the effect `{key}` was started by a task whose step is over (await what a step spawns)"
         ))),
+        OnceReply::InDoubt => Err(in_doubt(&scope, key)),
+        OnceReply::Refused(error) => Err(error),
         OnceReply::Run => {
             let ticket = Ticket { scope: scope.clone(), within, key: key.to_owned(), open: true };
             // A task of its own, so that dropping the step never drops an effect half-way.
@@ -69,19 +72,30 @@ impl Ticket {
                 return Err(StepError::of(FailureKind::Panic, false, message));
             }
         };
-        self.close(Some(serde_json::to_value(&value).fatal()?));
-        Ok(value)
+        let encoded = encode(&value).map_err(|error| {
+            let message = format!("the result of the effect `{}`: {error}", self.key);
+            StepError::of(FailureKind::Encode, false, message)
+        })?;
+        let Scope { effects, place } = &self.scope;
+        let ended = effects.end_once(*place, self.within, &self.key, encoded).await;
+        self.open = false;
+        ended.map(|()| value)
     }
+}
 
-    fn close(&mut self, result: Option<Value>) {
-        if std::mem::replace(&mut self.open, false) {
-            self.scope.effects.end_once(self.scope.place, self.within, &self.key, result);
-        }
-    }
+fn in_doubt(scope: &Scope, key: &str) -> StepError {
+    let op = scope.op_id();
+    let message = format!(
+        "nobody knows whether the effect `{key}` of {op} happened: it was about to, and left no \
+         result (look for {op} where it acts)"
+    );
+    StepError::of(FailureKind::InDoubt, false, message)
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.close(None);
+        if self.open {
+            self.scope.effects.drop_once(self.scope.place, self.within, &self.key);
+        }
     }
 }
