@@ -1,6 +1,7 @@
 //! Time as it is written down: UTC milliseconds, informational, never used to order anything.
 
 use std::fmt;
+use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,14 @@ impl UtcMillis {
     pub fn to_system_time(self) -> SystemTime {
         UNIX_EPOCH + Duration::from_millis(self.0)
     }
+}
+
+static BOOT: LazyLock<boot_time::Instant> = LazyLock::new(boot_time::Instant::now);
+
+/// Milliseconds since this was first asked, by a clock that nobody sets and that goes on while the
+/// machine is suspended.
+pub(crate) fn boot_millis() -> u64 {
+    u64::try_from(BOOT.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
 impl From<SystemTime> for UtcMillis {

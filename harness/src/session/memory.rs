@@ -1,9 +1,7 @@
 use std::collections::{HashMap, HashSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value;
 
-use crate::id::{InterruptId, Position, SessionId};
 use crate::step::{Answer, EffectScope};
 
 /// What a step must not do or ask again: the results of its effects and the answers it got.
@@ -82,18 +80,4 @@ impl Memory {
         let left = Memory { session_effects, session_intents, ..Memory::default() };
         std::mem::replace(self, left)
     }
-}
-
-/// Names a question so that an answer to it cannot be taken for the answer to another: a hash of
-/// where it is asked and what it says.
-pub(crate) fn interrupt_id(
-    session: &SessionId,
-    position: Position,
-    key: Option<&str>,
-    name: &str,
-    question: &Value,
-) -> InterruptId {
-    let mut hash = DefaultHasher::new();
-    (session.as_str(), position.0, key, name, question.to_string()).hash(&mut hash);
-    InterruptId::new(format!("{position}-{:016x}", hash.finish()))
 }
