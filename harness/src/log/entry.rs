@@ -75,6 +75,30 @@ pub enum EntryKind {
     Reserved(Reserved),
 }
 
+impl EntryKind {
+    /// The key under which it is stored.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Opened(_) => "open",
+            Self::Adopted(_) => "adopt",
+            Self::RunStarted(_) => "run",
+            Self::Recovered(_) => "recover",
+            Self::Attempt(_) => "attempt",
+            Self::Intent(_) => "intent",
+            Self::Effect(_) => "effect",
+            Self::Asked(_) => "ask",
+            Self::Resolved(_) => "resolve",
+            Self::Committed(_) => "commit",
+            Self::Diverted(_) => "divert",
+            Self::Finishing(_) => "finish",
+            Self::Settled(_) => "settle",
+            Self::Snapshot(_) => "snapshot",
+            Self::Reserved(reserved) => &reserved.kind,
+        }
+    }
+}
+
 /// The session begins.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -149,6 +173,10 @@ pub struct Adopted {
     /// The name that the step at work has from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<Arc<str>>,
+    /// Steps that were entered in this turn and have another name from now on, the step at work
+    /// among them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub renamed: BTreeMap<Arc<str>, Arc<str>>,
 }
 
 /// A run began.

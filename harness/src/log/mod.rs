@@ -5,11 +5,16 @@
 //! the fold. The run that advances a session applies each entry it has appended to the same
 //! `Saved`, so that what is live and what a log adds up to cannot drift apart.
 
+mod codec;
 mod digest;
 mod entry;
+mod error;
+mod follow;
+mod replay;
 mod saved;
 
 pub use crate::step::EffectScope;
+pub use codec::MAX_ENTRY;
 pub use digest::Digest;
 pub(crate) use digest::Salt;
 pub use entry::{
@@ -17,6 +22,9 @@ pub use entry::{
     Finishing, HowEnded, HowSettled, Intent, Opened, Origin, Recovered, Reserved, Resolution,
     Resolved, RunStarted, Settled, StepKind,
 };
+pub use error::{EntryError, ReplayError};
+#[allow(unused_imports, reason = "the run that reads logs is not there yet")]
+pub(crate) use follow::{Replay, Since};
 pub(crate) use saved::{Mark, Saved, SavedAnswer, SavedCursor, SavedParked, SavedQuestion};
 
 /// The version of the format that this version of the library writes. It reads all up to this one.

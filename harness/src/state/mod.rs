@@ -30,6 +30,7 @@ mod reduce;
 mod schema;
 
 pub use encode::{EncodeError, encode};
+pub(crate) use fold::fold_owned;
 pub use fold::{FoldError, fold};
 pub use has::Has;
 pub use migrate::{MigrateError, Migration};
