@@ -117,7 +117,8 @@ pub use clock::UtcMillis;
 pub use context::Context;
 pub use declare::{
     Define, Dynamic, Given, Harness, HarnessBuilder, HasSteps, LoopBuilder, NeedsAnswer, NeedsExit,
-    NeedsSteps, Provided, Registry, StepDef, StepName, Stepped, ThenEndOrRoute, Unprovided,
+    NeedsSteps, Provided, Registry, StepDef, StepName, Stepped, ThenEndOrRoute,
+    ThenEndOrRouteOfGate, Unprovided,
 };
 #[doc(inline)]
 pub use graph::{Budget, BuildError, Graph, Limit, Target, end, to};

@@ -16,8 +16,7 @@ use crate::llm::{CallId, Spend};
 use crate::question::Question;
 use crate::state::encode;
 
-use super::action::check;
-use super::interrupt::{Answer, Check};
+use super::interrupt::{Answer, Check, QuestionType};
 use super::{Failure, StepError};
 
 /// Who runs: the ids every event and span of a run carries.
@@ -90,12 +89,13 @@ pub(crate) struct Asked {
 
 impl Asked {
     pub(crate) fn new<Q: Question>(question: &Q) -> Result<Self, String> {
+        let QuestionType { name, answer_schema, check } = QuestionType::of::<Q>();
         Ok(Self {
-            name: Q::NAME,
+            name,
             question: encode(question)
                 .map_err(|e| format!("the question `{}` does not serialise: {e}", Q::NAME))?,
-            answer_schema: schemars::schema_for!(Q::Answer).to_value(),
-            check: check::<Q>(),
+            answer_schema: answer_schema(),
+            check,
             expires: None,
         })
     }

@@ -14,6 +14,27 @@ use super::{Fatal, StepError};
 /// Says whether a JSON value decodes as the answer to a question, and if not, why.
 pub(crate) type Check = fn(&Value) -> Result<(), String>;
 
+/// What is known of a question before it is asked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QuestionType {
+    pub(crate) name: &'static str,
+    pub(crate) answer_schema: fn() -> Value,
+    pub(crate) check: Check,
+}
+
+impl QuestionType {
+    pub(crate) fn of<Q: Question>() -> Self {
+        Self {
+            name: Q::NAME,
+            answer_schema: || schemars::schema_for!(Q::Answer).to_value(),
+            check: |value| match <Q::Answer as Deserialize>::deserialize(value) {
+                Ok(_) => Ok(()),
+                Err(error) => Err(error.to_string()),
+            },
+        }
+    }
+}
+
 /// A question that a session waits on, as data: it can be shown, sent and stored.
 ///
 /// Its typed form is a [`Pending`], which [`as_question`](Interrupt::as_question) gives.

@@ -39,6 +39,6 @@ pub(crate) use action::{Action, Route};
 pub(crate) use body::{AtWork, BoxFuture, Boxed, Finished, Room};
 pub(crate) use cx::Shared;
 pub(crate) use effects::{AskReply, Asked, Effects, Guard, Ids, OnceReply, Place};
-pub(crate) use interrupt::{Answer, Check};
+pub(crate) use interrupt::{Answer, Check, QuestionType};
 pub(crate) use policy::Policy;
 pub(crate) use scope::{Active, Spare};
