@@ -19,6 +19,13 @@ impl UtcMillis {
         SystemTime::now().into()
     }
 
+    /// The moment so much later.
+    #[must_use]
+    pub fn after(self, wait: Duration) -> Self {
+        let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(wait))
+    }
+
     /// This moment as a [`SystemTime`].
     pub fn to_system_time(self) -> SystemTime {
         UNIX_EPOCH + Duration::from_millis(self.0)

@@ -22,18 +22,19 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::Mutex as AsyncMutex;
 
+use crate::clock::boot_millis;
 use crate::id::Seq;
 use crate::log::{Entry, Saved};
 use crate::state::Schema;
 use crate::step::BoxFuture;
-use crate::store::{Lease, Mail, SessionStore};
+use crate::store::{Claim, From, Lease, Mail, SessionStore};
 
 pub(crate) use keeper::{Held, Hold};
 pub(crate) use letters::{InputLetter, LetterBody, Unread};
 pub use open::OnBusy;
 pub(crate) use open::{OpenError, Opening, Read, ask_to_stop, post_expired, read, read_saved, read_until};
 pub(crate) use watch::Watch;
-pub(crate) use writer::{Broken, Receipt, Tell};
+pub(crate) use writer::{Broken, Receipt, Tell, When};
 use writer::Writer;
 
 /// When commits are made durable. Whatever the mode: before anything acts outside (an effect, a
@@ -59,7 +60,7 @@ pub(crate) struct Journal {
     /// Keeps the lease until it is dropped.
     hold: Mutex<Option<Hold>>,
     store: Arc<dyn SessionStore>,
-    lease: Lease,
+    lease: Mutex<Lease>,
     ttl: Duration,
 }
 
@@ -87,7 +88,7 @@ impl Journal {
             watch,
             hold: Mutex::new(hold),
             store,
-            lease,
+            lease: Mutex::new(lease),
             ttl,
         }
     }
@@ -98,22 +99,20 @@ impl Journal {
         self.watch.is_lost()
     }
 
-    /// How long the lease is held at a time.
-    pub(crate) fn ttl(&self) -> Duration {
-        self.ttl
+    fn lease(&self) -> Lease {
+        self.lease.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Appends entries, all or none, and tells of it afterwards. With `now`, they and all before
-    /// are durable on return; else the mode of the journal says when.
+    /// Appends entries, all or none, when `when` says, and tells of it afterwards.
     pub(crate) async fn write(
         &self,
         entries: Entries,
-        now: bool,
+        when: When,
         tells: Vec<Tell>,
     ) -> Result<Receipt, Broken> {
         let mut writer = Arc::clone(&self.writer).lock_owned().await;
         let writing = Box::pin(async move {
-            let receipt = writer.write(entries, now, tells).await;
+            let receipt = writer.write(entries, when, tells).await;
             if receipt.as_ref().is_ok_and(|receipt| receipt.buffered_first) {
                 writer::flush_soon(writer);
             }
@@ -152,7 +151,7 @@ impl Journal {
     /// What the store holds: the fold of the log up to its head, read anew. `None` if it cannot be
     /// read.
     pub(crate) async fn stored(&self) -> Option<Saved> {
-        read_saved(&*self.store, &self.lease.session).await.ok().flatten()
+        read_saved(&*self.store, &self.lease().session).await.ok().flatten()
     }
 
     /// Letters nobody has taken into the log yet, if there may be any.
@@ -161,7 +160,8 @@ impl Journal {
         if self.watch.mail() <= taken {
             return Ok(Vec::new());
         }
-        let page = self.store.read(&self.lease.session, crate::store::From::Seq(Seq(u64::MAX)), taken, 0);
+        let session = self.lease().session;
+        let page = self.store.read(&session, From::Seq(Seq(u64::MAX)), taken, 0);
         match page.await {
             Ok(Some(page)) => Ok(letters::unread(page.letters)),
             Ok(None) => Err(Broken::LeaseLost),
@@ -176,20 +176,51 @@ impl Journal {
 
     /// Gives the lease back. Says whether letters came meanwhile that nobody has looked at.
     pub(crate) async fn release(&self) -> bool {
-        let taken = self.writer.lock().await.saved().mail;
+        let taken = {
+            let mut writer = self.writer.lock().await;
+            // What was passed over is counted; nothing depends on it.
+            let _ = writer.send(false).await;
+            writer.saved().mail
+        };
         self.hold.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.watch.lose();
-        let (store, lease) = (Arc::clone(&self.store), self.lease.clone());
+        let (store, lease) = (Arc::clone(&self.store), self.lease());
         let releasing = Box::pin(async move { store.renew(&lease, Duration::ZERO).await });
         match to_its_end(releasing).await {
-            Some(Ok(mail)) => mail > taken,
+            Some(Ok(mail)) => {
+                self.watch.has_mail(mail);
+                mail > taken
+            }
             // It expires by itself.
             _ => false,
         }
     }
 
-    pub(crate) fn store(&self) -> &Arc<dyn SessionStore> {
-        &self.store
+    /// Takes the session again that was just released, unless somebody else was faster.
+    pub(crate) async fn reclaim(&self, run: Arc<dyn Held>) -> bool {
+        let mut writer = self.writer.lock().await;
+        let session = self.lease().session;
+        let since = boot_millis();
+        let Ok(Some(claimed)) = self.store.claim(Claim::One(&session), self.ttl).await else {
+            return false;
+        };
+        if claimed.head != writer.head() {
+            // Somebody else went on with it meanwhile, and has settled.
+            let _ = self.store.renew(&claimed.lease, Duration::ZERO).await;
+            return false;
+        }
+        writer.hold(claimed.lease.clone());
+        self.watch.held(since, self.ttl);
+        let hold = Hold::keep(
+            Arc::clone(&self.store),
+            claimed.lease.clone(),
+            self.ttl,
+            Arc::clone(&self.watch),
+            run,
+        );
+        *self.hold.lock().unwrap_or_else(PoisonError::into_inner) = Some(hold);
+        *self.lease.lock().unwrap_or_else(PoisonError::into_inner) = claimed.lease;
+        true
     }
 }
 

@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use crate::clock::{UtcMillis, boot_millis};
 use crate::id::{Seq, SessionId};
-use crate::log::{Entry, EntryKind, ReplayError, Saved};
+use crate::log::{Replay, ReplayError, Saved};
 use crate::store::{Claim, From, Holder, Lease, Mail, Posted, SessionStore, StoreError};
 
 use super::keeper::{Held, Hold};
@@ -69,6 +69,8 @@ pub(crate) struct Read {
     pub(crate) head: Seq,
     pub(crate) holder: Option<Holder>,
     pub(crate) mail: Mail,
+    /// How many letters the facts have counted.
+    pub(crate) counted: Mail,
     since: u64,
 }
 
@@ -118,8 +120,10 @@ impl Opening {
             return Ok(opening);
         }
         match read(&**store, session).await {
-            Ok(Some(found)) => {
+            Ok(Some(mut found)) => {
                 opening.head = found.head;
+                // Letters that were passed over are in no entry.
+                found.saved.mail = found.saved.mail.max(found.counted);
                 opening.since = found.since;
                 let unread = read_letters(&**store, session, found.saved.mail).await;
                 opening.saved = Some(found.saved);
@@ -195,8 +199,7 @@ pub(crate) async fn read_until(
     last: Seq,
 ) -> Result<Option<Read>, OpenError> {
     let mut from = from;
-    let mut found: Option<(Saved, Seq)> = None;
-    let mut since = 0;
+    let mut replay = Replay::default();
     loop {
         let Some(page) = store.read(session, from, Mail(u64::MAX), PAGE).await? else {
             return Ok(None);
@@ -207,49 +210,23 @@ pub(crate) async fn read_until(
                 over = true;
                 break;
             }
-            let entry = Entry::decode(&stored.bytes)
-                .map_err(|error| ReplayError::at(session, stored.seq, error))?;
-            since += stored.bytes.len() as u64;
-            if matches!(entry.kind, EntryKind::Snapshot(_)) {
-                since = 0;
-            }
-            match &mut found {
-                Some((saved, head)) => {
-                    if stored.seq != head.next() {
-                        return Err(gap(session, *head, stored.seq).into());
-                    }
-                    saved
-                        .apply(entry)
-                        .map_err(|error| ReplayError::at(session, stored.seq, error))?;
-                    *head = stored.seq;
-                }
-                None => {
-                    let saved = Saved::begin(entry)
-                        .map_err(|error| ReplayError::at(session, stored.seq, error))?;
-                    found = Some((saved, stored.seq));
-                }
-            }
+            replay.take(stored.seq, &stored.bytes)?;
         }
         match page.next {
             Some(next) if !over => from = From::Seq(next),
             _ => {
-                return Ok(found.map(|(saved, head)| Read {
+                let (head, since) = (replay.head(), replay.since().bytes);
+                let saved = replay.finish()?;
+                return Ok(Some(Read {
                     saved,
                     head,
+                    since,
                     holder: page.holder,
                     mail: page.mail,
-                    since,
+                    counted: page.facts.mail,
                 }));
             }
         }
-    }
-}
-
-fn gap(session: &SessionId, after: Seq, found: Seq) -> StoreError {
-    StoreError::Corrupt {
-        session: session.clone(),
-        after,
-        what: format!("entry {found} comes next"),
     }
 }
 

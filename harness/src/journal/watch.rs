@@ -34,6 +34,12 @@ impl Watch {
         self.deadline.store(since.saturating_add(millis(ttl)), Ordering::Release);
     }
 
+    /// The lease was taken anew.
+    pub(crate) fn held(&self, since: u64, ttl: Duration) {
+        self.renewed(since, ttl);
+        self.lost.store(false, Ordering::Release);
+    }
+
     /// Somebody else has it.
     pub(crate) fn lose(&self) {
         self.lost.store(true, Ordering::Release);

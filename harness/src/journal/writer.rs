@@ -26,6 +26,17 @@ const RESENDS: [Duration; 4] = [
     Duration::from_secs(2),
 ];
 
+/// When entries are appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum When {
+    /// As the mode of the journal says.
+    Mode,
+    /// Now; they need not survive a loss of power.
+    Kept,
+    /// Now, and durably, with all before.
+    Now,
+}
+
 /// Tells of entries once they are durable, as far as they are to be.
 pub(crate) type Tell = Box<dyn FnOnce(Seq) + Send>;
 
@@ -118,6 +129,15 @@ impl Writer {
         &self.saved
     }
 
+    pub(super) fn head(&self) -> Seq {
+        self.head
+    }
+
+    /// Writes under another lease from here on.
+    pub(super) fn hold(&mut self, lease: Lease) {
+        self.lease = lease;
+    }
+
     pub(super) fn pass_over(&mut self, mail: Mail) {
         if mail > self.saved.mail {
             self.saved.mail = mail;
@@ -135,14 +155,14 @@ impl Writer {
     }
 
     pub(super) fn is_flushed(&self) -> bool {
-        self.broken.is_some() || (self.flushed && self.ends.is_empty())
+        self.broken.is_some() || (self.flushed && self.ends.is_empty() && !self.facts_changed)
     }
 
     /// Takes entries, and appends them now or later.
     pub(super) async fn write(
         &mut self,
         entries: Entries,
-        now: bool,
+        when: When,
         mut tells: Vec<Tell>,
     ) -> Result<Receipt, Broken> {
         self.check()?;
@@ -153,9 +173,9 @@ impl Writer {
             }
         }
         self.tells.append(&mut tells);
-        let later = !now && self.durability != Durability::Step;
+        let later = when == When::Mode && self.durability != Durability::Step;
         if !later {
-            self.send(now || self.durability == Durability::Step).await?;
+            self.send(when != When::Kept).await?;
         }
         let buffered_first = later && was_empty && self.durability == Durability::Relaxed;
         Ok(Receipt { snapshot_due: self.is_snapshot_due(), buffered_first })
@@ -164,7 +184,8 @@ impl Writer {
     pub(super) async fn write_snapshot(&mut self) -> Result<(), Broken> {
         self.check()?;
         let kind = EntryKind::Snapshot(Snapshot(Box::new(self.saved.clone())));
-        if let Err(broken) = self.take(Entry { at: UtcMillis::now(), spent: None, kind }) {
+        let entry = Entry { at: UtcMillis::now(), spent: None, kind };
+        if let Err(broken) = self.take(entry) {
             return Err(self.give_up(broken));
         }
         self.since = 0;

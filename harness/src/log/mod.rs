@@ -23,9 +23,19 @@ pub use entry::{
     Resolved, RunStarted, Settled, StepKind,
 };
 pub use error::{EntryError, ReplayError};
-#[allow(unused_imports, reason = "the run that reads logs is not there yet")]
-pub(crate) use follow::{Replay, Since};
+pub(crate) use follow::Replay;
 pub(crate) use saved::{Mark, Saved, SavedAnswer, SavedCursor, SavedParked, SavedQuestion};
 
 /// The version of the format that this version of the library writes. It reads all up to this one.
 pub const FORMAT: u32 = 1;
+
+/// How much of a loop may have changed since a session was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Fit {
+    /// Everything that the session at its place does not depend on.
+    #[default]
+    Compatible,
+    /// Nothing.
+    Strict,
+}

@@ -11,7 +11,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::UtcMillis;
 use crate::graph::Graph;
+use crate::id::Seq;
+use crate::journal::{Broken, Journal, When};
 use crate::llm::{CallId, Spend};
+use crate::log::{EffectDone, Entry, EntryKind, Intent};
 use crate::observe::{Event, EventKind, Fanout};
 use crate::session::Memory;
 use crate::step::{
@@ -28,6 +31,12 @@ pub(crate) struct RunCore {
     pub(crate) graph: Graph,
     pub(crate) fanout: Fanout,
     pub(crate) brakes: Brakes,
+    /// Writes the session's log, where it has one.
+    pub(crate) journal: Option<Box<Journal>>,
+    /// What was spent since the last entry was made.
+    unrecorded: Mutex<Spend>,
+    /// Whether that is anything.
+    charged: AtomicBool,
     /// The attempt at work, as one number.
     current: AtomicU64,
     /// The last attempt that asked something nobody has answered.
@@ -53,12 +62,21 @@ fn number(place: Place) -> u64 {
 }
 
 impl RunCore {
-    pub(crate) fn new(ids: Ids, graph: Graph, fanout: Fanout, brakes: Brakes) -> Self {
+    pub(crate) fn new(
+        ids: Ids,
+        graph: Graph,
+        fanout: Fanout,
+        brakes: Brakes,
+        journal: Option<Box<Journal>>,
+    ) -> Self {
         Self {
             ids,
             graph,
             fanout,
             brakes,
+            journal,
+            unrecorded: Mutex::default(),
+            charged: AtomicBool::new(false),
             current: AtomicU64::new(0),
             asked: AtomicU64::new(0),
             stirred: AtomicBool::new(false),
@@ -175,15 +193,37 @@ impl RunCore {
         }
     }
 
+    /// An entry made now, which takes along what was spent since the one before.
+    pub(crate) fn entry(&self, kind: EntryKind) -> Entry {
+        let spent = self
+            .charged
+            .swap(false, Ordering::AcqRel)
+            .then(|| std::mem::take(&mut *lock(&self.unrecorded)));
+        Entry { at: UtcMillis::now(), spent, kind }
+    }
+
+    /// Writes what an effect says, durably.
+    async fn write(&self, kind: EntryKind) -> Result<(), StepError> {
+        let Some(journal) = &self.journal else { return Ok(()) };
+        let entry = self.entry(kind);
+        let written = journal.write(vec![entry], When::Now, Vec::new()).await;
+        written.map(|_| ()).map_err(|broken| broken.to_error())
+    }
+
     #[inline]
     pub(crate) fn publish(&self, place: Option<Place>, kind: impl FnOnce() -> EventKind) {
         if !self.fanout.is_silent() {
-            self.tell(place, kind());
+            self.tell(place, None, kind());
         }
     }
 
+    /// Tells of what is in the log now, as this entry.
+    pub(crate) fn publish_stored(&self, place: Place, seq: Seq, kind: EventKind) {
+        self.tell(Some(place), Some(seq), kind);
+    }
+
     #[cold]
-    fn tell(&self, place: Option<Place>, kind: EventKind) {
+    fn tell(&self, place: Option<Place>, seq: Option<Seq>, kind: EventKind) {
         let at = place.unwrap_or_default();
         let step = place.map(|at| Arc::clone(&self.graph.wiring.nodes[at.step()].name));
         self.fanout.publish(|number| Event {
@@ -196,6 +236,7 @@ impl RunCore {
             step,
             position: at.position,
             attempt: at.attempt(),
+            seq,
             kind,
         });
     }
@@ -212,6 +253,16 @@ impl RunCore {
     fn may_record(&self, place: Place, scope: EffectScope) -> bool {
         scope == EffectScope::Session
             || self.current.load(Ordering::Relaxed) >> 20 == place.position.0
+    }
+
+    fn remember_effect(&self, place: Place, scope: EffectScope, key: &str, value: Value) {
+        let mut desk = self.desk();
+        self.stirred.store(true, Ordering::Relaxed);
+        if self.may_record(place, scope) {
+            let (results, intents) = desk.memory.effects_of(scope);
+            intents.remove(key);
+            results.insert(key.to_owned(), value);
+        }
     }
 
     fn effect_is_over(&self) {
@@ -235,6 +286,10 @@ impl Effects for RunCore {
 
     fn charge(&self, place: Place, spend: &Spend) {
         *lock(&self.spent) += *spend;
+        if self.journal.is_some() {
+            *lock(&self.unrecorded) += *spend;
+            self.charged.store(true, Ordering::Release);
+        }
         self.publish(Some(place), || EventKind::Charged { spend: *spend });
     }
 
@@ -307,6 +362,9 @@ impl Effects for RunCore {
         if guard == Guard::AtMostOnce && intents.contains(key) {
             return OnceReply::InDoubt;
         }
+        if self.journal.as_ref().is_some_and(|journal| journal.is_lost()) {
+            return OnceReply::Refused(Broken::LeaseLost.to_error());
+        }
         self.effects_running.fetch_add(1, Ordering::SeqCst);
         OnceReply::Run
     }
@@ -325,11 +383,14 @@ impl Effects for RunCore {
         scope: EffectScope,
         key: &'a str,
     ) -> BoxFuture<'a, Result<(), StepError>> {
-        let mut desk = self.desk();
-        if self.may_record(place, scope) {
-            desk.memory.effects_of(scope).1.insert(key.to_owned());
+        let may = self.may_record(place, scope);
+        if may {
+            self.desk().memory.effects_of(scope).1.insert(key.to_owned());
         }
-        ready(Ok(())).boxed()
+        if self.journal.is_none() || !may {
+            return ready(Ok(())).boxed();
+        }
+        self.write(EntryKind::Intent(Intent { key: key.to_owned(), scope })).boxed()
     }
 
     fn end_once<'a>(
@@ -339,17 +400,22 @@ impl Effects for RunCore {
         key: &'a str,
         value: Value,
     ) -> BoxFuture<'a, Result<(), StepError>> {
-        {
-            let mut desk = self.desk();
-            self.stirred.store(true, Ordering::Relaxed);
-            if self.may_record(place, scope) {
-                let (results, intents) = desk.memory.effects_of(scope);
-                intents.remove(key);
-                results.insert(key.to_owned(), value);
-            }
+        let may = self.may_record(place, scope);
+        if self.journal.is_none() {
+            self.remember_effect(place, scope, key, value);
+            self.effect_is_over();
+            return ready(Ok(())).boxed();
         }
-        self.effect_is_over();
-        ready(Ok(())).boxed()
+        async move {
+            if may {
+                let done = EffectDone { key: key.to_owned(), scope, value: value.clone() };
+                self.write(EntryKind::Effect(done)).await?;
+                self.remember_effect(place, scope, key, value);
+            }
+            self.effect_is_over();
+            Ok(())
+        }
+        .boxed()
     }
 
     fn drop_once(&self, _: Place, _: EffectScope, _: &str) {

@@ -7,17 +7,18 @@ use crate::graph::Wiring;
 use crate::journal::{Broken, InputLetter, LetterBody, Tell, Unread, When};
 use crate::log::{
     Asked, Committed, Diverted, Entry, EntryKind, Finishing as FinishingEntry, Resolved, RunStarted,
-    decode_state,
 };
 use crate::observe::EventKind;
-use crate::session::Commit;
+use crate::session::{Commit, decode_state};
 use crate::state::{Op, Ops, State, encode};
 use crate::step::{Failure, FailureKind, StepError};
 use crate::store::Mail;
 
+use super::advance::{Left, STEPS_PER_TURN, Undone, failed, undone};
 use super::answers::Taken;
 use super::driver::Driver;
 use super::settle::How;
+use super::transition::{Happened, Transition, transition};
 
 /// What a run lays up for its log.
 pub(crate) struct Durable {
@@ -30,6 +31,8 @@ pub(crate) struct Durable {
     tells: Vec<Tell>,
     /// The session is given back.
     pub(super) over: bool,
+    /// Counts steps that never waited.
+    in_a_row: u32,
 }
 
 impl Durable {
@@ -40,6 +43,7 @@ impl Durable {
             staged: Vec::new(),
             tells: Vec::new(),
             over: false,
+            in_a_row: 0,
         })
     }
 }
@@ -112,23 +116,26 @@ impl<C: Context, S: State> Driver<C, S> {
         // These are one with what follows: the end of the turn, the settling, or the last steps.
         let stays = matches!(commit, Commit::Done { next: None, .. } | Commit::Asked { .. });
         let kind = match &commit {
-            Commit::Done { next, .. } => EntryKind::Committed(Committed::new(
-                next.map(name),
-                std::mem::take(&mut durable.done),
-            )),
-            Commit::Asked { questions } => EntryKind::Asked(Asked::new(
-                questions.iter().map(|question| question.interrupt.clone()).collect(),
-            )),
+            Commit::Done { next, .. } => EntryKind::Committed(Committed {
+                next: next.map(name),
+                ops: std::mem::take(&mut durable.done),
+            }),
+            Commit::Asked { questions } => EntryKind::Asked(Asked {
+                questions: questions.iter().map(|asked| asked.interrupt.clone()).collect(),
+            }),
             Commit::Diverted { failure, next } => {
-                EntryKind::Diverted(Box::new(Diverted::new((**failure).clone(), name(*next))))
+                EntryKind::Diverted(Box::new(Diverted {
+                    failure: (**failure).clone(),
+                    next: name(*next),
+                }))
             }
             Commit::Finishing { finishing, next } => {
                 let active = u64::try_from(self.session.active.as_millis()).unwrap_or(u64::MAX);
-                EntryKind::Finishing(Box::new(FinishingEntry::new(
-                    finishing.ending.to_saved(),
-                    name(*next),
-                    active,
-                )))
+                EntryKind::Finishing(Box::new(FinishingEntry {
+                    ending: finishing.ending.to_saved(),
+                    next: name(*next),
+                    active_ms: active,
+                }))
             }
         };
         let place = self.session.cursor.place();
@@ -137,11 +144,35 @@ impl<C: Context, S: State> Driver<C, S> {
         if !self.core.fanout.is_silent() {
             for event in super::perform::commit_events(wiring, place.step(), &commit) {
                 let core = Arc::clone(&self.core);
-                durable.tells.push(Box::new(move |seq| core.tell_stored(place, seq, event)));
+                durable.tells.push(Box::new(move |seq| core.publish_stored(place, seq, event)));
             }
         }
         self.record_now(commit);
         if stays { None } else { self.write(When::Mode).await }
+    }
+
+    /// Records a step that was done at its first poll. Says how the run settles if it cannot be
+    /// recorded, and gives back what takes more than a commit.
+    pub(super) async fn record_done(
+        &mut self,
+        wiring: &Wiring,
+        branch: Option<usize>,
+    ) -> Result<Option<How>, Undone> {
+        let happened = Happened::Done { branch };
+        let Transition::Enter { step } = transition(wiring, &self.session.cursor, happened) else {
+            return Err(undone(happened, Left::default()));
+        };
+        if let Err(error) = self.take_ops().await {
+            return Err(failed(error));
+        }
+        let how = self.commit(wiring, Commit::Done { branch, next: Some(step) }).await;
+        if let Some(durable) = &mut self.durable {
+            durable.in_a_row += 1;
+            if durable.in_a_row.is_multiple_of(STEPS_PER_TURN) {
+                tokio::task::yield_now().await;
+            }
+        }
+        Ok(how)
     }
 
     /// Appends what is staged.
@@ -277,7 +308,7 @@ impl<C: Context, S: State> Driver<C, S> {
         for resolved in resolved {
             let open = self.session.open().any(|asked| asked.interrupt.id == resolved.id);
             if open && self.session.resolve(&resolved.id, &resolved.resolution) {
-                taken.push((resolved.id.clone(), resolved.by()));
+                taken.push((resolved.id.clone(), resolved.resolution.by()));
                 entries.push(EntryKind::Resolved(Box::new(resolved)));
             }
         }
@@ -337,7 +368,10 @@ impl<C: Context, S: State> Driver<C, S> {
         runtime.spawn(async move {
             core.effects_done().await;
             let Some(journal) = &core.journal else { return };
+            // It may have settled already, unheard.
+            let running = journal.saved(|saved| saved.settled.is_none()).await;
             if let Some(settled) = settled
+                && running
                 && !journal.is_lost()
             {
                 let entry = core.entry(EntryKind::Settled(Box::new(settled)));
@@ -357,15 +391,8 @@ pub(crate) fn resolutions(unread: Vec<Unread>) -> Vec<Resolved> {
         if let Some(resolution) = body.resolution()
             && !resolved.iter().any(|earlier| earlier.id == id)
         {
-            resolved.push(Resolved::new(id, resolution, letter.mail));
+            resolved.push(Resolved { id, resolution, mail: letter.mail });
         }
     }
     resolved
-}
-
-impl crate::run::RunCore {
-    /// Tells of something that is in the log.
-    fn tell_stored(&self, place: crate::step::Place, seq: crate::id::Seq, event: EventKind) {
-        self.publish_stored(place, seq, event);
-    }
 }

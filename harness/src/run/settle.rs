@@ -59,7 +59,7 @@ impl How {
             Self::Cut(_) => return None,
         };
         let active_ms = u64::try_from(active.as_millis()).unwrap_or(u64::MAX);
-        Some(Settled::new(how, finally_failure, active_ms))
+        Some(Settled { how, finally_failure, active_ms })
     }
 
     /// What the log tells.

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::graph::{Exit, Wiring};
 use crate::id::SessionId;
 use crate::log::{
@@ -78,6 +80,18 @@ impl<S: State> Session<S> {
     }
 }
 
+/// The state that a log adds up to. Fields that are not in it yet have their defaults.
+pub(crate) fn decode_state<S: State>(stored: &Value) -> Result<S, serde_json::Error> {
+    let mut whole = serde_json::to_value(S::default())?;
+    match (&mut whole, stored) {
+        (Value::Object(whole), Value::Object(stored)) => {
+            whole.extend(stored.iter().map(|(name, value)| (name.clone(), value.clone())));
+        }
+        (whole, stored) => *whole = stored.clone(),
+    }
+    S::deserialize(whole)
+}
+
 /// The answer a question got, and whether it got none in time.
 fn fate(id: &crate::id::InterruptId, resolution: &Resolution) -> (Option<Answer>, bool) {
     match resolution {
@@ -134,7 +148,9 @@ fn memory_of(saved: &SavedMemory, asked: &[SavedQuestion]) -> Memory {
 
 fn cursor(saved: &SavedCursor, wiring: &Wiring) -> Option<Cursor> {
     let index = |name: &str| {
-        wiring.nodes.iter().position(|node| *node.name == *name)
+        wiring.nodes.iter().position(|node| {
+            *node.name == *name || node.aliases.iter().any(|alias| **alias == *name)
+        })
     };
     let mut cursor = Cursor::start(wiring);
     cursor.step = index(&saved.step)?;
