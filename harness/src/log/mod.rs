@@ -9,7 +9,10 @@ mod codec;
 mod digest;
 mod entry;
 mod error;
+mod fingerprint;
+mod fit;
 mod follow;
+mod incompatible;
 mod replay;
 mod saved;
 
@@ -24,7 +27,10 @@ pub use entry::{
 };
 pub use error::{EntryError, ReplayError};
 #[allow(unused_imports, reason = "the run that reads logs is not there yet")]
-pub(crate) use follow::{Replay, Since};
+pub(crate) use fit::{Fitted, Successor, decode_state, fit};
+pub use follow::Replay;
+pub(crate) use follow::Since;
+pub use incompatible::{Difference, Fit, Incompatible};
 pub(crate) use saved::{Mark, Saved, SavedAnswer, SavedCursor, SavedParked, SavedQuestion};
 
 /// The version of the format that this version of the library writes. It reads all up to this one.
