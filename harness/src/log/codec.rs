@@ -402,3 +402,6 @@ fn is_newer(bytes: &[u8]) -> bool {
         .and_then(|probe| probe.open.or(probe.snapshot))
         .is_some_and(|versioned| versioned.v > FORMAT)
 }
+
+#[cfg(test)]
+pub(in crate::log) mod tests;

@@ -8,9 +8,28 @@ use super::entry::{Entry, EntryKind};
 use super::error::{ReplayError, ReplayFault};
 use super::saved::Saved;
 
-/// Follows a log from its beginning, or from a snapshot of it.
+/// Follows a log from its beginning, or from a snapshot of it, and knows the state at each entry.
+/// Needs nothing of the program that wrote the log.
+///
+/// ```
+/// use harness::Seq;
+/// use harness::log::Replay;
+///
+/// let log = [
+///     r#"{"t":1,"open":{"v":1,"agent":"a","salt":"5a17","graph":{"name":"l","wiring":"","steps":{}},
+///        "schema":{"version":1,"fields":[]},"state":{"lines":[]}}}"#,
+///     r#"{"t":2,"run":{"run":"r","start":"talk"}}"#,
+///     r#"{"t":3,"commit":{"o":[{"push":{"p":["lines"],"v":"hi"}}]}}"#,
+/// ];
+/// let mut replay = Replay::default();
+/// for (seq, entry) in (1..).map(Seq).zip(log) {
+///     replay.take(seq, entry.as_bytes())?;
+/// }
+/// assert_eq!(replay.state(), Some(&serde_json::json!({"lines": ["hi"]})));
+/// # Ok::<(), harness::log::ReplayError>(())
+/// ```
 #[derive(Debug, Default)]
-pub(crate) struct Replay {
+pub struct Replay {
     saved: Option<Saved>,
     head: Seq,
     since: Since,
@@ -31,7 +50,7 @@ impl Replay {
     /// # Errors
     /// Bytes that are no entry, and one that does not follow on those before. The replay is then
     /// over.
-    pub(crate) fn take(&mut self, seq: Seq, bytes: &[u8]) -> Result<(), ReplayError> {
+    pub fn take(&mut self, seq: Seq, bytes: &[u8]) -> Result<(), ReplayError> {
         let entry = Entry::decode(bytes)
             .map_err(|error| ReplayError::from(ReplayFault::Entry(error)).at(seq))?;
         self.take_entry(seq, entry, bytes.len())
@@ -64,8 +83,9 @@ impl Replay {
         Ok(())
     }
 
-    /// The seq of the last entry taken.
-    pub(crate) fn head(&self) -> Seq {
+    /// The seq of the last entry taken; 0 before the first.
+    #[must_use]
+    pub fn head(&self) -> Seq {
         self.head
     }
 
@@ -75,7 +95,8 @@ impl Replay {
     }
 
     /// The state so far.
-    pub(crate) fn state(&self) -> Option<&Value> {
+    #[must_use]
+    pub fn state(&self) -> Option<&Value> {
         self.saved.as_ref().map(|saved| &saved.state)
     }
 

@@ -9,7 +9,10 @@ mod codec;
 mod digest;
 mod entry;
 mod error;
+mod fingerprint;
+mod fit;
 mod follow;
+mod incompatible;
 mod replay;
 mod saved;
 
@@ -23,19 +26,10 @@ pub use entry::{
     Resolved, RunStarted, Settled, StepKind,
 };
 pub use error::{EntryError, ReplayError};
-pub(crate) use follow::Replay;
+pub(crate) use fit::{Fitted, Successor, decode_state, fit};
+pub use follow::Replay;
+pub use incompatible::{Difference, Fit, Incompatible};
 pub(crate) use saved::{Mark, Saved, SavedAnswer, SavedCursor, SavedParked, SavedQuestion};
 
 /// The version of the format that this version of the library writes. It reads all up to this one.
 pub const FORMAT: u32 = 1;
-
-/// How much of a loop may have changed since a session was written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Fit {
-    /// Everything that the session at its place does not depend on.
-    #[default]
-    Compatible,
-    /// Nothing.
-    Strict,
-}

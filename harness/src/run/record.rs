@@ -7,9 +7,10 @@ use crate::graph::Wiring;
 use crate::journal::{Broken, InputLetter, LetterBody, Tell, Unread, When};
 use crate::log::{
     Asked, Committed, Diverted, Entry, EntryKind, Finishing as FinishingEntry, Resolved, RunStarted,
+    decode_state,
 };
 use crate::observe::EventKind;
-use crate::session::{Commit, decode_state};
+use crate::session::Commit;
 use crate::state::{Op, Ops, State, encode};
 use crate::step::{Failure, FailureKind, StepError};
 use crate::store::Mail;

@@ -25,7 +25,6 @@ use crate::step::{Answer, Asked, Check, Interrupt};
 pub(crate) use commit::Commit;
 pub(crate) use cursor::{Cursor, Ending, Finishing, Half};
 pub(crate) use memory::Memory;
-pub(crate) use restore::decode_state;
 
 /// A session at rest, or in the hands of the run that advances it.
 pub(crate) struct Session<S> {

@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
-
 use crate::graph::{Exit, Wiring};
 use crate::id::SessionId;
 use crate::log::{
@@ -78,18 +76,6 @@ impl<S: State> Session<S> {
         (asked.answer, asked.expired) = fate(&asked.interrupt.id, resolution);
         true
     }
-}
-
-/// The state that a log adds up to. Fields that are not in it yet have their defaults.
-pub(crate) fn decode_state<S: State>(stored: &Value) -> Result<S, serde_json::Error> {
-    let mut whole = serde_json::to_value(S::default())?;
-    match (&mut whole, stored) {
-        (Value::Object(whole), Value::Object(stored)) => {
-            whole.extend(stored.iter().map(|(name, value)| (name.clone(), value.clone())));
-        }
-        (whole, stored) => *whole = stored.clone(),
-    }
-    S::deserialize(whole)
 }
 
 /// The answer a question got, and whether it got none in time.
