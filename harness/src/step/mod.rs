@@ -29,6 +29,7 @@ pub use error::{Failure, FailureKind, Fatal, StepError};
 pub use handler::Handler;
 pub use id::StepId;
 pub use interrupt::{Answered, Answers, Interrupt, NotThisQuestion, Pending};
+pub use once::{Decided, InDoubt, Once, Undecided};
 pub use policy::Retry;
 pub use scope::{Scope, Scoped, current};
 pub use view::View;
