@@ -6,6 +6,7 @@
 //! trait, `Effects`, which the executor implements.
 
 mod action;
+pub mod ag_ui;
 mod ask;
 mod body;
 mod calling;
