@@ -135,8 +135,8 @@ pub use signal::Signal;
 #[doc(inline)]
 pub use state::{Has, State};
 pub use step::{
-    Answered, Answers, Ask, AskError, Calling, Cx, Failure, FailureKind, Fatal, Handler, Interrupt,
-    NotThisQuestion, Pending, Retry, StepError, StepId, StepResult, View,
+    Answered, Answers, Ask, AskError, Calling, Cx, Failure, FailureKind, Fatal, Handler, InDoubt,
+    Interrupt, NotThisQuestion, Once, Pending, Retry, StepError, StepId, StepResult, View,
 };
 
 // The README's program is one of the tests.

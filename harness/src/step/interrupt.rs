@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::clock::UtcMillis;
 use crate::id::{InterruptId, Position};
 use crate::question::Question;
+use crate::state::encode;
 
 use super::{Fatal, StepError};
 
@@ -124,7 +125,7 @@ impl<Q: Question> Pending<Q> {
         Answers::one(Answer {
             id: self.id.clone(),
             name: Some(Q::NAME),
-            value: serde_json::to_value(answer).map_err(|error| error.to_string()),
+            value: encode(&answer).map_err(|error| error.to_string()),
             by: None,
             at: UtcMillis::now(),
         })

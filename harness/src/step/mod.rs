@@ -6,6 +6,7 @@
 //! trait, `Effects`, which the executor implements.
 
 mod action;
+pub mod ag_ui;
 mod ask;
 mod body;
 mod calling;
@@ -29,6 +30,7 @@ pub use error::{Failure, FailureKind, Fatal, StepError};
 pub use handler::Handler;
 pub use id::StepId;
 pub use interrupt::{Answered, Answers, Interrupt, NotThisQuestion, Pending};
+pub use once::{Decided, InDoubt, Once, Undecided};
 pub use policy::Retry;
 pub use scope::{Scope, Scoped, current};
 pub use view::View;
