@@ -93,6 +93,7 @@ pub mod context;
 mod declare;
 pub mod graph;
 mod id;
+mod journal;
 pub mod llm;
 pub mod log;
 pub mod observe;
@@ -122,6 +123,7 @@ pub use declare::{
 };
 #[doc(inline)]
 pub use graph::{Budget, BuildError, Graph, Limit, Target, end, to};
+pub use journal::{Durability, OnBusy};
 pub use id::{
     AgentId, Fence, InterruptId, InvalidSessionId, MAX_SESSION_ID, OpId, Position, RunId, Seq,
     SessionId,

@@ -1,11 +1,13 @@
 //! An agent: a harness with a name and its required slots, ready to run sessions.
 
+mod lineage;
 mod stored;
+mod validate;
 
 use std::any::type_name;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -26,6 +28,8 @@ use crate::session::Session;
 use crate::state::{Ops, State};
 use crate::step::{Answers, Ids};
 use crate::store::SessionStore;
+
+use lineage::Lineage;
 
 /// A harness with an id and its required slots: it runs sessions. Cheap to clone.
 ///
@@ -70,6 +74,7 @@ struct Inner<C: Context, S: State> {
     required: C::Required,
     observers: Observers,
     stored: Option<Stored>,
+    lineage: Arc<OnceLock<Lineage>>,
 }
 
 /// Where an agent keeps its sessions, and how.
@@ -95,6 +100,7 @@ impl<C: Context, S: State> Harness<C, S> {
                 required,
                 observers: self.observers.clone(),
                 stored: None,
+                lineage: Arc::default(),
             }),
         }
     }
@@ -197,14 +203,20 @@ impl<C: Context, S: State> Agent<C, S> {
         })
     }
 
+    /// What sessions are compared with; worked out when it is first asked for.
+    fn lineage(&self) -> &Lineage {
+        self.inner.lineage.get_or_init(|| Lineage::of(&self.inner.harness.graph().wiring))
+    }
+
     fn change(self, change: impl FnOnce(&mut Inner<C, S>)) -> Self {
-        let Inner { id, harness, required, observers, stored } = &*self.inner;
+        let Inner { id, harness, required, observers, stored, lineage } = &*self.inner;
         let mut inner = Inner {
             id: id.clone(),
             harness: harness.clone(),
             required: required.clone(),
             observers: observers.clone(),
             stored: stored.clone(),
+            lineage: Arc::clone(lineage),
         };
         change(&mut inner);
         Self { inner: Arc::new(inner) }

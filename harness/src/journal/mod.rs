@@ -30,9 +30,11 @@ use crate::step::BoxFuture;
 use crate::store::{Claim, From, Lease, Mail, SessionStore};
 
 pub(crate) use keeper::{Held, Hold};
-pub(crate) use letters::{InputLetter, LetterBody, Unread};
+pub(crate) use letters::{InputLetter, LetterBody, Unread, input_key, question_key};
 pub use open::OnBusy;
-pub(crate) use open::{OpenError, Opening, Read, ask_to_stop, post_expired, read, read_saved, read_until};
+pub(crate) use open::{
+    OpenError, Opening, Read, ask_to_stop, letters, post_expired, read, read_saved, read_until,
+};
 pub(crate) use watch::Watch;
 pub(crate) use writer::{Broken, Receipt, Tell, When};
 use writer::Writer;
@@ -91,6 +93,22 @@ impl Journal {
             lease: Mutex::new(lease),
             ttl,
         }
+    }
+
+    /// Begins to write a new session. `opened` goes before the first entry that is written.
+    pub(crate) fn open(
+        opening: Opening,
+        opened: Entry,
+        durability: Durability,
+    ) -> Result<Self, Broken> {
+        let mut bytes = Vec::new();
+        opened.encode(&mut bytes).map_err(|error| Broken::Unsound(error.to_string()))?;
+        let saved = Saved::begin(opened).map_err(|error| Broken::Unsound(error.to_string()))?;
+        let mut journal = Self::new(opening, saved, durability);
+        if let Some(writer) = Arc::get_mut(&mut journal.writer) {
+            writer.get_mut().lay_first(bytes);
+        }
+        Ok(journal)
     }
 
     /// Whether the lease is lost, or about to be.

@@ -171,6 +171,14 @@ async fn read_letters(
     }
 }
 
+/// All letters of a session.
+pub(crate) async fn letters(
+    store: &dyn SessionStore,
+    session: &SessionId,
+) -> Result<Vec<Unread>, StoreError> {
+    Ok(read_letters(store, session, Mail(0)).await?.0)
+}
+
 /// Leaves a letter that asks the holder to stop, if there is one.
 pub(crate) async fn ask_to_stop(
     store: &dyn SessionStore,

@@ -129,6 +129,12 @@ impl Writer {
         &self.saved
     }
 
+    /// The first entry of a session, which the fold begins with, waits for the next.
+    pub(super) fn lay_first(&mut self, bytes: Vec<u8>) {
+        self.ends.push((bytes.len(), false));
+        self.bytes = bytes;
+    }
+
     pub(super) fn head(&self) -> Seq {
         self.head
     }

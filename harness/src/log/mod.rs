@@ -23,13 +23,15 @@ pub(crate) use digest::Salt;
 pub use entry::{
     Adopted, Asked, AttemptFailed, Committed, Diverted, EffectDone, Entry, EntryKind, Fingerprint,
     Finishing, HowEnded, HowSettled, Intent, Opened, Origin, Recovered, Reserved, Resolution,
-    Resolved, RunStarted, Settled, StepKind,
+    Resolved, RunStarted, Settled, Snapshot, StepKind,
 };
 pub use error::{EntryError, ReplayError};
 pub(crate) use fit::{Fitted, Successor, decode_state, fit};
 pub use follow::Replay;
 pub use incompatible::{Difference, Fit, Incompatible};
-pub(crate) use saved::{Mark, Saved, SavedAnswer, SavedCursor, SavedParked, SavedQuestion};
+pub(crate) use saved::{
+    Mark, Saved, SavedAnswer, SavedCursor, SavedFinishing, SavedMemory, SavedQuestion,
+};
 
 /// The version of the format that this version of the library writes. It reads all up to this one.
 pub const FORMAT: u32 = 1;

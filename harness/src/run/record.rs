@@ -9,7 +9,6 @@ use crate::log::{
     Asked, Committed, Diverted, Entry, EntryKind, Finishing as FinishingEntry, Resolved, RunStarted,
     decode_state,
 };
-use crate::observe::EventKind;
 use crate::session::Commit;
 use crate::state::{Op, Ops, State, encode};
 use crate::step::{Failure, FailureKind, StepError};

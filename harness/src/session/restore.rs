@@ -99,9 +99,9 @@ fn questions(saved: &[SavedQuestion]) -> Vec<Question> {
     saved
         .iter()
         .map(|question| {
-            let fate = question.resolution.as_ref();
+            let resolution = question.resolution.as_ref();
             let (answer, expired) =
-                fate.map(|fate_is| fate(&question.interrupt.id, fate_is)).unwrap_or_default();
+                resolution.map(|it| fate(&question.interrupt.id, it)).unwrap_or_default();
             // What is answered here was checked before it was posted.
             Question { interrupt: question.interrupt.clone(), check: |_| Ok(()), answer, expired }
         })
