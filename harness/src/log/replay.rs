@@ -375,3 +375,6 @@ impl Saved {
         None
     }
 }
+
+#[cfg(test)]
+mod tests;
