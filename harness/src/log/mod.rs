@@ -23,7 +23,7 @@ pub(crate) use digest::Salt;
 pub use entry::{
     Adopted, Asked, AttemptFailed, Committed, Diverted, EffectDone, Entry, EntryKind, Fingerprint,
     Finishing, HowEnded, HowSettled, Intent, Opened, Origin, Recovered, Reserved, Resolution,
-    Resolved, RunStarted, Settled, StepKind,
+    Resolved, RunStarted, Settled, Snapshot, StepKind,
 };
 pub use error::{EntryError, ReplayError};
 #[allow(unused_imports, reason = "the run that reads logs is not there yet")]
@@ -35,3 +35,6 @@ pub(crate) use saved::{Mark, Saved, SavedAnswer, SavedCursor, SavedParked, Saved
 
 /// The version of the format that this version of the library writes. It reads all up to this one.
 pub const FORMAT: u32 = 1;
+
+#[cfg(test)]
+mod tests;
