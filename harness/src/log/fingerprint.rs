@@ -68,3 +68,6 @@ fn digest(wiring: &Wiring) -> Digest {
         "steps": nodes,
     }))
 }
+
+#[cfg(test)]
+mod tests;

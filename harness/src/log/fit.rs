@@ -246,3 +246,6 @@ fn strict(saved: &Saved, now: &Successor<'_>, schema: &Schema, differences: &mut
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

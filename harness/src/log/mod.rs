@@ -35,3 +35,6 @@ pub(crate) use saved::{
 
 /// The version of the format that this version of the library writes. It reads all up to this one.
 pub const FORMAT: u32 = 1;
+
+#[cfg(test)]
+mod tests;

@@ -376,3 +376,6 @@ impl Saved {
         None
     }
 }
+
+#[cfg(test)]
+mod tests;
