@@ -376,12 +376,12 @@ impl SessionStore for Wrong {
                     next,
                 })
             }
-            RepeatsTheLastRow if after.is_some() => {
+            RepeatsTheLastRow if after.is_some() && limit > 1 => {
                 let all = self.right.list(filter, None, u32::MAX).await?.rows;
                 let rows: Vec<_> =
                     all.into_iter().filter(|row| Some(row.key().as_slice()) >= after).collect();
-                let more = rows.len() > limit.max(2) as usize;
-                let rows: Vec<_> = rows.into_iter().take(limit.max(2) as usize).collect();
+                let more = rows.len() > limit as usize;
+                let rows: Vec<_> = rows.into_iter().take(limit as usize).collect();
                 let next = rows.last().filter(|_| more).map(harness::store::Row::key);
                 Ok(Listing { rows, next })
             }
