@@ -77,6 +77,7 @@
 //! | feature | default | what it adds |
 //! |---|---|---|
 //! | `terminal` | no | `observe::Terminal`: live progress of runs on a terminal |
+//! | `testing` | no | `testing`: the contract of stores as a suite, and stores that fail or take notes |
 
 #![deny(unsafe_code)]
 #![deny(missing_docs)]
@@ -104,6 +105,8 @@ pub mod signal;
 pub mod state;
 pub mod step;
 pub mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod text;
 
 #[doc(hidden)]

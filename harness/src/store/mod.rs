@@ -14,6 +14,7 @@ mod facts;
 mod lease;
 mod letter;
 mod list;
+mod memory;
 mod page;
 
 use std::time::Duration;
@@ -26,6 +27,7 @@ pub use facts::{Facts, Guarantees, OpenQuestion, Phase};
 pub use lease::{Claim, Claimed, Lease, Token};
 pub use letter::{Letter, Mail, Posted};
 pub use list::{Filter, Listing, Row};
+pub use memory::MemoryStore;
 pub use page::{From, Holder, Page, StoredEntry, StoredLetter};
 
 use crate::id::SessionId;
