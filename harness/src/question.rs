@@ -1,5 +1,13 @@
 //! What a loop asks and waits for.
 
+mod schema;
+
+#[cfg_attr(
+    not(test),
+    allow(unused_imports, reason = "for sessions whose types are elsewhere")
+)]
+pub(crate) use schema::mismatch;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
