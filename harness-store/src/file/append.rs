@@ -89,10 +89,7 @@ impl Inner {
         if let Some(head) = session.find(state, lease, batch)? {
             return Ok(Some(head));
         }
-        session.holds(state, lease)?;
-        if self.is_released(session, state)? {
-            return Err(session.fenced());
-        }
+        self.check(session, state, lease)?;
         if batch.after != state.index.head {
             return Err(StoreError::Conflict {
                 session: session.id.clone(),

@@ -107,8 +107,9 @@ pub(crate) struct State {
     pub(crate) synced: u64,
     /// Whether the name of the file is.
     pub(crate) named: bool,
-    /// The fence of the lease that was released here.
-    pub(crate) released: u64,
+    /// The fence of the last lease that was released here, 0 if none was; `None` if this is not
+    /// known, as the session was not claimed here since it was read.
+    pub(crate) released: Option<u64>,
     /// Bytes of torn records that claims have found at the end of the log.
     pub(crate) set_aside: u64,
 }
