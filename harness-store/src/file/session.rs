@@ -327,8 +327,13 @@ impl Session {
             && state.len == state.index.end
             && stat.len == state.len + line.len() as u64;
         if !alone {
-            self.refresh(disk, state)?;
-            return Ok(false);
+            // The record is written, whatever keeps it from being read.
+            return match self.refresh(disk, state) {
+                Err(StoreError::Unavailable { what, source, .. }) => {
+                    Err(StoreError::Unavailable { what, ambiguous: true, source })
+                }
+                done => done.map(|()| false),
+            };
         }
         match state.index.advance(line) {
             Ok(_) => {

@@ -129,7 +129,7 @@ fn crash(ops: &[Op], rng: &mut TestRng, keep: u32) -> Image {
             Op::Write(number, offset, bytes) => {
                 let bytes = if lucky || synced(*number, place) {
                     &bytes[..]
-                } else if rng.next_u32() % 3 == 0 {
+                } else if rng.next_u32().is_multiple_of(3) {
                     &bytes[..rng.next_u32() as usize % bytes.len()]
                 } else {
                     continue;
