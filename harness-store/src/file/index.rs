@@ -227,7 +227,8 @@ impl Index {
         }
         match self.hole {
             // The batch before this one lies behind the hole, and both were durable when this one
-            // was written. One batch alone does not say so: letters may have come just before it.
+            // was written. One batch alone does not say so: letters, which nothing counts, may have
+            // come just before it.
             Hole::Witnessed if batch.synced => {
                 return Err(Flaw::Damaged(format!(
                     "what was durable before byte {start} is missing"
@@ -237,8 +238,9 @@ impl Index {
             Hole::None | Hole::Witnessed => {}
         }
         if batch.fence > self.fence() || batch.after > self.head {
-            // Its claim, or the batch before it, never reached the disk; so nobody was told of it.
-            if self.lossy {
+            // Its claim, or the batch before it, never reached the disk, so nobody was told of it;
+            // unless this one says that both were durable.
+            if self.lossy && !batch.synced {
                 self.torn += len as u64;
                 return Ok(());
             }

@@ -108,6 +108,30 @@ async fn a_bit_that_flips_in_a_running_log_is_corrupt() {
 }
 
 #[tokio::test]
+async fn a_durable_record_that_became_zeros_is_corrupt() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = harness_store::FileStore::open(dir.path()).await.unwrap();
+    let lease = claim(&store, &id("x")).await;
+    for after in 0..5 {
+        let bytes = format!("entry {after}");
+        append(&store, &lease, after, bytes.as_bytes(), Some(Phase::Running)).await.unwrap();
+    }
+    let path = log(dir.path());
+    let whole = std::fs::read(&path).unwrap();
+    let text = String::from_utf8(whole.clone()).unwrap();
+    for number in 1..4 {
+        let at = text.find(&format!("entry {number}")).unwrap();
+        let begin = text[..at].rfind("\n\n").unwrap() + 1;
+        let end = at + text[at..].find('\n').unwrap();
+        let mut bytes = whole.clone();
+        bytes[begin..=end].fill(0);
+        std::fs::write(&path, &bytes).unwrap();
+        let found = page(&open(dir.path()).await, &id("x")).await;
+        assert!(matches!(found, Err(StoreError::Corrupt { .. })), "entry {number}: {found:?}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_damaged_is_not_written_to() {
     let dir = tempfile::tempdir().unwrap();
     session(dir.path(), Phase::Running).await;
