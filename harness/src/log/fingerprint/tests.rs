@@ -13,7 +13,10 @@ fn edge(to: usize) -> Edge {
 fn node(name: &str, kind: Kind, exit: Exit) -> Node {
     Node {
         name: Arc::from(name),
+        aliases: Vec::new(),
         kind,
+        question: None,
+        expires: None,
         exit,
         policy: Policy::default(),
         on_error: None,
