@@ -2,10 +2,7 @@
 
 mod schema;
 
-#[cfg_attr(
-    not(test),
-    allow(unused_imports, reason = "for sessions whose types are elsewhere")
-)]
+#[allow(unused_imports, reason = "for sessions whose types are elsewhere")]
 pub(crate) use schema::mismatch;
 
 use serde::de::DeserializeOwned;
