@@ -61,12 +61,10 @@ fn entries_in_any_order_never_panic() {
 fn a_torn_entry_is_refused() {
     for golden in Golden::all() {
         for line in &golden.entries {
-            for cut in 0..line.len() {
-                assert!(
-                    Entry::decode(&line.as_bytes()[..cut]).is_err(),
-                    "{}",
-                    &line[..cut.min(80)]
-                );
+            // Of long entries, some places are enough.
+            let cuts = scattered(line.len() as u64).take(200).map(|random| random % line.len());
+            for cut in cuts.chain([0, line.len() - 1]) {
+                assert!(Entry::decode(&line.as_bytes()[..cut]).is_err(), "{cut} of {line}");
             }
         }
     }
