@@ -77,6 +77,7 @@
 //! | feature | default | what it adds |
 //! |---|---|---|
 //! | `terminal` | no | `observe::Terminal`: live progress of runs on a terminal |
+//! | `testing` | no | `testing`: the contract of stores as a suite, and stores that fail or take notes |
 
 #![deny(unsafe_code)]
 #![deny(missing_docs)]
@@ -93,6 +94,7 @@ pub mod context;
 mod declare;
 pub mod graph;
 mod id;
+mod journal;
 pub mod llm;
 pub mod log;
 pub mod observe;
@@ -104,6 +106,8 @@ pub mod signal;
 pub mod state;
 pub mod step;
 pub mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod text;
 
 #[doc(hidden)]
@@ -117,10 +121,12 @@ pub use clock::UtcMillis;
 pub use context::Context;
 pub use declare::{
     Define, Dynamic, Given, Harness, HarnessBuilder, HasSteps, LoopBuilder, NeedsAnswer, NeedsExit,
-    NeedsSteps, Provided, Registry, StepDef, StepName, Stepped, ThenEndOrRoute, Unprovided,
+    NeedsSteps, Provided, Registry, StepDef, StepName, Stepped, ThenEndOrRoute,
+    ThenEndOrRouteOfGate, Unprovided,
 };
 #[doc(inline)]
 pub use graph::{Budget, BuildError, Graph, Limit, Target, end, to};
+pub use journal::{Durability, OnBusy};
 pub use id::{
     AgentId, Fence, InterruptId, InvalidSessionId, MAX_SESSION_ID, OpId, Position, RunId, Seq,
     SessionId,
@@ -134,8 +140,8 @@ pub use signal::Signal;
 #[doc(inline)]
 pub use state::{Has, State};
 pub use step::{
-    Answered, Answers, Ask, AskError, Calling, Cx, Failure, FailureKind, Fatal, Handler, Interrupt,
-    NotThisQuestion, Pending, Retry, StepError, StepId, StepResult, View,
+    Answered, Answers, Ask, AskError, Calling, Cx, Failure, FailureKind, Fatal, Handler, InDoubt,
+    Interrupt, NotThisQuestion, Once, Pending, Retry, StepError, StepId, StepResult, View,
 };
 
 // The README's program is one of the tests.

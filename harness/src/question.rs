@@ -1,6 +1,16 @@
 //! What a loop asks and waits for.
 
-use serde::{Serialize, de::DeserializeOwned};
+mod schema;
+
+#[cfg_attr(
+    not(test),
+    allow(unused_imports, reason = "for sessions whose types are elsewhere")
+)]
+pub(crate) use schema::mismatch;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Derives [`Question`](trait@Question).
 ///
@@ -55,4 +65,41 @@ pub trait Question: Serialize + DeserializeOwned + Send + Sync + 'static {
 
     /// What is to be answered.
     type Answer: Serialize + DeserializeOwned + schemars::JsonSchema + Send + Sync + 'static;
+}
+
+/// What a step asks, inline, when nobody knows whether an effect happened that must not happen
+/// twice: see [`InDoubt::Ask`](crate::InDoubt::Ask). Each answer settles one doubt.
+///
+/// ```
+/// use harness::Question;
+/// use harness::question::EffectInDoubt;
+///
+/// assert_eq!(EffectInDoubt::NAME, "effect_in_doubt");
+/// ```
+#[derive(Question, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[question(answer = Doubt, name = "effect_in_doubt")]
+#[non_exhaustive]
+pub struct EffectInDoubt {
+    /// The effect's key.
+    pub key: String,
+    /// The step it belongs to.
+    pub step: String,
+    /// The entry into that step, as [`OpId`](crate::OpId) prints it: what the effect may have left
+    /// behind where it acts.
+    pub op_id: String,
+}
+
+/// What to do about an effect in doubt.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Doubt {
+    /// It did not happen: run it.
+    Repeat,
+    /// The step is to fail.
+    Fail,
+    /// It happened.
+    Done {
+        /// Its result, as the effect would have returned it.
+        result: Value,
+    },
 }

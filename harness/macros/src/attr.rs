@@ -37,6 +37,8 @@ pub(crate) enum Takes {
     Nothing,
     Int,
     Str,
+    /// As `Str`, any number of times.
+    Strs,
     Path,
     Type,
     /// A path, with the name of a field in brackets: `upsert(id)`.
@@ -103,7 +105,10 @@ impl Options {
                     errors.absorb(error);
                     skip(input)?;
                 }
-                Ok(known) if self.0.iter().any(|(name, ..)| *name == known.name) => {
+                Ok(known)
+                    if !matches!(known.takes, Takes::Strs)
+                        && self.0.iter().any(|(name, ..)| *name == known.name) =>
+                {
                     errors.push(&key, format!("`{key}` is given twice (keep one of them)"));
                     skip(input)?;
                 }
@@ -182,7 +187,7 @@ impl Known {
         let value = match self.takes {
             Takes::Nothing => Ok(Value::Nothing),
             Takes::Int => input.parse().map(Value::Int),
-            Takes::Str => input.parse().map(Value::Str),
+            Takes::Str | Takes::Strs => input.parse().map(Value::Str),
             Takes::Path => input.call(Path::parse_mod_style).map(Value::Path),
             Takes::Type => input.parse().map(|ty| Value::Type(Box::new(ty))),
             Takes::Reducer => reducer(input),

@@ -202,6 +202,25 @@ pub struct RunStarted {
     pub trace: Option<Map<String, Value>>,
 }
 
+impl RunStarted {
+    /// A run that goes on with the turn at hand.
+    pub(crate) fn resumed(run: RunId) -> Self {
+        let mail = Mail::default();
+        Self { run, start: None, ops: Vec::new(), input: None, mail, trace: None }
+    }
+
+    /// A run that begins a turn.
+    pub(crate) fn turn(
+        run: RunId,
+        start: Arc<str>,
+        ops: Vec<Op>,
+        input: Option<String>,
+        mail: Mail,
+    ) -> Self {
+        Self { run, start: Some(start), ops, input, mail, trace: None }
+    }
+}
+
 /// A run took over from one that did not settle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -292,6 +311,17 @@ pub enum Resolution {
     Expired,
     /// It is no longer asked.
     Withdrawn,
+}
+
+impl Resolution {
+    /// Who answered, if anybody did and says so.
+    #[must_use]
+    pub fn by(&self) -> Option<String> {
+        match self {
+            Self::Answered { by, .. } => by.clone(),
+            Self::Expired | Self::Withdrawn => None,
+        }
+    }
 }
 
 /// A step is done.

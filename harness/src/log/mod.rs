@@ -26,12 +26,12 @@ pub use entry::{
     Resolved, RunStarted, Settled, Snapshot, StepKind,
 };
 pub use error::{EntryError, ReplayError};
-#[allow(unused_imports, reason = "the run that reads logs is not there yet")]
 pub(crate) use fit::{Fitted, Successor, decode_state, fit};
 pub use follow::Replay;
-pub(crate) use follow::Since;
 pub use incompatible::{Difference, Fit, Incompatible};
-pub(crate) use saved::{Mark, Saved, SavedAnswer, SavedCursor, SavedParked, SavedQuestion};
+pub(crate) use saved::{
+    Mark, Saved, SavedAnswer, SavedCursor, SavedFinishing, SavedMemory, SavedQuestion,
+};
 
 /// The version of the format that this version of the library writes. It reads all up to this one.
 pub const FORMAT: u32 = 1;

@@ -308,6 +308,7 @@ impl Saved {
         if self.cursor.finishing.is_none() {
             self.unpark();
         }
+        self.recovered = 0;
         self.settled = Some(settled);
     }
 

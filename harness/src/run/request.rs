@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::graph::Budget;
 use crate::id::{InvalidSessionId, RunId, SessionId};
+use crate::journal::OnBusy;
 use crate::observe::{Fanout, Observer, Observers, stream};
 use crate::state::State;
 use crate::step::{BoxFuture, current};
@@ -35,6 +36,9 @@ pub(crate) struct Options {
     pub(crate) resumed: bool,
     pub(crate) observers: Observers,
     pub(crate) budget: Option<Budget>,
+    pub(crate) on_busy: OnBusy,
+    pub(crate) input_id: Option<String>,
+    pub(crate) withdraw: bool,
 }
 
 /// A request on its way to the driver.
@@ -44,6 +48,10 @@ pub(crate) struct Launched {
     pub(crate) parent: Option<RunId>,
     pub(crate) fanout: Fanout,
     pub(crate) budget: Option<Budget>,
+    pub(crate) on_busy: OnBusy,
+    pub(crate) input_id: Option<String>,
+    /// Questions that wait are withdrawn.
+    pub(crate) withdraw: bool,
     pub(crate) brakes: Brakes,
     /// Nobody will take the outcome.
     pub(crate) abandoned: Arc<AtomicBool>,
@@ -75,6 +83,27 @@ impl<S: State> RunRequest<S> {
     /// Replaces the loop's budget for this run. What the turn has spent before still counts.
     pub fn budget(mut self, budget: Budget) -> Self {
         self.options.budget = Some(budget);
+        self
+    }
+
+    /// Says what to do if another run holds the session; without it, this one is refused.
+    pub fn on_busy(mut self, what: OnBusy) -> Self {
+        self.options.on_busy = what;
+        self
+    }
+
+    /// Names the input, so that it is taken once: another run of the session with the same id and
+    /// the same input gets the session's current outcome, or goes on after a crash; one with
+    /// another input under the id is refused. Needs a store, and a [`session`](Self::session).
+    pub fn input_id(mut self, id: impl Into<String>) -> Self {
+        self.options.input_id = Some(id.into());
+        self
+    }
+
+    /// Starts the next turn even if the session waits on questions: they are withdrawn, and can no
+    /// longer be answered.
+    pub fn withdraw_questions(mut self) -> Self {
+        self.options.withdraw = true;
         self
     }
 
@@ -113,6 +142,9 @@ impl Options {
             parent: current().map(|scope| scope.run_id().clone()),
             fanout: Fanout::new(self.observers, stream),
             budget: self.budget,
+            on_busy: self.on_busy,
+            input_id: self.input_id,
+            withdraw: self.withdraw,
             brakes: Brakes::default(),
             abandoned: Arc::default(),
         };

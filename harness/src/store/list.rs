@@ -1,5 +1,5 @@
 use crate::clock::UtcMillis;
-use crate::id::{AgentId, Seq, SessionId};
+use crate::id::{AgentId, InterruptId, Seq, SessionId};
 
 use super::facts::{Facts, OpenQuestion, Phase};
 
@@ -83,20 +83,21 @@ impl Row {
     /// Ids may themselves hold zero bytes, so each is written as two bytes, 0 and 255.
     #[must_use]
     pub fn key(&self) -> Vec<u8> {
-        let mut key = Vec::new();
-        let mut write = |text: &str| {
-            for byte in text.bytes() {
-                key.push(byte);
-                if byte == 0 {
-                    key.push(255);
-                }
+        Self::key_of(&self.session, self.question.as_ref().map(|question| &question.id))
+    }
+
+    /// The key of a row without the row.
+    pub(super) fn key_of(session: &SessionId, question: Option<&InterruptId>) -> Vec<u8> {
+        let mut key = Vec::with_capacity(session.as_str().len());
+        for byte in session.as_str().bytes() {
+            key.push(byte);
+            if byte == 0 {
+                key.push(255);
             }
-        };
-        write(self.session.as_str());
-        if let Some(question) = &self.question {
-            let id = question.id.to_string();
+        }
+        if let Some(question) = question {
             key.extend([0, 1]);
-            key.extend(id.bytes());
+            key.extend(question.as_str().bytes());
         }
         key
     }

@@ -6,6 +6,7 @@ mod asks;
 mod budget;
 mod common;
 mod drops;
+mod effect_policies;
 mod effects;
 mod errors;
 mod events;

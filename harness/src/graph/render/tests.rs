@@ -16,7 +16,10 @@ fn edge(to: usize) -> Edge {
 fn node(name: &str, kind: Kind, exit: Exit) -> Node {
     Node {
         name: name.into(),
+        aliases: Vec::new(),
         kind,
+        question: None,
+        expires: None,
         exit,
         policy: Policy::default(),
         on_error: None,

@@ -14,7 +14,10 @@ fn edge(to: usize) -> Edge {
 fn node(name: &str, exit: Exit) -> Node {
     Node {
         name: name.into(),
+        aliases: Vec::new(),
         kind: Kind::Run,
+        question: None,
+        expires: None,
         exit,
         policy: Policy::default(),
         on_error: None,

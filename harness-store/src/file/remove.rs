@@ -1,0 +1,204 @@
+//! Removing sessions, and the beginnings of their logs.
+
+use std::io;
+use std::path::Path;
+
+use harness::store::{Lease, Remove, StoreError, Token};
+use harness::{Seq, UtcMillis};
+
+use super::disk::Mode;
+use super::error::{failed, unsure};
+use super::record::{self, Header, Origin, Seal};
+use super::session::{Session, State};
+use super::store::{Inner, Sync};
+
+impl Inner {
+    pub(crate) fn remove(&self, lease: &Lease, what: Remove) -> Result<(), StoreError> {
+        let session = self.session(&lease.session);
+        let mut state = session.lock();
+        self.usable(&session, &state)?;
+        session.refresh(&*self.disk, &mut state)?;
+        session.holds(&state, lease)?;
+        if self.is_released(&session, &state)? {
+            return Err(session.fenced());
+        }
+        match what {
+            Remove::All => self.remove_all(&session, &mut state, lease),
+            Remove::Below(seq) => self.remove_below(&session, &mut state, lease, seq),
+        }
+    }
+
+    /// Says in the log that the session is gone, which decides it, and then takes the files away.
+    fn remove_all(
+        &self,
+        session: &Session,
+        state: &mut State,
+        lease: &Lease,
+    ) -> Result<(), StoreError> {
+        let Some(file) = state.file.clone() else { return Err(session.gone()) };
+        // Whoever makes the session anew in this file has it locked.
+        let locked = file.try_lock().map_err(|error| session.failed("lock", error))?;
+        let removed = (|| {
+            session.write(&*self.disk, state, &record::removed(lease.fence.0))?;
+            if !state.index.removed {
+                session.holds(state, lease)?;
+            }
+            if self.sync == Sync::Flush {
+                file.sync().map_err(|error| {
+                    state.failed = true;
+                    unsure(
+                        format!("cannot make `{}` durable", session.paths.log.display()),
+                        Some(error),
+                    )
+                })?;
+            }
+            if !locked {
+                return Ok(());
+            }
+            let gone = |path: &Path, done: io::Result<()>| match done {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    Err(failed("remove", path, error))
+                }
+                _ => Ok(()),
+            };
+            let paths = &session.paths;
+            gone(&paths.rest, self.disk.unlink(&paths.rest))?;
+            gone(&paths.lease, self.disk.unlink(&paths.lease))?;
+            // A note without its log would be taken for damage.
+            if self.sync == Sync::Flush {
+                gone(&paths.shard, self.disk.sync_dir(&paths.shard))?;
+            }
+            gone(&paths.log, self.disk.unlink(&paths.log))?;
+            if self.sync == Sync::Flush {
+                gone(&paths.shard, self.disk.sync_dir(&paths.shard))?;
+            }
+            Ok(())
+        })();
+        if locked {
+            file.unlock();
+        }
+        if removed.is_ok() {
+            state.forget();
+        }
+        removed
+    }
+
+    /// Copies what is kept into a new file and says in the log that it goes on there. That holds
+    /// only if nothing was written since the copy was made; otherwise it is made anew.
+    fn remove_below(
+        &self,
+        session: &Session,
+        state: &mut State,
+        lease: &Lease,
+        seq: Seq,
+    ) -> Result<(), StoreError> {
+        for _ in 0..100 {
+            let cut = match state.index.snapshots.last() {
+                Some(last) => seq.0.min(*last),
+                None => return Ok(()),
+            };
+            if cut <= state.index.first {
+                return Ok(());
+            }
+            let Some(copy) = self.copy(session, state, cut)? else { return Ok(()) };
+            let name = format!("{}.next", Token::random());
+            let path = session.paths.shard.join(&name);
+            let made = self.write_new(&path, &copy);
+            if let Err(error) = made {
+                let _ = self.disk.unlink(&path);
+                return Err(failed("write", &path, error));
+            }
+            let life = state.index.life().1;
+            let line = record::moved(lease.fence.0, state.len, &name);
+            session.write(&*self.disk, state, &line)?;
+            session.refresh(&*self.disk, state)?;
+            if state.index.life().1 == life + 1 {
+                if self.sync == Sync::Flush {
+                    self.disk
+                        .sync_dir(&session.paths.shard)
+                        .map_err(|error| failed("sync", &session.paths.shard, error))?;
+                }
+                state.synced = state.synced.max(copy.len() as u64);
+                return Ok(());
+            }
+            let _ = self.disk.unlink(&path);
+            session.holds(state, lease)?;
+        }
+        Err(StoreError::Unavailable {
+            what: format!("session `{}` was written to all the while (try again)", session.id),
+            ambiguous: false,
+            source: None,
+        })
+    }
+
+    fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let file = self.disk.open(path, Mode::AppendNew)?;
+        let mut left = bytes;
+        while !left.is_empty() {
+            match file.write(left)? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                written => left = &left[written..],
+            }
+        }
+        if self.sync == Sync::Flush {
+            file.sync()?;
+            // Its name must be there when the log says where it goes on.
+            if let Some(shard) = path.parent() {
+                self.disk.sync_dir(shard)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The log without its entries below a seq, as far as whole batches allow. `None` if there is
+    /// nothing to leave out.
+    fn copy(
+        &self,
+        session: &Session,
+        state: &State,
+        cut: u64,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let index = &state.index;
+        let (Some(header), Some(seal)) = (&index.header, &index.seal) else { return Ok(None) };
+        let (Some(facts), Some(created)) = (&index.facts, index.created) else { return Ok(None) };
+        let begin =
+            index.batches.partition_point(|batch| batch.after + u64::from(batch.count) < cut);
+        let Some(first) = index.batches.get(begin) else { return Ok(None) };
+        if begin == 0 {
+            return Ok(None);
+        }
+        let header = Header { rewritten: header.rewritten + 1, ..header.clone() };
+        let mut copy = record::header(&header);
+        let letters = index.letters.iter().map(|stored| &stored.letter);
+        if !index.letters.is_empty() {
+            copy.extend(record::letters(UtcMillis::now().0, letters, true));
+        }
+        let origin = Origin {
+            first: first.after + 1,
+            created,
+            updated: index.updated,
+            facts: facts.clone(),
+            questions: index.questions.clone(),
+        };
+        copy.extend(record::origin(&origin));
+        let mut fence = 0;
+        for batch in &index.batches[begin..] {
+            if batch.fence != fence {
+                fence = batch.fence;
+                let token = index.seals.iter().find(|(known, _)| *known == fence);
+                let Some((_, token)) = token else { return Ok(None) };
+                // Only the last claim still has to say how long it holds.
+                copy.extend(record::seal(&if fence == seal.fence {
+                    seal.clone()
+                } else {
+                    Seal { fence, token: *token, owner: 0, until: 0 }
+                }));
+            }
+            copy.extend(self.bytes(session, state, batch)?);
+        }
+        if seal.fence != fence {
+            copy.extend(record::seal(seal));
+        }
+        Ok(Some(copy))
+    }
+}
