@@ -225,9 +225,6 @@ impl Index {
         if batch.fence < self.fence() || batch.after < self.head {
             return Ok(());
         }
-        if batch.fence > self.fence() || (batch.after > self.head && !self.lossy) {
-            return Err(Flaw::Damaged(format!("a record is missing before byte {start}")));
-        }
         match self.hole {
             // The batch before this one lies behind the hole, and both were durable when this one
             // was written. One batch alone does not say so: letters may have come just before it.
@@ -239,9 +236,13 @@ impl Index {
             Hole::Open => self.hole = Hole::Witnessed,
             Hole::None | Hole::Witnessed => {}
         }
-        if batch.after > self.head {
-            self.torn += len as u64;
-            return Ok(());
+        if batch.fence > self.fence() || batch.after > self.head {
+            // Its claim, or the batch before it, never reached the disk; so nobody was told of it.
+            if self.lossy {
+                self.torn += len as u64;
+                return Ok(());
+            }
+            return Err(Flaw::Damaged(format!("a record is missing before byte {start}")));
         }
         let count = batch.meta.as_ref().map_or(1, |meta| meta.lengths.len());
         self.batches.push(BatchRef {
@@ -379,9 +380,10 @@ fn next_line(bytes: &[u8]) -> Result<Option<(usize, Line<'_>)>, Flaw> {
     Ok(Some((end, Line::Torn)))
 }
 
-/// Whether a line was complete, but for a newline that became another byte.
+/// Whether a line was complete, but for a newline that became another byte. A zero in its place is
+/// what is left where the end of a record never reached the disk.
 fn ends_badly(line: &[u8]) -> bool {
-    line.split_last().is_some_and(|(_, line)| record::is_sound(line))
+    line.split_last().is_some_and(|(last, line)| *last != 0 && record::is_sound(line))
 }
 
 fn damaged() -> Flaw {

@@ -3,3 +3,9 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod contract;
+mod damage;
+mod disk;
+mod model;
+mod process;
+mod size;
+mod support;
