@@ -407,8 +407,7 @@ impl<C: Context, S: State> Agent<C, S> {
         let session = Session::restore(id.clone(), &saved, state.clone(), wiring)
             .unwrap_or_else(|| Session::new(id, state, wiring));
         let run = saved.run.unwrap_or_else(|| launched.run.clone());
-        let settlement =
-            Settlement { session, how, lost: false, run, home: None, durable: true };
+        let settlement = Settlement { session, how, lost: false, run, home: None, durable: true };
         settlement.into_outcome(&launched.abandoned, Arc::new(self.clone()))
     }
 

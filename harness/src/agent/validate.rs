@@ -56,7 +56,8 @@ pub(crate) async fn validate(
             why,
         })?;
         let digest = Digest::of(&value);
-        let conflict = |recorded| Kind::Conflict { session: session.clone(), id: id.clone(), recorded };
+        let conflict =
+            |recorded| Kind::Conflict { session: session.clone(), id: id.clone(), recorded };
         if let Some((_, earlier)) = given.iter().find(|(other, _)| *other == id) {
             match *earlier == digest {
                 true => continue,

@@ -36,8 +36,8 @@ pub(crate) use open::{
     OpenError, Opening, Read, ask_to_stop, letters, post_expired, read, read_saved, read_until,
 };
 pub(crate) use watch::Watch;
-pub(crate) use writer::{Broken, Receipt, Tell, When};
 use writer::Writer;
+pub(crate) use writer::{Broken, Receipt, Tell, When};
 
 /// When commits are made durable. Whatever the mode: before anything acts outside (an effect, a
 /// step behind an answered question), when questions are asked and when a run settles, everything
