@@ -8,7 +8,8 @@ use crate::clock::UtcMillis;
 use crate::context::Context;
 use crate::id::SessionId;
 use crate::journal::{
-    Broken, Journal, LetterBody, OnBusy, OpenError, Opening, When, input_key, post_expired, read,
+    Broken, Journal, LetterBody, OnBusy, OpenError, Opening, Valid, When, input_key, post_expired,
+    read,
 };
 use crate::log::{
     Adopted, Entry, EntryKind, FORMAT, Fitted, HowEnded, HowSettled, Opened, Recovered, Resolved,
@@ -18,9 +19,9 @@ use crate::run::{How, Kind, Launched, Outcome, RunError, Settlement, reduce, res
 use crate::session::Session;
 use crate::state::{State, encode};
 use crate::step::{Answers, Failure, FailureKind, StepError};
-use crate::store::{Mail, Phase, Posted, SessionStore, StoreError};
+use crate::store::{Mail, Phase, Posted, StoreError};
 
-use super::validate::{Valid, validate};
+use super::validate::{post, validate};
 use super::{Agent, Stored};
 
 /// A position that so many runs have taken over from ones that did not settle is given up.
@@ -311,40 +312,6 @@ async fn withdraw(stored: &Stored, session: &SessionId, saved: &Saved) -> Result
     let open = saved.open().map(|asked| LetterBody::withdrawn(&asked.interrupt.id));
     let letters: Vec<_> = open.collect();
     post(&*stored.store, session, &letters).await
-}
-
-/// Posts letters about questions: all or none.
-async fn post(
-    store: &dyn SessionStore,
-    session: &SessionId,
-    letters: &[crate::store::Letter],
-) -> Result<(), Kind> {
-    let question_of = |key: &str| {
-        letters.iter().find(|letter| letter.key == key).and_then(|letter| letter.question.clone())
-    };
-    let unknown = |key: String| {
-        let id = question_of(&key).unwrap_or_else(|| crate::id::InterruptId::new(key));
-        (session.clone(), id)
-    };
-    match store.post(session, letters).await.map_err(Kind::Store)? {
-        Posted::Here(_) => Ok(()),
-        Posted::Taken { key, first } => {
-            let (session, id) = unknown(key);
-            Err(match LetterBody::read(&first) {
-                Some(LetterBody::Answer(answer)) => {
-                    Kind::Conflict { session, id, recorded: Some(answer.value) }
-                }
-                Some(LetterBody::Withdrawn) => {
-                    Kind::UnknownInterrupt { session, id, open: Vec::new() }
-                }
-                _ => Kind::Expired { session, id },
-            })
-        }
-        Posted::TooLate { key } => {
-            let (session, id) = unknown(key);
-            Err(Kind::Expired { session, id })
-        }
-    }
 }
 
 fn adoption(adopted: Option<Adopted>) -> Vec<Entry> {

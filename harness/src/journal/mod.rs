@@ -8,6 +8,7 @@
 //! Each entry is applied to the writer's own fold of the log before it is appended: what cannot be
 //! replayed is never written.
 
+mod answers;
 mod keeper;
 mod letters;
 mod open;
@@ -29,8 +30,9 @@ use crate::state::Schema;
 use crate::step::BoxFuture;
 use crate::store::{Claim, From, Lease, Mail, SessionStore};
 
+pub(crate) use answers::{Refused, Valid, post_all, validate};
 pub(crate) use keeper::{Held, Hold};
-pub(crate) use letters::{InputLetter, LetterBody, Unread, input_key, question_key};
+pub(crate) use letters::{InputLetter, LetterBody, Unread, input_key};
 pub use open::OnBusy;
 pub(crate) use open::{
     OpenError, Opening, Read, ask_to_stop, letters, post_expired, read, read_saved, read_until,
