@@ -60,12 +60,11 @@ pub(crate) async fn validate(
             let asked = asked.interrupt.name.clone();
             return Err(Refused::AnotherQuestion { id, given: name.to_owned(), asked });
         }
-        let fits = value.and_then(|value| {
-            match asked.and_then(|asked| unfit(&asked.interrupt, &value)) {
+        let fits =
+            value.and_then(|value| match asked.and_then(|asked| unfit(&asked.interrupt, &value)) {
                 Some(why) => Err(why),
                 None => Ok(value),
-            }
-        });
+            });
         let value = fits.map_err(|why| Refused::IllTyped {
             id: id.clone(),
             asked: asked.map(|asked| asked.interrupt.name.clone()).unwrap_or_default(),
