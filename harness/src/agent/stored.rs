@@ -72,6 +72,7 @@ pub(super) async fn run<C: Context, S: State>(
             };
             let wrote = journal.write(entries, When::Kept, Vec::new()).await;
             if let Err(broken) = wrote {
+                journal.release().await;
                 return Err(agent.cut_off(broken).into());
             }
             if let Some(given) = &given {
@@ -391,10 +392,7 @@ impl<C: Context, S: State> Agent<C, S> {
 
     fn cut_off(&self, broken: Broken) -> Kind {
         match broken {
-            Broken::Store(error) => match Arc::try_unwrap(error) {
-                Ok(error) => Kind::Store(error),
-                Err(shared) => Kind::Cut(shared.to_string()),
-            },
+            Broken::Store(error) => Kind::NotWritten(error),
             other => Kind::Cut(other.to_error().to_string()),
         }
     }
@@ -419,7 +417,7 @@ impl<C: Context, S: State> Agent<C, S> {
         opening: Opening,
         taken: TakenUp<S>,
         slots: C::Runtime,
-        mut launched: Launched,
+        launched: Launched,
     ) -> Result<Outcome<S>, RunError> {
         let TakenUp { saved, fitted: Fitted { state, adopted } } = taken;
         let wiring = &self.inner.harness.graph().wiring;
@@ -457,13 +455,16 @@ impl<C: Context, S: State> Agent<C, S> {
             still_open.then_some(HowSettled::Interrupted)
         };
         let settles = how.is_some();
+        // A step behind an answered question may act on it at once.
+        let durably = settles || !answered.is_empty();
         if let Some(how) = how {
             let settled = Settled { how, finally_failure: None, active_ms: saved.active_ms };
             entries.push(entry(EntryKind::Settled(Box::new(settled))));
         }
         let journal = Journal::new(opening, saved, stored.durability);
-        let when = if settles { When::Now } else { When::Kept };
+        let when = if durably { When::Now } else { When::Kept };
         if let Err(broken) = journal.write(entries, when, Vec::new()).await {
+            journal.release().await;
             return Err(self.cut_off(broken).into());
         }
         let now = journal.saved(Saved::clone).await;
@@ -471,8 +472,6 @@ impl<C: Context, S: State> Agent<C, S> {
             journal.release().await;
             return Ok(self.at_rest(now, state, &launched));
         }
-        // A budget that was given for this run counts what the turn has spent before.
-        launched.budget = launched.budget.take();
         let session = Session::restore(launched.session.clone(), &now, state, wiring)
             .ok_or_else(|| Kind::Cut("the session rests at a step the loop lacks".to_owned()))?;
         drop(now);
