@@ -382,15 +382,18 @@ impl Effects for RunCore {
         place: Place,
         scope: EffectScope,
         key: &'a str,
+        guard: Guard,
     ) -> BoxFuture<'a, Result<(), StepError>> {
-        let may = self.may_record(place, scope);
+        let may = guard == Guard::AtMostOnce && self.may_record(place, scope);
         if may {
             self.desk().memory.effects_of(scope).1.insert(key.to_owned());
         }
-        if self.journal.is_none() || !may {
-            return ready(Ok(())).boxed();
+        let Some(journal) = &self.journal else { return ready(Ok(())).boxed() };
+        if may {
+            return self.write(EntryKind::Intent(Intent { key: key.to_owned(), scope })).boxed();
         }
-        self.write(EntryKind::Intent(Intent { key: key.to_owned(), scope })).boxed()
+        // What led to the effect must not be lost while the effect is not.
+        async move { journal.flush().await.map_err(|broken| broken.to_error()) }.boxed()
     }
 
     fn end_once<'a>(
@@ -407,13 +410,17 @@ impl Effects for RunCore {
             return ready(Ok(())).boxed();
         }
         async move {
+            let mut written = Ok(());
             if may {
                 let done = EffectDone { key: key.to_owned(), scope, value: value.clone() };
-                self.write(EntryKind::Effect(done)).await?;
+                written = self.write(EntryKind::Effect(done)).await;
+            }
+            if may && written.is_ok() {
                 self.remember_effect(place, scope, key, value);
             }
+            // Also if it could not be recorded: the run waits for it before it settles.
             self.effect_is_over();
-            Ok(())
+            written
         }
         .boxed()
     }
