@@ -10,6 +10,8 @@
 )]
 
 mod basics;
+mod crashes;
 mod faults;
+mod modes;
 mod rig;
 mod table;

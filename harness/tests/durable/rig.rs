@@ -122,6 +122,12 @@ impl Rig {
         self.lock().lease.clone()
     }
 
+    /// A process that comes no further, as far as its store can tell.
+    pub async fn hang(&self) {
+        self.reached.add_permits(1);
+        pending().await
+    }
+
     /// Waits until a call waits.
     pub async fn reached(&self) {
         self.reached.acquire().await.unwrap().forget();
