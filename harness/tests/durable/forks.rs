@@ -69,7 +69,9 @@ fn agent(store: &MemoryStore, views: &Views) -> Agent<Ctx, Tale> {
                         }
                     })
                     .route(
-                        |tale: &Tale| if tale.n.is_multiple_of(STEPS) { Next::Ask } else { Next::On },
+                        |tale: &Tale| {
+                            if tale.n.is_multiple_of(STEPS) { Next::Ask } else { Next::On }
+                        },
                         |signal| match signal {
                             Next::On => to(Step::Tell),
                             Next::Ask => to(Step::Ask),
@@ -83,8 +85,7 @@ fn agent(store: &MemoryStore, views: &Views) -> Agent<Ctx, Tale> {
                         views.lock().unwrap().insert(cx.position(), (*tale).clone());
                         async move {
                             let may = |what: &str| May { what: what.to_owned() };
-                            let (a, b) =
-                                tokio::join!(cx.ask("a", may("a")), cx.ask("b", may("b")));
+                            let (a, b) = tokio::join!(cx.ask("a", may("a")), cx.ask("b", may("b")));
                             Ok(Tale::update().lines([format!("{} {}", a?, b?)]))
                         }
                     })
@@ -148,12 +149,16 @@ async fn the_state_at_each_commit_is_the_one_the_next_step_saw() {
     let commits = commits.lock().unwrap().clone();
     assert_eq!(commits.len(), STEPS as usize);
     let snapshots = log(&store, "s").await;
-    let snapshots = snapshots.iter().filter(|it| it.bytes.windows(10).any(|w| w == b"\"snapshot\""));
+    let snapshots =
+        snapshots.iter().filter(|it| it.bytes.windows(10).any(|w| w == b"\"snapshot\""));
     assert!(snapshots.count() > 1, "there is something to start from");
     for (position, seq) in commits {
         let then = views.lock().unwrap()[&Position(position.0 + 1)].clone();
         assert_eq!(agent.state_at("s", seq).await.unwrap(), then, "{seq}");
-        assert_eq!(sessions.state_at("s", seq).await.unwrap(), serde_json::to_value(&then).unwrap());
+        assert_eq!(
+            sessions.state_at("s", seq).await.unwrap(),
+            serde_json::to_value(&then).unwrap()
+        );
     }
     let moments = moments(&agent, "s").await;
     // The input, each step, how it settled; and the snapshots, which change nothing.
@@ -190,8 +195,7 @@ async fn a_fork_goes_another_way_and_leaves_its_source_alone() {
     let Outcome::Interrupted(waiting) = outcome else { panic!("{outcome:?}") };
     let lines: Vec<_> = [vec!["w"; 10], vec!["v"; 20]].concat();
     assert_eq!(waiting.state.lines, lines);
-    let answers =
-        answer(&waiting.questions, "a", true).and(answer(&waiting.questions, "b", false));
+    let answers = answer(&waiting.questions, "a", true).and(answer(&waiting.questions, "b", false));
     let ended = agent.resume("t", answers, word("v")).await.unwrap().ended().unwrap();
     assert_eq!(ended.state.lines.last().unwrap(), "true false");
     assert_eq!(log(&store, "s").await, before);
@@ -254,7 +258,10 @@ async fn a_fork_is_as_its_source_was() {
         let to = format!("fork of {first}");
         agent.fork(first, source.head, &to).await.unwrap();
         let fork = sessions.status(&to).await.unwrap();
-        assert_eq!((fork.phase, fork.settled, fork.failure), (phase, source.settled, source.failure));
+        assert_eq!(
+            (fork.phase, fork.settled, fork.failure),
+            (phase, source.settled, source.failure)
+        );
         assert_eq!((fork.turn, fork.steps, fork.total), (1, source.steps, source.total));
         let listed = sessions.all(&Filter::default().phase(phase)).await.unwrap();
         assert_eq!((listed.len(), &listed[1].session), (2, &fork.session));
@@ -325,12 +332,12 @@ async fn only_a_moment_of_an_own_session_is_forked_and_only_into_a_new_one() {
     assert!(agent.fork("s", head.next(), "x").await.unwrap_err().is_no_such_entry());
     assert!(agent.fork("nobody", Seq(1), "x").await.unwrap_err().is_not_found());
     let stranger = {
-        let harness = Harness::<Ctx, Tale>::builder("other")
-            .start(Step::Tell)
-            .steps(|define, step| match step {
+        let harness = Harness::<Ctx, Tale>::builder("other").start(Step::Tell).steps(
+            |define, step| match step {
                 Step::Tell => define.decide(|_| Next::On, |_| to(Step::Ask)),
                 Step::Ask => define.run(async |_, _| Ok(Tale::update())).end(),
-            });
+            },
+        );
         harness.build().unwrap().agent("stranger", ())
     };
     assert!(stranger.state_at("s", head).await.unwrap_err().is_no_store());

@@ -92,7 +92,10 @@ async fn status_tells_how_a_session_stands() {
     run(&agent, "asks", "ask").await;
     let asks = sessions.status("asks").await.unwrap();
     assert_eq!((asks.session.as_str(), asks.agent.as_str()), ("asks", "a"));
-    assert_eq!((asks.phase, asks.step.as_str(), asks.turn, asks.steps), (Phase::Interrupted, "Ask", 1, 1));
+    assert_eq!(
+        (asks.phase, asks.step.as_str(), asks.turn, asks.steps),
+        (Phase::Interrupted, "Ask", 1, 1)
+    );
     assert_eq!((asks.position.0, asks.first, asks.holder), (2, Seq(1), None));
     assert_eq!((asks.questions.len(), asks.unread), (1, 0));
     assert!(asks.questions[0].name == "send" && asks.questions[0].question == json!({"to": "all"}));
@@ -102,7 +105,10 @@ async fn status_tells_how_a_session_stands() {
 
     run(&agent, "fails", "fail").await;
     let fails = sessions.status("fails").await.unwrap();
-    assert_eq!((fails.phase, fails.failure.clone().unwrap().message.as_str()), (Phase::Failed, "no ink"));
+    assert_eq!(
+        (fails.phase, fails.failure.clone().unwrap().message.as_str()),
+        (Phase::Failed, "no ink")
+    );
     assert!(fails.questions.is_empty() && asks.failure.is_none());
 
     run(&agent, "ends", "x").await;
@@ -261,10 +267,9 @@ async fn a_run_is_stopped_from_elsewhere_and_holds_its_session_until_then() {
     at_work.notified().await;
 
     assert!(sessions.status("s").await.unwrap().holder.is_some());
-    for err in [
-        sessions.delete("s").await.unwrap_err(),
-        sessions.prune("s", Seq(9)).await.unwrap_err(),
-    ] {
+    for err in
+        [sessions.delete("s").await.unwrap_err(), sessions.prune("s", Seq(9)).await.unwrap_err()]
+    {
         assert!(err.is_busy(), "{err}");
     }
     assert!(sessions.stop("s").await.unwrap());
@@ -347,7 +352,10 @@ async fn ids_may_be_anything_and_are_refused_before_the_store_is_asked() {
     for id in odd {
         let answer = Answers::json(question(&sessions, id).await, json!(true));
         assert!(sessions.answer_json(id, answer).await.unwrap().open.is_empty());
-        assert_eq!(sessions.status(SessionId::new(id).unwrap()).await.unwrap().session.as_str(), id);
+        assert_eq!(
+            sessions.status(SessionId::new(id).unwrap()).await.unwrap().session.as_str(),
+            id
+        );
         sessions.delete(id).await.unwrap();
         assert!(sessions.status(id).await.unwrap_err().is_not_found());
     }
@@ -374,7 +382,8 @@ async fn a_damaged_session_is_told_and_hides_no_other() {
     let id = SessionId::new("three").unwrap();
     let claimed = store.claim(Claim::One(&id), Duration::from_secs(9)).await.unwrap().unwrap();
     let entries = [NewEntry { bytes: b"{\"t\":1,\"commit\":{\"n\":\"secret\"", snapshot: false }];
-    let batch = Batch { after: claimed.head, at: UtcMillis(1), entries: &entries, ..Batch::default() };
+    let batch =
+        Batch { after: claimed.head, at: UtcMillis(1), entries: &entries, ..Batch::default() };
     store.append(&claimed.lease, batch).await.unwrap();
     store.renew(&claimed.lease, Duration::ZERO).await.unwrap();
 
