@@ -49,14 +49,18 @@ impl Inner {
         }
         for _ in 0..ATTEMPTS {
             match self.admit(session, state, lease, batch) {
-                Ok(Some(head)) => return Ok(head),
-                Ok(None) => {}
+                // Letters may have come since it was written.
+                Ok(Some(head)) if fresh => return Ok(head),
+                // Whether the lease still holds is for the log to say.
+                Ok(None) if batch.is_empty && fresh => return Ok(batch.after),
+                Ok(None) if !batch.is_empty => {}
                 // What was read may be old.
-                Err(_) if !fresh => {
+                Ok(_) | Err(_) if !fresh => {
                     session.refresh(disk, state)?;
                     fresh = true;
                     continue;
                 }
+                Ok(_) => {}
                 Err(error) => return Err(error),
             }
             let base = state.index.header.as_ref().map_or(0, |header| header.at);
@@ -94,6 +98,16 @@ impl Inner {
                 session: session.id.clone(),
                 after: Seq(batch.after),
                 head: Seq(state.index.head),
+            });
+        }
+        if !state.index.exists() && !batch.is_empty && (batch.count == 0 || !batch.has_facts) {
+            return Err(StoreError::Unavailable {
+                what: format!(
+                    "the first batch of session `{}` must have an entry and facts",
+                    session.id
+                ),
+                ambiguous: false,
+                source: None,
             });
         }
         Ok(None)

@@ -45,32 +45,27 @@ impl Inner {
         session.refresh(&*self.disk, state)?;
         let token = Token::random();
         let mut seal = Seal { fence: 1, token, owner: self.owner.id, until: deadline(ttl) };
-        if state.index.begun() {
-            if let Some(until) = self.held_until(&session, state)? {
-                return Err(StoreError::Busy { session: id.clone(), until: on_the_wall(until) });
+        for _ in 0..TRIES {
+            let held = self.held_until(&session, state)?;
+            match held.filter(|_| state.index.begun()) {
+                Some(until) => {
+                    return Err(StoreError::Busy {
+                        session: id.clone(),
+                        until: on_the_wall(until),
+                    });
+                }
+                None if !wanted(&state.index) => return Ok(None),
+                None if state.index.begun() => self.seal(&session, state, &mut seal)?,
+                None => self.begin(&session, state, &seal)?,
             }
-            if !wanted(&state.index) {
-                return Ok(None);
+            if state.index.seal.as_ref().is_some_and(|last| last.token == token) {
+                break;
             }
-            seal.fence = state.index.fence() + 1;
-            let torn = state.index.torn;
-            let life = state.index.life().0.to_owned();
-            session.write(&*self.disk, state, &record::seal(&seal))?;
-            if state.index.life().0 == life {
-                state.set_aside += state.index.torn.saturating_sub(torn);
-            }
-        } else if wanted(&state.index) {
-            self.begin(&session, state, &seal)?;
-        } else {
-            return Ok(None);
+            // Another claim was first. It may be that of a dead process, whose record lacked its
+            // end until this one came behind it.
         }
-        match &state.index.seal {
-            Some(last) if last.token == token => {}
-            Some(last) => {
-                let until = on_the_wall(last.until);
-                return Err(StoreError::Busy { session: id.clone(), until });
-            }
-            None => return Err(session.gone()),
+        if state.index.seal.as_ref().is_none_or(|last| last.token != token) {
+            return Err(StoreError::Busy { session: id.clone(), until: UtcMillis::now() });
         }
         state.released = 0;
         let index = &state.index;
@@ -80,6 +75,22 @@ impl Inner {
             mail: index.mail(),
             facts: index.facts.clone(),
         }))
+    }
+
+    fn seal(
+        &self,
+        session: &Session,
+        state: &mut State,
+        seal: &mut Seal,
+    ) -> Result<(), StoreError> {
+        seal.fence = state.index.fence() + 1;
+        let torn = state.index.torn;
+        let life = state.index.life().0.to_owned();
+        session.write(&*self.disk, state, &record::seal(seal))?;
+        if state.index.life().0 == life {
+            state.set_aside += state.index.torn.saturating_sub(torn);
+        }
+        Ok(())
     }
 
     /// Begins the log of a session that does not exist, with this claim.

@@ -53,6 +53,7 @@ pub(crate) struct Header {
 /// What a rewritten log takes over from the entries it no longer has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Origin {
+    /// The first entry that is kept.
     pub(crate) first: u64,
     pub(crate) created: UtcMillis,
     pub(crate) updated: UtcMillis,
@@ -147,6 +148,9 @@ pub(crate) struct Prepared {
     pub(crate) flush: bool,
     /// Whether the session rests after it.
     pub(crate) settles: bool,
+    pub(crate) has_facts: bool,
+    /// Whether it says nothing.
+    pub(crate) is_empty: bool,
     pub(crate) plain: bool,
     pub(crate) body: Vec<u8>,
 }
@@ -204,10 +208,27 @@ impl Prepared {
             count: batch.entries.len() as u64,
             at: batch.at,
             flush: batch.flush,
+            has_facts: batch.facts.is_some(),
+            is_empty: batch.entries.is_empty()
+                && batch.facts.is_none()
+                && batch.ask.is_empty()
+                && batch.close.is_empty(),
             settles: batch.facts.is_some_and(|facts| facts.phase != harness::store::Phase::Running),
             plain,
             body,
         })
+    }
+
+    /// Whether a record holds this batch: the same entries; without any, the same changes.
+    pub(crate) fn is(&self, found: &BatchRecord<'_>) -> bool {
+        if found.plain == self.plain && found.body == self.body {
+            return true;
+        }
+        let line = self.line(0, 0, false);
+        match parse(inner(&line)) {
+            Some(Record::Batch(own)) if self.count > 0 => entries(&own) == entries(found),
+            _ => false,
+        }
     }
 
     /// The record of the batch.

@@ -80,7 +80,7 @@ impl Rest {
             created: index.created?,
             updated: index.updated,
             facts: index.facts.clone()?,
-            questions: index.questions.clone(),
+            questions: index.questions.values().cloned().collect(),
             mail: index.mail().0,
         })
     }
@@ -368,16 +368,21 @@ impl Session {
         }
         let Some(file) = &state.file else { return Ok(None) };
         let start = index.batches.partition_point(|known| known.after < batch.after);
-        for known in index.batches[start..].iter().take_while(|known| known.after == batch.after) {
-            if known.fence != lease.fence.0 {
-                continue;
-            }
+        let after = index.batches[start..].iter().take_while(|known| known.after == batch.after);
+        let mut own = after.filter(|known| known.fence == lease.fence.0);
+        // One without entries does not move the head, so that many may stand at one place and the
+        // same one twice: only the last of them may be one that is sent again.
+        let found = if batch.count == 0 {
+            own.last().filter(|known| known.count == 0)
+        } else {
+            own.find(|known| known.count > 0)
+        };
+        if let Some(known) = found {
             let mut bytes = vec![0; known.len as usize];
             file.read_at(&mut bytes, known.offset).map_err(|error| self.failed("read", error))?;
             let line = record::inner(&bytes);
             if let Some(record::Record::Batch(found)) = record::parse(line)
-                && found.plain == batch.plain
-                && found.body == batch.body
+                && batch.is(&found)
             {
                 return Ok(Some(known.after + u64::from(known.count)));
             }

@@ -147,8 +147,7 @@ impl Opening {
     /// The letters that were posted meanwhile are read again.
     pub(crate) async fn read_letters(&mut self) -> Result<(), OpenError> {
         let taken = self.saved.as_ref().map_or(Mail(0), |saved| saved.mail);
-        (self.letters, self.mail) =
-            read_letters(&*self.store, &self.lease.session, taken).await?;
+        (self.letters, self.mail) = read_letters(&*self.store, &self.lease.session, taken).await?;
         Ok(())
     }
 

@@ -373,6 +373,9 @@ impl Effects for RunCore {
         let Some(_desk) = self.desk_of(place) else {
             return OnceReply::Stale;
         };
+        if self.journal.as_ref().is_some_and(|journal| journal.is_lost()) {
+            return OnceReply::Refused(Broken::LeaseLost.to_error());
+        }
         self.effects_running.fetch_add(1, Ordering::SeqCst);
         OnceReply::Run
     }
@@ -383,11 +386,12 @@ impl Effects for RunCore {
         scope: EffectScope,
         key: &'a str,
     ) -> BoxFuture<'a, Result<(), StepError>> {
-        let may = self.may_record(place, scope);
-        if may {
-            self.desk().memory.effects_of(scope).1.insert(key.to_owned());
+        if !self.may_record(place, scope) {
+            let why = format!("the effect `{key}` was begun by a task whose step is over");
+            return ready(Err(StepError::fatal(why))).boxed();
         }
-        if self.journal.is_none() || !may {
+        self.desk().memory.effects_of(scope).1.insert(key.to_owned());
+        if self.journal.is_none() {
             return ready(Ok(())).boxed();
         }
         self.write(EntryKind::Intent(Intent { key: key.to_owned(), scope })).boxed()

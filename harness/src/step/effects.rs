@@ -192,3 +192,6 @@ pub(crate) trait Effects: Send + Sync {
         OpId { session: self.ids().session.clone(), position: place.position }
     }
 }
+
+#[cfg(test)]
+mod tests;

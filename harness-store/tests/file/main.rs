@@ -1,0 +1,11 @@
+//! The store of sessions in files.
+#![cfg(feature = "file")]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod contract;
+mod damage;
+mod disk;
+mod model;
+mod process;
+mod size;
+mod support;
