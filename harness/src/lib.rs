@@ -94,6 +94,7 @@ pub mod context;
 mod declare;
 pub mod graph;
 mod id;
+mod journal;
 pub mod llm;
 pub mod log;
 pub mod observe;
@@ -120,7 +121,8 @@ pub use clock::UtcMillis;
 pub use context::Context;
 pub use declare::{
     Define, Dynamic, Given, Harness, HarnessBuilder, HasSteps, LoopBuilder, NeedsAnswer, NeedsExit,
-    NeedsSteps, Provided, Registry, StepDef, StepName, Stepped, ThenEndOrRoute, Unprovided,
+    NeedsSteps, Provided, Registry, StepDef, StepName, Stepped, ThenEndOrRoute,
+    ThenEndOrRouteOfGate, Unprovided,
 };
 #[doc(inline)]
 pub use graph::{Budget, BuildError, Graph, Limit, Target, end, to};
@@ -128,6 +130,7 @@ pub use id::{
     AgentId, Fence, InterruptId, InvalidSessionId, MAX_SESSION_ID, OpId, Position, RunId, Seq,
     SessionId,
 };
+pub use journal::{Durability, OnBusy};
 pub use question::Question;
 pub use run::{
     Ended, Exhausted, Failed, Interrupted, NotEnded, Outcome, Resume, Run, RunControl, RunError,
@@ -137,8 +140,8 @@ pub use signal::Signal;
 #[doc(inline)]
 pub use state::{Has, State};
 pub use step::{
-    Answered, Answers, Ask, AskError, Calling, Cx, Failure, FailureKind, Fatal, Handler, Interrupt,
-    NotThisQuestion, Pending, Retry, StepError, StepId, StepResult, View,
+    Answered, Answers, Ask, AskError, Calling, Cx, Failure, FailureKind, Fatal, Handler, InDoubt,
+    Interrupt, NotThisQuestion, Once, Pending, Retry, StepError, StepId, StepResult, View,
 };
 
 // The README's program is one of the tests.

@@ -75,6 +75,30 @@ pub enum EntryKind {
     Reserved(Reserved),
 }
 
+impl EntryKind {
+    /// The key under which it is stored.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Opened(_) => "open",
+            Self::Adopted(_) => "adopt",
+            Self::RunStarted(_) => "run",
+            Self::Recovered(_) => "recover",
+            Self::Attempt(_) => "attempt",
+            Self::Intent(_) => "intent",
+            Self::Effect(_) => "effect",
+            Self::Asked(_) => "ask",
+            Self::Resolved(_) => "resolve",
+            Self::Committed(_) => "commit",
+            Self::Diverted(_) => "divert",
+            Self::Finishing(_) => "finish",
+            Self::Settled(_) => "settle",
+            Self::Snapshot(_) => "snapshot",
+            Self::Reserved(reserved) => &reserved.kind,
+        }
+    }
+}
+
 /// The session begins.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -149,6 +173,10 @@ pub struct Adopted {
     /// The name that the step at work has from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<Arc<str>>,
+    /// Steps that were entered in this turn and have another name from now on, the step at work
+    /// among them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub renamed: BTreeMap<Arc<str>, Arc<str>>,
 }
 
 /// A run began.
@@ -172,6 +200,30 @@ pub struct RunStarted {
     /// An opaque map, such as a trace's parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Map<String, Value>>,
+}
+
+impl RunStarted {
+    /// A run that goes on with the turn at hand.
+    pub(crate) fn resumed(run: RunId) -> Self {
+        let mail = Mail::default();
+        Self { run, start: None, ops: Vec::new(), input: None, mail, trace: None }
+    }
+
+    /// A run that begins a turn.
+    pub(crate) fn turn(
+        run: RunId,
+        start: Arc<str>,
+        ops: Vec<Op>,
+        input: Option<String>,
+        mail: Mail,
+    ) -> Self {
+        Self { run, start: Some(start), ops, input, mail, trace: None }
+    }
+
+    /// The same, of this trace.
+    pub(crate) fn traced(self, trace: Option<Map<String, Value>>) -> Self {
+        Self { trace, ..self }
+    }
 }
 
 /// A run took over from one that did not settle.
@@ -264,6 +316,17 @@ pub enum Resolution {
     Expired,
     /// It is no longer asked.
     Withdrawn,
+}
+
+impl Resolution {
+    /// Who answered, if anybody did and says so.
+    #[must_use]
+    pub fn by(&self) -> Option<String> {
+        match self {
+            Self::Answered { by, .. } => by.clone(),
+            Self::Expired | Self::Withdrawn => None,
+        }
+    }
 }
 
 /// A step is done.

@@ -95,6 +95,61 @@ pub(crate) struct SavedCursor {
     pub(crate) finishing: Option<SavedFinishing>,
 }
 
+impl SavedCursor {
+    /// Before the first step of the first turn.
+    pub(super) fn not_entered() -> Self {
+        Self {
+            step: Arc::from(""),
+            position: Position(0),
+            last: Position(0),
+            attempt: 0,
+            retries: 0,
+            steps: 0,
+            visits: BTreeMap::new(),
+            failure: None,
+            finishing: None,
+        }
+    }
+
+    /// Begins a turn. Positions go on: they are the session's.
+    pub(super) fn restart(&mut self, start: Arc<str>) {
+        *self = Self { last: self.last, ..Self::not_entered() };
+        self.enter(start);
+    }
+
+    /// Moves on to a new entry into `step`.
+    pub(super) fn enter(&mut self, step: Arc<str>) {
+        let visits = self.visits.entry(Arc::clone(&step)).or_default();
+        *visits = visits.saturating_add(1);
+        self.step = step;
+        self.last.0 = self.last.0.saturating_add(1);
+        self.position = self.last;
+        self.attempt = 0;
+        self.retries = 0;
+        self.failure = None;
+    }
+
+    /// A failure says how often the step was tried, the last time included.
+    pub(super) fn count_attempts(&mut self, failure: Option<&Failure>) {
+        if let Some(failure) = failure
+            && failure.position == self.position
+        {
+            self.attempt = self.attempt.max(failure.attempts);
+        }
+    }
+
+    pub(super) fn rename(&mut self, renamed: &BTreeMap<Arc<str>, Arc<str>>) {
+        if let Some(new) = renamed.get(&self.step) {
+            self.step = Arc::clone(new);
+        }
+        for (old, count) in std::mem::take(&mut self.visits) {
+            let name = renamed.get(&old).cloned().unwrap_or(old);
+            let visits = self.visits.entry(name).or_default();
+            *visits = visits.saturating_add(count);
+        }
+    }
+}
+
 /// How a turn will have ended once the last steps are through.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SavedFinishing {

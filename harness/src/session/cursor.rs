@@ -36,6 +36,8 @@ pub(crate) enum Half {
     #[default]
     First,
     Answer,
+    /// The question was not answered in time.
+    Expired,
 }
 
 /// How a turn will have ended once `.finally(..)` is through.
@@ -71,9 +73,14 @@ impl Ending {
 
 impl Cursor {
     pub(crate) fn start(wiring: &Wiring) -> Self {
+        Self::start_behind(wiring, Position::default())
+    }
+
+    /// The start of a turn, in a session that has given numbers to positions up to `last`.
+    pub(crate) fn start_behind(wiring: &Wiring, last: Position) -> Self {
         let counted = wiring.nodes.iter().any(|node| node.at_most.is_some());
         let visits = if counted { vec![0; wiring.nodes.len()] } else { Vec::new() };
-        let mut cursor = Self { visits, ..Self::default() };
+        let mut cursor = Self { visits, last, ..Self::default() };
         cursor.enter(wiring.start);
         cursor
     }

@@ -15,9 +15,10 @@ pub struct Batch<'a> {
     pub entries: &'a [NewEntry<'a>],
     /// The session's facts from now on; `None` leaves them as they are.
     pub facts: Option<&'a Facts>,
-    /// Questions that are open from now on.
+    /// Questions that are open from now on. One that is open already is replaced.
     pub ask: &'a [OpenQuestion],
-    /// Questions that are no longer open. Of those that are not, nothing is said.
+    /// Questions that are no longer open, of those that this batch asks too. Those that are not open
+    /// anyway are no error.
     pub close: &'a [InterruptId],
     /// Whether this and all before must survive a loss of power on return.
     pub flush: bool,

@@ -45,7 +45,8 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Takes the lease of a session, for `ttl`.
     ///
     /// [`Claim::One`] names the session; one that does not exist yet can be claimed, and exists
-    /// once something is appended to it. The lease is free if there is none, if the last one was
+    /// once an entry is appended to it: until then it is not read, listed or posted to, and only its
+    /// lease is kept. The lease is free if there is none, if the last one was
     /// released, has expired, or its holder is known to be dead. Each claim gets a fence above all
     /// earlier ones of the session, and a token of its own.
     ///
@@ -71,16 +72,21 @@ pub trait SessionStore: Send + Sync + 'static {
     /// - *Compare and append*: `batch.after` must be the head of the log.
     /// - *Fenced*: the lease's token must be that of the last claim. Expiry does not matter.
     /// - *Idempotent*: a batch that is in the log already, under the same token, after the same
-    ///   seq and with the same bytes, is reported as appended again. This is checked before
-    ///   anything else, the fence included.
+    ///   seq and with the same entries, is reported as appended again, with the seq of its own last
+    ///   entry as head, and changes nothing. This is checked before anything else, the fence
+    ///   included. A batch without entries leaves no seq behind: it is known again by its facts and
+    ///   questions, as long as it is the last batch of its token. What was pruned or removed is not
+    ///   known again.
     /// - *Durable*: on return with `batch.flush`, this batch and all before it survive what the
     ///   store's [`guarantees`](SessionStore::guarantees) name. Without `flush` they survive the
     ///   end of this process.
     ///
-    /// A batch may have no entries: it then changes facts and questions, and flushes.
+    /// A batch may have no entries: it then changes facts and questions, and flushes. Only the batch
+    /// that makes a session must have both an entry and facts.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] with the head, [`StoreError::Fenced`], [`StoreError::Gone`],
+    /// [`StoreError::Conflict`] with the head, [`StoreError::Fenced`] (looked for before a
+    /// conflict), [`StoreError::Gone`],
     /// [`StoreError::TooLarge`] and [`StoreError::Full`] if nothing was appended;
     /// [`StoreError::Unavailable`] says whether that is certain.
     async fn append(&self, lease: &Lease, batch: Batch<'_>) -> Result<Appended, StoreError>;
@@ -89,9 +95,12 @@ pub trait SessionStore: Send + Sync + 'static {
     /// key: the first under a key stays, and all of `letters` are posted or none.
     ///
     /// A letter whose key is taken by one with the same digest counts as posted already; by one
-    /// with another digest, nothing is posted and the answer is [`Posted::Taken`]. A new letter
-    /// that answers a question which is not open (by the facts), or has expired (by the store's
-    /// clock), makes the answer [`Posted::TooLate`]. `Taken` is looked for first, over all letters.
+    /// with another digest, nothing is posted and the answer is [`Posted::Taken`]. That holds
+    /// between the letters of one call too. A new letter that answers a question which is not open
+    /// (by the facts), or has expired (by the store's clock), makes the answer
+    /// [`Posted::TooLate`]; so does one that says that a question [has expired](Letter::expiry)
+    /// which is not open or has not expired. `Taken` is looked for first, over all letters. No
+    /// letters at all are posted at once.
     /// A posted letter survives what the store's guarantees name.
     ///
     /// # Errors
@@ -101,8 +110,9 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Reads a session: entries from a place on, and the letters after a mark. `None` if the
     /// session does not exist. Needs no lease.
     ///
-    /// A page holds whole batches only, at least one if there is any left, then as many as fit into
-    /// `limit` bytes of entries; [`Page::next`] says where to go on. Letters are not paged. What
+    /// A page begins exactly where it is told, be it inside a batch, and ends where a batch ends: it
+    /// holds the rest of one batch if there is any left, then as many batches as fit into `limit`
+    /// bytes of entries; [`Page::next`] says where to go on. Letters are not paged. What
     /// was appended or posted before the call began is seen.
     ///
     /// # Errors
@@ -116,8 +126,9 @@ pub trait SessionStore: Send + Sync + 'static {
         limit: u64,
     ) -> Result<Option<Page>, StoreError>;
 
-    /// Lists sessions, or open questions, in the order of their ids, from behind the row that
-    /// `after` names (a row's [`key`](Row::key)), at most `limit` of them.
+    /// Lists sessions, or open questions, in the order of their [keys](Row::key), from behind the
+    /// row whose key is `after`, which need not exist any more, and at most `limit` of them (at
+    /// least 1 is meant). [`Listing::next`] is the key of the page's last row.
     ///
     /// Sessions that come and go while pages are read are seen or not; all others are seen once.
     ///
@@ -133,10 +144,12 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Removes the entries of a session below a seq, or the whole session with its letters and its
     /// lease.
     ///
-    /// Entries are removed only below the last snapshot, whatever the seq says. A removed session
-    /// can be made anew under the same id; the lease of the old one does not hold the new one.
+    /// Entries are removed only below the last snapshot, whatever the seq says; without a snapshot,
+    /// none. A removed session can be made anew under the same id, without letters, questions and
+    /// facts; the lease of the old one does not hold the new one.
     ///
     /// # Errors
-    /// [`StoreError::Fenced`] if the lease is no longer held; [`StoreError::Gone`].
+    /// [`StoreError::Fenced`] if the lease is no longer held; [`StoreError::Gone`] if the session
+    /// was removed.
     async fn remove(&self, lease: &Lease, what: Remove) -> Result<(), StoreError>;
 }

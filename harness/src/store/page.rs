@@ -7,11 +7,13 @@ use super::letter::{Letter, Mail};
 /// Where to begin reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum From {
-    /// At this entry; behind the head, there is nothing to read.
+    /// At this entry; behind the head, there is nothing to read. 0 means the first, unless that was
+    /// pruned.
     Seq(Seq),
     /// At the last snapshot; at the first entry if there is none.
     Snapshot,
-    /// At the last snapshot at or below this seq; at the first entry if there is none.
+    /// At the last snapshot at or below this seq; at the first entry if there is none. A seq below
+    /// what was pruned is refused as it is with [`From::Seq`].
     SnapshotBelow(Seq),
 }
 
@@ -26,15 +28,16 @@ pub struct Page {
     pub first: Seq,
     /// The seq of the last entry.
     pub head: Seq,
-    /// The letters after the mark asked for, in the order in which they were posted.
+    /// The letters after the mark asked for, in the order in which they were posted, numbered from 1
+    /// without gaps.
     pub letters: Vec<StoredLetter>,
     /// How many letters were posted so far.
     pub mail: Mail,
     /// The facts as of the head.
     pub facts: Facts,
-    /// The open questions as of the head.
+    /// The open questions as of the head, in the order of their ids.
     pub questions: Vec<OpenQuestion>,
-    /// Who holds the session.
+    /// Who holds the session; `None` if a claim would take it.
     pub holder: Option<Holder>,
     /// The writer's time of the first batch.
     pub created: UtcMillis,

@@ -43,7 +43,10 @@ async fn after_loss(w: World) -> Kept {
     same!("resent after another claim", w.append(&lease, 1, b"2").await?.head, Seq(2));
     w.append(&next, 2, b"3").await?;
     same!("resent after another's batch", w.append(&lease, 1, b"2").await?.head, Seq(2));
-    refused!("new bytes", w.append(&lease, 3, b"4").await, StoreError::Fenced { .. });
+    for after in [3, 2, 9] {
+        let new = w.append(&lease, after, b"4").await;
+        refused!(format!("new bytes after {after} of 3"), new, StoreError::Fenced { .. });
+    }
     same!("the head", w.page(&lease.session).await?.head, Seq(3));
     Ok(())
 }
