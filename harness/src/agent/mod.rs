@@ -1,5 +1,6 @@
 //! An agent: a harness with a name and its required slots, ready to run sessions.
 
+mod history;
 mod lineage;
 mod stored;
 mod validate;

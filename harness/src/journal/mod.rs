@@ -12,6 +12,7 @@ mod answers;
 mod keeper;
 mod letters;
 mod open;
+mod walk;
 mod watch;
 mod writer;
 
@@ -35,8 +36,9 @@ pub(crate) use keeper::{Held, Hold};
 pub(crate) use letters::{InputLetter, LetterBody, Unread, input_key};
 pub use open::OnBusy;
 pub(crate) use open::{
-    OpenError, Opening, Read, ask_to_stop, letters, post_expired, read, read_saved, read_until,
+    OpenError, Opening, Read, ask_to_stop, letters, post_expired, read, read_letters, read_saved,
 };
+pub(crate) use walk::{Place, walk};
 pub(crate) use watch::Watch;
 use writer::Writer;
 pub(crate) use writer::{Broken, Receipt, Tell, When};

@@ -140,6 +140,12 @@ impl ReplayError {
     }
 }
 
+impl From<EntryError> for ReplayError {
+    fn from(error: EntryError) -> Self {
+        Self::new(ReplayFault::Entry(error))
+    }
+}
+
 impl From<ReplayFault> for ReplayError {
     fn from(fault: ReplayFault) -> Self {
         Self::new(fault)

@@ -76,6 +76,22 @@ pub(crate) fn fit<S: State>(saved: &Saved, now: &Successor<'_>) -> Result<Fitted
     }
 }
 
+/// The state of a session as the program has it now, whatever its loop.
+///
+/// # Errors
+/// What of the state does not fit.
+pub(crate) fn state_of<S: State>(saved: &Saved) -> Result<S, Incompatible> {
+    let mut differences = Vec::new();
+    let (found, source) = match state::<S>(saved, &S::schema(), &mut differences) {
+        Ok(found) => (found, None),
+        Err(cause) => (None, cause),
+    };
+    match found {
+        Some((state, _)) => Ok(state),
+        None => Err(Incompatible { differences, source }),
+    }
+}
+
 /// Decodes a stored state. Fields that it does not have yet are as in a new state.
 ///
 /// # Errors

@@ -100,6 +100,11 @@ impl Replay {
         self.saved.as_ref().map(|saved| &saved.state)
     }
 
+    /// What the entries so far add up to.
+    pub(crate) fn saved(&self) -> Option<&Saved> {
+        self.saved.as_ref()
+    }
+
     /// What the entries add up to.
     ///
     /// # Errors

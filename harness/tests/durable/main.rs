@@ -8,3 +8,5 @@
 )]
 
 mod basics;
+mod forks;
+mod sessions;
