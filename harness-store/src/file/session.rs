@@ -136,6 +136,12 @@ impl Session {
         })
     }
 
+    /// Whether it must not be forgotten: it is in use, or a sync has failed, which would be
+    /// forgotten with it.
+    pub(crate) fn must_stay(&self) -> bool {
+        self.state.try_lock().map_or(true, |state| state.failed)
+    }
+
     pub(crate) fn gone(&self) -> StoreError {
         StoreError::Gone { session: self.id.clone() }
     }

@@ -224,8 +224,9 @@ impl Inner {
             let mut used: Vec<u64> = open.sessions.values().map(|(used, _)| *used).collect();
             used.sort_unstable();
             let oldest = used.get(used.len() / 4).copied().unwrap_or(now);
-            open.sessions
-                .retain(|_, (used, session)| *used > oldest || Arc::strong_count(session) > 1);
+            open.sessions.retain(|_, (used, session)| {
+                *used > oldest || Arc::strong_count(session) > 1 || session.must_stay()
+            });
         }
         let session = Arc::new(Session::new(id.clone(), Paths::of_log(&self.log_path(id))));
         open.sessions.insert(id.clone(), (now, Arc::clone(&session)));
