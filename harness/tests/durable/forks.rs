@@ -264,7 +264,7 @@ async fn a_fork_is_as_its_source_was() {
         );
         assert_eq!((fork.turn, fork.steps, fork.total), (1, source.steps, source.total));
         let listed = sessions.all(&Filter::default().phase(phase)).await.unwrap();
-        assert_eq!((listed.len(), &listed[1].session), (2, &fork.session));
+        assert!(listed.len() == 2 && listed.iter().any(|row| row.session == fork.session));
         for (asked, before) in fork.questions.iter().zip(&source.questions) {
             assert_ne!(asked.id, before.id);
             assert_eq!((&asked.question, asked.asked_at), (&before.question, before.asked_at));
