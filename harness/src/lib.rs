@@ -128,11 +128,11 @@ pub use declare::{
 };
 #[doc(inline)]
 pub use graph::{Budget, BuildError, Graph, Limit, Target, end, to};
-pub use journal::{Durability, OnBusy};
 pub use id::{
     AgentId, Fence, InterruptId, InvalidSessionId, MAX_SESSION_ID, OpId, Position, RunId, Seq,
     SessionId,
 };
+pub use journal::{Durability, OnBusy};
 pub use question::Question;
 pub use run::{
     Ended, Exhausted, Failed, Interrupted, NotEnded, Outcome, Resume, Run, RunControl, RunError,

@@ -73,6 +73,7 @@ pub(super) async fn run<C: Context, S: State>(
             };
             let wrote = journal.write(entries, When::Kept, Vec::new()).await;
             if let Err(broken) = wrote {
+                journal.release().await;
                 return Err(agent.cut_off(broken).into());
             }
             if let Some(given) = &given {
@@ -199,7 +200,8 @@ async fn begin<C: Context, S: State>(
     let key = given.map(|given| given.key.clone());
     let entry = |kind| Entry { at: UtcMillis::now(), spent: None, kind };
     let turn = |ops| {
-        let run = RunStarted::turn(launched.run.clone(), start, ops, key, Mail(0));
+        let trace = launched.trace.clone();
+        let run = RunStarted::turn(launched.run.clone(), start, ops, key, Mail(0)).traced(trace);
         entry(EntryKind::RunStarted(Box::new(run)))
     };
     let Some(saved) = opening.saved.take() else {
@@ -358,10 +360,7 @@ impl<C: Context, S: State> Agent<C, S> {
 
     fn cut_off(&self, broken: Broken) -> Kind {
         match broken {
-            Broken::Store(error) => match Arc::try_unwrap(error) {
-                Ok(error) => Kind::Store(error),
-                Err(shared) => Kind::Cut(shared.to_string()),
-            },
+            Broken::Store(error) => Kind::NotWritten(error),
             other => Kind::Cut(other.to_error().to_string()),
         }
     }
@@ -374,8 +373,7 @@ impl<C: Context, S: State> Agent<C, S> {
         let session = Session::restore(id.clone(), &saved, state.clone(), wiring)
             .unwrap_or_else(|| Session::new(id, state, wiring));
         let run = saved.run.unwrap_or_else(|| launched.run.clone());
-        let settlement =
-            Settlement { session, how, lost: false, run, home: None, durable: true };
+        let settlement = Settlement { session, how, lost: false, run, home: None, durable: true };
         settlement.into_outcome(&launched.abandoned, Arc::new(self.clone()))
     }
 
@@ -386,7 +384,7 @@ impl<C: Context, S: State> Agent<C, S> {
         opening: Opening,
         taken: TakenUp<S>,
         slots: C::Runtime,
-        mut launched: Launched,
+        launched: Launched,
     ) -> Result<Outcome<S>, RunError> {
         let TakenUp { saved, fitted: Fitted { state, adopted } } = taken;
         let wiring = &self.inner.harness.graph().wiring;
@@ -403,7 +401,7 @@ impl<C: Context, S: State> Agent<C, S> {
         if crashed {
             entries.push(entry(EntryKind::Recovered(Recovered { run: launched.run.clone() })));
         }
-        let run = RunStarted::resumed(launched.run.clone());
+        let run = RunStarted::resumed(launched.run.clone()).traced(launched.trace.clone());
         entries.push(entry(EntryKind::RunStarted(Box::new(run))));
         let mut answered = Vec::new();
         for resolved in resolved {
@@ -424,13 +422,16 @@ impl<C: Context, S: State> Agent<C, S> {
             still_open.then_some(HowSettled::Interrupted)
         };
         let settles = how.is_some();
+        // A step behind an answered question may act on it at once.
+        let durably = settles || !answered.is_empty();
         if let Some(how) = how {
             let settled = Settled { how, finally_failure: None, active_ms: saved.active_ms };
             entries.push(entry(EntryKind::Settled(Box::new(settled))));
         }
         let journal = Journal::new(opening, saved, stored.durability);
-        let when = if settles { When::Now } else { When::Kept };
+        let when = if durably { When::Now } else { When::Kept };
         if let Err(broken) = journal.write(entries, when, Vec::new()).await {
+            journal.release().await;
             return Err(self.cut_off(broken).into());
         }
         let now = journal.saved(Saved::clone).await;
@@ -438,8 +439,6 @@ impl<C: Context, S: State> Agent<C, S> {
             journal.release().await;
             return Ok(self.at_rest(now, state, &launched));
         }
-        // A budget that was given for this run counts what the turn has spent before.
-        launched.budget = launched.budget.take();
         let session = Session::restore(launched.session.clone(), &now, state, wiring)
             .ok_or_else(|| Kind::Cut("the session rests at a step the loop lacks".to_owned()))?;
         drop(now);

@@ -28,7 +28,7 @@ use super::saved::Saved;
 /// assert_eq!(replay.state(), Some(&serde_json::json!({"lines": ["hi"]})));
 /// # Ok::<(), harness::log::ReplayError>(())
 /// ```
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Replay {
     saved: Option<Saved>,
     head: Seq,

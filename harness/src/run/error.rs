@@ -1,4 +1,5 @@
 use std::fmt;
+use std::sync::Arc;
 
 use crate::id::{AgentId, InterruptId, InvalidSessionId, SessionId};
 use crate::log::{Incompatible, ReplayError};
@@ -60,7 +61,9 @@ pub(crate) enum Kind {
          agent that began it)"
     )]
     WrongAgent { session: SessionId, expected: AgentId, found: AgentId },
-    #[error("session `{0}` has ended and waits for nothing (give it its next input: `agent.run(..)`)")]
+    #[error(
+        "session `{0}` has ended and waits for nothing (give it its next input: `agent.run(..)`)"
+    )]
     NotWaiting(SessionId),
     #[error(
         "session `{session}` waits for answers to {} (resume it with them, or start the next turn \
@@ -90,6 +93,8 @@ pub(crate) enum Kind {
     Incompatible(#[from] Incompatible),
     #[error("the session's store: {0}")]
     Store(#[source] StoreError),
+    #[error("the session's store: {0}")]
+    NotWritten(#[source] Arc<StoreError>),
     #[error("session `{session}`: {source}")]
     Replay { session: SessionId, source: ReplayError },
     #[error("the run was cut off before its first step: {0}")]
@@ -213,6 +218,7 @@ impl RunError {
     pub fn store_error(&self) -> Option<&StoreError> {
         match &*self.kind {
             Kind::Store(error) => Some(error),
+            Kind::NotWritten(error) => Some(error),
             _ => None,
         }
     }

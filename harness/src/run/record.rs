@@ -6,8 +6,8 @@ use crate::context::Context;
 use crate::graph::Wiring;
 use crate::journal::{Broken, InputLetter, LetterBody, Tell, Unread, When};
 use crate::log::{
-    Asked, Committed, Diverted, Entry, EntryKind, Finishing as FinishingEntry, Resolved, RunStarted,
-    decode_state,
+    Asked, Committed, Diverted, Entry, EntryKind, Finishing as FinishingEntry, Resolved,
+    RunStarted, decode_state,
 };
 use crate::session::Commit;
 use crate::state::{Op, Ops, State, encode};
@@ -123,12 +123,10 @@ impl<C: Context, S: State> Driver<C, S> {
             Commit::Asked { questions } => EntryKind::Asked(Asked {
                 questions: questions.iter().map(|asked| asked.interrupt.clone()).collect(),
             }),
-            Commit::Diverted { failure, next } => {
-                EntryKind::Diverted(Box::new(Diverted {
-                    failure: (**failure).clone(),
-                    next: name(*next),
-                }))
-            }
+            Commit::Diverted { failure, next } => EntryKind::Diverted(Box::new(Diverted {
+                failure: (**failure).clone(),
+                next: name(*next),
+            })),
             Commit::Finishing { finishing, next } => {
                 let active = u64::try_from(self.session.active.as_millis()).unwrap_or(u64::MAX);
                 EntryKind::Finishing(Box::new(FinishingEntry {
@@ -269,8 +267,7 @@ impl<C: Context, S: State> Driver<C, S> {
                         let entry = self.core.entry(EntryKind::Settled(Box::new(settled)));
                         self.stage([entry]);
                     }
-                    let when = if open { When::Now } else { When::Kept };
-                    let written = self.write(when).await.is_none();
+                    let written = self.write(When::Now).await.is_none();
                     if written && !open {
                         self.taken = Some(taken);
                         self.take_up();

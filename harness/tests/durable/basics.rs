@@ -55,8 +55,7 @@ fn harness() -> Harness<(), Talk> {
 async fn a_session_goes_on_from_its_id_alone() {
     for durability in [Durability::Step, Durability::Relaxed, Durability::Settle] {
         let store = MemoryStore::new();
-        let agent =
-            || harness().agent("talker", ()).store(store.clone()).durability(durability);
+        let agent = || harness().agent("talker", ()).store(store.clone()).durability(durability);
         let outcome = agent().run(Talk::update().said(["hi".into()]), ()).session("s").await;
         let Outcome::Interrupted(waiting) = outcome.unwrap() else { panic!() };
         assert!(waiting.durable);
@@ -79,7 +78,8 @@ async fn a_session_goes_on_from_its_id_alone() {
         let Outcome::Interrupted(waiting) = outcome.unwrap() else { panic!() };
         let next = waiting.pending::<Send>().unwrap();
         assert_ne!(next.id, question.id);
-        let ended = agent().resume(&waiting, next.answer(false), ()).await.unwrap().ended().unwrap();
+        let ended =
+            agent().resume(&waiting, next.answer(false), ()).await.unwrap().ended().unwrap();
         assert_eq!(ended.state.turns, 2);
         assert!(agent().resume("t", Answers::none(), ()).await.unwrap_err().is_not_found());
     }

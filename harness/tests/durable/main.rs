@@ -1,6 +1,19 @@
 //! Sessions in a store: run, interrupted, resumed, gone on with.
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, unused_crate_dependencies)]
+#![allow(
+    missing_docs,
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    unused_crate_dependencies
+)]
 
 mod basics;
+mod crashes;
+mod faults;
 mod forks;
+mod modes;
+mod rig;
 mod sessions;
+mod table;
