@@ -29,13 +29,13 @@ use crate::id::Seq;
 use crate::log::{Entry, Saved};
 use crate::state::Schema;
 use crate::step::BoxFuture;
-use crate::store::{Claim, From, Lease, Mail, SessionStore};
+use crate::store::{Claim, From, Lease, Mail, SessionStore, StoreError};
 
 pub(crate) use keeper::{Held, Hold};
-pub(crate) use letters::{InputLetter, LetterBody, Unread, input_key, question_key};
+pub(crate) use letters::{InputLetter, LetterBody, Unread, input_key, question_key, taken_key};
 pub use open::OnBusy;
 pub(crate) use open::{
-    OpenError, Opening, Read, ask_to_stop, letters, post_expired, read, read_saved, read_until,
+    OpenError, Opening, Read, ask_to_stop, letters, note_taken, post_expired, read, read_saved, read_until,
 };
 pub(crate) use watch::Watch;
 pub(crate) use writer::{Broken, Receipt, Tell, When};
@@ -191,6 +191,17 @@ impl Journal {
             Ok(None) => Err(Broken::LeaseLost),
             Err(error) => Err(Broken::Store(Arc::new(error))),
         }
+    }
+
+    /// All letters that were ever posted.
+    pub(crate) async fn letters(&self) -> Result<Vec<Unread>, StoreError> {
+        letters(&*self.store, &self.lease().session).await
+    }
+
+    /// Notes that an input was taken, before another takes its place: from then on nothing else
+    /// says so.
+    pub(crate) async fn note_taken(&self, key: &str) -> Result<(), StoreError> {
+        note_taken(&*self.store, &self.lease().session, key).await
     }
 
     /// Notes how far the letters were looked through, so that they are not looked at again.
