@@ -10,7 +10,9 @@
 )]
 
 mod basics;
+mod busy;
 mod crashes;
+mod effects;
 mod faults;
 mod modes;
 mod rig;
