@@ -7,6 +7,7 @@ use crate::graph::Wiring;
 use crate::id::SessionId;
 use crate::journal::{LetterBody, letters, question_key};
 use crate::log::{Digest, Resolution, Saved, SavedQuestion};
+use crate::question::mismatch;
 use crate::run::Kind;
 use crate::step::{Answer, Answers};
 use crate::store::{Letter, SessionStore};
@@ -117,6 +118,6 @@ fn unfit(asked: &SavedQuestion, wiring: &Wiring, value: &Value) -> Option<String
         .find(|question| question.name == asked.interrupt.name);
     match gate {
         Some(question) => (question.check)(value).err(),
-        None => None,
+        None => mismatch(&asked.interrupt.answer_schema, value),
     }
 }
