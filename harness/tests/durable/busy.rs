@@ -106,7 +106,8 @@ fn said(text: &str) -> <Doc as State>::Update {
 #[tokio::test(start_paused = true)]
 async fn reject_wait_and_stop() {
     let (stand, rig) = (Stand::new(), Rig::new(MemoryStore::new()));
-    let agent = stand.agent(&rig);
+    // A stop is seen when the lease is renewed.
+    let agent = stand.agent(&rig).lease(Duration::from_millis(150));
     let held = agent.run(said("one").how("wait"), ()).session("s").start();
     stand.at_work().await;
     let before = all(&rig.memory, "s").await;

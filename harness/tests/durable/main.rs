@@ -14,6 +14,7 @@ mod busy;
 mod crashes;
 mod effects;
 mod faults;
+mod interrupts;
 mod modes;
 mod rig;
 mod table;
