@@ -172,6 +172,11 @@ impl Journal {
         look(self.writer.lock().await.saved())
     }
 
+    /// Nothing more is written: what waits in the buffer is lost.
+    pub(crate) async fn give_up(&self) {
+        self.writer.lock().await.give_up(Broken::LeaseLost);
+    }
+
     /// What the store holds: the fold of the log up to its head, read anew. `None` if it cannot be
     /// read.
     pub(crate) async fn stored(&self) -> Option<Saved> {

@@ -232,6 +232,7 @@ impl<C: Context, S: State> Driver<C, S> {
             }
         }
         if let (How::Cut(_), Some(journal)) = (&how, &self.core.journal) {
+            journal.give_up().await;
             let stored = journal.stored().await;
             let state = stored.and_then(|saved| decode_state::<S>(&saved.state).ok());
             self.lost = state.is_none();
