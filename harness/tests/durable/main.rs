@@ -15,6 +15,7 @@ mod crashes;
 mod effects;
 mod faults;
 mod interrupts;
+mod leases;
 mod modes;
 mod rig;
 mod table;
