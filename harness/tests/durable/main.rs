@@ -10,9 +10,13 @@
 )]
 
 mod basics;
+mod busy;
 mod crashes;
+mod effects;
 mod faults;
 mod forks;
+mod interrupts;
+mod leases;
 mod modes;
 mod rig;
 mod sessions;
