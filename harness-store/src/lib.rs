@@ -4,5 +4,7 @@
 #[cfg(feature = "file")]
 mod file;
 
+pub use harness::store::MemoryStore;
+
 #[cfg(feature = "file")]
 pub use file::{FileStore, FileStoreOptions, Sync};

@@ -68,6 +68,7 @@
 //! | ask a person | [`Define::ask`], [`Cx::ask`], [`Answers`] |
 //! | do something once | [`Cx::once`] |
 //! | call a model and tools | [`llm`], [`Cx::llm`] |
+//! | look at sessions, answer and delete them | [`Sessions`] |
 //! | watch | [`observe`] |
 //!
 //! The guide is [`_guide`]: a page on each of these.
@@ -102,6 +103,7 @@ pub mod prelude;
 pub mod question;
 mod run;
 mod session;
+pub mod sessions;
 pub mod signal;
 pub mod state;
 pub mod step;
@@ -126,16 +128,17 @@ pub use declare::{
 };
 #[doc(inline)]
 pub use graph::{Budget, BuildError, Graph, Limit, Target, end, to};
-pub use journal::{Durability, OnBusy};
 pub use id::{
     AgentId, Fence, InterruptId, InvalidSessionId, MAX_SESSION_ID, OpId, Position, RunId, Seq,
     SessionId,
 };
+pub use journal::{Durability, OnBusy};
 pub use question::Question;
 pub use run::{
     Ended, Exhausted, Failed, Interrupted, NotEnded, Outcome, Resume, Run, RunControl, RunError,
     RunRequest, Stopped, Waiting,
 };
+pub use sessions::Sessions;
 pub use signal::Signal;
 #[doc(inline)]
 pub use state::{Has, State};

@@ -2,10 +2,7 @@
 
 mod schema;
 
-#[cfg_attr(
-    not(test),
-    allow(unused_imports, reason = "for sessions whose types are elsewhere")
-)]
+#[allow(unused_imports, reason = "for sessions whose types are elsewhere")]
 pub(crate) use schema::mismatch;
 
 use serde::de::DeserializeOwned;
@@ -76,8 +73,7 @@ pub trait Question: Serialize + DeserializeOwned + Send + Sync + 'static {
 ///
 /// assert_eq!(EffectInDoubt::NAME, "effect_in_doubt");
 /// ```
-#[derive(Question, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[question(answer = Doubt, name = "effect_in_doubt")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EffectInDoubt {
     /// The effect's key.
@@ -87,6 +83,14 @@ pub struct EffectInDoubt {
     /// The entry into that step, as [`OpId`](crate::OpId) prints it: what the effect may have left
     /// behind where it acts.
     pub op_id: String,
+}
+
+// Not derived, for the attribute: without it the compiler offers this question where somebody's own
+// lacks its derive.
+#[diagnostic::do_not_recommend]
+impl Question for EffectInDoubt {
+    const NAME: &'static str = "effect_in_doubt";
+    type Answer = Doubt;
 }
 
 /// What to do about an effect in doubt.

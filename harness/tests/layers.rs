@@ -24,7 +24,7 @@ const LAYERS: &[&[&str]] = &[
     &["log"],
     // Execution.
     &["observe"],
-    &["session"],
+    &["session", "journal"],
     &["run"],
     // The front door. `declare` makes a harness, `agent` runs it.
     &["declare", "sessions"],

@@ -49,14 +49,18 @@ impl Inner {
         }
         for _ in 0..ATTEMPTS {
             match self.admit(session, state, lease, batch) {
-                Ok(Some(head)) => return Ok(head),
-                Ok(None) => {}
+                // Letters may have come since it was written.
+                Ok(Some(head)) if fresh => return Ok(head),
+                // Whether the lease still holds is for the log to say.
+                Ok(None) if batch.is_empty && fresh => return Ok(batch.after),
+                Ok(None) if !batch.is_empty => {}
                 // What was read may be old.
-                Err(_) if !fresh => {
+                Ok(_) | Err(_) if !fresh => {
                     session.refresh(disk, state)?;
                     fresh = true;
                     continue;
                 }
+                Ok(_) => {}
                 Err(error) => return Err(error),
             }
             let base = state.index.header.as_ref().map_or(0, |header| header.at);
@@ -85,15 +89,22 @@ impl Inner {
         if let Some(head) = session.find(state, lease, batch)? {
             return Ok(Some(head));
         }
-        session.holds(state, lease)?;
-        if self.is_released(session, state)? {
-            return Err(session.fenced());
-        }
+        self.check(session, state, lease)?;
         if batch.after != state.index.head {
             return Err(StoreError::Conflict {
                 session: session.id.clone(),
                 after: Seq(batch.after),
                 head: Seq(state.index.head),
+            });
+        }
+        if !state.index.exists() && !batch.is_empty && (batch.count == 0 || !batch.has_facts) {
+            return Err(StoreError::Unavailable {
+                what: format!(
+                    "the first batch of session `{}` must have an entry and facts",
+                    session.id
+                ),
+                ambiguous: false,
+                source: None,
             });
         }
         Ok(None)
@@ -215,10 +226,12 @@ impl Inner {
             // What is acknowledged is in the log; only the note is missing.
             Err(_) => return Ok(()),
         };
-        if self.sync == Sync::Flush
-            && let Ok(runtime) = tokio::runtime::Handle::try_current()
-        {
-            drop(runtime.spawn_blocking(move || file.sync()));
+        if self.sync == Sync::Flush {
+            // Should it fail, the note before it stays.
+            match tokio::runtime::Handle::try_current() {
+                Ok(runtime) => drop(runtime.spawn_blocking(move || file.sync())),
+                Err(_) => drop(file.sync()),
+            }
         }
         Ok(())
     }

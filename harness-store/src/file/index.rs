@@ -5,10 +5,10 @@
 //! void unless all their keys were free and their questions open. Every reader so comes to the same
 //! answer, whoever wrote what and when it looked.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use harness::store::{Facts, Letter, Mail, OpenQuestion, Posted, StoredLetter, Token};
-use harness::{Seq, UtcMillis};
+use harness::{InterruptId, Seq, UtcMillis};
 
 use super::record::{self, BatchRecord, Header, Origin, Record, Seal};
 
@@ -55,7 +55,7 @@ pub(crate) struct Index {
     pub(crate) created: Option<UtcMillis>,
     pub(crate) updated: UtcMillis,
     pub(crate) facts: Option<Facts>,
-    pub(crate) questions: Vec<OpenQuestion>,
+    pub(crate) questions: BTreeMap<InterruptId, OpenQuestion>,
     pub(crate) batches: Vec<BatchRef>,
     pub(crate) snapshots: Vec<u64>,
     pub(crate) letters: Vec<StoredLetter>,
@@ -217,19 +217,18 @@ impl Index {
         self.created = Some(origin.created);
         self.updated = origin.updated;
         self.facts = Some(origin.facts);
-        self.questions = origin.questions;
+        self.questions =
+            origin.questions.into_iter().map(|question| (question.id.clone(), question)).collect();
     }
 
     fn batch(&mut self, batch: &BatchRecord<'_>, start: u64, len: usize) -> Result<(), Flaw> {
         if batch.fence < self.fence() || batch.after < self.head {
             return Ok(());
         }
-        if batch.fence > self.fence() || (batch.after > self.head && !self.lossy) {
-            return Err(Flaw::Damaged(format!("a record is missing before byte {start}")));
-        }
         match self.hole {
             // The batch before this one lies behind the hole, and both were durable when this one
-            // was written. One batch alone does not say so: letters may have come just before it.
+            // was written. One batch alone does not say so: letters, which nothing counts, may have
+            // come just before it.
             Hole::Witnessed if batch.synced => {
                 return Err(Flaw::Damaged(format!(
                     "what was durable before byte {start} is missing"
@@ -238,9 +237,17 @@ impl Index {
             Hole::Open => self.hole = Hole::Witnessed,
             Hole::None | Hole::Witnessed => {}
         }
-        if batch.after > self.head {
-            self.torn += len as u64;
-            return Ok(());
+        if batch.fence > self.fence() || batch.after > self.head {
+            // Its claim, or the batch before it, never reached the disk, so nobody was told of it;
+            // unless this one says that both were durable.
+            if self.lossy && !batch.synced {
+                self.torn += len as u64;
+                return Ok(());
+            }
+            return Err(Flaw::Damaged(format!("a record is missing before byte {start}")));
+        }
+        if batch.synced {
+            self.lossy = false;
         }
         let count = batch.meta.as_ref().map_or(1, |meta| meta.lengths.len());
         self.batches.push(BatchRef {
@@ -262,11 +269,11 @@ impl Index {
             if let Some(facts) = &meta.facts {
                 self.facts = Some(facts.clone());
             }
-            if !meta.close.is_empty() || !meta.ask.is_empty() {
-                self.questions.retain(|open| {
-                    !meta.close.contains(&open.id) && !meta.ask.iter().any(|new| new.id == open.id)
-                });
-                self.questions.extend(meta.ask.iter().cloned());
+            for question in &meta.ask {
+                self.questions.insert(question.id.clone(), question.clone());
+            }
+            for id in &meta.close {
+                self.questions.remove(id);
             }
         }
         self.head += count as u64;
@@ -285,22 +292,25 @@ impl Index {
 
     /// What becomes of letters that are posted now.
     pub(crate) fn judge(&self, letters: &[Letter], now: UtcMillis) -> Verdict {
+        let mut new: Vec<&Letter> = Vec::new();
         let mut within: HashMap<&str, &Letter> = HashMap::new();
         for letter in letters {
-            let first = match self.keys.get(&letter.key) {
-                Some(first) => &self.letters[*first].letter,
-                None => within.entry(&letter.key).or_insert(letter),
-            };
-            if first.digest != letter.digest {
-                let first = first.clone();
-                return Verdict::Done(Posted::Taken { key: letter.key.clone(), first });
+            let known = self.keys.get(&letter.key).map(|at| &self.letters[*at].letter);
+            match known.or_else(|| within.get(&*letter.key).copied()) {
+                Some(first) if first.digest == letter.digest => {}
+                Some(first) => {
+                    let first = first.clone();
+                    return Verdict::Done(Posted::Taken { key: letter.key.clone(), first });
+                }
+                None => {
+                    within.insert(&letter.key, letter);
+                    new.push(letter);
+                }
             }
         }
-        let mut new = false;
-        for letter in letters.iter().filter(|letter| !self.keys.contains_key(&letter.key)) {
-            new = true;
+        for letter in &new {
             let Some(id) = &letter.question else { continue };
-            let open = self.questions.iter().find(|open| open.id == *id);
+            let open = self.questions.get(id);
             let in_time = open.is_some_and(|open| {
                 let expired = open.expires.is_some_and(|expires| expires <= now);
                 expired == letter.expiry
@@ -309,7 +319,7 @@ impl Index {
                 return Verdict::Done(Posted::TooLate { key: letter.key.clone() });
             }
         }
-        if new { Verdict::New } else { Verdict::Done(Posted::Here(self.mail())) }
+        if new.is_empty() { Verdict::Done(Posted::Here(self.mail())) } else { Verdict::New }
     }
 
     /// The last snapshot at or below a seq; the first entry if there is none.
@@ -378,9 +388,10 @@ fn next_line(bytes: &[u8]) -> Result<Option<(usize, Line<'_>)>, Flaw> {
     Ok(Some((end, Line::Torn)))
 }
 
-/// Whether a line was complete, but for a newline that became another byte.
+/// Whether a line was complete, but for a newline that became another byte. A zero in its place is
+/// what is left where the end of a record never reached the disk.
 fn ends_badly(line: &[u8]) -> bool {
-    line.split_last().is_some_and(|(_, line)| record::is_sound(line))
+    line.split_last().is_some_and(|(last, line)| *last != 0 && record::is_sound(line))
 }
 
 fn damaged() -> Flaw {

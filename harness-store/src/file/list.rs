@@ -23,7 +23,7 @@ impl Inner {
         after: Option<&[u8]>,
         limit: u32,
     ) -> Result<Listing, StoreError> {
-        let limit = limit as usize;
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX).max(1);
         let mut logs = Vec::new();
         for log in self.logs()? {
             if let Some(id) = self.id_of(&log)? {
@@ -47,7 +47,7 @@ impl Inner {
                     continue;
                 }
                 if listing.rows.len() == limit {
-                    listing.next = listing.rows.last().map(Row::key).or(after.map(<[u8]>::to_vec));
+                    listing.next = listing.rows.last().map(Row::key);
                     return Ok(listing);
                 }
                 listing.rows.push(row);

@@ -19,4 +19,7 @@ mod remove;
 mod session;
 mod store;
 
+#[cfg(test)]
+mod tests;
+
 pub use store::{FileStore, FileStoreOptions, Sync};

@@ -44,7 +44,7 @@ impl Inner {
             letters: index.letters[known..].to_vec(),
             mail: index.mail(),
             facts: facts.clone(),
-            questions: index.questions.clone(),
+            questions: index.questions.values().cloned().collect(),
             holder,
             created,
             updated: index.updated,

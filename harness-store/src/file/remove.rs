@@ -3,12 +3,13 @@
 use std::io;
 use std::path::Path;
 
-use harness::store::{Lease, Remove, StoreError, Token};
+use harness::store::{Batch, Lease, NewEntry, Remove, StoreError, Token};
 use harness::{Seq, UtcMillis};
 
 use super::disk::Mode;
 use super::error::{failed, unsure};
-use super::record::{self, Header, Origin, Seal};
+use super::index::BatchRef;
+use super::record::{self, Header, Origin, Prepared, Record, Seal};
 use super::session::{Session, State};
 use super::store::{Inner, Sync};
 
@@ -18,10 +19,7 @@ impl Inner {
         let mut state = session.lock();
         self.usable(&session, &state)?;
         session.refresh(&*self.disk, &mut state)?;
-        session.holds(&state, lease)?;
-        if self.is_released(&session, &state)? {
-            return Err(session.fenced());
-        }
+        self.check(&session, &state, lease)?;
         match what {
             Remove::All => self.remove_all(&session, &mut state, lease),
             Remove::Below(seq) => self.remove_below(&session, &mut state, lease, seq),
@@ -150,7 +148,39 @@ impl Inner {
         Ok(())
     }
 
-    /// The log without its entries below a seq, as far as whole batches allow. `None` if there is
+    /// A batch without its entries below a seq.
+    fn later_part(
+        &self,
+        session: &Session,
+        state: &State,
+        batch: &BatchRef,
+        cut: u64,
+        base: u64,
+    ) -> Result<Vec<u8>, StoreError> {
+        let entries = self.batch(session, state, batch)?;
+        let bytes = self.bytes(session, state, batch)?;
+        let Some(Record::Batch(found)) = record::parse(record::inner(&bytes)) else {
+            return Ok(bytes);
+        };
+        let kept: Vec<NewEntry<'_>> = (batch.after + 1..)
+            .zip(&entries)
+            .filter(|(seq, _)| *seq >= cut)
+            .map(|(_, (bytes, snapshot))| NewEntry { bytes, snapshot: *snapshot })
+            .collect();
+        let meta = found.meta.unwrap_or_default();
+        let part = Prepared::new(&Batch {
+            after: Seq(cut - 1),
+            at: UtcMillis(base.saturating_add_signed(found.at)),
+            entries: &kept,
+            facts: meta.facts.as_ref(),
+            ask: &meta.ask,
+            close: &meta.close,
+            flush: false,
+        })?;
+        Ok(part.line(batch.fence, base, found.synced))
+    }
+
+    /// The log without its entries below a seq. `None` if there is
     /// nothing to leave out.
     fn copy(
         &self,
@@ -163,8 +193,7 @@ impl Inner {
         let (Some(facts), Some(created)) = (&index.facts, index.created) else { return Ok(None) };
         let begin =
             index.batches.partition_point(|batch| batch.after + u64::from(batch.count) < cut);
-        let Some(first) = index.batches.get(begin) else { return Ok(None) };
-        if begin == 0 {
+        if begin == index.batches.len() {
             return Ok(None);
         }
         let header = Header { rewritten: header.rewritten + 1, ..header.clone() };
@@ -174,11 +203,11 @@ impl Inner {
             copy.extend(record::letters(UtcMillis::now().0, letters, true));
         }
         let origin = Origin {
-            first: first.after + 1,
+            first: cut,
             created,
             updated: index.updated,
             facts: facts.clone(),
-            questions: index.questions.clone(),
+            questions: index.questions.values().cloned().collect(),
         };
         copy.extend(record::origin(&origin));
         let mut fence = 0;
@@ -194,7 +223,12 @@ impl Inner {
                     Seal { fence, token: *token, owner: 0, until: 0 }
                 }));
             }
-            copy.extend(self.bytes(session, state, batch)?);
+            if batch.after + 1 < cut && batch.count > 0 {
+                let base = header.at;
+                copy.extend(self.later_part(session, state, batch, cut, base)?);
+            } else {
+                copy.extend(self.bytes(session, state, batch)?);
+            }
         }
         if seal.fence != fence {
             copy.extend(record::seal(seal));

@@ -39,7 +39,8 @@ pub(crate) enum Takes {
     Str,
     /// As `Str`, any number of times.
     Strs,
-    Path,
+    /// A path, any number of times.
+    Paths,
     Type,
     /// A path, with the name of a field in brackets: `upsert(id)`.
     Reducer,
@@ -106,7 +107,7 @@ impl Options {
                     skip(input)?;
                 }
                 Ok(known)
-                    if !matches!(known.takes, Takes::Strs)
+                    if !matches!(known.takes, Takes::Strs | Takes::Paths)
                         && self.0.iter().any(|(name, ..)| *name == known.name) =>
                 {
                     errors.push(&key, format!("`{key}` is given twice (keep one of them)"));
@@ -188,7 +189,7 @@ impl Known {
             Takes::Nothing => Ok(Value::Nothing),
             Takes::Int => input.parse().map(Value::Int),
             Takes::Str | Takes::Strs => input.parse().map(Value::Str),
-            Takes::Path => input.call(Path::parse_mod_style).map(Value::Path),
+            Takes::Paths => input.call(Path::parse_mod_style).map(Value::Path),
             Takes::Type => input.parse().map(|ty| Value::Type(Box::new(ty))),
             Takes::Reducer => reducer(input),
         };

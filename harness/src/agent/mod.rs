@@ -1,5 +1,6 @@
 //! An agent: a harness with a name and its required slots, ready to run sessions.
 
+mod history;
 mod lineage;
 mod stored;
 mod validate;
@@ -7,8 +8,8 @@ mod validate;
 use std::any::type_name;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tracing::{Instrument, Span};
@@ -314,6 +315,7 @@ impl<C: Context, S: State> Agent<C, S> {
             on_busy: OnBusy::default(),
             input_id: None,
             withdraw: false,
+            trace: None,
         }
     }
 

@@ -9,8 +9,8 @@ use crate::clock::UtcMillis;
 use crate::context::Context;
 use crate::id::SessionId;
 use crate::journal::{
-    Broken, Journal, LetterBody, OnBusy, OpenError, Opening, When, input_key, note_taken, post_expired,
-    read, taken_key,
+    Broken, Journal, LetterBody, OnBusy, OpenError, Opening, Valid, When, input_key, note_taken,
+    post_expired, read, taken_key,
 };
 use crate::log::{
     Adopted, Entry, EntryKind, FORMAT, Fitted, HowEnded, HowSettled, Opened, Recovered, Resolved,
@@ -20,9 +20,9 @@ use crate::run::{How, Kind, Launched, Outcome, RunError, Settlement, reduce, res
 use crate::session::Session;
 use crate::state::{State, encode};
 use crate::step::{Answers, Failure, FailureKind, StepError};
-use crate::store::{Mail, Phase, Posted, SessionStore, StoreError};
+use crate::store::{Mail, Phase, Posted, StoreError};
 
-use super::validate::{Valid, validate};
+use super::validate::{post, validate};
 use super::{Agent, Stored};
 
 /// A position that so many runs have taken over from ones that did not settle is given up.
@@ -204,7 +204,8 @@ async fn begin<C: Context, S: State>(
     let key = given.map(|given| given.key.clone());
     let entry = |kind| Entry { at: UtcMillis::now(), spent: None, kind };
     let turn = |ops| {
-        let run = RunStarted::turn(launched.run.clone(), start, ops, key, Mail(0));
+        let trace = launched.trace.clone();
+        let run = RunStarted::turn(launched.run.clone(), start, ops, key, Mail(0)).traced(trace);
         entry(EntryKind::RunStarted(Box::new(run)))
     };
     let Some(saved) = opening.saved.take() else {
@@ -326,40 +327,6 @@ async fn withdraw(stored: &Stored, session: &SessionId, saved: &Saved) -> Result
     post(&*stored.store, session, &letters).await
 }
 
-/// Posts letters about questions: all or none.
-async fn post(
-    store: &dyn SessionStore,
-    session: &SessionId,
-    letters: &[crate::store::Letter],
-) -> Result<(), Kind> {
-    let question_of = |key: &str| {
-        letters.iter().find(|letter| letter.key == key).and_then(|letter| letter.question.clone())
-    };
-    let unknown = |key: String| {
-        let id = question_of(&key).unwrap_or_else(|| crate::id::InterruptId::new(key));
-        (session.clone(), id)
-    };
-    match store.post(session, letters).await.map_err(Kind::Store)? {
-        Posted::Here(_) => Ok(()),
-        Posted::Taken { key, first } => {
-            let (session, id) = unknown(key);
-            Err(match LetterBody::read(&first) {
-                Some(LetterBody::Answer(answer)) => {
-                    Kind::Conflict { session, id, recorded: Some(answer.value) }
-                }
-                Some(LetterBody::Withdrawn) => {
-                    Kind::UnknownInterrupt { session, id, open: Vec::new() }
-                }
-                _ => Kind::Expired { session, id },
-            })
-        }
-        Posted::TooLate { key } => {
-            let (session, id) = unknown(key);
-            Err(Kind::Expired { session, id })
-        }
-    }
-}
-
 fn adoption(adopted: Option<Adopted>) -> Vec<Entry> {
     let kind = adopted.map(|adopted| EntryKind::Adopted(Box::new(adopted)));
     kind.into_iter().map(|kind| Entry { at: UtcMillis::now(), spent: None, kind }).collect()
@@ -419,8 +386,7 @@ impl<C: Context, S: State> Agent<C, S> {
         let session = Session::restore(id.clone(), &saved, state.clone(), wiring)
             .unwrap_or_else(|| Session::new(id, state, wiring));
         let run = saved.run.unwrap_or_else(|| launched.run.clone());
-        let settlement =
-            Settlement { session, how, lost: false, run, home: None, durable: true };
+        let settlement = Settlement { session, how, lost: false, run, home: None, durable: true };
         settlement.into_outcome(&launched.abandoned, Arc::new(self.clone()))
     }
 
@@ -451,7 +417,7 @@ impl<C: Context, S: State> Agent<C, S> {
         if crashed {
             entries.push(entry(EntryKind::Recovered(Recovered { run: launched.run.clone() })));
         }
-        let run = RunStarted::resumed(launched.run.clone());
+        let run = RunStarted::resumed(launched.run.clone()).traced(launched.trace.clone());
         entries.push(entry(EntryKind::RunStarted(Box::new(run))));
         let mut answered = Vec::new();
         for resolved in resolved {

@@ -261,11 +261,11 @@ fn aliases(wiring: &Wiring, found: &mut Vec<Violation>) {
                 continue;
             };
             let whose = match other == step {
-                true => "its own".to_owned(),
-                false => format!("that of step `{}`", shown(&wiring.nodes[other].name)),
+                true => "that step".to_owned(),
+                false => format!("step `{}`", shown(&wiring.nodes[other].name)),
             };
             let message = format!(
-                "the alias `{}` of step `{}` is {what} already, {whose} (remove one of them)",
+                "the alias `{}` of step `{}` is already {what} of {whose} (remove one of them)",
                 shown(alias),
                 shown(&node.name)
             );

@@ -46,9 +46,9 @@ impl Hold {
         watch: Arc<Watch>,
         run: Arc<dyn Held>,
     ) -> Self {
-        let kept = RUNTIME.as_ref().map(|runtime| {
-            runtime.spawn(keep(store, lease, ttl, watch, run)).abort_handle()
-        });
+        let kept = RUNTIME
+            .as_ref()
+            .map(|runtime| runtime.spawn(keep(store, lease, ttl, watch, run)).abort_handle());
         Self(kept)
     }
 }

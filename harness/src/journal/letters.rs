@@ -81,11 +81,7 @@ impl LetterBody {
     ) -> Letter {
         let digest = Digest::of(&value);
         let answer = SavedAnswer { value, digest: digest.clone(), by, at };
-        Self::Answer(answer).letter(
-            question_key(id),
-            format!("answer/{digest}"),
-            Some(id.clone()),
-        )
+        Self::Answer(answer).letter(question_key(id), format!("answer/{digest}"), Some(id.clone()))
     }
 
     pub(crate) fn expired(id: &InterruptId) -> Letter {

@@ -8,10 +8,12 @@
 //! Each entry is applied to the writer's own fold of the log before it is appended: what cannot be
 //! replayed is never written.
 
+mod answers;
 mod grip;
 mod keeper;
 mod letters;
 mod open;
+mod walk;
 mod watch;
 mod writer;
 
@@ -31,15 +33,17 @@ use crate::state::Schema;
 use crate::step::BoxFuture;
 use crate::store::{Claim, From, Lease, Mail, SessionStore, StoreError};
 
+pub(crate) use answers::{Refused, Valid, post_all, validate};
 pub(crate) use keeper::{Held, Hold};
-pub(crate) use letters::{InputLetter, LetterBody, Unread, input_key, question_key, taken_key};
+pub(crate) use letters::{InputLetter, LetterBody, Unread, input_key, taken_key};
 pub use open::OnBusy;
 pub(crate) use open::{
-    OpenError, Opening, Read, ask_to_stop, letters, note_taken, post_expired, read, read_saved, read_until,
+    OpenError, Opening, Read, ask_to_stop, letters, note_taken, post_expired, read, read_letters, read_saved,
 };
+pub(crate) use walk::{Place, walk};
 pub(crate) use watch::Watch;
-pub(crate) use writer::{Broken, Receipt, Tell, When};
 use writer::Writer;
+pub(crate) use writer::{Broken, Receipt, Tell, When};
 
 /// When commits are made durable. Whatever the mode: before anything acts outside (an effect, a
 /// step behind an answered question), when questions are asked and when a run settles, everything

@@ -17,7 +17,7 @@ use super::to_its_end;
 use super::watch::Watch;
 
 /// How many bytes of entries are read at once.
-const PAGE: u64 = 4 << 20;
+pub(super) const PAGE: u64 = 4 << 20;
 
 /// The waits between two tries to claim a session that is held.
 const FIRST_WAIT: Duration = Duration::from_millis(5);
@@ -71,6 +71,10 @@ pub(crate) struct Read {
     pub(crate) mail: Mail,
     /// How many letters the facts have counted.
     pub(crate) counted: Mail,
+    /// The first entry that is kept.
+    pub(crate) first: Seq,
+    pub(crate) created: UtcMillis,
+    pub(crate) updated: UtcMillis,
     since: u64,
 }
 
@@ -166,8 +170,8 @@ async fn claim(
     })
 }
 
-
-async fn read_letters(
+/// The letters behind those that were taken, and how many were posted so far.
+pub(crate) async fn read_letters(
     store: &dyn SessionStore,
     session: &SessionId,
     taken: Mail,
@@ -249,6 +253,9 @@ pub(crate) async fn read_until(
                     holder: page.holder,
                     mail: page.mail,
                     counted: page.facts.mail,
+                    first: page.first,
+                    created: page.created,
+                    updated: page.updated,
                 }));
             }
         }

@@ -219,6 +219,11 @@ impl RunStarted {
     ) -> Self {
         Self { run, start: Some(start), ops, input, mail, trace: None }
     }
+
+    /// The same, of this trace.
+    pub(crate) fn traced(self, trace: Option<Map<String, Value>>) -> Self {
+        Self { trace, ..self }
+    }
 }
 
 /// A run took over from one that did not settle.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::id::Seq;
 use crate::state::FoldError;
+use crate::text::shown;
 
 use super::codec::MAX_ENTRY;
 
@@ -139,6 +140,12 @@ impl ReplayError {
     }
 }
 
+impl From<EntryError> for ReplayError {
+    fn from(error: EntryError) -> Self {
+        Self::new(ReplayFault::Entry(error))
+    }
+}
+
 impl From<ReplayFault> for ReplayError {
     fn from(fault: ReplayFault) -> Self {
         Self::new(fault)
@@ -165,13 +172,14 @@ impl fmt::Display for ReplayError {
             ReplayFault::Fold(_) => f.write_str("an operation does not fit the state"),
             ReplayFault::NotReplayable { field } => write!(
                 f,
-                "a snapshot differs in `{field}` from what the entries before it add up to"
+                "a snapshot differs in `{}` from what the entries before it add up to",
+                shown(field)
             ),
             ReplayFault::UnknownQuestion { id } => {
-                write!(f, "it resolves a question `{id}` that was not asked")
+                write!(f, "it resolves a question `{}` that was not asked", shown(id))
             }
             ReplayFault::ResolvedTwice { id } => {
-                write!(f, "it resolves the question `{id}` a second time")
+                write!(f, "it resolves the question `{}` a second time", shown(id))
             }
             ReplayFault::NotEntered { found } => {
                 write!(f, "expected `run` before the first step, found `{found}`")

@@ -51,6 +51,8 @@ fn digest(wiring: &Wiring) -> Digest {
         let at_most = node.at_most.map(|limit| json!([limit.times, step(limit.instead.to)]));
         json!({
             "kind": step_kind(&node.kind),
+            "question": node.question.map(|question| question.name),
+            "expires": node.expires.map(|expiry| json!([edge(expiry.to)])),
             "exit": exit,
             "retry": node.policy.retry.is_some(),
             "timeout": node.policy.timeout.is_some(),

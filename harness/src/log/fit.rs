@@ -76,6 +76,22 @@ pub(crate) fn fit<S: State>(saved: &Saved, now: &Successor<'_>) -> Result<Fitted
     }
 }
 
+/// The state of a session as the program has it now, whatever its loop.
+///
+/// # Errors
+/// What of the state does not fit.
+pub(crate) fn state_of<S: State>(saved: &Saved) -> Result<S, Incompatible> {
+    let mut differences = Vec::new();
+    let (found, source) = match state::<S>(saved, &S::schema(), &mut differences) {
+        Ok(found) => (found, None),
+        Err(cause) => (None, cause),
+    };
+    match found {
+        Some((state, _)) => Ok(state),
+        None => Err(Incompatible { differences, source }),
+    }
+}
+
 /// Decodes a stored state. Fields that it does not have yet are as in a new state.
 ///
 /// # Errors
@@ -175,13 +191,15 @@ fn state<S: State>(
     let brought = if before == version {
         decode_state::<S>(&saved.state)
     } else {
-        match S::migration() {
-            // A migration reads the version before, and no other: an older form might decode as
-            // that one by accident, and lose what it does not know.
-            Some(migration) if before.checked_add(1) == Some(version) => {
-                migration.run(saved.state.clone()).map_err(Cause::from)
-            }
-            _ => {
+        let back = version.checked_sub(before);
+        let migration = S::migration();
+        let ran = back.zip(migration).and_then(|(back, it)| it.run_from(back, saved.state.clone()));
+        match ran {
+            // Each function of a migration reads one version, and no other: an older form might
+            // decode as that one by accident, and lose what it does not know.
+            Some(Ok(state)) => Ok(state),
+            Some(Err(error)) => Err(Cause::from(error)),
+            None => {
                 differences.push(Difference::VersionUnknown { saved: before, now: version });
                 return Ok(None);
             }

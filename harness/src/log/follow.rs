@@ -28,7 +28,7 @@ use super::saved::Saved;
 /// assert_eq!(replay.state(), Some(&serde_json::json!({"lines": ["hi"]})));
 /// # Ok::<(), harness::log::ReplayError>(())
 /// ```
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Replay {
     saved: Option<Saved>,
     head: Seq,
@@ -98,6 +98,11 @@ impl Replay {
     #[must_use]
     pub fn state(&self) -> Option<&Value> {
         self.saved.as_ref().map(|saved| &saved.state)
+    }
+
+    /// What the entries so far add up to.
+    pub(crate) fn saved(&self) -> Option<&Saved> {
+        self.saved.as_ref()
     }
 
     /// What the entries add up to.

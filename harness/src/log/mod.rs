@@ -26,7 +26,7 @@ pub use entry::{
     Resolved, RunStarted, Settled, Snapshot, StepKind,
 };
 pub use error::{EntryError, ReplayError};
-pub(crate) use fit::{Fitted, Successor, decode_state, fit};
+pub(crate) use fit::{Fitted, Successor, decode_state, fit, state_of};
 pub use follow::Replay;
 pub use incompatible::{Difference, Fit, Incompatible};
 pub(crate) use saved::{

@@ -23,7 +23,6 @@ const MOST: u32 = 200_000;
 
 /// Why `value` does not fit `schema`, and where; `None` if it fits. A value that would take too
 /// long to check counts as one that fits.
-#[cfg_attr(not(test), allow(dead_code, reason = "for sessions whose types are elsewhere"))]
 pub(crate) fn mismatch(schema: &Value, value: &Value) -> Option<String> {
     let check = Check { root: schema, left: Cell::new(MOST) };
     check.fits(schema, value, &Path::Root, 0).err().map(|fault| fault.to_string())

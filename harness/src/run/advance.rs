@@ -394,7 +394,8 @@ impl<C: Context, S: State> Driver<C, S> {
             let asked = self.run_body(entered, || (gate.ask)(view, cx)).await;
             return match asked {
                 Ok(mut asked) => {
-                    asked.expires = self.program.graph.wiring.nodes[step].expires.map(|it| it.after);
+                    asked.expires =
+                        self.program.graph.wiring.nodes[step].expires.map(|it| it.after);
                     undone(Happened::Asked, Left { gate: Some(asked), ..Left::default() })
                 }
                 Err(undone) => undone,

@@ -39,7 +39,11 @@ pub(crate) fn accept<S: State>(
             Some(_) => {
                 let recorded = session.questions[at].answer.as_ref();
                 let recorded = recorded.and_then(|answer| answer.value.clone().ok());
-                return Err(Kind::Conflict { session: session.id.clone(), id: answer.id, recorded });
+                return Err(Kind::Conflict {
+                    session: session.id.clone(),
+                    id: answer.id,
+                    recorded,
+                });
             }
             None => fresh.push((at, answer)),
         }

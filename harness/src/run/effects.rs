@@ -378,6 +378,9 @@ impl Effects for RunCore {
         let Some(_desk) = self.desk_of(place) else {
             return OnceReply::Stale;
         };
+        if self.journal.as_ref().is_some_and(|journal| journal.is_lost()) {
+            return OnceReply::Refused(Broken::LeaseLost.to_error());
+        }
         self.effects_running.fetch_add(1, Ordering::SeqCst);
         OnceReply::Run
     }
@@ -389,12 +392,18 @@ impl Effects for RunCore {
         key: &'a str,
         guard: Guard,
     ) -> BoxFuture<'a, Result<(), StepError>> {
-        let may = guard == Guard::AtMostOnce && self.may_record(place, scope);
-        if may {
-            self.desk().memory.effects_of(scope).1.insert(key.to_owned());
+        let Some(journal) = &self.journal else {
+            if guard == Guard::AtMostOnce && self.may_record(place, scope) {
+                self.desk().memory.effects_of(scope).1.insert(key.to_owned());
+            }
+            return ready(Ok(())).boxed();
+        };
+        if !self.may_record(place, scope) {
+            let why = format!("the effect `{key}` was begun by a task whose step is over");
+            return ready(Err(StepError::fatal(why))).boxed();
         }
-        let Some(journal) = &self.journal else { return ready(Ok(())).boxed() };
-        if may {
+        if guard == Guard::AtMostOnce {
+            self.desk().memory.effects_of(scope).1.insert(key.to_owned());
             return self.write(EntryKind::Intent(Intent { key: key.to_owned(), scope })).boxed();
         }
         // What led to the effect must not be lost while the effect is not.

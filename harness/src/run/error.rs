@@ -61,7 +61,9 @@ pub(crate) enum Kind {
          agent that began it)"
     )]
     WrongAgent { session: SessionId, expected: AgentId, found: AgentId },
-    #[error("session `{0}` has ended and waits for nothing (give it its next input: `agent.run(..)`)")]
+    #[error(
+        "session `{0}` has ended and waits for nothing (give it its next input: `agent.run(..)`)"
+    )]
     NotWaiting(SessionId),
     #[error(
         "session `{session}` waits for answers to {} (resume it with them, or start the next turn \

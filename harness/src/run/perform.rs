@@ -6,9 +6,9 @@ use std::time::Duration;
 use crate::clock::UtcMillis;
 use crate::context::Context;
 use crate::graph::Wiring;
-use crate::observe::EventKind;
 use crate::journal::Broken;
 use crate::log::{AttemptFailed, EntryKind};
+use crate::observe::EventKind;
 use crate::session::{Commit, Ending, Finishing, Question};
 use crate::state::State;
 use crate::step::{Failure, FailureKind, Interrupt, StepError};
@@ -35,9 +35,7 @@ impl<C: Context, S: State> Driver<C, S> {
             Transition::Enter { step } => {
                 self.commit(wiring, Commit::Done { branch, next: Some(step) }).await
             }
-            Transition::Retry => {
-                self.back_off(wiring, left).await
-            }
+            Transition::Retry => self.back_off(wiring, left).await,
             Transition::Divert { step } => {
                 let failure = self.failure(wiring, left.failure);
                 self.commit(wiring, Commit::Diverted { failure, next: step }).await

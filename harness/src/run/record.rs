@@ -7,8 +7,8 @@ use crate::context::Context;
 use crate::graph::Wiring;
 use crate::journal::{Broken, InputLetter, LetterBody, Tell, Unread, When, taken_key};
 use crate::log::{
-    Asked, Committed, Diverted, Entry, EntryKind, Finishing as FinishingEntry, Resolved, RunStarted,
-    decode_state,
+    Asked, Committed, Diverted, Entry, EntryKind, Finishing as FinishingEntry, Resolved,
+    RunStarted, decode_state,
 };
 use crate::session::Commit;
 use crate::state::{Op, Ops, State, encode};
@@ -127,12 +127,10 @@ impl<C: Context, S: State> Driver<C, S> {
             Commit::Asked { questions } => EntryKind::Asked(Asked {
                 questions: questions.iter().map(|asked| asked.interrupt.clone()).collect(),
             }),
-            Commit::Diverted { failure, next } => {
-                EntryKind::Diverted(Box::new(Diverted {
-                    failure: (**failure).clone(),
-                    next: name(*next),
-                }))
-            }
+            Commit::Diverted { failure, next } => EntryKind::Diverted(Box::new(Diverted {
+                failure: (**failure).clone(),
+                next: name(*next),
+            })),
             Commit::Finishing { finishing, next } => {
                 let active = u64::try_from(self.session.active.as_millis()).unwrap_or(u64::MAX);
                 EntryKind::Finishing(Box::new(FinishingEntry {

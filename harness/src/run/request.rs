@@ -3,6 +3,8 @@ use std::future::IntoFuture;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use serde_json::{Map, Value};
+
 use crate::graph::Budget;
 use crate::id::{InvalidSessionId, RunId, SessionId};
 use crate::journal::OnBusy;
@@ -15,6 +17,9 @@ use super::brakes::Brakes;
 use super::error::Kind;
 use super::handle::{Run, RunControl};
 use super::outcome::Outcome;
+
+/// The most bytes of a trace.
+const MAX_TRACE: usize = 1024;
 
 /// A run that is asked for and has not begun. Await it to run it here; [`start`](RunRequest::start)
 /// it to run it beside, with a handle.
@@ -39,6 +44,7 @@ pub(crate) struct Options {
     pub(crate) on_busy: OnBusy,
     pub(crate) input_id: Option<String>,
     pub(crate) withdraw: bool,
+    pub(crate) trace: Option<Map<String, Value>>,
 }
 
 /// A request on its way to the driver.
@@ -52,6 +58,7 @@ pub(crate) struct Launched {
     pub(crate) input_id: Option<String>,
     /// Questions that wait are withdrawn.
     pub(crate) withdraw: bool,
+    pub(crate) trace: Option<Map<String, Value>>,
     pub(crate) brakes: Brakes,
     /// Nobody will take the outcome.
     pub(crate) abandoned: Arc<AtomicBool>,
@@ -107,6 +114,20 @@ impl<S: State> RunRequest<S> {
         self
     }
 
+    /// Records where the run comes from, such as the `traceparent` of the request that asks for it,
+    /// so that whoever goes on with the session can link to it. Kept with the session as it is, up
+    /// to 1 KiB of JSON; more is left out. Has no meaning without a store.
+    pub fn trace<K: Into<String>, V: Into<String>>(
+        mut self,
+        parts: impl IntoIterator<Item = (K, V)>,
+    ) -> Self {
+        let parts = parts.into_iter().map(|(name, value)| (name.into(), Value::from(value.into())));
+        let trace: Map<String, Value> = parts.collect();
+        let bytes = serde_json::to_string(&trace).map_or(usize::MAX, |text| text.len());
+        self.options.trace = (bytes <= MAX_TRACE).then_some(trace);
+        self
+    }
+
     /// Runs it as a task of its own, on the runtime at hand.
     ///
     /// # Panics
@@ -145,6 +166,7 @@ impl Options {
             on_busy: self.on_busy,
             input_id: self.input_id,
             withdraw: self.withdraw,
+            trace: self.trace,
             brakes: Brakes::default(),
             abandoned: Arc::default(),
         };

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::graph::Wiring;
 use crate::clock::UtcMillis;
+use crate::graph::Wiring;
 use crate::id::{InterruptId, SessionId};
 use crate::llm::Spend;
 use crate::log::Salt;

@@ -16,12 +16,7 @@ use super::{Cursor, Ending, Finishing, Half, Memory, Parked, Question, Session};
 
 impl<S: State> Session<S> {
     /// A session as its log has it. `None` if the log names a step that the loop does not have.
-    pub(crate) fn restore(
-        id: SessionId,
-        saved: &Saved,
-        state: S,
-        wiring: &Wiring,
-    ) -> Option<Self> {
+    pub(crate) fn restore(id: SessionId, saved: &Saved, state: S, wiring: &Wiring) -> Option<Self> {
         let mut memory = memory(&saved.memory);
         for (key, mark) in &saved.session_effects {
             match mark {
@@ -158,8 +153,9 @@ fn cursor(saved: &SavedCursor, wiring: &Wiring) -> Option<Cursor> {
         }
     }
     cursor.failure = saved.failure.as_deref().cloned().map(Arc::new);
-    cursor.finishing = saved.finishing.as_ref().map(|SavedFinishing { ending, since }| {
-        Finishing { ending: Ending::restore(ending, wiring), since: *since }
+    cursor.finishing = saved.finishing.as_ref().map(|SavedFinishing { ending, since }| Finishing {
+        ending: Ending::restore(ending, wiring),
+        since: *since,
     });
     Some(cursor)
 }

@@ -194,3 +194,6 @@ pub(crate) trait Effects: Send + Sync {
         OpId { session: self.ids().session.clone(), position: place.position }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -71,9 +71,11 @@ fn harness(on_error: bool, budget: Budget) -> Harness<(), Doc> {
     builder
         .budget(budget)
         .steps(|define, step| match step {
-            Step::Try => {
-                define.run(attempt).retry(Retry::every(Duration::from_millis(1)).times(9)).at_most(9, Step::Mend).then(Step::Pay)
-            }
+            Step::Try => define
+                .run(attempt)
+                .retry(Retry::every(Duration::from_millis(1)).times(9))
+                .at_most(9, Step::Mend)
+                .then(Step::Pay),
             Step::Pay => define.run(pay).then(Step::Ask),
             Step::Ask => define
                 .ask(|_, _| async move { Ok(What) })
@@ -137,7 +139,8 @@ fn in_the_end(
             Some((n, act)) => Rig::nth(&memory, On::Append, n, act),
             None => Rig::new(memory.clone()),
         };
-        let agent = harness(on_error, budget).agent("a", ()).store(rig.clone()).durability(durability);
+        let agent =
+            harness(on_error, budget).agent("a", ()).store(rig.clone()).durability(durability);
         let request = go_on(&rig, &agent, how);
         match run_or_crash(&rig, |_| request) {
             None => crashes += 1,
@@ -304,7 +307,8 @@ fn a_budget_is_one_of_the_turn() {
         let budget = Budget::unbounded("tokens bound it").tokens(5);
         harness(false, budget).agent("a", ()).store(rig.clone())
     };
-    let crashed = run_or_crash(&rig, |rig| agent(rig).run(Doc::update().how("calm"), ()).session("s"));
+    let crashed =
+        run_or_crash(&rig, |rig| agent(rig).run(Doc::update().how("calm"), ()).session("s"));
     assert!(crashed.is_none());
     let rig = Rig::new(memory);
     let outcome = run_or_crash(&rig, |rig| agent(rig).resume("s", Answers::none(), ()));

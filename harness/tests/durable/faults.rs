@@ -64,11 +64,13 @@ fn harness(paid: &Paid) -> Harness<(), Doc> {
             Step::Pay => define.run(pay.clone()).then(Step::Ask),
             Step::Ask => define
                 .ask(|_doc, _cx| async move { Ok(Sure) })
-                .answer(|_doc, _cx, said| async move { Ok(Doc::update().ok(Some(said.answer)).n(1)) })
+                .answer(
+                    |_doc, _cx, said| async move { Ok(Doc::update().ok(Some(said.answer)).n(1)) },
+                )
                 .then(Step::Three),
-            Step::Three => {
-                define.run(|_doc, _cx| async move { Ok(Doc::update().lines(["three".to_owned()]).n(1)) }).end()
-            }
+            Step::Three => define
+                .run(|_doc, _cx| async move { Ok(Doc::update().lines(["three".to_owned()]).n(1)) })
+                .end(),
         })
         .build()
         .unwrap()
@@ -105,8 +107,7 @@ async fn a_store_that_is_full_at_the_nth_append() {
         for n in 1..40 {
             let (store, paid) = (MemoryStore::new(), Paid::default());
             let rig = Rig::nth(&store, On::Append, n, Act::Full);
-            let agent =
-                || harness(&paid).agent("a", ()).store(rig.clone()).durability(durability);
+            let agent = || harness(&paid).agent("a", ()).store(rig.clone()).durability(durability);
             let hi = Doc::update().lines(["hi".to_owned()]);
             let mut outcome = agent().run(hi, ()).session("s").await;
             if let Ok(Outcome::Interrupted(waiting)) = &outcome {
@@ -257,9 +258,8 @@ async fn a_reducer_or_a_route_that_panics() {
             [((|| Odd::update().count(13)) as fn() -> _, false), (|| Odd::update().count(1), true)]
         {
             let store = MemoryStore::new();
-            let agent = || {
-                odd(second, route).agent("a", ()).store(store.clone()).durability(durability)
-            };
+            let agent =
+                || odd(second, route).agent("a", ()).store(store.clone()).durability(durability);
             let outcome = agent().run(Odd::update(), ()).session("s").await.unwrap();
             let Outcome::Failed(failed) = outcome else { panic!("{outcome:?}") };
             let kind = if route { FailureKind::RoutePanic } else { FailureKind::ReducerPanic };
@@ -296,10 +296,13 @@ async fn a_reducer_that_lies_is_found_at_the_next_snapshot() {
                 .run(|odd: View<Odd>, _| async move {
                     Ok(Odd::update().blob(odd.count.to_string().repeat(30_000)).count(1))
                 })
-                .route(|odd: &Odd| Go::LAST[usize::from(odd.count > 11)], |go| match go {
-                    Go::On => to(Much::Step),
-                    Go::Out => end(),
-                })
+                .route(
+                    |odd: &Odd| Go::LAST[usize::from(odd.count > 11)],
+                    |go| match go {
+                        Go::On => to(Much::Step),
+                        Go::Out => end(),
+                    },
+                )
         })
         .build()
         .unwrap();
@@ -324,10 +327,8 @@ async fn events_of_commits_follow_what_is_durable() {
             let unsound = Arc::new(AtomicU32::new(0));
             let counted = Arc::clone(&unsound);
             let observer = harness::observe::from_fn(move |event| {
-                let committed = matches!(
-                    event.kind,
-                    EventKind::Committed { .. } | EventKind::Asked { .. }
-                );
+                let committed =
+                    matches!(event.kind, EventKind::Committed { .. } | EventKind::Asked { .. });
                 if committed {
                     let seq = event.seq.expect("a commit has a seq");
                     if rig.flushed_to() < seq {

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use harness::Durability;
 use harness::prelude::*;
 use harness::store::MemoryStore;
-use harness::Durability;
 
 use super::rig::Rig;
 
@@ -50,10 +50,13 @@ fn harness(rig: &Rig, seen: &Arc<Mutex<Vec<(u64, u64)>>>, wait: Duration) -> Har
                     }
                     Ok(Doc::update().n(1))
                 })
-                .route(|doc: &Doc| if doc.n < 10 { Next::Again } else { Next::On }, |next| match next {
-                    Next::Again => to(Step::Count),
-                    Next::On => to(Step::Act),
-                }),
+                .route(
+                    |doc: &Doc| if doc.n < 10 { Next::Again } else { Next::On },
+                    |next| match next {
+                        Next::Again => to(Step::Count),
+                        Next::On => to(Step::Act),
+                    },
+                ),
             Step::Act => {
                 let look = look.clone();
                 define

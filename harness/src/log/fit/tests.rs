@@ -224,6 +224,30 @@ fn a_migration_reads_the_version_before_and_no_other() {
     assert_eq!(differences::<V3>(&strict, &saved()), unknown(1, 3));
 }
 
+/// As `V3`, with a way from every version before.
+#[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[state(version = 3, migrate = count_lines, migrate = from_v1)]
+struct Chained {
+    lines: usize,
+}
+
+fn count_lines(old: V2) -> Result<Chained, String> {
+    Ok(Chained { lines: old.lines.len() })
+}
+
+#[test]
+fn a_chain_of_migrations_reads_every_version() {
+    let fitted = Now::default().fit::<Chained>(&saved()).unwrap();
+    assert_eq!(fitted.state.lines, 1);
+    let adopted = fitted.adopted.unwrap();
+    assert_eq!(
+        (&adopted.state, &adopted.schema),
+        (&Some(json!({"lines": 1})), &Some(Chained::schema()))
+    );
+    let second = saved_as::<V2>(json!({"lines": ["a", "b"]}));
+    assert_eq!(Now::default().fit::<Chained>(&second).unwrap().state.lines, 2);
+}
+
 #[test]
 fn a_tail_of_the_old_version_is_folded_as_it_stands() {
     let mut tail = saved();

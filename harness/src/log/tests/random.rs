@@ -69,7 +69,10 @@ fn entry(at: usize, spent: Option<u64>, kind: &str, body: Value) -> Entry {
 }
 
 fn spend(tokens: u64) -> Spend {
-    Spend { cost_micros: (tokens % 3 == 0).then_some(tokens), ..Usage::tokens(tokens, 1).into() }
+    Spend {
+        cost_micros: (tokens.is_multiple_of(3)).then_some(tokens),
+        ..Usage::tokens(tokens, 1).into()
+    }
 }
 
 /// What may happen next, of what was chosen; `None` for a snapshot.
@@ -79,7 +82,7 @@ fn next(saved: &Saved, kind: u8, which: u8, value: &Value) -> Option<(&'static s
     let position = saved.cursor.position.0;
     let failure = json!({
         "kind": "error", "step": &*saved.cursor.step, "position": position,
-        "attempts": saved.cursor.attempt + 1, "retryable": which % 2 == 0,
+        "attempts": saved.cursor.attempt + 1, "retryable": which.is_multiple_of(2),
         "message": key, "causes": [], "at": which,
     });
     let begins = json!({
@@ -96,7 +99,7 @@ fn next(saved: &Saved, kind: u8, which: u8, value: &Value) -> Option<(&'static s
         };
     }
     let open: Vec<_> = saved.open().map(|question| question.interrupt.id.clone()).collect();
-    let scope = if which % 5 == 0 { "session" } else { "position" };
+    let scope = if which.is_multiple_of(5) { "session" } else { "position" };
     let scope = if scope == "position" { json!({}) } else { json!({"s": scope}) };
     let with = |mut base: Value, more: Value| {
         if let (Value::Object(base), Value::Object(more)) = (&mut base, more) {

@@ -144,7 +144,9 @@ impl Shared {
         let new = !session.exists();
         let appended = session.append(lease, batch)?;
         // Whoever waits knows when the lease of a session expires, and looks at its facts then.
-        let hint = batch.facts.is_some() && (new || session.held_for().is_none());
+        let hint = batch.facts.is_some()
+            && self.changed.receiver_count() > 0
+            && (new || session.held_for().is_none());
         drop(session);
         if hint {
             self.hint(&lease.session);

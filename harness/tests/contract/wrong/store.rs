@@ -165,10 +165,10 @@ impl SessionStore for Wrong {
         match self.bug {
             AppendsAtTheHead => batch.after = self.head(session).await,
             LetsOldHoldersIn => return self.right.append(&self.current(lease), batch).await,
-            LetsOldHoldersOfRemovedSessionsIn => {
-                if self.notes.lock().unwrap().removed.contains(&lease.token.as_u128()) {
-                    return self.right.append(&self.current(lease), batch).await;
-                }
+            LetsOldHoldersOfRemovedSessionsIn
+                if self.notes.lock().unwrap().removed.contains(&lease.token.as_u128()) =>
+            {
+                return self.right.append(&self.current(lease), batch).await;
             }
             ChecksTheLeaseBeforeTheResend => {
                 self.right
@@ -187,12 +187,11 @@ impl SessionStore for Wrong {
             }
             SplitsBatches => {
                 let mut done = Appended { head: batch.after, mail: Mail(0) };
-                let mut one = Batch { entries: &[], ..batch };
                 for entry in batch.entries {
-                    one = Batch { after: done.head, entries: std::slice::from_ref(entry), ..batch };
+                    let one =
+                        Batch { after: done.head, entries: std::slice::from_ref(entry), ..batch };
                     done = self.right.append(lease, one).await?;
                 }
-                let _ = one;
                 return if batch.entries.is_empty() {
                     self.right.append(lease, batch).await
                 } else {
@@ -302,16 +301,16 @@ impl SessionStore for Wrong {
     ) -> Result<Option<Page>, StoreError> {
         let session = &self.id(session);
         let limit = if self.is(IgnoresTheLimit) { u64::MAX } else { limit };
-        if self.is(HandlesKeepACopy) {
-            if let Some(page) = self.own.lock().unwrap().seen.get(session) {
-                return Ok(Some(page.clone()));
-            }
+        if self.is(HandlesKeepACopy)
+            && let Some(page) = self.own.lock().unwrap().seen.get(session)
+        {
+            return Ok(Some(page.clone()));
         }
         let mut found = self.right.read(session, from, mail, limit).await;
-        if self.is(SkipsWhatWasPruned) {
-            if let Err(StoreError::Pruned { first, .. }) = &found {
-                found = self.right.read(session, From::Seq(*first), mail, limit).await;
-            }
+        if self.is(SkipsWhatWasPruned)
+            && let Err(StoreError::Pruned { first, .. }) = &found
+        {
+            found = self.right.read(session, From::Seq(*first), mail, limit).await;
         }
         let mut page = found?;
         if let Some(page) = &mut page {

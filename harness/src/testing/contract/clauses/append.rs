@@ -205,7 +205,7 @@ async fn hostile(w: World) -> Kept {
         let page = w.page(id).await?;
         let own = n.to_string().into_bytes();
         let found: Vec<_> = page.entries.into_iter().map(|entry| entry.bytes).collect();
-        same!(format!("entries of {id:?}"), found, [own.clone()]);
+        same!(format!("entries of {id:?}"), found, std::slice::from_ref(&own));
         let bodies: Vec<_> = page.letters.into_iter().map(|letter| letter.letter.body).collect();
         same!(format!("letters of {id:?}"), bodies, [own]);
     }
