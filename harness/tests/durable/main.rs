@@ -14,6 +14,7 @@ mod busy;
 mod crashes;
 mod effects;
 mod faults;
+mod fits;
 mod forks;
 mod interrupts;
 mod leases;
