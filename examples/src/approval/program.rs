@@ -4,12 +4,14 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use harness::log::Entry;
 use harness::prelude::*;
-use harness::store::{Filter, Phase, SessionStore as _, StoreError};
-use harness::{BuildError, Interrupt, OnBusy, RunError, SessionId};
+use harness::sessions::{Filter, Phase, SessionsError};
+use harness::store::StoreError;
+use harness::{BuildError, OnBusy, RunError, Seq, Sessions};
 
 use crate::repair::shown;
-use crate::sessions::{Log, Place, ReadError, last_question, moment, open, read, tell};
+use crate::sessions::{Place, default_dir, last_question, log, moment, open, tell};
 
 use super::{Approve, Ctx, Decision, Letter, Outbox, letters};
 
@@ -86,8 +88,6 @@ enum Problem {
     Answered { id: String, recorded: Decision },
     #[error("session `{}` failed: {why}", shown(id))]
     Failed { id: String, why: String },
-    #[error(transparent)]
-    Id(#[from] harness::InvalidSessionId),
     #[error("the store in {}: {source}", dir.display())]
     Open { dir: PathBuf, source: StoreError },
     #[error(transparent)]
@@ -95,9 +95,7 @@ enum Problem {
     #[error(transparent)]
     Run(#[from] RunError),
     #[error(transparent)]
-    Read(#[from] ReadError),
-    #[error(transparent)]
-    Store(#[from] StoreError),
+    Sessions(#[from] SessionsError),
     #[error("the question is not one of this program: {0}")]
     Question(#[from] harness::NotThisQuestion),
     #[error("cannot write: {0}")]
@@ -107,7 +105,8 @@ enum Problem {
 impl Problem {
     fn code(&self) -> u8 {
         match self {
-            Problem::NoSession { .. } | Problem::NothingAsked { .. } | Problem::Id(_) => 2,
+            Problem::NoSession { .. } | Problem::NothingAsked { .. } => 2,
+            Problem::Sessions(error) if error.is_invalid_session_id() => 2,
             Problem::Answered { .. } => 3,
             _ => 1,
         }
@@ -129,13 +128,13 @@ pub async fn run(options: Options) -> u8 {
 async fn work(options: Options) -> Result<(), Problem> {
     let Options { command, store, notify } = options;
     let place = open(store.as_deref(), "approval").await.map_err(|source| Problem::Open {
-        dir: store.unwrap_or_else(|| crate::sessions::default_dir("approval")),
+        dir: store.unwrap_or_else(|| default_dir("approval")),
         source,
     })?;
     let outbox = Outbox { path: place.dir.join("outbox.jsonl"), notify };
     let slots = Ctx::required().outbox(outbox).build();
-    let desk =
-        Desk { agent: letters()?.agent("approval", slots).store(place.store.clone()), place };
+    let agent = letters()?.agent("approval", slots).store(place.store.clone());
+    let desk = Desk { agent, sessions: Sessions::new(place.store.clone()), place };
     match command {
         Do::Start { text } => desk.start(text).await,
         Do::List => desk.list().await,
@@ -150,6 +149,7 @@ async fn work(options: Options) -> Result<(), Problem> {
 /// The loop with its store.
 struct Desk {
     agent: Agent<Ctx, Letter>,
+    sessions: Sessions,
     place: Place,
 }
 
@@ -170,33 +170,34 @@ impl Desk {
     async fn list(&self) -> Result<(), Problem> {
         let mut out = io::stdout().lock();
         let mut found = 0;
-        let questions = Filter::questions().agent(self.agent.id().clone());
-        let cut_off = Filter::sessions().agent(self.agent.id().clone()).phase(Phase::Running);
-        for filter in [questions, cut_off] {
-            let mut after: Option<Vec<u8>> = None;
-            loop {
-                let page = self.place.store.list(&filter, after.as_deref(), 100).await?;
-                for row in page.rows {
-                    let Some(log) = read(&self.place.store, &row.session).await? else { continue };
-                    let told = match &row.question {
-                        Some(open) => waiting(&log, open),
-                        None if log.holder.is_none() => {
-                            Some("was cut off (see `approval resume`)".to_owned())
-                        }
-                        None => Some("is at work".to_owned()),
-                    };
-                    if let Some(told) = told {
-                        let since = row.question.map_or(row.updated, |question| question.since);
-                        let id = shown(row.session.as_str());
-                        writeln!(out, "{id}  {}  {told}", moment(since))?;
-                        found += 1;
-                    }
-                }
-                after = page.next;
-                if after.is_none() {
-                    break;
-                }
+        let mine = Filter::sessions().agent(self.agent.id().clone());
+        let mut after: Option<Vec<u8>> = None;
+        loop {
+            let page = self.sessions.pending_interrupts(&mine, after.as_deref(), 100).await?;
+            for row in page.rows {
+                let question = match row.interrupt.as_question::<Approve>() {
+                    Ok(asked) => format!("may this leave? {}", shown(&asked.question.text)),
+                    Err(_) => format!("asks {}", shown(&row.interrupt.name)),
+                };
+                let id = shown(row.session.as_str());
+                writeln!(out, "{id}  {}  {question}", moment(row.since))?;
+                found += 1;
             }
+            for (session, error) in page.unreadable {
+                writeln!(io::stderr(), "approval: {}: {error}", shown(session.as_str()))?;
+            }
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        for row in self.sessions.all(&mine.phase(Phase::Running)).await? {
+            let told = match self.sessions.status(&row.session).await?.holder {
+                Some(_) => "is at work",
+                None => "was cut off (see `approval resume`)",
+            };
+            writeln!(out, "{}  {}  {told}", shown(row.session.as_str()), moment(row.updated))?;
+            found += 1;
         }
         if found == 0 {
             writeln!(io::stderr(), "nothing waits in {}", self.place.dir.display())?;
@@ -230,17 +231,17 @@ impl Desk {
     async fn history(&self, id: String) -> Result<(), Problem> {
         let log = self.log(&id).await?;
         let mut out = io::stdout().lock();
-        for (seq, entry) in &log.entries {
-            writeln!(out, "{seq:>4}  {}  {}", moment(entry.at), tell(entry))?;
+        for (seq, entry) in &log {
+            writeln!(out, "{:>4}  {}  {}", seq.0, moment(entry.at), tell(entry))?;
         }
         Ok(())
     }
 
-    async fn log(&self, id: &str) -> Result<Log, Problem> {
-        let session = SessionId::new(id)?;
-        let dir = self.place.dir.clone();
-        let found = read(&self.place.store, &session).await?;
-        found.ok_or_else(|| Problem::NoSession { id: id.to_owned(), dir })
+    async fn log(&self, id: &str) -> Result<Vec<(Seq, Entry)>, Problem> {
+        log(&self.sessions, id).await.map_err(|error| match error.is_not_found() {
+            true => Problem::NoSession { id: id.to_owned(), dir: self.place.dir.clone() },
+            false => error.into(),
+        })
     }
 
     /// Says what came of a run.
@@ -278,15 +279,6 @@ impl Desk {
         )?;
         Ok(())
     }
-}
-
-fn waiting(log: &Log, open: &harness::store::OpenQuestion) -> Option<String> {
-    let asked = |interrupt: &&Interrupt| interrupt.id == open.id;
-    let interrupt = last_question(log).filter(asked)?;
-    Some(match interrupt.as_question::<Approve>() {
-        Ok(question) => format!("may this leave? {}", shown(&question.question.text)),
-        Err(_) => format!("asks {}", shown(&interrupt.name)),
-    })
 }
 
 /// The answer that holds, of an error that says that another was given.

@@ -5,6 +5,6 @@ mod log;
 mod place;
 mod story;
 
-pub use log::{Log, ReadError, last_question, read};
-pub use place::{Place, default_dir, open};
+pub use log::{last_question, log};
+pub use place::{Place, default_dir, open, quoted};
 pub use story::{moment, tell};

@@ -64,7 +64,8 @@ pub fn default_dir(program: &str) -> PathBuf {
 }
 
 /// A path as a shell takes it.
-fn quoted(path: &Path) -> String {
+#[must_use]
+pub fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
     match !text.is_empty() && text.chars().all(plain) {

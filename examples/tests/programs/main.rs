@@ -10,6 +10,8 @@
 mod asking;
 mod files;
 #[cfg(unix)]
+mod resuming;
+#[cfg(unix)]
 mod stopping;
 
 use std::path::{Path, PathBuf};
@@ -40,6 +42,7 @@ impl Done {
 fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_repair"));
     command.stdin(Stdio::null()).env("USER", "ada").env("TERM", "xterm").env_remove("NO_COLOR");
+    command.env("XDG_DATA_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/data"));
     command
 }
 
