@@ -89,10 +89,7 @@ impl Inner {
         if let Some(head) = session.find(state, lease, batch)? {
             return Ok(Some(head));
         }
-        session.holds(state, lease)?;
-        if self.is_released(session, state)? {
-            return Err(session.fenced());
-        }
+        self.check(session, state, lease)?;
         if batch.after != state.index.head {
             return Err(StoreError::Conflict {
                 session: session.id.clone(),
@@ -229,10 +226,12 @@ impl Inner {
             // What is acknowledged is in the log; only the note is missing.
             Err(_) => return Ok(()),
         };
-        if self.sync == Sync::Flush
-            && let Ok(runtime) = tokio::runtime::Handle::try_current()
-        {
-            drop(runtime.spawn_blocking(move || file.sync()));
+        if self.sync == Sync::Flush {
+            // Should it fail, the note before it stays.
+            match tokio::runtime::Handle::try_current() {
+                Ok(runtime) => drop(runtime.spawn_blocking(move || file.sync())),
+                Err(_) => drop(file.sync()),
+            }
         }
         Ok(())
     }

@@ -67,7 +67,7 @@ impl Inner {
         if state.index.seal.as_ref().is_none_or(|last| last.token != token) {
             return Err(StoreError::Busy { session: id.clone(), until: UtcMillis::now() });
         }
-        state.released = 0;
+        state.released = Some(0);
         let index = &state.index;
         Ok(Some(Claimed {
             lease: Lease { session: id.clone(), fence: Fence(seal.fence), token },
@@ -162,7 +162,7 @@ impl Inner {
         state: &State,
     ) -> Result<Option<u64>, StoreError> {
         let Some(seal) = &state.index.seal else { return Ok(None) };
-        if state.released == seal.fence {
+        if state.released == Some(seal.fence) {
             return Ok(None);
         }
         let until = match self.renewal(session, state)? {
@@ -181,12 +181,30 @@ impl Inner {
         }))
     }
 
+    /// Whether the lease is that of the last claim, and was not released.
+    pub(crate) fn check(
+        &self,
+        session: &Session,
+        state: &State,
+        lease: &Lease,
+    ) -> Result<(), StoreError> {
+        let held = session.holds(state, lease);
+        if held.is_ok() && !self.is_released(session, state)? {
+            return Ok(());
+        }
+        // A session that was never written and that nobody holds is none.
+        if !state.index.exists() && self.held_until(session, state)?.is_none() {
+            return Err(session.gone());
+        }
+        held.and(Err(session.fenced()))
+    }
+
     /// Whether the lease of the last claim was released.
-    pub(crate) fn is_released(&self, session: &Session, state: &State) -> Result<bool, StoreError> {
+    fn is_released(&self, session: &Session, state: &State) -> Result<bool, StoreError> {
         match &state.index.seal {
-            Some(seal) if state.released == seal.fence => Ok(true),
+            Some(seal) if state.released == Some(seal.fence) => Ok(true),
             // Only the store that claimed releases in the file beside the log.
-            Some(seal) if seal.owner == self.owner.id => Ok(false),
+            Some(seal) if seal.owner == self.owner.id && state.released.is_some() => Ok(false),
             _ => Ok(self.renewal(session, state)?.is_some_and(|renewal| renewal.until.is_none())),
         }
     }
@@ -195,10 +213,7 @@ impl Inner {
         let session = self.session(&lease.session);
         let mut state = session.lock();
         session.refresh(&*self.disk, &mut state)?;
-        session.holds(&state, lease)?;
-        if self.is_released(&session, &state)? {
-            return Err(session.fenced());
-        }
+        self.check(&session, &state, lease)?;
         let ours = state.index.seal.as_ref().is_some_and(|seal| seal.owner == self.owner.id);
         let until = (!ttl.is_zero()).then(|| deadline(ttl));
         if until.is_none() && !ours {
@@ -213,7 +228,7 @@ impl Inner {
         write_small(&*self.disk, &session.paths.lease, &renewal)
             .map_err(|error| failed("write", &session.paths.lease, error))?;
         if until.is_none() {
-            state.released = lease.fence.0;
+            state.released = Some(lease.fence.0);
         }
         Ok(state.index.mail())
     }

@@ -227,7 +227,8 @@ impl Index {
         }
         match self.hole {
             // The batch before this one lies behind the hole, and both were durable when this one
-            // was written. One batch alone does not say so: letters may have come just before it.
+            // was written. One batch alone does not say so: letters, which nothing counts, may have
+            // come just before it.
             Hole::Witnessed if batch.synced => {
                 return Err(Flaw::Damaged(format!(
                     "what was durable before byte {start} is missing"
@@ -237,12 +238,16 @@ impl Index {
             Hole::None | Hole::Witnessed => {}
         }
         if batch.fence > self.fence() || batch.after > self.head {
-            // Its claim, or the batch before it, never reached the disk; so nobody was told of it.
-            if self.lossy {
+            // Its claim, or the batch before it, never reached the disk, so nobody was told of it;
+            // unless this one says that both were durable.
+            if self.lossy && !batch.synced {
                 self.torn += len as u64;
                 return Ok(());
             }
             return Err(Flaw::Damaged(format!("a record is missing before byte {start}")));
+        }
+        if batch.synced {
+            self.lossy = false;
         }
         let count = batch.meta.as_ref().map_or(1, |meta| meta.lengths.len());
         self.batches.push(BatchRef {
@@ -287,20 +292,23 @@ impl Index {
 
     /// What becomes of letters that are posted now.
     pub(crate) fn judge(&self, letters: &[Letter], now: UtcMillis) -> Verdict {
+        let mut new: Vec<&Letter> = Vec::new();
         let mut within: HashMap<&str, &Letter> = HashMap::new();
         for letter in letters {
-            let first = match self.keys.get(&letter.key) {
-                Some(first) => &self.letters[*first].letter,
-                None => within.entry(&letter.key).or_insert(letter),
-            };
-            if first.digest != letter.digest {
-                let first = first.clone();
-                return Verdict::Done(Posted::Taken { key: letter.key.clone(), first });
+            let known = self.keys.get(&letter.key).map(|at| &self.letters[*at].letter);
+            match known.or_else(|| within.get(&*letter.key).copied()) {
+                Some(first) if first.digest == letter.digest => {}
+                Some(first) => {
+                    let first = first.clone();
+                    return Verdict::Done(Posted::Taken { key: letter.key.clone(), first });
+                }
+                None => {
+                    within.insert(&letter.key, letter);
+                    new.push(letter);
+                }
             }
         }
-        let mut new = false;
-        for letter in letters.iter().filter(|letter| !self.keys.contains_key(&letter.key)) {
-            new = true;
+        for letter in &new {
             let Some(id) = &letter.question else { continue };
             let open = self.questions.get(id);
             let in_time = open.is_some_and(|open| {
@@ -311,7 +319,7 @@ impl Index {
                 return Verdict::Done(Posted::TooLate { key: letter.key.clone() });
             }
         }
-        if new { Verdict::New } else { Verdict::Done(Posted::Here(self.mail())) }
+        if new.is_empty() { Verdict::Done(Posted::Here(self.mail())) } else { Verdict::New }
     }
 
     /// The last snapshot at or below a seq; the first entry if there is none.

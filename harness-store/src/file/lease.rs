@@ -58,6 +58,7 @@ pub(crate) struct Owner {
 
 impl Owner {
     pub(crate) fn appear(disk: Arc<dyn Disk>, dir: &Path) -> io::Result<Self> {
+        bury(&*disk, dir)?;
         let id = (Token::random().as_u128() >> 64) as u64;
         // It gets its name once it is locked, so that nobody finds it and takes it for dead.
         let new = dir.join(format!("{id:016x}.new"));
@@ -80,6 +81,24 @@ impl Owner {
             Err(error) => error.kind() != io::ErrorKind::NotFound,
         }
     }
+}
+
+/// Takes away the signs of stores that are gone. They say nothing more than their absence.
+fn bury(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
+    for sign in std::fs::read_dir(dir)? {
+        let path = sign?.path();
+        // One that has no name yet may not be locked yet.
+        if path.extension().is_some() {
+            continue;
+        }
+        // Another store may do the same.
+        if let Ok(file) = disk.open(&path, Mode::Read)
+            && !file.is_locked()?
+        {
+            let _ = disk.unlink(&path);
+        }
+    }
+    Ok(())
 }
 
 impl Drop for Owner {

@@ -19,10 +19,7 @@ impl Inner {
         let mut state = session.lock();
         self.usable(&session, &state)?;
         session.refresh(&*self.disk, &mut state)?;
-        session.holds(&state, lease)?;
-        if self.is_released(&session, &state)? {
-            return Err(session.fenced());
-        }
+        self.check(&session, &state, lease)?;
         match what {
             Remove::All => self.remove_all(&session, &mut state, lease),
             Remove::Below(seq) => self.remove_below(&session, &mut state, lease, seq),

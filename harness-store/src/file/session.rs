@@ -107,8 +107,9 @@ pub(crate) struct State {
     pub(crate) synced: u64,
     /// Whether the name of the file is.
     pub(crate) named: bool,
-    /// The fence of the lease that was released here.
-    pub(crate) released: u64,
+    /// The fence of the last lease that was released here, 0 if none was; `None` if this is not
+    /// known, as the session was not claimed here since it was read.
+    pub(crate) released: Option<u64>,
     /// Bytes of torn records that claims have found at the end of the log.
     pub(crate) set_aside: u64,
 }
@@ -133,6 +134,12 @@ impl Session {
             self.state.clear_poison();
             state
         })
+    }
+
+    /// Whether it must not be forgotten: it is in use, or a sync has failed, which would be
+    /// forgotten with it.
+    pub(crate) fn must_stay(&self) -> bool {
+        self.state.try_lock().map_or(true, |state| state.failed)
     }
 
     pub(crate) fn gone(&self) -> StoreError {
@@ -326,8 +333,13 @@ impl Session {
             && state.len == state.index.end
             && stat.len == state.len + line.len() as u64;
         if !alone {
-            self.refresh(disk, state)?;
-            return Ok(false);
+            // The record is written, whatever keeps it from being read.
+            return match self.refresh(disk, state) {
+                Err(StoreError::Unavailable { what, source, .. }) => {
+                    Err(StoreError::Unavailable { what, ambiguous: true, source })
+                }
+                done => done.map(|()| false),
+            };
         }
         match state.index.advance(line) {
             Ok(_) => {

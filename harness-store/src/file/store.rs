@@ -34,7 +34,15 @@ pub enum Sync {
 /// Keeps sessions in files, for any number of processes of one machine.
 ///
 /// Each session has a log of its own, of lines that people can read. Nothing but the file system is
-/// needed; it has to be a local one.
+/// needed; it has to be a local one. A flushed batch costs one sync of its own log, so sessions do
+/// not wait for each other. The lease of a process that has ended, or of a store that was dropped,
+/// is free at once; that of a process that was stopped is free when it expires.
+///
+/// There is no index of all sessions. Each page of a [`list`](SessionStore::list) walks the
+/// directory, and reads the note that a session at rest leaves beside its log, or the whole log of
+/// one that has gone on since. A claim of any due session does the same, and if none is due looks
+/// again every 100 ms until it has waited long enough. With many thousands of sessions a store with
+/// an index serves both better.
 ///
 /// ```
 /// # async fn example() -> Result<(), harness::store::StoreError> {
@@ -216,8 +224,9 @@ impl Inner {
             let mut used: Vec<u64> = open.sessions.values().map(|(used, _)| *used).collect();
             used.sort_unstable();
             let oldest = used.get(used.len() / 4).copied().unwrap_or(now);
-            open.sessions
-                .retain(|_, (used, session)| *used > oldest || Arc::strong_count(session) > 1);
+            open.sessions.retain(|_, (used, session)| {
+                *used > oldest || Arc::strong_count(session) > 1 || session.must_stay()
+            });
         }
         let session = Arc::new(Session::new(id.clone(), Paths::of_log(&self.log_path(id))));
         open.sessions.insert(id.clone(), (now, Arc::clone(&session)));

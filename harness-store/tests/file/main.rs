@@ -7,5 +7,6 @@ mod damage;
 mod disk;
 mod model;
 mod process;
+mod rewrite;
 mod size;
 mod support;

@@ -34,7 +34,7 @@ async fn the_frame_of_an_entry_takes_few_bytes() {
 #[tokio::test]
 async fn many_sessions_are_listed() {
     let sessions: u32 =
-        std::env::var("HARNESS_STORE_SESSIONS").map_or(2_000, |count| count.parse().unwrap());
+        std::env::var("HARNESS_STORE_SESSIONS").map_or(5_000, |count| count.parse().unwrap());
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path()).await;
     let begun = Instant::now();
@@ -60,4 +60,56 @@ async fn many_sessions_are_listed() {
     }
     println!("listed in {:?}", begun.elapsed());
     assert_eq!(seen, sessions);
+}
+
+/// Not a check: what an append costs beside the bare write of the same line.
+#[tokio::test]
+#[ignore = "measures"]
+async fn the_cost_of_an_append() {
+    use std::io::Write as _;
+
+    const COUNT: u64 = 20_000;
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path()).await;
+    let lease = claim(&store, &id("x")).await;
+    let payload = [b'p'; 228];
+    append(&store, &lease, 0, &payload, Some(Phase::Running)).await.unwrap();
+    for _ in 0..3 {
+        let head = crate::support::page(&store, &id("x")).await.unwrap().unwrap().head.0;
+        let begun = Instant::now();
+        for after in head..head + COUNT {
+            append(&store, &lease, after, &payload, None).await.unwrap();
+        }
+        let ours = begun.elapsed() / COUNT as u32;
+        let path = dir.path().join("by hand");
+        let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
+        let begun = Instant::now();
+        for after in 0..COUNT {
+            let mut line = format!("{after} ").into_bytes();
+            line.extend(payload);
+            line.push(b'\n');
+            file.write_all(&line).unwrap();
+        }
+        println!("an append takes {ours:?}, a write {:?}", begun.elapsed() / COUNT as u32);
+    }
+    let durable = harness_store::FileStore::open(dir.path().join("durable")).await.unwrap();
+    let lease = claim(&durable, &id("x")).await;
+    let begun = Instant::now();
+    for after in 0..100 {
+        append(&durable, &lease, after, &payload, Some(Phase::Ended)).await.unwrap();
+    }
+    println!("a durable settle takes {:?}", begun.elapsed() / 100);
+    let begun = Instant::now();
+    for after in 100..200 {
+        append(&durable, &lease, after, &payload, None).await.unwrap();
+    }
+    println!("a durable append takes {:?}", begun.elapsed() / 100);
+    let path = dir.path().join("synced");
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
+    let begun = Instant::now();
+    for _ in 0..100 {
+        file.write_all(&payload).unwrap();
+        file.sync_data().unwrap();
+    }
+    println!("a write and a sync take {:?}", begun.elapsed() / 100);
 }

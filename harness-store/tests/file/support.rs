@@ -8,17 +8,17 @@ use harness::store::{
 use harness::{Seq, SessionId, UtcMillis};
 use harness_store::{FileStore, FileStoreOptions, Sync};
 
-pub const LONG: Duration = Duration::from_secs(600);
+pub(crate) const LONG: Duration = Duration::from_secs(600);
 
-pub fn id(text: &str) -> SessionId {
+pub(crate) fn id(text: &str) -> SessionId {
     SessionId::new(text).unwrap()
 }
 
-pub fn facts(phase: Phase) -> Facts {
+pub(crate) fn facts(phase: Phase) -> Facts {
     serde_json::from_value(serde_json::json!({"agent": "a", "phase": phase, "step": "S"})).unwrap()
 }
 
-pub fn letter(key: &str, text: &str) -> Letter {
+pub(crate) fn letter(key: &str, text: &str) -> Letter {
     Letter {
         key: key.into(),
         digest: text.into(),
@@ -29,15 +29,15 @@ pub fn letter(key: &str, text: &str) -> Letter {
 }
 
 /// Without syncs: what is tested does not depend on them.
-pub async fn open(dir: &Path) -> FileStore {
+pub(crate) async fn open(dir: &Path) -> FileStore {
     FileStoreOptions::new().sync(Sync::Never).open(dir).await.unwrap()
 }
 
-pub async fn claim(store: &FileStore, session: &SessionId) -> Lease {
+pub(crate) async fn claim(store: &FileStore, session: &SessionId) -> Lease {
     store.claim(Claim::One(session), LONG).await.unwrap().unwrap().lease
 }
 
-pub async fn append(
+pub(crate) async fn append(
     store: &FileStore,
     lease: &Lease,
     after: u64,
@@ -57,12 +57,15 @@ pub async fn append(
     store.append(lease, batch).await
 }
 
-pub async fn page(store: &FileStore, session: &SessionId) -> Result<Option<Page>, StoreError> {
+pub(crate) async fn page(
+    store: &FileStore,
+    session: &SessionId,
+) -> Result<Option<Page>, StoreError> {
     store.read(session, From::Seq(Seq(1)), Mail(0), u64::MAX).await
 }
 
 /// The files of a directory and below with this ending.
-pub fn files(dir: &Path, ending: &str) -> Vec<PathBuf> {
+pub(crate) fn files(dir: &Path, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
@@ -75,7 +78,7 @@ pub fn files(dir: &Path, ending: &str) -> Vec<PathBuf> {
     found
 }
 
-pub fn log(dir: &Path) -> PathBuf {
+pub(crate) fn log(dir: &Path) -> PathBuf {
     let mut logs = files(dir, "log");
     assert_eq!(logs.len(), 1);
     logs.remove(0)

@@ -360,10 +360,7 @@ impl<C: Context, S: State> Agent<C, S> {
 
     fn cut_off(&self, broken: Broken) -> Kind {
         match broken {
-            Broken::Store(error) => match Arc::try_unwrap(error) {
-                Ok(error) => Kind::Store(error),
-                Err(shared) => Kind::Cut(shared.to_string()),
-            },
+            Broken::Store(error) => Kind::NotWritten(error),
             other => Kind::Cut(other.to_error().to_string()),
         }
     }
@@ -425,12 +422,14 @@ impl<C: Context, S: State> Agent<C, S> {
             still_open.then_some(HowSettled::Interrupted)
         };
         let settles = how.is_some();
+        // A step behind an answered question may act on it at once.
+        let durably = settles || !answered.is_empty();
         if let Some(how) = how {
             let settled = Settled { how, finally_failure: None, active_ms: saved.active_ms };
             entries.push(entry(EntryKind::Settled(Box::new(settled))));
         }
         let journal = Journal::new(opening, saved, stored.durability);
-        let when = if settles { When::Now } else { When::Kept };
+        let when = if durably { When::Now } else { When::Kept };
         if let Err(broken) = journal.write(entries, when, Vec::new()).await {
             journal.release().await;
             return Err(self.cut_off(broken).into());

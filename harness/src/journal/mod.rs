@@ -9,6 +9,7 @@
 //! replayed is never written.
 
 mod answers;
+mod grip;
 mod keeper;
 mod letters;
 mod open;
@@ -17,6 +18,7 @@ mod watch;
 mod writer;
 
 use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
@@ -68,6 +70,8 @@ pub(crate) struct Journal {
     store: Arc<dyn SessionStore>,
     lease: Mutex<Lease>,
     ttl: Duration,
+    /// The lease was given back.
+    released: AtomicBool,
 }
 
 /// Polls a future once; if it has to wait, it goes on as a task of its own, so that dropping the
@@ -86,7 +90,8 @@ async fn to_its_end<T: Send + 'static>(mut future: BoxFuture<T>) -> Option<T> {
 impl Journal {
     /// Begins to write behind `opening`, which has claimed and read the session.
     pub(crate) fn new(opening: Opening, saved: Saved, durability: Durability) -> Self {
-        let Opening { store, lease, watch, hold, head, since, ttl, .. } = opening;
+        let Opening { grip, watch, head, since, ttl, .. } = opening;
+        let (store, lease, hold) = grip.hand_over();
         let writer =
             Writer::new(Arc::clone(&store), lease.clone(), Arc::clone(&watch), saved, head, since);
         Self {
@@ -96,6 +101,7 @@ impl Journal {
             store,
             lease: Mutex::new(lease),
             ttl,
+            released: AtomicBool::new(false),
         }
     }
 
@@ -198,6 +204,7 @@ impl Journal {
 
     /// Gives the lease back. Says whether letters came meanwhile that nobody has looked at.
     pub(crate) async fn release(&self) -> bool {
+        self.released.store(true, Ordering::SeqCst);
         let taken = {
             let mut writer = self.writer.lock().await;
             // What was passed over is counted; nothing depends on it.
@@ -242,7 +249,27 @@ impl Journal {
         );
         *self.hold.lock().unwrap_or_else(PoisonError::into_inner) = Some(hold);
         *self.lease.lock().unwrap_or_else(PoisonError::into_inner) = claimed.lease;
+        self.released.store(false, Ordering::SeqCst);
         true
+    }
+}
+
+impl Drop for Journal {
+    /// A run that is dropped before its first step gives the session back, too, once an append that
+    /// was begun is through.
+    fn drop(&mut self) {
+        if self.released.load(Ordering::SeqCst) {
+            return;
+        }
+        self.hold.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Without a runtime the process is about to end.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let (store, lease) = (Arc::clone(&self.store), self.lease());
+        let writer = Arc::clone(&self.writer);
+        runtime.spawn(async move {
+            let _over = writer.lock().await;
+            let _ = store.renew(&lease, Duration::ZERO).await;
+        });
     }
 }
 

@@ -8,10 +8,12 @@ use tokio::time::sleep;
 use crate::clock::{UtcMillis, boot_millis};
 use crate::id::{Seq, SessionId};
 use crate::log::{Replay, ReplayError, Saved};
-use crate::store::{Claim, From, Holder, Lease, Mail, Posted, SessionStore, StoreError};
+use crate::store::{Claim, Claimed, From, Holder, Mail, Posted, SessionStore, StoreError};
 
-use super::keeper::{Held, Hold};
+use super::grip::Grip;
+use super::keeper::Held;
 use super::letters::{LetterBody, Unread, unread};
+use super::to_its_end;
 use super::watch::Watch;
 
 /// How many bytes of entries are read at once.
@@ -48,10 +50,8 @@ pub(crate) enum OpenError {
 
 /// A session that is held, and what its log says.
 pub(crate) struct Opening {
-    pub(super) store: Arc<dyn SessionStore>,
-    pub(super) lease: Lease,
+    pub(super) grip: Grip,
     pub(super) watch: Arc<Watch>,
-    pub(super) hold: Option<Hold>,
     pub(super) head: Seq,
     pub(super) since: u64,
     pub(super) ttl: Duration,
@@ -88,10 +88,9 @@ impl Opening {
         run: Arc<dyn Held>,
     ) -> Result<Self, OpenError> {
         let mut wait = FIRST_WAIT;
-        let (since, claimed) = loop {
-            let since = boot_millis();
-            match store.claim(Claim::One(session), ttl).await {
-                Ok(Some(claimed)) => break (since, claimed),
+        let (since, grip, claimed) = loop {
+            match claim(store, session, ttl).await {
+                Ok(Some(claimed)) => break claimed,
                 Ok(None) => {
                     return Err(StoreError::Gone { session: session.clone() }.into());
                 }
@@ -106,13 +105,9 @@ impl Opening {
             }
         };
         let watch = Arc::new(Watch::new(since, ttl, claimed.mail));
-        let lease = claimed.lease;
-        let hold = Hold::keep(Arc::clone(store), lease.clone(), ttl, Arc::clone(&watch), run);
         let mut opening = Self {
-            store: Arc::clone(store),
-            lease,
+            grip: grip.keep(ttl, &watch, run),
             watch,
-            hold: Some(hold),
             head: claimed.head,
             since: 0,
             ttl,
@@ -148,19 +143,31 @@ impl Opening {
         }
     }
 
-    /// The letters that were posted meanwhile are read again.
-    pub(crate) async fn read_letters(&mut self) -> Result<(), OpenError> {
-        let taken = self.saved.as_ref().map_or(Mail(0), |saved| saved.mail);
-        (self.letters, self.mail) = read_letters(&*self.store, &self.lease.session, taken).await?;
-        Ok(())
-    }
-
     /// Gives the session back untouched.
-    pub(crate) async fn release(mut self) {
-        self.hold.take();
-        // It expires by itself if this fails.
-        let _ = self.store.renew(&self.lease, Duration::ZERO).await;
+    pub(crate) async fn release(self) {
+        self.grip.give_back().await;
     }
+}
+
+/// Claims a session. A claim that nobody waits for any more is given back.
+async fn claim(
+    store: &Arc<dyn SessionStore>,
+    session: &SessionId,
+    ttl: Duration,
+) -> Result<Option<(u64, Grip, Claimed)>, StoreError> {
+    let (store, session) = (Arc::clone(store), session.clone());
+    let claiming = Box::pin(async move {
+        let since = boot_millis();
+        let claimed = store.claim(Claim::One(&session), ttl).await?;
+        Ok(claimed.map(|claimed| (since, Grip::new(store, claimed.lease.clone()), claimed)))
+    });
+    to_its_end(claiming).await.unwrap_or_else(|| {
+        Err(StoreError::Unavailable {
+            what: "the runtime was shut down".to_owned(),
+            ambiguous: true,
+            source: None,
+        })
+    })
 }
 
 /// The letters behind those that were taken, and how many were posted so far.

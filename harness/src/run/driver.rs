@@ -187,7 +187,7 @@ impl<C: Context, S: State> Driver<C, S> {
         let cursor = &self.session.cursor;
         let budget = budget_at(&self.budget, cursor);
         // A position that was entered before has been counted before.
-        if cursor.attempt == 0 && out_of_steps(budget, cursor) {
+        if cursor.attempt <= cursor.unsure && out_of_steps(budget, cursor) {
             return Some(Happened::Over(Limit::Steps));
         }
         if !cursor.visits.is_empty() && out_of_visits(&self.program.graph.wiring, cursor) {

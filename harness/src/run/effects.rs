@@ -385,16 +385,24 @@ impl Effects for RunCore {
         place: Place,
         scope: EffectScope,
         key: &'a str,
+        guard: Guard,
     ) -> BoxFuture<'a, Result<(), StepError>> {
+        let Some(journal) = &self.journal else {
+            if guard == Guard::AtMostOnce && self.may_record(place, scope) {
+                self.desk().memory.effects_of(scope).1.insert(key.to_owned());
+            }
+            return ready(Ok(())).boxed();
+        };
         if !self.may_record(place, scope) {
             let why = format!("the effect `{key}` was begun by a task whose step is over");
             return ready(Err(StepError::fatal(why))).boxed();
         }
-        self.desk().memory.effects_of(scope).1.insert(key.to_owned());
-        if self.journal.is_none() {
-            return ready(Ok(())).boxed();
+        if guard == Guard::AtMostOnce {
+            self.desk().memory.effects_of(scope).1.insert(key.to_owned());
+            return self.write(EntryKind::Intent(Intent { key: key.to_owned(), scope })).boxed();
         }
-        self.write(EntryKind::Intent(Intent { key: key.to_owned(), scope })).boxed()
+        // What led to the effect must not be lost while the effect is not.
+        async move { journal.flush().await.map_err(|broken| broken.to_error()) }.boxed()
     }
 
     fn end_once<'a>(
@@ -411,13 +419,17 @@ impl Effects for RunCore {
             return ready(Ok(())).boxed();
         }
         async move {
+            let mut written = Ok(());
             if may {
                 let done = EffectDone { key: key.to_owned(), scope, value: value.clone() };
-                self.write(EntryKind::Effect(done)).await?;
+                written = self.write(EntryKind::Effect(done)).await;
+            }
+            if may && written.is_ok() {
                 self.remember_effect(place, scope, key, value);
             }
+            // Also if it could not be recorded: the run waits for it before it settles.
             self.effect_is_over();
-            Ok(())
+            written
         }
         .boxed()
     }

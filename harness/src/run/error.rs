@@ -1,4 +1,5 @@
 use std::fmt;
+use std::sync::Arc;
 
 use crate::id::{AgentId, InterruptId, InvalidSessionId, SessionId};
 use crate::log::{Incompatible, ReplayError};
@@ -92,6 +93,8 @@ pub(crate) enum Kind {
     Incompatible(#[from] Incompatible),
     #[error("the session's store: {0}")]
     Store(#[source] StoreError),
+    #[error("the session's store: {0}")]
+    NotWritten(#[source] Arc<StoreError>),
     #[error("session `{session}`: {source}")]
     Replay { session: SessionId, source: ReplayError },
     #[error("the run was cut off before its first step: {0}")]
@@ -215,6 +218,7 @@ impl RunError {
     pub fn store_error(&self) -> Option<&StoreError> {
         match &*self.kind {
             Kind::Store(error) => Some(error),
+            Kind::NotWritten(error) => Some(error),
             _ => None,
         }
     }

@@ -267,8 +267,7 @@ impl<C: Context, S: State> Driver<C, S> {
                         let entry = self.core.entry(EntryKind::Settled(Box::new(settled)));
                         self.stage([entry]);
                     }
-                    let when = if open { When::Now } else { When::Kept };
-                    let written = self.write(when).await.is_none();
+                    let written = self.write(When::Now).await.is_none();
                     if written && !open {
                         self.taken = Some(taken);
                         self.take_up();

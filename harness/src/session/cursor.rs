@@ -18,6 +18,9 @@ pub(crate) struct Cursor {
     pub(crate) half: Half,
     /// How often the step was tried at this position.
     pub(crate) attempt: u32,
+    /// How many of those tries may not have begun: a process died at this position, before the step
+    /// was entered or behind.
+    pub(crate) unsure: u32,
     /// How many of those tries were retries, since the last commit or resume.
     pub(crate) retries: u32,
     /// How many steps this turn has committed.
@@ -99,6 +102,7 @@ impl Cursor {
         self.position = self.last;
         self.half = Half::First;
         self.attempt = 0;
+        self.unsure = 0;
         self.retries = 0;
         self.failure = None;
         if let Some(visits) = self.visits.get_mut(step) {

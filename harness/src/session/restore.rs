@@ -33,18 +33,20 @@ impl<S: State> Session<S> {
                 let mut kept = memory_of(&parked.memory, &parked.questions);
                 kept.session_effects.clear();
                 Some(Box::new(Parked {
-                    cursor: cursor(&parked.cursor, wiring)?,
+                    cursor: self::cursor(&parked.cursor, wiring)?,
                     questions: questions(&parked.questions),
                     memory: kept,
                 }))
             }
             None => None,
         };
+        let mut cursor = self::cursor(&saved.cursor, wiring)?;
+        cursor.unsure = saved.recovered;
         Some(Self {
             id,
             salt: Some(saved.salt.clone()),
             state: Arc::new(state),
-            cursor: cursor(&saved.cursor, wiring)?,
+            cursor,
             questions: questions(&saved.questions),
             memory,
             parked,

@@ -7,7 +7,8 @@ use crate::clock::UtcMillis;
 use crate::id::{Seq, SessionId};
 use crate::journal::{OpenError, walk};
 use crate::log::{
-    Entry, EntryError, EntryKind, HowSettled, Opened, Origin, Salt, Saved, SavedQuestion, Settled, Snapshot,
+    Entry, EntryError, EntryKind, HowSettled, Opened, Origin, Salt, Saved, SavedQuestion, Settled,
+    Snapshot,
 };
 use crate::store::{Batch, Claim, From, Lease, Mail, NewEntry, Phase, SessionStore, StoreError};
 

@@ -105,8 +105,7 @@ impl Sessions {
             return Ok(Vec::new());
         };
         let taken = found.saved.mail.max(found.counted);
-        let (unread, _) =
-            read_letters(&*self.store, session, taken).await.map_err(store_error)?;
+        let (unread, _) = read_letters(&*self.store, session, taken).await.map_err(store_error)?;
         Ok(unanswered(&found.saved, &unread).cloned().collect())
     }
 }

@@ -102,8 +102,7 @@ impl Sessions {
         let session = SessionId::new(session)?;
         let read = self.read(&session).await?;
         let taken = read.saved.mail.max(read.counted);
-        let (unread, _) =
-            read_letters(&*self.store, &session, taken).await.map_err(store_error)?;
+        let (unread, _) = read_letters(&*self.store, &session, taken).await.map_err(store_error)?;
         Ok(Status::of(session, read, &unread))
     }
 

@@ -165,13 +165,15 @@ pub(crate) trait Effects: Send + Sync {
     fn begin_once(&self, place: Place, scope: EffectScope, key: &str, guard: Guard) -> OnceReply;
     /// Asks for leave to run an effect all the same, after [`OnceReply::InDoubt`].
     fn retry_once(&self, place: Place, scope: EffectScope, key: &str) -> OnceReply;
-    /// Records that an effect is about to happen: durable once this is through. Called in the
-    /// effect's own task, before the effect.
+    /// An effect is about to happen: once this is through, everything before it is durable, and of
+    /// one that must happen at most once, that it is about to. Called in the effect's own task,
+    /// before the effect.
     fn intend<'a>(
         &'a self,
         place: Place,
         scope: EffectScope,
         key: &'a str,
+        guard: Guard,
     ) -> BoxFuture<'a, Result<(), StepError>>;
     /// Records an effect's result: durable once this is through, and before the step sees it.
     /// Called in the effect's own task. If the future is dropped half-way, `drop_once` follows.

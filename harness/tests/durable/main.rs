@@ -1,6 +1,8 @@
 //! Sessions in a store: run, interrupted, resumed, gone on with.
 #![allow(
     missing_docs,
+    dead_code,
+    unreachable_pub,
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
@@ -8,3 +10,10 @@
 )]
 
 mod basics;
+mod crashes;
+mod faults;
+mod forks;
+mod modes;
+mod rig;
+mod sessions;
+mod table;

@@ -6,6 +6,8 @@ use harness::store::{From, Phase, Posted, StoreError};
 
 use super::recording::Recording;
 use super::{append, claim, id, letter, open, page};
+use crate::file::FileStoreOptions;
+use crate::file::disk::Disk;
 
 const ALL: From = From::Seq(Seq(1));
 
@@ -13,7 +15,8 @@ const ALL: From = From::Seq(Seq(1));
 fn a_failed_sync_is_not_tried_again_until_the_session_is_claimed_anew() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(Recording::default());
-    let store = open(&disk, dir.path());
+    let options = FileStoreOptions::new().open_files(1);
+    let store = options.open_on(Arc::clone(&disk) as Arc<dyn Disk>, dir.path()).unwrap();
     let inner = &*store.inner;
     let lease = claim(inner, "x").unwrap();
     append(inner, &lease, 0, b"1", Phase::Running, true).unwrap();
@@ -23,6 +26,11 @@ fn a_failed_sync_is_not_tried_again_until_the_session_is_claimed_anew() {
     // The disk would say now that all is well.
     let again = append(inner, &lease, 1, b"2", Phase::Running, true).unwrap_err();
     assert!(again.is_ambiguous(), "{again}");
+    assert!(inner.post(&id("x"), &[letter("k")]).unwrap_err().is_ambiguous());
+    // Nor is it forgotten when other sessions take its place.
+    for other in ["a", "b", "c"] {
+        claim(inner, other).unwrap();
+    }
     assert!(inner.post(&id("x"), &[letter("k")]).unwrap_err().is_ambiguous());
     inner.renew(&lease, std::time::Duration::ZERO).unwrap();
     let lease = claim(inner, "x").unwrap();

@@ -75,8 +75,15 @@ impl Effects for Told {
         _: Place,
         _: EffectScope,
         _: &'a str,
+        guard: Guard,
     ) -> BoxFuture<'a, Result<(), StepError>> {
-        async { self.recorded("intend") }.boxed()
+        async move {
+            match guard {
+                Guard::AtMostOnce => self.recorded("intend"),
+                Guard::AtLeastOnce => self.recorded("flush"),
+            }
+        }
+        .boxed()
     }
     fn end_once<'a>(
         &'a self,
@@ -137,14 +144,14 @@ fn kind(error: &StepError) -> FailureKind {
 async fn a_result_is_on_record_before_the_step_sees_it() {
     let (paid, calls) = pays(None, [OnceReply::Run], false, None).await;
     assert_eq!(paid.unwrap(), 7);
-    assert_eq!(calls, ["begin pay AtLeastOnce", "pay", "7", "end"]);
+    assert_eq!(calls, ["begin pay AtLeastOnce", "flush", "pay", "7", "end"]);
     let (paid, calls) = pays(None, [OnceReply::Run], true, None).await;
     assert!(paid.is_err());
-    assert_eq!(calls, ["begin pay AtLeastOnce", "pay", "drop"]);
+    assert_eq!(calls, ["begin pay AtLeastOnce", "flush", "pay", "drop"]);
     // Ended with an error is ended: nothing follows.
     let (paid, calls) = pays(Some("end"), [OnceReply::Run], false, None).await;
     assert_eq!(kind(&paid.unwrap_err()), FailureKind::Store);
-    assert_eq!(calls, ["begin pay AtLeastOnce", "pay", "7", "end"]);
+    assert_eq!(calls, ["begin pay AtLeastOnce", "flush", "pay", "7", "end"]);
 }
 
 #[tokio::test]

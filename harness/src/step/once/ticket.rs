@@ -25,7 +25,8 @@ impl Ticket {
         Self { scope: scope.clone(), within, key: key.to_owned(), open: true }
     }
 
-    /// Runs the effect, behind an intent if its guard asks for one, and records its result.
+    /// Runs the effect once all before it is recorded, an intent among it if its guard asks for one,
+    /// and records its result.
     pub(super) async fn run<T, F, Fut>(self, guard: Guard, effect: F) -> Result<T, StepError>
     where
         T: Serialize + Send + 'static,
@@ -35,9 +36,7 @@ impl Ticket {
         let (Scope { effects, place }, within, key) =
             (self.scope.clone(), self.within, self.key.clone());
         let work = async move {
-            if guard == Guard::AtMostOnce {
-                effects.intend(place, within, &key).await?;
-            }
+            effects.intend(place, within, &key, guard).await?;
             match AssertUnwindSafe(async { effect().await }).catch_unwind().await {
                 Ok(result) => result,
                 Err(_) => {
