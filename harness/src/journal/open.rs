@@ -143,9 +143,9 @@ impl Opening {
         }
     }
 
-    /// Gives the session back untouched.
-    pub(crate) async fn release(self) {
-        self.grip.give_back().await;
+    /// Gives the session back untouched. Says whether letters came meanwhile.
+    pub(crate) async fn release(self) -> bool {
+        self.grip.give_back().await.is_some_and(|mail| mail > self.mail)
     }
 }
 
@@ -188,6 +188,16 @@ pub(crate) async fn letters(
     session: &SessionId,
 ) -> Result<Vec<Unread>, StoreError> {
     Ok(read_letters(store, session, Mail(0)).await?.0)
+}
+
+/// Notes that an input was taken.
+pub(crate) async fn note_taken(
+    store: &dyn SessionStore,
+    session: &SessionId,
+    key: &str,
+) -> Result<(), StoreError> {
+    // It is noted already, or now.
+    store.post(session, &[LetterBody::taken(key)]).await.map(|_| ())
 }
 
 /// Leaves a letter that asks the holder to stop, if there is one.
