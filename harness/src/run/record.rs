@@ -8,7 +8,7 @@ use crate::graph::Wiring;
 use crate::journal::{Broken, InputLetter, LetterBody, Tell, Unread, When, taken_key};
 use crate::log::{
     Asked, Committed, Diverted, Entry, EntryKind, Finishing as FinishingEntry, Resolved,
-    RunStarted, decode_state,
+    RunStarted, check_ops, decode_state,
 };
 use crate::session::Commit;
 use crate::state::{Op, Ops, State, encode};
@@ -84,16 +84,18 @@ impl<C: Context, S: State> Driver<C, S> {
     /// as it was before the step.
     pub(super) async fn take_ops(&mut self) -> Result<(), StepError> {
         let Some(durable) = &mut self.durable else { return Ok(()) };
-        match std::mem::replace(&mut durable.ops, Ops::on()).finish() {
-            Ok(ops) => {
-                durable.done = ops;
-                Ok(())
-            }
-            Err(error) => {
-                self.restore_state().await?;
-                Err(StepError::of(FailureKind::Encode, false, error.to_string()))
-            }
-        }
+        let why = match std::mem::replace(&mut durable.ops, Ops::on()).finish() {
+            Ok(ops) => match check_ops(&ops) {
+                Ok(()) => {
+                    durable.done = ops;
+                    return Ok(());
+                }
+                Err(error) => error.to_string(),
+            },
+            Err(error) => error.to_string(),
+        };
+        self.restore_state().await?;
+        Err(StepError::of(FailureKind::Encode, false, why))
     }
 
     /// Goes back to the state that the log adds up to.
