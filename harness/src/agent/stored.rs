@@ -1,6 +1,7 @@
 //! Sessions in a store: taking one up, giving it its input or its answers, going on with it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -8,8 +9,8 @@ use crate::clock::UtcMillis;
 use crate::context::Context;
 use crate::id::SessionId;
 use crate::journal::{
-    Broken, Journal, LetterBody, OnBusy, OpenError, Opening, Valid, When, input_key, post_expired,
-    read,
+    Broken, Journal, LetterBody, OnBusy, OpenError, Opening, Valid, When, input_key, note_taken,
+    post_expired, read, taken_key,
 };
 use crate::log::{
     Adopted, Entry, EntryKind, FORMAT, Fitted, HowEnded, HowSettled, Opened, Recovered, Resolved,
@@ -26,6 +27,9 @@ use super::{Agent, Stored};
 
 /// A position that so many runs have taken over from ones that did not settle is given up.
 const CRASHES: u32 = 5;
+
+/// How long to wait before looking again for a session that is about to begin.
+const BEGINNING: Duration = Duration::from_millis(5);
 
 /// Starts a turn: of a new session, or of one that has ended.
 pub(super) async fn run<C: Context, S: State>(
@@ -248,6 +252,9 @@ async fn begin<C: Context, S: State>(
     }
     let Fitted { mut state, adopted } = fitted;
     let ops = reduce(&mut state, input)?;
+    if let Some(before) = &saved.input {
+        note_taken(&*stored.store, id, before).await.map_err(Kind::Store)?;
+    }
     let mut session = Session::restore(id.clone(), &saved, state, wiring)
         .unwrap_or_else(|| Session::new(id.clone(), S::default(), wiring));
     session.cursor.last = saved.cursor.last;
@@ -269,21 +276,26 @@ async fn queue<C: Context, S: State>(
     let Some(given) = given else {
         return Err(Kind::Busy { session: session.clone(), answers_recorded: false });
     };
-    let found = read(&*stored.store, session).await.map_err(|e| open_error(session, e))?;
-    if let Some(found) = found {
-        agent.owns(session, &found.saved)?;
-        let letter = LetterBody::input(&given.id, given.update.clone());
-        match stored.store.post(session, &[letter]).await.map_err(Kind::Store)? {
-            Posted::Here(_) => {}
-            _ => {
-                let id = given.id.clone();
-                return Err(Kind::InputConflict { session: session.clone(), id });
+    loop {
+        let found = read(&*stored.store, session).await.map_err(|e| open_error(session, e))?;
+        let exists = found.is_some();
+        if let Some(found) = found {
+            agent.owns(session, &found.saved)?;
+            let letter = LetterBody::input(&given.id, given.update.clone());
+            match stored.store.post(session, &[letter]).await.map_err(Kind::Store)? {
+                Posted::Here(_) => {}
+                _ => {
+                    let id = given.id.clone();
+                    return Err(Kind::InputConflict { session: session.clone(), id });
+                }
             }
         }
-    }
-    match stored.claim(session, launched).await {
-        Err(Kind::Busy { session, .. }) => Err(Kind::Queued { session }),
-        other => other,
+        match stored.claim(session, launched).await {
+            Err(Kind::Busy { session, .. }) if exists => return Err(Kind::Queued { session }),
+            // Nobody can write to a session before its first entry is there.
+            Err(Kind::Busy { .. }) => tokio::time::sleep(BEGINNING).await,
+            other => return other,
+        }
     }
 }
 
@@ -296,13 +308,14 @@ async fn taken_before(
     given: &Given,
 ) -> Result<bool, Kind> {
     let letters = crate::journal::letters(&*stored.store, session).await.map_err(Kind::Store)?;
+    let noted = taken_key(&given.key);
+    let taken = saved.input.as_ref() == Some(&given.key)
+        || letters.iter().any(|letter| letter.key == noted);
     let Some(letter) = letters.into_iter().find(|letter| letter.key == given.key) else {
-        return Ok(saved.input.as_ref() == Some(&given.key));
+        return Ok(taken);
     };
     match letter.body {
-        Some(LetterBody::Input(input)) if input.update == given.update => {
-            Ok(letter.mail <= saved.mail || saved.input.as_ref() == Some(&given.key))
-        }
+        Some(LetterBody::Input(input)) if input.update == given.update => Ok(taken),
         _ => Err(Kind::InputConflict { session: session.clone(), id: given.id.clone() }),
     }
 }
@@ -393,7 +406,10 @@ impl<C: Context, S: State> Agent<C, S> {
         resolved.retain(|resolved| saved.open().any(|asked| asked.interrupt.id == resolved.id));
         let still_open = saved.open().count() > resolved.len();
         if still_open && resolved.is_empty() {
-            opening.release().await;
+            // Whoever has answered meanwhile was told that this run would see to it.
+            if opening.release().await {
+                return Box::pin(resume(self, Answers::none(), slots, launched)).await;
+            }
             return Ok(self.at_rest(saved, state, &launched));
         }
         let mut entries = adoption(adopted);
@@ -409,7 +425,7 @@ impl<C: Context, S: State> Agent<C, S> {
             entries.push(entry(EntryKind::Resolved(Box::new(resolved))));
         }
         let given_up = crashed && saved.recovered + 1 >= CRASHES;
-        let how = if given_up {
+        if given_up {
             let message = format!(
                 "{CRASHES} runs in a row ended without settling at this step (see what ends the \
                  process there; resume the session to try again)"
@@ -417,17 +433,12 @@ impl<C: Context, S: State> Agent<C, S> {
             let error = StepError::of(FailureKind::CrashLoop, false, message);
             let cursor = &saved.cursor;
             let failure = Failure::new(&error, &cursor.step, cursor.position, cursor.attempt);
-            Some(HowSettled::Turn(HowEnded::Failed { failure: Box::new(failure) }))
-        } else {
-            still_open.then_some(HowSettled::Interrupted)
-        };
-        let settles = how.is_some();
-        // A step behind an answered question may act on it at once.
-        let durably = settles || !answered.is_empty();
-        if let Some(how) = how {
+            let how = HowSettled::Turn(HowEnded::Failed { failure: Box::new(failure) });
             let settled = Settled { how, finally_failure: None, active_ms: saved.active_ms };
             entries.push(entry(EntryKind::Settled(Box::new(settled))));
         }
+        // A step behind an answered question may act on it at once.
+        let durably = given_up || !answered.is_empty();
         let journal = Journal::new(opening, saved, stored.durability);
         let when = if durably { When::Now } else { When::Kept };
         if let Err(broken) = journal.write(entries, when, Vec::new()).await {
@@ -435,7 +446,7 @@ impl<C: Context, S: State> Agent<C, S> {
             return Err(self.cut_off(broken).into());
         }
         let now = journal.saved(Saved::clone).await;
-        if settles {
+        if given_up {
             journal.release().await;
             return Ok(self.at_rest(now, state, &launched));
         }

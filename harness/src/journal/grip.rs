@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::store::{Lease, SessionStore};
+use crate::store::{Lease, Mail, SessionStore};
 
 use super::keeper::{Held, Hold};
 use super::to_its_end;
@@ -30,21 +30,13 @@ impl Grip {
         self
     }
 
-    pub(super) fn store(&self) -> &Arc<dyn SessionStore> {
-        &self.store
-    }
-
-    pub(super) fn lease(&self) -> &Lease {
-        &self.lease
-    }
-
-    /// Gives the lease back. It expires by itself if this fails.
-    pub(super) async fn give_back(mut self) {
+    /// Gives the lease back, and says how many letters have come. It expires by itself if this fails.
+    pub(super) async fn give_back(mut self) -> Option<Mail> {
         self.over = true;
         self.hold.take();
         let (store, lease) = (Arc::clone(&self.store), self.lease.clone());
         let releasing = Box::pin(async move { store.renew(&lease, Duration::ZERO).await });
-        let _ = to_its_end(releasing).await;
+        to_its_end(releasing).await?.ok()
     }
 
     /// Somebody else gives it back.

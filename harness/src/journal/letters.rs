@@ -25,6 +25,8 @@ pub(crate) enum LetterBody {
     },
     /// The input of the next turn.
     Input(InputLetter),
+    /// An input was taken, and its turn is over.
+    Taken,
 }
 
 /// The input of a turn: an update of the state, as JSON.
@@ -51,6 +53,11 @@ pub(crate) fn question_key(id: &InterruptId) -> String {
 /// Under this key a holder is asked to stop.
 pub(crate) fn stop_key(fence: Fence) -> String {
     format!("stop/{fence}")
+}
+
+/// Under this key it is noted that the input given under `key` was taken.
+pub(crate) fn taken_key(key: &str) -> String {
+    format!("taken/{key}")
 }
 
 /// Under this key an input is given.
@@ -94,6 +101,10 @@ impl LetterBody {
         Self::Input(InputLetter { update }).letter(input_key(id), digest, None)
     }
 
+    pub(crate) fn taken(key: &str) -> Letter {
+        Self::Taken.letter(taken_key(key), "taken".into(), None)
+    }
+
     /// Reads a letter. `None` if nobody can.
     pub(crate) fn read(letter: &Letter) -> Option<Self> {
         serde_json::from_slice(&letter.body).ok()
@@ -107,7 +118,7 @@ impl LetterBody {
             }
             Self::Expired => Some(Resolution::Expired),
             Self::Withdrawn => Some(Resolution::Withdrawn),
-            Self::Stop { .. } | Self::Input(_) => None,
+            Self::Stop { .. } | Self::Input(_) | Self::Taken => None,
         }
     }
 }

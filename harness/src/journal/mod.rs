@@ -31,14 +31,15 @@ use crate::id::Seq;
 use crate::log::{Entry, Saved};
 use crate::state::Schema;
 use crate::step::BoxFuture;
-use crate::store::{Claim, From, Lease, Mail, SessionStore};
+use crate::store::{Claim, From, Lease, Mail, SessionStore, StoreError};
 
 pub(crate) use answers::{Refused, Valid, post_all, validate};
 pub(crate) use keeper::{Held, Hold};
-pub(crate) use letters::{InputLetter, LetterBody, Unread, input_key};
+pub(crate) use letters::{InputLetter, LetterBody, Unread, input_key, taken_key};
 pub use open::OnBusy;
 pub(crate) use open::{
-    OpenError, Opening, Read, ask_to_stop, letters, post_expired, read, read_letters, read_saved,
+    OpenError, Opening, Read, ask_to_stop, letters, note_taken, post_expired, read, read_letters,
+    read_saved,
 };
 pub(crate) use walk::{Place, walk};
 pub(crate) use watch::Watch;
@@ -176,6 +177,11 @@ impl Journal {
         look(self.writer.lock().await.saved())
     }
 
+    /// Nothing more is written: what waits in the buffer is lost.
+    pub(crate) async fn give_up(&self) {
+        self.writer.lock().await.give_up(Broken::LeaseLost);
+    }
+
     /// What the store holds: the fold of the log up to its head, read anew. `None` if it cannot be
     /// read.
     pub(crate) async fn stored(&self) -> Option<Saved> {
@@ -195,6 +201,17 @@ impl Journal {
             Ok(None) => Err(Broken::LeaseLost),
             Err(error) => Err(Broken::Store(Arc::new(error))),
         }
+    }
+
+    /// All letters that were ever posted.
+    pub(crate) async fn letters(&self) -> Result<Vec<Unread>, StoreError> {
+        letters(&*self.store, &self.lease().session).await
+    }
+
+    /// Notes that an input was taken, before another takes its place: from then on nothing else
+    /// says so.
+    pub(crate) async fn note_taken(&self, key: &str) -> Result<(), StoreError> {
+        note_taken(&*self.store, &self.lease().session, key).await
     }
 
     /// Notes how far the letters were looked through, so that they are not looked at again.

@@ -68,7 +68,6 @@ pub(crate) struct Read {
     pub(crate) saved: Saved,
     pub(crate) head: Seq,
     pub(crate) holder: Option<Holder>,
-    pub(crate) mail: Mail,
     /// How many letters the facts have counted.
     pub(crate) counted: Mail,
     /// The first entry that is kept.
@@ -143,9 +142,9 @@ impl Opening {
         }
     }
 
-    /// Gives the session back untouched.
-    pub(crate) async fn release(self) {
-        self.grip.give_back().await;
+    /// Gives the session back untouched. Says whether letters came meanwhile.
+    pub(crate) async fn release(self) -> bool {
+        self.grip.give_back().await.is_some_and(|mail| mail > self.mail)
     }
 }
 
@@ -188,6 +187,16 @@ pub(crate) async fn letters(
     session: &SessionId,
 ) -> Result<Vec<Unread>, StoreError> {
     Ok(read_letters(store, session, Mail(0)).await?.0)
+}
+
+/// Notes that an input was taken.
+pub(crate) async fn note_taken(
+    store: &dyn SessionStore,
+    session: &SessionId,
+    key: &str,
+) -> Result<(), StoreError> {
+    // It is noted already, or now.
+    store.post(session, &[LetterBody::taken(key)]).await.map(|_| ())
 }
 
 /// Leaves a letter that asks the holder to stop, if there is one.
@@ -241,7 +250,6 @@ pub(crate) async fn read_until(
                     head,
                     since,
                     holder: page.holder,
-                    mail: page.mail,
                     counted: page.facts.mail,
                     first: page.first,
                     created: page.created,

@@ -70,7 +70,7 @@ impl<C: Context, S: State> Driver<C, S> {
         let effects: Arc<dyn Effects> = Arc::clone(&core) as Arc<dyn Effects>;
         let silent = core.fanout.is_silent();
         let timed = budget.wall.is_some() || program.graph.wiring.finally.is_some();
-        let durable = core.journal.is_some().then(Durable::new);
+        let durable = core.journal.is_some().then(|| Durable::new(taken.is_some()));
         let mut driver = Self {
             durable,
             scope: Some(Active::new(Scope {

@@ -18,8 +18,8 @@ use crate::log::{EffectDone, Entry, EntryKind, Intent};
 use crate::observe::{Event, EventKind, Fanout};
 use crate::session::Memory;
 use crate::step::{
-    AskReply, Asked, EffectScope, Effects, Failure, Guard, Ids, OnceReply, Payload, Place,
-    StepError,
+    AskReply, Asked, EffectScope, Effects, Failure, Guard, Ids, Interrupt, OnceReply, Payload,
+    Place, StepError,
 };
 
 use super::brakes::Brakes;
@@ -329,12 +329,17 @@ impl Effects for RunCore {
             return AskReply::KeyReused;
         }
         // An answer never moves over to another question under the same key.
-        if let Some((question, answer)) = desk.memory.answers.get(key)
-            && *question == asked.question
+        let same = |of: &Interrupt| {
+            of.name == asked.name
+                && of.question == asked.question
+                && of.answer_schema == asked.answer_schema
+        };
+        if let Some((of, answer)) = desk.memory.answers.get(key)
+            && same(of)
         {
             return AskReply::Answered(answer.clone());
         }
-        if desk.memory.expired.get(key) == Some(&asked.question) {
+        if desk.memory.expired.get(key).is_some_and(same) {
             return AskReply::Expired;
         }
         desk.asked.push((place, key.to_owned(), asked));

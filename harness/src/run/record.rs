@@ -1,13 +1,14 @@
 //! What a run writes into its session's log, and how it goes on from what letters say.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::context::Context;
 use crate::graph::Wiring;
-use crate::journal::{Broken, InputLetter, LetterBody, Tell, Unread, When};
+use crate::journal::{Broken, InputLetter, LetterBody, Tell, Unread, When, taken_key};
 use crate::log::{
     Asked, Committed, Diverted, Entry, EntryKind, Finishing as FinishingEntry, Resolved,
-    RunStarted, decode_state,
+    RunStarted, check_ops, decode_state,
 };
 use crate::session::Commit;
 use crate::state::{Op, Ops, State, encode};
@@ -33,10 +34,12 @@ pub(crate) struct Durable {
     pub(super) over: bool,
     /// Counts steps that never waited.
     in_a_row: u32,
+    /// Another run has settled in this turn.
+    resumed: bool,
 }
 
 impl Durable {
-    pub(super) fn new() -> Box<Self> {
+    pub(super) fn new(resumed: bool) -> Box<Self> {
         Box::new(Self {
             ops: Ops::on(),
             done: Vec::new(),
@@ -44,6 +47,7 @@ impl Durable {
             tells: Vec::new(),
             over: false,
             in_a_row: 0,
+            resumed,
         })
     }
 }
@@ -80,16 +84,18 @@ impl<C: Context, S: State> Driver<C, S> {
     /// as it was before the step.
     pub(super) async fn take_ops(&mut self) -> Result<(), StepError> {
         let Some(durable) = &mut self.durable else { return Ok(()) };
-        match std::mem::replace(&mut durable.ops, Ops::on()).finish() {
-            Ok(ops) => {
-                durable.done = ops;
-                Ok(())
-            }
-            Err(error) => {
-                self.restore_state().await?;
-                Err(StepError::of(FailureKind::Encode, false, error.to_string()))
-            }
-        }
+        let why = match std::mem::replace(&mut durable.ops, Ops::on()).finish() {
+            Ok(ops) => match check_ops(&ops) {
+                Ok(()) => {
+                    durable.done = ops;
+                    return Ok(());
+                }
+                Err(error) => error.to_string(),
+            },
+            Err(error) => error.to_string(),
+        };
+        self.restore_state().await?;
+        Err(StepError::of(FailureKind::Encode, false, why))
     }
 
     /// Goes back to the state that the log adds up to.
@@ -226,6 +232,7 @@ impl<C: Context, S: State> Driver<C, S> {
             }
         }
         if let (How::Cut(_), Some(journal)) = (&how, &self.core.journal) {
+            journal.give_up().await;
             let stored = journal.stored().await;
             let state = stored.and_then(|saved| decode_state::<S>(&saved.state).ok());
             self.lost = state.is_none();
@@ -241,7 +248,8 @@ impl<C: Context, S: State> Driver<C, S> {
         let Some(journal) = &core.journal else { return false };
         loop {
             let Ok(unread) = journal.unread().await else { break };
-            if !unread.is_empty() && self.take_letters(how, unread).await {
+            let resumed = self.durable.as_ref().is_some_and(|durable| durable.resumed);
+            if (resumed || !unread.is_empty()) && self.take_letters(how, unread).await {
                 return true;
             }
             // Whoever posted while this run held the session was told that it would see to it.
@@ -270,23 +278,19 @@ impl<C: Context, S: State> Driver<C, S> {
                     let written = self.write(When::Now).await.is_none();
                     if written && !open {
                         self.taken = Some(taken);
+                        if let Some(durable) = &mut self.durable {
+                            durable.resumed = true;
+                        }
                         self.take_up();
                         return true;
                     }
                 }
             }
             How::Turn(crate::session::Ending::Ended { .. }, _) => {
-                let current = match &self.core.journal {
-                    Some(journal) => journal.saved(|saved| saved.input.clone()).await,
-                    None => None,
-                };
-                for letter in unread {
-                    let Some(LetterBody::Input(input)) = letter.body else { continue };
-                    if current.as_ref() != Some(&letter.key)
-                        && self.begin_turn(letter.key, letter.mail, input).await
-                    {
-                        return true;
-                    }
+                match self.take_input(unread).await {
+                    Some(true) => return true,
+                    Some(false) => {}
+                    None => return false,
                 }
             }
             _ => {}
@@ -295,6 +299,35 @@ impl<C: Context, S: State> Driver<C, S> {
             journal.passed_over(last).await;
         }
         false
+    }
+
+    /// Begins the next turn with the first input that waits. `None` if it is not known whether one
+    /// does.
+    async fn take_input(&mut self, unread: Vec<Unread>) -> Option<bool> {
+        let core = Arc::clone(&self.core);
+        let journal = core.journal.as_ref()?;
+        // Inputs that came before the turn could take them were passed over.
+        let resumed = self.durable.as_ref().is_some_and(|durable| durable.resumed);
+        let letters = if resumed { journal.letters().await.ok()? } else { unread };
+        let current = journal.saved(|saved| saved.input.clone()).await;
+        let taken: HashSet<String> = letters
+            .iter()
+            .filter(|letter| matches!(letter.body, Some(LetterBody::Taken)))
+            .map(|letter| letter.key.clone())
+            .collect();
+        for letter in letters {
+            let Some(LetterBody::Input(input)) = letter.body else { continue };
+            if current.as_ref() == Some(&letter.key) || taken.contains(&taken_key(&letter.key)) {
+                continue;
+            }
+            if let Some(current) = &current {
+                journal.note_taken(current).await.ok()?;
+            }
+            if self.begin_turn(letter.key, letter.mail, input).await {
+                return Some(true);
+            }
+        }
+        Some(false)
     }
 
     /// Stages what became of questions.

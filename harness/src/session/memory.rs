@@ -2,7 +2,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use crate::step::{Answer, EffectScope};
+use crate::step::{Answer, EffectScope, Interrupt};
 
 /// What a step must not do or ask again: the results of its effects and the answers it got.
 #[derive(Debug, Default)]
@@ -16,9 +16,9 @@ pub(crate) struct Memory {
     /// The same of effects whose scope is the session.
     pub(crate) session_intents: HashSet<String>,
     /// Answers to inline questions of the position at work, each with the question it answers.
-    pub(crate) answers: HashMap<String, (Value, Answer)>,
+    pub(crate) answers: HashMap<String, (Interrupt, Answer)>,
     /// Inline questions of the position at work that nobody answered in time.
-    pub(crate) expired: HashMap<String, Value>,
+    pub(crate) expired: HashMap<String, Interrupt>,
     /// Model completions of the position at work.
     pub(crate) calls: u32,
 }

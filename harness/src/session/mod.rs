@@ -77,11 +77,11 @@ impl Question {
         let Some(key) = &self.interrupt.key else { return };
         match &self.answer {
             Some(answer) => {
-                let answered = (self.interrupt.question.clone(), answer.clone());
+                let answered = (self.interrupt.clone(), answer.clone());
                 memory.answers.insert(key.clone(), answered);
             }
             None if self.expired => {
-                memory.expired.insert(key.clone(), self.interrupt.question.clone());
+                memory.expired.insert(key.clone(), self.interrupt.clone());
             }
             None => {}
         }

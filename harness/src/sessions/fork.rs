@@ -7,8 +7,8 @@ use crate::clock::UtcMillis;
 use crate::id::{Seq, SessionId};
 use crate::journal::{OpenError, walk};
 use crate::log::{
-    Entry, EntryError, EntryKind, HowSettled, Opened, Origin, Salt, Saved, SavedQuestion, Settled,
-    Snapshot,
+    Entry, EntryError, EntryKind, FORMAT, HowSettled, Opened, Origin, Salt, Saved, SavedQuestion,
+    Settled, Snapshot,
 };
 use crate::store::{Batch, Claim, From, Lease, Mail, NewEntry, Phase, SessionStore, StoreError};
 
@@ -141,6 +141,7 @@ async fn boundary(
 fn forked(source: Saved, origin: Origin) -> Saved {
     let salt = Salt::random();
     let mut forked = Saved {
+        format: FORMAT,
         salt: salt.clone(),
         from: Some(origin),
         // Letters do not come along, so none was taken.

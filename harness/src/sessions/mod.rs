@@ -186,11 +186,12 @@ impl Sessions {
     }
 
     /// Deletes a session: its log, its questions, its letters. A session under the same id is
-    /// another one from then on. A damaged session can be deleted too.
+    /// another one from then on. One whose entries do not add up can be deleted too.
     ///
     /// # Errors
     /// A run [holds](SessionsError::is_busy) the session; it
-    /// [does not exist](SessionsError::is_not_found); the store failed.
+    /// [does not exist](SessionsError::is_not_found); the store failed, or gives nobody a session
+    /// that [is damaged](SessionsError::is_damaged) where the store itself sees it.
     pub async fn delete(&self, session: impl AsRef<str>) -> Result<(), SessionsError> {
         let session = SessionId::new(session)?;
         let lease = self.claim(&session).await?;

@@ -197,7 +197,8 @@ pub struct PendingInterrupt {
     pub interrupt: Interrupt,
     /// Since when it has waited.
     pub since: UtcMillis,
-    /// When it can no longer be answered; `None` if it waits for ever.
+    /// When it can no longer be answered; `None` if it waits for ever. A question whose time is
+    /// over is listed until somebody resumes its session.
     pub expires: Option<UtcMillis>,
 }
 

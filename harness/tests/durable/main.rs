@@ -10,9 +10,14 @@
 )]
 
 mod basics;
+mod busy;
 mod crashes;
+mod effects;
 mod faults;
+mod fits;
 mod forks;
+mod interrupts;
+mod leases;
 mod modes;
 mod rig;
 mod sessions;

@@ -7,12 +7,12 @@ use harness::log::{EntryKind, HowSettled};
 use harness::prelude::*;
 use harness::sessions::{Filter, Phase};
 use harness::store::{Batch, Claim, MemoryStore, NewEntry, SessionStore};
-use harness::{Seq, SessionId, Sessions, UtcMillis};
+use harness::{Seq, SessionId, Sessions};
 use serde_json::json;
 use tokio::sync::Notify;
 
 #[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Doc {
+pub(crate) struct Doc {
     #[state(reduce = append)]
     pub lines: Vec<String>,
     pub pad: String,
@@ -58,7 +58,7 @@ async fn write(doc: View<Doc>, _: Cx<()>) -> StepResult<Doc> {
     }
 }
 
-pub fn agent(name: &str, store: &MemoryStore) -> Agent<(), Doc> {
+pub(crate) fn agent(name: &str, store: &MemoryStore) -> Agent<(), Doc> {
     let harness = Harness::<(), Doc>::builder("doc")
         .start(Step::Write)
         .steps(|define, step| match step {
@@ -77,7 +77,7 @@ pub fn agent(name: &str, store: &MemoryStore) -> Agent<(), Doc> {
     harness.agent(name, ()).store(store.clone())
 }
 
-pub async fn run(agent: &Agent<(), Doc>, session: &str, first: &str) -> Outcome<Doc> {
+pub(crate) async fn run(agent: &Agent<(), Doc>, session: &str, first: &str) -> Outcome<Doc> {
     agent.run(Doc::update().lines([first.into()]), ()).session(session).await.unwrap()
 }
 
@@ -372,6 +372,17 @@ async fn ids_may_be_anything_and_are_refused_before_the_store_is_asked() {
     }
 }
 
+/// Appends what is no entry; says where the sound part of the log ends.
+async fn break_log(store: &MemoryStore, session: &str, bytes: &[u8]) -> Seq {
+    let id = SessionId::new(session).unwrap();
+    let claimed = store.claim(Claim::One(&id), Duration::from_secs(9)).await.unwrap().unwrap();
+    let entries = [NewEntry { bytes, snapshot: false }];
+    let batch = Batch { after: claimed.head, entries: &entries, ..Batch::default() };
+    store.append(&claimed.lease, batch).await.unwrap();
+    store.renew(&claimed.lease, Duration::ZERO).await.unwrap();
+    claimed.head
+}
+
 #[tokio::test]
 async fn a_damaged_session_is_told_and_hides_no_other() {
     let store = MemoryStore::new();
@@ -380,12 +391,7 @@ async fn a_damaged_session_is_told_and_hides_no_other() {
         run(&agent, id, "ask").await;
     }
     let id = SessionId::new("three").unwrap();
-    let claimed = store.claim(Claim::One(&id), Duration::from_secs(9)).await.unwrap().unwrap();
-    let entries = [NewEntry { bytes: b"{\"t\":1,\"commit\":{\"n\":\"secret\"", snapshot: false }];
-    let batch =
-        Batch { after: claimed.head, at: UtcMillis(1), entries: &entries, ..Batch::default() };
-    store.append(&claimed.lease, batch).await.unwrap();
-    store.renew(&claimed.lease, Duration::ZERO).await.unwrap();
+    let head = break_log(&store, "three", br#"{"t":1,"commit":{"n":"secret"#).await;
 
     for err in [
         sessions.status("three").await.unwrap_err(),
@@ -394,11 +400,11 @@ async fn a_damaged_session_is_told_and_hides_no_other() {
         sessions.answer_json("three", Answers::none()).await.unwrap_err(),
     ] {
         assert!(err.is_damaged(), "{err}");
-        assert_eq!(err.replay_error().unwrap().seq(), Some(claimed.head.next()));
+        assert_eq!(err.replay_error().unwrap().seq(), Some(head.next()));
         assert!(!format!("{err} {err:?}").contains("secret"));
     }
     // What is before the damage can be read.
-    assert!(sessions.state_at("three", claimed.head).await.is_ok());
+    assert!(sessions.state_at("three", head).await.is_ok());
     assert_eq!(sessions.all(&Filter::default()).await.unwrap().len(), 3);
     assert!(sessions.status("two").await.is_ok());
     let inbox = sessions.pending_interrupts(&Filter::default(), None, 10).await.unwrap();
@@ -407,5 +413,12 @@ async fn a_damaged_session_is_told_and_hides_no_other() {
     assert!(inbox.unreadable.len() == 1 && inbox.unreadable[0].0 == id);
     assert!(inbox.unreadable[0].1.is_damaged());
     sessions.delete("three").await.unwrap();
+
+    // What a newer version wrote is not damaged, and cannot be read either.
+    break_log(&store, "two", br#"{"t":1,"hologram":{}}"#).await;
+    let err = sessions.status("two").await.unwrap_err();
+    assert!(!err.is_damaged() && err.replay_error().unwrap().is_newer(), "{err}");
+    let inbox = sessions.pending_interrupts(&Filter::default(), None, 10).await.unwrap();
+    assert_eq!((inbox.rows.len(), inbox.unreadable.len()), (1, 1));
     assert_eq!(sessions.all(&Filter::default()).await.unwrap().len(), 2);
 }
