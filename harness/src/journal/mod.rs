@@ -38,7 +38,8 @@ pub(crate) use keeper::{Held, Hold};
 pub(crate) use letters::{InputLetter, LetterBody, Unread, input_key, taken_key};
 pub use open::OnBusy;
 pub(crate) use open::{
-    OpenError, Opening, Read, ask_to_stop, letters, note_taken, post_expired, read, read_letters, read_saved,
+    OpenError, Opening, Read, ask_to_stop, letters, note_taken, post_expired, read, read_letters,
+    read_saved,
 };
 pub(crate) use walk::{Place, walk};
 pub(crate) use watch::Watch;

@@ -84,8 +84,10 @@ impl Stand {
                 }
                 Step::Both => define
                     .run(|_, cx: Cx<()>| async move {
-                        let (one, two) =
-                            tokio::join!(cx.ask("one", What { n: 1 }), cx.ask("two", What { n: 2 }));
+                        let (one, two) = tokio::join!(
+                            cx.ask("one", What { n: 1 }),
+                            cx.ask("two", What { n: 2 })
+                        );
                         Ok(Doc::update().lines([one?, two?]).how(""))
                     })
                     .end(),
@@ -272,7 +274,12 @@ async fn an_input_that_has_a_name_is_taken_once() {
 #[test]
 fn an_input_that_has_a_name_goes_on_after_a_crash() {
     // Dies before the first entries are there, behind them, behind the letter, behind the step.
-    let deaths = [(On::Append, 1, false), (On::Append, 1, true), (On::Post, 1, false), (On::Append, 2, true)];
+    let deaths = [
+        (On::Append, 1, false),
+        (On::Append, 1, true),
+        (On::Post, 1, false),
+        (On::Append, 2, true),
+    ];
     for (on, n, after) in deaths {
         let (stand, memory) = (Stand::new(), MemoryStore::new());
         let act = if after { Act::HangAfter } else { Act::HangBefore };

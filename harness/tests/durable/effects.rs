@@ -67,7 +67,8 @@ fn line(text: impl Into<String>) -> StepResult<Doc> {
 #[test]
 fn results_survive_their_process() {
     // The process dies behind the record of the effect, or before it.
-    for (n, act, times) in [(3, Act::HangAfter, 1), (3, Act::HangBefore, 2), (2, Act::HangAfter, 1)] {
+    for (n, act, times) in [(3, Act::HangAfter, 1), (3, Act::HangBefore, 2), (2, Act::HangAfter, 1)]
+    {
         let (memory, world) = (MemoryStore::new(), World::default());
         let harness = {
             let world = world.clone();
@@ -158,7 +159,8 @@ fn in_doubt_each_policy_does_what_it_says() {
         assert!(crashed.is_none());
         assert_eq!(world.did(), ["act"], "{policy}");
         let rig = Rig::new(memory);
-        let resume = |answers| run_or_crash(&rig, |rig| agent(rig).resume("s", answers, ())).unwrap();
+        let resume =
+            |answers| run_or_crash(&rig, |rig| agent(rig).resume("s", answers, ())).unwrap();
         let mut outcome = resume(Answers::none());
         if policy == "ask" {
             let Outcome::Interrupted(waiting) = outcome else { panic!("{outcome:?}") };
@@ -179,7 +181,11 @@ fn in_doubt_each_policy_does_what_it_says() {
             _ => (1, "act"),
         };
         let ended = outcome.ended().unwrap();
-        assert_eq!((world.did().len(), &ended.state.lines[..]), (times, &[said.to_owned()][..]), "{policy}");
+        assert_eq!(
+            (world.did().len(), &ended.state.lines[..]),
+            (times, &[said.to_owned()][..]),
+            "{policy}"
+        );
     }
 }
 
@@ -217,12 +223,13 @@ async fn each_visit_has_effects_of_its_own() {
                     }
                 })
                 .retry(Retry::every(Duration::ZERO))
-                .route(|doc: &Doc| if doc.lines.len() < 5 { Next::Again } else { Next::End }, |next| {
-                    match next {
+                .route(
+                    |doc: &Doc| if doc.lines.len() < 5 { Next::Again } else { Next::End },
+                    |next| match next {
                         Next::Again => to(Only::Step),
                         Next::End => end(),
-                    }
-                })
+                    },
+                )
         })
         .build()
         .unwrap();
@@ -272,7 +279,8 @@ async fn an_effect_at_work_is_finished_and_recorded() {
                     let (world, begun, go) = (world.clone(), Arc::clone(&begun), Arc::clone(&go));
                     let attempts = Arc::clone(&attempts);
                     let body = move |_: View<Doc>, cx: Cx<()>| {
-                        let (world, begun, go) = (world.clone(), Arc::clone(&begun), Arc::clone(&go));
+                        let (world, begun, go) =
+                            (world.clone(), Arc::clone(&begun), Arc::clone(&go));
                         attempts.fetch_add(1, Ordering::SeqCst);
                         async move {
                             let slow = cx.once("slow", async move || {

@@ -35,7 +35,9 @@ mod v1 {
             .start(Step::Write)
             .steps(|define, step| match step {
                 Step::Write => define
-                    .run(|_, _| async move { Ok(Doc::update().lines(["v1".to_owned()]).title("t")) })
+                    .run(
+                        |_, _| async move { Ok(Doc::update().lines(["v1".to_owned()]).title("t")) },
+                    )
                     .then(Step::Ask),
                 Step::Ask => define
                     .ask(|_, _| async move { Ok(Sure) })
@@ -43,9 +45,9 @@ mod v1 {
                         Ok(Doc::update().lines([said.answer.to_string()]))
                     })
                     .then(Step::Close),
-                Step::Close => {
-                    define.run(|_, _| async move { Ok(Doc::update().lines(["closed".to_owned()])) }).end()
-                }
+                Step::Close => define
+                    .run(|_, _| async move { Ok(Doc::update().lines(["closed".to_owned()])) })
+                    .end(),
             })
             .build()
             .unwrap()
@@ -212,7 +214,10 @@ async fn what_fits_is_taken_over_and_recorded() {
 
     let (outcome, store) = resume!(migrated, Fit::Compatible);
     let ended = outcome.unwrap().ended().unwrap();
-    assert_eq!((&ended.state.lines[..], &*ended.state.heading), (&lines.map(str::to_owned)[..], "t"));
+    assert_eq!(
+        (&ended.state.lines[..], &*ended.state.heading),
+        (&lines.map(str::to_owned)[..], "t")
+    );
     assert_eq!(count(&store, "s", "adopt").await, 1);
     // It is taken over once.
     let agent = migrated::agent(&store, &Ran::default());

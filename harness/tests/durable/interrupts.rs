@@ -70,7 +70,8 @@ fn harness(counts: &Counts) -> Harness<(), Doc> {
                         .answer(move |_, _, said| {
                             add(&counts, 2);
                             async move {
-                                let text = format!("{} {:?} {}", said.answer, said.by, said.at.0 > 0);
+                                let text =
+                                    format!("{} {:?} {}", said.answer, said.by, said.at.0 > 0);
                                 Ok(Doc::update().lines([text]))
                             }
                         })
@@ -93,9 +94,9 @@ fn harness(counts: &Counts) -> Harness<(), Doc> {
                         }
                     })
                     .then(Step::Late),
-                Step::Late => {
-                    define.run(|_, _| async move { Ok(Doc::update().lines(["late".to_owned()])) }).end()
-                }
+                Step::Late => define
+                    .run(|_, _| async move { Ok(Doc::update().lines(["late".to_owned()])) })
+                    .end(),
             }
         })
         .build()
@@ -149,8 +150,7 @@ async fn nothing_that_was_committed_runs_again() {
 
     // Who, when and what is in the log.
     let log = log(&store, "s").await;
-    let resolved: Vec<&Value> =
-        log.iter().filter_map(|entry| entry.get("resolve")).collect();
+    let resolved: Vec<&Value> = log.iter().filter_map(|entry| entry.get("resolve")).collect();
     assert_eq!(resolved.len(), 5);
     assert_eq!((&resolved[0]["by"], &resolved[0]["value"]), (&json!("sam"), &json!(true)));
     assert!(resolved[0]["at"].as_u64().unwrap() >= before.0);
@@ -233,8 +233,7 @@ async fn an_answer_never_moves_over() {
         let store = MemoryStore::new();
         let old = asks(send).agent("a", ()).store(store.clone());
         let sure = waiting(old.run(Doc::update(), ()).session("s").await.unwrap());
-        let really =
-            waiting(old.resume("s", answer(&sure, "sure", true), ()).await.unwrap());
+        let really = waiting(old.resume("s", answer(&sure, "sure", true), ()).await.unwrap());
         let new = other().agent("a", ()).store(store.clone());
         let asked = waiting(new.resume("s", answer(&really, "really", true), ()).await.unwrap());
         assert_eq!(asked.questions.len(), 1);
@@ -251,9 +250,7 @@ fn expiring(after: Duration, target: bool) -> Harness<(), Doc> {
         .steps(|define, step| match step {
             Step::Gate => {
                 let gate = define.ask(|_, _| async move { Ok(Send { to: "all".into() }) }).answer(
-                    |_, _, said| async move {
-                        Ok(Doc::update().lines([said.answer.to_string()]))
-                    },
+                    |_, _, said| async move { Ok(Doc::update().lines([said.answer.to_string()])) },
                 );
                 match target {
                     true => gate.expires(after, Step::Late).then(Step::Inline),
@@ -269,10 +266,13 @@ fn expiring(after: Duration, target: bool) -> Harness<(), Doc> {
                 .then(Step::Late),
             Step::Late => define
                 .run(|_, _| async move { Ok(Doc::update().lines(["late".to_owned()])) })
-                .route(|doc: &Doc| Again::OF[usize::from(doc.lines.len() < 2)], |again| match again {
-                    Again::No => end(),
-                    Again::Yes => to(Step::First),
-                }),
+                .route(
+                    |doc: &Doc| Again::OF[usize::from(doc.lines.len() < 2)],
+                    |again| match again {
+                        Again::No => end(),
+                        Again::Yes => to(Step::First),
+                    },
+                ),
         })
         .build()
         .unwrap()

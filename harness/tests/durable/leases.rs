@@ -159,7 +159,9 @@ async fn a_dropped_request_gives_the_session_back() {
         let agent = plain.agent("a", ()).store(rig.clone());
         agent.run(Doc::update(), ()).session("s").await.unwrap().ended().unwrap();
         let nth = if on == On::Read { rig.count(On::Read) + n } else { n };
-        rig.plan(move |what, count| if what == on && count == nth { Act::Pause } else { Act::Pass });
+        rig.plan(
+            move |what, count| if what == on && count == nth { Act::Pause } else { Act::Pass },
+        );
         let run = agent.run(Doc::update(), ()).session("s").into_future();
         let mut run = Box::pin(run);
         tokio::select! {
