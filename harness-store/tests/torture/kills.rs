@@ -39,11 +39,8 @@ impl Torture<'_> {
         std::fs::write(self.dir.join("phases"), [Phase::Other as u8; SLOTS]).unwrap();
         let first = (0..).find(|number| !self.done.contains(number)).unwrap();
         let last = last.map_or(String::new(), |last| last.to_string());
-        let settings = [
-            ("FIRST", first.to_string()),
-            ("LAST", last),
-            ("SYNC", u8::from(sync).to_string()),
-        ];
+        let settings =
+            [("FIRST", first.to_string()), ("LAST", last), ("SYNC", u8::from(sync).to_string())];
         Other::start("kill", self.dir, &settings)
     }
 
@@ -133,9 +130,9 @@ fn whatever_is_killed_when_nothing_acknowledged_is_lost_and_nothing_done_twice()
     };
     let mut histogram: BTreeMap<Phase, usize> = BTreeMap::new();
     for kill in 0..kills {
-        let wanted = AIMS.into_iter().find(|aim| {
-            kill % 2 == 1 && histogram.get(aim).copied().unwrap_or(0) < EACH + 5
-        });
+        let wanted = AIMS
+            .into_iter()
+            .find(|aim| kill % 2 == 1 && histogram.get(aim).copied().unwrap_or(0) < EACH + 5);
         let sync = wanted != Some(Phase::Append) && random.below(4) > 0;
         let mut other = torture.start(sync, None);
         let mut said = vec![other.hear()];

@@ -100,9 +100,9 @@ async fn pay(doc: View<Doc>, cx: Cx<Ctx>) -> StepResult<Doc> {
         _ => {
             let probe = async move || {
                 let (traces, _) = Outside::traces(&path, 0);
-                let done = traces.iter().any(|trace| {
-                    trace.op == same && trace.kind == "probe" && !trace.begins
-                });
+                let done = traces
+                    .iter()
+                    .any(|trace| trace.op == same && trace.kind == "probe" && !trace.begins);
                 Ok(done.then_some(value))
             };
             effect.probe(probe).await?

@@ -15,11 +15,15 @@
 
 mod check;
 mod child;
+mod crashes;
+mod crowd;
 mod drive;
 mod kills;
 mod loops;
 mod outside;
+mod races;
 mod random;
+mod stops;
 mod work;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

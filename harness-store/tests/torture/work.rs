@@ -22,6 +22,10 @@ pub fn play(role: &str, dir: &Path) {
     match role {
         "" => {}
         "kill" => runtime().block_on(sessions(dir)),
+        "racer" => runtime().block_on(crate::races::racer(dir)),
+        "holder" => runtime().block_on(crate::stops::holder(dir)),
+        "crasher" => runtime().block_on(crate::crashes::crasher(dir)),
+        "answerer" => runtime().block_on(crate::crowd::answerer(dir)),
         other => panic!("no such role: {other}"),
     }
 }
