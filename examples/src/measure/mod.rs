@@ -1,9 +1,12 @@
 //! The cases of the `measure` program.
 
 mod counting;
+mod disk;
 mod floor;
 mod growing;
+mod log;
 mod ours;
+mod reopen;
 mod runs;
 
 use std::fmt;
@@ -25,6 +28,13 @@ pub const CASES: &[(&str, Case)] = &[
     ("loop-bare-allocations", ours::allocations),
     ("loop-growing", growing::growing),
     ("runs", runs::runs),
+    ("log-memory", log::memory),
+    ("log-memory-allocations", log::allocations),
+    ("log-file", disk::time),
+    ("log-file-bytes", disk::bytes),
+    ("resume-file", reopen::resume),
+    ("open-memory", reopen::memory),
+    ("open-file", reopen::file),
 ];
 
 /// The names of the cases.
@@ -67,6 +77,12 @@ impl fmt::Display for Figure {
             self.case, self.ours, self.floor, self.ratio, self.unit
         )
     }
+}
+
+/// A case that could not be measured.
+fn given_up(case: &str) -> Figure {
+    let (ours, floor, ratio) = (f64::NAN, f64::NAN, f64::NAN);
+    Figure { case: case.to_owned(), ours, floor, unit: "not measured", ratio }
 }
 
 static ONCE: AtomicBool = AtomicBool::new(false);
