@@ -434,7 +434,12 @@ impl<C: Context, S: State> Agent<C, S> {
             let cursor = &saved.cursor;
             let failure = Failure::new(&error, &cursor.step, cursor.position, cursor.attempt);
             let how = HowSettled::Turn(HowEnded::Failed { failure: Box::new(failure) });
-            let settled = Settled { how, finally_failure: None, active_ms: saved.active_ms };
+            let settled = Settled {
+                how,
+                finally_failure: None,
+                active_ms: saved.active_ms,
+                attempt: saved.cursor.attempt,
+            };
             entries.push(entry(EntryKind::Settled(Box::new(settled))));
         }
         // A step behind an answered question may act on it at once.

@@ -309,6 +309,7 @@ impl Saved {
             self.unpark();
         }
         self.recovered = 0;
+        self.cursor.attempt = self.cursor.attempt.max(settled.attempt);
         self.settled = Some(settled);
     }
 

@@ -222,7 +222,7 @@ impl<C: Context, S: State> Driver<C, S> {
         if self.lost {
             self.lost = self.restore_state().await.is_err();
         }
-        if let Some(settled) = how.to_settled(self.session.active) {
+        if let Some(settled) = how.to_settled(self.session.active, &self.session.cursor) {
             let entry = self.core.entry(EntryKind::Settled(Box::new(settled)));
             if let Some(durable) = &mut self.durable {
                 durable.staged.push(entry);
@@ -269,7 +269,9 @@ impl<C: Context, S: State> Driver<C, S> {
                 if !taken.is_empty() {
                     let open = self.session.open().next().is_some();
                     if open {
-                        let Some(settled) = how.to_settled(self.session.active) else {
+                        let Some(settled) =
+                            how.to_settled(self.session.active, &self.session.cursor)
+                        else {
                             return false;
                         };
                         let entry = self.core.entry(EntryKind::Settled(Box::new(settled)));
@@ -393,7 +395,7 @@ impl<C: Context, S: State> Driver<C, S> {
         }
         durable.over = true;
         let core = Arc::clone(&self.core);
-        let settled = How::Cancelled.to_settled(self.session.active);
+        let settled = How::Cancelled.to_settled(self.session.active, &self.session.cursor);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
             core.effects_done().await;
