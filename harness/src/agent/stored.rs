@@ -431,7 +431,8 @@ impl<C: Context, S: State> Agent<C, S> {
         let mut resolved: Vec<Resolved> = resolutions(opening.letters.clone());
         resolved.retain(|resolved| saved.open().any(|asked| asked.interrupt.id == resolved.id));
         let still_open = saved.open().count() > resolved.len();
-        if still_open && resolved.is_empty() {
+        let crashed = saved.phase == Phase::Running;
+        if still_open && resolved.is_empty() && !crashed {
             // Whoever has answered meanwhile was told that this run would see to it.
             if opening.release().await {
                 return Box::pin(resume(self, Answers::none(), slots, launched)).await;
@@ -439,7 +440,6 @@ impl<C: Context, S: State> Agent<C, S> {
             return Ok(self.at_rest(saved, state, &launched));
         }
         let mut entries = adoption(adopted);
-        let crashed = saved.phase == Phase::Running;
         if crashed {
             entries.push(entry(EntryKind::Recovered(Recovered { run: launched.run.clone() })));
         }
@@ -459,10 +459,15 @@ impl<C: Context, S: State> Agent<C, S> {
             let error = StepError::of(FailureKind::CrashLoop, false, message);
             let cursor = &saved.cursor;
             let failure = Failure::new(&error, &cursor.step, cursor.position, cursor.attempt);
-            let how = HowSettled::Turn(HowEnded::Failed { failure: Box::new(failure) });
+            let failure = Box::new(failure);
+            // What the last steps of a turn do does not change how it has ended.
+            let (ending, finally_failure) = match &cursor.finishing {
+                Some(finishing) => (finishing.ending.clone(), Some(failure)),
+                None => (HowEnded::Failed { failure }, None),
+            };
             let settled = Settled {
-                how,
-                finally_failure: None,
+                how: HowSettled::Turn(ending),
+                finally_failure,
                 active_ms: saved.active_ms,
                 attempt: saved.cursor.attempt,
             };
