@@ -61,7 +61,16 @@ impl<C: Context, S: State> Driver<C, S> {
             }
             Transition::Settle(end) => Some(match end {
                 End::Ended { .. } => How::Turn(self.ended(wiring, branch).await, None),
-                End::Failed => How::Turn(Ending::Failed(self.failure(wiring, left.failure)), None),
+                End::Failed => {
+                    let failure = self.failure(wiring, left.failure);
+                    // What a reducer does in the last steps does not change how the turn has
+                    // ended, where the log has the state as it was.
+                    let finishing = &mut self.session.cursor.finishing;
+                    match finishing.take_if(|_| self.durable.is_some()) {
+                        Some(kept) => How::Turn(kept.ending, Some(failure)),
+                        None => How::Turn(Ending::Failed(failure), None),
+                    }
+                }
                 End::Exhausted(limit) => How::Turn(Ending::Exhausted(limit), None),
                 End::Stopped => How::Stopped,
                 End::Cancelled => How::Cancelled,

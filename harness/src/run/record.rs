@@ -10,7 +10,7 @@ use crate::log::{
     Asked, Committed, Diverted, Entry, EntryKind, Finishing as FinishingEntry, Resolved,
     RunStarted, check_ops, decode_state,
 };
-use crate::session::Commit;
+use crate::session::{Commit, Ending};
 use crate::state::{Op, Ops, State, encode};
 use crate::step::{Failure, FailureKind, StepError};
 use crate::store::Mail;
@@ -221,7 +221,12 @@ impl<C: Context, S: State> Driver<C, S> {
             how = self.cut(&Broken::LeaseLost);
         }
         if self.lost {
-            self.lost = self.restore_state().await.is_err();
+            let restored = self.restore_state().await;
+            self.lost = restored.is_err();
+            if let (Err(error), How::Turn(Ending::Ended { .. }, _)) = (restored, &how) {
+                // An end is told with its state.
+                how = self.cut(&Broken::Unsound(error.to_string()));
+            }
         }
         if let Some(settled) = how.to_settled(self.session.active, &self.session.cursor) {
             let entry = self.core.entry(EntryKind::Settled(Box::new(settled)));
@@ -289,7 +294,7 @@ impl<C: Context, S: State> Driver<C, S> {
                     }
                 }
             }
-            How::Turn(crate::session::Ending::Ended { .. }, _) => {
+            How::Turn(Ending::Ended { .. }, _) => {
                 match self.take_input(unread).await {
                     Some(true) => return true,
                     Some(false) => {}
