@@ -294,13 +294,11 @@ impl<C: Context, S: State> Driver<C, S> {
                     }
                 }
             }
-            How::Turn(Ending::Ended { .. }, _) => {
-                match self.take_input(unread).await {
-                    Some(true) => return true,
-                    Some(false) => {}
-                    None => return false,
-                }
-            }
+            How::Turn(Ending::Ended { .. }, _) => match self.take_input(unread).await {
+                Some(true) => return true,
+                Some(false) => {}
+                None => return false,
+            },
             _ => {}
         }
         if let Some(journal) = &self.core.journal {

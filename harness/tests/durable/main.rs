@@ -9,6 +9,7 @@
     unused_crate_dependencies
 )]
 
+mod audit;
 mod basics;
 mod busy;
 mod crashes;

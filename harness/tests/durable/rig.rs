@@ -340,3 +340,8 @@ pub async fn settled(store: &MemoryStore, session: &str) {
     }
     panic!("session `{session}` does not settle");
 }
+
+/// How many questions the store has for open.
+pub async fn questions(store: &MemoryStore, session: &str) -> usize {
+    page(store, session).await.unwrap().questions.len()
+}
