@@ -11,7 +11,7 @@ use harness::{BuildError, Sessions};
 use harness_store::{FileStore, FileStoreOptions, Sync};
 
 use super::disk::dir;
-use super::{Figure, block_on, compare, given_up, ours};
+use super::{Figure, block_on, compare_waiting, given_up, ours};
 
 #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
 struct Letter {
@@ -86,7 +86,7 @@ pub(super) fn resume() -> Vec<Figure> {
         count.set(count.get() + 1);
         count.get()
     };
-    let mut figure = compare(
+    let mut figure = compare_waiting(
         "resume-file".to_owned(),
         EACH,
         || {
@@ -120,9 +120,9 @@ async fn look(store: impl SessionStore, steps: u64) {
 
 /// Many steps beside few.
 fn many_beside_few(case: &str, open: impl Fn(u64)) -> Figure {
-    const EACH: u64 = 20;
+    const EACH: u64 = 5;
     let each = |steps| (0..EACH).for_each(|_| open(steps));
-    let mut figure = compare(case.to_owned(), EACH, || each(MANY), || each(FEW));
+    let mut figure = compare_waiting(case.to_owned(), EACH, || each(MANY), || each(FEW));
     figure.unit = "ns, 100000 : 1000 steps";
     figure
 }

@@ -184,9 +184,7 @@ impl<C: Context, S: State> Driver<C, S> {
         let (Some(durable), Some(journal)) = (&mut self.durable, &self.core.journal) else {
             return None;
         };
-        let staged = std::mem::take(&mut durable.staged);
-        let tells = std::mem::take(&mut durable.tells);
-        let wrote = match journal.write(staged, when, tells).await {
+        let wrote = match journal.write_from(&mut durable.staged, when, &mut durable.tells).await {
             Ok(receipt) if receipt.snapshot_due => match encode(&*self.session.state) {
                 Ok(live) => journal.snapshot(live, &S::schema()).await,
                 Err(error) => Err(Broken::Unsound(error.to_string())),
