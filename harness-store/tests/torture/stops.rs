@@ -33,6 +33,13 @@ enum Step {
     Tock,
 }
 
+#[derive(Signal, Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Again,
+    /// Nobody says so: it goes on until it is stopped.
+    Over,
+}
+
 async fn tick(tally: View<Tally>, cx: Cx<Ctx>) -> StepResult<Tally> {
     let (outside, op, session) =
         (cx.outside.clone(), cx.op_id().to_string(), cx.session_id().to_string());
@@ -54,7 +61,13 @@ fn agent(store: FileStore, outside: Outside, lease: Duration) -> Agent<Ctx, Tall
         .budget(Budget::steps(1_000_000))
         .steps(|define, step| match step {
             Step::Tick => define.run(tick).then(Step::Tock),
-            Step::Tock => define.run(tick).then(Step::Tick),
+            Step::Tock => define.run(tick).route(
+                |tally| if tally.done == u64::MAX { Next::Over } else { Next::Again },
+                |next| match next {
+                    Next::Again => to(Step::Tick),
+                    Next::Over => end(),
+                },
+            ),
         })
         .build()
         .unwrap();
