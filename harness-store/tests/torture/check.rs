@@ -60,6 +60,11 @@ impl Log {
         steps
     }
 
+    /// How many turns have come to their end.
+    pub fn turns(&self) -> usize {
+        self.count(|kind| matches!(kind, EntryKind::Committed(done) if done.next.is_none()))
+    }
+
     fn count(&self, what: impl Fn(&EntryKind) -> bool) -> usize {
         self.entries.iter().filter(|(_, entry)| what(&entry.kind)).count()
     }

@@ -21,6 +21,7 @@ mod drive;
 mod kills;
 mod loops;
 mod outside;
+mod place;
 mod races;
 mod random;
 mod stops;

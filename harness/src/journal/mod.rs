@@ -128,6 +128,27 @@ impl Journal {
         self.watch.is_lost()
     }
 
+    /// Whether the lease is known to be lost: then nothing brings it back.
+    pub(crate) fn is_over(&self) -> bool {
+        self.watch.is_over()
+    }
+
+    /// Whether the lease holds. One that was not renewed in time, because the process or its
+    /// machine stood still, is renewed here, unless somebody else has taken it.
+    pub(crate) async fn holds(&self) -> bool {
+        if !self.watch.is_lost() {
+            return true;
+        }
+        if self.watch.is_over() {
+            return false;
+        }
+        let since = boot_millis();
+        let Ok(mail) = self.store.renew(&self.lease(), self.ttl).await else { return false };
+        self.watch.renewed(since, self.ttl);
+        self.watch.has_mail(mail);
+        !self.watch.is_lost()
+    }
+
     fn lease(&self) -> Lease {
         self.lease.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -214,7 +214,7 @@ impl<C: Context, S: State> Driver<C, S> {
     /// that the store has.
     pub(super) async fn settle_durably(&mut self, mut how: How) -> How {
         let Some(journal) = &self.core.journal else { return how };
-        if journal.is_lost() && !matches!(how, How::Cut(_)) {
+        if !matches!(how, How::Cut(_)) && !journal.holds().await {
             how = self.cut(&Broken::LeaseLost);
         }
         if self.lost {
