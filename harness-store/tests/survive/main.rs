@@ -10,6 +10,9 @@
     unused_crate_dependencies
 )]
 
+mod damage;
 mod encoding;
+mod formats;
 mod ids;
+mod migrate;
 mod rig;
