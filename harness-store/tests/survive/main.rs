@@ -11,8 +11,10 @@
 )]
 
 mod damage;
+mod disk;
 mod encoding;
 mod formats;
 mod ids;
 mod migrate;
+mod panics;
 mod rig;
