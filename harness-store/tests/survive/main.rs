@@ -10,6 +10,11 @@
     unused_crate_dependencies
 )]
 
+mod damage;
+mod disk;
 mod encoding;
+mod formats;
 mod ids;
+mod migrate;
+mod panics;
 mod rig;

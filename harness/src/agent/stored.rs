@@ -1,5 +1,6 @@
 //! Sessions in a store: taking one up, giving it its input or its answers, going on with it.
 
+use std::panic::catch_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use crate::log::{
     Adopted, Entry, EntryKind, FORMAT, Fitted, HowEnded, HowSettled, Opened, Recovered, Resolved,
     RunStarted, Salt, Saved, Settled, fit,
 };
-use crate::run::{How, Kind, Launched, Outcome, RunError, Settlement, reduce, resolutions};
+use crate::run::{How, Kind, Launched, Outcome, RunError, Settlement, reduce, resolutions, words};
 use crate::session::Session;
 use crate::state::{State, encode};
 use crate::step::{Answers, Failure, FailureKind, StepError};
@@ -238,7 +239,8 @@ async fn begin<C: Context, S: State>(
         entry(EntryKind::RunStarted(Box::new(run)))
     };
     let Some(saved) = opening.saved.take() else {
-        let mut state = S::default();
+        let mut state = catch_unwind(S::default)
+            .map_err(|panic| Kind::InputPanicked(format!("its `Default`: {}", words(&*panic))))?;
         let first = encode(&state).map_err(|e| Kind::InputNotEncodable(e.to_string()))?;
         let ops = reduce(&mut state, input)?;
         let salt = Salt::random();
