@@ -67,6 +67,8 @@
 //! | run it, stop it, go on with it | [`Agent`], [`RunRequest`], [`Run`], [`Outcome`] |
 //! | ask a person | [`Define::ask`], [`Cx::ask`], [`Answers`] |
 //! | do something once | [`Cx::once`] |
+//! | keep sessions, and go on in another process | [`Agent::store`], [`store`], [`_guide::sessions`] |
+//! | list, look at, answer and delete sessions | [`Sessions`], [`Agent::history`], [`Agent::fork`] |
 //! | call a model and tools | [`llm`], [`Cx::llm`] |
 //! | look at sessions, answer and delete them | [`Sessions`] |
 //! | watch | [`observe`] |

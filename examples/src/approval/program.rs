@@ -108,7 +108,13 @@ impl Problem {
             Problem::NoSession { .. } | Problem::NothingAsked { .. } => 2,
             Problem::Sessions(error) if error.is_invalid_session_id() => 2,
             Problem::Answered { .. } => 3,
-            _ => 1,
+            Problem::Failed { .. }
+            | Problem::Open { .. }
+            | Problem::Build(_)
+            | Problem::Run(_)
+            | Problem::Sessions(_)
+            | Problem::Question(_)
+            | Problem::Output(_) => 1,
         }
     }
 }
@@ -157,14 +163,11 @@ impl Desk {
     async fn start(&self, text: String) -> Result<(), Problem> {
         let outcome = self.agent.run(Letter::update().text(text), ()).await?;
         let id = outcome.session().to_string();
-        match outcome {
-            Outcome::Interrupted(_) => {
-                // The id alone goes to standard output, for scripts.
-                writeln!(io::stdout(), "{id}")?;
-                self.hint(&id)
-            }
-            other => self.print(other),
+        if let Outcome::Interrupted(_) = outcome {
+            // The id alone goes to standard output, for scripts.
+            writeln!(io::stdout(), "{id}")?;
         }
+        self.print(outcome)
     }
 
     async fn list(&self) -> Result<(), Problem> {

@@ -85,10 +85,10 @@ async fn arrive(_: View<Walk>, _cx: Cx<()>) -> StepResult<Walk> {
 
 /// The question that a walk waits on.
 fn question(outcome: Outcome<Walk>) -> Result<Interrupted<Walk>, Box<dyn Error>> {
-    match outcome {
-        Outcome::Interrupted(waiting) => Ok(waiting),
-        other => Err(format!("nobody was asked: {other:?}").into()),
-    }
+    let Outcome::Interrupted(waiting) = outcome else {
+        return Err("the road did not divide".into());
+    };
+    Ok(waiting)
 }
 
 /// The moments of a session, all of them.

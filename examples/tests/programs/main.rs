@@ -90,6 +90,16 @@ fn hello_prints_its_answer() {
 }
 
 #[test]
+fn a_fork_goes_another_way_and_its_source_stays() {
+    let done = Done::of(Command::new(env!("CARGO_BIN_EXE_time_travel")).output().unwrap());
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    let coast = "the gate, the mill, the bridge, the coast, home";
+    assert!(done.out.contains(&format!("ended after 6 hours: {coast}\n")), "{}", done.out);
+    assert!(done.out.contains("it ended after 9 hours: the gate, the mill, the bridge, the hills"));
+    assert!(done.out.ends_with(&format!("the first is as it was: {coast}\n")), "{}", done.out);
+}
+
+#[test]
 fn every_shipped_script_is_repaired() {
     let done = repair(["--yes", "--json"]);
     assert_eq!((done.code, done.err.as_str()), (Some(0), ""), "{}", done.out);

@@ -225,11 +225,12 @@ impl Inner {
         }
         let renewal =
             Renewal { life: state.index.life().0.to_owned(), fence: lease.fence.0, until };
-        write_small(&*self.disk, &session.paths.lease, &renewal)
-            .map_err(|error| failed("write", &session.paths.lease, error))?;
         if until.is_none() {
+            // Here it is known even if the disk takes no word of it; elsewhere it expires then.
             state.released = Some(lease.fence.0);
         }
+        write_small(&*self.disk, &session.paths.lease, &renewal)
+            .map_err(|error| failed("write", &session.paths.lease, error))?;
         Ok(state.index.mail())
     }
 

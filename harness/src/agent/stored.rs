@@ -1,5 +1,6 @@
 //! Sessions in a store: taking one up, giving it its input or its answers, going on with it.
 
+use std::panic::catch_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use serde_json::Value;
 
 use crate::clock::UtcMillis;
 use crate::context::Context;
-use crate::id::SessionId;
+use crate::id::{Seq, SessionId};
 use crate::journal::{
     Broken, Journal, LetterBody, OnBusy, OpenError, Opening, Valid, When, input_key, note_taken,
     post_expired, read, taken_key,
@@ -16,11 +17,11 @@ use crate::log::{
     Adopted, Entry, EntryKind, FORMAT, Fitted, HowEnded, HowSettled, Opened, Recovered, Resolved,
     RunStarted, Salt, Saved, Settled, fit,
 };
-use crate::run::{How, Kind, Launched, Outcome, RunError, Settlement, reduce, resolutions};
+use crate::run::{How, Kind, Launched, Outcome, RunError, Settlement, reduce, resolutions, words};
 use crate::session::Session;
 use crate::state::{State, encode};
 use crate::step::{Answers, Failure, FailureKind, StepError};
-use crate::store::{Mail, Phase, Posted, StoreError};
+use crate::store::{From, Mail, Phase, Posted, StoreError};
 
 use super::validate::{post, validate};
 use super::{Agent, Stored};
@@ -49,6 +50,9 @@ pub(super) async fn run<C: Context, S: State>(
         }
         false => None,
     };
+    if !launched.withdraw && !named {
+        refuse_while_asked(&agent, &stored, &session).await?;
+    }
     let mut opening = match stored.claim(&session, &launched).await {
         Err(Kind::Busy { .. }) if launched.on_busy == OnBusy::Queue => {
             queue(&agent, &stored, &session, &launched, given.as_ref()).await?
@@ -92,6 +96,32 @@ pub(super) async fn run<C: Context, S: State>(
             Ok(begun.run().await)
         }
     }
+}
+
+/// A session that waits for answers is refused without being held, so that whoever answers
+/// meanwhile is not told that it is.
+async fn refuse_while_asked<C: Context, S: State>(
+    agent: &Agent<C, S>,
+    stored: &Stored,
+    session: &SessionId,
+) -> Result<(), Kind> {
+    let (nothing, none) = (From::Seq(Seq(u64::MAX)), Mail(u64::MAX));
+    let page = stored.store.read(session, nothing, none, 0).await.map_err(Kind::Store)?;
+    if page.is_none_or(|page| page.facts.phase != Phase::Interrupted) {
+        return Ok(());
+    }
+    match read(&*stored.store, session).await.map_err(|error| open_error(session, error))? {
+        Some(found) if found.saved.phase == Phase::Interrupted => {
+            agent.owns(session, &found.saved)?;
+            Err(pending(session, &found.saved))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn pending(session: &SessionId, saved: &Saved) -> Kind {
+    let open = saved.open().map(|asked| asked.interrupt.id.to_string()).collect();
+    Kind::PendingInterrupt { session: session.clone(), open }
 }
 
 /// Goes on with a session, with answers or without.
@@ -209,7 +239,8 @@ async fn begin<C: Context, S: State>(
         entry(EntryKind::RunStarted(Box::new(run)))
     };
     let Some(saved) = opening.saved.take() else {
-        let mut state = S::default();
+        let mut state = catch_unwind(S::default)
+            .map_err(|panic| Kind::InputPanicked(format!("its `Default`: {}", words(&*panic))))?;
         let first = encode(&state).map_err(|e| Kind::InputNotEncodable(e.to_string()))?;
         let ops = reduce(&mut state, input)?;
         let salt = Salt::random();
@@ -243,10 +274,7 @@ async fn begin<C: Context, S: State>(
     match saved.phase {
         Phase::Ended => {}
         Phase::Interrupted if launched.withdraw => withdraw(stored, id, &saved).await?,
-        Phase::Interrupted => {
-            let open = saved.open().map(|asked| asked.interrupt.id.to_string()).collect();
-            return Err(Kind::PendingInterrupt { session: id.clone(), open });
-        }
+        Phase::Interrupted => return Err(pending(id, &saved)),
         Phase::Waiting => return Err(Kind::Waiting(id.clone())),
         phase => return Err(Kind::Unsettled { session: id.clone(), phase }),
     }
@@ -434,7 +462,12 @@ impl<C: Context, S: State> Agent<C, S> {
             let cursor = &saved.cursor;
             let failure = Failure::new(&error, &cursor.step, cursor.position, cursor.attempt);
             let how = HowSettled::Turn(HowEnded::Failed { failure: Box::new(failure) });
-            let settled = Settled { how, finally_failure: None, active_ms: saved.active_ms };
+            let settled = Settled {
+                how,
+                finally_failure: None,
+                active_ms: saved.active_ms,
+                attempt: saved.cursor.attempt,
+            };
             entries.push(entry(EntryKind::Settled(Box::new(settled))));
         }
         // A step behind an answered question may act on it at once.

@@ -30,14 +30,6 @@ impl Grip {
         self
     }
 
-    pub(super) fn store(&self) -> &Arc<dyn SessionStore> {
-        &self.store
-    }
-
-    pub(super) fn lease(&self) -> &Lease {
-        &self.lease
-    }
-
     /// Gives the lease back, and says how many letters have come. It expires by itself if this fails.
     pub(super) async fn give_back(mut self) -> Option<Mail> {
         self.over = true;

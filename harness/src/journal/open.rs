@@ -68,7 +68,6 @@ pub(crate) struct Read {
     pub(crate) saved: Saved,
     pub(crate) head: Seq,
     pub(crate) holder: Option<Holder>,
-    pub(crate) mail: Mail,
     /// How many letters the facts have counted.
     pub(crate) counted: Mail,
     /// The first entry that is kept.
@@ -251,7 +250,6 @@ pub(crate) async fn read_until(
                     head,
                     since,
                     holder: page.holder,
-                    mail: page.mail,
                     counted: page.facts.mail,
                     first: page.first,
                     created: page.created,

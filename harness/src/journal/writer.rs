@@ -9,7 +9,7 @@ use crate::log::{Entry, EntryKind, Saved, Snapshot};
 use crate::store::{Batch, Lease, Mail, NewEntry, OpenQuestion, SessionStore, StoreError};
 
 use super::watch::Watch;
-use super::{Durability, Entries};
+use super::Durability;
 
 /// How long a commit may wait for others in [`Durability::Relaxed`].
 const RELAXED: Duration = Duration::from_millis(100);
@@ -60,8 +60,15 @@ pub(crate) enum Broken {
 pub(crate) struct Receipt {
     /// The state weighs little against what was written since it was last written whole.
     pub(crate) snapshot_due: bool,
-    /// They are the first that wait in the buffer.
-    pub(super) buffered_first: bool,
+}
+
+/// What is to be done about entries in the buffer.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum LaidUp {
+    /// They are to be appended, and perhaps to be durable.
+    Now { flush: bool },
+    /// They wait; the `first` of them for its time.
+    Later { first: bool },
 }
 
 /// Writes entries behind each other.
@@ -78,6 +85,8 @@ pub(crate) struct Writer {
     bytes: Vec<u8>,
     /// Where each of them ends, and whether it is a snapshot.
     ends: Vec<(usize, bool)>,
+    /// When the last of them was made.
+    at: UtcMillis,
     ask: Vec<OpenQuestion>,
     close: Vec<InterruptId>,
     tells: Vec<Tell>,
@@ -110,6 +119,7 @@ impl Writer {
             head,
             bytes: Vec::new(),
             ends: Vec::new(),
+            at: UtcMillis::now(),
             ask: Vec::new(),
             close: Vec::new(),
             tells: Vec::new(),
@@ -164,13 +174,14 @@ impl Writer {
         self.broken.is_some() || (self.flushed && self.ends.is_empty() && !self.facts_changed)
     }
 
-    /// Takes entries, and appends them now or later.
-    pub(super) async fn write(
+    /// Takes entries into the buffer, and what is told of them. Says whether they are appended at
+    /// once, and else, whether they are the first that wait.
+    pub(super) fn lay_up(
         &mut self,
-        entries: Entries,
+        entries: impl IntoIterator<Item = Entry>,
         when: When,
-        mut tells: Vec<Tell>,
-    ) -> Result<Receipt, Broken> {
+        tells: &mut Vec<Tell>,
+    ) -> Result<LaidUp, Broken> {
         self.check()?;
         let was_empty = self.ends.is_empty();
         for entry in entries {
@@ -178,13 +189,11 @@ impl Writer {
                 return Err(self.give_up(broken));
             }
         }
-        self.tells.append(&mut tells);
-        let later = when == When::Mode && self.durability != Durability::Step;
-        if !later {
-            self.send(when != When::Kept).await?;
+        self.tells.append(tells);
+        if when != When::Mode || self.durability == Durability::Step {
+            return Ok(LaidUp::Now { flush: when != When::Kept });
         }
-        let buffered_first = later && was_empty && self.durability == Durability::Relaxed;
-        Ok(Receipt { snapshot_due: self.is_snapshot_due(), buffered_first })
+        Ok(LaidUp::Later { first: was_empty && self.durability == Durability::Relaxed })
     }
 
     pub(super) async fn write_snapshot(&mut self) -> Result<(), Broken> {
@@ -210,6 +219,7 @@ impl Writer {
         entry.encode(&mut self.bytes).map_err(|error| unsound(&error))?;
         let snapshot = matches!(entry.kind, EntryKind::Snapshot(_));
         self.index(&entry);
+        self.at = entry.at;
         self.saved.apply(entry).map_err(|error| unsound(&error))?;
         self.since += (self.bytes.len() - from) as u64;
         self.ends.push((self.bytes.len(), snapshot));
@@ -262,7 +272,7 @@ impl Writer {
     /// Whether so much was written since the last snapshot that another one is worth its bytes:
     /// more than four times the state, and 64 KiB. A state that grows with what is written never
     /// gets one: its log is no longer than itself.
-    fn is_snapshot_due(&mut self) -> bool {
+    pub(super) fn is_snapshot_due(&mut self) -> bool {
         if self.since < self.weigh_at {
             return false;
         }
@@ -302,7 +312,8 @@ impl Writer {
         };
         let batch = Batch {
             after: self.head,
-            at: UtcMillis::now(),
+            // An entry was made just now: the clock need not be read again.
+            at: if entries.is_empty() { UtcMillis::now() } else { self.at },
             entries,
             facts: facts.as_ref(),
             ask: &self.ask,

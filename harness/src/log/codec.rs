@@ -97,6 +97,60 @@ impl Entry {
     }
 }
 
+/// Whether an entry can hold these operations, so that whoever made them can be told before anything
+/// is built on them. What else is in the entry is small.
+pub(crate) fn check_ops(ops: &[Op]) -> Result<(), EntryError> {
+    // The entry, its kind, the list, the operation and what it says.
+    const AROUND: usize = 5;
+    let mut bytes = 0;
+    for op in ops {
+        let left = MAX_ENTRY_DEPTH - AROUND;
+        if !is_flat_enough(op) || value_of(op).is_some_and(|it| !fits(it, left, &mut bytes)) {
+            return Err(EntryFault::TooDeep { most: MAX_ENTRY_DEPTH }.into());
+        }
+    }
+    // Most entries are so small that they need not be measured.
+    if bytes > MAX_ENTRY / WIDEST {
+        let mut counted = Counted(0);
+        serde_json::to_writer(&mut counted, ops).map_err(|error| EntryFault::malformed(&error))?;
+        if counted.0 > MAX_ENTRY - ROOM {
+            return Err(EntryFault::TooLarge { bytes: counted.0 }.into());
+        }
+    }
+    Ok(())
+}
+
+/// The most bytes that JSON makes of one byte of text.
+const WIDEST: usize = 8;
+
+/// Room for what an entry holds beside its operations.
+const ROOM: usize = 64 << 10;
+
+/// Counts what is written.
+struct Counted(usize);
+
+impl io::Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn value_of(op: &Op) -> Option<&Value> {
+    match op {
+        Op::Set { value, .. }
+        | Op::Push { value, .. }
+        | Op::Put { value, .. }
+        | Op::Insert { value, .. }
+        | Op::Upsert { value, .. } => Some(value),
+        Op::Del { .. } => None,
+    }
+}
+
 /// Whether what the operation leaves in the state can be written with the whole of it. Where its
 /// path is short, the depth of the entry says so already.
 fn is_flat_enough(op: &Op) -> bool {
@@ -104,25 +158,26 @@ fn is_flat_enough(op: &Op) -> bool {
     if above <= 2 {
         return true;
     }
-    let value = match op {
-        Op::Set { value, .. }
-        | Op::Push { value, .. }
-        | Op::Put { value, .. }
-        | Op::Insert { value, .. }
-        | Op::Upsert { value, .. } => value,
-        Op::Del { .. } => return true,
-    };
-    MAX_ENTRY_DEPTH.checked_sub(above + 3).is_some_and(|left| fits(value, left))
+    let Some(value) = value_of(op) else { return true };
+    MAX_ENTRY_DEPTH.checked_sub(above + 3).is_some_and(|left| fits(value, left, &mut 0))
 }
 
-/// Whether a value is at most `left` lists and maps deep.
-fn fits(value: &Value, left: usize) -> bool {
+/// Whether a value is at most `left` lists and maps deep. Adds about how long it is.
+fn fits(value: &Value, left: usize, bytes: &mut usize) -> bool {
+    *bytes += 4;
     match value {
         Value::Array(items) => {
-            left.checked_sub(1).is_some_and(|left| items.iter().all(|item| fits(item, left)))
+            left.checked_sub(1).is_some_and(|left| items.iter().all(|item| fits(item, left, bytes)))
         }
-        Value::Object(map) => {
-            left.checked_sub(1).is_some_and(|left| map.values().all(|item| fits(item, left)))
+        Value::Object(map) => left.checked_sub(1).is_some_and(|left| {
+            map.iter().all(|(key, item)| {
+                *bytes += key.len();
+                fits(item, left, bytes)
+            })
+        }),
+        Value::String(text) => {
+            *bytes += text.len();
+            true
         }
         _ => true,
     }

@@ -401,6 +401,9 @@ pub struct Settled {
     /// How long the turn has run so far, in milliseconds.
     #[serde(default, skip_serializing_if = "zero")]
     pub active_ms: u64,
+    /// How often the step at work was tried at this position, if the turn is not over.
+    #[serde(default, skip_serializing_if = "none")]
+    pub attempt: u32,
 }
 
 /// How a run settled.
@@ -441,6 +444,10 @@ fn is_position(scope: &EffectScope) -> bool {
 
 fn is_zero(mail: &Mail) -> bool {
     mail.0 == 0
+}
+
+fn none(number: &u32) -> bool {
+    *number == 0
 }
 
 fn zero(number: &u64) -> bool {

@@ -189,7 +189,9 @@ impl Saved {
     /// What belongs to the position ends with it.
     fn leave(&mut self) {
         self.questions.clear();
-        self.memory.effects.clear();
+        if !self.memory.effects.is_empty() {
+            self.memory.effects.clear();
+        }
         self.recovered = 0;
     }
 
@@ -309,6 +311,7 @@ impl Saved {
             self.unpark();
         }
         self.recovered = 0;
+        self.cursor.attempt = self.cursor.attempt.max(settled.attempt);
         self.settled = Some(settled);
     }
 

@@ -8,7 +8,7 @@ use crate::graph::Wiring;
 use crate::journal::{Broken, InputLetter, LetterBody, Tell, Unread, When, taken_key};
 use crate::log::{
     Asked, Committed, Diverted, Entry, EntryKind, Finishing as FinishingEntry, Resolved,
-    RunStarted, decode_state,
+    RunStarted, check_ops, decode_state,
 };
 use crate::session::Commit;
 use crate::state::{Op, Ops, State, encode};
@@ -84,16 +84,18 @@ impl<C: Context, S: State> Driver<C, S> {
     /// as it was before the step.
     pub(super) async fn take_ops(&mut self) -> Result<(), StepError> {
         let Some(durable) = &mut self.durable else { return Ok(()) };
-        match std::mem::replace(&mut durable.ops, Ops::on()).finish() {
-            Ok(ops) => {
-                durable.done = ops;
-                Ok(())
-            }
-            Err(error) => {
-                self.restore_state().await?;
-                Err(StepError::of(FailureKind::Encode, false, error.to_string()))
-            }
-        }
+        let why = match std::mem::replace(&mut durable.ops, Ops::on()).finish() {
+            Ok(ops) => match check_ops(&ops) {
+                Ok(()) => {
+                    durable.done = ops;
+                    return Ok(());
+                }
+                Err(error) => error.to_string(),
+            },
+            Err(error) => error.to_string(),
+        };
+        self.restore_state().await?;
+        Err(StepError::of(FailureKind::Encode, false, why))
     }
 
     /// Goes back to the state that the log adds up to.
@@ -182,9 +184,7 @@ impl<C: Context, S: State> Driver<C, S> {
         let (Some(durable), Some(journal)) = (&mut self.durable, &self.core.journal) else {
             return None;
         };
-        let staged = std::mem::take(&mut durable.staged);
-        let tells = std::mem::take(&mut durable.tells);
-        let wrote = match journal.write(staged, when, tells).await {
+        let wrote = match journal.write_from(&mut durable.staged, when, &mut durable.tells).await {
             Ok(receipt) if receipt.snapshot_due => match encode(&*self.session.state) {
                 Ok(live) => journal.snapshot(live, &S::schema()).await,
                 Err(error) => Err(Broken::Unsound(error.to_string())),
@@ -220,7 +220,7 @@ impl<C: Context, S: State> Driver<C, S> {
         if self.lost {
             self.lost = self.restore_state().await.is_err();
         }
-        if let Some(settled) = how.to_settled(self.session.active) {
+        if let Some(settled) = how.to_settled(self.session.active, &self.session.cursor) {
             let entry = self.core.entry(EntryKind::Settled(Box::new(settled)));
             if let Some(durable) = &mut self.durable {
                 durable.staged.push(entry);
@@ -267,7 +267,9 @@ impl<C: Context, S: State> Driver<C, S> {
                 if !taken.is_empty() {
                     let open = self.session.open().next().is_some();
                     if open {
-                        let Some(settled) = how.to_settled(self.session.active) else {
+                        let Some(settled) =
+                            how.to_settled(self.session.active, &self.session.cursor)
+                        else {
                             return false;
                         };
                         let entry = self.core.entry(EntryKind::Settled(Box::new(settled)));
@@ -391,7 +393,7 @@ impl<C: Context, S: State> Driver<C, S> {
         }
         durable.over = true;
         let core = Arc::clone(&self.core);
-        let settled = How::Cancelled.to_settled(self.session.active);
+        let settled = How::Cancelled.to_settled(self.session.active, &self.session.cursor);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
             core.effects_done().await;

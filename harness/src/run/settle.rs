@@ -6,7 +6,7 @@ use crate::graph::Wiring;
 use crate::id::RunId;
 use crate::log::{HowSettled, Settled};
 use crate::observe::SettledAs;
-use crate::session::{Ending, Session};
+use crate::session::{Cursor, Ending, Session};
 use crate::state::State;
 use crate::step::Failure;
 
@@ -48,7 +48,7 @@ impl How {
     }
 
     /// How the log tells it. `None` if it cannot be told there.
-    pub(crate) fn to_settled(&self, active: Duration) -> Option<Settled> {
+    pub(crate) fn to_settled(&self, active: Duration, cursor: &Cursor) -> Option<Settled> {
         let (how, finally_failure) = match self {
             Self::Turn(ending, failure) => {
                 (HowSettled::Turn(ending.to_saved()), failure.as_deref().cloned().map(Box::new))
@@ -59,7 +59,11 @@ impl How {
             Self::Cut(_) => return None,
         };
         let active_ms = u64::try_from(active.as_millis()).unwrap_or(u64::MAX);
-        Some(Settled { how, finally_failure, active_ms })
+        let attempt = match how {
+            HowSettled::Turn(_) => 0,
+            _ => cursor.attempt,
+        };
+        Some(Settled { how, finally_failure, active_ms, attempt })
     }
 
     /// What the log tells.

@@ -154,7 +154,8 @@ fn forked(source: Saved, origin: Origin) -> Saved {
         // Nobody advances it, and nobody crashed.
         forked.phase = Phase::Stopped;
         let active_ms = forked.active_ms;
-        let settled = Settled { how: HowSettled::Stopped, finally_failure: None, active_ms };
+        let settled =
+            Settled { how: HowSettled::Stopped, finally_failure: None, active_ms, attempt: 0 };
         forked.settled = Some(Box::new(settled));
     }
     let parked = forked.parked.iter_mut().flat_map(|parked| &mut parked.questions);

@@ -104,7 +104,8 @@ fn place<'v>(state: &'v mut Value, path: &Path, fresh: Value) -> Result<&'v mut 
     for (depth, segment) in path.segments().iter().enumerate() {
         here = match here {
             Value::Object(map) => match segment {
-                Segment::Key(key) if depth == last => {
+                // An entry owns its key: one is made only where there is none.
+                Segment::Key(key) if depth == last && !map.contains_key(key.as_ref()) => {
                     map.entry(key.as_ref()).or_insert(fresh.take().unwrap_or_default())
                 }
                 Segment::Key(key) => map.get_mut(key.as_ref()).ok_or(Reason::Absent)?,

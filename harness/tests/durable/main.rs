@@ -13,6 +13,7 @@ mod basics;
 mod busy;
 mod crashes;
 mod effects;
+mod equal;
 mod faults;
 mod fits;
 mod forks;
