@@ -6,10 +6,12 @@ use tokio::sync::OwnedMutexGuard;
 use crate::clock::UtcMillis;
 use crate::id::{InterruptId, Seq};
 use crate::log::{Entry, EntryKind, Saved, Snapshot};
-use crate::store::{Batch, Lease, Mail, NewEntry, OpenQuestion, SessionStore, StoreError};
+use crate::store::{
+    Appended, Batch, Lease, Mail, NewEntry, OpenQuestion, SessionStore, StoreError,
+};
 
-use super::watch::Watch;
 use super::Durability;
+use super::watch::Watch;
 
 /// How long a commit may wait for others in [`Durability::Relaxed`].
 const RELAXED: Duration = Duration::from_millis(100);
@@ -320,21 +322,12 @@ impl Writer {
             close: &self.close,
             flush,
         };
-        let mut resends = RESENDS.iter();
-        let appended = loop {
-            match self.store.append(&self.lease, batch).await {
-                Err(error @ StoreError::Unavailable { .. }) => match resends.next() {
-                    Some(wait) if !self.watch.is_lost() => {
-                        tracing::warn!(session = %self.lease.session, %error, "an append is sent again");
-                        tokio::time::sleep(*wait).await;
-                    }
-                    _ => break Err(Broken::Store(Arc::new(error))),
-                },
-                Err(StoreError::Fenced { .. } | StoreError::Gone { .. }) => {
-                    break Err(Broken::LeaseLost);
-                }
-                Err(error) => break Err(Broken::Store(Arc::new(error))),
-                Ok(appended) => break Ok(appended),
+        let appended = match self.store.append(&self.lease, batch).await {
+            Ok(appended) => Ok(appended),
+            // What few appends need is boxed, so that it costs the others nothing.
+            Err(error) => {
+                let (store, lease, watch) = (&*self.store, &self.lease, &*self.watch);
+                Box::pin(resend(store, lease, watch, batch, error)).await
             }
         };
         let appended = appended.map_err(|broken| {
@@ -354,6 +347,31 @@ impl Writer {
         }
         Ok(())
     }
+}
+
+/// Sends the same bytes again, for as long as the store may come back.
+async fn resend(
+    store: &dyn SessionStore,
+    lease: &Lease,
+    watch: &Watch,
+    batch: Batch<'_>,
+    mut error: StoreError,
+) -> Result<Appended, Broken> {
+    for wait in RESENDS {
+        if !matches!(error, StoreError::Unavailable { .. }) || watch.is_lost() {
+            break;
+        }
+        tracing::warn!(session = %lease.session, %error, "an append is sent again");
+        tokio::time::sleep(wait).await;
+        match store.append(lease, batch).await {
+            Ok(appended) => return Ok(appended),
+            Err(again) => error = again,
+        }
+    }
+    Err(match error {
+        StoreError::Fenced { .. } | StoreError::Gone { .. } => Broken::LeaseLost,
+        error => Broken::Store(Arc::new(error)),
+    })
 }
 
 /// Appends what waits in the buffer once its time is over.

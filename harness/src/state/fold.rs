@@ -48,9 +48,18 @@ pub(crate) fn fold_owned(
 
 fn apply(state: &mut Value, op: Op) -> Result<(), (Path, Reason)> {
     match op {
-        Op::Set { path, value } => match place(state, &path, Value::Null) {
-            Ok(place) => *place = value,
-            Err(reason) => return Err((path, reason)),
+        Op::Set { path, value } => match (path.segments(), &mut *state) {
+            // Nearly all there is: a field that is set again, found once.
+            ([Segment::Key(field)], Value::Object(map)) => match map.get_mut(field.as_ref()) {
+                Some(place) => *place = value,
+                None => {
+                    map.insert(field.as_ref().to_owned(), value);
+                }
+            },
+            _ => match place(state, &path, Value::Null) {
+                Ok(place) => *place = value,
+                Err(reason) => return Err((path, reason)),
+            },
         },
         Op::Push { path, value } | Op::Insert { path, value } => match list(state, &path) {
             Ok(items) => items.push(value),
