@@ -10,6 +10,7 @@
     unused_crate_dependencies
 )]
 
+mod clock;
 mod damage;
 mod disk;
 mod encoding;
