@@ -47,7 +47,9 @@ fn harness() -> Harness<(), Large> {
                         Ok(Large::update().small(large.small + 1))
                     })
                     .route(
-                        |large: &Large| if large.small % 100 == 0 { Go::Out } else { Go::On },
+                        |large: &Large| {
+                            if large.small.is_multiple_of(100) { Go::Out } else { Go::On }
+                        },
                         |go| match go {
                             Go::On => to(Step::Count),
                             Go::Out => end(),
