@@ -93,7 +93,7 @@ pub async fn answerer(dir: &Path) {
                 continue;
             }
             let answer = question.answer(number * 3).by(at.to_string());
-            if at % 2 == 0 {
+            if at.is_multiple_of(2) {
                 if let Err(error) = sessions.answer_json(&name, answer).await {
                     say(&format!("! {name}, {number}: {error}"));
                 }
