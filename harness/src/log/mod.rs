@@ -13,6 +13,7 @@ mod fingerprint;
 mod fit;
 mod follow;
 mod incompatible;
+mod quick;
 mod replay;
 mod saved;
 
