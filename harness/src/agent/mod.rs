@@ -1,6 +1,7 @@
 //! An agent: a harness with a name and its required slots, ready to run sessions.
 
 mod history;
+mod input;
 mod lineage;
 mod stored;
 mod validate;

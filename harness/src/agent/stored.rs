@@ -1,36 +1,30 @@
 //! Sessions in a store: taking one up, giving it its input or its answers, going on with it.
 
-use std::panic::catch_unwind;
 use std::sync::Arc;
-use std::time::Duration;
-
-use serde_json::Value;
 
 use crate::clock::UtcMillis;
 use crate::context::Context;
 use crate::id::{Seq, SessionId};
 use crate::journal::{
-    Broken, Journal, LetterBody, OnBusy, OpenError, Opening, Valid, When, input_key, note_taken,
-    post_expired, read, taken_key,
+    Broken, Journal, LetterBody, OnBusy, OpenError, Opening, Valid, When, input_key, post_expired,
+    read,
 };
 use crate::log::{
-    Adopted, Entry, EntryKind, FORMAT, Fitted, HowEnded, HowSettled, Opened, Recovered, Resolved,
-    RunStarted, Salt, Saved, Settled, fit,
+    Adopted, Entry, EntryKind, Fitted, HowEnded, HowSettled, Recovered, Resolved, RunStarted,
+    Saved, Settled, check_value, fit,
 };
-use crate::run::{How, Kind, Launched, Outcome, RunError, Settlement, reduce, resolutions, words};
+use crate::run::{How, Kind, Launched, Outcome, RunError, Settlement, resolutions};
 use crate::session::Session;
 use crate::state::{State, encode};
 use crate::step::{Answers, Failure, FailureKind, StepError};
-use crate::store::{From, Mail, Phase, Posted, StoreError};
+use crate::store::{From, Mail, Phase, StoreError};
 
+use super::input::{Base, Begun, Given, begin, queue};
 use super::validate::{post, validate};
 use super::{Agent, Stored};
 
 /// A position that so many runs have taken over from ones that did not settle is given up.
 const CRASHES: u32 = 5;
-
-/// How long to wait before looking again for a session that is about to begin.
-const BEGINNING: Duration = Duration::from_millis(5);
 
 /// Starts a turn: of a new session, or of one that has ended.
 pub(super) async fn run<C: Context, S: State>(
@@ -46,6 +40,7 @@ pub(super) async fn run<C: Context, S: State>(
         true => {
             let id = launched.input_id.clone().unwrap_or_else(|| launched.run.to_string());
             let update = encode(&input).map_err(|e| Kind::InputNotEncodable(e.to_string()))?;
+            check_value(&update).map_err(|e| Kind::InputNotEncodable(e.to_string()))?;
             Some(Given { key: input_key(&id), id, update })
         }
         false => None,
@@ -53,9 +48,12 @@ pub(super) async fn run<C: Context, S: State>(
     if !launched.withdraw && !named {
         refuse_while_asked(&agent, &stored, &session).await?;
     }
+    let mut left = false;
     let mut opening = match stored.claim(&session, &launched).await {
         Err(Kind::Busy { .. }) if launched.on_busy == OnBusy::Queue => {
-            queue(&agent, &stored, &session, &launched, given.as_ref()).await?
+            let opening;
+            (opening, left) = queue(&agent, &stored, &session, &launched, given.as_ref()).await?;
+            opening
         }
         other => other?,
     };
@@ -63,8 +61,19 @@ pub(super) async fn run<C: Context, S: State>(
     let begun = match begun {
         Ok(begun) => begun,
         Err(refused) => {
-            opening.release().await;
-            return Err(refused.into());
+            let letters = opening.release().await;
+            let asks = matches!(refused, Kind::PendingInterrupt { .. });
+            if asks && letters {
+                // Whoever has answered meanwhile was told that this run would see to it.
+                let _ = Box::pin(resume(agent, Answers::none(), slots, launched)).await;
+            }
+            return Err(match refused {
+                // The input is left: whoever ends this turn takes it as the next.
+                Kind::PendingInterrupt { .. } | Kind::Unsettled { .. } if left => {
+                    Kind::Queued { session }.into()
+                }
+                refused => refused.into(),
+            });
         }
     };
     match begun {
@@ -73,7 +82,7 @@ pub(super) async fn run<C: Context, S: State>(
             Ok(agent.at_rest(*saved, state, &launched))
         }
         Begun::GoesOn(taken) => agent.go_on(&stored, opening, *taken, slots, launched).await,
-        Begun::Turn { entries, session, base } => {
+        Begun::Turn { entries, session, base, withdrawn } => {
             let journal = match base {
                 Base::Kept(saved) => Journal::new(opening, *saved, stored.durability),
                 Base::New(opened) => Journal::open(opening, *opened, stored.durability)
@@ -92,7 +101,10 @@ pub(super) async fn run<C: Context, S: State>(
                 }
             }
             let journal = Some(Box::new(journal));
-            let begun = agent.driver(launched, *session, None, None, journal, slots);
+            let mut begun = agent.driver(launched, *session, None, None, journal, slots);
+            if withdrawn {
+                begun.driver.look_back();
+            }
             Ok(begun.run().await)
         }
     }
@@ -119,7 +131,7 @@ async fn refuse_while_asked<C: Context, S: State>(
     }
 }
 
-fn pending(session: &SessionId, saved: &Saved) -> Kind {
+pub(super) fn pending(session: &SessionId, saved: &Saved) -> Kind {
     let open = saved.open().map(|asked| asked.interrupt.id.to_string()).collect();
     Kind::PendingInterrupt { session: session.clone(), open }
 }
@@ -177,7 +189,10 @@ pub(super) async fn resume<C: Context, S: State>(
             Err(refused.into())
         }
         Some(Ok(())) => {
-            opening.release().await;
+            if opening.release().await && saved.phase == Phase::Interrupted {
+                // Whoever has answered meanwhile was told that this run would see to it.
+                return Box::pin(resume(agent, Answers::none(), slots, launched)).await;
+            }
             Ok(agent.at_rest(saved, fitted.state, &launched))
         }
         None => {
@@ -187,180 +202,18 @@ pub(super) async fn resume<C: Context, S: State>(
     }
 }
 
-/// An input that has a name.
-struct Given {
-    id: String,
-    key: String,
-    update: Value,
-}
-
 /// A session that was taken up, and fits.
-struct TakenUp<S> {
-    saved: Saved,
-    fitted: Fitted<S>,
+pub(super) struct TakenUp<S> {
+    pub(super) saved: Saved,
+    pub(super) fitted: Fitted<S>,
 }
 
-/// What comes of a run's input.
-enum Begun<S> {
-    /// It was taken before: this is what came of it.
-    Settled(Box<Saved>, S),
-    /// It was taken before, by a run that crashed.
-    GoesOn(Box<TakenUp<S>>),
-    /// A turn begins.
-    Turn { entries: Vec<Entry>, session: Box<Session<S>>, base: Base },
-}
-
-/// What a turn begins behind.
-enum Base {
-    /// The first entry of a new session.
-    New(Box<Entry>),
-    /// What the log adds up to.
-    Kept(Box<Saved>),
-}
-
-/// Decides what a run's input means to the session as it is.
-async fn begin<C: Context, S: State>(
-    agent: &Agent<C, S>,
-    stored: &Stored,
-    opening: &mut Opening,
-    input: S::Update,
-    given: Option<&Given>,
-    launched: &Launched,
-) -> Result<Begun<S>, Kind> {
-    let id = &launched.session;
-    let graph = agent.inner.harness.graph();
-    let wiring = &graph.wiring;
-    let start = Arc::clone(&wiring.nodes[wiring.start].name);
-    let key = given.map(|given| given.key.clone());
-    let entry = |kind| Entry { at: UtcMillis::now(), spent: None, kind };
-    let turn = |ops| {
-        let trace = launched.trace.clone();
-        let run = RunStarted::turn(launched.run.clone(), start, ops, key, Mail(0)).traced(trace);
-        entry(EntryKind::RunStarted(Box::new(run)))
-    };
-    let Some(saved) = opening.saved.take() else {
-        let mut state = catch_unwind(S::default)
-            .map_err(|panic| Kind::InputPanicked(format!("its `Default`: {}", words(&*panic))))?;
-        let first = encode(&state).map_err(|e| Kind::InputNotEncodable(e.to_string()))?;
-        let ops = reduce(&mut state, input)?;
-        let salt = Salt::random();
-        let opened = Opened {
-            format: FORMAT,
-            agent: agent.id().clone(),
-            salt: salt.clone(),
-            graph: agent.lineage().fingerprint.clone(),
-            schema: S::schema(),
-            state: first,
-            from: None,
-        };
-        let opened = entry(EntryKind::Opened(Box::new(opened)));
-        let mut session = Session::new(id.clone(), state, wiring);
-        session.salt = Some(salt);
-        let base = Base::New(Box::new(opened));
-        return Ok(Begun::Turn { entries: vec![turn(ops)], session: Box::new(session), base });
-    };
-    agent.owns(id, &saved)?;
-    let fitted = agent.fits(stored, &saved)?;
-    if let Some(given) = given
-        && taken_before(stored, id, &saved, given).await?
-    {
-        return Ok(match saved.phase {
-            Phase::Running if saved.input.as_ref() == Some(&given.key) => {
-                Begun::GoesOn(Box::new(TakenUp { saved, fitted }))
-            }
-            _ => Begun::Settled(Box::new(saved), fitted.state),
-        });
-    }
-    match saved.phase {
-        Phase::Ended => {}
-        Phase::Interrupted if launched.withdraw => withdraw(stored, id, &saved).await?,
-        Phase::Interrupted => return Err(pending(id, &saved)),
-        Phase::Waiting => return Err(Kind::Waiting(id.clone())),
-        phase => return Err(Kind::Unsettled { session: id.clone(), phase }),
-    }
-    let Fitted { mut state, adopted } = fitted;
-    let ops = reduce(&mut state, input)?;
-    if let Some(before) = &saved.input {
-        note_taken(&*stored.store, id, before).await.map_err(Kind::Store)?;
-    }
-    let mut session = Session::restore(id.clone(), &saved, state, wiring)
-        .unwrap_or_else(|| Session::new(id.clone(), S::default(), wiring));
-    session.cursor.last = saved.cursor.last;
-    session.begin_turn(wiring);
-    let mut entries = adoption(adopted);
-    entries.push(turn(ops));
-    let base = Base::Kept(Box::new(saved));
-    Ok(Begun::Turn { entries, session: Box::new(session), base })
-}
-
-/// Leaves the input to the run that holds the session; unless that has settled meanwhile.
-async fn queue<C: Context, S: State>(
-    agent: &Agent<C, S>,
-    stored: &Stored,
-    session: &SessionId,
-    launched: &Launched,
-    given: Option<&Given>,
-) -> Result<Opening, Kind> {
-    let Some(given) = given else {
-        return Err(Kind::Busy { session: session.clone(), answers_recorded: false });
-    };
-    loop {
-        let found = read(&*stored.store, session).await.map_err(|e| open_error(session, e))?;
-        let exists = found.is_some();
-        if let Some(found) = found {
-            agent.owns(session, &found.saved)?;
-            let letter = LetterBody::input(&given.id, given.update.clone());
-            match stored.store.post(session, &[letter]).await.map_err(Kind::Store)? {
-                Posted::Here(_) => {}
-                _ => {
-                    let id = given.id.clone();
-                    return Err(Kind::InputConflict { session: session.clone(), id });
-                }
-            }
-        }
-        match stored.claim(session, launched).await {
-            Err(Kind::Busy { session, .. }) if exists => return Err(Kind::Queued { session }),
-            // Nobody can write to a session before its first entry is there.
-            Err(Kind::Busy { .. }) => tokio::time::sleep(BEGINNING).await,
-            other => return other,
-        }
-    }
-}
-
-/// Whether an input was taken before. One that differs from what was given under its name is
-/// refused.
-async fn taken_before(
-    stored: &Stored,
-    session: &SessionId,
-    saved: &Saved,
-    given: &Given,
-) -> Result<bool, Kind> {
-    let letters = crate::journal::letters(&*stored.store, session).await.map_err(Kind::Store)?;
-    let noted = taken_key(&given.key);
-    let taken = saved.input.as_ref() == Some(&given.key)
-        || letters.iter().any(|letter| letter.key == noted);
-    let Some(letter) = letters.into_iter().find(|letter| letter.key == given.key) else {
-        return Ok(taken);
-    };
-    match letter.body {
-        Some(LetterBody::Input(input)) if input.update == given.update => Ok(taken),
-        _ => Err(Kind::InputConflict { session: session.clone(), id: given.id.clone() }),
-    }
-}
-
-/// Decides that the questions that wait are answered no more.
-async fn withdraw(stored: &Stored, session: &SessionId, saved: &Saved) -> Result<(), Kind> {
-    let open = saved.open().map(|asked| LetterBody::withdrawn(&asked.interrupt.id));
-    let letters: Vec<_> = open.collect();
-    post(&*stored.store, session, &letters).await
-}
-
-fn adoption(adopted: Option<Adopted>) -> Vec<Entry> {
+pub(super) fn adoption(adopted: Option<Adopted>) -> Vec<Entry> {
     let kind = adopted.map(|adopted| EntryKind::Adopted(Box::new(adopted)));
     kind.into_iter().map(|kind| Entry { at: UtcMillis::now(), spent: None, kind }).collect()
 }
 
-fn open_error(session: &SessionId, error: OpenError) -> Kind {
+pub(super) fn open_error(session: &SessionId, error: OpenError) -> Kind {
     match error {
         OpenError::Store(StoreError::Busy { .. }) => {
             Kind::Busy { session: session.clone(), answers_recorded: false }
@@ -371,7 +224,11 @@ fn open_error(session: &SessionId, error: OpenError) -> Kind {
 }
 
 impl Stored {
-    async fn claim(&self, session: &SessionId, launched: &Launched) -> Result<Opening, Kind> {
+    pub(super) async fn claim(
+        &self,
+        session: &SessionId,
+        launched: &Launched,
+    ) -> Result<Opening, Kind> {
         let run = Arc::new(launched.brakes.clone());
         Opening::claim(&self.store, session, self.ttl, launched.on_busy, run)
             .await
@@ -385,7 +242,7 @@ impl<C: Context, S: State> Agent<C, S> {
         self.inner.stored.clone().ok_or_else(|| Kind::Cut("the agent has no store".to_owned()))
     }
 
-    fn owns(&self, session: &SessionId, saved: &Saved) -> Result<(), Kind> {
+    pub(super) fn owns(&self, session: &SessionId, saved: &Saved) -> Result<(), Kind> {
         if saved.agent == *self.id() {
             return Ok(());
         }
@@ -394,7 +251,7 @@ impl<C: Context, S: State> Agent<C, S> {
     }
 
     /// The session's state, if this loop can go on with it.
-    fn fits(&self, stored: &Stored, saved: &Saved) -> Result<Fitted<S>, Kind> {
+    pub(super) fn fits(&self, stored: &Stored, saved: &Saved) -> Result<Fitted<S>, Kind> {
         let lineage = self.lineage();
         Ok(fit::<S>(saved, &lineage.successor(stored.fit))?)
     }
@@ -433,7 +290,8 @@ impl<C: Context, S: State> Agent<C, S> {
         let mut resolved: Vec<Resolved> = resolutions(opening.letters.clone());
         resolved.retain(|resolved| saved.open().any(|asked| asked.interrupt.id == resolved.id));
         let still_open = saved.open().count() > resolved.len();
-        if still_open && resolved.is_empty() {
+        let crashed = saved.phase == Phase::Running;
+        if still_open && resolved.is_empty() && !crashed {
             // Whoever has answered meanwhile was told that this run would see to it.
             if opening.release().await {
                 return Box::pin(resume(self, Answers::none(), slots, launched)).await;
@@ -441,7 +299,6 @@ impl<C: Context, S: State> Agent<C, S> {
             return Ok(self.at_rest(saved, state, &launched));
         }
         let mut entries = adoption(adopted);
-        let crashed = saved.phase == Phase::Running;
         if crashed {
             entries.push(entry(EntryKind::Recovered(Recovered { run: launched.run.clone() })));
         }
@@ -461,10 +318,15 @@ impl<C: Context, S: State> Agent<C, S> {
             let error = StepError::of(FailureKind::CrashLoop, false, message);
             let cursor = &saved.cursor;
             let failure = Failure::new(&error, &cursor.step, cursor.position, cursor.attempt);
-            let how = HowSettled::Turn(HowEnded::Failed { failure: Box::new(failure) });
+            let failure = Box::new(failure);
+            // What the last steps of a turn do does not change how it has ended.
+            let (ending, finally_failure) = match &cursor.finishing {
+                Some(finishing) => (finishing.ending.clone(), Some(failure)),
+                None => (HowEnded::Failed { failure }, None),
+            };
             let settled = Settled {
-                how,
-                finally_failure: None,
+                how: HowSettled::Turn(ending),
+                finally_failure,
                 active_ms: saved.active_ms,
                 attempt: saved.cursor.attempt,
             };

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::clock::UtcMillis;
 use crate::id::{InterruptId, SessionId};
-use crate::log::{Digest, Resolution, Saved, SavedQuestion};
+use crate::log::{Digest, Resolution, Saved, SavedQuestion, check_value};
 use crate::step::{Answer, Answers, Interrupt};
 use crate::store::{Letter, Posted, SessionStore, StoreError};
 
@@ -63,7 +63,8 @@ pub(crate) async fn validate(
         let fits =
             value.and_then(|value| match asked.and_then(|asked| unfit(&asked.interrupt, &value)) {
                 Some(why) => Err(why),
-                None => Ok(value),
+                // A letter that nobody can read would stand in the way of every other answer.
+                None => check_value(&value).map(|()| value).map_err(|error| error.to_string()),
             });
         let value = fits.map_err(|why| Refused::IllTyped {
             id: id.clone(),

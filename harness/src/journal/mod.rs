@@ -35,7 +35,7 @@ use crate::store::{Claim, From, Lease, Mail, SessionStore, StoreError};
 
 pub(crate) use answers::{Refused, Valid, post_all, validate};
 pub(crate) use keeper::{Held, Hold};
-pub(crate) use letters::{InputLetter, LetterBody, Unread, input_key, taken_key};
+pub(crate) use letters::{InputLetter, LetterBody, Unread, input_key, question_key, taken_key};
 pub use open::OnBusy;
 pub(crate) use open::{
     OpenError, Opening, Read, ask_to_stop, letters, note_taken, post_expired, read, read_letters,

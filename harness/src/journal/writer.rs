@@ -202,7 +202,13 @@ impl Writer {
         self.check()?;
         let kind = EntryKind::Snapshot(Snapshot(Box::new(self.saved.clone())));
         let entry = Entry { at: UtcMillis::now(), spent: None, kind };
-        if let Err(broken) = self.take(entry) {
+        let from = self.bytes.len();
+        if entry.encode(&mut self.bytes).is_err() {
+            // A state that is too large to be written whole goes on without: its log is all there.
+            self.weigh_at = u64::MAX;
+            return Ok(());
+        }
+        if let Err(broken) = self.taken(entry, from) {
             return Err(self.give_up(broken));
         }
         self.since = 0;
@@ -216,13 +222,17 @@ impl Writer {
 
     /// Encodes an entry and applies it to the fold.
     fn take(&mut self, entry: Entry) -> Result<(), Broken> {
-        let unsound = |error: &dyn std::fmt::Display| Broken::Unsound(error.to_string());
         let from = self.bytes.len();
-        entry.encode(&mut self.bytes).map_err(|error| unsound(&error))?;
+        entry.encode(&mut self.bytes).map_err(|error| Broken::Unsound(error.to_string()))?;
+        self.taken(entry, from)
+    }
+
+    /// Applies an entry to the fold whose bytes begin at `from`.
+    fn taken(&mut self, entry: Entry, from: usize) -> Result<(), Broken> {
         let snapshot = matches!(entry.kind, EntryKind::Snapshot(_));
         self.index(&entry);
         self.at = entry.at;
-        self.saved.apply(entry).map_err(|error| unsound(&error))?;
+        self.saved.apply(entry).map_err(|error| Broken::Unsound(error.to_string()))?;
         self.since += (self.bytes.len() - from) as u64;
         self.ends.push((self.bytes.len(), snapshot));
         Ok(())

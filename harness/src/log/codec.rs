@@ -121,6 +121,22 @@ pub(crate) fn check_ops(ops: &[Op]) -> Result<(), EntryError> {
     Ok(())
 }
 
+/// Whether a letter, and the entry it is copied into, can hold a value.
+pub(crate) fn check_value(value: &Value) -> Result<(), EntryError> {
+    // The entry, its kind, the resolution, its kind.
+    const AROUND: usize = 5;
+    let mut bytes = 0;
+    if !fits(value, MAX_ENTRY_DEPTH - AROUND, &mut bytes) {
+        return Err(EntryFault::TooDeep { most: MAX_ENTRY_DEPTH }.into());
+    }
+    let mut counted = Counted(0);
+    serde_json::to_writer(&mut counted, value).map_err(|error| EntryFault::malformed(&error))?;
+    match counted.0 > MAX_ENTRY - ROOM {
+        true => Err(EntryFault::TooLarge { bytes: counted.0 }.into()),
+        false => Ok(()),
+    }
+}
+
 /// The most bytes that JSON makes of one byte of text.
 const WIDEST: usize = 8;
 

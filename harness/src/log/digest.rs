@@ -59,16 +59,19 @@ impl Salt {
     }
 
     /// Names a question by where it is asked, what it says and what fits as its answer, so that an
-    /// answer to one cannot be taken for the answer to another.
+    /// answer to one cannot be taken for the answer to another. The attempt counts: a step that
+    /// asks the same again, after something else under the same key, is to be answered again.
     pub(crate) fn interrupt_id(
         &self,
         position: Position,
+        attempt: u32,
         key: Option<&str>,
         name: &str,
         question: &Value,
         answer_schema: &Value,
     ) -> InterruptId {
-        let said = serde_json::json!([position.0, key, name, question, answer_schema]).to_string();
+        let said = serde_json::json!([position.0, attempt, key, name, question, answer_schema]);
+        let said = said.to_string();
         // The salt has a fixed length, so no two pairs run together.
         let hash = Sha256::new().chain_update(&self.0).chain_update(said).finalize();
         InterruptId::new(format!("{position}-{}", hex(&hash[..12])))

@@ -19,7 +19,7 @@ mod saved;
 
 pub use crate::step::EffectScope;
 pub use codec::MAX_ENTRY;
-pub(crate) use codec::check_ops;
+pub(crate) use codec::{check_ops, check_value};
 pub use digest::Digest;
 pub(crate) use digest::Salt;
 pub use entry::{

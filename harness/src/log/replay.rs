@@ -373,10 +373,10 @@ impl Saved {
             active_ms,
             settled,
             recovered,
-            mail,
             trace
         );
-        None
+        // Letters that were passed over are counted in no entry.
+        (self.mail > other.mail).then(|| "mail".to_owned())
     }
 }
 

@@ -43,7 +43,8 @@ pub(crate) struct Durable {
     pub(super) over: bool,
     /// Counts steps that never waited.
     in_a_row: u32,
-    /// Another run has settled in this turn.
+    /// Another run has settled in this turn, or in one before that has not ended: it may have passed
+    /// over inputs.
     resumed: bool,
 }
 
@@ -399,6 +400,13 @@ impl<C: Context, S: State> Driver<C, S> {
         self.taken = Some(Vec::new());
         self.take_up();
         true
+    }
+
+    /// Inputs that came before this run are looked for once its turn has ended.
+    pub(crate) fn look_back(&mut self) {
+        if let Some(durable) = &mut self.durable {
+            durable.resumed = true;
+        }
     }
 
     fn stage(&mut self, entries: impl IntoIterator<Item = Entry>) {

@@ -166,7 +166,8 @@ impl<S: State> Session<S> {
     /// Names a question that is asked at the position at work.
     pub(crate) fn interrupt_id(&mut self, key: Option<&str>, asked: &Asked) -> InterruptId {
         let salt = self.salt.get_or_insert_with(Salt::random);
-        let position = self.cursor.position;
-        salt.interrupt_id(position, key, asked.name, &asked.question, &asked.answer_schema)
+        let Cursor { position, attempt, .. } = self.cursor;
+        let Asked { name, question, answer_schema, .. } = asked;
+        salt.interrupt_id(position, attempt, key, name, question, answer_schema)
     }
 }

@@ -11,11 +11,12 @@ use crate::log::{
 };
 use crate::state::State;
 use crate::step::Answer;
+use crate::store::Phase;
 
 use super::{Cursor, Ending, Finishing, Half, Memory, Parked, Question, Session};
 
 impl<S: State> Session<S> {
-    /// A session as its log has it. `None` if the log names a step that the loop does not have.
+    /// A session as its log has it. `None` if it rests at a step that the loop does not have.
     pub(crate) fn restore(id: SessionId, saved: &Saved, state: S, wiring: &Wiring) -> Option<Self> {
         let mut memory = memory(&saved.memory);
         for (key, mark) in &saved.session_effects {
@@ -40,7 +41,12 @@ impl<S: State> Session<S> {
             }
             None => None,
         };
-        let mut cursor = self::cursor(&saved.cursor, wiring)?;
+        let mut cursor = match self::cursor(&saved.cursor, wiring) {
+            Some(cursor) => cursor,
+            // The next turn begins at the start, wherever the last one ended.
+            None if saved.phase == Phase::Ended => Cursor::start_behind(wiring, saved.cursor.last),
+            None => return None,
+        };
         cursor.unsure = saved.recovered;
         Some(Self {
             id,

@@ -161,7 +161,8 @@ fn forked(source: Saved, origin: Origin) -> Saved {
     let parked = forked.parked.iter_mut().flat_map(|parked| &mut parked.questions);
     for SavedQuestion { interrupt: asked, .. } in forked.questions.iter_mut().chain(parked) {
         let (key, schema) = (asked.key.as_deref(), &asked.answer_schema);
-        asked.id = salt.interrupt_id(asked.position, key, &asked.name, &asked.question, schema);
+        // No attempt has this number: what the fork asks gets other ids.
+        asked.id = salt.interrupt_id(asked.position, 0, key, &asked.name, &asked.question, schema);
     }
     forked
 }
