@@ -10,7 +10,7 @@ use harness_store::{FileStoreOptions, Sync};
 use tempfile::TempDir;
 
 use super::growing::{self, message};
-use super::{Figure, block_on, compare, given_up};
+use super::{Figure, block_on, compare_waiting, given_up};
 
 /// The line that a message is, with what tells which step it is of: what anybody would keep of it.
 fn line(nth: usize) -> String {
@@ -77,7 +77,7 @@ pub(super) fn time() -> Vec<Figure> {
         let dir = dir().ok()?;
         let store = block_on(FileStoreOptions::new().sync(sync).open(dir.path())).ok()?;
         let round = Cell::new(0);
-        Some(compare(
+        Some(compare_waiting(
             format!("{case}/{steps}"),
             steps,
             || ours(store.clone(), steps),

@@ -11,7 +11,7 @@ use harness::{BuildError, Sessions};
 use harness_store::{FileStore, FileStoreOptions, Sync};
 
 use super::disk::dir;
-use super::{Figure, block_on, compare, given_up, ours};
+use super::{Figure, block_on, compare_waiting, given_up, ours};
 
 #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
 struct Letter {
@@ -86,7 +86,7 @@ pub(super) fn resume() -> Vec<Figure> {
         count.set(count.get() + 1);
         count.get()
     };
-    let mut figure = compare(
+    let mut figure = compare_waiting(
         "resume-file".to_owned(),
         EACH,
         || {
@@ -101,12 +101,13 @@ pub(super) fn resume() -> Vec<Figure> {
     vec![figure]
 }
 
-/// Sessions of a few and of many steps, whose state does not grow.
-const FEW: u64 = 1_000;
-const MANY: u64 = 100_000;
+/// Sessions of a few and of many steps, whose state does not grow. Of each there are some that were
+/// written on for a while since their last snapshot, which comes about every 800 steps.
+const FEW: [u64; 3] = [1_000, 1_260, 1_520];
+const MANY: [u64; 3] = [100_000, 100_260, 100_520];
 
 fn fill(store: &(impl SessionStore + Clone)) -> Option<()> {
-    for steps in [FEW, MANY] {
+    for steps in FEW.into_iter().chain(MANY) {
         let agent = ours::agent(steps).ok()?.store(store.clone());
         block_on(ours::request(&agent, steps).session(steps.to_string()).into_future()).ok()?;
     }
@@ -120,9 +121,12 @@ async fn look(store: impl SessionStore, steps: u64) {
 
 /// Many steps beside few.
 fn many_beside_few(case: &str, open: impl Fn(u64)) -> Figure {
-    const EACH: u64 = 20;
-    let each = |steps| (0..EACH).for_each(|_| open(steps));
-    let mut figure = compare(case.to_owned(), EACH, || each(MANY), || each(FEW));
+    let mut figure = compare_waiting(
+        case.to_owned(),
+        3,
+        || MANY.into_iter().for_each(&open),
+        || FEW.into_iter().for_each(&open),
+    );
     figure.unit = "ns, 100000 : 1000 steps";
     figure
 }
@@ -148,8 +152,9 @@ pub(super) fn file() -> Vec<Figure> {
     let anew = |steps| {
         block_on(async {
             let opened = FileStoreOptions::new().sync(Sync::Never).open(dir.path()).await;
-            if let Ok(store) = opened {
-                look(store, steps).await;
+            match opened {
+                Ok(store) => look(store, steps).await,
+                Err(error) => eprintln!("measure: open-file: {error}"),
             }
         });
     };

@@ -1,11 +1,11 @@
 //! Leases: claiming, holding and releasing them.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use harness::store::{Claimed, Holder, Lease, Mail, Phase, StoreError, Token};
 use harness::{AgentId, Fence, Seq, SessionId, UtcMillis};
 
+use super::catalog::{Place, is_of_one_session};
 use super::disk::Mode;
 use super::error::failed;
 use super::index::Index;
@@ -43,6 +43,10 @@ impl Inner {
             state.forget();
         }
         session.refresh(&*self.disk, state)?;
+        if state.index.removed {
+            self.finish_removal(&session, state)?;
+        }
+        let left_over = self.left_over(&session, state)?;
         let token = Token::random();
         let mut seal = Seal { fence: 1, token, owner: self.owner.id, until: deadline(ttl) };
         for _ in 0..TRIES {
@@ -68,6 +72,10 @@ impl Inner {
             return Err(StoreError::Busy { session: id.clone(), until: UtcMillis::now() });
         }
         state.released = Some(0);
+        for path in left_over {
+            // Should it fail, whoever takes the session over next tries again.
+            let _ = self.disk.unlink(&path);
+        }
         let index = &state.index;
         Ok(Some(Claimed {
             lease: Lease { session: id.clone(), fence: Fence(seal.fence), token },
@@ -200,7 +208,7 @@ impl Inner {
     }
 
     /// Whether the lease of the last claim was released.
-    fn is_released(&self, session: &Session, state: &State) -> Result<bool, StoreError> {
+    pub(crate) fn is_released(&self, session: &Session, state: &State) -> Result<bool, StoreError> {
         match &state.index.seal {
             Some(seal) if state.released == Some(seal.fence) => Ok(true),
             // Only the store that claimed releases in the file beside the log.
@@ -225,11 +233,12 @@ impl Inner {
         }
         let renewal =
             Renewal { life: state.index.life().0.to_owned(), fence: lease.fence.0, until };
-        write_small(&*self.disk, &session.paths.lease, &renewal)
-            .map_err(|error| failed("write", &session.paths.lease, error))?;
         if until.is_none() {
+            // Here it is known even if the disk takes no word of it; elsewhere it expires then.
             state.released = Some(lease.fence.0);
         }
+        write_small(&*self.disk, &session.paths.lease, &renewal)
+            .map_err(|error| failed("write", &session.paths.lease, error))?;
         Ok(state.index.mail())
     }
 
@@ -245,8 +254,9 @@ impl Inner {
 
     /// Claims one of the sessions that need somebody.
     fn claim_any(&self, agents: &[AgentId], ttl: Duration) -> Result<Option<Claimed>, StoreError> {
-        for log in self.logs()? {
-            let Some(summary) = self.summary(&log)? else { continue };
+        self.look()?;
+        for (key, log) in self.next_logs(Place::Dividing(&[]), usize::MAX) {
+            let Some(summary) = self.remembered(&key, &log)? else { continue };
             let due = agents.contains(&summary.facts.agent)
                 && is_due(summary.facts.phase, summary.facts.due, summary.mail, summary.facts.mail);
             if !due {
@@ -261,27 +271,11 @@ impl Inner {
             match claimed {
                 Ok(Some(claimed)) => return Ok(Some(claimed)),
                 Ok(None) | Err(StoreError::Busy { .. } | StoreError::Gone { .. }) => {}
+                Err(error) if is_of_one_session(&error) => {}
                 Err(error) => return Err(error),
             }
         }
         Ok(None)
-    }
-
-    /// All logs of the store, in no order.
-    pub(crate) fn logs(&self) -> Result<Vec<PathBuf>, StoreError> {
-        let mut logs = Vec::new();
-        let look = |error| failed("look at", &self.sessions, error);
-        for shard in std::fs::read_dir(&self.sessions).map_err(look)? {
-            let shard = shard.map_err(look)?.path();
-            let Ok(files) = std::fs::read_dir(&shard) else { continue };
-            for file in files {
-                let path = file.map_err(look)?.path();
-                if path.extension().is_some_and(|kind| kind == "log") {
-                    logs.push(path);
-                }
-            }
-        }
-        Ok(logs)
     }
 }
 

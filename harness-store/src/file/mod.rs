@@ -7,6 +7,7 @@
 //! so no process that was stopped halfway keeps another from going on.
 
 mod append;
+mod catalog;
 mod claim;
 mod disk;
 mod error;

@@ -1,7 +1,8 @@
 //! Removing sessions, and the beginnings of their logs.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use harness::store::{Batch, Lease, NewEntry, Remove, StoreError, Token};
 use harness::{Seq, UtcMillis};
@@ -10,7 +11,7 @@ use super::disk::Mode;
 use super::error::{failed, unsure};
 use super::index::BatchRef;
 use super::record::{self, Header, Origin, Prepared, Record, Seal};
-use super::session::{Session, State};
+use super::session::{Paths, Session, State};
 use super::store::{Inner, Sync};
 
 impl Inner {
@@ -50,27 +51,7 @@ impl Inner {
                     )
                 })?;
             }
-            if !locked {
-                return Ok(());
-            }
-            let gone = |path: &Path, done: io::Result<()>| match done {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    Err(failed("remove", path, error))
-                }
-                _ => Ok(()),
-            };
-            let paths = &session.paths;
-            gone(&paths.rest, self.disk.unlink(&paths.rest))?;
-            gone(&paths.lease, self.disk.unlink(&paths.lease))?;
-            // A note without its log would be taken for damage.
-            if self.sync == Sync::Flush {
-                gone(&paths.shard, self.disk.sync_dir(&paths.shard))?;
-            }
-            gone(&paths.log, self.disk.unlink(&paths.log))?;
-            if self.sync == Sync::Flush {
-                gone(&paths.shard, self.disk.sync_dir(&paths.shard))?;
-            }
-            Ok(())
+            if locked { self.unlink_all(&session.paths) } else { Ok(()) }
         })();
         if locked {
             file.unlock();
@@ -79,6 +60,73 @@ impl Inner {
             state.forget();
         }
         removed
+    }
+
+    fn unlink_all(&self, paths: &Paths) -> Result<(), StoreError> {
+        let gone = |path: &Path, done: io::Result<()>| match done {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(failed("remove", path, error))
+            }
+            _ => Ok(()),
+        };
+        gone(&paths.rest, self.disk.unlink(&paths.rest))?;
+        gone(&paths.lease, self.disk.unlink(&paths.lease))?;
+        // A note without its log would be taken for damage.
+        if self.sync == Sync::Flush {
+            gone(&paths.shard, self.disk.sync_dir(&paths.shard))?;
+        }
+        gone(&paths.log, self.disk.unlink(&paths.log))?;
+        if self.sync == Sync::Flush {
+            gone(&paths.shard, self.disk.sync_dir(&paths.shard))?;
+        }
+        Ok(())
+    }
+
+    /// Takes the files of a session away that was removed by somebody who did not come so far. If
+    /// somebody is at it, or makes the session anew, it is left to them.
+    pub(crate) fn finish_removal(
+        &self,
+        session: &Session,
+        state: &mut State,
+    ) -> Result<(), StoreError> {
+        let Some(file) = state.file.clone() else { return Ok(()) };
+        if !file.try_lock().map_err(|error| session.failed("lock", error))? {
+            return Ok(());
+        }
+        // A session can begin in this file only for whoever has it locked.
+        let done = session.refresh(&*self.disk, state).and_then(|()| {
+            let same = state.file.as_ref().is_some_and(|now| Arc::ptr_eq(now, &file));
+            if !same || !state.index.removed || state.read_only {
+                return Ok(());
+            }
+            self.unlink_all(&session.paths)?;
+            state.forget();
+            Ok(())
+        });
+        file.unlock();
+        done
+    }
+
+    /// Copies that somebody made of the log who did not come so far as to go on there, or to take
+    /// them away. Such a one has not released its lease either.
+    ///
+    /// A copy that is there before a claim never becomes the log after it: the record that says so
+    /// holds only if nothing has come since the copy was made.
+    pub(crate) fn left_over(
+        &self,
+        session: &Session,
+        state: &State,
+    ) -> Result<Vec<PathBuf>, StoreError> {
+        if state.index.seal.is_none() || self.is_released(session, state)? {
+            return Ok(Vec::new());
+        }
+        let stem = session.paths.log.file_stem().unwrap_or_default().as_encoded_bytes();
+        let Ok(files) = std::fs::read_dir(&session.paths.shard) else { return Ok(Vec::new()) };
+        let own = |path: &PathBuf| {
+            path.extension().is_some_and(|kind| kind == "next")
+                && path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(stem))
+        };
+        Ok(files.filter_map(|file| Some(file.ok()?.path())).filter(own).collect())
     }
 
     /// Copies what is kept into a new file and says in the log that it goes on there. That holds
@@ -99,7 +147,8 @@ impl Inner {
                 return Ok(());
             }
             let Some(copy) = self.copy(session, state, cut)? else { return Ok(()) };
-            let name = format!("{}.next", Token::random());
+            let stem = session.paths.log.file_stem().unwrap_or_default().to_string_lossy();
+            let name = format!("{stem}.{}.next", Token::random());
             let path = session.paths.shard.join(&name);
             let made = self.write_new(&path, &copy);
             if let Err(error) = made {

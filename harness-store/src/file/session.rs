@@ -110,6 +110,8 @@ pub(crate) struct State {
     /// The fence of the last lease that was released here, 0 if none was; `None` if this is not
     /// known, as the session was not claimed here since it was read.
     pub(crate) released: Option<u64>,
+    /// The file could only be opened to be read.
+    pub(crate) read_only: bool,
     /// Bytes of torn records that claims have found at the end of the log.
     pub(crate) set_aside: u64,
 }
@@ -156,6 +158,9 @@ impl Session {
 
     /// Reads what others have written since.
     pub(crate) fn refresh(&self, disk: &dyn Disk, state: &mut State) -> Result<(), StoreError> {
+        if state.read_only && disk.open(&self.paths.log, Mode::Append).is_ok() {
+            state.forget();
+        }
         for _ in 0..100 {
             let Some(file) = state.file.clone() else {
                 if self.open(disk, state)? {
@@ -210,14 +215,16 @@ impl Session {
         for attempt in 0.. {
             let rest: Option<Rest> = read_small(disk, &self.paths.rest)
                 .map_err(|error| failed("read", &self.paths.rest, error))?;
+            let mut read_only = false;
             let file = match disk.open(&self.paths.log, Mode::Append) {
                 Ok(file) => Some(file),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => None,
                 // What cannot be written can still be read.
-                Err(error) if is_read_only(&error) => Some(
-                    disk.open(&self.paths.log, Mode::Read)
-                        .map_err(|error| self.failed("open", error))?,
-                ),
+                Err(error) if is_read_only(&error) => {
+                    read_only = true;
+                    let file = disk.open(&self.paths.log, Mode::Read);
+                    Some(file.map_err(|error| self.failed("open", error))?)
+                }
                 Err(error) => return Err(self.failed("open", error)),
             };
             state.forget();
@@ -234,6 +241,7 @@ impl Session {
             let Err(flaw) = flaw else {
                 state.index.expected = None;
                 state.file = file;
+                state.read_only = read_only;
                 return Ok(state.file.is_some());
             };
             // Somebody may have removed or rewritten it between the two looks.
@@ -311,6 +319,12 @@ impl Session {
         state: &mut State,
         line: &[u8],
     ) -> Result<bool, StoreError> {
+        if state.read_only {
+            // Says why, and whoever tries again reads what was written meanwhile.
+            disk.open(&self.paths.log, Mode::Append)
+                .map_err(|error| self.failed("write to", error))?;
+            state.forget();
+        }
         let Some(file) = state.file.clone() else { return Err(self.gone()) };
         let written = file.write(line).map_err(|error| self.failed("write to", error))?;
         if written < line.len() {

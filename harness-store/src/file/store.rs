@@ -13,6 +13,7 @@ use harness::store::{
 };
 use sha2::{Digest as _, Sha256};
 
+use super::catalog::Catalog;
 use super::disk::{Disk, RealDisk};
 use super::error::{failed, unsure};
 use super::lease::Owner;
@@ -38,11 +39,13 @@ pub enum Sync {
 /// not wait for each other. The lease of a process that has ended, or of a store that was dropped,
 /// is free at once; that of a process that was stopped is free when it expires.
 ///
-/// There is no index of all sessions. Each page of a [`list`](SessionStore::list) walks the
-/// directory, and reads the note that a session at rest leaves beside its log, or the whole log of
-/// one that has gone on since. A claim of any due session does the same, and if none is due looks
-/// again every 100 ms until it has waited long enough. With many thousands of sessions a store with
-/// an index serves both better.
+/// There is no index of all sessions on the disk. An open store reads the directory once, at its
+/// first [`list`](SessionStore::list), and later what has changed of it. Of each session it comes by
+/// it reads the note that a session at rest leaves beside its log, or the whole log of one that has
+/// gone on since, and remembers that until the log is written to. So a page costs a look at each of
+/// its sessions, and at those that its filter leaves out. A claim of any due session looks at all
+/// sessions, and if none is due again every 100 ms until it has waited long enough. With very many
+/// sessions a store with an index serves workers better.
 ///
 /// ```
 /// # async fn example() -> Result<(), harness::store::StoreError> {
@@ -141,7 +144,7 @@ impl FileStoreOptions {
                 owner,
                 open: Mutex::default(),
                 open_files: self.open_files,
-                ids: Mutex::default(),
+                catalog: Mutex::default(),
             }),
         })
     }
@@ -188,8 +191,7 @@ pub(crate) struct Inner {
     pub(crate) owner: Owner,
     open: Mutex<Open>,
     open_files: usize,
-    /// The sessions of log files, as far as they were looked at: they do not change.
-    pub(crate) ids: Mutex<HashMap<PathBuf, SessionId>>,
+    pub(crate) catalog: Mutex<Catalog>,
 }
 
 /// The sessions in use, and when each was used last.

@@ -1,6 +1,7 @@
 //! What needs a disk that fails, or loses its power.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod agents;
 mod failing;
 mod power_loss;
 mod recording;

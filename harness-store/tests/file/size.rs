@@ -60,6 +60,16 @@ async fn many_sessions_are_listed() {
     }
     println!("listed in {:?}", begun.elapsed());
     assert_eq!(seen, sessions);
+    let middle = harness::store::Filter::sessions();
+    let after = format!("session {:06}", sessions / 2).into_bytes();
+    let begun = Instant::now();
+    let listing = fresh.list(&middle, Some(&after), 50).await.unwrap();
+    println!("a page of 50 in the middle takes {:?}", begun.elapsed());
+    assert_eq!(listing.rows[0].session.as_str(), format!("session {:06}", sessions / 2 + 1));
+    let begun = Instant::now();
+    let none = fresh.list(&Filter::sessions().phase(Phase::Failed), None, 50).await.unwrap();
+    println!("a page that no session is on takes {:?}", begun.elapsed());
+    assert_eq!(none.rows, []);
 }
 
 /// Not a check: what an append costs beside the bare write of the same line.

@@ -10,6 +10,14 @@
     unused_crate_dependencies
 )]
 
+mod clock;
+mod damage;
+mod disk;
 mod encoding;
+mod formats;
+mod housekeeping;
 mod ids;
+mod large;
+mod migrate;
+mod panics;
 mod rig;

@@ -1,6 +1,7 @@
 //! A small loop, and what the tests have in common.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use harness::prelude::*;
 use harness::sessions::SessionsError;
@@ -37,10 +38,25 @@ pub enum Next {
     Enough,
 }
 
+/// Called whenever a step is at work, with how many lines there are.
+pub type Hook = Arc<dyn Fn(usize) + std::marker::Send + std::marker::Sync>;
+
 pub fn harness() -> Harness<(), Doc> {
-    let write = |doc: View<Doc>, _: Cx<()>| async move {
-        let line = format!("{:x<1$}", doc.lines.len(), doc.size);
-        Ok(Doc::update().lines([line]))
+    hooked(Arc::new(|_| {}))
+}
+
+pub fn hooked(hook: Hook) -> Harness<(), Doc> {
+    let closed = Arc::clone(&hook);
+    let write = move |doc: View<Doc>, _: Cx<()>| {
+        hook(doc.lines.len());
+        async move {
+            let line = format!("{:x<1$}", doc.lines.len(), doc.size);
+            Ok(Doc::update().lines([line]))
+        }
+    };
+    let close = move |doc: View<Doc>, _: Cx<()>| {
+        closed(doc.lines.len());
+        async move { Ok(Doc::update().lines(["closed".to_owned()])) }
     };
     let enough = |doc: &Doc| match doc.lines.len() < doc.rounds {
         true => Next::More,
@@ -49,7 +65,7 @@ pub fn harness() -> Harness<(), Doc> {
     Harness::<(), Doc>::builder("doc")
         .start(Step::Write)
         .steps(move |define, step| match step {
-            Step::Write => define.run(write).route(enough, |next| match next {
+            Step::Write => define.run(write.clone()).route(enough, |next| match next {
                 Next::More => to(Step::Write),
                 Next::Enough => to(Step::Ask),
             }),
@@ -57,9 +73,7 @@ pub fn harness() -> Harness<(), Doc> {
                 .ask(|doc: View<Doc>, _| async move { Ok(Send { lines: doc.lines.len() }) })
                 .answer(|_, _, said| async move { Ok(Doc::update().sent(Some(said.answer))) })
                 .then(Step::Close),
-            Step::Close => define
-                .run(|_, _| async move { Ok(Doc::update().lines(["closed".to_owned()])) })
-                .end(),
+            Step::Close => define.run(close.clone()).end(),
         })
         .build()
         .unwrap()
@@ -109,23 +123,31 @@ pub async fn answer(store: &FileStore, session: &str) -> Doc {
 pub async fn to_the_end(
     agent: &Agent<(), Doc>,
     session: &str,
-    input: <Doc as State>::Update,
+    input: impl Fn() -> <Doc as State>::Update,
 ) -> Doc {
-    let mut outcome = agent.resume(session, Answers::none(), ()).await;
-    if outcome.as_ref().is_err_and(RunError::is_not_found) {
-        outcome = agent.run(input, ()).session(session).await;
-    }
-    if outcome.as_ref().is_err_and(RunError::is_not_waiting) {
-        let head = agent.history(session, Seq(0), usize::MAX).await.unwrap().moments.pop().unwrap();
-        return agent.state_at(session, head.seq).await.unwrap();
-    }
-    match outcome.unwrap() {
-        Outcome::Interrupted(waiting) => {
-            let yes = waiting.pending::<Send>().unwrap().answer(true);
-            agent.resume(session, yes, ()).await.unwrap().ended().unwrap().state
+    let mut answers = Answers::none();
+    for _ in 0..20 {
+        let mut outcome = agent.resume(session, std::mem::take(&mut answers), ()).await;
+        if outcome.as_ref().is_err_and(RunError::is_not_found) {
+            outcome = agent.run(input(), ()).session(session).await;
         }
-        other => other.ended().unwrap().state,
+        match outcome {
+            Ok(Outcome::Ended(ended)) => return ended.state,
+            Ok(Outcome::Interrupted(waiting)) => {
+                answers = waiting.pending::<Send>().unwrap().answer(true);
+            }
+            Ok(other) => panic!("{other:?}"),
+            Err(error) if error.is_not_waiting() => {
+                let moments = agent.history(session, Seq(0), usize::MAX).await.unwrap().moments;
+                let last = moments.last().unwrap().seq;
+                return agent.state_at(session, last).await.unwrap();
+            }
+            // The last record of its log lacked but its newline, which the claim has added.
+            Err(error) if error.is_unsettled() => {}
+            Err(error) => panic!("{error}"),
+        }
     }
+    panic!("session `{session}` does not end");
 }
 
 /// The state behind every entry, as far as there is one.
@@ -151,4 +173,20 @@ pub fn files(dir: &Path, ending: &str) -> Vec<PathBuf> {
     }
     found.sort();
     found
+}
+
+/// Copies what a store has on the disk, as it is found after the end of its process.
+pub fn copy_store(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.file_name() == "alive" {
+            continue;
+        } else if entry.file_type().unwrap().is_dir() {
+            copy_store(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
+    }
 }

@@ -60,6 +60,11 @@ impl Log {
         steps
     }
 
+    /// How many turns have come to their end.
+    pub fn turns(&self) -> usize {
+        self.count(|kind| matches!(kind, EntryKind::Committed(done) if done.next.is_none()))
+    }
+
     fn count(&self, what: impl Fn(&EntryKind) -> bool) -> usize {
         self.entries.iter().filter(|(_, entry)| what(&entry.kind)).count()
     }
@@ -120,7 +125,7 @@ pub async fn ended(
     let doubts = log.count(|kind| matches!(kind, EntryKind::Diverted(_)));
     let noted = log.states.last().unwrap()["doubts"].as_array().unwrap().len();
     assert_eq!(doubts, noted, "{name} has lost a doubt");
-    assert!(doubts == 0 || number % KINDS == 0, "{name} was not to fail in doubt");
+    assert!(doubts == 0 || number.is_multiple_of(KINDS), "{name} was not to fail in doubt");
     let asked = log.count(|kind| match kind {
         EntryKind::Asked(asked) => asked.questions.iter().any(|it| it.name == "effect_in_doubt"),
         _ => false,

@@ -18,7 +18,7 @@ pub struct Other {
 }
 
 impl Other {
-    /// `test` is the test that plays `role`.
+    /// One that plays `role` in `dir`.
     pub fn start(role: &str, dir: &Path, settings: &[(&str, String)]) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "child::other", "--nocapture", "--test-threads=1", "--quiet"])
@@ -46,10 +46,6 @@ impl Other {
         Self { child, stdin, said }
     }
 
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
-
     pub fn say(&mut self, line: &str) {
         self.stdin.write_all(format!("{line}\n").as_bytes()).unwrap();
     }
@@ -60,11 +56,6 @@ impl Other {
             Ok(line) => line,
             Err(error) => panic!("the other process says nothing more: {error}"),
         }
-    }
-
-    /// What it said and nobody has heard.
-    pub fn heard(&mut self) -> Vec<String> {
-        self.said.try_iter().collect()
     }
 
     pub fn signal(&self, signal: Signal) {

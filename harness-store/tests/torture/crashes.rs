@@ -12,6 +12,7 @@ use harness_store::FileStore;
 
 use crate::check::Log;
 use crate::child::{Other, say, setting};
+use crate::place::{Place, report};
 use crate::work::open;
 
 #[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -95,7 +96,7 @@ fn go_on(dir: &Path, session: &str, what: &str, more: (&str, &str)) -> (bool, Ve
 #[test]
 fn a_step_that_ends_its_process_is_given_up_after_five_takeovers() {
     let _alone = crate::alone();
-    let dir = tempfile::tempdir().unwrap();
+    let dir = Place::new("crashes", None);
     let mut crashes = 0;
     let said = loop {
         let (lives, said) = go_on(dir.path(), "x", "aborts", ("SPARED", "0"));
@@ -120,13 +121,13 @@ fn a_step_that_ends_its_process_is_given_up_after_five_takeovers() {
     let (lives, said) = go_on(dir.path(), "x", "aborts", ("SPARED", "1"));
     assert!(lives);
     assert_eq!(said, ["ended \"spared\""]);
-    println!("crashes: given up after {crashes} ends of a process, and gone on with");
+    report(&format!("crashes: given up after {crashes} ends of a process, and gone on with"));
 }
 
 #[test]
 fn what_failed_attempts_have_spent_survives_the_end_of_the_process() {
     let _alone = crate::alone();
-    let dir = tempfile::tempdir().unwrap();
+    let dir = Place::new("crashes", None);
     assert!(!go_on(dir.path(), "killed", "costs", ("ABORTS", "1")).0);
     for session in ["killed", "whole"] {
         let (lives, said) = go_on(dir.path(), session, "costs", ("ABORTS", "0"));

@@ -12,6 +12,7 @@ use harness::{Outcome, Sessions};
 use harness_store::FileStore;
 
 use crate::child::{Other, say, setting};
+use crate::place::{Place, report};
 use crate::work::open;
 
 const SESSIONS: u64 = 20;
@@ -92,7 +93,7 @@ pub async fn answerer(dir: &Path) {
                 continue;
             }
             let answer = question.answer(number * 3).by(at.to_string());
-            if at % 2 == 0 {
+            if at.is_multiple_of(2) {
                 if let Err(error) = sessions.answer_json(&name, answer).await {
                     say(&format!("! {name}, {number}: {error}"));
                 }
@@ -111,7 +112,7 @@ pub async fn answerer(dir: &Path) {
 #[test]
 fn of_many_answers_of_many_processes_none_is_refused_starved_or_lost() {
     let _alone = crate::alone();
-    let dir = tempfile::tempdir().unwrap();
+    let dir = Place::new("crowd", None);
     let runtime = crate::work::runtime();
     let begun = Instant::now();
     let store = runtime.block_on(open(dir.path(), true));
@@ -160,10 +161,10 @@ fn of_many_answers_of_many_processes_none_is_refused_starved_or_lost() {
         let state = runtime.block_on(sessions.state(&name)).unwrap();
         assert_eq!(state["answers"], serde_json::json!(expected), "{name}");
     }
-    println!(
+    report(&format!(
         "crowd: {} answers of {PROCESSES} processes in {:.1?}; {busy} while another was at it; \
          the holder looked {commits} times",
         SESSIONS * QUESTIONS,
         begun.elapsed(),
-    );
+    ));
 }

@@ -12,6 +12,7 @@ use crate::check::{Found, Log, ended, traces, undisturbed};
 use crate::child::Other;
 use crate::drive::name;
 use crate::outside::{AIMS, Outside, Phase, SLOTS};
+use crate::place::{Place, report};
 use crate::random::Random;
 use crate::work::{open, runtime};
 
@@ -31,6 +32,8 @@ struct Torture<'a> {
     recorded: BTreeSet<(String, String)>,
     traced: usize,
     given_up: usize,
+    /// The last turn that was said to have ended, by session.
+    ended: BTreeMap<u64, usize>,
     settled: usize,
 }
 
@@ -56,7 +59,14 @@ impl Torture<'_> {
                     self.acknowledged.entry(number(1)).or_default().insert(number(2));
                 }
                 "d" => drop(self.done.insert(number(1))),
-                "o" => self.settled += 1,
+                "o" => {
+                    self.settled += 1;
+                    if parts[2] == "ended" {
+                        touched.insert(number(1));
+                        let ended = self.ended.entry(number(1)).or_default();
+                        *ended = parts[3].parse::<usize>().unwrap().max(*ended);
+                    }
+                }
                 "given" => self.given_up += 1,
                 "ready" => {}
                 _ => panic!("{line}"),
@@ -82,6 +92,8 @@ impl Torture<'_> {
             let log = Log::read(&self.store, &name).await.unwrap_or_else(|| panic!("no {name}"));
             let acknowledged = self.acknowledged.get(&number).and_then(BTreeSet::last).copied();
             assert!(acknowledged.unwrap_or(0) <= log.head, "{name} is cut at {}", log.head);
+            let ended = self.ended.get(&number).copied().unwrap_or(0);
+            assert!(log.turns() >= ended, "{name} had ended turn {ended}");
             self.recorded.extend(log.effects().into_iter().map(|key| (name.clone(), key)));
         }
     }
@@ -107,18 +119,17 @@ fn whatever_is_killed_when_nothing_acknowledged_is_lost_and_nothing_done_twice()
     let kills = std::env::var("HARNESS_TORTURE_KILLS").ok().and_then(|n| n.parse().ok());
     let kills: usize = kills.unwrap_or(500);
     let (mut random, seed) = Random::seeded();
-    // Kept unless all is well.
-    let dir = tempfile::tempdir().unwrap().keep();
-    println!("torture: seed {seed} in {}", dir.display());
+    let place = Place::new("torture", Some(seed));
+    let dir = place.path();
     let begun = Instant::now();
     let runtime = runtime();
     std::fs::write(dir.join("phases"), [Phase::Other as u8; SLOTS]).unwrap();
     let file = std::fs::File::open(dir.join("phases")).unwrap();
     std::fs::write(dir.join("effects"), []).unwrap();
     let undisturbed = runtime.block_on(undisturbed(&Outside::new(&dir.join("scratch"))));
-    let store = runtime.block_on(open(&dir, false));
+    let store = runtime.block_on(open(dir, false));
     let mut torture = Torture {
-        dir: &dir,
+        dir,
         store: store.clone(),
         acknowledged: BTreeMap::new(),
         done: BTreeSet::new(),
@@ -126,13 +137,19 @@ fn whatever_is_killed_when_nothing_acknowledged_is_lost_and_nothing_done_twice()
         recorded: BTreeSet::new(),
         traced: 0,
         given_up: 0,
+        ended: BTreeMap::new(),
         settled: 0,
     };
     let mut histogram: BTreeMap<Phase, usize> = BTreeMap::new();
-    for kill in 0..kills {
-        let wanted = AIMS
-            .into_iter()
-            .find(|aim| kill % 2 == 1 && histogram.get(aim).copied().unwrap_or(0) < EACH + 5);
+    let mut kill = 0;
+    loop {
+        let rare = |aim: &Phase| histogram.get(aim).copied().unwrap_or(0) < EACH;
+        // Some phases are short: it may take more kills to hit them.
+        if kill >= kills && (kill >= 2 * kills || !AIMS.iter().any(rare)) {
+            break;
+        }
+        let wanted = AIMS.into_iter().find(|aim| kill % 2 == 1 && rare(aim));
+        kill += 1;
         let sync = wanted != Some(Phase::Append) && random.below(4) > 0;
         let mut other = torture.start(sync, None);
         let mut said = vec![other.hear()];
@@ -166,18 +183,17 @@ fn whatever_is_killed_when_nothing_acknowledged_is_lost_and_nothing_done_twice()
     });
     let (all, _) = Outside::traces(&dir.join("effects"), 0);
     traces(&all, &mut found);
-    println!(
-        "torture: {kills} kills in {killed:.1?} (all in {:.1?}): {histogram:?}; {} sessions, {} \
+    report(&format!(
+        "torture: {kill} kills in {killed:.1?} (all in {:.1?}): {histogram:?}; {} sessions, {} \
          acknowledged commits, {} settled; {found:?}; given up and gone on with: {}",
         begun.elapsed(),
         torture.last + 1,
         torture.acknowledged.values().map(BTreeSet::len).sum::<usize>(),
         torture.settled,
         torture.given_up,
-    );
+    ));
     for phase in AIMS {
         let hit = histogram.get(&phase).copied().unwrap_or(0);
         assert!(kills < 500 || hit >= EACH, "only {hit} kills in {phase:?}");
     }
-    std::fs::remove_dir_all(&dir).unwrap();
 }

@@ -3,6 +3,9 @@
 //!
 //! The other processes are this test binary, started again. What they do outside is counted in a
 //! file that they append to, and that no store knows of.
+//!
+//! `HARNESS_TORTURE_KILLS` asks for more kills than usual, `HARNESS_TORTURE_SEED` for those moments
+//! that an earlier run has chosen; the machine decides what they hit.
 #![cfg(feature = "file")]
 #![allow(
     missing_docs,
@@ -21,6 +24,7 @@ mod drive;
 mod kills;
 mod loops;
 mod outside;
+mod place;
 mod races;
 mod random;
 mod stops;

@@ -9,6 +9,7 @@ use harness_store::FileStore;
 use crate::child::{Other, hear, say};
 use crate::loops::Ctx;
 use crate::outside::Outside;
+use crate::place::{Place, report};
 use crate::work::open;
 
 const RACES: usize = 200;
@@ -85,7 +86,7 @@ pub async fn racer(dir: &Path) {
 #[test]
 fn of_two_processes_that_answer_at_once_one_decides_and_it_happens_once() {
     let _alone = crate::alone();
-    let dir = tempfile::tempdir().unwrap();
+    let dir = Place::new("races", None);
     let runtime = crate::work::runtime();
     let effects = dir.path().join("effects");
     let agent =
@@ -136,5 +137,5 @@ fn of_two_processes_that_answer_at_once_one_decides_and_it_happens_once() {
         said.sort_unstable();
         *came.entry(said.join(" + ")).or_default() += 1;
     }
-    println!("races: {RACES}, {came:?}");
+    report(&format!("races: {RACES}, {came:?}"));
 }

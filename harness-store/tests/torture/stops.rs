@@ -13,6 +13,7 @@ use crate::check::Log;
 use crate::child::{Other, hear, say};
 use crate::loops::Ctx;
 use crate::outside::Outside;
+use crate::place::{Place, report};
 use crate::random::Random;
 use crate::work::open;
 
@@ -31,6 +32,13 @@ struct Tally {
 enum Step {
     Tick,
     Tock,
+}
+
+#[derive(Signal, Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Again,
+    /// Nobody says so: it goes on until it is stopped.
+    Over,
 }
 
 async fn tick(tally: View<Tally>, cx: Cx<Ctx>) -> StepResult<Tally> {
@@ -54,7 +62,13 @@ fn agent(store: FileStore, outside: Outside, lease: Duration) -> Agent<Ctx, Tall
         .budget(Budget::steps(1_000_000))
         .steps(|define, step| match step {
             Step::Tick => define.run(tick).then(Step::Tock),
-            Step::Tock => define.run(tick).then(Step::Tick),
+            Step::Tock => define.run(tick).route(
+                |tally| if tally.done == u64::MAX { Next::Over } else { Next::Again },
+                |next| match next {
+                    Next::Again => to(Step::Tick),
+                    Next::Over => end(),
+                },
+            ),
         })
         .build()
         .unwrap();
@@ -80,15 +94,22 @@ pub async fn holder(dir: &Path) {
         let told = tokio::task::spawn_blocking(hear);
         let control = run.control();
         tokio::pin!(told);
-        let outcome = tokio::select! {
-            outcome = &mut run => { let _ = told.await; outcome }
-            _ = &mut told => { control.stop(); run.await }
+        let (outcome, told) = tokio::select! {
+            outcome = &mut run => (outcome, Some(told)),
+            _ = &mut told => {
+                control.stop();
+                (run.await, None)
+            }
         };
         say(&match outcome {
             Ok(Outcome::Failed(failed)) => format!("failed {:?}", failed.failure.kind),
             Ok(Outcome::Stopped(_)) => "stopped".into(),
             other => format!("{other:?}"),
         });
+        // What was to stop it is not the next session.
+        if let Some(told) = told {
+            let _ = told.await;
+        }
     }
 }
 
@@ -107,13 +128,13 @@ fn settled(holder: &mut Other, acknowledged: &mut u64) -> String {
 fn a_process_that_stood_still_does_nothing_more_if_another_has_gone_on() {
     let _alone = crate::alone();
     let (mut random, seed) = Random::seeded();
-    let dir = tempfile::tempdir().unwrap().keep();
-    println!("stops: seed {seed} in {}", dir.display());
+    let place = Place::new("stops", Some(seed));
+    let dir = place.path();
     let runtime = crate::work::runtime();
     let effects = dir.join("effects");
-    let store = runtime.block_on(open(&dir, true));
+    let store = runtime.block_on(open(dir, true));
     let thief = agent(store.clone(), Outside::new(&effects), Duration::from_secs(30));
-    let mut holder = Other::start("holder", &dir, &[]);
+    let mut holder = Other::start("holder", dir, &[]);
     assert_eq!(holder.hear(), "ready");
     let mut waits = Vec::new();
     let (mut went_on, mut expired, mut squeezed) = (0, 0, 0);
@@ -199,15 +220,13 @@ fn a_process_that_stood_still_does_nothing_more_if_another_has_gone_on() {
         squeezed += late.count();
     }
     waits.sort_unstable();
-    println!(
+    report(&format!(
         "stops: {STOPS}, taken after {:.0?} (half), {:.0?} (all); went on: {went_on} ({expired} \
          with a lease that was over); effects that began as the process stopped: {squeezed}",
         waits[waits.len() / 2],
         waits[waits.len() - 1],
-    );
+    ));
     assert!(waits[waits.len() / 2] < LEASE * 2, "{waits:?}");
     // Between the last look at the lease and the effect nothing can be done about a stop.
     assert!(squeezed <= 3, "{squeezed} effects began though the lease was lost");
-    drop(holder);
-    std::fs::remove_dir_all(&dir).unwrap();
 }

@@ -1,5 +1,6 @@
 //! What the input of a run means to its session: a turn, one that was taken before, or a refusal.
 
+use std::panic::catch_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use crate::run::{Kind, Launched, reduce};
 use crate::session::Session;
 use crate::state::{State, encode};
 use crate::store::{Mail, Phase, Posted};
+use crate::text::words;
 
 use super::stored::{TakenUp, adoption, open_error, pending};
 use super::validate::post;
@@ -76,7 +78,8 @@ pub(super) async fn begin<C: Context, S: State>(
         entry(EntryKind::RunStarted(Box::new(run)))
     };
     let Some(saved) = opening.saved.take() else {
-        let mut state = S::default();
+        let mut state = catch_unwind(S::default)
+            .map_err(|panic| Kind::InputPanicked(format!("its `Default`: {}", words(&*panic))))?;
         let first = encode(&state).map_err(|e| Kind::InputNotEncodable(e.to_string()))?;
         let ops = reduce(&mut state, input)?;
         let salt = Salt::random();

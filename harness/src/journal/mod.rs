@@ -43,8 +43,8 @@ pub(crate) use open::{
 };
 pub(crate) use walk::{Place, walk};
 pub(crate) use watch::Watch;
-use writer::Writer;
 pub(crate) use writer::{Broken, Receipt, Tell, When};
+use writer::{LaidUp, Writer};
 
 /// When commits are made durable. Whatever the mode: before anything acts outside (an effect, a
 /// step behind an answered question), when questions are asked and when a run settles, everything
@@ -128,6 +128,27 @@ impl Journal {
         self.watch.is_lost()
     }
 
+    /// Whether the lease is known to be lost: then nothing brings it back.
+    pub(crate) fn is_over(&self) -> bool {
+        self.watch.is_over()
+    }
+
+    /// Whether the lease holds. One that was not renewed in time, because the process or its
+    /// machine stood still, is renewed here, unless somebody else has taken it.
+    pub(crate) async fn holds(&self) -> bool {
+        if !self.watch.is_lost() {
+            return true;
+        }
+        if self.watch.is_over() {
+            return false;
+        }
+        let since = boot_millis();
+        let Ok(mail) = self.store.renew(&self.lease(), self.ttl).await else { return false };
+        self.watch.renewed(since, self.ttl);
+        self.watch.has_mail(mail);
+        !self.watch.is_lost()
+    }
+
     fn lease(&self) -> Lease {
         self.lease.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -135,19 +156,42 @@ impl Journal {
     /// Appends entries, all or none, when `when` says, and tells of it afterwards.
     pub(crate) async fn write(
         &self,
-        entries: Entries,
+        mut entries: Entries,
         when: When,
-        tells: Vec<Tell>,
+        mut tells: Vec<Tell>,
     ) -> Result<Receipt, Broken> {
-        let mut writer = Arc::clone(&self.writer).lock_owned().await;
-        let writing = Box::pin(async move {
-            let receipt = writer.write(entries, when, tells).await;
-            if receipt.as_ref().is_ok_and(|receipt| receipt.buffered_first) {
-                writer::flush_soon(writer);
+        self.write_from(&mut entries, when, &mut tells).await
+    }
+
+    /// The same, leaving the caller the room that the entries were in.
+    pub(crate) async fn write_from(
+        &self,
+        entries: &mut Entries,
+        when: When,
+        tells: &mut Vec<Tell>,
+    ) -> Result<Receipt, Broken> {
+        // Nobody else writes but now and then.
+        let mut writer = match Arc::clone(&self.writer).try_lock_owned() {
+            Ok(writer) => writer,
+            Err(_) => Arc::clone(&self.writer).lock_owned().await,
+        };
+        // From here on nothing waits but what goes on as a task of its own.
+        match writer.lay_up(entries.drain(..), when, tells)? {
+            LaidUp::Now { flush } => {
+                let sending = Box::pin(async move {
+                    writer.send(flush).await?;
+                    Ok(Receipt { snapshot_due: writer.is_snapshot_due() })
+                });
+                to_its_end(sending).await.unwrap_or(Err(Broken::RuntimeGone))
             }
-            receipt
-        });
-        to_its_end(writing).await.unwrap_or(Err(Broken::RuntimeGone))
+            LaidUp::Later { first } => {
+                let receipt = Receipt { snapshot_due: writer.is_snapshot_due() };
+                if first {
+                    writer::flush_soon(writer);
+                }
+                Ok(receipt)
+            }
+        }
     }
 
     /// Makes everything written so far durable.

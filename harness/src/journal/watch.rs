@@ -51,6 +51,11 @@ impl Watch {
         self.lost.load(Ordering::Acquire) || boot_millis() >= self.deadline.load(Ordering::Acquire)
     }
 
+    /// Whether the lease is known to be somebody else's, or nobody's.
+    pub(crate) fn is_over(&self) -> bool {
+        self.lost.load(Ordering::Acquire)
+    }
+
     /// How many letters are known to have come.
     #[inline]
     pub(crate) fn mail(&self) -> Mail {

@@ -6,10 +6,12 @@ use tokio::sync::OwnedMutexGuard;
 use crate::clock::UtcMillis;
 use crate::id::{InterruptId, Seq};
 use crate::log::{Entry, EntryKind, Saved, Snapshot};
-use crate::store::{Batch, Lease, Mail, NewEntry, OpenQuestion, SessionStore, StoreError};
+use crate::store::{
+    Appended, Batch, Lease, Mail, NewEntry, OpenQuestion, SessionStore, StoreError,
+};
 
+use super::Durability;
 use super::watch::Watch;
-use super::{Durability, Entries};
 
 /// How long a commit may wait for others in [`Durability::Relaxed`].
 const RELAXED: Duration = Duration::from_millis(100);
@@ -60,8 +62,15 @@ pub(crate) enum Broken {
 pub(crate) struct Receipt {
     /// The state weighs little against what was written since it was last written whole.
     pub(crate) snapshot_due: bool,
-    /// They are the first that wait in the buffer.
-    pub(super) buffered_first: bool,
+}
+
+/// What is to be done about entries in the buffer.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum LaidUp {
+    /// They are to be appended, and perhaps to be durable.
+    Now { flush: bool },
+    /// They wait; the `first` of them for its time.
+    Later { first: bool },
 }
 
 /// Writes entries behind each other.
@@ -78,6 +87,8 @@ pub(crate) struct Writer {
     bytes: Vec<u8>,
     /// Where each of them ends, and whether it is a snapshot.
     ends: Vec<(usize, bool)>,
+    /// When the last of them was made.
+    at: UtcMillis,
     ask: Vec<OpenQuestion>,
     close: Vec<InterruptId>,
     tells: Vec<Tell>,
@@ -110,6 +121,7 @@ impl Writer {
             head,
             bytes: Vec::new(),
             ends: Vec::new(),
+            at: UtcMillis::now(),
             ask: Vec::new(),
             close: Vec::new(),
             tells: Vec::new(),
@@ -164,13 +176,14 @@ impl Writer {
         self.broken.is_some() || (self.flushed && self.ends.is_empty() && !self.facts_changed)
     }
 
-    /// Takes entries, and appends them now or later.
-    pub(super) async fn write(
+    /// Takes entries into the buffer, and what is told of them. Says whether they are appended at
+    /// once, and else, whether they are the first that wait.
+    pub(super) fn lay_up(
         &mut self,
-        entries: Entries,
+        entries: impl IntoIterator<Item = Entry>,
         when: When,
-        mut tells: Vec<Tell>,
-    ) -> Result<Receipt, Broken> {
+        tells: &mut Vec<Tell>,
+    ) -> Result<LaidUp, Broken> {
         self.check()?;
         let was_empty = self.ends.is_empty();
         for entry in entries {
@@ -178,20 +191,24 @@ impl Writer {
                 return Err(self.give_up(broken));
             }
         }
-        self.tells.append(&mut tells);
-        let later = when == When::Mode && self.durability != Durability::Step;
-        if !later {
-            self.send(when != When::Kept).await?;
+        self.tells.append(tells);
+        if when != When::Mode || self.durability == Durability::Step {
+            return Ok(LaidUp::Now { flush: when != When::Kept });
         }
-        let buffered_first = later && was_empty && self.durability == Durability::Relaxed;
-        Ok(Receipt { snapshot_due: self.is_snapshot_due(), buffered_first })
+        Ok(LaidUp::Later { first: was_empty && self.durability == Durability::Relaxed })
     }
 
     pub(super) async fn write_snapshot(&mut self) -> Result<(), Broken> {
         self.check()?;
         let kind = EntryKind::Snapshot(Snapshot(Box::new(self.saved.clone())));
         let entry = Entry { at: UtcMillis::now(), spent: None, kind };
-        if let Err(broken) = self.take(entry) {
+        let from = self.bytes.len();
+        if entry.encode(&mut self.bytes).is_err() {
+            // A state that is too large to be written whole goes on without: its log is all there.
+            self.weigh_at = u64::MAX;
+            return Ok(());
+        }
+        if let Err(broken) = self.taken(entry, from) {
             return Err(self.give_up(broken));
         }
         self.since = 0;
@@ -205,12 +222,17 @@ impl Writer {
 
     /// Encodes an entry and applies it to the fold.
     fn take(&mut self, entry: Entry) -> Result<(), Broken> {
-        let unsound = |error: &dyn std::fmt::Display| Broken::Unsound(error.to_string());
         let from = self.bytes.len();
-        entry.encode(&mut self.bytes).map_err(|error| unsound(&error))?;
+        entry.encode(&mut self.bytes).map_err(|error| Broken::Unsound(error.to_string()))?;
+        self.taken(entry, from)
+    }
+
+    /// Applies an entry to the fold whose bytes begin at `from`.
+    fn taken(&mut self, entry: Entry, from: usize) -> Result<(), Broken> {
         let snapshot = matches!(entry.kind, EntryKind::Snapshot(_));
         self.index(&entry);
-        self.saved.apply(entry).map_err(|error| unsound(&error))?;
+        self.at = entry.at;
+        self.saved.apply(entry).map_err(|error| Broken::Unsound(error.to_string()))?;
         self.since += (self.bytes.len() - from) as u64;
         self.ends.push((self.bytes.len(), snapshot));
         Ok(())
@@ -262,7 +284,7 @@ impl Writer {
     /// Whether so much was written since the last snapshot that another one is worth its bytes:
     /// more than four times the state, and 64 KiB. A state that grows with what is written never
     /// gets one: its log is no longer than itself.
-    fn is_snapshot_due(&mut self) -> bool {
+    pub(super) fn is_snapshot_due(&mut self) -> bool {
         if self.since < self.weigh_at {
             return false;
         }
@@ -302,28 +324,20 @@ impl Writer {
         };
         let batch = Batch {
             after: self.head,
-            at: UtcMillis::now(),
+            // An entry was made just now: the clock need not be read again.
+            at: if entries.is_empty() { UtcMillis::now() } else { self.at },
             entries,
             facts: facts.as_ref(),
             ask: &self.ask,
             close: &self.close,
             flush,
         };
-        let mut resends = RESENDS.iter();
-        let appended = loop {
-            match self.store.append(&self.lease, batch).await {
-                Err(error @ StoreError::Unavailable { .. }) => match resends.next() {
-                    Some(wait) if !self.watch.is_lost() => {
-                        tracing::warn!(session = %self.lease.session, %error, "an append is sent again");
-                        tokio::time::sleep(*wait).await;
-                    }
-                    _ => break Err(Broken::Store(Arc::new(error))),
-                },
-                Err(StoreError::Fenced { .. } | StoreError::Gone { .. }) => {
-                    break Err(Broken::LeaseLost);
-                }
-                Err(error) => break Err(Broken::Store(Arc::new(error))),
-                Ok(appended) => break Ok(appended),
+        let appended = match self.store.append(&self.lease, batch).await {
+            Ok(appended) => Ok(appended),
+            // What few appends need is boxed, so that it costs the others nothing.
+            Err(error) => {
+                let (store, lease, watch) = (&*self.store, &self.lease, &*self.watch);
+                Box::pin(resend(store, lease, watch, batch, error)).await
             }
         };
         let appended = appended.map_err(|broken| {
@@ -343,6 +357,31 @@ impl Writer {
         }
         Ok(())
     }
+}
+
+/// Sends the same bytes again, for as long as the store may come back.
+async fn resend(
+    store: &dyn SessionStore,
+    lease: &Lease,
+    watch: &Watch,
+    batch: Batch<'_>,
+    mut error: StoreError,
+) -> Result<Appended, Broken> {
+    for wait in RESENDS {
+        if !matches!(error, StoreError::Unavailable { .. }) || watch.is_lost() {
+            break;
+        }
+        tracing::warn!(session = %lease.session, %error, "an append is sent again");
+        tokio::time::sleep(wait).await;
+        match store.append(lease, batch).await {
+            Ok(appended) => return Ok(appended),
+            Err(again) => error = again,
+        }
+    }
+    Err(match error {
+        StoreError::Fenced { .. } | StoreError::Gone { .. } => Broken::LeaseLost,
+        error => Broken::Store(Arc::new(error)),
+    })
 }
 
 /// Appends what waits in the buffer once its time is over.

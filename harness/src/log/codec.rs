@@ -19,6 +19,7 @@ use crate::state::Op;
 use super::FORMAT;
 use super::entry::{Entry, EntryKind, Reserved};
 use super::error::{EntryError, EntryFault};
+use super::quick;
 
 /// The most bytes that one entry may have.
 pub const MAX_ENTRY: usize = 64 << 20;
@@ -47,6 +48,9 @@ impl Entry {
 
     fn encode_onto(&self, out: &mut Vec<u8>) -> Result<(), EntryError> {
         let start = out.len();
+        if quick::encode(self, out) {
+            return within(out.len() - start);
+        }
         let most = match &self.kind {
             EntryKind::Snapshot(_) => MAX_DEPTH,
             _ => MAX_ENTRY_DEPTH,
@@ -60,10 +64,7 @@ impl Entry {
             true => EntryFault::TooDeep { most },
             false => EntryFault::malformed(&error),
         })?;
-        match out.len() - start {
-            bytes if bytes > MAX_ENTRY => Err(EntryFault::TooLarge { bytes }.into()),
-            _ => Ok(()),
-        }
+        within(out.len() - start)
     }
 
     /// Reads an entry.
@@ -165,6 +166,10 @@ fn value_of(op: &Op) -> Option<&Value> {
         | Op::Upsert { value, .. } => Some(value),
         Op::Del { .. } => None,
     }
+}
+
+fn within(bytes: usize) -> Result<(), EntryError> {
+    if bytes > MAX_ENTRY { Err(EntryFault::TooLarge { bytes }.into()) } else { Ok(()) }
 }
 
 /// Whether what the operation leaves in the state can be written with the whole of it. Where its

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::state::{Schema, State, encode};
 use crate::store::Phase;
-use crate::text::near;
+use crate::text::{near, words};
 
 use super::entry::{Adopted, Fingerprint, Resolution};
 use super::incompatible::{Difference, Fit, Incompatible};
@@ -97,6 +98,15 @@ pub(crate) fn state_of<S: State>(saved: &Saved) -> Result<S, Incompatible> {
 /// # Errors
 /// What the state's own decoding says.
 pub(crate) fn decode_state<S: State>(stored: &Value) -> Result<S, Cause> {
+    caught(|| decode::<S>(stored))
+}
+
+/// What a state's own code gives. A panic in it leaves nothing half done: it makes a new value.
+fn caught<T>(make: impl FnOnce() -> Result<T, Cause>) -> Result<T, Cause> {
+    catch_unwind(AssertUnwindSafe(make)).unwrap_or_else(|panic| Err(words(&*panic).into()))
+}
+
+fn decode<S: State>(stored: &Value) -> Result<S, Cause> {
     match (stored, encode(&S::default())?) {
         (Value::Object(stored), Value::Object(mut whole)) => {
             whole.extend(stored.iter().map(|(field, value)| (field.clone(), value.clone())));
@@ -193,12 +203,15 @@ fn state<S: State>(
     } else {
         let back = version.checked_sub(before);
         let migration = S::migration();
-        let ran = back.zip(migration).and_then(|(back, it)| it.run_from(back, saved.state.clone()));
+        let ran = back.zip(migration).and_then(|(back, it)| {
+            let run = || it.run_from(back, saved.state.clone()).transpose();
+            caught(|| Ok(run()?)).transpose()
+        });
         match ran {
             // Each function of a migration reads one version, and no other: an older form might
             // decode as that one by accident, and lose what it does not know.
             Some(Ok(state)) => Ok(state),
-            Some(Err(error)) => Err(Cause::from(error)),
+            Some(Err(cause)) => Err(cause),
             None => {
                 differences.push(Difference::VersionUnknown { saved: before, now: version });
                 return Ok(None);

@@ -1,7 +1,7 @@
 //! What a session's log says: its entries, and what they add up to.
 //!
 //! A session is the fold of its entries. Folding runs no user code: a commit holds what the
-//! reducers *did*, as operations on JSON, and the name of the step its route chose. [`Saved`] is
+//! reducers *did*, as operations on JSON, and the name of the step its route chose. `Saved` is
 //! the fold. The run that advances a session applies each entry it has appended to the same
 //! `Saved`, so that what is live and what a log adds up to cannot drift apart.
 
@@ -13,6 +13,7 @@ mod fingerprint;
 mod fit;
 mod follow;
 mod incompatible;
+mod quick;
 mod replay;
 mod saved;
 

@@ -189,7 +189,9 @@ impl Saved {
     /// What belongs to the position ends with it.
     fn leave(&mut self) {
         self.questions.clear();
-        self.memory.effects.clear();
+        if !self.memory.effects.is_empty() {
+            self.memory.effects.clear();
+        }
         self.recovered = 0;
     }
 

@@ -119,8 +119,12 @@ impl SavedCursor {
 
     /// Moves on to a new entry into `step`.
     pub(super) fn enter(&mut self, step: Arc<str>) {
-        let visits = self.visits.entry(Arc::clone(&step)).or_default();
-        *visits = visits.saturating_add(1);
+        match self.visits.get_mut(&*step) {
+            Some(visits) => *visits = visits.saturating_add(1),
+            None => {
+                self.visits.insert(Arc::clone(&step), 1);
+            }
+        }
         self.step = step;
         self.last.0 = self.last.0.saturating_add(1);
         self.position = self.last;

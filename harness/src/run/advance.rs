@@ -21,8 +21,9 @@ use crate::step::{
     Action, Active, Asked, AtWork, BoxFuture, Boxed, Cx, FailureKind, Finished, Place, Room,
     Shared, Spare, StepError, View,
 };
+use crate::text::words;
 
-use super::attempt::{Attempt, Polled, words};
+use super::attempt::{Attempt, Polled};
 use super::driver::Driver;
 use super::transition::{Happened, Transition, transition};
 

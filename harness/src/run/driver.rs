@@ -141,7 +141,12 @@ impl<C: Context, S: State> Driver<C, S> {
                     Ok(Some(how)) => return how,
                     Err(undone) => undone,
                 },
-                Pause::Happened(undone) => undone,
+                Pause::Happened(undone) => {
+                    if matches!(undone.0, Happened::Cut) && Box::pin(self.core.holds()).await {
+                        continue;
+                    }
+                    undone
+                }
                 Pause::Waits(entered, begun) => self.finish(program, entered, begun).await,
                 // What few steps need is boxed, so that every live run is small.
                 Pause::Gate(entered) => Box::pin(self.gate(program, entered)).await,

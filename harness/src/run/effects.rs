@@ -182,6 +182,14 @@ impl RunCore {
         self.is_stirred() || self.brakes.is_cancelled()
     }
 
+    /// Whether the run still holds its session.
+    pub(crate) async fn holds(&self) -> bool {
+        match &self.journal {
+            Some(journal) => journal.holds().await,
+            None => true,
+        }
+    }
+
     /// Waits for effects in flight: they are never dropped half-way.
     pub(crate) async fn effects_done(&self) {
         while self.effects_running.load(Ordering::SeqCst) > 0 {
@@ -367,7 +375,7 @@ impl Effects for RunCore {
         if guard == Guard::AtMostOnce && intents.contains(key) {
             return OnceReply::InDoubt;
         }
-        if self.journal.as_ref().is_some_and(|journal| journal.is_lost()) {
+        if self.journal.as_ref().is_some_and(|journal| journal.is_over()) {
             return OnceReply::Refused(Broken::LeaseLost.to_error());
         }
         self.effects_running.fetch_add(1, Ordering::SeqCst);
@@ -378,7 +386,7 @@ impl Effects for RunCore {
         let Some(_desk) = self.desk_of(place) else {
             return OnceReply::Stale;
         };
-        if self.journal.as_ref().is_some_and(|journal| journal.is_lost()) {
+        if self.journal.as_ref().is_some_and(|journal| journal.is_over()) {
             return OnceReply::Refused(Broken::LeaseLost.to_error());
         }
         self.effects_running.fetch_add(1, Ordering::SeqCst);
@@ -404,10 +412,24 @@ impl Effects for RunCore {
         }
         if guard == Guard::AtMostOnce {
             self.desk().memory.effects_of(scope).1.insert(key.to_owned());
-            return self.write(EntryKind::Intent(Intent { key: key.to_owned(), scope })).boxed();
         }
-        // What led to the effect must not be lost while the effect is not.
-        async move { journal.flush().await.map_err(|broken| broken.to_error()) }.boxed()
+        async move {
+            match guard {
+                Guard::AtMostOnce => {
+                    self.write(EntryKind::Intent(Intent { key: key.to_owned(), scope })).await?;
+                }
+                // What led to the effect must not be lost while the effect is not.
+                Guard::AtLeastOnce => journal.flush().await.map_err(|broken| broken.to_error())?,
+            }
+            // Making that durable takes time, in which the process may have stood still: whoever
+            // has taken the session since does the effect too, or has been told that it is in
+            // doubt.
+            match journal.holds().await {
+                true => Ok(()),
+                false => Err(Broken::LeaseLost.to_error()),
+            }
+        }
+        .boxed()
     }
 
     fn end_once<'a>(

@@ -101,7 +101,7 @@ pub(crate) enum Kind {
     Cut(String),
     #[error("what the session begins with does not go through JSON: {0}")]
     InputNotEncodable(String),
-    #[error("the input could not be reduced into the state: a reducer panicked: {0}")]
+    #[error("the input could not be reduced into a state: the state's own code panicked: {0}")]
     InputPanicked(String),
     #[error("the runtime shut down before the run settled")]
     RuntimeGone,

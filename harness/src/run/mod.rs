@@ -29,8 +29,8 @@ pub use outcome::{
 };
 pub use request::RunRequest;
 
+pub(crate) use crate::text::words;
 pub(crate) use answers::{Taken, accept};
-pub(crate) use attempt::words;
 pub(crate) use driver::Driver;
 pub(crate) use effects::RunCore;
 pub(crate) use error::Kind;

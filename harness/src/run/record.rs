@@ -21,6 +21,15 @@ use super::driver::Driver;
 use super::settle::How;
 use super::transition::{Happened, Transition, transition};
 
+/// What becomes of an entry that was laid up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Staged {
+    /// It is one with what follows.
+    Stays,
+    /// It is to be appended.
+    Due,
+}
+
 /// What a run lays up for its log.
 pub(crate) struct Durable {
     /// Records what reducers do.
@@ -84,19 +93,19 @@ impl<C: Context, S: State> Driver<C, S> {
     /// Takes what the reducers did in the step that is done. If JSON cannot hold it, the state is
     /// as it was before the step.
     pub(super) async fn take_ops(&mut self) -> Result<(), StepError> {
-        let Some(durable) = &mut self.durable else { return Ok(()) };
-        let why = match std::mem::replace(&mut durable.ops, Ops::on()).finish() {
-            Ok(ops) => match check_ops(&ops) {
-                Ok(()) => {
-                    durable.done = ops;
-                    return Ok(());
-                }
-                Err(error) => error.to_string(),
-            },
-            Err(error) => error.to_string(),
-        };
+        let Err(why) = self.take_ops_now() else { return Ok(()) };
         self.restore_state().await?;
         Err(StepError::of(FailureKind::Encode, false, why))
+    }
+
+    /// The same, but that the state stays as it is. Says why JSON cannot hold it.
+    #[inline]
+    fn take_ops_now(&mut self) -> Result<(), String> {
+        let Some(durable) = &mut self.durable else { return Ok(()) };
+        let ops = durable.ops.take().map_err(|error| error.to_string())?;
+        check_ops(&ops).map_err(|error| error.to_string())?;
+        durable.done = ops;
+        Ok(())
     }
 
     /// Goes back to the state that the log adds up to.
@@ -115,9 +124,17 @@ impl<C: Context, S: State> Driver<C, S> {
     /// Records one step's result, then tells of it. Says how the run settles if it cannot be
     /// recorded.
     pub(super) async fn commit(&mut self, wiring: &Wiring, commit: Commit) -> Option<How> {
+        match self.stage_commit(wiring, commit) {
+            Staged::Stays => None,
+            Staged::Due => self.write(When::Mode).await,
+        }
+    }
+
+    /// Lays up one step's result, and takes it over into the session.
+    fn stage_commit(&mut self, wiring: &Wiring, commit: Commit) -> Staged {
         let Some(durable) = &mut self.durable else {
             self.commit_now(wiring, commit);
-            return None;
+            return Staged::Stays;
         };
         let name = |step: usize| Arc::clone(&wiring.nodes[step].name);
         // These are one with what follows: the end of the turn, the settling, or the last steps.
@@ -153,7 +170,7 @@ impl<C: Context, S: State> Driver<C, S> {
             }
         }
         self.record_now(commit);
-        if stays { None } else { self.write(When::Mode).await }
+        if stays { Staged::Stays } else { Staged::Due }
     }
 
     /// Records a step that was done at its first poll. Says how the run settles if it cannot be
@@ -167,10 +184,14 @@ impl<C: Context, S: State> Driver<C, S> {
         let Transition::Enter { step } = transition(wiring, &self.session.cursor, happened) else {
             return Err(undone(happened, Left::default()));
         };
-        if let Err(error) = self.take_ops().await {
-            return Err(failed(error));
+        if let Err(why) = self.take_ops_now() {
+            Box::pin(self.restore_state()).await.map_err(failed)?;
+            return Err(failed(StepError::of(FailureKind::Encode, false, why)));
         }
-        let how = self.commit(wiring, Commit::Done { branch, next: Some(step) }).await;
+        let how = match self.stage_commit(wiring, Commit::Done { branch, next: Some(step) }) {
+            Staged::Stays => None,
+            Staged::Due => self.write(When::Mode).await,
+        };
         if let Some(durable) = &mut self.durable {
             durable.in_a_row += 1;
             if durable.in_a_row.is_multiple_of(STEPS_PER_TURN) {
@@ -185,11 +206,10 @@ impl<C: Context, S: State> Driver<C, S> {
         let (Some(durable), Some(journal)) = (&mut self.durable, &self.core.journal) else {
             return None;
         };
-        let staged = std::mem::take(&mut durable.staged);
-        let tells = std::mem::take(&mut durable.tells);
-        let wrote = match journal.write(staged, when, tells).await {
+        let wrote = match journal.write_from(&mut durable.staged, when, &mut durable.tells).await {
+            // What few steps need is boxed, so that it costs the others nothing.
             Ok(receipt) if receipt.snapshot_due => match encode(&*self.session.state) {
-                Ok(live) => journal.snapshot(live, &S::schema()).await,
+                Ok(live) => Box::pin(journal.snapshot(live, &S::schema())).await,
                 Err(error) => Err(Broken::Unsound(error.to_string())),
             },
             Ok(_) => Ok(()),
@@ -217,7 +237,7 @@ impl<C: Context, S: State> Driver<C, S> {
     /// that the store has.
     pub(super) async fn settle_durably(&mut self, mut how: How) -> How {
         let Some(journal) = &self.core.journal else { return how };
-        if journal.is_lost() && !matches!(how, How::Cut(_)) {
+        if !matches!(how, How::Cut(_)) && !journal.holds().await {
             how = self.cut(&Broken::LeaseLost);
         }
         if self.lost {

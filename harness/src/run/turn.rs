@@ -2,8 +2,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::log::check_ops;
 use crate::state::{Op, Ops, State};
+use crate::text::words;
 
-use super::attempt::words;
 use super::error::Kind;
 
 /// Reduces an input into a state, and says what the reducers did.

@@ -48,9 +48,18 @@ pub(crate) fn fold_owned(
 
 fn apply(state: &mut Value, op: Op) -> Result<(), (Path, Reason)> {
     match op {
-        Op::Set { path, value } => match place(state, &path, Value::Null) {
-            Ok(place) => *place = value,
-            Err(reason) => return Err((path, reason)),
+        Op::Set { path, value } => match (path.segments(), &mut *state) {
+            // Nearly all there is: a field that is set again, found once.
+            ([Segment::Key(field)], Value::Object(map)) => match map.get_mut(field.as_ref()) {
+                Some(place) => *place = value,
+                None => {
+                    map.insert(field.as_ref().to_owned(), value);
+                }
+            },
+            _ => match place(state, &path, Value::Null) {
+                Ok(place) => *place = value,
+                Err(reason) => return Err((path, reason)),
+            },
         },
         Op::Push { path, value } | Op::Insert { path, value } => match list(state, &path) {
             Ok(items) => items.push(value),
@@ -104,7 +113,8 @@ fn place<'v>(state: &'v mut Value, path: &Path, fresh: Value) -> Result<&'v mut 
     for (depth, segment) in path.segments().iter().enumerate() {
         here = match here {
             Value::Object(map) => match segment {
-                Segment::Key(key) if depth == last => {
+                // An entry owns its key: one is made only where there is none.
+                Segment::Key(key) if depth == last && !map.contains_key(key.as_ref()) => {
                     map.entry(key.as_ref()).or_insert(fresh.take().unwrap_or_default())
                 }
                 Segment::Key(key) => map.get_mut(key.as_ref()).ok_or(Reason::Absent)?,

@@ -97,13 +97,13 @@ fn work(dir: &Path) -> World {
 
 /// What is on the disk: the contents of files, and the names that lead to them.
 #[derive(Clone, Default)]
-struct Image {
+pub(super) struct Image {
     files: HashMap<usize, Vec<u8>>,
     names: BTreeMap<PathBuf, usize>,
     dirs: BTreeSet<PathBuf>,
 }
 
-fn crash(ops: &[Op], rng: &mut TestRng, keep: u32) -> Image {
+pub(super) fn crash(ops: &[Op], rng: &mut TestRng, keep: u32) -> Image {
     let synced = |number: usize, place: usize| {
         ops[place..].iter().any(|op| matches!(op, Op::Sync(synced) if *synced == number))
     };
@@ -159,7 +159,7 @@ fn crash(ops: &[Op], rng: &mut TestRng, keep: u32) -> Image {
     image
 }
 
-fn materialise(image: &Image, from: &Path, to: &Path) {
+pub(super) fn materialise(image: &Image, from: &Path, to: &Path) {
     let moved = |path: &Path| to.join(path.strip_prefix(from).unwrap());
     for dir in &image.dirs {
         std::fs::create_dir_all(moved(dir)).unwrap();
@@ -175,7 +175,7 @@ fn materialise(image: &Image, from: &Path, to: &Path) {
 }
 
 /// What is found does not depend on syncs from here on.
-fn unsynced(dir: &Path) -> FileStore {
+pub(super) fn unsynced(dir: &Path) -> FileStore {
     FileStoreOptions::new().sync(Sync::Never).open_on(Arc::new(RealDisk), dir).unwrap()
 }
 
