@@ -439,3 +439,31 @@ async fn an_input_left_for_a_run_that_settled_meanwhile_is_told_as_left() {
     let ended = agent.resume("s", answers, ()).await.unwrap().ended().unwrap();
     assert_eq!(ended.state.lines, ["0 0", "late"]);
 }
+
+#[tokio::test]
+async fn answers_given_while_a_refused_run_holds_the_session_are_gone_on_with() {
+    for again in [false, true] {
+        let memory = MemoryStore::new();
+        let answers = agent(&Rig::new(memory.clone()));
+        let ids = asks(&answers).await;
+        let answer = |n: usize| Answers::json(ids[n].clone(), json!(n));
+        answers.resume("s", answer(0), ()).await.unwrap();
+        let rig = Rig::nth(&memory, On::Release, 1, Act::Pause);
+        let holds = agent(&rig);
+        let refused = match again {
+            // It was taken before: nothing is done.
+            true => holds.resume("s", answer(0), ()).start(),
+            false => holds.run(line("x"), ()).session("s").input_id("k").start(),
+        };
+        rig.reached().await;
+        let err = answers.resume("s", answer(1), ()).await.unwrap_err();
+        assert!(err.is_busy() && err.answers_recorded(), "{err}");
+        rig.go();
+        match (again, refused.await) {
+            (true, outcome) => drop(outcome.unwrap().ended().unwrap()),
+            (false, outcome) => assert!(outcome.unwrap_err().is_pending_interrupt()),
+        }
+        settled(&memory, "s").await;
+        assert_eq!(folded_lines(&memory).await, json!(["0 1"]));
+    }
+}
