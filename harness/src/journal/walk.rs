@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use crate::clock::UtcMillis;
 use crate::id::{Seq, SessionId};
 use crate::log::{Entry, EntryKind, Replay, ReplayError, Saved};
-use crate::store::{From, Mail, Phase, SessionStore};
+use crate::store::{From, Mail, Phase, SessionStore, StoreError};
 
 use super::open::{OpenError, PAGE};
 
@@ -30,6 +30,10 @@ pub(crate) struct Walked {
 
 /// Shows every place of a session's log from `from` on, until `look` breaks. `None` if there is no
 /// such session.
+///
+/// # Errors
+/// The store failed, the log does not add up, or what the entries from there on follow on was
+/// pruned.
 pub(crate) async fn walk(
     store: &dyn SessionStore,
     session: &SessionId,
@@ -37,6 +41,7 @@ pub(crate) async fn walk(
     mut look: impl FnMut(Place<'_>) -> ControlFlow<()>,
 ) -> Result<Option<Walked>, OpenError> {
     let mut replay = Replay::default();
+    let mut stray = None;
     loop {
         let Some(page) = store.read(session, from, Mail(u64::MAX), PAGE).await? else {
             return Ok(None);
@@ -46,7 +51,18 @@ pub(crate) async fn walk(
             let entry = Entry::decode(&stored.bytes)
                 .map_err(|error| ReplayError::from(error).at(stored.seq))?;
             let (at, ends) = (entry.at, Ends::of(&entry.kind));
-            replay.take_entry(stored.seq, entry, stored.bytes.len())?;
+            match replay.take_entry(stored.seq, entry, stored.bytes.len()) {
+                // What it follows on was pruned. Only from the next snapshot on does the log add up.
+                Err(error) if replay.saved().is_none() && page.first > Seq(1) => {
+                    stray.get_or_insert(error);
+                    continue;
+                }
+                taken => taken?,
+            }
+            if stray.is_some() {
+                let session = session.clone();
+                return Err(StoreError::Pruned { session, first: stored.seq }.into());
+            }
             let Some(saved) = replay.saved() else { continue };
             let boundary = match ends {
                 Ends::Here => true,
@@ -61,6 +77,9 @@ pub(crate) async fn walk(
         match page.next {
             Some(next) if !over => from = From::Seq(next),
             _ => {
+                if let Some(error) = stray {
+                    return Err(error.into());
+                }
                 let last = replay.head();
                 return Ok(Some(Walked { last, saved: replay.finish(), head: page.head }));
             }

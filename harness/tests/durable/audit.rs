@@ -467,3 +467,23 @@ async fn answers_given_while_a_refused_run_holds_the_session_are_gone_on_with() 
         assert_eq!(folded_lines(&memory).await, json!(["0 1"]));
     }
 }
+
+#[tokio::test]
+async fn entries_kept_without_what_they_follow_on_are_told_as_pruned() {
+    let memory = MemoryStore::new();
+    let (agent, sessions) = (agent(&Rig::new(memory.clone())), Sessions::new(memory.clone()));
+    agent.run(Doc::update().how("fill"), ()).session("s").await.unwrap().ended().unwrap();
+    assert_eq!(count(&memory, "s", "snapshot").await, 1);
+    let kinds = super::rig::kinds(&memory, "s").await;
+    let snapshot = 1 + kinds.iter().position(|kind| kind == "snapshot").unwrap() as u64;
+    assert_eq!(sessions.prune("s", Seq(4)).await.unwrap(), Seq(4));
+    for err in [
+        agent.state_at("s", Seq(5)).await.unwrap_err(),
+        agent.history("s", Seq(4), 9).await.unwrap_err(),
+        agent.fork("s", Seq(5), "t").await.unwrap_err(),
+    ] {
+        assert!(err.is_pruned() && err.pruned() == Some(Seq(snapshot)), "{err}");
+    }
+    agent.history("s", Seq(snapshot), 9).await.unwrap();
+    assert_eq!(sessions.history("s", Seq(4), 1).await.unwrap().entries.len(), 1);
+}
