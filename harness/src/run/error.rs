@@ -83,8 +83,8 @@ pub(crate) enum Kind {
     )]
     Busy { session: SessionId, answers_recorded: bool },
     #[error(
-        "session `{session}` is held by another run, which takes the input as its next turn once \
-         this one has ended"
+        "session `{session}` has a turn that has not ended: the input is left, and taken as the \
+         next turn by the run that ends this one"
     )]
     Queued { session: SessionId },
     #[error("session `{session}` was given another input under the id `{id}`")]
@@ -196,7 +196,8 @@ impl RunError {
         matches!(*self.kind, Kind::Busy { answers_recorded: true, .. })
     }
 
-    /// Another run holds the session, and takes the input as its next turn.
+    /// The session has a turn that has not ended: the input is left, and taken as the next turn by the
+    /// run that ends this one.
     pub fn is_queued(&self) -> bool {
         matches!(*self.kind, Kind::Queued { .. })
     }
@@ -255,8 +256,9 @@ impl fmt::Display for RunError {
 }
 
 impl fmt::Debug for RunError {
+    /// As it reads: what a question was answered with is not for whoever logs the error.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("RunError").field(&self.kind).finish()
+        f.debug_tuple("RunError").field(&format_args!("{}", self.kind)).finish()
     }
 }
 

@@ -267,8 +267,9 @@ impl fmt::Display for SessionsError {
 }
 
 impl fmt::Debug for SessionsError {
+    /// As it reads: what a question was answered with is not for whoever logs the error.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SessionsError").field(&self.kind).finish()
+        f.debug_tuple("SessionsError").field(&format_args!("{}", self.kind)).finish()
     }
 }
 

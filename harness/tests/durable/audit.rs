@@ -487,3 +487,18 @@ async fn entries_kept_without_what_they_follow_on_are_told_as_pruned() {
     agent.history("s", Seq(snapshot), 9).await.unwrap();
     assert_eq!(sessions.history("s", Seq(4), 1).await.unwrap().entries.len(), 1);
 }
+
+#[tokio::test]
+async fn no_error_tells_what_a_question_was_answered_with() {
+    let memory = MemoryStore::new();
+    let agent = agent(&Rig::new(memory.clone()));
+    let ids = asks(&agent).await;
+    let answer = |text: &str| Answers::json(ids[0].clone(), json!(text));
+    agent.resume("s", answer("canary"), ()).await.unwrap();
+    let run = agent.resume("s", answer("other"), ()).await.unwrap_err();
+    let sessions = Sessions::new(memory).answer_json("s", answer("other")).await.unwrap_err();
+    assert!(run.is_conflict() && run.recorded_answer() == Some(&json!("canary")));
+    for said in [format!("{run:?} {run}"), format!("{sessions:?} {sessions}")] {
+        assert!(!said.contains("canary") && said.contains("answered already"), "{said}");
+    }
+}
