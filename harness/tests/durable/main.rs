@@ -11,6 +11,7 @@
 )]
 
 mod audit;
+mod audit_told;
 mod basics;
 mod busy;
 mod crashes;
