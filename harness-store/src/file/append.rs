@@ -1,5 +1,7 @@
 //! Writing: batches by the holder, letters by anybody, and making them durable.
 
+use std::io;
+use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use harness::store::{Appended, Lease, Letter, Posted, StoreError};
@@ -10,7 +12,7 @@ use super::index::Verdict;
 use super::lease::write_small;
 use super::record::{self, MAX_RECORD, Prepared};
 use super::session::{Rest, Session, State};
-use super::store::{Inner, Sync};
+use super::store::{Inner, Sync, is_named, say_named};
 
 /// How often a record is written anew whose log was rewritten meanwhile.
 const ATTEMPTS: usize = 20;
@@ -28,7 +30,8 @@ impl Inner {
         if batch.flush {
             self.flush(&session, upto)?;
         }
-        if let Some(rest) = rest {
+        if let Some(mut rest) = rest {
+            rest.durable = self.sync == Sync::Flush;
             self.note_rest(&session, &rest)?;
         }
         Ok(Appended { head: Seq(head), mail })
@@ -182,10 +185,7 @@ impl Inner {
         } else {
             // The name of a file that somebody else has made may not be durable either.
             std::thread::scope(|threads| {
-                let names = threads.spawn(|| {
-                    self.disk.sync_dir(&session.paths.shard)?;
-                    self.disk.sync_dir(&self.sessions)
-                });
+                let names = threads.spawn(|| self.sync_names(&session.paths.shard));
                 let data = file.sync();
                 let names = names
                     .join()
@@ -213,6 +213,16 @@ impl Inner {
                 ))
             }
         }
+    }
+
+    /// Makes the names in a part of the directory durable, and its own, unless somebody has.
+    fn sync_names(&self, shard: &Path) -> io::Result<()> {
+        let named = is_named(&*self.disk, shard);
+        if !named {
+            self.disk.sync_dir(&self.sessions)?;
+            say_named(&*self.disk, shard);
+        }
+        self.disk.sync_dir(shard)
     }
 
     /// Notes beside the log how far it was acknowledged, so that what is missing from it is missed.

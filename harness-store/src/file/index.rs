@@ -70,6 +70,9 @@ pub(crate) struct Index {
     hole: Hole,
     /// The fences and tokens of all claims.
     pub(crate) seals: Vec<(u64, Token)>,
+    /// The name of the file was durable when some batch was written to it. One that a rewritten log
+    /// has taken over says so of the file before.
+    pub(crate) named: bool,
     /// Part of what was written is missing, so that batches behind it have lost their beginning.
     lossy: bool,
     /// What the log must have been at some place.
@@ -248,6 +251,7 @@ impl Index {
         }
         if batch.synced {
             self.lossy = false;
+            self.named |= self.life().1 == 0;
         }
         let count = batch.meta.as_ref().map_or(1, |meta| meta.lengths.len());
         self.batches.push(BatchRef {

@@ -165,7 +165,9 @@ impl Inner {
                         .sync_dir(&session.paths.shard)
                         .map_err(|error| failed("sync", &session.paths.shard, error))?;
                 }
-                state.synced = state.synced.max(copy.len() as u64);
+                if self.sync == Sync::Flush {
+                    state.synced = state.synced.max(copy.len() as u64);
+                }
                 return Ok(());
             }
             let _ = self.disk.unlink(&path);

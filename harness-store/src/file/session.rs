@@ -55,6 +55,10 @@ pub(crate) struct Rest {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) questions: Vec<OpenQuestion>,
     pub(crate) mail: u64,
+    /// Whether the log and its name were durable when this was written. Where nothing is synced,
+    /// nobody may rely on it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) durable: bool,
 }
 
 impl Rest {
@@ -67,7 +71,7 @@ impl Rest {
         }
     }
 
-    /// The session of this index, if it exists.
+    /// The session of this index, if it exists; of which nobody says yet that it is durable.
     pub(crate) fn of(index: &Index) -> Option<Self> {
         let header = index.header.as_ref()?;
         Some(Self {
@@ -82,6 +86,7 @@ impl Rest {
             facts: index.facts.clone()?,
             questions: index.questions.values().cloned().collect(),
             mail: index.mail().0,
+            durable: false,
         })
     }
 }
@@ -240,6 +245,12 @@ impl Session {
             }
             let Err(flaw) = flaw else {
                 state.index.expected = None;
+                // A note is written behind the sync of what it is about, names and all; a log that
+                // was rewritten since has its name from a rename that nobody may have synced.
+                state.named = state.index.named
+                    || rest.is_some_and(|rest| {
+                        rest.durable && (&*rest.life, rest.rewritten) == state.index.life()
+                    });
                 state.file = file;
                 state.read_only = read_only;
                 return Ok(state.file.is_some());

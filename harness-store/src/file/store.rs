@@ -14,7 +14,7 @@ use harness::store::{
 use sha2::{Digest as _, Sha256};
 
 use super::catalog::Catalog;
-use super::disk::{Disk, RealDisk};
+use super::disk::{Disk, Mode, RealDisk};
 use super::error::{failed, unsure};
 use super::lease::Owner;
 use super::record::{MAX_RECORD, Prepared};
@@ -117,8 +117,15 @@ impl FileStoreOptions {
     pub(crate) fn open_on(self, disk: Arc<dyn Disk>, dir: &Path) -> Result<FileStore, StoreError> {
         let sessions = dir.join("sessions");
         let alive = dir.join("alive");
-        std::fs::create_dir_all(dir.parent().unwrap_or(dir))
-            .map_err(|error| failed("make", dir, error))?;
+        let named = is_named(&*disk, dir);
+        let parent = dir.parent().unwrap_or(dir);
+        let mut unnamed = Vec::new();
+        if !named {
+            let made = parent.ancestors().take_while(|path| !path.exists());
+            unnamed.extend(made.filter_map(Path::parent));
+            unnamed.extend([parent, dir]);
+            std::fs::create_dir_all(parent).map_err(|error| failed("make", dir, error))?;
+        }
         for path in [dir, &sessions, &alive] {
             match disk.make_dir(path) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -128,11 +135,12 @@ impl FileStoreOptions {
             }
         }
         super::error::refuse_network(dir)?;
-        if self.sync == Sync::Flush {
-            for path in [dir.parent().unwrap_or(dir), dir] {
+        if self.sync == Sync::Flush && !named {
+            for path in unnamed {
                 let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
                 disk.sync_dir(path).map_err(|error| failed("sync", path, error))?;
             }
+            say_named(&*disk, dir);
         }
         let owner = Owner::appear(Arc::clone(&disk), &alive)
             .map_err(|error| failed("make a file in", &alive, error))?;
@@ -167,6 +175,22 @@ impl FileStore {
         let inner = Arc::clone(&self.inner);
         blocking(move || work(&inner)).await
     }
+}
+
+/// What stands in a directory once its name is durable, so that nobody has to see to that again. It
+/// is made after that, so it need not be durable itself: where it is found, that was done.
+const NAMED: &str = "named";
+
+/// Whether the name of a directory is known to survive a loss of power. What cannot be told is not
+/// known.
+pub(crate) fn is_named(disk: &dyn Disk, dir: &Path) -> bool {
+    disk.open(&dir.join(NAMED), Mode::Read).is_ok()
+}
+
+/// Says that the name of a directory survives a loss of power. Should it fail, whoever comes next
+/// syncs it once more.
+pub(crate) fn say_named(disk: &dyn Disk, dir: &Path) {
+    let _ = disk.open(&dir.join(NAMED), Mode::AppendOrCreate);
 }
 
 /// Runs what waits for the disk where it holds up no other task. It is finished even if nobody

@@ -5,6 +5,7 @@ mod agents;
 mod failing;
 mod power_loss;
 mod recording;
+mod syncs;
 
 use std::path::Path;
 use std::sync::Arc;
