@@ -36,7 +36,7 @@ impl Grip {
         self.hold.take();
         let (store, lease) = (Arc::clone(&self.store), self.lease.clone());
         let releasing = Box::pin(async move { store.renew(&lease, Duration::ZERO).await });
-        to_its_end(releasing).await?.ok()
+        to_its_end(releasing).await.ok()
     }
 
     /// Somebody else gives it back.

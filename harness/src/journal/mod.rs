@@ -9,6 +9,7 @@
 //! replayed is never written.
 
 mod answers;
+mod end;
 mod grip;
 mod keeper;
 mod letters;
@@ -17,10 +18,8 @@ mod walk;
 mod watch;
 mod writer;
 
-use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -30,10 +29,10 @@ use crate::clock::boot_millis;
 use crate::id::Seq;
 use crate::log::{Entry, Saved};
 use crate::state::Schema;
-use crate::step::BoxFuture;
 use crate::store::{Claim, From, Lease, Mail, SessionStore, StoreError};
 
 pub(crate) use answers::{Refused, Valid, post_all, validate};
+use end::to_its_end;
 pub(crate) use keeper::{Held, Hold};
 pub(crate) use letters::{InputLetter, LetterBody, Unread, input_key, question_key, taken_key};
 pub use open::OnBusy;
@@ -73,19 +72,6 @@ pub(crate) struct Journal {
     ttl: Duration,
     /// The lease was given back.
     released: AtomicBool,
-}
-
-/// Polls a future once; if it has to wait, it goes on as a task of its own, so that dropping the
-/// caller never drops it half-way. `None` if its runtime is shut down.
-async fn to_its_end<T: Send + 'static>(mut future: BoxFuture<T>) -> Option<T> {
-    let polled = poll_fn(|task| Poll::Ready(future.as_mut().poll(task))).await;
-    match polled {
-        Poll::Ready(value) => Some(value),
-        Poll::Pending => match tokio::runtime::Handle::try_current() {
-            Ok(runtime) => runtime.spawn(future).await.ok(),
-            Err(_) => Some(future.await),
-        },
-    }
 }
 
 impl Journal {
@@ -182,7 +168,7 @@ impl Journal {
                     writer.send(flush).await?;
                     Ok(Receipt { snapshot_due: writer.is_snapshot_due() })
                 });
-                to_its_end(sending).await.unwrap_or(Err(Broken::RuntimeGone))
+                to_its_end(sending).await
             }
             LaidUp::Later { first } => {
                 let receipt = Receipt { snapshot_due: writer.is_snapshot_due() };
@@ -201,7 +187,7 @@ impl Journal {
             return writer.check();
         }
         let flushing = Box::pin(async move { writer.send(true).await });
-        to_its_end(flushing).await.unwrap_or(Err(Broken::RuntimeGone))
+        to_its_end(flushing).await
     }
 
     /// Appends a snapshot. `live` is the state as it is in memory: if the log does not add up to
@@ -213,7 +199,7 @@ impl Journal {
             return Err(writer.give_up(Broken::NotReplayable { field }));
         }
         let writing = Box::pin(async move { writer.write_snapshot().await });
-        to_its_end(writing).await.unwrap_or(Err(Broken::RuntimeGone))
+        to_its_end(writing).await
     }
 
     /// Looks at what the log adds up to, everything buffered included.
@@ -277,7 +263,7 @@ impl Journal {
         let (store, lease) = (Arc::clone(&self.store), self.lease());
         let releasing = Box::pin(async move { store.renew(&lease, Duration::ZERO).await });
         match to_its_end(releasing).await {
-            Some(Ok(mail)) => {
+            Ok(mail) => {
                 self.watch.has_mail(mail);
                 mail > taken
             }

@@ -160,13 +160,7 @@ async fn claim(
         let claimed = store.claim(Claim::One(&session), ttl).await?;
         Ok(claimed.map(|claimed| (since, Grip::new(store, claimed.lease.clone()), claimed)))
     });
-    to_its_end(claiming).await.unwrap_or_else(|| {
-        Err(StoreError::Unavailable {
-            what: "the runtime was shut down".to_owned(),
-            ambiguous: true,
-            source: None,
-        })
-    })
+    to_its_end(claiming).await
 }
 
 /// The letters behind those that were taken, and how many were posted so far.

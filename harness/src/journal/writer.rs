@@ -53,8 +53,6 @@ pub(crate) enum Broken {
     NotReplayable { field: String },
     /// An entry does not encode, or does not fit the log.
     Unsound(String),
-    /// The runtime shut down in the middle of it.
-    RuntimeGone,
 }
 
 /// What became of entries that were written.

@@ -83,7 +83,6 @@ impl Broken {
             Self::Unsound(why) => {
                 (FailureKind::NotReplayable, format!("the step could not be recorded: {why}"))
             }
-            Self::RuntimeGone => (FailureKind::Store, "the runtime was shut down".to_owned()),
         };
         StepError::of(kind, false, message)
     }
