@@ -26,9 +26,13 @@ impl Inner {
         let mail = state.index.mail();
         let upto = state.index.end;
         let rest = if batch.flush && batch.settles { Rest::of(&state.index) } else { None };
+        let starts = state.index.start.as_ref().is_some_and(|start| start.offset > state.noted);
         drop(state);
         if batch.flush {
             self.flush(&session, upto)?;
+        }
+        if starts {
+            self.note_start(&session);
         }
         if let Some(mut rest) = rest {
             rest.durable = self.sync == Sync::Flush;
@@ -51,6 +55,10 @@ impl Inner {
             session.refresh(disk, state)?;
         }
         for _ in 0..ATTEMPTS {
+            if state.index.base.is_some_and(|base| batch.after <= base) {
+                // It may be there already, before the snapshot that was started from.
+                session.read_all(state)?;
+            }
             match self.admit(session, state, lease, batch) {
                 // Letters may have come since it was written.
                 Ok(Some(head)) if fresh => return Ok(head),

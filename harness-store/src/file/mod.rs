@@ -18,6 +18,7 @@ mod read;
 mod record;
 mod remove;
 mod session;
+mod start;
 mod store;
 
 #[cfg(test)]

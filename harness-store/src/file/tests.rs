@@ -5,6 +5,7 @@ mod agents;
 mod failing;
 mod power_loss;
 mod recording;
+mod start;
 mod syncs;
 
 use std::path::Path;

@@ -198,28 +198,28 @@ pub(crate) fn seal(seal: &Seal) -> Vec<u8> {
     line.close()
 }
 
+/// A letter as it is written.
+pub(crate) fn letter_text(letter: &Letter) -> LetterText {
+    let (t, b) = match String::from_utf8(letter.body.clone()) {
+        Ok(text) => (Some(text), None),
+        Err(_) => (None, Some(BASE64.encode(&letter.body))),
+    };
+    LetterText {
+        k: letter.key.clone(),
+        d: letter.digest.clone(),
+        q: letter.question.clone(),
+        x: letter.expiry,
+        t,
+        b,
+    }
+}
+
 pub(crate) fn letters<'a>(
     at: u64,
     letters: impl Iterator<Item = &'a Letter>,
     kept: bool,
 ) -> Vec<u8> {
-    let texts: Vec<LetterText> = letters
-        .map(|letter| {
-            let text = String::from_utf8(letter.body.clone());
-            let (t, b) = match text {
-                Ok(text) => (Some(text), None),
-                Err(_) => (None, Some(BASE64.encode(&letter.body))),
-            };
-            LetterText {
-                k: letter.key.clone(),
-                d: letter.digest.clone(),
-                q: letter.question.clone(),
-                x: letter.expiry,
-                t,
-                b,
-            }
-        })
-        .collect();
+    let texts: Vec<LetterText> = letters.map(letter_text).collect();
     let mut line = Line::new(if kept { 'k' } else { 'p' }, 256);
     line.base36(at);
     line.space();

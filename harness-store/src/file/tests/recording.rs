@@ -31,6 +31,8 @@ pub(super) struct Tape {
 pub(super) struct Recording {
     pub(super) tape: Arc<Mutex<Tape>>,
     pub(super) faults: Arc<Faults>,
+    /// How many bytes were read.
+    pub(super) read: Arc<AtomicUsize>,
 }
 
 /// What goes wrong, each thing once for each number set.
@@ -60,7 +62,8 @@ impl Disk for Recording {
         }
         let number = tape.files.get(path).copied().unwrap();
         let (tape, faults) = (Arc::clone(&self.tape), Arc::clone(&self.faults));
-        Ok(Arc::new(RecordingFile { file, number, tape, faults }))
+        let read = Arc::clone(&self.read);
+        Ok(Arc::new(RecordingFile { file, number, tape, faults, read }))
     }
 
     fn make_dir(&self, path: &Path) -> io::Result<()> {
@@ -98,6 +101,7 @@ struct RecordingFile {
     number: usize,
     tape: Arc<Mutex<Tape>>,
     faults: Arc<Faults>,
+    read: Arc<AtomicUsize>,
 }
 
 impl DiskFile for RecordingFile {
@@ -121,7 +125,9 @@ impl DiskFile for RecordingFile {
     }
 
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.file.read_at(bytes, offset)
+        let read = self.file.read_at(bytes, offset)?;
+        self.read.fetch_add(read, Ordering::SeqCst);
+        Ok(read)
     }
 
     fn stat(&self) -> io::Result<Stat> {
