@@ -245,9 +245,9 @@ impl Inner {
             Err(_) => return Ok(()),
         };
         if self.sync == Sync::Flush {
-            // Should it fail, the note before it stays.
             match tokio::runtime::Handle::try_current() {
-                Ok(runtime) => drop(runtime.spawn_blocking(move || file.sync())),
+                Ok(_) => self.notes.sync_later(path, file),
+                // Who calls from no runtime waits for everything.
                 Err(_) => drop(file.sync()),
             }
         }

@@ -14,6 +14,7 @@ mod error;
 mod index;
 mod lease;
 mod list;
+mod notes;
 mod read;
 mod record;
 mod remove;

@@ -17,6 +17,7 @@ use super::catalog::Catalog;
 use super::disk::{Disk, Mode, RealDisk};
 use super::error::{failed, unsure};
 use super::lease::Owner;
+use super::notes::Notes;
 use super::record::{MAX_RECORD, Prepared};
 use super::session::{Paths, Session};
 
@@ -153,6 +154,7 @@ impl FileStoreOptions {
                 open: Mutex::default(),
                 open_files: self.open_files,
                 catalog: Mutex::default(),
+                notes: Notes::default(),
             }),
         })
     }
@@ -216,6 +218,7 @@ pub(crate) struct Inner {
     open: Mutex<Open>,
     open_files: usize,
     pub(crate) catalog: Mutex<Catalog>,
+    pub(crate) notes: Notes,
 }
 
 /// The sessions in use, and when each was used last.

@@ -4,7 +4,7 @@
 mod agents;
 mod failing;
 mod power_loss;
-mod recording;
+pub(super) mod recording;
 mod start;
 mod syncs;
 
