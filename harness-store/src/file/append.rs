@@ -235,8 +235,8 @@ impl Inner {
 
     /// Notes beside the log how far it was acknowledged, so that what is missing from it is missed.
     ///
-    /// The log is durable up to there. The note becomes so behind the caller's back: until then,
-    /// a loss of power leaves the note before it, which is as true.
+    /// The log is durable up to there. The note becomes so behind the caller's back, within about a
+    /// second: until then, a loss of power leaves the note before it, which is as true.
     fn note_rest(&self, session: &Session, rest: &Rest) -> Result<(), StoreError> {
         let path = &session.paths.rest;
         let file = match write_small(&*self.disk, path, rest) {

@@ -40,6 +40,17 @@ pub enum Sync {
 /// not wait for each other. The lease of a process that has ended, or of a store that was dropped,
 /// is free at once; that of a process that was stopped is free when it expires.
 ///
+/// A store that is new to a long session reads it from its last snapshot on. So what is damaged
+/// before that is told, as [`StoreError::Corrupt`], to those who ask for what is there, who prune,
+/// or who have no word of where to start; what is damaged or missing from the snapshot on is told
+/// to everybody. Of a log with fewer than 64 KiB before its last snapshot, or with more than 16 KiB
+/// of letters there, all is always read and checked.
+///
+/// Who copies a store, or moves it, sees to it that the copy is durable: a store does not sync again
+/// what it finds word of that it was synced. The note of a session at rest is synced within a second
+/// of it, or, if the process ends before, when the system writes it; it tells a log that has become
+/// shorter, and what is acknowledged does not depend on it.
+///
 /// There is no index of all sessions on the disk. An open store reads the directory once, at its
 /// first [`list`](SessionStore::list), and later what has changed of it. Of each session it comes by
 /// it reads the note that a session at rest leaves beside its log, or the whole log of one that has
