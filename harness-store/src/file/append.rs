@@ -26,9 +26,13 @@ impl Inner {
         let mail = state.index.mail();
         let upto = state.index.end;
         let rest = if batch.flush && batch.settles { Rest::of(&state.index) } else { None };
+        let starts = state.index.start.as_ref().is_some_and(|start| start.offset > state.noted);
         drop(state);
         if batch.flush {
             self.flush(&session, upto)?;
+        }
+        if starts {
+            self.note_start(&session);
         }
         if let Some(mut rest) = rest {
             rest.durable = self.sync == Sync::Flush;
@@ -51,6 +55,10 @@ impl Inner {
             session.refresh(disk, state)?;
         }
         for _ in 0..ATTEMPTS {
+            if state.index.base.is_some_and(|base| batch.after <= base) {
+                // It may be there already, before the snapshot that was started from.
+                session.read_all(state)?;
+            }
             match self.admit(session, state, lease, batch) {
                 // Letters may have come since it was written.
                 Ok(Some(head)) if fresh => return Ok(head),
@@ -227,8 +235,8 @@ impl Inner {
 
     /// Notes beside the log how far it was acknowledged, so that what is missing from it is missed.
     ///
-    /// The log is durable up to there. The note becomes so behind the caller's back: until then,
-    /// a loss of power leaves the note before it, which is as true.
+    /// The log is durable up to there. The note becomes so behind the caller's back, within about a
+    /// second: until then, a loss of power leaves the note before it, which is as true.
     fn note_rest(&self, session: &Session, rest: &Rest) -> Result<(), StoreError> {
         let path = &session.paths.rest;
         let file = match write_small(&*self.disk, path, rest) {
@@ -237,9 +245,9 @@ impl Inner {
             Err(_) => return Ok(()),
         };
         if self.sync == Sync::Flush {
-            // Should it fail, the note before it stays.
             match tokio::runtime::Handle::try_current() {
-                Ok(runtime) => drop(runtime.spawn_blocking(move || file.sync())),
+                Ok(_) => self.notes.sync_later(path, file),
+                // Who calls from no runtime waits for everything.
                 Err(_) => drop(file.sync()),
             }
         }

@@ -132,7 +132,7 @@ impl Inner {
                 file.unlock();
                 return Ok(());
             }
-            for path in [&session.paths.rest, &session.paths.lease] {
+            for path in [&session.paths.rest, &session.paths.lease, &session.paths.start] {
                 match self.disk.unlink(path) {
                     Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                         return Err(failed("remove", path, error));

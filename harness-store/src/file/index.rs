@@ -11,6 +11,7 @@ use harness::store::{Facts, Letter, Mail, OpenQuestion, Posted, StoredLetter, To
 use harness::{InterruptId, Seq, UtcMillis};
 
 use super::record::{self, BatchRecord, Header, Origin, Record, Seal};
+use super::start::Start;
 
 /// Where a batch stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +60,7 @@ pub(crate) struct Index {
     pub(crate) batches: Vec<BatchRef>,
     pub(crate) snapshots: Vec<u64>,
     pub(crate) letters: Vec<StoredLetter>,
-    keys: HashMap<String, usize>,
+    pub(super) keys: HashMap<String, usize>,
     /// The session was removed, and none made in its place since.
     pub(crate) removed: bool,
     /// The file in which the log goes on.
@@ -67,14 +68,19 @@ pub(crate) struct Index {
     /// Bytes of torn records between whole ones.
     pub(crate) torn: u64,
     /// What is known of a part that is missing since the last claim.
-    hole: Hole,
+    pub(super) hole: Hole,
     /// The fences and tokens of all claims.
     pub(crate) seals: Vec<(u64, Token)>,
     /// The name of the file was durable when some batch was written to it. One that a rewritten log
     /// has taken over says so of the file before.
     pub(crate) named: bool,
     /// Part of what was written is missing, so that batches behind it have lost their beginning.
-    lossy: bool,
+    pub(super) lossy: bool,
+    /// Where the next reader may start.
+    pub(crate) start: Option<Start>,
+    /// The head up to which the entries were left out, as this was started from a snapshot. What is
+    /// said of batches, snapshots and claims then lacks what came before.
+    pub(crate) base: Option<u64>,
     /// What the log must have been at some place.
     pub(crate) expected: Option<Mark>,
 }
@@ -110,6 +116,7 @@ impl Index {
         while place < bytes.len() && self.moved.is_none() {
             let Some((used, line)) = next_line(&bytes[place..])? else { break };
             let start = self.end;
+            let sum = self.sum.clone();
             self.sum.update(&bytes[place..place + used]);
             self.end += used as u64;
             place += used;
@@ -123,7 +130,14 @@ impl Index {
                 Line::Sound(line) => {
                     let record = record::parse(line)
                         .ok_or_else(|| Flaw::Damaged(format!("no known record at byte {start}")))?;
+                    let mut here = None;
+                    if record.has_snapshot() && self.hole == Hole::None && !self.lossy {
+                        here = Start::before(self, sum, start, &bytes[place - used..place]);
+                    }
                     self.apply(record, start, used)?;
+                    if here.is_some() && self.batches.last().is_some_and(|it| it.offset == start) {
+                        self.start = here;
+                    }
                 }
             }
             self.compare()?;
@@ -284,7 +298,7 @@ impl Index {
         Ok(())
     }
 
-    fn post(&mut self, letters: Vec<Letter>) {
+    pub(crate) fn post(&mut self, letters: Vec<Letter>) {
         for letter in letters {
             if !self.keys.contains_key(&letter.key) {
                 self.keys.insert(letter.key.clone(), self.letters.len());
@@ -344,7 +358,7 @@ pub(crate) enum Verdict {
 
 /// Whether something was written since the last claim that is missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Hole {
+pub(super) enum Hole {
     #[default]
     None,
     Open,

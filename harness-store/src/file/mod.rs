@@ -14,10 +14,12 @@ mod error;
 mod index;
 mod lease;
 mod list;
+mod notes;
 mod read;
 mod record;
 mod remove;
 mod session;
+mod start;
 mod store;
 
 #[cfg(test)]

@@ -3,10 +3,22 @@
 use harness::store::{From, Mail, Page, StoreError, StoredEntry};
 use harness::{Seq, SessionId};
 
-use super::index::{BatchRef, Flaw};
+use super::index::{BatchRef, Flaw, Index};
 use super::record::{self, Record};
 use super::session::{Session, State};
 use super::store::Inner;
+
+/// Whether a page begins before the snapshot that the index was started from.
+fn is_older(index: &Index, from: From) -> bool {
+    let Some(base) = index.base else { return false };
+    match from {
+        From::Seq(seq) => seq.0 <= base && seq.0.max(1) >= index.first,
+        From::Snapshot => false,
+        From::SnapshotBelow(seq) => {
+            seq.0 >= index.first && index.snapshots.iter().all(|at| *at > seq.0)
+        }
+    }
+}
 
 impl Inner {
     pub(crate) fn read(
@@ -19,6 +31,9 @@ impl Inner {
         let session = self.session(id);
         let mut state = session.lock();
         session.refresh(&*self.disk, &mut state)?;
+        if is_older(&state.index, from) {
+            session.read_all(&mut state)?;
+        }
         let index = &state.index;
         let (true, Some(facts), Some(created)) = (index.exists(), &index.facts, index.created)
         else {

@@ -33,7 +33,7 @@ use harness::UtcMillis;
 use harness::store::{Facts, Letter, OpenQuestion, Token};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use write::{Prepared, header, letters, moved, origin, removed, seal};
+pub(crate) use write::{Prepared, header, letter_text, letters, moved, origin, removed, seal};
 
 /// The format written, and the newest that is read.
 pub(crate) const FORMAT: u32 = 1;
@@ -124,9 +124,20 @@ pub(crate) enum Record<'a> {
     Moved { offset: u64, name: String },
 }
 
+impl Record<'_> {
+    pub(crate) fn has_snapshot(&self) -> bool {
+        match self {
+            Self::Batch(BatchRecord { meta: Some(meta), .. }) => {
+                meta.lengths.iter().any(|length| *length < 0)
+            }
+            _ => false,
+        }
+    }
+}
+
 /// A letter as it stands in the log: a body that is text stays readable.
-#[derive(Serialize, Deserialize)]
-struct LetterText {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LetterText {
     k: String,
     d: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -243,7 +254,7 @@ pub(crate) fn parse(line: &[u8]) -> Option<Record<'_>> {
     }
 }
 
-fn letter(text: LetterText) -> Option<Letter> {
+pub(crate) fn letter(text: LetterText) -> Option<Letter> {
     let body = match (text.t, text.b) {
         (Some(text), None) => text.into_bytes(),
         (None, Some(coded)) => BASE64.decode(coded).ok()?,

@@ -71,6 +71,7 @@ impl Inner {
         };
         gone(&paths.rest, self.disk.unlink(&paths.rest))?;
         gone(&paths.lease, self.disk.unlink(&paths.lease))?;
+        gone(&paths.start, self.disk.unlink(&paths.start))?;
         // A note without its log would be taken for damage.
         if self.sync == Sync::Flush {
             gone(&paths.shard, self.disk.sync_dir(&paths.shard))?;
@@ -139,6 +140,7 @@ impl Inner {
         seq: Seq,
     ) -> Result<(), StoreError> {
         for _ in 0..100 {
+            session.read_all(state)?;
             let cut = match state.index.snapshots.last() {
                 Some(last) => seq.0.min(*last),
                 None => return Ok(()),

@@ -25,6 +25,8 @@ pub(crate) struct Paths {
     /// What was acknowledged when the session last came to rest.
     pub(crate) rest: PathBuf,
     pub(crate) lease: PathBuf,
+    /// Where a reader of the log may start.
+    pub(crate) start: PathBuf,
 }
 
 impl Paths {
@@ -34,6 +36,7 @@ impl Paths {
             log: log.to_owned(),
             rest: log.with_extension("head"),
             lease: log.with_extension("lease"),
+            start: log.with_extension("start"),
         }
     }
 }
@@ -112,6 +115,8 @@ pub(crate) struct State {
     pub(crate) synced: u64,
     /// Whether the name of the file is.
     pub(crate) named: bool,
+    /// Where the next reader was last told to start.
+    pub(crate) noted: u64,
     /// The fence of the last lease that was released here, 0 if none was; `None` if this is not
     /// known, as the session was not claimed here since it was read.
     pub(crate) released: Option<u64>,
@@ -215,7 +220,7 @@ impl Session {
         Ok(())
     }
 
-    /// Opens the log and reads it whole; `false` if there is none.
+    /// Opens the log and reads it, if it can from its last snapshot on; `false` if there is none.
     fn open(&self, disk: &dyn Disk, state: &mut State) -> Result<bool, StoreError> {
         for attempt in 0.. {
             let rest: Option<Rest> = read_small(disk, &self.paths.rest)
@@ -233,16 +238,28 @@ impl Session {
                 Err(error) => return Err(self.failed("open", error)),
             };
             state.forget();
-            state.index.expected = rest.as_ref().map(Rest::mark);
-            let mut flaw = Ok(());
-            if let Some(file) = &file {
-                let len = file.stat().map_err(|error| self.failed("look at", error))?.len;
-                flaw = self.catch_up(&**file, state, len)?;
-                state.len = len;
-            }
-            if flaw.is_ok() && state.index.moved.is_none() {
-                flaw = state.index.complete();
-            }
+            let expected = rest.as_ref().map(Rest::mark);
+            let mut started =
+                file.as_ref().and_then(|file| self.start(disk, &**file, expected.as_ref()));
+            let flaw = loop {
+                let partial = started.is_some();
+                state.index = started
+                    .take()
+                    .unwrap_or_else(|| Index { expected: expected.clone(), ..Index::default() });
+                let mut flaw = Ok(());
+                if let Some(file) = &file {
+                    let len = file.stat().map_err(|error| self.failed("look at", error))?.len;
+                    flaw = self.catch_up(&**file, state, len)?;
+                    state.len = len;
+                }
+                if flaw.is_ok() && state.index.moved.is_none() {
+                    flaw = state.index.complete();
+                }
+                // What is wrong is told by who reads all of it.
+                if flaw.is_ok() || !partial {
+                    break flaw;
+                }
+            };
             let Err(flaw) = flaw else {
                 state.index.expected = None;
                 // A note is written behind the sync of what it is about, names and all; a log that
@@ -267,7 +284,7 @@ impl Session {
         Ok(false)
     }
 
-    fn catch_up(
+    pub(super) fn catch_up(
         &self,
         file: &dyn DiskFile,
         state: &mut State,

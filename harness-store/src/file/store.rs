@@ -17,6 +17,7 @@ use super::catalog::Catalog;
 use super::disk::{Disk, Mode, RealDisk};
 use super::error::{failed, unsure};
 use super::lease::Owner;
+use super::notes::Notes;
 use super::record::{MAX_RECORD, Prepared};
 use super::session::{Paths, Session};
 
@@ -38,6 +39,17 @@ pub enum Sync {
 /// needed; it has to be a local one. A flushed batch costs one sync of its own log, so sessions do
 /// not wait for each other. The lease of a process that has ended, or of a store that was dropped,
 /// is free at once; that of a process that was stopped is free when it expires.
+///
+/// A store that is new to a long session reads it from its last snapshot on. So what is damaged
+/// before that is told, as [`StoreError::Corrupt`], to those who ask for what is there, who prune,
+/// or who have no word of where to start; what is damaged or missing from the snapshot on is told
+/// to everybody. Of a log with fewer than 64 KiB before its last snapshot, or with more than 16 KiB
+/// of letters there, all is always read and checked.
+///
+/// Who copies a store, or moves it, sees to it that the copy is durable: a store does not sync again
+/// what it finds word of that it was synced. The note of a session at rest is synced within a second
+/// of it, or, if the process ends before, when the system writes it; it tells a log that has become
+/// shorter, and what is acknowledged does not depend on it.
 ///
 /// There is no index of all sessions on the disk. An open store reads the directory once, at its
 /// first [`list`](SessionStore::list), and later what has changed of it. Of each session it comes by
@@ -153,6 +165,7 @@ impl FileStoreOptions {
                 open: Mutex::default(),
                 open_files: self.open_files,
                 catalog: Mutex::default(),
+                notes: Notes::default(),
             }),
         })
     }
@@ -216,6 +229,7 @@ pub(crate) struct Inner {
     open: Mutex<Open>,
     open_files: usize,
     pub(crate) catalog: Mutex<Catalog>,
+    pub(crate) notes: Notes,
 }
 
 /// The sessions in use, and when each was used last.

@@ -4,7 +4,8 @@
 mod agents;
 mod failing;
 mod power_loss;
-mod recording;
+pub(super) mod recording;
+mod start;
 mod syncs;
 
 use std::path::Path;

@@ -32,7 +32,9 @@ impl Prepared {
     /// [`StoreError::TooLarge`] if it does not fit into a record.
     pub(crate) fn new(batch: &Batch<'_>) -> Result<Self, StoreError> {
         let breaks = |byte: &u8| *byte < b' ' || *byte == 0x7f;
-        let escaped = batch.entries.iter().any(|entry| entry.bytes.iter().any(breaks));
+        // Every byte is looked at, as that is faster than to stop at the first that is found.
+        let any = |bytes: &[u8]| bytes.iter().fold(false, |found, byte| found | breaks(byte));
+        let escaped = batch.entries.iter().any(|entry| any(entry.bytes));
         let plain = match batch.entries {
             [entry] => {
                 !entry.snapshot
@@ -198,28 +200,28 @@ pub(crate) fn seal(seal: &Seal) -> Vec<u8> {
     line.close()
 }
 
+/// A letter as it is written.
+pub(crate) fn letter_text(letter: &Letter) -> LetterText {
+    let (t, b) = match String::from_utf8(letter.body.clone()) {
+        Ok(text) => (Some(text), None),
+        Err(_) => (None, Some(BASE64.encode(&letter.body))),
+    };
+    LetterText {
+        k: letter.key.clone(),
+        d: letter.digest.clone(),
+        q: letter.question.clone(),
+        x: letter.expiry,
+        t,
+        b,
+    }
+}
+
 pub(crate) fn letters<'a>(
     at: u64,
     letters: impl Iterator<Item = &'a Letter>,
     kept: bool,
 ) -> Vec<u8> {
-    let texts: Vec<LetterText> = letters
-        .map(|letter| {
-            let text = String::from_utf8(letter.body.clone());
-            let (t, b) = match text {
-                Ok(text) => (Some(text), None),
-                Err(_) => (None, Some(BASE64.encode(&letter.body))),
-            };
-            LetterText {
-                k: letter.key.clone(),
-                d: letter.digest.clone(),
-                q: letter.question.clone(),
-                x: letter.expiry,
-                t,
-                b,
-            }
-        })
-        .collect();
+    let texts: Vec<LetterText> = letters.map(letter_text).collect();
     let mut line = Line::new(if kept { 'k' } else { 'p' }, 256);
     line.base36(at);
     line.space();

@@ -10,7 +10,7 @@ use crate::file::disk::{Disk, DiskFile, Mode, RealDisk, Stat};
 
 /// What reaches a disk. Files are numbered in the order in which they are made.
 #[derive(Clone, Debug)]
-pub(super) enum Op {
+pub(in crate::file) enum Op {
     MakeDir(PathBuf),
     Create(PathBuf, usize),
     Write(usize, u64, Vec<u8>),
@@ -21,26 +21,28 @@ pub(super) enum Op {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Tape {
-    pub(super) ops: Vec<Op>,
+pub(in crate::file) struct Tape {
+    pub(in crate::file) ops: Vec<Op>,
     files: HashMap<PathBuf, usize>,
     made: usize,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Recording {
-    pub(super) tape: Arc<Mutex<Tape>>,
-    pub(super) faults: Arc<Faults>,
+pub(in crate::file) struct Recording {
+    pub(in crate::file) tape: Arc<Mutex<Tape>>,
+    pub(in crate::file) faults: Arc<Faults>,
+    /// How many bytes were read.
+    pub(in crate::file) read: Arc<AtomicUsize>,
 }
 
 /// What goes wrong, each thing once for each number set.
 #[derive(Debug, Default)]
-pub(super) struct Faults {
-    pub(super) syncs: AtomicUsize,
+pub(in crate::file) struct Faults {
+    pub(in crate::file) syncs: AtomicUsize,
     /// Writes that find no room.
-    pub(super) full: AtomicUsize,
+    pub(in crate::file) full: AtomicUsize,
     /// Writes of which only a few bytes find room.
-    pub(super) short: AtomicUsize,
+    pub(in crate::file) short: AtomicUsize,
 }
 
 fn take(fault: &AtomicUsize) -> bool {
@@ -60,7 +62,8 @@ impl Disk for Recording {
         }
         let number = tape.files.get(path).copied().unwrap();
         let (tape, faults) = (Arc::clone(&self.tape), Arc::clone(&self.faults));
-        Ok(Arc::new(RecordingFile { file, number, tape, faults }))
+        let read = Arc::clone(&self.read);
+        Ok(Arc::new(RecordingFile { file, number, tape, faults, read }))
     }
 
     fn make_dir(&self, path: &Path) -> io::Result<()> {
@@ -98,6 +101,7 @@ struct RecordingFile {
     number: usize,
     tape: Arc<Mutex<Tape>>,
     faults: Arc<Faults>,
+    read: Arc<AtomicUsize>,
 }
 
 impl DiskFile for RecordingFile {
@@ -121,7 +125,9 @@ impl DiskFile for RecordingFile {
     }
 
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.file.read_at(bytes, offset)
+        let read = self.file.read_at(bytes, offset)?;
+        self.read.fetch_add(read, Ordering::SeqCst);
+        Ok(read)
     }
 
     fn stat(&self) -> io::Result<Stat> {
