@@ -57,7 +57,7 @@ impl Inner {
         for _ in 0..ATTEMPTS {
             if state.index.base.is_some_and(|base| batch.after <= base) {
                 // It may be there already, before the snapshot that was started from.
-                session.read_all(state)?;
+                session.read_all(disk, state)?;
             }
             match self.admit(session, state, lease, batch) {
                 // Letters may have come since it was written.

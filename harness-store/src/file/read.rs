@@ -32,7 +32,7 @@ impl Inner {
         let mut state = session.lock();
         session.refresh(&*self.disk, &mut state)?;
         if is_older(&state.index, from) {
-            session.read_all(&mut state)?;
+            session.read_all(&*self.disk, &mut state)?;
         }
         let index = &state.index;
         let (true, Some(facts), Some(created)) = (index.exists(), &index.facts, index.created)

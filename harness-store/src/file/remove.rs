@@ -140,7 +140,7 @@ impl Inner {
         seq: Seq,
     ) -> Result<(), StoreError> {
         for _ in 0..100 {
-            session.read_all(state)?;
+            session.read_all(&*self.disk, state)?;
             let cut = match state.index.snapshots.last() {
                 Some(last) => seq.0.min(*last),
                 None => return Ok(()),

@@ -173,10 +173,15 @@ impl Session {
 
     /// Reads what is before the snapshot that the reader has started from, which must lead to where
     /// it is.
-    pub(crate) fn read_all(&self, state: &mut State) -> Result<(), StoreError> {
-        if state.index.base.is_none() {
-            return Ok(());
+    pub(crate) fn read_all(&self, disk: &dyn Disk, state: &mut State) -> Result<(), StoreError> {
+        // Whoever follows a log that goes on elsewhere may have started in the middle of that.
+        while state.index.base.is_some() {
+            self.read_before(disk, state)?;
         }
+        Ok(())
+    }
+
+    fn read_before(&self, disk: &dyn Disk, state: &mut State) -> Result<(), StoreError> {
         let Some(file) = state.file.clone() else { return Err(self.gone()) };
         let known = &state.index;
         let mut whole = State::default();
@@ -195,7 +200,8 @@ impl Session {
         state.index = whole.index;
         state.index.expected = None;
         state.len = len;
-        Ok(())
+        // Nothing may be written behind where the log goes on elsewhere.
+        if state.index.moved.is_some() { self.refresh(disk, state) } else { Ok(()) }
     }
 }
 
