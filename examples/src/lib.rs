@@ -1,6 +1,8 @@
 //! What the example programs share.
 
+pub mod approval;
 pub mod measure;
 pub mod pipeline;
 pub mod repair;
 pub mod repair_loop;
+pub mod sessions;

@@ -1,4 +1,10 @@
-//! Session stores for [`harness`](https://docs.rs/harness).
-//!
-//! This crate holds nothing yet. It reserves the place of the durable session stores: a session
-//! lives in the memory of its process today, in the outcome of its run.
+//! Session stores for [`harness`](https://docs.rs/harness): where the logs of durable sessions are
+//! kept.
+
+#[cfg(feature = "file")]
+mod file;
+
+pub use harness::store::MemoryStore;
+
+#[cfg(feature = "file")]
+pub use file::{FileStore, FileStoreOptions, Sync};

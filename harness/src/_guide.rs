@@ -5,6 +5,7 @@
 //! - [context]: slots and when they are filled
 //! - [questions]: gates, inline questions, answers
 //! - [running]: outcomes, stopping, events, observers
+//! - [sessions]: stores, going on in another process, effects, versions, the past
 //! - [models]: models, transcripts, tools
 //! - [coming from the TypeScript harness](from_typescript)
 
@@ -22,6 +23,9 @@ pub mod questions {}
 
 #[doc = include_str!("../docs/running.md")]
 pub mod running {}
+
+#[doc = include_str!("../docs/sessions.md")]
+pub mod sessions {}
 
 #[doc = include_str!("../docs/models.md")]
 pub mod models {}

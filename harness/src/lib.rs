@@ -67,7 +67,10 @@
 //! | run it, stop it, go on with it | [`Agent`], [`RunRequest`], [`Run`], [`Outcome`] |
 //! | ask a person | [`Define::ask`], [`Cx::ask`], [`Answers`] |
 //! | do something once | [`Cx::once`] |
+//! | keep sessions, and go on in another process | [`Agent::store`], [`store`], [`_guide::sessions`] |
+//! | list, look at, answer and delete sessions | [`Sessions`], [`Agent::history`], [`Agent::fork`] |
 //! | call a model and tools | [`llm`], [`Cx::llm`] |
+//! | look at sessions, answer and delete them | [`Sessions`] |
 //! | watch | [`observe`] |
 //!
 //! The guide is [`_guide`]: a page on each of these.
@@ -77,6 +80,7 @@
 //! | feature | default | what it adds |
 //! |---|---|---|
 //! | `terminal` | no | `observe::Terminal`: live progress of runs on a terminal |
+//! | `testing` | no | `testing`: the contract of stores as a suite, and stores that fail or take notes |
 
 #![deny(unsafe_code)]
 #![deny(missing_docs)]
@@ -93,15 +97,21 @@ pub mod context;
 mod declare;
 pub mod graph;
 mod id;
+mod journal;
 pub mod llm;
+pub mod log;
 pub mod observe;
 pub mod prelude;
 pub mod question;
 mod run;
 mod session;
+pub mod sessions;
 pub mod signal;
 pub mod state;
 pub mod step;
+pub mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod text;
 
 #[doc(hidden)]
@@ -115,24 +125,28 @@ pub use clock::UtcMillis;
 pub use context::Context;
 pub use declare::{
     Define, Dynamic, Given, Harness, HarnessBuilder, HasSteps, LoopBuilder, NeedsAnswer, NeedsExit,
-    NeedsSteps, Provided, Registry, StepDef, StepName, Stepped, ThenEndOrRoute, Unprovided,
+    NeedsSteps, Provided, Registry, StepDef, StepName, Stepped, ThenEndOrRoute,
+    ThenEndOrRouteOfGate, Unprovided,
 };
 #[doc(inline)]
 pub use graph::{Budget, BuildError, Graph, Limit, Target, end, to};
 pub use id::{
-    AgentId, InterruptId, InvalidSessionId, MAX_SESSION_ID, OpId, Position, RunId, SessionId,
+    AgentId, Fence, InterruptId, InvalidSessionId, MAX_SESSION_ID, OpId, Position, RunId, Seq,
+    SessionId,
 };
+pub use journal::{Durability, OnBusy};
 pub use question::Question;
 pub use run::{
     Ended, Exhausted, Failed, Interrupted, NotEnded, Outcome, Resume, Run, RunControl, RunError,
     RunRequest, Stopped, Waiting,
 };
+pub use sessions::Sessions;
 pub use signal::Signal;
 #[doc(inline)]
 pub use state::{Has, State};
 pub use step::{
-    Answered, Answers, Ask, AskError, Calling, Cx, Failure, FailureKind, Fatal, Handler, Interrupt,
-    NotThisQuestion, Pending, Retry, StepError, StepId, StepResult, View,
+    Answered, Answers, Ask, AskError, Calling, Cx, Failure, FailureKind, Fatal, Handler, InDoubt,
+    Interrupt, NotThisQuestion, Once, Pending, Retry, StepError, StepId, StepResult, View,
 };
 
 // The README's program is one of the tests.

@@ -1,6 +1,13 @@
 //! What a loop asks and waits for.
 
-use serde::{Serialize, de::DeserializeOwned};
+mod schema;
+
+#[allow(unused_imports, reason = "for sessions whose types are elsewhere")]
+pub(crate) use schema::mismatch;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Derives [`Question`](trait@Question).
 ///
@@ -55,4 +62,48 @@ pub trait Question: Serialize + DeserializeOwned + Send + Sync + 'static {
 
     /// What is to be answered.
     type Answer: Serialize + DeserializeOwned + schemars::JsonSchema + Send + Sync + 'static;
+}
+
+/// What a step asks, inline, when nobody knows whether an effect happened that must not happen
+/// twice: see [`InDoubt::Ask`](crate::InDoubt::Ask). Each answer settles one doubt.
+///
+/// ```
+/// use harness::Question;
+/// use harness::question::EffectInDoubt;
+///
+/// assert_eq!(EffectInDoubt::NAME, "effect_in_doubt");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct EffectInDoubt {
+    /// The effect's key.
+    pub key: String,
+    /// The step it belongs to.
+    pub step: String,
+    /// The entry into that step, as [`OpId`](crate::OpId) prints it: what the effect may have left
+    /// behind where it acts.
+    pub op_id: String,
+}
+
+// Not derived, for the attribute: without it the compiler offers this question where somebody's own
+// lacks its derive.
+#[diagnostic::do_not_recommend]
+impl Question for EffectInDoubt {
+    const NAME: &'static str = "effect_in_doubt";
+    type Answer = Doubt;
+}
+
+/// What to do about an effect in doubt.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Doubt {
+    /// It did not happen: run it.
+    Repeat,
+    /// The step is to fail.
+    Fail,
+    /// It happened.
+    Done {
+        /// Its result, as the effect would have returned it.
+        result: Value,
+    },
 }

@@ -29,6 +29,15 @@ pub(crate) fn shown(name: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// What a panic said.
+pub(crate) fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a value that is no text".to_owned())
+}
+
 /// Control characters, and those that change the direction of text or take no room.
 fn hidden(letter: char) -> bool {
     letter.is_control()

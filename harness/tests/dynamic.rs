@@ -312,3 +312,27 @@ fn ten_thousand_steps_build_fast() {
     assert!(broken.unwrap_err().violations().len() >= 10_000);
     assert!(took < Duration::from_secs(10), "{took:?}");
 }
+
+#[test]
+fn gates_expire_and_steps_keep_their_old_names() {
+    let declare = |target: &str, alias: &str| {
+        let (target, alias) = (target.to_owned(), alias.to_owned());
+        Harness::<(), Chat>::dynamic("asks")
+            .start("ask")
+            .step("ask", |define| {
+                define
+                    .ask(|_, _| async move { Ok(Approve) })
+                    .answer(|_, _, _| async move { Ok(Chat::update()) })
+                    .expires(Duration::from_secs(60), target)
+                    .alias(alias)
+                    .end()
+            })
+            .step("late", |define| define.run(think).end())
+            .build()
+    };
+    let drawn = declare("late", "old").unwrap().graph().to_mermaid();
+    assert!(drawn.contains("s0 -- \"expires after 60s\" --> s1"), "{drawn}");
+    let error = declare("lat", "late").unwrap_err();
+    let rules: Vec<Rule> = error.violations().iter().map(|violation| violation.rule).collect();
+    assert_eq!(rules, [Rule::UnknownStep, Rule::Alias]);
+}

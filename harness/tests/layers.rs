@@ -16,17 +16,18 @@ const LAYERS: &[&[&str]] = &[
     // Leaves: plain data, traits.
     &["clock", "text"],
     &["id"],
-    &["llm"],
+    &["llm", "store"],
     // The model: no runtime, no I/O.
     &["state", "context", "signal", "question"],
     &["step"],
     &["graph"],
+    &["log"],
     // Execution.
     &["observe"],
-    &["session"],
+    &["session", "journal"],
     &["run"],
     // The front door. `declare` makes a harness, `agent` runs it.
-    &["declare"],
+    &["declare", "sessions"],
     &["agent"],
     // The facade: names everything, and nothing names it.
     &["lib", "prelude", "testing", "__private", "_guide"],

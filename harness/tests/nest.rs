@@ -216,3 +216,36 @@ fn violations_name_nested_steps() {
         ["First/Read", "First/Sign/Ask", "First/Sign/File", "First/Repair", "First/Again"]
     );
 }
+
+mod renamed {
+    use harness::prelude::*;
+
+    #[derive(StepId, Clone, Debug, PartialEq, Eq)]
+    pub(crate) enum Inner {
+        #[step(alias = "Scan", alias = "Look")]
+        Read,
+        Mark,
+    }
+
+    #[derive(StepId, Clone, Debug, PartialEq, Eq)]
+    pub(crate) enum Step {
+        #[step(alias = "Compose")]
+        Write,
+        #[step(nest, alias = "Check")]
+        Review(Inner),
+        Publish,
+    }
+}
+
+#[test]
+fn names_of_before_stand_below_those_of_the_group() {
+    use renamed::{Inner, Step};
+
+    assert_eq!(Step::Write.aliases(), ["Compose"]);
+    assert_eq!(
+        Step::Review(Inner::Read).aliases(),
+        ["Review/Scan", "Review/Look", "Check/Read", "Check/Scan", "Check/Look"]
+    );
+    assert_eq!(Step::Review(Inner::Mark).aliases(), ["Check/Mark"]);
+    assert!(Step::Publish.aliases().is_empty());
+}

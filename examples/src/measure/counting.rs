@@ -2,6 +2,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
+use super::Figure;
+
 // By thread, so that counting costs no more than an addition.
 thread_local! {
     static CALLS: Cell<u64> = const { Cell::new(0) };
@@ -16,8 +18,25 @@ static WATCHED: AtomicBool = AtomicBool::new(false);
 pub struct Counting;
 
 /// This thread's allocations so far.
-pub(crate) fn calls() -> u64 {
+fn calls() -> u64 {
     CALLS.get()
+}
+
+/// Allocations of one step: what a run of 20,000 steps makes beyond a run of 10,000.
+pub(super) fn compare(case: &str, ours: impl Fn(u64), floor: impl Fn(u64)) -> Figure {
+    let (ours, floor) = (per_step(ours), per_step(floor));
+    let case = case.to_owned();
+    Figure { case, ours, floor, unit: "allocations/step", ratio: ours / floor }
+}
+
+fn per_step(run: impl Fn(u64)) -> f64 {
+    let calls = |steps| {
+        let before = calls();
+        run(steps);
+        calls() - before
+    };
+    calls(20_000);
+    (calls(20_000) as f64 - calls(10_000) as f64) / 10_000.0
 }
 
 /// Starts or stops counting live bytes; gives their count.

@@ -15,19 +15,19 @@ pub(super) struct Count {
 }
 
 #[derive(Default)]
-struct Update {
-    thoughts: Option<u64>,
-    acts: Option<u64>,
+pub(super) struct Update {
+    pub(super) thoughts: Option<u64>,
+    pub(super) acts: Option<u64>,
 }
 
 impl Count {
-    fn apply(&mut self, update: Update) {
+    pub(super) fn apply(&mut self, update: &Update) {
         self.thoughts += update.thoughts.unwrap_or(0);
         self.acts += update.acts.unwrap_or(0);
     }
 }
 
-type Error = Box<dyn std::error::Error + Send + Sync>;
+pub(super) type Error = Box<dyn std::error::Error + Send + Sync>;
 type Body = Box<dyn for<'a> Fn(&'a Count) -> BoxFuture<'a, Result<Update, Error>> + Send + Sync>;
 type Route = Box<dyn Fn(&Count) -> Option<usize> + Send + Sync>;
 
@@ -39,19 +39,24 @@ async fn act(_count: &Count) -> Result<Update, Error> {
     Ok(Update { acts: Some(1), ..Update::default() })
 }
 
-pub(super) async fn run(steps: u64) -> Result<Count, Error> {
+/// Think, act, think, until there are enough of them.
+pub(super) fn table(steps: u64) -> Vec<(Body, Route)> {
     let enough = move |count: &Count| (count.thoughts + count.acts < steps).then_some(1);
     let table: Vec<(Body, Route)> = vec![
         (Box::new(|count| Box::pin(think(count))), Box::new(enough)),
         (Box::new(|count| Box::pin(act(count))), Box::new(|_| Some(0))),
     ];
     // A program's steps are not all known to the compiler where its loop is.
-    let table = black_box(table);
+    black_box(table)
+}
+
+pub(super) async fn run(steps: u64) -> Result<Count, Error> {
+    let table = table(steps);
     let mut count = Count::default();
     let mut at = Some(0);
     while let Some((body, route)) = at.and_then(|at| table.get(at)) {
         let update = body(&count).await?;
-        count.apply(update);
+        count.apply(&update);
         at = route(&count);
     }
     Ok(count)

@@ -1,18 +1,19 @@
 //! A state that grows by one message a step.
 
+use harness::BuildError;
 use harness::prelude::*;
 
 use super::floor::BoxFuture;
-use super::{Figure, block_on, compare};
+use super::{Figure, block_on, compare, given_up};
 
 const STEPS: u64 = 10_000;
 
-fn message(nth: usize) -> String {
+pub(super) fn message(nth: usize) -> String {
     format!("{nth:0200}")
 }
 
 #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
-struct Talk {
+pub(super) struct Talk {
     #[state(reduce = append)]
     messages: Vec<String>,
 }
@@ -32,10 +33,10 @@ async fn say(talk: View<Talk>, _cx: Cx<()>) -> StepResult<Talk> {
     Ok(Talk::update().messages([message(talk.messages.len())]))
 }
 
-fn ours(agent: &Agent<(), Talk>) {
+pub(super) fn run(agent: &Agent<(), Talk>, steps: u64) {
     let outcome = block_on(async { agent.run(Talk::update(), ()).await });
     let said = outcome.ok().and_then(|it| it.state().map(|it| it.messages.len()));
-    assert_eq!(said, Some(STEPS as usize));
+    assert_eq!(said, Some(steps as usize));
 }
 
 async fn floor() -> Result<Vec<String>, std::io::Error> {
@@ -53,10 +54,10 @@ async fn floor() -> Result<Vec<String>, std::io::Error> {
     Ok(messages)
 }
 
-/// Ten thousand messages of 200 bytes.
-pub(super) fn growing() -> Vec<Figure> {
-    let next = |talk: &Talk| {
-        if talk.messages.len() as u64 >= STEPS { Next::Enough } else { Next::More }
+/// Says so many messages.
+pub(super) fn agent(steps: u64) -> Result<Agent<(), Talk>, BuildError> {
+    let next = move |talk: &Talk| {
+        if talk.messages.len() as u64 >= steps { Next::Enough } else { Next::More }
     };
     let harness = Harness::<(), Talk>::builder("talker")
         .start(Step::Say)
@@ -67,13 +68,17 @@ pub(super) fn growing() -> Vec<Figure> {
             }),
         })
         .budget(Budget::unbounded("the route counts the messages"))
-        .build();
-    let Ok(harness) = harness else { return Vec::new() };
-    let agent = harness.agent("talker", ());
+        .build()?;
+    Ok(harness.agent("talker", ()))
+}
+
+/// Ten thousand messages of 200 bytes.
+pub(super) fn growing() -> Vec<Figure> {
+    let Ok(agent) = agent(STEPS) else { return vec![given_up("loop-growing")] };
     vec![compare(
         format!("loop-growing/{STEPS}"),
         STEPS,
-        || ours(&agent),
+        || run(&agent, STEPS),
         || assert!(block_on(floor()).is_ok_and(|said| said.len() as u64 == STEPS)),
     )]
 }

@@ -1,12 +1,13 @@
 //! The two-step counter as a loop of ours.
 
+use harness::RunRequest;
 use harness::prelude::*;
 
 use super::counting;
 use super::{Figure, block_on, compare, floor};
 
 #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
-struct Count {
+pub(super) struct Count {
     #[state(reduce = add)]
     thoughts: u64,
     #[state(reduce = add)]
@@ -15,7 +16,7 @@ struct Count {
 
 /// How many steps to take.
 #[derive(Context)]
-struct Ctx {
+pub(super) struct Ctx {
     #[slot(runtime)]
     _steps: u64,
 }
@@ -40,7 +41,7 @@ async fn act(_count: View<Count>, _cx: Cx<Ctx>) -> StepResult<Count> {
     Ok(Count::update().acts(1))
 }
 
-fn agent(steps: u64) -> Result<Agent<Ctx, Count>, harness::BuildError> {
+pub(super) fn agent(steps: u64) -> Result<Agent<Ctx, Count>, harness::BuildError> {
     let next = move |count: &Count| {
         if count.thoughts + count.acts >= steps { Next::Enough } else { Next::Act }
     };
@@ -58,9 +59,12 @@ fn agent(steps: u64) -> Result<Agent<Ctx, Count>, harness::BuildError> {
     Ok(harness.agent("counter", ()))
 }
 
-fn run(agent: &Agent<Ctx, Count>, steps: u64) {
-    let slots = Ctx::runtime()._steps(steps).build();
-    let outcome = block_on(async { agent.run(Count::update(), slots).await });
+pub(super) fn request(agent: &Agent<Ctx, Count>, steps: u64) -> RunRequest<Count> {
+    agent.run(Count::update(), Ctx::runtime()._steps(steps).build())
+}
+
+pub(super) fn run(agent: &Agent<Ctx, Count>, steps: u64) {
+    let outcome = block_on(async { request(agent, steps).await });
     let reached = outcome.ok().and_then(|it| it.state().map(|it| it.thoughts + it.acts));
     assert!(reached.is_some_and(|reached| reached >= steps), "the loop went astray: {reached:?}");
 }
@@ -101,28 +105,12 @@ pub(super) fn fixed() -> Vec<Figure> {
     vec![figure]
 }
 
-/// Allocations of one step: what a run of 20,000 steps makes beyond a run of 10,000.
+/// Allocations of one step.
 pub(super) fn allocations() -> Vec<Figure> {
-    fn per_step(run: impl Fn(u64)) -> f64 {
-        let calls = |steps| {
-            let before = counting::calls();
-            run(steps);
-            counting::calls() - before
-        };
-        calls(20_000);
-        (calls(20_000) as f64 - calls(10_000) as f64) / 10_000.0
-    }
-    let ours = per_step(|steps| {
+    let ours = |steps| {
         if let Ok(agent) = agent(steps) {
             run(&agent, steps);
         }
-    });
-    let floor = per_step(run_floor);
-    vec![Figure {
-        case: "loop-bare-allocations".to_owned(),
-        ours,
-        floor,
-        unit: "allocations/step",
-        ratio: ours / floor,
-    }]
+    };
+    vec![counting::compare("loop-bare-allocations", ours, run_floor)]
 }

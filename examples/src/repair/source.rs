@@ -44,6 +44,21 @@ pub enum LoadError {
     TooLarge(PathBuf),
 }
 
+impl LoadError {
+    /// The same error, of a file that goes by this name.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        match &mut self {
+            LoadError::Missing(path)
+            | LoadError::NotAFile(path)
+            | LoadError::Unreadable { path, .. }
+            | LoadError::Binary(path)
+            | LoadError::TooLarge(path) => *path = PathBuf::from(name),
+        }
+        self
+    }
+}
+
 /// Reads a user's script, and what it should print from the file beside it
 /// named like it but ending in `.expected`, if there is one.
 pub fn load(path: &Path) -> Result<Script, LoadError> {

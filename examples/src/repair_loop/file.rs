@@ -1,26 +1,68 @@
 //! One file, from its first run to its report: one session of the loop.
 
 use harness::prelude::*;
-use harness::{Run, RunError, SessionId};
+use harness::sessions::{Phase, SessionsError};
+use harness::{Run, RunError, RunRequest, Sessions};
 use tokio::sync::watch;
 
+use crate::repair::LoadError;
+
+use super::batch::Job;
 use super::desk::{Desk, Reply};
 use super::report::{FileReport, Standing};
 use super::state::{Approve, Repair, Why};
+use super::steps::how;
 use super::{Ctx, End};
 
 /// Repairs one script: whenever the loop asks, the desk is asked, and the
-/// session goes on with its answer.
-pub(super) async fn repair(agent: &Agent<Ctx, Repair>, script: Repair, desk: &Desk) -> FileReport {
-    let input = Repair::update()
-        .name(script.name.clone())
-        .original(script.original.clone())
-        .copy(script.copy.clone())
-        .expected(script.expected.clone());
-    let mut request = agent.run(input, ());
-    if SessionId::new(&script.name).is_ok() {
-        request = request.session(&script.name);
-    }
+/// session goes on with its answer. A session that was begun by another
+/// process goes on where that left it.
+pub(super) async fn repair(
+    agent: &Agent<Ctx, Repair>,
+    sessions: &Sessions,
+    session: &str,
+    job: &Job,
+    desk: &Desk,
+) -> Result<FileReport, LoadError> {
+    let (script, request) = match kept(sessions, session).await {
+        Ok(Some((script, Phase::Ended))) => return Ok(ended(script)),
+        Ok(Some((script, _))) => (script, agent.resume(session, Answers::none(), ())),
+        Ok(None) => {
+            let script = job.script()?;
+            let input = Repair::update()
+                .name(script.name.clone())
+                .original(script.original.clone())
+                .copy(script.copy.clone())
+                .expected(script.expected.clone());
+            (script, agent.run(input, ()).session(session))
+        }
+        Err(error) => {
+            let script = Repair { name: job.name.clone(), ..Repair::default() };
+            return Ok(broken(script, &error));
+        }
+    };
+    Ok(advance(agent, request, script, desk).await)
+}
+
+/// A session as it was left; none if there is none.
+async fn kept(
+    sessions: &Sessions,
+    session: &str,
+) -> Result<Option<(Repair, Phase)>, SessionsError> {
+    let phase = match sessions.status(session).await {
+        Err(error) if error.is_not_found() => return Ok(None),
+        status => status?.phase,
+    };
+    let state = sessions.state(session).await?;
+    Ok(Some((Repair::deserialize(state).unwrap_or_default(), phase)))
+}
+
+async fn advance(
+    agent: &Agent<Ctx, Repair>,
+    mut request: RunRequest<Repair>,
+    script: Repair,
+    desk: &Desk,
+) -> FileReport {
     loop {
         let run = request.start();
         let waiting = match settled(run, desk.stop.clone()).await {
@@ -80,15 +122,7 @@ fn report(outcome: Outcome<Repair>, script: Repair) -> FileReport {
         FileReport::new(repair, Standing::NotFixed, Some(why.to_string()))
     };
     match outcome {
-        Outcome::Ended(ended) => {
-            let standing = match ended.by::<End>() {
-                Some(End::Runs) if ended.state.original == ended.state.copy => Standing::Runs,
-                Some(End::Runs) => Standing::Fixed,
-                Some(End::Fails) | None => Standing::NotFixed,
-            };
-            let why = ended.state.why.as_ref().map(ToString::to_string);
-            FileReport::new(ended.state, standing, why)
-        }
+        Outcome::Ended(it) => ended(it.state),
         Outcome::Stopped(stopped) => {
             FileReport::new((*stopped.state).clone(), Standing::Stopped, None)
         }
@@ -98,6 +132,17 @@ fn report(outcome: Outcome<Repair>, script: Repair) -> FileReport {
             failed(Why::Broken { error: "it waits for nobody".to_owned() })
         }
     }
+}
+
+/// The report of a session that has come to its end.
+fn ended(repair: Repair) -> FileReport {
+    let standing = match how(&repair) {
+        End::Runs if repair.original == repair.copy => Standing::Runs,
+        End::Runs => Standing::Fixed,
+        End::Fails => Standing::NotFixed,
+    };
+    let why = repair.why.as_ref().map(ToString::to_string);
+    FileReport::new(repair, standing, why)
 }
 
 fn broken(script: Repair, error: &dyn std::error::Error) -> FileReport {

@@ -2,10 +2,12 @@
 //!
 //! A session repairs one script: it runs it, proposes a repair of what fails,
 //! asks whether to apply it, and runs it again. [`repairer`] is the loop;
-//! [`program`] runs it over files and asks people.
+//! [`program`] runs it over files and asks people. Sessions are kept in files:
+//! one that was interrupted, or whose process was killed, goes on in another.
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
+mod batch;
 mod desk;
 mod file;
 pub mod program;

@@ -1,15 +1,18 @@
 //! The program: files in, reports out.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use harness::Agent;
 use harness::observe::Terminal;
+use harness::{SessionId, Sessions};
 use tokio::sync::watch;
 
-use crate::repair::{Limits, LoadError, Python, Script, load, shipped, shown};
+use crate::repair::{Limits, Python, shown};
+use crate::sessions::{Place, open, quoted};
 
+use super::batch::{self, Batch, BatchError, Job};
 use super::desk::Desk;
 use super::report::{FileReport, Standing};
 use super::state::Repair;
@@ -27,7 +30,8 @@ const STOPPED: u8 = 130;
     about = "Repairs Python scripts that fail, by rules, one approved step at a time",
     after_help = "Exit code: 0 every file runs and prints what it should; 1 some file could not \
                   be repaired; 2 bad usage, a file that cannot be read, or no python3; 3 an \
-                  approval is needed and standard input is no terminal; 130 stopped by Ctrl-C."
+                  approval is needed and standard input is no terminal; 130 stopped by Ctrl-C. What \
+                  was stopped, killed or not approved goes on with --resume."
 )]
 pub struct Options {
     /// Approve every proposal
@@ -43,46 +47,16 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
+    /// Go on with what an earlier start was stopped at, with its files and rounds
+    #[arg(long, value_name = "ID", conflicts_with_all = ["files", "rounds"])]
+    pub resume: Option<String>,
+    /// Where sessions are kept; without it, where the system keeps data of programs
+    #[arg(long, value_name = "DIR")]
+    pub store: Option<PathBuf>,
     /// The scripts; without any, those that ship with the program. What `a.py`
     /// should print is read from `a.expected`, if there is one
     #[arg(value_name = "FILE.py")]
     pub files: Vec<PathBuf>,
-}
-
-/// A file that is to be repaired.
-enum Job {
-    Shipped(Script),
-    File(PathBuf),
-}
-
-impl Job {
-    fn name(&self) -> String {
-        match self {
-            Job::Shipped(script) => script.name.clone(),
-            Job::File(path) => path.display().to_string(),
-        }
-    }
-
-    fn path(&self) -> Option<&Path> {
-        match self {
-            Job::Shipped(_) => None,
-            Job::File(path) => Some(path),
-        }
-    }
-
-    fn script(&self) -> Result<Repair, LoadError> {
-        let script = match self {
-            Job::Shipped(script) => script.clone(),
-            Job::File(path) => load(path)?,
-        };
-        Ok(Repair {
-            name: self.name(),
-            original: script.source.clone(),
-            copy: script.source,
-            expected: script.expected,
-            ..Repair::default()
-        })
-    }
 }
 
 /// Runs the program; gives its exit code.
@@ -95,61 +69,122 @@ pub async fn run(options: Options) -> u8 {
         Ok(python) => python,
         Err(error) => return refuse(&error),
     };
+    let place = match open(options.store.as_deref(), "repair").await {
+        Ok(place) => place,
+        Err(error) => return refuse(&error),
+    };
+    let sessions = Sessions::new(place.store.clone());
+    let batch = match &options.resume {
+        Some(id) => batch::find(&sessions, &place.dir, id).await,
+        None => begin(&place, &options).await,
+    };
+    let (id, batch) = match batch {
+        Ok(batch) => batch,
+        Err(error) => return refuse(&error),
+    };
     let words = python.to_string();
-    let harness = match repairer(Arc::new(python), Limits::default(), options.rounds) {
+    let harness = match repairer(Arc::new(python), Limits::default(), batch.rounds) {
         Ok(harness) => harness.observe(Terminal::stderr()),
         Err(error) => return refuse(&error),
     };
     let desk = Desk { yes: options.yes, json: options.json, stop };
-    let jobs: Vec<Job> = match &options.files[..] {
-        [] => shipped().into_iter().map(Job::Shipped).collect(),
-        files => files.iter().cloned().map(Job::File).collect(),
-    };
+    let again = command(&id, &options, &place);
     if !options.json {
-        let plural = if jobs.len() == 1 { "" } else { "s" };
-        desk.say(&format!("Repairing {} script{plural} with {words}\n\n", jobs.len()));
+        let count = batch.jobs.len();
+        let plural = if count == 1 { "" } else { "s" };
+        desk.say(&format!(
+            "Repairing {count} script{plural} with {words}\n\
+             Whatever ends this, it goes on with: {again}\n\n"
+        ));
     }
-    let reports = all(&harness.agent("repair", ()), &jobs, &options, &desk).await;
-    finish(&reports, &options, &desk)
+    let work = Work { agent: harness.agent("repair", ()).store(place.store), sessions, id, batch };
+    let reports = work.all(&options, &desk).await;
+    let code = finish(&reports, &options, &desk);
+    if is_open(&reports, &desk) {
+        complain(&format!("go on with: {again}"));
+    } else {
+        batch::forget(&work.sessions, &work.id, work.batch.jobs.len()).await;
+    }
+    code
 }
 
-/// Repairs one file after the other, until the person has enough.
-async fn all(
-    agent: &Agent<Ctx, Repair>,
-    jobs: &[Job],
-    options: &Options,
-    desk: &Desk,
-) -> Vec<FileReport> {
-    let mut reports: Vec<FileReport> = Vec::with_capacity(jobs.len());
-    let mut quit = false;
-    for job in jobs {
-        if quit || desk.is_stopping() {
-            reports.push(FileReport::bare(job.name(), Standing::NotStarted, None));
-            continue;
-        }
-        let script = match job.script() {
-            Ok(script) => script,
-            Err(error) => {
-                complain(&shown(&error.to_string()));
-                let why = Some(error.to_string());
-                reports.push(FileReport::bare(job.name(), Standing::Unreadable, why));
+/// Keeps the list of what is to be done.
+async fn begin(place: &Place, options: &Options) -> Result<(SessionId, Batch), BatchError> {
+    let jobs = match &options.files[..] {
+        [] => Job::shipped(),
+        files => files.iter().map(|path| Job::file(path)).collect(),
+    };
+    let batch = Batch { jobs, rounds: options.rounds };
+    Ok((batch::keep(&place.store, &batch).await?, batch))
+}
+
+/// The command line that goes on with this, to be copied.
+fn command(id: &SessionId, options: &Options, place: &Place) -> String {
+    let program = std::env::args_os().next().map_or_else(|| "repair".into(), PathBuf::from);
+    let flags = [(options.yes, " --yes"), (options.write, " --write"), (options.json, " --json")];
+    let flags: String = flags.iter().filter(|(set, _)| *set).map(|(_, flag)| *flag).collect();
+    format!("{} --resume {id}{flags}{}", quoted(&program), place.flag())
+}
+
+/// Whether there is something to go on with.
+fn is_open(reports: &[FileReport], desk: &Desk) -> bool {
+    reports.iter().any(|report| match report.standing {
+        Standing::NotAsked | Standing::Stopped => true,
+        // Whoever quits wants no further file; whoever stops may.
+        Standing::NotStarted => desk.is_stopping(),
+        Standing::Runs
+        | Standing::Fixed
+        | Standing::NotFixed
+        | Standing::NotWritten
+        | Standing::Unreadable => false,
+    })
+}
+
+/// What is to be done, and with what.
+struct Work {
+    agent: Agent<Ctx, Repair>,
+    sessions: Sessions,
+    id: SessionId,
+    batch: Batch,
+}
+
+impl Work {
+    /// Repairs one file after the other, until the person has enough.
+    async fn all(&self, options: &Options, desk: &Desk) -> Vec<FileReport> {
+        let mut reports: Vec<FileReport> = Vec::with_capacity(self.batch.jobs.len());
+        let mut quit = false;
+        for (place, job) in self.batch.jobs.iter().enumerate() {
+            if quit || desk.is_stopping() {
+                reports.push(FileReport::bare(&job.name, Standing::NotStarted, None));
                 continue;
             }
-        };
-        let mut report = file::repair(agent, script, desk).await;
-        quit = report.repair.has_quit();
-        if let (true, Standing::Fixed, Some(path)) = (options.write, report.standing, job.path()) {
-            match replace(path, &report.repair.original, &report.repair.copy) {
-                Ok(()) => report.written = true,
+            let session = batch::script_session(&self.id, place);
+            let repaired = file::repair(&self.agent, &self.sessions, &session, job, desk).await;
+            let mut report = match repaired {
+                Ok(report) => report,
                 Err(error) => {
-                    report.standing = Standing::NotWritten;
-                    report.why = Some(error.to_string());
+                    complain(&shown(&error.to_string()));
+                    let why = Some(error.to_string());
+                    reports.push(FileReport::bare(&job.name, Standing::Unreadable, why));
+                    continue;
+                }
+            };
+            quit = report.repair.has_quit();
+            if let (true, Standing::Fixed, Some(path)) =
+                (options.write, report.standing, job.path())
+            {
+                match replace(&path, &report.repair.original, &report.repair.copy) {
+                    Ok(()) => report.written = true,
+                    Err(error) => {
+                        report.standing = Standing::NotWritten;
+                        report.why = Some(error.to_string());
+                    }
                 }
             }
+            reports.push(report);
         }
-        reports.push(report);
+        reports
     }
-    reports
 }
 
 /// Tells what came of it all.

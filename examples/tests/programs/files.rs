@@ -12,7 +12,7 @@ fn without_a_terminal_nothing_is_approved() {
         let name = folder.name("a.py");
         let done = repair(write.into_iter().chain([name.as_str()]));
         assert_eq!(done.code, Some(3), "{}", done.out);
-        assert_eq!(done.err.lines().count(), 1, "{}", done.err);
+        assert_eq!(done.err.lines().count(), 2, "{}", done.err);
         assert!(done.err.contains("no terminal") && done.err.contains("nothing was applied"));
         assert!(done.out.contains("needs an approval: line 3, misspelt name"), "{}", done.out);
         assert_eq!(folder.text("a.py"), TWO_WAYS);

@@ -10,6 +10,8 @@
 mod asking;
 mod files;
 #[cfg(unix)]
+mod resuming;
+#[cfg(unix)]
 mod stopping;
 
 use std::path::{Path, PathBuf};
@@ -40,6 +42,7 @@ impl Done {
 fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_repair"));
     command.stdin(Stdio::null()).env("USER", "ada").env("TERM", "xterm").env_remove("NO_COLOR");
+    command.env("XDG_DATA_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/data"));
     command
 }
 
@@ -84,6 +87,16 @@ fn hello_prints_its_answer() {
     let done = Done::of(Command::new(env!("CARGO_BIN_EXE_hello")).output().unwrap());
     assert_eq!(done.code, Some(0), "{}", done.err);
     assert_eq!(done.out, "Take an umbrella.\n");
+}
+
+#[test]
+fn a_fork_goes_another_way_and_its_source_stays() {
+    let done = Done::of(Command::new(env!("CARGO_BIN_EXE_time_travel")).output().unwrap());
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    let coast = "the gate, the mill, the bridge, the coast, home";
+    assert!(done.out.contains(&format!("ended after 6 hours: {coast}\n")), "{}", done.out);
+    assert!(done.out.contains("it ended after 9 hours: the gate, the mill, the bridge, the hills"));
+    assert!(done.out.ends_with(&format!("the first is as it was: {coast}\n")), "{}", done.out);
 }
 
 #[test]

@@ -55,12 +55,14 @@ fn the_first_stops_at_the_boundary_and_tells_what_was_done() {
     assert_eq!(code, Some(130), "{out}{err}");
     assert!(out.contains("endless.py: stopped"), "{out}");
     assert!(out.contains("a.py: not started"), "{out}");
+    let (told, command) = err.split_once("repair: go on with: ").unwrap();
     assert_eq!(
-        err,
+        told,
         "repair: stopping after this step (Ctrl-C again stops at once)\n\
          repair: stopped by Ctrl-C: 0 of 2 files done; 0 repairs applied; \
          no file of yours was changed\n"
     );
+    assert!(command.ends_with(" --yes --write\n"), "{command}");
 }
 
 #[test]

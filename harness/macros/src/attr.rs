@@ -37,7 +37,10 @@ pub(crate) enum Takes {
     Nothing,
     Int,
     Str,
-    Path,
+    /// As `Str`, any number of times.
+    Strs,
+    /// A path, any number of times.
+    Paths,
     Type,
     /// A path, with the name of a field in brackets: `upsert(id)`.
     Reducer,
@@ -103,7 +106,10 @@ impl Options {
                     errors.absorb(error);
                     skip(input)?;
                 }
-                Ok(known) if self.0.iter().any(|(name, ..)| *name == known.name) => {
+                Ok(known)
+                    if !matches!(known.takes, Takes::Strs | Takes::Paths)
+                        && self.0.iter().any(|(name, ..)| *name == known.name) =>
+                {
                     errors.push(&key, format!("`{key}` is given twice (keep one of them)"));
                     skip(input)?;
                 }
@@ -182,8 +188,8 @@ impl Known {
         let value = match self.takes {
             Takes::Nothing => Ok(Value::Nothing),
             Takes::Int => input.parse().map(Value::Int),
-            Takes::Str => input.parse().map(Value::Str),
-            Takes::Path => input.call(Path::parse_mod_style).map(Value::Path),
+            Takes::Str | Takes::Strs => input.parse().map(Value::Str),
+            Takes::Paths => input.call(Path::parse_mod_style).map(Value::Path),
             Takes::Type => input.parse().map(|ty| Value::Type(Box::new(ty))),
             Takes::Reducer => reducer(input),
         };

@@ -3,9 +3,9 @@
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned as _;
-use syn::{DeriveInput, Fields, Ident, Type};
+use syn::{DeriveInput, Fields, Ident, LitStr, Type};
 
-use crate::attr::{Known, Options, Table, Takes};
+use crate::attr::{Known, Options, Table, Takes, Value};
 use crate::diagnostics::Errors;
 use crate::{shape, text};
 
@@ -14,7 +14,10 @@ static ON_ENUM: Table = Table { attr: "step", place: "an enum", known: &[], else
 static ON_VARIANT: Table = Table {
     attr: "step",
     place: "a variant",
-    known: &[Known { name: "nest", example: "nest", takes: Takes::Nothing }],
+    known: &[
+        Known { name: "nest", example: "nest", takes: Takes::Nothing },
+        Known { name: "alias", example: "alias = \"Old\"", takes: Takes::Strs },
+    ],
     elsewhere: None,
 };
 
@@ -28,6 +31,8 @@ struct Model<'a> {
 struct Step<'a> {
     name: &'a Ident,
     nested: Option<&'a Type>,
+    /// Names it had before.
+    aliases: Vec<LitStr>,
 }
 
 pub(crate) fn derive(input: &DeriveInput) -> TokenStream {
@@ -42,16 +47,25 @@ fn parse<'a>(input: &'a DeriveInput, errors: &mut Errors) -> Option<Model<'a>> {
     let plain = shape::is_plain(input, "StepId", errors);
     let mut variants = Vec::new();
     for variant in shape::variants(input, "StepId", errors).unwrap_or_default() {
-        let nest = Options::read(&variant.attrs, &ON_VARIANT, errors).take("nest");
+        let mut options = Options::read(&variant.attrs, &ON_VARIANT, errors);
+        let nest = options.take("nest");
+        let mut aliases = Vec::new();
+        while let Some((_, value)) = options.take("alias") {
+            if let Value::Str(alias) = value {
+                aliases.push(alias);
+            }
+        }
         let step = &variant.ident;
         let only = match &variant.fields {
             Fields::Unnamed(fields) if fields.unnamed.len() == 1 => fields.unnamed.first(),
             Fields::Unnamed(_) | Fields::Named(_) | Fields::Unit => None,
         };
         match (&variant.fields, nest, only) {
-            (Fields::Unit, None, _) => variants.push(Step { name: step, nested: None }),
+            (Fields::Unit, None, _) => {
+                variants.push(Step { name: step, nested: None, aliases });
+            }
             (_, Some(_), Some(field)) => {
-                variants.push(Step { name: step, nested: Some(&field.ty) });
+                variants.push(Step { name: step, nested: Some(&field.ty), aliases });
             }
             (Fields::Unit, Some((key, _)), _) => {
                 errors.push(
@@ -61,7 +75,7 @@ fn parse<'a>(input: &'a DeriveInput, errors: &mut Errors) -> Option<Model<'a>> {
                          with the enum of the steps of the other loop, or remove `nest`)"
                     ),
                 );
-                variants.push(Step { name: step, nested: None });
+                variants.push(Step { name: step, nested: None, aliases });
             }
             (_, Some(_), None) => errors.push(
                 variant,
@@ -88,7 +102,44 @@ fn parse<'a>(input: &'a DeriveInput, errors: &mut Errors) -> Option<Model<'a>> {
             ),
         }
     }
+    check_aliases(name, &variants, errors);
     plain.then_some(Model { name, variants })
+}
+
+/// A session that was saved at a name must stand at one step.
+fn check_aliases(name: &Ident, variants: &[Step<'_>], errors: &mut Errors) {
+    let mut taken: Vec<(String, &Ident)> =
+        variants.iter().map(|step| (step.name.to_string(), step.name)).collect();
+    for step in variants {
+        let this = step.name;
+        for alias in &step.aliases {
+            let text = alias.value();
+            if text.trim().is_empty() {
+                errors.push(
+                    alias,
+                    format!(
+                        "an alias of step `{name}::{this}` is empty (write the name that the step \
+                         had before)"
+                    ),
+                );
+                continue;
+            }
+            match taken.iter().find(|(known, _)| *known == text) {
+                Some((_, other)) if *other == this => errors.push(
+                    alias,
+                    format!("step `{name}::{this}` goes by `{text}` already (remove this alias)"),
+                ),
+                Some((_, other)) => errors.push(
+                    alias,
+                    format!(
+                        "`{text}` already stands for step `{name}::{other}`, so it cannot be an \
+                         alias of `{name}::{this}` (remove one of them)"
+                    ),
+                ),
+                None => taken.push((text, this)),
+            }
+        }
+    }
 }
 
 fn emit(model: &Model<'_>) -> TokenStream {
@@ -100,7 +151,7 @@ fn emit(model: &Model<'_>) -> TokenStream {
             quote!(::std::vec![#(Self::#names),*])
         }
         true => {
-            let each = variants.iter().map(|Step { name, nested }| match nested {
+            let each = variants.iter().map(|Step { name, nested, .. }| match nested {
                 None => quote!(all.push(Self::#name);),
                 Some(ty) => {
                     let inner = inner(ty, "all");
@@ -114,7 +165,7 @@ fn emit(model: &Model<'_>) -> TokenStream {
             }
         }
     };
-    let names = variants.iter().map(|Step { name, nested }| {
+    let names = variants.iter().map(|Step { name, nested, .. }| {
         let text = name.to_string();
         match nested {
             None => quote!(Self::#name => ::std::borrow::Cow::Borrowed(#text),),
@@ -126,7 +177,7 @@ fn emit(model: &Model<'_>) -> TokenStream {
             }
         }
     });
-    let places = variants.iter().enumerate().map(|(at, Step { name, nested })| {
+    let places = variants.iter().enumerate().map(|(at, Step { name, nested, .. })| {
         let before = &variants[..at];
         let plain = before.iter().filter(|step| step.nested.is_none()).count();
         let groups = before.iter().filter_map(|step| step.nested).map(|ty| inner(ty, "all"));
@@ -139,6 +190,7 @@ fn emit(model: &Model<'_>) -> TokenStream {
             }
         }
     });
+    let aliases = aliases(variants);
     quote! {
         #[automatically_derived]
         impl ::harness::step::StepId for #name {
@@ -162,6 +214,46 @@ fn emit(model: &Model<'_>) -> TokenStream {
                     #(#places)*
                     _ => 0,
                 }
+            }
+
+            #aliases
+        }
+    }
+}
+
+/// The method that lists the names steps had before, if any can have one.
+fn aliases(variants: &[Step<'_>]) -> TokenStream {
+    let had = |step: &Step<'_>| step.nested.is_some() || !step.aliases.is_empty();
+    let arms = variants.iter().filter(|step| had(step)).map(|step| {
+        let Step { name, nested, aliases } = step;
+        let text = name.to_string();
+        let Some(ty) = nested else {
+            return quote!(Self::#name => ::std::vec![#(::std::borrow::Cow::Borrowed(#aliases)),*],);
+        };
+        let (inner_name, inner_aliases) = (inner(ty, "name"), inner(ty, "aliases"));
+        // Every name of the group with every name of the step, but for the one that holds.
+        quote!(Self::#name(step) => {
+            let mut below = ::std::vec![#inner_name(step)];
+            below.extend(#inner_aliases(step));
+            let groups: &[&str] = &[#text #(, #aliases)*];
+            let all = groups.iter().flat_map(|group| {
+                below.iter().map(move |step| {
+                    ::std::borrow::Cow::Owned(::std::format!("{group}/{step}"))
+                })
+            });
+            all.skip(1).collect()
+        })
+    });
+    let arms: Vec<_> = arms.collect();
+    if arms.is_empty() {
+        return TokenStream::new();
+    }
+    quote! {
+        #[allow(unreachable_patterns)]
+        fn aliases(&self) -> ::std::vec::Vec<::std::borrow::Cow<'static, str>> {
+            match self {
+                #(#arms)*
+                _ => ::std::vec::Vec::new(),
             }
         }
     }

@@ -222,7 +222,8 @@ impl<C: Context, S: State, St: StepId, T> LoopBuilder<C, S, St, T> {
         let mut steps = Vec::with_capacity(ids.len());
         for (id, def) in ids.iter().zip(self.steps.take()) {
             let name = Arc::from(&*id.name());
-            let (node, executable) = def.draft.into_parts(name, |link| Some(link.to.index()));
+            let (mut node, executable) = def.draft.into_parts(name, |link| Some(link.to.index()));
+            node.aliases.extend(id.aliases().iter().map(|alias| Arc::from(&**alias)));
             nodes.push(node);
             steps.push(executable);
         }

@@ -4,11 +4,12 @@
 
 use std::panic::Location;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::context::Context;
-use crate::graph::{AtMost, Branch, Dest, Edge, Executable, Exit, Kind, Node, Target};
+use crate::graph::{AtMost, Branch, Dest, Edge, Executable, Exit, Expiry, Kind, Node, Target};
 use crate::state::State;
-use crate::step::{Action, Policy, Route};
+use crate::step::{Action, Policy, QuestionType, Route};
 
 use super::named::Fault;
 
@@ -35,6 +36,11 @@ pub(super) struct Work<C: Context, S: State, St> {
     pub(super) policy: Policy,
     pub(super) on_error: Option<Link<St>>,
     pub(super) at_most: Option<(u32, Link<St>)>,
+    pub(super) question: Option<QuestionType>,
+    /// How long a gate waits, and the step that it then leads to.
+    pub(super) expires: Option<(Duration, Option<Link<St>>)>,
+    /// Names the step had before.
+    pub(super) aliases: Vec<Arc<str>>,
     pub(super) at: At,
     /// What is wrong with the step, as far as it can be said without its loop.
     pub(super) faults: Vec<Fault>,
@@ -61,7 +67,8 @@ impl<C: Context, S: State, St> Draft<C, S, St> {
         wrap: &impl Fn(St) -> T,
         after: &Target<T>,
     ) -> Draft<C, S, T> {
-        let Work { kind, action, policy, on_error, at_most, at, faults } = self.work;
+        let Work { kind, action, policy, at, faults, question, aliases, .. } = self.work;
+        let Work { on_error, at_most, expires, .. } = self.work;
         // A step that is off leads nowhere.
         let off = matches!(kind, Kind::Off(_));
         let way = match self.way {
@@ -87,6 +94,9 @@ impl<C: Context, S: State, St> Draft<C, S, St> {
             policy,
             on_error: on_error.map(|link| link.map(wrap)),
             at_most: at_most.map(|(times, link)| (times, link.map(wrap))),
+            question,
+            expires: expires.map(|(after, link)| (after, link.map(|link| link.map(wrap)))),
+            aliases,
             at,
             faults,
         };
@@ -117,10 +127,14 @@ impl<C: Context, S: State, St> Draft<C, S, St> {
                 Exit::Route { signals, branches: branches.into_iter().map(branch).collect() }
             }
         };
-        let Work { kind, action, policy, on_error, at_most, at, faults: _ } = self.work;
+        let Work { kind, action, policy, at, question, aliases, .. } = self.work;
+        let Work { on_error, at_most, expires, .. } = self.work;
         let node = Node {
             name,
+            aliases,
             kind,
+            question,
+            expires: expires.map(|(after, link)| Expiry { after, to: link.and_then(&mut edge) }),
             exit,
             policy,
             on_error: on_error.and_then(&mut edge),

@@ -26,7 +26,7 @@ pub use define::Define;
 pub use dynamic::Dynamic;
 pub use name::StepName;
 pub use registry::Registry;
-pub use step::{NeedsAnswer, NeedsExit, StepDef, ThenEndOrRoute};
+pub use step::{NeedsAnswer, NeedsExit, StepDef, ThenEndOrRoute, ThenEndOrRouteOfGate};
 
 /// Says that a builder is about these types, without holding any of them.
 type About<T> = PhantomData<fn() -> T>;

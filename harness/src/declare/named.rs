@@ -3,6 +3,7 @@
 
 use std::panic::Location;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -15,6 +16,7 @@ use crate::text::{listed, near, shown};
 
 use super::draft::{At, Link, Way};
 use super::registry::Lookup;
+use super::step::ThenEndOrRouteOfGate;
 use super::step::indexed;
 use super::{Define, NeedsExit, Registry, StepDef, StepName, ThenEndOrRoute};
 
@@ -103,7 +105,26 @@ fn branches<N: AsRef<str>, T: Into<StepName>>(
     found
 }
 
-impl<C: Context, S: State> NeedsExit<C, S, StepName, ThenEndOrRoute> {
+impl<C: Context, S: State> NeedsExit<C, S, StepName, ThenEndOrRouteOfGate> {
+    /// How long the question waits; if nobody has answered by then, the loop goes on with `step`.
+    #[track_caller]
+    pub fn expires(
+        self,
+        after: Duration,
+        step: impl Into<StepName>,
+    ) -> NeedsExit<C, S, StepName, ThenEndOrRoute> {
+        self.expiring(after, Some(Link { to: step.into(), at: Location::caller() }))
+    }
+}
+
+impl<C: Context, S: State, By> NeedsExit<C, S, StepName, By> {
+    /// A name that the step had before, so that sessions that were saved at it are found again. May
+    /// be called again.
+    pub fn alias(mut self, old: impl Into<String>) -> Self {
+        self.work.aliases.push(old.into().into());
+        self
+    }
+
     /// Where the loop goes when the step fails and no retry is left, before the loop's own
     /// `.on_error(..)`.
     #[track_caller]

@@ -10,7 +10,7 @@ use crate::question::Question;
 use crate::signal::Signal;
 use crate::state::State;
 use crate::step::{
-    Action, Answered, Cx, Policy, Retry, Route, StepError, StepId, StepResult, View,
+    Action, Answered, Cx, Policy, QuestionType, Retry, Route, StepError, StepId, StepResult, View,
 };
 
 use super::About;
@@ -20,10 +20,15 @@ use super::draft::{At, Draft, Link, Way, Work};
 #[derive(Debug)]
 pub enum ThenEndOrRoute {}
 
+/// The same of a gate, which may also be told how long to wait: `.expires(..)`.
+#[derive(Debug)]
+pub enum ThenEndOrRouteOfGate {}
+
 /// A step whose work is declared, but not where the loop goes from it: it needs `.then(..)`,
 /// `.end()` or `.route(..)`. Policies come before that.
 ///
-/// `By` is always [`ThenEndOrRoute`]: it names the remedy in the compiler's messages.
+/// `By` is [`ThenEndOrRoute`], or of a gate [`ThenEndOrRouteOfGate`]: it names the remedy in the
+/// compiler's messages.
 #[must_use = "a step needs an exit: `.then(step)`, `.end()` or `.route(..)`"]
 pub struct NeedsExit<C: Context, S: State, St, By> {
     pub(super) work: Work<C, S, St>,
@@ -33,11 +38,41 @@ pub struct NeedsExit<C: Context, S: State, St, By> {
 impl<C: Context, S: State, St> NeedsExit<C, S, St, ThenEndOrRoute> {
     pub(super) fn new(kind: Kind, action: Action<C, S>, at: At) -> Self {
         let policy = Policy::default();
-        let work =
-            Work { kind, action, policy, on_error: None, at_most: None, at, faults: Vec::new() };
+        let work = Work {
+            kind,
+            action,
+            policy,
+            on_error: None,
+            at_most: None,
+            question: None,
+            expires: None,
+            aliases: Vec::new(),
+            at,
+            faults: Vec::new(),
+        };
         Self { work, by: PhantomData }
     }
+}
 
+impl<C: Context, S: State, St> NeedsExit<C, S, St, ThenEndOrRouteOfGate> {
+    /// How long the question waits; if nobody has answered by then, the gate fails with
+    /// [`FailureKind::Expired`](crate::FailureKind::Expired), which is not tried again. The time
+    /// counts from when the question is recorded, and goes on while no process runs the session.
+    pub fn expires_or_fails(self, after: Duration) -> NeedsExit<C, S, St, ThenEndOrRoute> {
+        self.expiring(after, None)
+    }
+
+    pub(super) fn expiring(
+        mut self,
+        after: Duration,
+        to: Option<Link<St>>,
+    ) -> NeedsExit<C, S, St, ThenEndOrRoute> {
+        self.work.expires = Some((after, to));
+        NeedsExit { work: self.work, by: PhantomData }
+    }
+}
+
+impl<C: Context, S: State, St, By> NeedsExit<C, S, St, By> {
     /// Tries the step again when it fails with a retryable error. Without it a step has one try.
     pub fn retry(mut self, retry: Retry) -> Self {
         self.work.policy.retry = Some(retry);
@@ -60,7 +95,17 @@ impl<C: Context, S: State, St> NeedsExit<C, S, St, ThenEndOrRoute> {
     }
 }
 
-impl<C: Context, S: State, St: StepId> NeedsExit<C, S, St, ThenEndOrRoute> {
+impl<C: Context, S: State, St: StepId> NeedsExit<C, S, St, ThenEndOrRouteOfGate> {
+    /// How long the question waits; if nobody has answered by then, the loop goes on with `step`,
+    /// and the gate changes nothing. The time counts from when the question is recorded, and goes
+    /// on while no process runs the session.
+    #[track_caller]
+    pub fn expires(self, after: Duration, step: St) -> NeedsExit<C, S, St, ThenEndOrRoute> {
+        self.expiring(after, Some(Link { to: step, at: Location::caller() }))
+    }
+}
+
+impl<C: Context, S: State, St: StepId, By> NeedsExit<C, S, St, By> {
     /// Where the loop goes when the step fails and no retry is left, before the loop's own
     /// `.on_error(..)`. The failed attempt changes nothing; that step reads
     /// [`cx.failure()`](crate::Cx::failure).
@@ -128,14 +173,16 @@ impl<C: Context, S: State, St, Q: Question, F> NeedsAnswer<C, S, St, Q, F> {
     }
 
     /// A gate, second half: takes the answer and says what it changes.
-    pub fn answer<AskFut, B, Fut>(self, body: B) -> NeedsExit<C, S, St, ThenEndOrRoute>
+    pub fn answer<AskFut, B, Fut>(self, body: B) -> NeedsExit<C, S, St, ThenEndOrRouteOfGate>
     where
         F: Fn(View<S>, Cx<C>) -> AskFut + Send + Sync + 'static,
         AskFut: Future<Output = Result<Q, StepError>> + Send + 'static,
         B: Fn(View<S>, Cx<C>, Answered<Q>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = StepResult<S>> + Send + 'static,
     {
-        NeedsExit::new(Kind::Gate, Action::ask(self.question, body), self.at)
+        let step = NeedsExit::new(Kind::Gate, Action::ask(self.question, body), self.at);
+        let work = Work { question: Some(QuestionType::of::<Q>()), ..step.work };
+        NeedsExit { work, by: PhantomData }
     }
 }
 

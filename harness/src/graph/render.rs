@@ -182,10 +182,14 @@ fn lines(step: usize, node: &Node) -> impl Iterator<Item = Line<'_>> {
     let instead = node.at_most.map(|limit| {
         Line::plain(from, Spot::Step(limit.instead.to)).saying(format!("after {}", limit.times))
     });
+    let expired = node.expires.and_then(|expiry| {
+        let words = format!("expires after {:?}", expiry.after);
+        Some(Line::plain(from, Spot::Step(expiry.to?.to)).saying(words))
+    });
     let on_error =
         node.on_error.map(|edge| Line::plain(from, Spot::Step(edge.to)).dotted().saying("error"));
     let single = single.map(|to| Line::plain(from, to));
-    single.into_iter().chain(branches).chain(instead).chain(on_error)
+    single.into_iter().chain(branches).chain(instead).chain(expired).chain(on_error)
 }
 
 impl<'a> Line<'a> {

@@ -7,6 +7,7 @@
 //! fast as those written by people. Only the near matches of unreachable steps compare names with
 //! names; a loop with very many of them gets none.
 
+use std::collections::HashMap;
 use std::panic::Location;
 
 use crate::text::{listed, near, shown};
@@ -32,6 +33,7 @@ pub(crate) fn violations(wiring: &Wiring) -> Vec<Violation> {
     error_cycles(wiring, &mut found);
     ask_in_finally(wiring, &mut found);
     off(wiring, &mut found);
+    aliases(wiring, &mut found);
     found
 }
 
@@ -239,6 +241,35 @@ fn off(wiring: &Wiring, found: &mut Vec<Violation>) {
     for (words, edge) in [("`on_error`", wiring.on_error), ("`finally`", wiring.finally)] {
         if let Some(edge) = edge {
             check(&format!("{words} of the loop"), &[edge.to], edge.to, edge.at);
+        }
+    }
+}
+
+/// A session that stands at a name must stand at one step.
+fn aliases(wiring: &Wiring, found: &mut Vec<Violation>) {
+    if wiring.nodes.iter().all(|node| node.aliases.is_empty()) {
+        return;
+    }
+    let mut taken: HashMap<&str, (usize, &str)> = HashMap::with_capacity(wiring.nodes.len());
+    for (step, node) in wiring.nodes.iter().enumerate() {
+        taken.entry(&*node.name).or_insert((step, "the name"));
+    }
+    for (step, node) in wiring.nodes.iter().enumerate() {
+        for alias in &node.aliases {
+            let Some((other, what)) = taken.get(&**alias).copied() else {
+                taken.insert(alias, (step, "an alias"));
+                continue;
+            };
+            let whose = match other == step {
+                true => "that step".to_owned(),
+                false => format!("step `{}`", shown(&wiring.nodes[other].name)),
+            };
+            let message = format!(
+                "the alias `{}` of step `{}` is already {what} of {whose} (remove one of them)",
+                shown(alias),
+                shown(&node.name)
+            );
+            found.push(violation(wiring, Rule::Alias, &[step], node.at, message));
         }
     }
 }

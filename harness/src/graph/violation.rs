@@ -38,6 +38,8 @@ pub enum Rule {
     Empty,
     /// A loop has a start.
     MissingStart,
+    /// No alias of a step is the name, or an alias, of another.
+    Alias,
     /// A `StepId` written by hand numbers its steps as it lists them.
     StepIds,
 }

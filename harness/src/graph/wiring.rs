@@ -1,7 +1,8 @@
 use std::panic::Location;
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::step::Policy;
+use crate::step::{Policy, QuestionType};
 
 use super::Budget;
 
@@ -21,7 +22,14 @@ pub(crate) struct Wiring {
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) name: Arc<str>,
+    /// Names the step had before: sessions that stand at one of them stand here.
+    pub(crate) aliases: Vec<Arc<str>>,
     pub(crate) kind: Kind,
+    /// What a gate asks.
+    #[allow(dead_code, reason = "read where sessions are opened without their code's types")]
+    pub(crate) question: Option<QuestionType>,
+    /// How long the question of a gate waits; for ever without it.
+    pub(crate) expires: Option<Expiry>,
     pub(crate) exit: Exit,
     pub(crate) policy: Policy,
     pub(crate) on_error: Option<Edge>,
@@ -49,6 +57,14 @@ pub(crate) struct Edge {
 pub(crate) struct AtMost {
     pub(crate) times: u32,
     pub(crate) instead: Edge,
+}
+
+/// How long a gate waits, and where the loop goes when nobody has answered by then; without a step
+/// to go to, the gate fails.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Expiry {
+    pub(crate) after: Duration,
+    pub(crate) to: Option<Edge>,
 }
 
 #[derive(Clone, Debug)]
@@ -91,7 +107,9 @@ impl Node {
             Exit::Route { branches, .. } => (None, branches),
         };
         let instead = self.at_most.map(|limit| Dest::Step(limit.instead));
-        single.into_iter().chain(branches.iter().map(|branch| branch.dest)).chain(instead)
+        let expired = self.expires.and_then(|expiry| expiry.to).map(Dest::Step);
+        let branches = branches.iter().map(|branch| branch.dest);
+        single.into_iter().chain(branches).chain(instead).chain(expired)
     }
 }
 

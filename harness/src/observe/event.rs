@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use crate::clock::UtcMillis;
 use crate::graph::Limit;
-use crate::id::{AgentId, InterruptId, Position, RunId, SessionId};
+use crate::id::{AgentId, InterruptId, Position, RunId, Seq, SessionId};
 use crate::llm::{CallId, Spend};
 use crate::step::{Failure, Interrupt, Payload, StepId};
 
@@ -37,6 +37,9 @@ pub struct Event {
     pub position: Position,
     /// The attempt at that entry, from 1; 0 for what concerns the whole run.
     pub attempt: u32,
+    /// The last entry of the session's log, once this is in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seq: Option<Seq>,
     /// What happened.
     #[serde(flatten)]
     pub kind: EventKind,

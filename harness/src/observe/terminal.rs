@@ -208,6 +208,7 @@ mod tests {
             step: None,
             position: crate::Position(0),
             attempt: 0,
+            seq: None,
             kind: EventKind::RunStarted { resumed: false },
         }
     }

@@ -21,18 +21,21 @@ use crate::step::{
     Action, Active, Asked, AtWork, BoxFuture, Boxed, Cx, FailureKind, Finished, Place, Room,
     Shared, Spare, StepError, View,
 };
+use crate::text::words;
 
-use super::attempt::{Attempt, Polled, words};
+use super::attempt::{Attempt, Polled};
 use super::driver::Driver;
 use super::transition::{Happened, Transition, transition};
 
 /// How many steps that never wait may run before others get their turn.
-const STEPS_PER_TURN: u32 = 64;
+pub(super) const STEPS_PER_TURN: u32 = 64;
 
 /// Why the driver does not go straight on to the next step.
 pub(super) enum Pause<C: Context, S: State> {
     /// Others get their turn.
     Yield,
+    /// The step is done, and its commit has to be appended.
+    Done(Option<usize>),
     /// Something else than a step that is done: see to it.
     Happened(Undone),
     /// The step has to wait. Its body has been polled once.
@@ -122,11 +125,11 @@ pub(super) struct Left {
 /// What keeps a step from being done. Boxed, so that the results of steps that are done are small.
 pub(super) type Undone = Box<(Happened, Left)>;
 
-fn undone(happened: Happened, left: Left) -> Undone {
+pub(super) fn undone(happened: Happened, left: Left) -> Undone {
     Box::new((happened, left))
 }
 
-fn failed(error: StepError) -> Undone {
+pub(super) fn failed(error: StepError) -> Undone {
     let retryable = !error.is_fatal();
     undone(Happened::Failed { retryable }, Left { failure: Some(error), ..Left::default() })
 }
@@ -168,6 +171,9 @@ impl<C: Context, S: State> Driver<C, S> {
                 Err(Some(pause)) => return Poll::Ready(*pause),
                 Err(None) => return Poll::Pending,
             };
+            if self.durable.is_some() {
+                return Poll::Ready(Pause::Done(branch));
+            }
             let happened = Happened::Done { branch };
             match transition(wiring, &self.session.cursor, happened) {
                 Transition::Enter { step } => self.commit_done(wiring, branch, step),
@@ -210,6 +216,8 @@ impl<C: Context, S: State> Driver<C, S> {
         let timed = self.started.is_some() || wiring.nodes[place.step()].policy.timeout.is_some();
         let entered = (timed || traced).then(|| self.entered(wiring, place));
         let (state, core, twin) = (&mut self.session.state, &self.core, &mut self.twin);
+        let mut off = Ops::off();
+        let ops = self.durable.as_mut().map_or(&mut off, |durable| &mut durable.ops);
         let room = self.rooms[place.step()].get_or_insert_with(|| body.room());
         let stage = Cell::new(Stage::Body);
         let ended = {
@@ -234,7 +242,7 @@ impl<C: Context, S: State> Driver<C, S> {
                         stage.set(Stage::Reducer);
                         let view = Active::take_view().and_then(|view| view.downcast().ok());
                         twin.take_back(view);
-                        twin.change(state, |state| state.apply(update, &mut Ops::off()));
+                        twin.change(state, |state| state.apply(update, ops));
                         stage.set(Stage::Route);
                         Quick::Done(executable.route.as_ref().map(|route| route(state)))
                     }
@@ -381,17 +389,35 @@ impl<C: Context, S: State> Driver<C, S> {
         let answered = match self.session.cursor.half {
             Half::First => None,
             Half::Answer => self.session.gate_answer(),
+            Half::Expired => return self.expired(step),
         };
         let Some((question, answer)) = answered else {
             let asked = self.run_body(entered, || (gate.ask)(view, cx)).await;
             return match asked {
-                Ok(asked) => undone(Happened::Asked, Left { gate: Some(asked), ..Left::default() }),
+                Ok(mut asked) => {
+                    asked.expires =
+                        self.program.graph.wiring.nodes[step].expires.map(|it| it.after);
+                    undone(Happened::Asked, Left { gate: Some(asked), ..Left::default() })
+                }
                 Err(undone) => undone,
             };
         };
         match self.run_body(entered, || (gate.answer)(view, cx, question, answer)).await {
             Ok(update) => self.done(program, step, update),
             Err(undone) => undone,
+        }
+    }
+
+    /// The gate's question was not answered in time.
+    fn expired(&self, step: usize) -> Undone {
+        self.core.conclude();
+        match self.program.graph.wiring.nodes[step].expires.and_then(|expiry| expiry.to) {
+            Some(edge) => undone(Happened::Expired { to: edge.to }, Left::default()),
+            None => failed(StepError::of(
+                FailureKind::Expired,
+                false,
+                "the question was not answered in time".to_owned(),
+            )),
         }
     }
 
@@ -430,10 +456,12 @@ impl<C: Context, S: State> Driver<C, S> {
         update: Option<S::Update>,
     ) -> Result<Option<usize>, Undone> {
         let (state, twin) = (&mut self.session.state, &mut self.twin);
+        let mut off = Ops::off();
+        let ops = self.durable.as_mut().map_or(&mut off, |durable| &mut durable.ops);
         let stage = Cell::new(Stage::Reducer);
         let folded = catch_unwind(AssertUnwindSafe(|| {
             if let Some(update) = update {
-                twin.change(state, |state| state.apply(update, &mut Ops::off()));
+                twin.change(state, |state| state.apply(update, ops));
             }
             stage.set(Stage::Route);
             executable.route.as_ref().map(|route| route(state))

@@ -1,3 +1,4 @@
+use crate::clock::UtcMillis;
 use crate::id::InterruptId;
 use crate::session::Session;
 use crate::state::State;
@@ -26,6 +27,9 @@ pub(crate) fn accept<S: State>(
             });
         };
         check(session, at, &answer)?;
+        if session.questions[at].expired || session.questions[at].is_overdue(UtcMillis::now()) {
+            return Err(Kind::Expired { session: session.id.clone(), id: answer.id });
+        }
         let earlier = fresh
             .iter()
             .find_map(|(other, earlier)| (*other == at).then_some(earlier))
@@ -33,7 +37,13 @@ pub(crate) fn accept<S: State>(
         match earlier {
             Some(earlier) if earlier.value == answer.value => {}
             Some(_) => {
-                return Err(Kind::Conflict { session: session.id.clone(), id: answer.id });
+                let recorded = session.questions[at].answer.as_ref();
+                let recorded = recorded.and_then(|answer| answer.value.clone().ok());
+                return Err(Kind::Conflict {
+                    session: session.id.clone(),
+                    id: answer.id,
+                    recorded,
+                });
             }
             None => fresh.push((at, answer)),
         }
@@ -41,6 +51,10 @@ pub(crate) fn accept<S: State>(
     let taken = fresh.iter().map(|(_, answer)| (answer.id.clone(), answer.by.clone())).collect();
     for (at, answer) in fresh {
         session.questions[at].answer = Some(answer);
+    }
+    let now = UtcMillis::now();
+    for question in session.questions.iter_mut().filter(|question| question.is_overdue(now)) {
+        question.expired = true;
     }
     Ok(taken)
 }

@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use tokio::time::{Sleep, sleep_until};
 
 use crate::step::{Active, AtWork, StepError};
+use crate::text::words;
 
 use super::advance::{Begun, Entered};
 use super::effects::RunCore;
@@ -128,13 +129,4 @@ impl<W> Attempt<W> {
         }
         Poll::Pending
     }
-}
-
-/// What a panic said.
-pub(crate) fn words(panic: &(dyn std::any::Any + Send)) -> String {
-    panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a value that is no text".to_owned())
 }

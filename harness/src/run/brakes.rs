@@ -5,6 +5,8 @@ use std::task::Waker;
 use futures_util::task::AtomicWaker;
 use tokio_util::sync::CancellationToken;
 
+use crate::journal::Held;
+
 /// What stops a run from elsewhere, and wakes it. Flags, because the driver reads them before every
 /// step; a token to await is made for those who await it.
 #[derive(Clone, Debug, Default)]
@@ -65,6 +67,17 @@ impl Brakes {
             token.cancel();
         }
         token
+    }
+}
+
+impl Held for Brakes {
+    fn stop(&self) {
+        Brakes::stop(self);
+    }
+
+    fn lost(&self) {
+        // What the step at work returns could not be recorded any more.
+        self.cancel();
     }
 }
 

@@ -22,6 +22,7 @@ use super::advance::Pause;
 use super::answers::Taken;
 use super::effects::RunCore;
 use super::held::Slot;
+use super::record::Durable;
 use super::settle::{How, Settlement};
 use super::transition::{
     Happened, Transition, budget_at, out_of_steps, out_of_visits, overspent, transition,
@@ -49,8 +50,10 @@ pub(crate) struct Driver<C: Context, S: State> {
     /// Set where a wall budget makes the clock matter.
     pub(super) started: Option<Instant>,
     /// The answers this run was resumed with; none for a new session.
-    taken: Option<Vec<Taken>>,
+    pub(super) taken: Option<Vec<Taken>>,
     pub(super) lost: bool,
+    /// What is laid up for the log, where there is one.
+    pub(super) durable: Option<Box<Durable>>,
 }
 
 impl<C: Context, S: State> Driver<C, S> {
@@ -58,23 +61,18 @@ impl<C: Context, S: State> Driver<C, S> {
         program: Arc<Program<C, S>>,
         context: C,
         core: RunCore,
-        mut session: Session<S>,
-        resumed: Option<(Slot<S>, Vec<Taken>)>,
+        session: Session<S>,
+        home: Option<Slot<S>>,
+        taken: Option<Vec<Taken>>,
         budget: Budget,
     ) -> Self {
-        if session.open().next().is_none() {
-            session.take_answers();
-        }
-        let (home, taken) = resumed.unzip();
         let core = Arc::new(core);
         let effects: Arc<dyn Effects> = Arc::clone(&core) as Arc<dyn Effects>;
-        core.remember(std::mem::take(&mut session.memory));
-        *core.spent_so_far() = session.spent;
-        core.set_failure(session.cursor.failure.clone());
-        session.cursor.retries = 0;
         let silent = core.fanout.is_silent();
         let timed = budget.wall.is_some() || program.graph.wiring.finally.is_some();
-        Self {
+        let durable = core.journal.is_some().then(|| Durable::new(taken.is_some()));
+        let mut driver = Self {
+            durable,
             scope: Some(Active::new(Scope {
                 effects: Arc::clone(&effects),
                 place: Place::default(),
@@ -93,40 +91,82 @@ impl<C: Context, S: State> Driver<C, S> {
             started: timed.then(Instant::now),
             taken,
             lost: false,
+        };
+        driver.take_up();
+        driver
+    }
+
+    /// Takes over what the session remembers, and the answers that came.
+    pub(super) fn take_up(&mut self) {
+        let session = &mut self.session;
+        if session.open().next().is_none() {
+            session.take_answers();
+        }
+        self.core.remember(std::mem::take(&mut session.memory));
+        *self.core.spent_so_far() = session.spent;
+        self.core.set_failure(session.cursor.failure.clone());
+        session.cursor.retries = 0;
+    }
+
+    /// Runs until the session settles, and nobody says how it goes on.
+    pub(crate) async fn run(mut self: Box<Self>) -> Settlement<S> {
+        let program = Arc::clone(&self.program);
+        loop {
+            self.announce();
+            let how = self.drive(&program).await;
+            if let Some(settlement) = Box::pin(self.settle(how)).await {
+                return settlement;
+            }
         }
     }
 
     /// Runs until the session settles.
-    pub(crate) async fn run(mut self: Box<Self>) -> Settlement<S> {
-        let program = Arc::clone(&self.program);
+    async fn drive(&mut self, program: &Program<C, S>) -> How {
         let wiring = &*program.graph.wiring;
-        self.announce();
         if self.session.open().next().is_some() {
-            return self.settle(How::Interrupted).await;
+            return How::Interrupted;
         }
         loop {
             let mut scope = self.scope.take();
             let pause =
-                poll_fn(|task| Active::enter(&mut scope, || self.advance(&program, task))).await;
+                poll_fn(|task| Active::enter(&mut scope, || self.advance(program, task))).await;
             self.scope = scope;
             let undone = match pause {
                 Pause::Yield => {
                     tokio::task::yield_now().await;
                     continue;
                 }
-                Pause::Happened(undone) => undone,
-                Pause::Waits(entered, begun) => self.finish(&program, entered, begun).await,
+                Pause::Done(branch) => match self.record_done(wiring, branch).await {
+                    Ok(None) => continue,
+                    Ok(Some(how)) => return how,
+                    Err(undone) => undone,
+                },
+                Pause::Happened(undone) => {
+                    if matches!(undone.0, Happened::Cut) && Box::pin(self.core.holds()).await {
+                        continue;
+                    }
+                    undone
+                }
+                Pause::Waits(entered, begun) => self.finish(program, entered, begun).await,
                 // What few steps need is boxed, so that every live run is small.
-                Pause::Gate(entered) => Box::pin(self.gate(&program, entered)).await,
+                Pause::Gate(entered) => Box::pin(self.gate(program, entered)).await,
             };
-            let (happened, left) = *undone;
+            let (mut happened, mut left) = *undone;
+            if matches!(happened, Happened::Done { .. })
+                && let Err(error) = self.take_ops().await
+            {
+                happened = Happened::Failed { retryable: false };
+                left.failure = Some(error);
+            }
             let next = transition(wiring, &self.session.cursor, happened);
-            if let (Transition::Enter { step }, Happened::Done { branch }) = (next, happened) {
+            if let (Transition::Enter { step }, Happened::Done { branch }) = (next, happened)
+                && self.durable.is_none()
+            {
                 self.commit_done(wiring, branch, step);
                 continue;
             }
             if let Some(how) = Box::pin(self.perform(wiring, happened, next, left)).await {
-                return self.settle(how).await;
+                return how;
             }
         }
     }
@@ -141,6 +181,9 @@ impl<C: Context, S: State> Driver<C, S> {
 
     /// What keeps the next step from being entered, if anything does.
     pub(super) fn at_boundary(&self) -> Option<Happened> {
+        if self.core.journal.as_ref().is_some_and(|journal| journal.is_lost()) {
+            return Some(Happened::Cut);
+        }
         // A cancel is a stop, too.
         if self.core.brakes.is_stopped() {
             let cancelled = self.core.brakes.is_cancelled();
@@ -149,7 +192,7 @@ impl<C: Context, S: State> Driver<C, S> {
         let cursor = &self.session.cursor;
         let budget = budget_at(&self.budget, cursor);
         // A position that was entered before has been counted before.
-        if cursor.attempt == 0 && out_of_steps(budget, cursor) {
+        if cursor.attempt <= cursor.unsure && out_of_steps(budget, cursor) {
             return Some(Happened::Over(Limit::Steps));
         }
         if !cursor.visits.is_empty() && out_of_visits(&self.program.graph.wiring, cursor) {
@@ -207,9 +250,17 @@ impl<C: Context, S: State> Driver<C, S> {
         std::mem::replace(&mut self.session, Session::absent(id))
     }
 
-    async fn settle(&mut self, how: How) -> Settlement<S> {
+    /// Settles the run; `None` if letters say how it goes on.
+    async fn settle(&mut self, how: How) -> Option<Settlement<S>> {
         self.account_time();
+        let how = self.settle_durably(how).await;
         self.rest();
+        if !matches!(how, How::Cut(_)) && self.goes_on(&how).await {
+            return None;
+        }
+        if let Some(durable) = &mut self.durable {
+            durable.over = true;
+        }
         if matches!(how, How::Turn(Ending::Ended { .. }, _)) {
             // It is over: whoever does not hear of it must not run its last step again.
             self.home = None;
@@ -225,7 +276,9 @@ impl<C: Context, S: State> Driver<C, S> {
         self.core.fanout.flush().await;
         let home = self.home.take();
         let session = self.take_session();
-        Settlement { session, how, lost: self.lost, run: self.core.ids.run.clone(), home }
+        let run = self.core.ids.run.clone();
+        let durable = self.durable.is_some();
+        Some(Settlement { session, how, lost: self.lost, run, home, durable })
     }
 }
 
@@ -235,6 +288,7 @@ impl<C: Context, S: State> Drop for Driver<C, S> {
     fn drop(&mut self) {
         let settled = self.core.try_conclude(self.session.cursor.place()).is_some();
         self.core.abort_tasks();
+        self.settle_behind();
         let Some(home) = self.home.take() else { return };
         if self.lost {
             return;

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures_util::future::{BoxFuture, FutureExt, ready};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
@@ -10,10 +11,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::UtcMillis;
 use crate::graph::Graph;
+use crate::id::Seq;
+use crate::journal::{Broken, Journal, When};
 use crate::llm::{CallId, Spend};
+use crate::log::{EffectDone, Entry, EntryKind, Intent};
 use crate::observe::{Event, EventKind, Fanout};
 use crate::session::Memory;
-use crate::step::{AskReply, Asked, Effects, Failure, Ids, OnceReply, OnceScope, Payload, Place};
+use crate::step::{
+    AskReply, Asked, EffectScope, Effects, Failure, Guard, Ids, Interrupt, OnceReply, Payload,
+    Place, StepError,
+};
 
 use super::brakes::Brakes;
 use super::desk::Desk;
@@ -24,6 +31,12 @@ pub(crate) struct RunCore {
     pub(crate) graph: Graph,
     pub(crate) fanout: Fanout,
     pub(crate) brakes: Brakes,
+    /// Writes the session's log, where it has one.
+    pub(crate) journal: Option<Box<Journal>>,
+    /// What was spent since the last entry was made.
+    unrecorded: Mutex<Spend>,
+    /// Whether that is anything.
+    charged: AtomicBool,
     /// The attempt at work, as one number.
     current: AtomicU64,
     /// The last attempt that asked something nobody has answered.
@@ -49,12 +62,21 @@ fn number(place: Place) -> u64 {
 }
 
 impl RunCore {
-    pub(crate) fn new(ids: Ids, graph: Graph, fanout: Fanout, brakes: Brakes) -> Self {
+    pub(crate) fn new(
+        ids: Ids,
+        graph: Graph,
+        fanout: Fanout,
+        brakes: Brakes,
+        journal: Option<Box<Journal>>,
+    ) -> Self {
         Self {
             ids,
             graph,
             fanout,
             brakes,
+            journal,
+            unrecorded: Mutex::default(),
+            charged: AtomicBool::new(false),
             current: AtomicU64::new(0),
             asked: AtomicU64::new(0),
             stirred: AtomicBool::new(false),
@@ -160,6 +182,14 @@ impl RunCore {
         self.is_stirred() || self.brakes.is_cancelled()
     }
 
+    /// Whether the run still holds its session.
+    pub(crate) async fn holds(&self) -> bool {
+        match &self.journal {
+            Some(journal) => journal.holds().await,
+            None => true,
+        }
+    }
+
     /// Waits for effects in flight: they are never dropped half-way.
     pub(crate) async fn effects_done(&self) {
         while self.effects_running.load(Ordering::SeqCst) > 0 {
@@ -171,15 +201,37 @@ impl RunCore {
         }
     }
 
+    /// An entry made now, which takes along what was spent since the one before.
+    pub(crate) fn entry(&self, kind: EntryKind) -> Entry {
+        let spent = self
+            .charged
+            .swap(false, Ordering::AcqRel)
+            .then(|| std::mem::take(&mut *lock(&self.unrecorded)));
+        Entry { at: UtcMillis::now(), spent, kind }
+    }
+
+    /// Writes what an effect says, durably.
+    async fn write(&self, kind: EntryKind) -> Result<(), StepError> {
+        let Some(journal) = &self.journal else { return Ok(()) };
+        let entry = self.entry(kind);
+        let written = journal.write(vec![entry], When::Now, Vec::new()).await;
+        written.map(|_| ()).map_err(|broken| broken.to_error())
+    }
+
     #[inline]
     pub(crate) fn publish(&self, place: Option<Place>, kind: impl FnOnce() -> EventKind) {
         if !self.fanout.is_silent() {
-            self.tell(place, kind());
+            self.tell(place, None, kind());
         }
     }
 
+    /// Tells of what is in the log now, as this entry.
+    pub(crate) fn publish_stored(&self, place: Place, seq: Seq, kind: EventKind) {
+        self.tell(Some(place), Some(seq), kind);
+    }
+
     #[cold]
-    fn tell(&self, place: Option<Place>, kind: EventKind) {
+    fn tell(&self, place: Option<Place>, seq: Option<Seq>, kind: EventKind) {
         let at = place.unwrap_or_default();
         let step = place.map(|at| Arc::clone(&self.graph.wiring.nodes[at.step()].name));
         self.fanout.publish(|number| Event {
@@ -192,6 +244,7 @@ impl RunCore {
             step,
             position: at.position,
             attempt: at.attempt(),
+            seq,
             kind,
         });
     }
@@ -201,6 +254,28 @@ impl RunCore {
         let desk = self.desk();
         self.stirred.store(true, Ordering::Relaxed);
         (self.current.load(Ordering::Relaxed) == number(place)).then_some(desk)
+    }
+
+    /// Whether an effect may still be recorded: not if it is of a task that outlived its step, and
+    /// the session stands at another position by now.
+    fn may_record(&self, place: Place, scope: EffectScope) -> bool {
+        scope == EffectScope::Session
+            || self.current.load(Ordering::Relaxed) >> 20 == place.position.0
+    }
+
+    fn remember_effect(&self, place: Place, scope: EffectScope, key: &str, value: Value) {
+        let mut desk = self.desk();
+        self.stirred.store(true, Ordering::Relaxed);
+        if self.may_record(place, scope) {
+            let (results, intents) = desk.memory.effects_of(scope);
+            intents.remove(key);
+            results.insert(key.to_owned(), value);
+        }
+    }
+
+    fn effect_is_over(&self) {
+        self.effects_running.fetch_sub(1, Ordering::SeqCst);
+        self.effect_ended.notify_waiters();
     }
 }
 
@@ -219,6 +294,10 @@ impl Effects for RunCore {
 
     fn charge(&self, place: Place, spend: &Spend) {
         *lock(&self.spent) += *spend;
+        if self.journal.is_some() {
+            *lock(&self.unrecorded) += *spend;
+            self.charged.store(true, Ordering::Release);
+        }
         self.publish(Some(place), || EventKind::Charged { spend: *spend });
     }
 
@@ -258,10 +337,18 @@ impl Effects for RunCore {
             return AskReply::KeyReused;
         }
         // An answer never moves over to another question under the same key.
-        if let Some((question, answer)) = desk.memory.answers.get(key)
-            && *question == asked.question
+        let same = |of: &Interrupt| {
+            of.name == asked.name
+                && of.question == asked.question
+                && of.answer_schema == asked.answer_schema
+        };
+        if let Some((of, answer)) = desk.memory.answers.get(key)
+            && same(of)
         {
             return AskReply::Answered(answer.clone());
+        }
+        if desk.memory.expired.get(key).is_some_and(same) {
+            return AskReply::Expired;
         }
         desk.asked.push((place, key.to_owned(), asked));
         self.asked.store(number(place), Ordering::Relaxed);
@@ -270,46 +357,112 @@ impl Effects for RunCore {
         AskReply::Waits
     }
 
-    fn begin_once(&self, place: Place, scope: OnceScope, key: &str) -> OnceReply {
+    fn begin_once(&self, place: Place, scope: EffectScope, key: &str, guard: Guard) -> OnceReply {
         let Some(mut desk) = self.desk_of(place) else {
             return OnceReply::Stale;
         };
-        let recorded = match scope {
-            OnceScope::Position => desk.memory.effects.get(key),
-            OnceScope::Session => desk.memory.session_effects.get(key),
-        };
-        let recorded = recorded.cloned();
         let scoped = match scope {
-            OnceScope::Position => format!("position/{key}"),
-            OnceScope::Session => format!("session/{key}"),
+            EffectScope::Position => format!("position/{key}"),
+            EffectScope::Session => format!("session/{key}"),
         };
         if !desk.use_effect_key(&scoped) {
             return OnceReply::KeyReused;
         }
-        if let Some(value) = recorded {
-            return OnceReply::Done(value);
+        let (results, intents) = desk.memory.effects_of(scope);
+        if let Some(value) = results.get(key) {
+            return OnceReply::Done(value.clone());
+        }
+        if guard == Guard::AtMostOnce && intents.contains(key) {
+            return OnceReply::InDoubt;
+        }
+        if self.journal.as_ref().is_some_and(|journal| journal.is_over()) {
+            return OnceReply::Refused(Broken::LeaseLost.to_error());
         }
         self.effects_running.fetch_add(1, Ordering::SeqCst);
         OnceReply::Run
     }
 
-    fn end_once(&self, place: Place, scope: OnceScope, key: &str, result: Option<Value>) {
-        if let Some(value) = result {
-            let mut desk = self.desk();
-            self.stirred.store(true, Ordering::Relaxed);
-            match scope {
-                // Of a task that outlived its step, at another position by now.
-                OnceScope::Position
-                    if self.current.load(Ordering::Relaxed) >> 20 != place.position.0 =>
-                {
-                    None
-                }
-                OnceScope::Position => desk.memory.effects.insert(key.to_owned(), value),
-                OnceScope::Session => desk.memory.session_effects.insert(key.to_owned(), value),
-            };
+    fn retry_once(&self, place: Place, _: EffectScope, _: &str) -> OnceReply {
+        let Some(_desk) = self.desk_of(place) else {
+            return OnceReply::Stale;
+        };
+        if self.journal.as_ref().is_some_and(|journal| journal.is_over()) {
+            return OnceReply::Refused(Broken::LeaseLost.to_error());
         }
-        self.effects_running.fetch_sub(1, Ordering::SeqCst);
-        self.effect_ended.notify_waiters();
+        self.effects_running.fetch_add(1, Ordering::SeqCst);
+        OnceReply::Run
+    }
+
+    fn intend<'a>(
+        &'a self,
+        place: Place,
+        scope: EffectScope,
+        key: &'a str,
+        guard: Guard,
+    ) -> BoxFuture<'a, Result<(), StepError>> {
+        let Some(journal) = &self.journal else {
+            if guard == Guard::AtMostOnce && self.may_record(place, scope) {
+                self.desk().memory.effects_of(scope).1.insert(key.to_owned());
+            }
+            return ready(Ok(())).boxed();
+        };
+        if !self.may_record(place, scope) {
+            let why = format!("the effect `{key}` was begun by a task whose step is over");
+            return ready(Err(StepError::fatal(why))).boxed();
+        }
+        if guard == Guard::AtMostOnce {
+            self.desk().memory.effects_of(scope).1.insert(key.to_owned());
+        }
+        async move {
+            match guard {
+                Guard::AtMostOnce => {
+                    self.write(EntryKind::Intent(Intent { key: key.to_owned(), scope })).await?;
+                }
+                // What led to the effect must not be lost while the effect is not.
+                Guard::AtLeastOnce => journal.flush().await.map_err(|broken| broken.to_error())?,
+            }
+            // Making that durable takes time, in which the process may have stood still: whoever
+            // has taken the session since does the effect too, or has been told that it is in
+            // doubt.
+            match journal.holds().await {
+                true => Ok(()),
+                false => Err(Broken::LeaseLost.to_error()),
+            }
+        }
+        .boxed()
+    }
+
+    fn end_once<'a>(
+        &'a self,
+        place: Place,
+        scope: EffectScope,
+        key: &'a str,
+        value: Value,
+    ) -> BoxFuture<'a, Result<(), StepError>> {
+        let may = self.may_record(place, scope);
+        if self.journal.is_none() {
+            self.remember_effect(place, scope, key, value);
+            self.effect_is_over();
+            return ready(Ok(())).boxed();
+        }
+        async move {
+            let mut written = Ok(());
+            if may {
+                let done = EffectDone { key: key.to_owned(), scope, value: value.clone() };
+                written = self.write(EntryKind::Effect(done)).await;
+            }
+            if may && written.is_ok() {
+                self.remember_effect(place, scope, key, value);
+            }
+            // Also if it could not be recorded: the run waits for it before it settles.
+            self.effect_is_over();
+            written
+        }
+        .boxed()
+    }
+
+    fn drop_once(&self, _: Place, _: EffectScope, _: &str) {
+        self.effect_is_over();
     }
 
     fn adopt(&self, place: Place, task: AbortHandle) {

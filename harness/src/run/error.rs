@@ -1,6 +1,9 @@
 use std::fmt;
+use std::sync::Arc;
 
-use crate::id::{InterruptId, InvalidSessionId, SessionId};
+use crate::id::{AgentId, InterruptId, InvalidSessionId, SessionId};
+use crate::log::{Incompatible, ReplayError};
+use crate::store::{Phase, StoreError};
 
 /// Why a run could not be started or a session not be resumed. Nothing has changed then: the
 /// session is where it was.
@@ -31,7 +34,12 @@ pub(crate) enum Kind {
         "question `{id}` of session `{session}` is answered already, differently (the first \
          answer holds)"
     )]
-    Conflict { session: SessionId, id: InterruptId },
+    Conflict {
+        session: SessionId,
+        id: InterruptId,
+        /// The answer that holds, where it is known.
+        recorded: Option<serde_json::Value>,
+    },
     #[error("the answer to `{id}` is one to the question `{given}`, but `{asked}` was asked")]
     AnotherQuestion { id: InterruptId, given: String, asked: String },
     #[error("the answer to `{asked}` (`{id}`) does not fit: {why} (see its `answer_schema`)")]
@@ -41,7 +49,59 @@ pub(crate) enum Kind {
          (`agent.resume(&waiting, ..)` has the compiler check this)"
     )]
     WrongSlots { agent: String, expected: &'static str, found: &'static str },
-    #[error("the input could not be reduced into the state: a reducer panicked: {0}")]
+    #[error(
+        "question `{id}` of session `{session}` can no longer be answered: its time is over (resume \
+         the session without an answer: it goes on as the loop says)"
+    )]
+    Expired { session: SessionId, id: InterruptId },
+    #[error("there is no session `{0}` in the agent's store")]
+    NotFound(SessionId),
+    #[error(
+        "session `{session}` is one of agent `{found}`, not of `{expected}` (resume it with the \
+         agent that began it)"
+    )]
+    WrongAgent { session: SessionId, expected: AgentId, found: AgentId },
+    #[error(
+        "session `{0}` has ended and waits for nothing (give it its next input: `agent.run(..)`)"
+    )]
+    NotWaiting(SessionId),
+    #[error(
+        "session `{session}` waits for answers to {} (resume it with them, or start the next turn \
+         `.withdraw_questions()`)",
+        list(open)
+    )]
+    PendingInterrupt { session: SessionId, open: Vec<String> },
+    #[error("session `{0}` waits for a timer or another agent (it goes on by itself)")]
+    Waiting(SessionId),
+    #[error(
+        "session `{session}` has an unfinished turn ({phase:?}): resume it before the next input"
+    )]
+    Unsettled { session: SessionId, phase: Phase },
+    #[error(
+        "session `{session}` is held by another run{} (see `OnBusy` for what to do about it)",
+        if *answers_recorded { ", which goes on with the answers" } else { "" }
+    )]
+    Busy { session: SessionId, answers_recorded: bool },
+    #[error(
+        "session `{session}` has a turn that has not ended: the input is left, and taken as the \
+         next turn by the run that ends this one"
+    )]
+    Queued { session: SessionId },
+    #[error("session `{session}` was given another input under the id `{id}`")]
+    InputConflict { session: SessionId, id: String },
+    #[error(transparent)]
+    Incompatible(#[from] Incompatible),
+    #[error("the session's store: {0}")]
+    Store(#[source] StoreError),
+    #[error("the session's store: {0}")]
+    NotWritten(#[source] Arc<StoreError>),
+    #[error("session `{session}`: {source}")]
+    Replay { session: SessionId, source: ReplayError },
+    #[error("the run was cut off before its first step: {0}")]
+    Cut(String),
+    #[error("what the session begins with does not go through JSON: {0}")]
+    InputNotEncodable(String),
+    #[error("the input could not be reduced into a state: the state's own code panicked: {0}")]
     InputPanicked(String),
     #[error("the runtime shut down before the run settled")]
     RuntimeGone,
@@ -82,6 +142,96 @@ impl RunError {
         matches!(*self.kind, Kind::Conflict { .. })
     }
 
+    /// The answer that holds, after [`is_conflict`](Self::is_conflict).
+    pub fn recorded_answer(&self) -> Option<&serde_json::Value> {
+        match &*self.kind {
+            Kind::Conflict { recorded, .. } => recorded.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// An answer came after its question had expired.
+    pub fn is_expired(&self) -> bool {
+        matches!(*self.kind, Kind::Expired { .. })
+    }
+
+    /// The store has no such session.
+    pub fn is_not_found(&self) -> bool {
+        matches!(*self.kind, Kind::NotFound(_))
+    }
+
+    /// The session is one of another agent.
+    pub fn is_wrong_agent(&self) -> bool {
+        matches!(*self.kind, Kind::WrongAgent { .. })
+    }
+
+    /// The session has ended: there is nothing to resume.
+    pub fn is_not_waiting(&self) -> bool {
+        matches!(*self.kind, Kind::NotWaiting(_))
+    }
+
+    /// The session waits for answers, and takes no input before they are there.
+    pub fn is_pending_interrupt(&self) -> bool {
+        matches!(*self.kind, Kind::PendingInterrupt { .. })
+    }
+
+    /// The session waits for a timer or another agent.
+    pub fn is_waiting(&self) -> bool {
+        matches!(*self.kind, Kind::Waiting(_))
+    }
+
+    /// The session's turn is not over: it crashed, was stopped, failed or reached a budget. Resume
+    /// it.
+    pub fn is_unsettled(&self) -> bool {
+        matches!(*self.kind, Kind::Unsettled { .. })
+    }
+
+    /// Another run holds the session.
+    pub fn is_busy(&self) -> bool {
+        matches!(*self.kind, Kind::Busy { .. } | Kind::Queued { .. })
+    }
+
+    /// Another run holds the session, and goes on with the answers that were given.
+    pub fn answers_recorded(&self) -> bool {
+        matches!(*self.kind, Kind::Busy { answers_recorded: true, .. })
+    }
+
+    /// The session has a turn that has not ended: the input is left, and taken as the next turn by the
+    /// run that ends this one.
+    pub fn is_queued(&self) -> bool {
+        matches!(*self.kind, Kind::Queued { .. })
+    }
+
+    /// Another input was given under the same id.
+    pub fn is_input_conflict(&self) -> bool {
+        matches!(*self.kind, Kind::InputConflict { .. })
+    }
+
+    /// The loop or the state changed in what the session depends on, and in what.
+    pub fn incompatible(&self) -> Option<&Incompatible> {
+        match &*self.kind {
+            Kind::Incompatible(why) => Some(why),
+            _ => None,
+        }
+    }
+
+    /// The store failed, and how.
+    pub fn store_error(&self) -> Option<&StoreError> {
+        match &*self.kind {
+            Kind::Store(error) => Some(error),
+            Kind::NotWritten(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// The session's log does not add up, or a newer version wrote it.
+    pub fn replay_error(&self) -> Option<&ReplayError> {
+        match &*self.kind {
+            Kind::Replay { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+
     /// An answer does not fit its question: it has another type, or belongs to another question.
     pub fn is_wrong_answer(&self) -> bool {
         matches!(*self.kind, Kind::AnotherQuestion { .. } | Kind::IllTypedAnswer { .. })
@@ -106,9 +256,14 @@ impl fmt::Display for RunError {
 }
 
 impl fmt::Debug for RunError {
+    /// As it reads: what a question was answered with is not for whoever logs the error.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("RunError").field(&self.kind).finish()
+        f.debug_tuple("RunError").field(&format_args!("{}", self.kind)).finish()
     }
 }
 
-impl std::error::Error for RunError {}
+impl std::error::Error for RunError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        std::error::Error::source(&*self.kind)
+    }
+}

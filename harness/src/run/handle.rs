@@ -14,11 +14,11 @@ use crate::observe::{Event, Events};
 use crate::state::State;
 
 use super::RunError;
-use super::attempt::words;
 use super::brakes::Brakes;
 use super::error::Kind;
 use super::outcome::Outcome;
 use super::request::Launched;
+use super::words;
 
 /// A run at work in a task of its own. Await it, or `&mut` it, for its outcome.
 ///

@@ -37,6 +37,8 @@ impl<S> Clone for Slot<S> {
 pub(crate) struct Held<S: State> {
     pub(crate) id: SessionId,
     pub(crate) slot: Slot<S>,
+    /// Whether it rests in a store, and not here.
+    pub(crate) stored: bool,
     agent: Arc<dyn Resumer<S>>,
     /// Where the session came from, for an outcome that nobody takes.
     home: Option<Slot<S>>,
@@ -60,7 +62,12 @@ impl<S: State> Held<S> {
         home: Option<Slot<S>>,
     ) -> Self {
         let id = session.id.clone();
-        Self { id, slot: Slot(Arc::new(Mutex::new(Some(session)))), agent, home }
+        Self { id, slot: Slot(Arc::new(Mutex::new(Some(session)))), stored: false, agent, home }
+    }
+
+    /// A session that rests in the agent's store.
+    pub(crate) fn stored(id: SessionId, agent: Arc<dyn Resumer<S>>) -> Self {
+        Self { id, slot: Slot(Arc::new(Mutex::new(None))), stored: true, agent, home: None }
     }
 
     /// Gives the session back to where it came from.
@@ -83,6 +90,7 @@ impl<S: State> Clone for Held<S> {
         Self {
             id: self.id.clone(),
             slot: self.slot.clone(),
+            stored: self.stored,
             agent: Arc::clone(&self.agent),
             home: self.home.clone(),
         }

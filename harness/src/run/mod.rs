@@ -16,9 +16,11 @@ mod handle;
 mod held;
 mod outcome;
 mod perform;
+mod record;
 mod request;
 mod settle;
 mod transition;
+mod turn;
 
 pub use error::RunError;
 pub use handle::{Run, RunControl};
@@ -27,11 +29,14 @@ pub use outcome::{
 };
 pub use request::RunRequest;
 
+pub(crate) use crate::text::words;
 pub(crate) use answers::{Taken, accept};
-pub(crate) use attempt::words;
 pub(crate) use driver::Driver;
 pub(crate) use effects::RunCore;
 pub(crate) use error::Kind;
 pub(crate) use held::{ErasedSlots, Held, Resumer, Slot};
 pub(crate) use outcome::Source;
+pub(crate) use record::resolutions;
 pub(crate) use request::{Launched, Options};
+pub(crate) use settle::{How, Settlement};
+pub(crate) use turn::reduce;

@@ -253,11 +253,14 @@ impl<S: State> Outcome<S> {
     }
 
     pub(crate) fn new(settled: Settlement<S>, agent: Arc<dyn Resumer<S>>) -> Self {
-        let Settlement { session: rest, how, lost, run, home } = settled;
+        let Settlement { session: rest, how, lost, run, home, durable } = settled;
         let (state, session) = (View::new(Arc::clone(&rest.state)), rest.id.clone());
         let spent = rest.spent;
         let questions = rest.open().map(|question| question.interrupt.clone()).collect();
-        let hold = |rest: Session<S>| Held::new(rest, agent, home);
+        let hold = |rest: Session<S>| match durable {
+            true => Held::stored(rest.id, agent),
+            false => Held::new(rest, agent, home),
+        };
         match how {
             How::Turn(Ending::Ended { signals, signal }, finally_failure) => {
                 drop(state);
@@ -274,6 +277,12 @@ impl<S: State> Outcome<S> {
                 }
                 Self::Failed(Failed { state, session, run, spent, failure, finally_failure, held })
             }
+            How::Cut(failure) => {
+                let state = (!lost).then_some(state);
+                let held = hold(rest);
+                let finally_failure = None;
+                Self::Failed(Failed { state, session, run, spent, failure, finally_failure, held })
+            }
             How::Turn(Ending::Exhausted(limit), finally_failure) => {
                 let held = hold(rest);
                 Self::Exhausted(Exhausted {
@@ -288,7 +297,6 @@ impl<S: State> Outcome<S> {
             }
             How::Interrupted => {
                 let held = hold(rest);
-                let durable = false;
                 Self::Interrupted(Interrupted {
                     state,
                     session,

@@ -6,8 +6,10 @@ use std::time::Duration;
 use crate::clock::UtcMillis;
 use crate::context::Context;
 use crate::graph::Wiring;
+use crate::journal::Broken;
+use crate::log::{AttemptFailed, EntryKind};
 use crate::observe::EventKind;
-use crate::session::{Commit, Ending, Finishing, Question, interrupt_id};
+use crate::session::{Commit, Ending, Finishing, Question};
 use crate::state::State;
 use crate::step::{Failure, FailureKind, Interrupt, StepError};
 
@@ -31,28 +33,23 @@ impl<C: Context, S: State> Driver<C, S> {
         };
         match next {
             Transition::Enter { step } => {
-                self.commit(wiring, Commit::Done { branch, next: Some(step) });
-                None
+                self.commit(wiring, Commit::Done { branch, next: Some(step) }).await
             }
-            Transition::Retry => {
-                self.back_off(wiring, left).await;
-                None
-            }
+            Transition::Retry => self.back_off(wiring, left).await,
             Transition::Divert { step } => {
                 let failure = self.failure(wiring, left.failure);
-                self.commit(wiring, Commit::Diverted { failure, next: step });
-                None
+                self.commit(wiring, Commit::Diverted { failure, next: step }).await
             }
             Transition::Wait => {
                 let questions = self.questions(wiring, left);
-                self.commit(wiring, Commit::Asked { questions });
-                Some(How::Interrupted)
+                let cut = self.commit(wiring, Commit::Asked { questions }).await;
+                Some(cut.unwrap_or(How::Interrupted))
             }
             Transition::Finish { end, step } => {
                 let ending = match end {
                     End::Exhausted(limit) => Ending::Exhausted(limit),
                     End::Failed => Ending::Failed(self.failure(wiring, left.failure)),
-                    _ => self.ended(wiring, branch),
+                    _ => self.ended(wiring, branch).await,
                 };
                 self.account_time();
                 if !matches!(ending, Ending::Ended { .. }) {
@@ -60,19 +57,28 @@ impl<C: Context, S: State> Driver<C, S> {
                     self.session.park(memory);
                 }
                 let finishing = Finishing { ending, since: self.session.cursor.steps };
-                self.commit(wiring, Commit::Finishing { finishing, next: step });
-                None
+                self.commit(wiring, Commit::Finishing { finishing, next: step }).await
             }
             Transition::Settle(end) => Some(match end {
-                End::Ended { .. } => How::Turn(self.ended(wiring, branch), None),
-                End::Failed => How::Turn(Ending::Failed(self.failure(wiring, left.failure)), None),
+                End::Ended { .. } => How::Turn(self.ended(wiring, branch).await, None),
+                End::Failed => {
+                    let failure = self.failure(wiring, left.failure);
+                    // What a reducer does in the last steps does not change how the turn has
+                    // ended, where the log has the state as it was.
+                    let finishing = &mut self.session.cursor.finishing;
+                    match finishing.take_if(|_| self.durable.is_some()) {
+                        Some(kept) => How::Turn(kept.ending, Some(failure)),
+                        None => How::Turn(Ending::Failed(failure), None),
+                    }
+                }
                 End::Exhausted(limit) => How::Turn(Ending::Exhausted(limit), None),
                 End::Stopped => How::Stopped,
                 End::Cancelled => How::Cancelled,
+                End::Cut => self.cut(&Broken::LeaseLost),
                 End::Kept { finally } => {
                     let failure = self.finally_failure(wiring, finally, left);
                     if matches!(happened, Happened::Done { .. }) {
-                        self.commit(wiring, Commit::Done { branch, next: None });
+                        self.commit(wiring, Commit::Done { branch, next: None }).await;
                     }
                     let kept = self.session.cursor.finishing.take();
                     let ending = kept.map(|kept| kept.ending).unwrap_or_else(Ending::plain);
@@ -88,18 +94,26 @@ impl<C: Context, S: State> Driver<C, S> {
             self.session.done(Some(next));
             self.core.leave();
         } else {
-            self.commit(wiring, Commit::Done { branch, next: Some(next) });
+            self.commit_now(wiring, Commit::Done { branch, next: Some(next) });
         }
     }
 
-    /// Records one step's result, then tells of it.
-    pub(super) fn commit(&mut self, wiring: &Wiring, commit: Commit) {
+    /// Records one step's result in this process, then tells of it.
+    pub(super) fn commit_now(&mut self, wiring: &Wiring, commit: Commit) {
         let place = self.session.cursor.place();
-        let cursor = &self.session.cursor;
-        let left_memory = !matches!(commit, Commit::Asked { .. });
         let silent = self.core.fanout.is_silent();
-        let events = if silent { Vec::new() } else { commit_events(wiring, cursor.step, &commit) };
-        let had_failure = cursor.failure.is_some();
+        let step = self.session.cursor.step;
+        let events = if silent { Vec::new() } else { commit_events(wiring, step, &commit) };
+        self.record_now(commit);
+        for event in events {
+            self.core.publish(Some(place), || event);
+        }
+    }
+
+    /// Moves the session on by one step's result.
+    pub(super) fn record_now(&mut self, commit: Commit) {
+        let left_memory = !matches!(commit, Commit::Asked { .. });
+        let had_failure = self.session.cursor.failure.is_some();
         self.session.record(commit);
         if left_memory {
             self.core.leave();
@@ -107,15 +121,13 @@ impl<C: Context, S: State> Driver<C, S> {
         if had_failure || self.session.cursor.failure.is_some() {
             self.core.set_failure(self.session.cursor.failure.clone());
         }
-        for event in events {
-            self.core.publish(Some(place), || event);
-        }
     }
 
     /// Commits the last step of a turn.
-    fn ended(&mut self, wiring: &Wiring, branch: Option<usize>) -> Ending {
+    async fn ended(&mut self, wiring: &Wiring, branch: Option<usize>) -> Ending {
         let exit = &wiring.nodes[self.session.cursor.step].exit;
-        self.commit(wiring, Commit::Done { branch, next: None });
+        // What is one with the settling cannot fail before it.
+        self.commit(wiring, Commit::Done { branch, next: None }).await;
         let (signals, signal) = exit.signal(branch).unzip();
         Ending::Ended { signals, signal }
     }
@@ -151,37 +163,34 @@ impl<C: Context, S: State> Driver<C, S> {
     }
 
     /// Turns what a step asked into questions that wait.
-    fn questions(&self, wiring: &Wiring, left: Left) -> Vec<Question> {
-        let cursor = &self.session.cursor;
+    fn questions(&mut self, wiring: &Wiring, left: Left) -> Vec<Question> {
+        let (step, position) = (self.session.cursor.step, self.session.cursor.position);
+        let asked_at = UtcMillis::now();
         let inline = left.asked.into_iter().map(|(key, asked)| (Some(key), asked));
         let gate = left.gate.map(|asked| (None, asked));
         inline
             .chain(gate)
             .map(|(key, asked)| Question {
                 interrupt: Interrupt {
-                    id: interrupt_id(
-                        &self.session.id,
-                        cursor.position,
-                        key.as_deref(),
-                        asked.name,
-                        &asked.question,
-                    ),
+                    id: self.session.interrupt_id(key.as_deref(), &asked),
                     name: asked.name.to_owned(),
                     question: asked.question,
                     answer_schema: asked.answer_schema,
-                    step: wiring.nodes[cursor.step].name.to_string(),
-                    position: cursor.position,
+                    step: wiring.nodes[step].name.to_string(),
+                    position,
                     key,
-                    asked_at: UtcMillis::now(),
+                    asked_at,
+                    expires_at: asked.expires.map(|after| asked_at.after(after)),
                 },
                 check: asked.check,
                 answer: None,
+                expired: false,
             })
             .collect()
     }
 
     /// Waits before the next attempt; a stop, a cancel or the wall budget end the wait.
-    async fn back_off(&mut self, wiring: &Wiring, left: Left) {
+    async fn back_off(&mut self, wiring: &Wiring, left: Left) -> Option<How> {
         let after = left.failure.as_ref().and_then(StepError::retry_after).unwrap_or_default();
         let failure = self.failure(wiring, left.failure);
         let cursor = &mut self.session.cursor;
@@ -193,6 +202,18 @@ impl<C: Context, S: State> Driver<C, S> {
             failure: (*failure).clone(),
             after_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
         });
+        if self.durable.is_some() {
+            let cursor = &self.session.cursor;
+            let tried = AttemptFailed {
+                n: cursor.attempt,
+                failure: (*failure).clone(),
+                retry_at: UtcMillis::now().after(delay),
+            };
+            let cut = self.write_entry(EntryKind::Attempt(Box::new(tried))).await;
+            if cut.is_some() {
+                return cut;
+            }
+        }
         let wall = self.wall_deadline();
         let out_of_time = async {
             match wall {
@@ -205,10 +226,11 @@ impl<C: Context, S: State> Driver<C, S> {
             () = self.core.brakes.stopping().cancelled() => {}
             () = out_of_time => {}
         }
+        None
     }
 }
 
-fn commit_events(wiring: &Wiring, step: usize, commit: &Commit) -> Vec<EventKind> {
+pub(super) fn commit_events(wiring: &Wiring, step: usize, commit: &Commit) -> Vec<EventKind> {
     let name = |step: usize| Arc::clone(&wiring.nodes[step].name);
     match commit {
         Commit::Done { branch, next } => vec![EventKind::Committed {

@@ -3,8 +3,11 @@ use std::future::IntoFuture;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use serde_json::{Map, Value};
+
 use crate::graph::Budget;
 use crate::id::{InvalidSessionId, RunId, SessionId};
+use crate::journal::OnBusy;
 use crate::observe::{Fanout, Observer, Observers, stream};
 use crate::state::State;
 use crate::step::{BoxFuture, current};
@@ -14,6 +17,9 @@ use super::brakes::Brakes;
 use super::error::Kind;
 use super::handle::{Run, RunControl};
 use super::outcome::Outcome;
+
+/// The most bytes of a trace.
+const MAX_TRACE: usize = 1024;
 
 /// A run that is asked for and has not begun. Await it to run it here; [`start`](RunRequest::start)
 /// it to run it beside, with a handle.
@@ -35,6 +41,10 @@ pub(crate) struct Options {
     pub(crate) resumed: bool,
     pub(crate) observers: Observers,
     pub(crate) budget: Option<Budget>,
+    pub(crate) on_busy: OnBusy,
+    pub(crate) input_id: Option<String>,
+    pub(crate) withdraw: bool,
+    pub(crate) trace: Option<Map<String, Value>>,
 }
 
 /// A request on its way to the driver.
@@ -44,6 +54,11 @@ pub(crate) struct Launched {
     pub(crate) parent: Option<RunId>,
     pub(crate) fanout: Fanout,
     pub(crate) budget: Option<Budget>,
+    pub(crate) on_busy: OnBusy,
+    pub(crate) input_id: Option<String>,
+    /// Questions that wait are withdrawn.
+    pub(crate) withdraw: bool,
+    pub(crate) trace: Option<Map<String, Value>>,
     pub(crate) brakes: Brakes,
     /// Nobody will take the outcome.
     pub(crate) abandoned: Arc<AtomicBool>,
@@ -75,6 +90,41 @@ impl<S: State> RunRequest<S> {
     /// Replaces the loop's budget for this run. What the turn has spent before still counts.
     pub fn budget(mut self, budget: Budget) -> Self {
         self.options.budget = Some(budget);
+        self
+    }
+
+    /// Says what to do if another run holds the session; without it, this one is refused.
+    pub fn on_busy(mut self, what: OnBusy) -> Self {
+        self.options.on_busy = what;
+        self
+    }
+
+    /// Names the input, so that it is taken once: another run of the session with the same id and
+    /// the same input gets the session's current outcome, or goes on after a crash; one with
+    /// another input under the id is refused. Needs a store, and a [`session`](Self::session).
+    pub fn input_id(mut self, id: impl Into<String>) -> Self {
+        self.options.input_id = Some(id.into());
+        self
+    }
+
+    /// Starts the next turn even if the session waits on questions: they are withdrawn, and can no
+    /// longer be answered.
+    pub fn withdraw_questions(mut self) -> Self {
+        self.options.withdraw = true;
+        self
+    }
+
+    /// Records where the run comes from, such as the `traceparent` of the request that asks for it,
+    /// so that whoever goes on with the session can link to it. Kept with the session as it is, up
+    /// to 1 KiB of JSON; more is left out. Has no meaning without a store.
+    pub fn trace<K: Into<String>, V: Into<String>>(
+        mut self,
+        parts: impl IntoIterator<Item = (K, V)>,
+    ) -> Self {
+        let parts = parts.into_iter().map(|(name, value)| (name.into(), Value::from(value.into())));
+        let trace: Map<String, Value> = parts.collect();
+        let bytes = serde_json::to_string(&trace).map_or(usize::MAX, |text| text.len());
+        self.options.trace = (bytes <= MAX_TRACE).then_some(trace);
         self
     }
 
@@ -113,6 +163,10 @@ impl Options {
             parent: current().map(|scope| scope.run_id().clone()),
             fanout: Fanout::new(self.observers, stream),
             budget: self.budget,
+            on_busy: self.on_busy,
+            input_id: self.input_id,
+            withdraw: self.withdraw,
+            trace: self.trace,
             brakes: Brakes::default(),
             abandoned: Arc::default(),
         };

@@ -1,9 +1,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use crate::graph::Wiring;
 use crate::id::RunId;
+use crate::log::{HowSettled, Settled};
 use crate::observe::SettledAs;
-use crate::session::{Ending, Session};
+use crate::session::{Cursor, Ending, Session};
 use crate::state::State;
 use crate::step::Failure;
 
@@ -19,6 +22,8 @@ pub(crate) struct Settlement<S> {
     pub(crate) run: RunId,
     /// Where the session came from.
     pub(crate) home: Option<Slot<S>>,
+    /// Whether the session is in a store, and not in this process alone.
+    pub(crate) durable: bool,
 }
 
 pub(crate) enum How {
@@ -27,6 +32,8 @@ pub(crate) enum How {
     Interrupted,
     Stopped,
     Cancelled,
+    /// Nothing more could be recorded, and why.
+    Cut(Arc<Failure>),
 }
 
 impl How {
@@ -36,6 +43,39 @@ impl How {
             Self::Interrupted => SettledAs::Interrupted { questions },
             Self::Stopped => SettledAs::Stopped,
             Self::Cancelled => SettledAs::Cancelled,
+            Self::Cut(failure) => SettledAs::Failed { failure: (**failure).clone() },
+        }
+    }
+
+    /// How the log tells it. `None` if it cannot be told there.
+    pub(crate) fn to_settled(&self, active: Duration, cursor: &Cursor) -> Option<Settled> {
+        let (how, finally_failure) = match self {
+            Self::Turn(ending, failure) => {
+                (HowSettled::Turn(ending.to_saved()), failure.as_deref().cloned().map(Box::new))
+            }
+            Self::Interrupted => (HowSettled::Interrupted, None),
+            Self::Stopped => (HowSettled::Stopped, None),
+            Self::Cancelled => (HowSettled::Cancelled, None),
+            Self::Cut(_) => return None,
+        };
+        let active_ms = u64::try_from(active.as_millis()).unwrap_or(u64::MAX);
+        let attempt = match how {
+            HowSettled::Turn(_) => 0,
+            _ => cursor.attempt,
+        };
+        Some(Settled { how, finally_failure, active_ms, attempt })
+    }
+
+    /// What the log tells.
+    pub(crate) fn restore(settled: &Settled, wiring: &Wiring) -> Self {
+        match &settled.how {
+            HowSettled::Turn(ending) => {
+                let failure = settled.finally_failure.as_deref().cloned().map(Arc::new);
+                Self::Turn(Ending::restore(ending, wiring), failure)
+            }
+            HowSettled::Interrupted => Self::Interrupted,
+            HowSettled::Stopped => Self::Stopped,
+            HowSettled::Cancelled => Self::Cancelled,
         }
     }
 }

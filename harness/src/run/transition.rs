@@ -14,6 +14,8 @@ pub(crate) enum Happened {
     Done { branch: Option<usize> },
     /// Questions wait.
     Asked,
+    /// The gate's question was not answered in time, and this is where that leads.
+    Expired { to: usize },
     /// The step failed.
     Failed { retryable: bool },
     /// The state was lost in a reducer or a route that panicked.
@@ -24,6 +26,8 @@ pub(crate) enum Happened {
     Stop,
     /// The run is cancelled.
     Cancel,
+    /// Nothing more can be recorded.
+    Cut,
 }
 
 /// What the driver does about it.
@@ -55,6 +59,8 @@ pub(crate) enum End {
     Exhausted(Limit),
     Stopped,
     Cancelled,
+    /// Nothing more can be recorded.
+    Cut,
     /// The steps of `.finally(..)` are through: settle with the end that was kept. If they failed,
     /// or asked, or went on for too long, that is told too.
     Kept {
@@ -102,6 +108,7 @@ fn undone(wiring: &Wiring, cursor: &Cursor, happened: Happened) -> Transition {
             Transition::Settle(End::Kept { finally: Finally::Asked })
         }
         Happened::Asked => Transition::Wait,
+        Happened::Expired { to } => enter(wiring, cursor, to),
         Happened::Failed { retryable } => {
             let again = node.policy.retry.is_some_and(|retry| retry.allows(cursor.retries));
             if retryable && again {
@@ -125,6 +132,7 @@ fn undone(wiring: &Wiring, cursor: &Cursor, happened: Happened) -> Transition {
         Happened::Over(limit) => finish(wiring, cursor, End::Exhausted(limit)),
         Happened::Stop => Transition::Settle(End::Stopped),
         Happened::Cancel => Transition::Settle(End::Cancelled),
+        Happened::Cut => Transition::Settle(End::Cut),
     }
 }
 

@@ -18,6 +18,9 @@ pub(crate) struct Cursor {
     pub(crate) half: Half,
     /// How often the step was tried at this position.
     pub(crate) attempt: u32,
+    /// How many of those tries may not have begun: a process died at this position, before the step
+    /// was entered or behind.
+    pub(crate) unsure: u32,
     /// How many of those tries were retries, since the last commit or resume.
     pub(crate) retries: u32,
     /// How many steps this turn has committed.
@@ -36,6 +39,8 @@ pub(crate) enum Half {
     #[default]
     First,
     Answer,
+    /// The question was not answered in time.
+    Expired,
 }
 
 /// How a turn will have ended once `.finally(..)` is through.
@@ -71,9 +76,14 @@ impl Ending {
 
 impl Cursor {
     pub(crate) fn start(wiring: &Wiring) -> Self {
+        Self::start_behind(wiring, Position::default())
+    }
+
+    /// The start of a turn, in a session that has given numbers to positions up to `last`.
+    pub(crate) fn start_behind(wiring: &Wiring, last: Position) -> Self {
         let counted = wiring.nodes.iter().any(|node| node.at_most.is_some());
         let visits = if counted { vec![0; wiring.nodes.len()] } else { Vec::new() };
-        let mut cursor = Self { visits, ..Self::default() };
+        let mut cursor = Self { visits, last, ..Self::default() };
         cursor.enter(wiring.start);
         cursor
     }
@@ -92,6 +102,7 @@ impl Cursor {
         self.position = self.last;
         self.half = Half::First;
         self.attempt = 0;
+        self.unsure = 0;
         self.retries = 0;
         self.failure = None;
         if let Some(visits) = self.visits.get_mut(step) {

@@ -1,30 +1,36 @@
 //! The life of one state: where its loop stands, what waits, what must not happen twice.
 //!
 //! A session moves only by [`Commit`]s: a step's result is one value, recorded whole or not at all.
-//! Today a session lives in memory, owned by its run and then by the run's outcome.
+//! Without a store it lives in memory, owned by its run and then by the run's outcome; with one, it
+//! is restored from its log.
 
 mod commit;
 mod cursor;
 mod memory;
+mod restore;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::clock::UtcMillis;
 use crate::graph::Wiring;
-use crate::id::SessionId;
+use crate::id::{InterruptId, SessionId};
 use crate::llm::Spend;
+use crate::log::Salt;
 use crate::state::State;
-use crate::step::{Answer, Check, Interrupt};
+use crate::step::{Answer, Asked, Check, Interrupt};
 
 pub(crate) use commit::Commit;
 pub(crate) use cursor::{Cursor, Ending, Finishing, Half};
-pub(crate) use memory::{Memory, interrupt_id};
+pub(crate) use memory::Memory;
 
 /// A session at rest, or in the hands of the run that advances it.
 pub(crate) struct Session<S> {
     pub(crate) id: SessionId,
+    /// Made when the first question is asked.
+    pub(crate) salt: Option<Salt>,
     pub(crate) state: Arc<S>,
     pub(crate) cursor: Cursor,
     pub(crate) questions: Vec<Question>,
@@ -51,6 +57,35 @@ pub(crate) struct Question {
     pub(crate) interrupt: Interrupt,
     pub(crate) check: Check,
     pub(crate) answer: Option<Answer>,
+    /// Nobody answered it in time.
+    pub(crate) expired: bool,
+}
+
+impl Question {
+    /// Whether it still waits.
+    pub(crate) fn is_open(&self) -> bool {
+        self.answer.is_none() && !self.expired
+    }
+
+    /// Whether its time is over.
+    pub(crate) fn is_overdue(&self, now: UtcMillis) -> bool {
+        self.is_open() && self.interrupt.expires_at.is_some_and(|at| at <= now)
+    }
+
+    /// Tells a step that asks again what came of an inline question.
+    pub(crate) fn hand_over(&self, memory: &mut Memory) {
+        let Some(key) = &self.interrupt.key else { return };
+        match &self.answer {
+            Some(answer) => {
+                let answered = (self.interrupt.clone(), answer.clone());
+                memory.answers.insert(key.clone(), answered);
+            }
+            None if self.expired => {
+                memory.expired.insert(key.clone(), self.interrupt.clone());
+            }
+            None => {}
+        }
+    }
 }
 
 impl<S: State> Session<S> {
@@ -58,6 +93,7 @@ impl<S: State> Session<S> {
     pub(crate) fn new(id: SessionId, state: S, wiring: &Wiring) -> Self {
         Self {
             id,
+            salt: None,
             state: Arc::new(state),
             cursor: Cursor::start(wiring),
             questions: Vec::new(),
@@ -72,6 +108,7 @@ impl<S: State> Session<S> {
     pub(crate) fn absent(id: SessionId) -> Self {
         Self {
             id,
+            salt: None,
             state: Arc::new(S::default()),
             cursor: Cursor::default(),
             questions: Vec::new(),
@@ -84,7 +121,7 @@ impl<S: State> Session<S> {
 
     /// The questions that nobody has answered yet.
     pub(crate) fn open(&self) -> impl Iterator<Item = &Question> {
-        self.questions.iter().filter(|question| question.answer.is_none())
+        self.questions.iter().filter(|question| question.is_open())
     }
 
     /// Keeps the place where a turn failed or was exhausted, while `.finally(..)` runs.
@@ -115,14 +152,22 @@ impl<S: State> Session<S> {
     /// Once every question is answered: hands the answers to the step that waits for them. The
     /// questions stay until the position is left, so that the same answer again is taken as read.
     pub(crate) fn take_answers(&mut self) {
-        for Question { interrupt, answer, .. } in &self.questions {
-            match (&interrupt.key, answer) {
-                (Some(key), Some(answer)) => {
-                    let answered = (interrupt.question.clone(), answer.clone());
-                    self.memory.answers.insert(key.clone(), answered);
-                }
-                _ => self.cursor.half = Half::Answer,
+        for question in &self.questions {
+            question.hand_over(&mut self.memory);
+            if question.interrupt.key.is_none() {
+                self.cursor.half = match question.expired {
+                    true => Half::Expired,
+                    false => Half::Answer,
+                };
             }
         }
+    }
+
+    /// Names a question that is asked at the position at work.
+    pub(crate) fn interrupt_id(&mut self, key: Option<&str>, asked: &Asked) -> InterruptId {
+        let salt = self.salt.get_or_insert_with(Salt::random);
+        let Cursor { position, attempt, .. } = self.cursor;
+        let Asked { name, question, answer_schema, .. } = asked;
+        salt.interrupt_id(position, attempt, key, name, question, answer_schema)
     }
 }

@@ -6,10 +6,13 @@
 
 use std::cell::Cell;
 use std::fmt::{self, Display};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde::ser::{self, Error as _};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
+
+use crate::text::words;
 
 /// Encodes a value as JSON, refusing what JSON cannot hold.
 ///
@@ -25,11 +28,14 @@ use serde_json::Value;
 ///
 /// A float that is not finite, a map key that is not a string, a number or a
 /// bool, an integer beyond 64 bits, or whatever the type's own `Serialize`
-/// reports.
+/// reports, be it by a panic.
 pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Value, EncodeError> {
     let found = Cell::new(None);
     let checked = Checked { value, found: &found };
-    serde_json::to_value(&checked).map_err(|error| match found.get() {
+    let encoded = catch_unwind(AssertUnwindSafe(|| serde_json::to_value(&checked)));
+    let encoded =
+        encoded.map_err(|panic| EncodeError::custom(format!("a panic: {}", words(&*panic))))?;
+    encoded.map_err(|error| match found.get() {
         Some(float) => EncodeError(Kind::NotFinite(float)),
         None => EncodeError(Kind::Json(error)),
     })

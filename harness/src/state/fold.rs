@@ -31,40 +31,70 @@ use super::op::{Op, Path, Segment};
 /// An operation that does not fit the value it finds: the log and the state do
 /// not belong together.
 pub fn fold(state: &mut Value, ops: &[Op]) -> Result<(), FoldError> {
-    for (index, op) in ops.iter().enumerate() {
-        apply(state, op).map_err(|reason| FoldError {
-            index,
-            name: op.name(),
-            path: op.path().clone(),
-            reason,
-        })?;
+    fold_owned(state, ops.iter().cloned())
+}
+
+/// [`fold`] for operations that nobody needs any more: their values move into the state.
+pub(crate) fn fold_owned(
+    state: &mut Value,
+    ops: impl IntoIterator<Item = Op>,
+) -> Result<(), FoldError> {
+    for (index, op) in ops.into_iter().enumerate() {
+        let name = op.name();
+        apply(state, op).map_err(|(path, reason)| FoldError { index, name, path, reason })?;
     }
     Ok(())
 }
 
-fn apply(state: &mut Value, op: &Op) -> Result<(), Reason> {
+fn apply(state: &mut Value, op: Op) -> Result<(), (Path, Reason)> {
     match op {
-        Op::Set { path, value } => {
-            *place(state, path, Value::Null)? = value.clone();
-        }
-        Op::Push { path, value } | Op::Insert { path, value } => {
-            list(state, path)?.push(value.clone());
-        }
-        Op::Put { path, key, value } => {
-            map(state, path)?.insert(key.clone(), value.clone());
-        }
-        Op::Upsert { path, key, value } => {
-            let id = value.get(key.as_ref()).ok_or(Reason::NoKey)?;
-            let items = list(state, path)?;
-            match items.iter_mut().find(|item| item.get(key.as_ref()) == Some(id)) {
-                Some(item) => *item = value.clone(),
-                None => items.push(value.clone()),
+        Op::Set { path, value } => match (path.segments(), &mut *state) {
+            // Nearly all there is: a field that is set again, found once.
+            ([Segment::Key(field)], Value::Object(map)) => match map.get_mut(field.as_ref()) {
+                Some(place) => *place = value,
+                None => {
+                    map.insert(field.as_ref().to_owned(), value);
+                }
+            },
+            _ => match place(state, &path, Value::Null) {
+                Ok(place) => *place = value,
+                Err(reason) => return Err((path, reason)),
+            },
+        },
+        Op::Push { path, value } | Op::Insert { path, value } => match list(state, &path) {
+            Ok(items) => items.push(value),
+            Err(reason) => return Err((path, reason)),
+        },
+        Op::Put { path, key, value } => match map(state, &path) {
+            Ok(map) => {
+                map.insert(key, value);
             }
+            Err(reason) => return Err((path, reason)),
+        },
+        Op::Upsert { path, key, value } => {
+            upsert(state, &path, &key, value).map_err(|reason| (path, reason))?;
         }
-        Op::Del { path, key: Segment::Key(key) } => {
+        Op::Del { path, key } => delete(state, &path, &key).map_err(|reason| (path, reason))?,
+    }
+    Ok(())
+}
+
+fn upsert(state: &mut Value, path: &Path, key: &str, value: Value) -> Result<(), Reason> {
+    let id = value.get(key).ok_or(Reason::NoKey)?;
+    let items = list(state, path)?;
+    match items.iter_mut().find(|item| item.get(key) == Some(id)) {
+        Some(item) => *item = value,
+        None => items.push(value),
+    }
+    Ok(())
+}
+
+fn delete(state: &mut Value, path: &Path, key: &Segment) -> Result<(), Reason> {
+    match key {
+        Segment::Key(key) => {
             map(state, path)?.remove(key.as_ref());
         }
-        Op::Del { path, key: Segment::Index(index) } => {
+        Segment::Index(index) => {
             let items = list(state, path)?;
             if *index >= items.len() {
                 return Err(Reason::Absent);
@@ -83,7 +113,8 @@ fn place<'v>(state: &'v mut Value, path: &Path, fresh: Value) -> Result<&'v mut 
     for (depth, segment) in path.segments().iter().enumerate() {
         here = match here {
             Value::Object(map) => match segment {
-                Segment::Key(key) if depth == last => {
+                // An entry owns its key: one is made only where there is none.
+                Segment::Key(key) if depth == last && !map.contains_key(key.as_ref()) => {
                     map.entry(key.as_ref()).or_insert(fresh.take().unwrap_or_default())
                 }
                 Segment::Key(key) => map.get_mut(key.as_ref()).ok_or(Reason::Absent)?,

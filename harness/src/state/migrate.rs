@@ -1,6 +1,7 @@
 //! Reading the stored form of an older version.
 
 use std::fmt::{self, Display};
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -21,34 +22,128 @@ use serde_json::Value;
 /// # Ok::<(), harness::state::MigrateError>(())
 /// ```
 pub struct Migration<S> {
-    convert: Box<dyn Fn(Value) -> Result<S, MigrateError> + Send + Sync>,
+    /// The first reads the version before this one, the next the one before that.
+    converts: Vec<Convert<S>>,
 }
 
-impl<S> Migration<S> {
+type Convert<S> = Box<dyn Fn(Value) -> Result<S, MigrateError> + Send + Sync>;
+
+impl<S: 'static> Migration<S> {
     /// Decodes the stored form as `Old` and converts it.
     #[must_use]
     pub fn new<Old, E>(convert: impl Fn(Old) -> Result<S, E> + Send + Sync + 'static) -> Self
     where
-        Old: DeserializeOwned,
-        E: Display,
+        Old: DeserializeOwned + 'static,
+        E: Display + 'static,
     {
-        let convert = move |stored| {
-            let old = serde_json::from_value::<Old>(stored)
-                .map_err(|error| MigrateError(Kind::Unreadable(error)))?;
-            convert(old).map_err(|error| MigrateError(Kind::Refused(error.to_string())))
-        };
-        Self { convert: Box::new(convert) }
+        Self::chain(convert).build()
     }
 
-    /// Converts a stored form.
+    /// Begins a chain with the function that reads the version before this one.
+    #[must_use]
+    pub fn chain<Old, E>(
+        convert: impl Fn(Old) -> Result<S, E> + Send + Sync + 'static,
+    ) -> MigrationChain<S, Old>
+    where
+        Old: DeserializeOwned + 'static,
+        E: Display + 'static,
+    {
+        MigrationChain { converts: Vec::new(), last: Arc::new(move |old| refused(convert(old))) }
+    }
+
+    /// Converts a stored form of the version before this one.
     ///
     /// # Errors
     ///
     /// When the JSON is not that of the older version, or the conversion
     /// refuses it.
     pub fn run(&self, stored: Value) -> Result<S, MigrateError> {
-        (self.convert)(stored)
+        self.run_from(1, stored).unwrap_or(Err(MigrateError(Kind::Unknown)))
     }
+
+    /// Converts a stored form that lies so many versions back. `None` if nothing reads it.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    pub fn run_from(&self, back: u32, stored: Value) -> Option<Result<S, MigrateError>> {
+        let at = usize::try_from(back).ok()?.checked_sub(1)?;
+        Some(self.converts.get(at)?(stored))
+    }
+}
+
+/// Functions that read older versions, each one version further back.
+///
+/// ```
+/// use harness::state::Migration;
+/// use serde_json::json;
+///
+/// #[derive(serde::Deserialize)]
+/// struct V1 { name: String }
+/// #[derive(serde::Deserialize)]
+/// struct V2 { names: Vec<String> }
+/// struct V3 { people: Vec<(String, u32)> }
+///
+/// fn from_v1(old: V1) -> Result<V2, String> {
+///     Ok(V2 { names: vec![old.name] })
+/// }
+/// fn from_v2(old: V2) -> Result<V3, String> {
+///     Ok(V3 { people: old.names.into_iter().map(|name| (name, 0)).collect() })
+/// }
+///
+/// let migration = Migration::chain(from_v2).older(from_v1).build();
+/// let v3 = migration.run_from(2, json!({"name": "Ada"})).expect("two versions are read")?;
+/// assert_eq!(v3.people, [("Ada".to_owned(), 0)]);
+/// # Ok::<(), harness::state::MigrateError>(())
+/// ```
+pub struct MigrationChain<S, Old> {
+    converts: Vec<Convert<S>>,
+    last: Arc<dyn Fn(Old) -> Result<S, MigrateError> + Send + Sync>,
+}
+
+impl<S: 'static, Old: DeserializeOwned + 'static> MigrationChain<S, Old> {
+    /// Adds the function that reads one version further back: it gives what the one before takes.
+    #[must_use]
+    pub fn older<Older, E>(
+        mut self,
+        convert: impl Fn(Older) -> Result<Old, E> + Send + Sync + 'static,
+    ) -> MigrationChain<S, Older>
+    where
+        Older: DeserializeOwned + 'static,
+        E: Display + 'static,
+    {
+        let last = Arc::clone(&self.last);
+        self.converts.push(decoding(self.last));
+        let last = Arc::new(move |older| last(refused(convert(older))?));
+        MigrationChain { converts: self.converts, last }
+    }
+
+    /// The chain as a whole.
+    #[must_use]
+    pub fn build(mut self) -> Migration<S> {
+        self.converts.push(decoding(self.last));
+        Migration { converts: self.converts }
+    }
+}
+
+impl<S, Old> fmt::Debug for MigrationChain<S, Old> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MigrationChain")
+    }
+}
+
+fn decoding<S: 'static, Old: DeserializeOwned + 'static>(
+    convert: Arc<dyn Fn(Old) -> Result<S, MigrateError> + Send + Sync>,
+) -> Convert<S> {
+    Box::new(move |stored| {
+        let old = serde_json::from_value::<Old>(stored)
+            .map_err(|error| MigrateError(Kind::Unreadable(error)))?;
+        convert(old)
+    })
+}
+
+fn refused<T, E: Display>(converted: Result<T, E>) -> Result<T, MigrateError> {
+    converted.map_err(|error| MigrateError(Kind::Refused(error.to_string())))
 }
 
 impl<S> fmt::Debug for Migration<S> {
@@ -65,6 +160,7 @@ pub struct MigrateError(Kind);
 enum Kind {
     Unreadable(serde_json::Error),
     Refused(String),
+    Unknown,
 }
 
 impl MigrateError {
@@ -87,6 +183,7 @@ impl Display for MigrateError {
             Kind::Unreadable(_) => {
                 f.write_str("the stored state is not of the version that `migrate` reads")
             }
+            Kind::Unknown => f.write_str("nothing reads the stored state's version"),
             Kind::Refused(reason) => write!(f, "`migrate` refused the stored state: {reason}"),
         }
     }
@@ -96,7 +193,7 @@ impl std::error::Error for MigrateError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.0 {
             Kind::Unreadable(error) => Some(error),
-            Kind::Refused(_) => None,
+            Kind::Refused(_) | Kind::Unknown => None,
         }
     }
 }

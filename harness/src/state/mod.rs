@@ -30,9 +30,10 @@ mod reduce;
 mod schema;
 
 pub use encode::{EncodeError, encode};
+pub(crate) use fold::fold_owned;
 pub use fold::{FoldError, fold};
 pub use has::Has;
-pub use migrate::{MigrateError, Migration};
+pub use migrate::{MigrateError, Migration, MigrationChain};
 pub use op::{Op, Path, Segment};
 pub use ops::{FieldOps, Ops, OpsError};
 pub use reduce::{
@@ -110,7 +111,8 @@ pub use serde::{Deserialize, Serialize};
 ///
 /// `#[state(version = 3, migrate = from_v2)]` on the struct names the version of
 /// the stored form and the function `fn(Old) -> Result<Self, E>` that reads the
-/// version before it.
+/// version before it. Repeat `migrate` for versions further back, each function giving what the one
+/// before it takes: `migrate = from_v2, migrate = from_v1`.
 ///
 /// # The stored form
 ///

@@ -137,6 +137,11 @@ impl Path {
         &self.0
     }
 
+    /// The path of a field.
+    pub(super) fn of(segment: Segment) -> Self {
+        Self(vec![segment])
+    }
+
     /// This path, which starts at `above`, from the top.
     pub(super) fn below(self, above: &Self) -> Self {
         above.0.iter().cloned().chain(self.0).collect()

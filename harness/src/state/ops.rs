@@ -73,6 +73,16 @@ impl Ops {
         }
     }
 
+    /// The same for a recorder that goes on recording.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Result<Vec<Op>, OpsError> {
+        match &mut self.0 {
+            Some(Recorder { ops, error: None }) => Ok(std::mem::take(ops)),
+            Some(recorder) => Self(Some(std::mem::take(recorder))).finish(),
+            None => Ok(Vec::new()),
+        }
+    }
+
     /// The recorder of a value whose place is not known yet.
     pub(super) fn root(&mut self) -> FieldOps<'_> {
         FieldOps { ops: self, place: None }
@@ -222,17 +232,28 @@ impl fmt::Debug for FieldOps<'_> {
 
 impl Place<'_> {
     fn path(self) -> Path {
-        let mut segments = Vec::new();
-        let mut here = Some(&self);
+        // Nearly every operation is on a field, whose path is one segment.
+        let Some(above) = self.above else {
+            return Path::of(self.segment.owned());
+        };
+        let mut segments = vec![self.segment.owned()];
+        let mut here = Some(above);
         while let Some(place) = here {
-            segments.push(match place.segment {
-                Here::Field(name) => Segment::Key(Cow::Borrowed(name)),
-                Here::Key(key) => Segment::Key(Cow::Owned(key.to_owned())),
-                Here::Index(index) => Segment::Index(index),
-            });
+            segments.push(place.segment.owned());
             here = place.above;
         }
-        segments.into_iter().rev().collect()
+        segments.reverse();
+        segments.into_iter().collect()
+    }
+}
+
+impl Here<'_> {
+    fn owned(self) -> Segment {
+        match self {
+            Here::Field(name) => Segment::Key(Cow::Borrowed(name)),
+            Here::Key(key) => Segment::Key(Cow::Owned(key.to_owned())),
+            Here::Index(index) => Segment::Index(index),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::state::State;
 
 use super::body::{Body, BoxFuture, FnBody};
 use super::effects::Asked;
-use super::interrupt::{Answer, Answered, Check};
+use super::interrupt::{Answer, Answered};
 use super::{Cx, Handler, StepError, View};
 
 /// What a step returns: an update of the state, or why it failed.
@@ -74,13 +74,5 @@ impl<C: Context, S: State> Action<C, S> {
                 })
             }),
         })
-    }
-}
-
-/// Whether `value` is an answer to `Q`.
-pub(crate) fn check<Q: Question>() -> Check {
-    |value| match <Q::Answer as serde::Deserialize>::deserialize(value) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(error.to_string()),
     }
 }

@@ -3,6 +3,7 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use crate::llm::Advice;
 use crate::question::Question;
@@ -30,6 +31,18 @@ impl<Q: Question> Ask<Q> {
         let state = AskState::Unasked(Asked::new(question));
         Self { scope, key, state, question: PhantomData }
     }
+
+    /// How long the question may wait for its answer; then this resolves as an error that
+    /// [`is_expired`](AskError::is_expired). The time counts from when the question is recorded,
+    /// and goes on while no process runs the session.
+    ///
+    /// Call it before the question is first polled; later it changes nothing.
+    pub fn expires(mut self, after: Duration) -> Self {
+        if let AskState::Unasked(Ok(asked)) = &mut self.state {
+            asked.expires = Some(after);
+        }
+        self
+    }
 }
 
 impl<Q: Question> Future for Ask<Q> {
@@ -56,6 +69,7 @@ impl<Q: Question> Future for Ask<Q> {
                 });
                 Poll::Ready(decoded.map_err(|why| AskError::of(&self.key, Kind::Decode(why))))
             }
+            AskReply::Expired => Poll::Ready(Err(AskError::of(&self.key, Kind::Expired))),
             AskReply::KeyReused => Poll::Ready(Err(AskError::of(&self.key, Kind::KeyReused))),
             AskReply::Waits | AskReply::Stale => {
                 self.state = AskState::Waiting;
@@ -83,6 +97,7 @@ pub struct AskError {
 #[derive(Debug)]
 enum Kind {
     KeyReused,
+    Expired,
     Encode(String),
     Decode(String),
 }
@@ -96,6 +111,11 @@ impl AskError {
     pub fn is_key_reused(&self) -> bool {
         matches!(self.kind, Kind::KeyReused)
     }
+
+    /// Whether nobody answered in time.
+    pub fn is_expired(&self) -> bool {
+        matches!(self.kind, Kind::Expired)
+    }
 }
 
 impl fmt::Display for AskError {
@@ -107,6 +127,7 @@ impl fmt::Display for AskError {
                 "the key `{key}` is asked twice in one attempt (give every question of a step its \
                  own key)"
             ),
+            Kind::Expired => write!(f, "nobody answered the question `{key}` in time"),
             Kind::Encode(why) => f.write_str(why),
             Kind::Decode(why) => write!(f, "the answer to `{key}` does not decode: {why}"),
         }

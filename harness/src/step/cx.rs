@@ -14,9 +14,9 @@ use crate::llm::Spend;
 use crate::question::Question;
 
 use super::ask::Ask;
-use super::effects::{Effects, OnceScope, Payload, Place};
+use super::effects::{EffectScope, Effects, Payload, Place};
 use super::scope::{Active, Scope, Scoped};
-use super::{Failure, StepError, once};
+use super::{Failure, Once, StepError};
 
 /// What a step reaches the world through. It dereferences to the context, so a slot `tools` is
 /// `cx.tools`; its own methods are what the run offers: ids, questions, effects, events, limits.
@@ -104,15 +104,15 @@ impl<C: Context> Cx<C> {
         self.effects().failure()
     }
 
-    /// Runs an effect at most once per position, however often the step is tried: its result is
-    /// recorded under `key`, and later attempts get the recorded one.
+    /// Runs an effect once per position, however often the step is tried: its result is recorded
+    /// under `key`, and later attempts get the recorded one.
     ///
     /// The effect runs as a task of its own: a timeout, a stop, a cancelled or dropped run and a
     /// question asked beside it all wait for it, then record it. An effect that fails is not
-    /// recorded.
+    /// recorded. What a process that dies in between means, and how to have an effect happen at
+    /// most once all the same, [`Once`] says.
     ///
-    /// Results are kept in the session: in memory until sessions are given a durable store, and so
-    /// lost with the process today.
+    /// Results are kept in the session. Keys that begin with `in-doubt/` are the harness's own.
     ///
     /// ```
     /// # use harness::prelude::*;
@@ -126,29 +126,29 @@ impl<C: Context> Cx<C> {
     /// ```
     ///
     /// # Errors
-    /// The effect's own error; a fatal one if `key` is used twice in one attempt, if a recorded
-    /// result does not decode, or if the effect panics.
-    pub async fn once<T, F, Fut>(&self, key: &str, effect: F) -> Result<T, StepError>
+    /// The effect's own error; a fatal one if `key` is used twice in one attempt, if a result does
+    /// not go through JSON, if the effect panics, or if it is in doubt.
+    pub fn once<T, F, Fut>(&self, key: &str, effect: F) -> Once<T, F>
     where
         T: Serialize + DeserializeOwned + Send + 'static,
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, StepError>> + Send + 'static,
     {
-        once::run(self.here(), OnceScope::Position, key, effect).await
+        Once::new(self.here(), EffectScope::Position, key, effect)
     }
 
-    /// Runs an effect at most once in the whole life of the session: the wider scope of
+    /// Runs an effect once in the whole life of the session: the wider scope of
     /// [`once`](Cx::once), for what a second visit to the step must not repeat either.
     ///
     /// # Errors
     /// As [`once`](Cx::once).
-    pub async fn once_per_session<T, F, Fut>(&self, key: &str, effect: F) -> Result<T, StepError>
+    pub fn once_per_session<T, F, Fut>(&self, key: &str, effect: F) -> Once<T, F>
     where
         T: Serialize + DeserializeOwned + Send + 'static,
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, StepError>> + Send + 'static,
     {
-        once::run(self.here(), OnceScope::Session, key, effect).await
+        Once::new(self.here(), EffectScope::Session, key, effect)
     }
 
     /// Asks a person, or another program, in the middle of a step.

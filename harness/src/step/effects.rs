@@ -3,7 +3,9 @@
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::task::AbortHandle;
@@ -12,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 use crate::id::{AgentId, OpId, Position, RunId, SessionId};
 use crate::llm::{CallId, Spend};
 use crate::question::Question;
+use crate::state::encode;
 
-use super::Failure;
-use super::action::check;
-use super::interrupt::{Answer, Check};
+use super::interrupt::{Answer, Check, QuestionType};
+use super::{Failure, StepError};
 
 /// Who runs: the ids every event and span of a run carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,16 +83,20 @@ pub(crate) struct Asked {
     pub(crate) question: Value,
     pub(crate) answer_schema: Value,
     pub(crate) check: Check,
+    /// How long it may wait; for ever without it.
+    pub(crate) expires: Option<Duration>,
 }
 
 impl Asked {
     pub(crate) fn new<Q: Question>(question: &Q) -> Result<Self, String> {
+        let QuestionType { name, answer_schema, check } = QuestionType::of::<Q>();
         Ok(Self {
-            name: Q::NAME,
-            question: serde_json::to_value(question)
+            name,
+            question: encode(question)
                 .map_err(|e| format!("the question `{}` does not serialise: {e}", Q::NAME))?,
-            answer_schema: schemars::schema_for!(Q::Answer).to_value(),
-            check: check::<Q>(),
+            answer_schema: answer_schema(),
+            check,
+            expires: None,
         })
     }
 }
@@ -98,6 +104,8 @@ impl Asked {
 /// What an executor says to an inline question.
 pub(crate) enum AskReply {
     Answered(Answer),
+    /// Nobody answered in time.
+    Expired,
     /// It waits: the asker must not go on.
     Waits,
     KeyReused,
@@ -106,20 +114,38 @@ pub(crate) enum AskReply {
 }
 
 /// How long the result of an effect is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) enum OnceScope {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EffectScope {
+    /// As long as the position it was made at.
+    #[default]
     Position,
+    /// As long as the session.
     Session,
 }
 
+/// How often an effect may happen if the process dies between it and its record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Guard {
+    /// It is run again.
+    AtLeastOnce,
+    /// It is run only behind an intent, and never again behind one that has no result.
+    AtMostOnce,
+}
+
 /// What an executor says to an effect that wants to run.
+#[allow(dead_code, reason = "sessions in memory refuse nobody")]
 pub(crate) enum OnceReply {
     /// It ran before: its result.
     Done(Value),
     /// Run it, then say how it ended.
     Run,
+    /// An intent is on record without a result: nobody knows whether it happened.
+    InDoubt,
     KeyReused,
     Stale,
+    /// The run may not act any more: it has lost its session to another, say.
+    Refused(StepError),
 }
 
 /// What an executor does for a step's body. One object serves all steps of a run; `place` says who
@@ -134,8 +160,32 @@ pub(crate) trait Effects: Send + Sync {
     fn begin_call(&self, place: Place, model: &str) -> CallId;
     fn end_call(&self, place: Place, call: CallId, model: &str, error: Option<&str>);
     fn ask(&self, place: Place, key: &str, asked: Asked) -> AskReply;
-    fn begin_once(&self, place: Place, scope: OnceScope, key: &str) -> OnceReply;
-    fn end_once(&self, place: Place, scope: OnceScope, key: &str, result: Option<Value>);
+    /// Asks for leave to run an effect. After [`OnceReply::Run`] the effect counts as running until
+    /// exactly one of [`end_once`](Self::end_once) and [`drop_once`](Self::drop_once) is through.
+    fn begin_once(&self, place: Place, scope: EffectScope, key: &str, guard: Guard) -> OnceReply;
+    /// Asks for leave to run an effect all the same, after [`OnceReply::InDoubt`].
+    fn retry_once(&self, place: Place, scope: EffectScope, key: &str) -> OnceReply;
+    /// An effect is about to happen: once this is through, everything before it is durable, and of
+    /// one that must happen at most once, that it is about to. Called in the effect's own task,
+    /// before the effect.
+    fn intend<'a>(
+        &'a self,
+        place: Place,
+        scope: EffectScope,
+        key: &'a str,
+        guard: Guard,
+    ) -> BoxFuture<'a, Result<(), StepError>>;
+    /// Records an effect's result: durable once this is through, and before the step sees it.
+    /// Called in the effect's own task. If the future is dropped half-way, `drop_once` follows.
+    fn end_once<'a>(
+        &'a self,
+        place: Place,
+        scope: EffectScope,
+        key: &'a str,
+        value: Value,
+    ) -> BoxFuture<'a, Result<(), StepError>>;
+    /// An effect ended without a result: it failed, panicked or was aborted. Its intent stays.
+    fn drop_once(&self, place: Place, scope: EffectScope, key: &str);
     fn adopt(&self, place: Place, task: AbortHandle);
     fn stopping(&self) -> &CancellationToken;
     fn failure(&self) -> Option<Arc<Failure>>;
@@ -144,3 +194,6 @@ pub(crate) trait Effects: Send + Sync {
         OpId { session: self.ids().session.clone(), position: place.position }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -183,6 +183,22 @@ pub enum FailureKind {
     AskInFinally,
     /// The steps of `.finally(..)` did not come to an end within their own budget.
     FinallyBudget,
+    /// JSON cannot hold what is to be recorded: what a reducer made, or the result of an effect,
+    /// holds a `NaN`, say.
+    Encode,
+    /// Nobody knows whether an effect that must happen at most once did happen: an intent is on
+    /// record without a result.
+    InDoubt,
+    /// A question was not answered in time.
+    Expired,
+    /// The store did not take or give what the session needs.
+    Store,
+    /// The run no longer holds its session: another one has taken it over.
+    LeaseLost,
+    /// The process died at this position again and again.
+    CrashLoop,
+    /// The session's log adds up to another state than the one its reducers made.
+    NotReplayable,
 }
 
 impl Failure {

@@ -33,6 +33,22 @@ use std::borrow::Cow;
 /// assert_eq!(Outer::all(), [Outer::Plan, Outer::Work(Step::Think), Outer::Work(Step::Act)]);
 /// assert_eq!(Outer::Work(Step::Act).name(), "Work/Act");
 /// ```
+///
+/// - `alias = "Old"`, on a variant, any number of times: a name that the step had before, so that
+///   sessions that were saved at it are found again. On a variant with `nest`, a name that the
+///   whole group had.
+///
+/// ```
+/// # use harness::StepId;
+/// #[derive(StepId, Clone, Debug, PartialEq, Eq)]
+/// enum Step {
+///     #[step(alias = "Plan", alias = "Ponder")]
+///     Think,
+///     Act,
+/// }
+///
+/// assert_eq!(Step::Think.aliases(), ["Plan", "Ponder"]);
+/// ```
 pub use harness_macros::StepId;
 
 /// The closed set of the steps of a loop.
@@ -64,4 +80,11 @@ pub trait StepId: Clone + PartialEq + std::fmt::Debug + Send + Sync + 'static {
 
     /// The place of the step in [`all`](Self::all).
     fn index(&self) -> usize;
+
+    /// Names that the step had before: a session that stands at one of them stands at this step.
+    /// None of them is the name or an alias of another step.
+    #[must_use]
+    fn aliases(&self) -> Vec<Cow<'static, str>> {
+        Vec::new()
+    }
 }

@@ -8,11 +8,33 @@ use serde_json::Value;
 use crate::clock::UtcMillis;
 use crate::id::{InterruptId, Position};
 use crate::question::Question;
+use crate::state::encode;
 
 use super::{Fatal, StepError};
 
 /// Says whether a JSON value decodes as the answer to a question, and if not, why.
 pub(crate) type Check = fn(&Value) -> Result<(), String>;
+
+/// What is known of a question before it is asked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QuestionType {
+    pub(crate) name: &'static str,
+    pub(crate) answer_schema: fn() -> Value,
+    pub(crate) check: Check,
+}
+
+impl QuestionType {
+    pub(crate) fn of<Q: Question>() -> Self {
+        Self {
+            name: Q::NAME,
+            answer_schema: || schemars::schema_for!(Q::Answer).to_value(),
+            check: |value| match <Q::Answer as Deserialize>::deserialize(value) {
+                Ok(_) => Ok(()),
+                Err(error) => Err(error.to_string()),
+            },
+        }
+    }
+}
 
 /// A question that a session waits on, as data: it can be shown, sent and stored.
 ///
@@ -36,6 +58,9 @@ pub struct Interrupt {
     pub key: Option<String>,
     /// When it was asked.
     pub asked_at: UtcMillis,
+    /// When it can no longer be answered; `None` if it waits for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<UtcMillis>,
 }
 
 impl Interrupt {
@@ -100,7 +125,7 @@ impl<Q: Question> Pending<Q> {
         Answers::one(Answer {
             id: self.id.clone(),
             name: Some(Q::NAME),
-            value: serde_json::to_value(answer).map_err(|error| error.to_string()),
+            value: encode(&answer).map_err(|error| error.to_string()),
             by: None,
             at: UtcMillis::now(),
         })

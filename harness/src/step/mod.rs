@@ -6,6 +6,7 @@
 //! trait, `Effects`, which the executor implements.
 
 mod action;
+pub mod ag_ui;
 mod ask;
 mod body;
 mod calling;
@@ -24,11 +25,12 @@ pub use action::StepResult;
 pub use ask::{Ask, AskError};
 pub use calling::Calling;
 pub use cx::Cx;
-pub use effects::Payload;
+pub use effects::{EffectScope, Payload};
 pub use error::{Failure, FailureKind, Fatal, StepError};
 pub use handler::Handler;
 pub use id::StepId;
 pub use interrupt::{Answered, Answers, Interrupt, NotThisQuestion, Pending};
+pub use once::{Decided, InDoubt, Once, Undecided};
 pub use policy::Retry;
 pub use scope::{Scope, Scoped, current};
 pub use view::View;
@@ -38,7 +40,7 @@ pub(crate) use view::Twin;
 pub(crate) use action::{Action, Route};
 pub(crate) use body::{AtWork, BoxFuture, Boxed, Finished, Room};
 pub(crate) use cx::Shared;
-pub(crate) use effects::{AskReply, Asked, Effects, Ids, OnceReply, OnceScope, Place};
-pub(crate) use interrupt::{Answer, Check};
+pub(crate) use effects::{AskReply, Asked, Effects, Guard, Ids, OnceReply, Place};
+pub(crate) use interrupt::{Answer, Check, QuestionType};
 pub(crate) use policy::Policy;
 pub(crate) use scope::{Active, Spare};

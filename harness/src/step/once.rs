@@ -1,87 +1,249 @@
+//! Effects on the world outside that are not to happen twice.
+
+mod doubt;
+mod ticket;
+
+use std::fmt;
 use std::future::Future;
-use std::panic::AssertUnwindSafe;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::effects::{OnceReply, OnceScope};
+use super::StepError;
+use super::effects::{EffectScope, Guard, OnceReply};
 use super::scope::Scope;
-use super::{FailureKind, Fatal, StepError};
 
-/// Runs an effect unless its result is already recorded. See [`Cx::once`](crate::Cx::once).
-pub(crate) async fn run<T, F, Fut>(
+use ticket::Ticket;
+
+/// An effect that runs unless its result is on record; made by [`Cx::once`](crate::Cx::once) and
+/// [`Cx::once_per_session`](crate::Cx::once_per_session), and begun when it is awaited.
+///
+/// An effect is recorded when it is through. A process that dies *between* the two leaves nothing
+/// behind, so the next one runs the effect again, under the same
+/// [`op_id`](crate::Cx::op_id): for effects that are idempotent, or take an idempotency key, that
+/// is all there is to it.
+///
+/// Others say [`at_most_once`](Once::at_most_once): then an *intent* is recorded before the effect,
+/// and an intent without a result leaves the effect *in doubt*: it may have happened, or not. What
+/// to do then, [`in_doubt`](Once::in_doubt) or [`probe`](Once::probe) says.
+///
+/// ```
+/// use harness::InDoubt;
+/// # use harness::prelude::*;
+/// # #[derive(State, Clone, Debug, Default, Serialize, Deserialize)] struct Order { receipt: Option<String> }
+/// # #[derive(Clone)] struct Bank;
+/// # impl Bank {
+/// #     async fn pay(&self, _key: &str) -> Result<String, std::io::Error> { Ok("r-1".into()) }
+/// #     async fn find(&self, _key: &str) -> Result<Option<String>, std::io::Error> { Ok(None) }
+/// # }
+/// # #[derive(Context)] struct Ctx { bank: Bank }
+/// async fn pay(_order: View<Order>, cx: Cx<Ctx>) -> StepResult<Order> {
+///     let (key, bank) = (cx.op_id().to_string(), cx.bank.clone());
+///     let (same, at) = (key.clone(), bank.clone());
+///     let receipt = cx
+///         .once("pay", async move || Ok(bank.pay(&key).await?))
+///         .at_most_once()
+///         .probe(async move || Ok(at.find(&same).await?))
+///         .await?;
+///
+///     let note = async || Ok(println!("thank you"));
+///     cx.once("note", note).in_doubt(InDoubt::Retry).await?;
+///     Ok(Order::update().receipt(Some(receipt)))
+/// }
+/// ```
+///
+/// `D` says whether it is decided what happens in doubt: that can be done once.
+#[must_use = "an effect runs when it is awaited"]
+pub struct Once<T, F, D = Undecided> {
+    key: String,
+    stage: Stage<T, F>,
+    decided: PhantomData<fn() -> D>,
+}
+
+/// What happens in doubt is not decided: an effect that must happen at most once fails then.
+#[derive(Debug)]
+pub enum Undecided {}
+
+/// What happens in doubt is decided.
+#[derive(Debug)]
+pub enum Decided {}
+
+/// What to do about an effect of which nobody knows whether it happened; see [`Once`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InDoubt {
+    /// The step fails for good, with [`FailureKind::InDoubt`](crate::FailureKind::InDoubt).
+    #[default]
+    Fail,
+    /// It is run again.
+    Retry,
+    /// A person is asked: [`EffectInDoubt`](crate::question::EffectInDoubt).
+    Ask,
+}
+
+type Probe<T> = Box<dyn FnOnce() -> BoxFuture<'static, Result<Option<T>, StepError>> + Send>;
+
+enum Decision<T> {
+    Plain(InDoubt),
+    Probe(Probe<T>),
+}
+
+struct Plan<T, F> {
     scope: Scope,
-    within: OnceScope,
-    key: &str,
+    within: EffectScope,
     effect: F,
-) -> Result<T, StepError>
+    guard: Guard,
+    decision: Decision<T>,
+}
+
+enum Stage<T, F> {
+    Planned(Plan<T, F>),
+    AtWork(BoxFuture<'static, Result<T, StepError>>),
+    /// Polled to its end, or being moved from one stage to the next.
+    Over,
+}
+
+impl<T, F> Once<T, F> {
+    pub(crate) fn new(scope: Scope, within: EffectScope, key: &str, effect: F) -> Self {
+        let decision = Decision::Plain(InDoubt::default());
+        let plan = Plan { scope, within, effect, guard: Guard::AtLeastOnce, decision };
+        Self { key: key.to_owned(), stage: Stage::Planned(plan), decided: PhantomData }
+    }
+
+    /// Says what to do in doubt, instead of failing. The effect then runs
+    /// [at most once](Once::at_most_once).
+    pub fn in_doubt(self, policy: InDoubt) -> Once<T, F, Decided> {
+        self.decide(Decision::Plain(policy))
+    }
+
+    /// Looks in doubt whether the effect happened, say by its [`op_id`](crate::Cx::op_id):
+    /// `Some(result)` is recorded as its result, after `None` it is run. The effect then runs
+    /// [at most once](Once::at_most_once). A probe that fails leaves the doubt, and fails the step
+    /// as any other error.
+    pub fn probe<P, Fut>(self, probe: P) -> Once<T, F, Decided>
+    where
+        P: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<Option<T>, StepError>> + Send + 'static,
+    {
+        self.decide(Decision::Probe(Box::new(move || probe().boxed())))
+    }
+
+    fn decide(self, decision: Decision<T>) -> Once<T, F, Decided> {
+        let stage = match self.stage {
+            Stage::Planned(plan) => Stage::Planned(Plan { decision, ..plan }),
+            other => other,
+        };
+        Once { key: self.key, stage, decided: PhantomData }.at_most_once()
+    }
+}
+
+impl<T, F, D> Once<T, F, D> {
+    /// Records an intent before the effect, so that it is never run a second time unless what is
+    /// decided for doubt says so.
+    ///
+    /// An effect that fails or panics leaves its intent too: an error does not tell whether
+    /// something happened before it. So the next attempt of the step is in doubt.
+    pub fn at_most_once(mut self) -> Self {
+        if let Stage::Planned(plan) = &mut self.stage {
+            plan.guard = Guard::AtMostOnce;
+        }
+        self
+    }
+}
+
+impl<T, F, Fut, D> Future for Once<T, F, D>
 where
     T: Serialize + DeserializeOwned + Send + 'static,
     F: FnOnce() -> Fut + Send + 'static,
     Fut: Future<Output = Result<T, StepError>> + Send + 'static,
 {
-    match scope.effects.begin_once(scope.place, within, key) {
-        OnceReply::Done(value) => T::deserialize(value).map_err(|e| {
-            StepError::fatal(format!("the recorded result of `{key}` does not decode: {e}"))
-        }),
+    type Output = Result<T, StepError>;
+
+    fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Stage::Planned(_) = self.stage
+            && let Stage::Planned(plan) = std::mem::replace(&mut self.stage, Stage::Over)
+        {
+            let key = std::mem::take(&mut self.key);
+            self.stage = Stage::AtWork(plan.perform(key).boxed());
+        }
+        let Stage::AtWork(work) = &mut self.stage else {
+            return Poll::Pending;
+        };
+        let ended = work.as_mut().poll(task);
+        if ended.is_ready() {
+            self.stage = Stage::Over;
+        }
+        ended
+    }
+}
+
+// What it is polled with is boxed; the rest is only ever moved.
+impl<T, F, D> Unpin for Once<T, F, D> {}
+
+impl<T, F, D> fmt::Debug for Once<T, F, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Once").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+/// What an executor's reply comes to.
+enum Leave {
+    Recorded(Value),
+    Run,
+    InDoubt,
+}
+
+fn leave(reply: OnceReply, key: &str) -> Result<Leave, StepError> {
+    match reply {
+        OnceReply::Done(value) => Ok(Leave::Recorded(value)),
+        OnceReply::Run => Ok(Leave::Run),
+        OnceReply::InDoubt => Ok(Leave::InDoubt),
+        OnceReply::Refused(error) => Err(error),
         OnceReply::KeyReused => Err(StepError::fatal(format!(
             "the key `{key}` is used twice in one attempt (give every effect of a step its own key)"
         ))),
         OnceReply::Stale => Err(StepError::fatal(format!(
             "the effect `{key}` was started by a task whose step is over (await what a step spawns)"
         ))),
-        OnceReply::Run => {
-            let ticket = Ticket { scope: scope.clone(), within, key: key.to_owned(), open: true };
-            // A task of its own, so that dropping the step never drops an effect half-way.
-            let task = tokio::spawn(scope.wrap(async move { ticket.run(effect).await }));
-            match task.await {
-                Ok(result) => result,
-                Err(_) => {
-                    Err(StepError::fatal(format!("the effect `{key}` was aborted by the runtime")))
+    }
+}
+
+fn decoded<T: DeserializeOwned>(value: Value, key: &str) -> Result<T, StepError> {
+    T::deserialize(value).map_err(|e| {
+        StepError::fatal(format!("the recorded result of `{key}` does not decode: {e}"))
+    })
+}
+
+impl<T, F, Fut> Plan<T, F>
+where
+    T: Serialize + DeserializeOwned + Send + 'static,
+    F: FnOnce() -> Fut + Send + 'static,
+    Fut: Future<Output = Result<T, StepError>> + Send + 'static,
+{
+    async fn perform(self, key: String) -> Result<T, StepError> {
+        let Self { scope, within, effect, guard, decision } = self;
+        let reply = scope.effects.begin_once(scope.place, within, &key, guard);
+        match leave(reply, &key)? {
+            Leave::Recorded(value) => decoded(value, &key),
+            Leave::Run => Ticket::new(&scope, within, &key).run(guard, effect).await,
+            Leave::InDoubt => {
+                let happened = doubt::settle(&scope, within, &key, decision).await?;
+                let reply = scope.effects.retry_once(scope.place, within, &key);
+                let ticket = match leave(reply, &key)? {
+                    Leave::Recorded(value) => return decoded(value, &key),
+                    Leave::InDoubt => return Err(doubt::unknown(&scope, &key)),
+                    Leave::Run => Ticket::new(&scope, within, &key),
+                };
+                match happened {
+                    Some(value) => ticket.record(value).await,
+                    None => ticket.run(guard, effect).await,
                 }
             }
         }
-    }
-}
-
-/// An effect that was begun: says how it ended, whatever happens.
-struct Ticket {
-    scope: Scope,
-    within: OnceScope,
-    key: String,
-    open: bool,
-}
-
-impl Ticket {
-    async fn run<T, F, Fut>(mut self, effect: F) -> Result<T, StepError>
-    where
-        T: Serialize,
-        F: FnOnce() -> Fut,
-        Fut: Future<Output = Result<T, StepError>>,
-    {
-        let outcome = AssertUnwindSafe(async { effect().await }).catch_unwind().await;
-        let value = match outcome {
-            Ok(result) => result?,
-            Err(_) => {
-                let message = format!("the effect `{}` panicked", self.key);
-                return Err(StepError::of(FailureKind::Panic, false, message));
-            }
-        };
-        self.close(Some(serde_json::to_value(&value).fatal()?));
-        Ok(value)
-    }
-
-    fn close(&mut self, result: Option<Value>) {
-        if std::mem::replace(&mut self.open, false) {
-            self.scope.effects.end_once(self.scope.place, self.within, &self.key, result);
-        }
-    }
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        self.close(None);
     }
 }

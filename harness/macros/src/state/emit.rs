@@ -138,14 +138,20 @@ fn state(model: &Model<'_>) -> TokenStream {
         let reducer = field.reducer.name();
         quote!(.field(#stored, #type_name, #reducer))
     });
-    let migration = model.migrate.as_ref().map(|path| {
-        // Errors about the function point at it.
-        let migration = quote_spanned! {path.span()=>
-            ::harness::state::Migration::<Self>::new(#path)
+    // Errors about a function point at it.
+    let chain = model.migrate.split_first().map(|(first, older)| {
+        let mut chain = quote_spanned! {first.span()=>
+            ::harness::state::Migration::<Self>::chain(#first)
         };
+        for path in older {
+            chain = quote_spanned!(path.span()=> #chain.older(#path));
+        }
+        chain
+    });
+    let migration = chain.map(|chain| {
         quote! {
             fn migration() -> ::core::option::Option<::harness::state::Migration<Self>> {
-                ::core::option::Option::Some(#migration)
+                ::core::option::Option::Some(#chain.build())
             }
         }
     });

@@ -8,7 +8,7 @@ pub(super) struct Model<'a> {
     pub(super) vis: &'a Visibility,
     pub(super) name: &'a Ident,
     pub(super) version: u32,
-    pub(super) migrate: Option<Path>,
+    pub(super) migrate: Vec<Path>,
     pub(super) fields: Vec<Field<'a>>,
 }
 

@@ -1,6 +1,6 @@
 //! From the item to a [`Model`].
 
-use syn::{DeriveInput, Ident};
+use syn::{DeriveInput, Ident, Path};
 
 use super::model::{Field, Model};
 use super::{reducer, serde};
@@ -13,7 +13,7 @@ static ON_STRUCT: Table = Table {
     place: "a struct",
     known: &[
         Known { name: "version", example: "version = 3", takes: Takes::Int },
-        Known { name: "migrate", example: "migrate = from_v2", takes: Takes::Path },
+        Known { name: "migrate", example: "migrate = from_v2", takes: Takes::Paths },
     ],
     elsewhere: Some(&ON_FIELD),
 };
@@ -32,18 +32,7 @@ static ON_FIELD: Table = Table {
 pub(super) fn parse<'a>(input: &'a DeriveInput, errors: &mut Errors) -> Option<Model<'a>> {
     let mut options = Options::read(&input.attrs, &ON_STRUCT, errors);
     let version = version(&mut options, errors);
-    let migrate = match options.take("migrate") {
-        Some((key, Value::Path(path))) => {
-            if version.is_none() {
-                errors.push(
-                    key,
-                    "`migrate` reads the version before this one (say which this is: `version = 2`)",
-                );
-            }
-            Some(path)
-        }
-        _ => None,
-    };
+    let migrate = migrations(&mut options, version, errors);
     let names = serde::Names::read(&input.attrs, errors);
     let plain = shape::is_plain(input, "State", errors);
     let fields = shape::fields(input, "State", errors);
@@ -60,6 +49,30 @@ pub(super) fn parse<'a>(input: &'a DeriveInput, errors: &mut Errors) -> Option<M
         migrate,
         fields,
     })
+}
+
+/// The functions that read older versions, the version before this one first.
+fn migrations(options: &mut Options, version: Option<u32>, errors: &mut Errors) -> Vec<Path> {
+    let mut paths = Vec::new();
+    while let Some((key, value)) = options.take("migrate") {
+        let Value::Path(path) = value else { continue };
+        match version {
+            None => errors.push(
+                key,
+                "`migrate` reads the version before this one (say which this is: `version = 2`)",
+            ),
+            Some(version) if paths.len() as u64 + 1 >= u64::from(version) => errors.push(
+                key,
+                format!(
+                    "`migrate` finds no version to read here: version {version} has {} before it",
+                    version - 1
+                ),
+            ),
+            Some(_) => {}
+        }
+        paths.push(path);
+    }
+    paths
 }
 
 fn version(options: &mut Options, errors: &mut Errors) -> Option<u32> {

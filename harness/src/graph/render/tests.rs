@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::graph::{AtMost, Branch, Budget, Dest, Edge, Exit, Graph, Kind, Node, Wiring};
+use crate::graph::{AtMost, Branch, Budget, Dest, Edge, Exit, Expiry, Graph, Kind, Node, Wiring};
 use crate::step::Policy;
 
 #[track_caller]
@@ -16,7 +16,10 @@ fn edge(to: usize) -> Edge {
 fn node(name: &str, kind: Kind, exit: Exit) -> Node {
     Node {
         name: name.into(),
+        aliases: Vec::new(),
         kind,
+        question: None,
+        expires: None,
         exit,
         policy: Policy::default(),
         on_error: None,
@@ -301,4 +304,19 @@ fn a_loop_without_a_start_is_drawn_without_that_edge() {
     assert!(broken.to_mermaid().contains("    start([\"x\"])\n    s0"));
     let dot = broken.drawing().mark(["A", "A"]).to_dot();
     assert!(!dot.contains("start -> "), "{dot}");
+}
+
+#[test]
+fn an_expiry_is_drawn_with_its_time() {
+    let mut ask = node("Ask", Kind::Gate, Exit::End);
+    ask.expires = Some(Expiry { after: Duration::from_secs(90), to: Some(edge(1)) });
+    let mut fails = node("Late", Kind::Gate, Exit::End);
+    fails.expires = Some(Expiry { after: Duration::from_secs(90), to: None });
+    let graph = graph("asks", vec![ask, fails], None, None);
+    let mermaid = graph.to_mermaid();
+    assert!(mermaid.contains("    s0 -- \"expires after 90s\" --> s1\n"), "{mermaid}");
+    assert_eq!(mermaid.matches("expires").count(), 1, "{mermaid}");
+    let dot = graph.to_dot();
+    assert!(dot.contains("    s0 -> s1 [label=\"expires after 90s\"];\n"), "{dot}");
+    read_by_graphviz(&dot);
 }

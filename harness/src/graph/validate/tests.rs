@@ -2,7 +2,7 @@ use std::panic::Location;
 use std::time::{Duration, Instant};
 
 use super::violations;
-use crate::graph::{AtMost, Branch, Budget, Dest, Edge, Exit, Kind, Node, Rule, Wiring};
+use crate::graph::{AtMost, Branch, Budget, Dest, Edge, Exit, Expiry, Kind, Node, Rule, Wiring};
 use crate::step::Policy;
 
 #[track_caller]
@@ -14,7 +14,10 @@ fn edge(to: usize) -> Edge {
 fn node(name: &str, exit: Exit) -> Node {
     Node {
         name: name.into(),
+        aliases: Vec::new(),
         kind: Kind::Run,
+        question: None,
+        expires: None,
         exit,
         policy: Policy::default(),
         on_error: None,
@@ -55,6 +58,22 @@ impl Node {
 
     fn gate(mut self) -> Self {
         self.kind = Kind::Gate;
+        self
+    }
+
+    #[track_caller]
+    fn expires(mut self, to: Option<usize>) -> Self {
+        self.expires = Some(Expiry { after: Duration::from_secs(60), to: to.map(edge) });
+        self.gate()
+    }
+
+    fn once(mut self, alias: &str) -> Self {
+        self.aliases.push(alias.into());
+        self
+    }
+
+    fn off(mut self) -> Self {
+        self.kind = Kind::Off("no".into());
         self
     }
 }
@@ -108,6 +127,10 @@ fn sound_loops_break_no_rule() {
         ("error steps in a row", wiring(vec![ends("A").or(1), ends("B").or(2), ends("C")])),
         ("a retry by way of the error step", wiring(vec![ends("A").or(1), then("B", 0)])),
         ("steps behind finally", wiring(vec![ends("A"), then("B", 2), ends("C")]).finally(1)),
+        ("a step behind an expiry", wiring(vec![ends("A").expires(Some(1)), ends("B")])),
+        ("a cycle left by an expiry", wiring(vec![then("A", 0).expires(Some(1)), ends("B")])),
+        ("a gate that expires and fails", wiring(vec![ends("A").expires(None)])),
+        ("steps with aliases", wiring(vec![then("A", 1).once("a").once("x"), ends("B").once("b")])),
         ("a gate outside of finally", wiring(vec![ends("A").gate(), ends("B")]).finally(1)),
     ];
     for (name, wiring) in sound {
@@ -279,4 +302,47 @@ fn ten_thousand_steps_validate_fast() {
         assert_eq!(violations(&wiring).len(), expected, "{shape}");
         assert!(begun.elapsed() < Duration::from_secs(2), "{shape}: {:?}", begun.elapsed());
     }
+}
+
+#[test]
+fn an_expiry_is_an_edge_like_any_other() {
+    let off = wiring(vec![ends("A").expires(Some(1)), ends("B").off()]);
+    told(&off, &["step `A` leads to step `B`, which is off: no (lead elsewhere, or switch it on)"]);
+    let declared = violations(&off)[0].declared.line;
+    assert_eq!(off.nodes[0].expires.unwrap().to.unwrap().at.line(), declared);
+    told(
+        &wiring(vec![ends("A"), then("B", 2), ends("C").expires(Some(0))]).finally(1),
+        &[
+            "`finally` leads to step `C`, which asks a question (a run that ends does not wait: ask \
+           before the end)",
+        ],
+    );
+    // One that only leads back leaves no cycle.
+    assert_eq!(
+        violations(&wiring(vec![routes("A", [Some(1), None]), then("B", 1).expires(Some(1))]))[0]
+            .rule,
+        Rule::EndlessCycle
+    );
+}
+
+#[test]
+fn aliases_are_names_of_one_step() {
+    let taken = wiring(vec![then("A", 1).once("B"), then("B", 2).once("c"), ends("C").once("c")]);
+    told(
+        &taken,
+        &[
+            "the alias `B` of step `A` is already the name of step `B` (remove one of them)",
+            "the alias `c` of step `C` is already an alias of step `B` (remove one of them)",
+        ],
+    );
+    assert!(violations(&taken).iter().all(|found| found.rule == Rule::Alias));
+    let lines: Vec<u32> = violations(&taken).iter().map(|found| found.declared.line).collect();
+    assert_eq!(lines, [taken.nodes[0].at.line(), taken.nodes[2].at.line()]);
+    told(
+        &wiring(vec![ends("A").once("A").once("a").once("a")]),
+        &[
+            "the alias `A` of step `A` is already the name of that step (remove one of them)",
+            "the alias `a` of step `A` is already an alias of that step (remove one of them)",
+        ],
+    );
 }

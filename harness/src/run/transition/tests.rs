@@ -28,6 +28,9 @@ fn route(to: usize) -> Exit {
 fn node(exit: Exit) -> Node {
     Node {
         name: Arc::from("step"),
+        aliases: Vec::new(),
+        question: None,
+        expires: None,
         kind: Kind::Run,
         exit,
         policy: Policy::default(),

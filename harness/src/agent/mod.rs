@@ -1,10 +1,17 @@
 //! An agent: a harness with a name and its required slots, ready to run sessions.
 
+mod history;
+mod input;
+mod lineage;
+mod stored;
+mod validate;
+
 use std::any::type_name;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use tracing::{Instrument, Span};
 
@@ -12,6 +19,8 @@ use crate::context::Context;
 use crate::declare::Harness;
 use crate::graph::Wiring;
 use crate::id::{AgentId, SessionId};
+use crate::journal::{Durability, Journal, OnBusy};
+use crate::log::Fit;
 use crate::observe::{Observer, Observers};
 use crate::run::{
     Driver, ErasedSlots, Held, Kind, Launched, Options, Outcome, Resume, Resumer, RunCore,
@@ -20,6 +29,9 @@ use crate::run::{
 use crate::session::Session;
 use crate::state::{Ops, State};
 use crate::step::{Answers, Ids};
+use crate::store::SessionStore;
+
+use lineage::Lineage;
 
 /// A harness with an id and its required slots: it runs sessions. Cheap to clone.
 ///
@@ -63,7 +75,21 @@ struct Inner<C: Context, S: State> {
     harness: Harness<C, S>,
     required: C::Required,
     observers: Observers,
+    stored: Option<Stored>,
+    lineage: Arc<OnceLock<Lineage>>,
 }
+
+/// Where an agent keeps its sessions, and how.
+#[derive(Clone)]
+struct Stored {
+    store: Arc<dyn SessionStore>,
+    durability: Durability,
+    ttl: Duration,
+    fit: Fit,
+}
+
+/// How long a lease is held at a time, unless an agent says otherwise.
+const LEASE: Duration = Duration::from_secs(30);
 
 impl<C: Context, S: State> Harness<C, S> {
     /// Makes an agent of this harness: gives it an id and its required slots (`()` if the context
@@ -75,6 +101,8 @@ impl<C: Context, S: State> Harness<C, S> {
                 harness: self.clone(),
                 required,
                 observers: self.observers.clone(),
+                stored: None,
+                lineage: Arc::default(),
             }),
         }
     }
@@ -90,17 +118,110 @@ impl<C: Context, S: State> Agent<C, S> {
     /// event.
     #[must_use = "this gives an agent with the observer"]
     pub fn observe(self, observer: impl Observer) -> Self {
-        let mut observers = self.inner.observers.clone();
-        observers.add(observer);
-        let Inner { id, harness, required, .. } = &*self.inner;
-        Self {
-            inner: Arc::new(Inner {
-                id: id.clone(),
-                harness: harness.clone(),
-                required: required.clone(),
-                observers,
-            }),
-        }
+        self.change(|inner| inner.observers.add(observer))
+    }
+
+    /// Keeps the agent's sessions in `store`: each step's result is recorded there before the next
+    /// step begins, and any process that has the store and this agent can go on with a session,
+    /// by its id.
+    ///
+    /// ```
+    /// # use harness::prelude::*;
+    /// use harness::store::MemoryStore;
+    ///
+    /// # #[derive(State, Clone, Debug, Default, Serialize, Deserialize)] struct Doc { sent: bool }
+    /// # #[derive(Question, Serialize, Deserialize)] #[question(answer = bool)] struct Send { to: String }
+    /// # #[derive(StepId, Clone, Debug, PartialEq, Eq)] enum Step { Ask }
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// # let harness = Harness::<(), Doc>::builder("d").start(Step::Ask).steps(|define, step| match step {
+    /// #     Step::Ask => define
+    /// #         .ask(|_doc, _cx| async move { Ok(Send { to: "all".into() }) })
+    /// #         .answer(|_doc, _cx, said| async move { Ok(Doc::update().sent(said.answer)) }).end(),
+    /// # }).build()?;
+    /// let store = MemoryStore::new(); // or a `FileStore`, which outlives the process
+    /// let agent = harness.agent("a", ()).store(store.clone());
+    /// let outcome = agent.run(Doc::update(), ()).session("letter-7").await?;
+    /// # let Outcome::Interrupted(waiting) = outcome else { panic!() };
+    /// # let id = waiting.questions[0].id.clone();
+    ///
+    /// // Later, elsewhere, with the question's id:
+    /// let agent = harness.agent("a", ()).store(store);
+    /// let answer = Answers::json(id, true.into()).by("sam");
+    /// let ended = agent.resume("letter-7", answer, ()).await?.ended()?;
+    /// assert!(ended.state.sent);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    #[must_use = "this gives an agent with the store"]
+    pub fn store(self, store: impl SessionStore) -> Self {
+        self.shared_store(Arc::new(store))
+    }
+
+    /// The same, for a store that is shared already.
+    #[must_use = "this gives an agent with the store"]
+    pub fn shared_store(self, store: Arc<dyn SessionStore>) -> Self {
+        self.change(|inner| {
+            let before = inner.stored.take();
+            let Stored { durability, ttl, fit, .. } = before.unwrap_or_else(|| Stored {
+                store: Arc::clone(&store),
+                durability: Durability::default(),
+                ttl: LEASE,
+                fit: Fit::default(),
+            });
+            inner.stored = Some(Stored { store, durability, ttl, fit });
+        })
+    }
+
+    /// Says when commits are made durable; without it, each one before the next step. Has no
+    /// meaning before [`store`](Agent::store).
+    #[must_use = "this gives an agent with the mode"]
+    pub fn durability(self, durability: Durability) -> Self {
+        self.change(|inner| {
+            if let Some(stored) = &mut inner.stored {
+                stored.durability = durability;
+            }
+        })
+    }
+
+    /// Says how long a session is held at a time; without it, 30 seconds. The lease is renewed
+    /// three times as often; if this process stops, others wait for so long before they go on.
+    /// Has no meaning before [`store`](Agent::store).
+    #[must_use = "this gives an agent with the lease time"]
+    pub fn lease(self, ttl: Duration) -> Self {
+        self.change(|inner| {
+            if let Some(stored) = &mut inner.stored {
+                stored.ttl = ttl.max(Duration::from_millis(1));
+            }
+        })
+    }
+
+    /// Says how much of a loop may have changed since a session was written; without it, all that
+    /// the session does not depend on. Has no meaning before [`store`](Agent::store).
+    #[must_use = "this gives an agent with the rule"]
+    pub fn fit(self, fit: Fit) -> Self {
+        self.change(|inner| {
+            if let Some(stored) = &mut inner.stored {
+                stored.fit = fit;
+            }
+        })
+    }
+
+    /// What sessions are compared with; worked out when it is first asked for.
+    fn lineage(&self) -> &Lineage {
+        self.inner.lineage.get_or_init(|| Lineage::of(&self.inner.harness.graph().wiring))
+    }
+
+    fn change(self, change: impl FnOnce(&mut Inner<C, S>)) -> Self {
+        let Inner { id, harness, required, observers, stored, lineage } = &*self.inner;
+        let mut inner = Inner {
+            id: id.clone(),
+            harness: harness.clone(),
+            required: required.clone(),
+            observers: observers.clone(),
+            stored: stored.clone(),
+            lineage: Arc::clone(lineage),
+        };
+        change(&mut inner);
+        Self { inner: Arc::new(inner) }
     }
 
     /// Asks for a run of a new session: `input` is reduced into the default state, and the loop
@@ -111,9 +232,14 @@ impl<C: Context, S: State> Agent<C, S> {
     /// input. A step that fails is an [`Outcome`].
     pub fn run(&self, input: S::Update, slots: C::Runtime) -> RunRequest<S> {
         let agent = self.clone();
+        if self.inner.stored.is_some() {
+            return RunRequest::new(self.options(), move |launched| {
+                Box::pin(stored::run(agent, input, slots, launched))
+            });
+        }
         RunRequest::new(self.options(), move |launched| {
             let begun = begin(input, launched.session.clone(), &agent.inner.harness.graph().wiring)
-                .map(|session| agent.driver(launched, session, None, slots));
+                .map(|session| agent.driver(launched, session, None, None, None, slots));
             Box::pin(async move { Ok(begun?.run().await) })
         })
     }
@@ -164,13 +290,19 @@ impl<C: Context, S: State> Agent<C, S> {
             Source::Held(held) => options.session = Ok(held.id.clone()),
             Source::Id(id) => options.session = SessionId::new(id),
         }
+        if self.inner.stored.is_some() && !matches!(&source, Source::Held(held) if !held.stored) {
+            return RunRequest::new(options, move |launched| {
+                Box::pin(stored::resume(agent, answers, slots, launched))
+            });
+        }
         RunRequest::new(options, move |launched| {
             let taken = match source {
                 Source::Held(held) => take(held, answers),
                 Source::Id(_) => Err(Kind::NoStore(launched.session.clone())),
             };
-            let begun =
-                taken.map(|(session, home)| agent.driver(launched, session, Some(home), slots));
+            let begun = taken.map(|(session, (home, taken))| {
+                agent.driver(launched, session, Some(home), Some(taken), None, slots)
+            });
             Box::pin(async move { Ok(begun?.run().await) })
         })
     }
@@ -181,6 +313,10 @@ impl<C: Context, S: State> Agent<C, S> {
             resumed: false,
             observers: self.inner.observers.clone(),
             budget: None,
+            on_busy: OnBusy::default(),
+            input_id: None,
+            withdraw: false,
+            trace: None,
         }
     }
 
@@ -189,7 +325,9 @@ impl<C: Context, S: State> Agent<C, S> {
         self,
         launched: Launched,
         session: Session<S>,
-        home: Option<Home<S>>,
+        home: Option<Slot<S>>,
+        taken: Option<Vec<Taken>>,
+        journal: Option<Box<Journal>>,
         slots: C::Runtime,
     ) -> Begun<C, S> {
         let Inner { id, harness, required, .. } = &*self.inner;
@@ -211,8 +349,8 @@ impl<C: Context, S: State> Agent<C, S> {
         };
         let graph = harness.graph().clone();
         let budget = launched.budget.unwrap_or(graph.wiring.budget);
-        let core = RunCore::new(ids, graph, launched.fanout, launched.brakes);
-        let driver = Box::new(Driver::new(program, context, core, session, home, budget));
+        let core = RunCore::new(ids, graph, launched.fanout, launched.brakes, journal);
+        let driver = Box::new(Driver::new(program, context, core, session, home, taken, budget));
         Begun { agent: self, driver, span, abandoned: launched.abandoned }
     }
 }

@@ -1,0 +1,165 @@
+//! What it costs to come back to a session: with an answer, and after many steps.
+
+use std::cell::Cell;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use harness::prelude::*;
+use harness::store::{MemoryStore, SessionStore};
+use harness::{BuildError, Sessions};
+use harness_store::{FileStore, FileStoreOptions, Sync};
+
+use super::disk::dir;
+use super::{Figure, block_on, compare_waiting, given_up, ours};
+
+#[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+struct Letter {
+    sent: bool,
+}
+
+#[derive(Question, Serialize, Deserialize)]
+#[question(answer = bool)]
+struct Send {
+    to: String,
+}
+
+#[derive(StepId, Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Ask,
+}
+
+fn asker() -> Result<Agent<(), Letter>, BuildError> {
+    let harness = Harness::<(), Letter>::builder("asker")
+        .start(Step::Ask)
+        .steps(|define, step| match step {
+            Step::Ask => define
+                .ask(|_, _| async move { Ok(Send { to: "all".to_owned() }) })
+                .answer(|_, _, said| async move { Ok(Letter::update().sent(said.answer)) })
+                .end(),
+        })
+        .build()?;
+    Ok(harness.agent("asker", ()))
+}
+
+/// Asks, is dropped, and goes on with another handle of the store, as another process would.
+async fn ask_and_answer(dir: &Path, id: &str) -> Option<bool> {
+    let agent = asker().ok()?;
+    let first = agent.clone().store(FileStore::open(dir).await.ok()?);
+    let asked = first.run(Letter::update(), ()).session(id).await.ok()?;
+    drop(first);
+    let Outcome::Interrupted(waiting) = asked else { return None };
+    let answer = Answers::json(waiting.questions.first()?.id.clone(), true.into());
+    let second = agent.store(FileStore::open(dir).await.ok()?);
+    let ended = second.resume(id, answer, ()).await.ok()?;
+    Some(ended.state()?.sent)
+}
+
+fn durably(path: &Path, line: &str) -> io::Result<File> {
+    let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+    file.write_all(line.as_bytes())?;
+    file.sync_data()?;
+    Ok(file)
+}
+
+/// The same by hand: what is asked, what is answered and what comes of it, each made durable, each
+/// by who has only the file.
+fn by_hand(dir: &Path, id: u64) -> io::Result<()> {
+    let path = dir.join(format!("by-hand-{id}"));
+    durably(&path, "{\"ask\":{\"to\":\"all\"}}\n")?;
+    File::open(dir)?.sync_all()?;
+    let asked = std::fs::read_to_string(&path)?;
+    assert_eq!(asked.lines().count(), 1);
+    durably(&path, "{\"answer\":true}\n")?;
+    let said = std::fs::read_to_string(&path)?;
+    assert_eq!(said.lines().count(), 2);
+    durably(&path, "{\"sent\":true}\n")?;
+    Ok(())
+}
+
+/// A question, its answer from elsewhere, and the end, all on disk.
+pub(super) fn resume() -> Vec<Figure> {
+    const EACH: u64 = 10;
+    let Ok(dir) = dir() else { return vec![given_up("resume-file")] };
+    let count = Cell::new(0);
+    let next = || {
+        count.set(count.get() + 1);
+        count.get()
+    };
+    let mut figure = compare_waiting(
+        "resume-file".to_owned(),
+        EACH,
+        || {
+            for _ in 0..EACH {
+                let id = format!("letter-{}", next());
+                assert_eq!(block_on(ask_and_answer(dir.path(), &id)), Some(true));
+            }
+        },
+        || (0..EACH).for_each(|_| assert!(by_hand(dir.path(), next()).is_ok())),
+    );
+    figure.unit = "ns/session";
+    vec![figure]
+}
+
+/// Sessions of a few and of many steps, whose state does not grow. Of each there are some that were
+/// written on for a while since their last snapshot, which comes about every 800 steps.
+const FEW: [u64; 3] = [1_000, 1_260, 1_520];
+const MANY: [u64; 3] = [100_000, 100_260, 100_520];
+
+fn fill(store: &(impl SessionStore + Clone)) -> Option<()> {
+    for steps in FEW.into_iter().chain(MANY) {
+        let agent = ours::agent(steps).ok()?.store(store.clone());
+        block_on(ours::request(&agent, steps).session(steps.to_string()).into_future()).ok()?;
+    }
+    Some(())
+}
+
+async fn look(store: impl SessionStore, steps: u64) {
+    let status = Sessions::new(store).status(steps.to_string()).await;
+    assert!(status.is_ok());
+}
+
+/// Many steps beside few.
+fn many_beside_few(case: &str, open: impl Fn(u64)) -> Figure {
+    let mut figure = compare_waiting(
+        case.to_owned(),
+        3,
+        || MANY.into_iter().for_each(&open),
+        || FEW.into_iter().for_each(&open),
+    );
+    figure.unit = "ns, 100000 : 1000 steps";
+    figure
+}
+
+/// Looking at a session: what the last snapshot and the steps behind it cost, however many came
+/// before.
+pub(super) fn memory() -> Vec<Figure> {
+    let store = MemoryStore::new();
+    if fill(&store).is_none() {
+        return vec![given_up("open-memory")];
+    }
+    vec![many_beside_few("open-memory", |steps| block_on(look(store.clone(), steps)))]
+}
+
+/// The same in files: by who has looked before, and by a process that is new.
+pub(super) fn file() -> Vec<Figure> {
+    let prepare = || {
+        let dir = dir().ok()?;
+        let store = block_on(FileStoreOptions::new().sync(Sync::Never).open(dir.path())).ok()?;
+        fill(&store).map(|()| (dir, store))
+    };
+    let Some((dir, store)) = prepare() else { return vec![given_up("open-file")] };
+    let anew = |steps| {
+        block_on(async {
+            let opened = FileStoreOptions::new().sync(Sync::Never).open(dir.path()).await;
+            match opened {
+                Ok(store) => look(store, steps).await,
+                Err(error) => eprintln!("measure: open-file: {error}"),
+            }
+        });
+    };
+    vec![
+        many_beside_few("open-file", |steps| block_on(look(store.clone(), steps))),
+        many_beside_few("open-file-anew", anew),
+    ]
+}

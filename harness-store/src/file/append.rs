@@ -1,0 +1,256 @@
+//! Writing: batches by the holder, letters by anybody, and making them durable.
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+
+use harness::store::{Appended, Lease, Letter, Posted, StoreError};
+use harness::{Seq, SessionId, UtcMillis};
+
+use super::error::unsure;
+use super::index::Verdict;
+use super::lease::write_small;
+use super::record::{self, MAX_RECORD, Prepared};
+use super::session::{Rest, Session, State};
+use super::store::{Inner, Sync, is_named, say_named};
+
+/// How often a record is written anew whose log was rewritten meanwhile.
+const ATTEMPTS: usize = 20;
+
+impl Inner {
+    pub(crate) fn append(&self, lease: &Lease, batch: &Prepared) -> Result<Appended, StoreError> {
+        let session = self.session(&lease.session);
+        let mut state = session.lock();
+        self.usable(&session, &state)?;
+        let head = self.put(&session, &mut state, lease, batch)?;
+        let mail = state.index.mail();
+        let upto = state.index.end;
+        let rest = if batch.flush && batch.settles { Rest::of(&state.index) } else { None };
+        let starts = state.index.start.as_ref().is_some_and(|start| start.offset > state.noted);
+        drop(state);
+        if batch.flush {
+            self.flush(&session, upto)?;
+        }
+        if starts {
+            self.note_start(&session);
+        }
+        if let Some(mut rest) = rest {
+            rest.durable = self.sync == Sync::Flush;
+            self.note_rest(&session, &rest)?;
+        }
+        Ok(Appended { head: Seq(head), mail })
+    }
+
+    /// Puts the batch into the log and returns its last seq.
+    fn put(
+        &self,
+        session: &Session,
+        state: &mut State,
+        lease: &Lease,
+        batch: &Prepared,
+    ) -> Result<u64, StoreError> {
+        let disk = &*self.disk;
+        let mut fresh = state.file.is_none();
+        if fresh {
+            session.refresh(disk, state)?;
+        }
+        for _ in 0..ATTEMPTS {
+            if state.index.base.is_some_and(|base| batch.after <= base) {
+                // It may be there already, before the snapshot that was started from.
+                session.read_all(disk, state)?;
+            }
+            match self.admit(session, state, lease, batch) {
+                // Letters may have come since it was written.
+                Ok(Some(head)) if fresh => return Ok(head),
+                // Whether the lease still holds is for the log to say.
+                Ok(None) if batch.is_empty && fresh => return Ok(batch.after),
+                Ok(None) if !batch.is_empty => {}
+                // What was read may be old.
+                Ok(_) | Err(_) if !fresh => {
+                    session.refresh(disk, state)?;
+                    fresh = true;
+                    continue;
+                }
+                Ok(_) => {}
+                Err(error) => return Err(error),
+            }
+            let base = state.index.header.as_ref().map_or(0, |header| header.at);
+            let synced = state.synced > 0 && state.synced >= state.index.end;
+            let line = batch.line(lease.fence.0, base, synced);
+            // If nothing has come between, it holds as it was admitted.
+            if session.write(disk, state, &line)? {
+                return Ok(batch.after + batch.count);
+            }
+            fresh = true;
+        }
+        Err(unsure(
+            format!("the log of session `{}` is rewritten again and again", session.id),
+            None,
+        ))
+    }
+
+    /// Whether the batch may be written; or its last seq, if it was.
+    fn admit(
+        &self,
+        session: &Session,
+        state: &State,
+        lease: &Lease,
+        batch: &Prepared,
+    ) -> Result<Option<u64>, StoreError> {
+        if let Some(head) = session.find(state, lease, batch)? {
+            return Ok(Some(head));
+        }
+        self.check(session, state, lease)?;
+        if batch.after != state.index.head {
+            return Err(StoreError::Conflict {
+                session: session.id.clone(),
+                after: Seq(batch.after),
+                head: Seq(state.index.head),
+            });
+        }
+        if !state.index.exists() && !batch.is_empty && (batch.count == 0 || !batch.has_facts) {
+            return Err(StoreError::Unavailable {
+                what: format!(
+                    "the first batch of session `{}` must have an entry and facts",
+                    session.id
+                ),
+                ambiguous: false,
+                source: None,
+            });
+        }
+        Ok(None)
+    }
+
+    pub(crate) fn usable(&self, session: &Session, state: &State) -> Result<(), StoreError> {
+        if state.failed {
+            return Err(unsure(
+                format!(
+                    "the disk has failed to keep the log of session `{}` (claim it again, so that \
+                     it is read anew)",
+                    session.id
+                ),
+                None,
+            ));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn post(&self, to: &SessionId, letters: &[Letter]) -> Result<Posted, StoreError> {
+        let session = self.session(to);
+        let mut state = session.lock();
+        self.usable(&session, &state)?;
+        session.refresh(&*self.disk, &mut state)?;
+        for _ in 0..ATTEMPTS {
+            if !state.index.exists() {
+                return Err(session.gone());
+            }
+            let now = UtcMillis::now();
+            match state.index.judge(letters, now) {
+                Verdict::Done(posted) => {
+                    let upto = state.index.end;
+                    drop(state);
+                    if matches!(posted, Posted::Here(_)) {
+                        // Whoever posted them may not have come so far.
+                        self.flush(&session, upto)?;
+                    }
+                    return Ok(posted);
+                }
+                Verdict::New => {
+                    let line = record::letters(now.0, letters.iter(), false);
+                    let bytes = line.len() as u64;
+                    if bytes > MAX_RECORD {
+                        return Err(StoreError::TooLarge { bytes, limit: MAX_RECORD });
+                    }
+                    session.write(&*self.disk, &mut state, &line)?;
+                }
+            }
+        }
+        Err(unsure(
+            format!("the log of session `{}` is rewritten again and again", session.id),
+            None,
+        ))
+    }
+
+    /// Makes the log durable up to a place.
+    pub(crate) fn flush(&self, session: &Session, upto: u64) -> Result<(), StoreError> {
+        if self.sync == Sync::Never {
+            return Ok(());
+        }
+        let _gate = session.gate.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = session.lock();
+        self.usable(session, &state)?;
+        if state.file.is_none() {
+            session.refresh(&*self.disk, &mut state)?;
+        }
+        if state.named && state.synced >= upto {
+            return Ok(());
+        }
+        let Some(file) = state.file.clone() else { return Err(session.gone()) };
+        let (named, end) = (state.named, state.index.end);
+        drop(state);
+        let done = if named {
+            file.sync()
+        } else {
+            // The name of a file that somebody else has made may not be durable either.
+            std::thread::scope(|threads| {
+                let names = threads.spawn(|| self.sync_names(&session.paths.shard));
+                let data = file.sync();
+                let names = names
+                    .join()
+                    .unwrap_or_else(|_| Err(std::io::Error::other("a thread has panicked")));
+                data.and(names)
+            })
+        };
+        let mut state = session.lock();
+        let same = state.file.as_ref().is_some_and(|now| Arc::ptr_eq(now, &file));
+        match done {
+            Ok(()) => {
+                if same {
+                    state.named = true;
+                    state.synced = state.synced.max(end);
+                }
+                Ok(())
+            }
+            Err(error) => {
+                // The system forgets a failure once it has told it: asked again, it would say
+                // that all is well.
+                state.failed = true;
+                Err(unsure(
+                    format!("cannot make `{}` durable", session.paths.log.display()),
+                    Some(error),
+                ))
+            }
+        }
+    }
+
+    /// Makes the names in a part of the directory durable, and its own, unless somebody has.
+    fn sync_names(&self, shard: &Path) -> io::Result<()> {
+        let named = is_named(&*self.disk, shard);
+        if !named {
+            self.disk.sync_dir(&self.sessions)?;
+            say_named(&*self.disk, shard);
+        }
+        self.disk.sync_dir(shard)
+    }
+
+    /// Notes beside the log how far it was acknowledged, so that what is missing from it is missed.
+    ///
+    /// The log is durable up to there. The note becomes so behind the caller's back, within about a
+    /// second: until then, a loss of power leaves the note before it, which is as true.
+    fn note_rest(&self, session: &Session, rest: &Rest) -> Result<(), StoreError> {
+        let path = &session.paths.rest;
+        let file = match write_small(&*self.disk, path, rest) {
+            Ok(file) => file,
+            // What is acknowledged is in the log; only the note is missing.
+            Err(_) => return Ok(()),
+        };
+        if self.sync == Sync::Flush {
+            match tokio::runtime::Handle::try_current() {
+                Ok(_) => self.notes.sync_later(path, file),
+                // Who calls from no runtime waits for everything.
+                Err(_) => drop(file.sync()),
+            }
+        }
+        Ok(())
+    }
+}

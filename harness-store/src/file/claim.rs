@@ -1,0 +1,306 @@
+//! Leases: claiming, holding and releasing them.
+
+use std::time::Duration;
+
+use harness::store::{Claimed, Holder, Lease, Mail, Phase, StoreError, Token};
+use harness::{AgentId, Fence, Seq, SessionId, UtcMillis};
+
+use super::catalog::{Place, is_of_one_session};
+use super::disk::Mode;
+use super::error::failed;
+use super::index::Index;
+use super::lease::{Renewal, boot_millis, deadline, on_the_wall, read_small, write_small};
+use super::record::{self, Header, Seal};
+use super::session::{Session, State};
+use super::store::{FileStore, Inner};
+
+/// How often a store that waits for sessions looks at all of them.
+const POLL: Duration = Duration::from_millis(100);
+
+/// How often it is tried to begin a session that another process is beginning or removing.
+const TRIES: u32 = 50;
+
+impl Inner {
+    pub(crate) fn claim_one(&self, id: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
+        self.claim_if(id, ttl, |_| true)?.ok_or_else(|| StoreError::Gone { session: id.clone() })
+    }
+
+    /// Claims a session, if it is found to be `wanted` once it is seen to be free.
+    fn claim_if(
+        &self,
+        id: &SessionId,
+        ttl: Duration,
+        wanted: impl Fn(&Index) -> bool,
+    ) -> Result<Option<Claimed>, StoreError> {
+        let session = self.session(id);
+        let mut state = session.lock();
+        let state = &mut *state;
+        if state.failed {
+            // What the page cache holds of what could not be written is not what is on the disk.
+            if let Some(file) = &state.file {
+                file.drop_cache();
+            }
+            state.forget();
+        }
+        session.refresh(&*self.disk, state)?;
+        if state.index.removed {
+            self.finish_removal(&session, state)?;
+        }
+        let left_over = self.left_over(&session, state)?;
+        let token = Token::random();
+        let mut seal = Seal { fence: 1, token, owner: self.owner.id, until: deadline(ttl) };
+        for _ in 0..TRIES {
+            let held = self.held_until(&session, state)?;
+            match held.filter(|_| state.index.begun()) {
+                Some(until) => {
+                    return Err(StoreError::Busy {
+                        session: id.clone(),
+                        until: on_the_wall(until),
+                    });
+                }
+                None if !wanted(&state.index) => return Ok(None),
+                None if state.index.begun() => self.seal(&session, state, &mut seal)?,
+                None => self.begin(&session, state, &seal)?,
+            }
+            if state.index.seal.as_ref().is_some_and(|last| last.token == token) {
+                break;
+            }
+            // Another claim was first. It may be that of a dead process, whose record lacked its
+            // end until this one came behind it.
+        }
+        if state.index.seal.as_ref().is_none_or(|last| last.token != token) {
+            return Err(StoreError::Busy { session: id.clone(), until: UtcMillis::now() });
+        }
+        state.released = Some(0);
+        for path in left_over {
+            // Should it fail, whoever takes the session over next tries again.
+            let _ = self.disk.unlink(&path);
+        }
+        let index = &state.index;
+        Ok(Some(Claimed {
+            lease: Lease { session: id.clone(), fence: Fence(seal.fence), token },
+            head: Seq(index.head),
+            mail: index.mail(),
+            facts: index.facts.clone(),
+        }))
+    }
+
+    fn seal(
+        &self,
+        session: &Session,
+        state: &mut State,
+        seal: &mut Seal,
+    ) -> Result<(), StoreError> {
+        seal.fence = state.index.fence() + 1;
+        let torn = state.index.torn;
+        let life = state.index.life().0.to_owned();
+        session.write(&*self.disk, state, &record::seal(seal))?;
+        if state.index.life().0 == life {
+            state.set_aside += state.index.torn.saturating_sub(torn);
+        }
+        Ok(())
+    }
+
+    /// Begins the log of a session that does not exist, with this claim.
+    ///
+    /// Here alone a lock is held while something is written: it keeps a file from being taken away
+    /// in which a session is just beginning. Nobody who writes to a session waits for it.
+    fn begin(&self, session: &Session, state: &mut State, seal: &Seal) -> Result<(), StoreError> {
+        match self.disk.make_dir(&session.paths.shard) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                return Err(failed("make", &session.paths.shard, error));
+            }
+            _ => {}
+        }
+        for attempt in 0..TRIES {
+            let file = self
+                .disk
+                .open(&session.paths.log, Mode::AppendOrCreate)
+                .map_err(|error| session.failed("make", error))?;
+            if !file.try_lock().map_err(|error| session.failed("lock", error))? {
+                std::thread::sleep(Duration::from_millis(u64::from(attempt.min(10))));
+                continue;
+            }
+            let named = file.stat().map_err(|error| session.failed("look at", error))?.links > 0;
+            if !named {
+                continue;
+            }
+            state.forget();
+            session.refresh(&*self.disk, state)?;
+            if state.index.begun() {
+                // Somebody else was faster; the caller sees whose claim it is.
+                file.unlock();
+                return Ok(());
+            }
+            for path in [&session.paths.rest, &session.paths.lease, &session.paths.start] {
+                match self.disk.unlink(path) {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                        return Err(failed("remove", path, error));
+                    }
+                    _ => {}
+                }
+            }
+            let header = Header {
+                id: session.id.clone(),
+                life: Token::random().to_string(),
+                rewritten: 0,
+                at: UtcMillis::now().0,
+            };
+            let mut lines = record::header(&header);
+            lines.extend(record::seal(seal));
+            state.file = Some(file.clone());
+            let written = session.write(&*self.disk, state, &lines);
+            file.unlock();
+            return written.map(drop);
+        }
+        Err(StoreError::Unavailable {
+            what: format!(
+                "session `{}` is just being made or removed by another process (try again)",
+                session.id
+            ),
+            ambiguous: false,
+            source: None,
+        })
+    }
+
+    /// When the lease of the last claim expires, in the time of leases; `None` if nobody holds it.
+    pub(crate) fn held_until(
+        &self,
+        session: &Session,
+        state: &State,
+    ) -> Result<Option<u64>, StoreError> {
+        let Some(seal) = &state.index.seal else { return Ok(None) };
+        if state.released == Some(seal.fence) {
+            return Ok(None);
+        }
+        let until = match self.renewal(session, state)? {
+            Some(renewal) => renewal.until,
+            None => Some(seal.until),
+        };
+        Ok(until.filter(|until| *until > boot_millis() && self.owner.lives(seal.owner)))
+    }
+
+    /// What is written beside the log about its last claim.
+    fn renewal(&self, session: &Session, state: &State) -> Result<Option<Renewal>, StoreError> {
+        let renewal: Option<Renewal> = read_small(&*self.disk, &session.paths.lease)
+            .map_err(|error| failed("read", &session.paths.lease, error))?;
+        Ok(renewal.filter(|renewal| {
+            renewal.life == state.index.life().0 && renewal.fence == state.index.fence()
+        }))
+    }
+
+    /// Whether the lease is that of the last claim, and was not released.
+    pub(crate) fn check(
+        &self,
+        session: &Session,
+        state: &State,
+        lease: &Lease,
+    ) -> Result<(), StoreError> {
+        let held = session.holds(state, lease);
+        if held.is_ok() && !self.is_released(session, state)? {
+            return Ok(());
+        }
+        // A session that was never written and that nobody holds is none.
+        if !state.index.exists() && self.held_until(session, state)?.is_none() {
+            return Err(session.gone());
+        }
+        held.and(Err(session.fenced()))
+    }
+
+    /// Whether the lease of the last claim was released.
+    pub(crate) fn is_released(&self, session: &Session, state: &State) -> Result<bool, StoreError> {
+        match &state.index.seal {
+            Some(seal) if state.released == Some(seal.fence) => Ok(true),
+            // Only the store that claimed releases in the file beside the log.
+            Some(seal) if seal.owner == self.owner.id && state.released.is_some() => Ok(false),
+            _ => Ok(self.renewal(session, state)?.is_some_and(|renewal| renewal.until.is_none())),
+        }
+    }
+
+    pub(crate) fn renew(&self, lease: &Lease, ttl: Duration) -> Result<Mail, StoreError> {
+        let session = self.session(&lease.session);
+        let mut state = session.lock();
+        session.refresh(&*self.disk, &mut state)?;
+        self.check(&session, &state, lease)?;
+        let ours = state.index.seal.as_ref().is_some_and(|seal| seal.owner == self.owner.id);
+        let until = (!ttl.is_zero()).then(|| deadline(ttl));
+        if until.is_none() && !ours {
+            // Whoever claimed must learn of it: a claim by nobody says so to all.
+            let seal =
+                Seal { fence: lease.fence.0 + 1, token: Token::random(), owner: 0, until: 0 };
+            session.write(&*self.disk, &mut state, &record::seal(&seal))?;
+            return Ok(state.index.mail());
+        }
+        let renewal =
+            Renewal { life: state.index.life().0.to_owned(), fence: lease.fence.0, until };
+        if until.is_none() {
+            // Here it is known even if the disk takes no word of it; elsewhere it expires then.
+            state.released = Some(lease.fence.0);
+        }
+        write_small(&*self.disk, &session.paths.lease, &renewal)
+            .map_err(|error| failed("write", &session.paths.lease, error))?;
+        Ok(state.index.mail())
+    }
+
+    pub(crate) fn holder(
+        &self,
+        session: &Session,
+        state: &State,
+    ) -> Result<Option<Holder>, StoreError> {
+        let until = self.held_until(session, state)?;
+        Ok(until
+            .map(|until| Holder { fence: Fence(state.index.fence()), until: on_the_wall(until) }))
+    }
+
+    /// Claims one of the sessions that need somebody.
+    fn claim_any(&self, agents: &[AgentId], ttl: Duration) -> Result<Option<Claimed>, StoreError> {
+        self.look()?;
+        for (key, log) in self.next_logs(Place::Dividing(&[]), usize::MAX) {
+            let Some(summary) = self.remembered(&key, &log)? else { continue };
+            let due = agents.contains(&summary.facts.agent)
+                && is_due(summary.facts.phase, summary.facts.due, summary.mail, summary.facts.mail);
+            if !due {
+                continue;
+            }
+            let claimed = self.claim_if(&summary.id, ttl, |index| {
+                index
+                    .facts
+                    .as_ref()
+                    .is_some_and(|facts| is_due(facts.phase, facts.due, index.mail().0, facts.mail))
+            });
+            match claimed {
+                Ok(Some(claimed)) => return Ok(Some(claimed)),
+                Ok(None) | Err(StoreError::Busy { .. } | StoreError::Gone { .. }) => {}
+                Err(error) if is_of_one_session(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn is_due(phase: Phase, due: Option<UtcMillis>, mail: u64, counted: Mail) -> bool {
+    phase == Phase::Running || due.is_some_and(|due| due <= UtcMillis::now()) || mail > counted.0
+}
+
+impl FileStore {
+    /// Looks at all sessions, again and again: no file system tells of what happens in many files.
+    pub(crate) async fn claim_due(
+        &self,
+        agents: &[AgentId],
+        wait: Duration,
+        ttl: Duration,
+    ) -> Result<Option<Claimed>, StoreError> {
+        let mut left = wait;
+        loop {
+            let agents = agents.to_vec();
+            let claimed = self.run(move |inner| inner.claim_any(&agents, ttl)).await?;
+            if claimed.is_some() || left.is_zero() {
+                return Ok(claimed);
+            }
+            let pause = left.min(POLL);
+            tokio::time::sleep(pause).await;
+            left -= pause;
+        }
+    }
+}

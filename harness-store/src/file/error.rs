@@ -1,0 +1,109 @@
+//! Failures of the disk, as the caller of a store understands them.
+
+use std::io;
+use std::path::Path;
+
+use harness::store::StoreError;
+use harness::{Seq, SessionId};
+
+use super::index::Flaw;
+
+/// What it means that nothing was written because of `error`.
+pub(crate) fn failed(what: &str, path: &Path, error: io::Error) -> StoreError {
+    let place = path.display();
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            StoreError::Full(format!("cannot {what} `{place}`: {error} (make room and try again)"))
+        }
+        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+            StoreError::Unsuitable(format!(
+                "cannot {what} `{place}`: {error} (let this user write there)"
+            ))
+        }
+        _ => StoreError::unavailable(format!("cannot {what} `{place}`"), error),
+    }
+}
+
+/// What it means that nobody knows what of it is on the disk.
+pub(crate) fn unsure(what: String, error: Option<io::Error>) -> StoreError {
+    StoreError::Unavailable { what, ambiguous: true, source: error.map(Into::into) }
+}
+
+pub(crate) fn flawed(session: &SessionId, after: u64, flaw: Flaw) -> StoreError {
+    let what = match flaw {
+        Flaw::Newer(found) => {
+            return StoreError::NewerFormat { found, known: super::record::FORMAT };
+        }
+        Flaw::Damaged(what) => what,
+        Flaw::Other => "its file holds another session".to_owned(),
+    };
+    StoreError::Corrupt { session: session.clone(), after: Seq(after), what }
+}
+
+/// Refuses a directory whose file system keeps the promises of this store on one machine only, or
+/// on none: appends of two machines overwrite each other there.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn refuse_network(dir: &Path) -> Result<(), StoreError> {
+    const NETWORK: [(u32, &str); 11] = [
+        (0x6969, "NFS"),
+        (0x517b, "SMB"),
+        (0xff53_4d42, "CIFS"),
+        (0xfe53_4d42, "SMB 2"),
+        (0x5346_414f, "AFS"),
+        (0x6b41_4653, "AFS"),
+        (0x7375_7245, "Coda"),
+        (0x00c3_6400, "Ceph"),
+        (0x0bd0_0bd0, "Lustre"),
+        (0x0116_1970, "GFS2"),
+        (0x7461_636f, "OCFS2"),
+    ];
+    let found = rustix::fs::statfs(dir)
+        .map_err(|error| failed("look at the file system of", dir, error.into()))?;
+    // The kernel's numbers have 32 bits, whatever the type in which they come.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::unnecessary_cast)]
+    let kind = found.f_type as u32;
+    let network = NETWORK.iter().find(|(magic, _)| *magic == kind).map(|(_, name)| *name);
+    if let Some(name) = network.or_else(|| network_fuse(kind, dir)) {
+        return Err(StoreError::Unsuitable(format!(
+            "`{}` is on a network file system ({name}), which does not keep appends of several \
+             machines apart (use a directory on a local disk, or a store with a server)",
+            dir.display()
+        )));
+    }
+    Ok(())
+}
+
+/// A network file system that a process serves. These share one number with local ones, and only
+/// the table of mounts tells them apart.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn network_fuse(kind: u32, dir: &Path) -> Option<&'static str> {
+    const FUSE: u32 = 0x6573_5546;
+    const NAMES: [&str; 6] = [
+        "fuse.sshfs",
+        "fuse.glusterfs",
+        "fuse.s3fs",
+        "fuse.gcsfuse",
+        "fuse.rclone",
+        "fuse.juicefs",
+    ];
+    if kind != FUSE {
+        return None;
+    }
+    let dir = dir.canonicalize().ok()?;
+    let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
+    let kind = mounts
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.split(' ').skip(1);
+            let place = words.next()?.replace("\\040", " ");
+            dir.starts_with(&place).then_some((place.len(), words.next()?))
+        })
+        .max_by_key(|(length, _)| *length)?
+        .1;
+    NAMES.into_iter().find(|name| *name == kind)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn refuse_network(_dir: &Path) -> Result<(), StoreError> {
+    Ok(())
+}

@@ -1,0 +1,417 @@
+//! What a log adds up to: the fold of its records, in the order of the file.
+//!
+//! That order alone decides what holds. Of two claims with one fence the first wins; a batch is
+//! void unless its fence is that of the last claim before it and it continues the head; letters are
+//! void unless all their keys were free and their questions open. Every reader so comes to the same
+//! answer, whoever wrote what and when it looked.
+
+use std::collections::{BTreeMap, HashMap};
+
+use harness::store::{Facts, Letter, Mail, OpenQuestion, Posted, StoredLetter, Token};
+use harness::{InterruptId, Seq, UtcMillis};
+
+use super::record::{self, BatchRecord, Header, Origin, Record, Seal};
+use super::start::Start;
+
+/// Where a batch stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BatchRef {
+    pub(crate) offset: u64,
+    pub(crate) len: u32,
+    pub(crate) fence: u64,
+    pub(crate) after: u64,
+    pub(crate) count: u32,
+}
+
+/// Why the log cannot be read on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Flaw {
+    /// It is not what was written.
+    Damaged(String),
+    /// It was written by a newer version.
+    Newer(u32),
+    /// It holds another session, whose id has the same hash.
+    Other,
+}
+
+/// Where the log was when it was last known to be whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub(crate) life: String,
+    pub(crate) rewritten: u64,
+    pub(crate) offset: u64,
+    pub(crate) sum: u32,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    /// How far the file was read: the end of its last whole record.
+    pub(crate) end: u64,
+    /// The checksum of all up to there.
+    pub(crate) sum: crc32fast::Hasher,
+    pub(crate) header: Option<Header>,
+    pub(crate) seal: Option<Seal>,
+    pub(crate) first: u64,
+    pub(crate) head: u64,
+    pub(crate) created: Option<UtcMillis>,
+    pub(crate) updated: UtcMillis,
+    pub(crate) facts: Option<Facts>,
+    pub(crate) questions: BTreeMap<InterruptId, OpenQuestion>,
+    pub(crate) batches: Vec<BatchRef>,
+    pub(crate) snapshots: Vec<u64>,
+    pub(crate) letters: Vec<StoredLetter>,
+    pub(super) keys: HashMap<String, usize>,
+    /// The session was removed, and none made in its place since.
+    pub(crate) removed: bool,
+    /// The file in which the log goes on.
+    pub(crate) moved: Option<String>,
+    /// Bytes of torn records between whole ones.
+    pub(crate) torn: u64,
+    /// What is known of a part that is missing since the last claim.
+    pub(super) hole: Hole,
+    /// The fences and tokens of all claims.
+    pub(crate) seals: Vec<(u64, Token)>,
+    /// The name of the file was durable when some batch was written to it. One that a rewritten log
+    /// has taken over says so of the file before.
+    pub(crate) named: bool,
+    /// Part of what was written is missing, so that batches behind it have lost their beginning.
+    pub(super) lossy: bool,
+    /// Where the next reader may start.
+    pub(crate) start: Option<Start>,
+    /// The head up to which the entries were left out, as this was started from a snapshot. What is
+    /// said of batches, snapshots and claims then lacks what came before.
+    pub(crate) base: Option<u64>,
+    /// What the log must have been at some place.
+    pub(crate) expected: Option<Mark>,
+}
+
+impl Index {
+    /// Whether there is a session that can be claimed, written or not.
+    pub(crate) fn begun(&self) -> bool {
+        self.header.is_some() && !self.removed
+    }
+
+    /// Whether there is a session that can be read.
+    pub(crate) fn exists(&self) -> bool {
+        self.begun() && self.facts.is_some() && self.created.is_some()
+    }
+
+    pub(crate) fn fence(&self) -> u64 {
+        self.seal.as_ref().map_or(0, |seal| seal.fence)
+    }
+
+    pub(crate) fn mail(&self) -> Mail {
+        Mail(self.letters.len() as u64)
+    }
+
+    pub(crate) fn life(&self) -> (&str, u64) {
+        self.header.as_ref().map_or(("", 0), |header| (&header.life, header.rewritten))
+    }
+
+    /// Reads what follows [`Index::end`] in the file. An incomplete record at its end stays unread,
+    /// and so does all behind a record that says where the log goes on. Returns how many bytes are
+    /// left unread.
+    pub(crate) fn advance(&mut self, bytes: &[u8]) -> Result<usize, Flaw> {
+        let mut place = 0;
+        while place < bytes.len() && self.moved.is_none() {
+            let Some((used, line)) = next_line(&bytes[place..])? else { break };
+            let start = self.end;
+            let sum = self.sum.clone();
+            self.sum.update(&bytes[place..place + used]);
+            self.end += used as u64;
+            place += used;
+            match line {
+                Line::Torn => self.torn += used as u64,
+                Line::Hole => {
+                    self.torn += used as u64;
+                    self.hole = Hole::Open;
+                    self.lossy = true;
+                }
+                Line::Sound(line) => {
+                    let record = record::parse(line)
+                        .ok_or_else(|| Flaw::Damaged(format!("no known record at byte {start}")))?;
+                    let mut here = None;
+                    if record.has_snapshot() && self.hole == Hole::None && !self.lossy {
+                        here = Start::before(self, sum, start, &bytes[place - used..place]);
+                    }
+                    self.apply(record, start, used)?;
+                    if here.is_some() && self.batches.last().is_some_and(|it| it.offset == start) {
+                        self.start = here;
+                    }
+                }
+            }
+            self.compare()?;
+        }
+        Ok(bytes.len() - place)
+    }
+
+    /// Whether the log is still what it was when it was known to be whole.
+    fn compare(&mut self) -> Result<(), Flaw> {
+        let Some(mark) = &self.expected else { return Ok(()) };
+        if self.life() != (&*mark.life, mark.rewritten) {
+            return Ok(());
+        }
+        if self.end == mark.offset && self.sum.clone().finalize() == mark.sum {
+            self.expected = None;
+        } else if self.end >= mark.offset {
+            return Err(Flaw::Damaged(format!(
+                "the first {} bytes of its log are not what was acknowledged",
+                mark.offset
+            )));
+        }
+        Ok(())
+    }
+
+    /// Whether all of the log was read that was acknowledged.
+    pub(crate) fn complete(&self) -> Result<(), Flaw> {
+        match &self.expected {
+            // A mark that belongs to an earlier life says nothing of this one.
+            Some(mark) if self.header.is_none() || self.life() == (&*mark.life, mark.rewritten) => {
+                Err(Flaw::Damaged(format!(
+                    "{} bytes of its log were acknowledged, and {} are there",
+                    mark.offset, self.end
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn apply(&mut self, record: Record<'_>, start: u64, len: usize) -> Result<(), Flaw> {
+        if let Record::Header(version, header) = record {
+            return match header {
+                None => Err(Flaw::Newer(version)),
+                Some(header) if !self.begun() => {
+                    *self = Self {
+                        end: self.end,
+                        sum: self.sum.clone(),
+                        torn: self.torn,
+                        expected: self.expected.take(),
+                        header: Some(header),
+                        first: 1,
+                        ..Self::default()
+                    };
+                    Ok(())
+                }
+                Some(_) => Ok(()),
+            };
+        }
+        // What was written by those who had not seen that the session is gone.
+        if !self.begun() {
+            return match self.header {
+                None if self.end == len as u64 => {
+                    Err(Flaw::Damaged("its log has no beginning".into()))
+                }
+                _ => Ok(()),
+            };
+        }
+        match record {
+            Record::Header(..) => {}
+            Record::Seal(seal) => {
+                if seal.fence > self.fence() {
+                    self.seals.push((seal.fence, seal.token));
+                    self.seal = Some(seal);
+                    self.hole = Hole::None;
+                }
+            }
+            Record::Batch(batch) => self.batch(&batch, start, len)?,
+            Record::Letters { at, letters, kept } => {
+                if kept || matches!(self.judge(&letters, UtcMillis(at)), Verdict::New) {
+                    self.post(letters);
+                }
+            }
+            Record::Origin(origin) => self.origin(*origin),
+            Record::Removed { fence } if fence == self.fence() => self.removed = true,
+            // The copy holds all before this record only if nothing has come between.
+            Record::Moved { offset, name } if offset == start => self.moved = Some(name),
+            Record::Removed { .. } | Record::Moved { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn origin(&mut self, origin: Origin) {
+        self.first = origin.first;
+        self.head = origin.first.saturating_sub(1);
+        self.created = Some(origin.created);
+        self.updated = origin.updated;
+        self.facts = Some(origin.facts);
+        self.questions =
+            origin.questions.into_iter().map(|question| (question.id.clone(), question)).collect();
+    }
+
+    fn batch(&mut self, batch: &BatchRecord<'_>, start: u64, len: usize) -> Result<(), Flaw> {
+        if batch.fence < self.fence() || batch.after < self.head {
+            return Ok(());
+        }
+        match self.hole {
+            // The batch before this one lies behind the hole, and both were durable when this one
+            // was written. One batch alone does not say so: letters, which nothing counts, may have
+            // come just before it.
+            Hole::Witnessed if batch.synced => {
+                return Err(Flaw::Damaged(format!(
+                    "what was durable before byte {start} is missing"
+                )));
+            }
+            Hole::Open => self.hole = Hole::Witnessed,
+            Hole::None | Hole::Witnessed => {}
+        }
+        if batch.fence > self.fence() || batch.after > self.head {
+            // Its claim, or the batch before it, never reached the disk, so nobody was told of it;
+            // unless this one says that both were durable.
+            if self.lossy && !batch.synced {
+                self.torn += len as u64;
+                return Ok(());
+            }
+            return Err(Flaw::Damaged(format!("a record is missing before byte {start}")));
+        }
+        if batch.synced {
+            self.lossy = false;
+            self.named |= self.life().1 == 0;
+        }
+        let count = batch.meta.as_ref().map_or(1, |meta| meta.lengths.len());
+        self.batches.push(BatchRef {
+            offset: start,
+            len: u32::try_from(len).unwrap_or(u32::MAX),
+            fence: batch.fence,
+            after: batch.after,
+            count: u32::try_from(count).unwrap_or(u32::MAX),
+        });
+        let base = self.header.as_ref().map_or(0, |header| header.at);
+        self.updated = UtcMillis(base.saturating_add_signed(batch.at));
+        self.created.get_or_insert(self.updated);
+        if let Some(meta) = &batch.meta {
+            for (place, length) in (self.head + 1..).zip(&meta.lengths) {
+                if *length < 0 {
+                    self.snapshots.push(place);
+                }
+            }
+            if let Some(facts) = &meta.facts {
+                self.facts = Some(facts.clone());
+            }
+            for question in &meta.ask {
+                self.questions.insert(question.id.clone(), question.clone());
+            }
+            for id in &meta.close {
+                self.questions.remove(id);
+            }
+        }
+        self.head += count as u64;
+        Ok(())
+    }
+
+    pub(crate) fn post(&mut self, letters: Vec<Letter>) {
+        for letter in letters {
+            if !self.keys.contains_key(&letter.key) {
+                self.keys.insert(letter.key.clone(), self.letters.len());
+                let mail = Mail(self.letters.len() as u64 + 1);
+                self.letters.push(StoredLetter { mail, letter });
+            }
+        }
+    }
+
+    /// What becomes of letters that are posted now.
+    pub(crate) fn judge(&self, letters: &[Letter], now: UtcMillis) -> Verdict {
+        let mut new: Vec<&Letter> = Vec::new();
+        let mut within: HashMap<&str, &Letter> = HashMap::new();
+        for letter in letters {
+            let known = self.keys.get(&letter.key).map(|at| &self.letters[*at].letter);
+            match known.or_else(|| within.get(&*letter.key).copied()) {
+                Some(first) if first.digest == letter.digest => {}
+                Some(first) => {
+                    let first = first.clone();
+                    return Verdict::Done(Posted::Taken { key: letter.key.clone(), first });
+                }
+                None => {
+                    within.insert(&letter.key, letter);
+                    new.push(letter);
+                }
+            }
+        }
+        for letter in &new {
+            let Some(id) = &letter.question else { continue };
+            let open = self.questions.get(id);
+            let in_time = open.is_some_and(|open| {
+                let expired = open.expires.is_some_and(|expires| expires <= now);
+                expired == letter.expiry
+            });
+            if !in_time {
+                return Verdict::Done(Posted::TooLate { key: letter.key.clone() });
+            }
+        }
+        if new.is_empty() { Verdict::Done(Posted::Here(self.mail())) } else { Verdict::New }
+    }
+
+    /// The last snapshot at or below a seq; the first entry if there is none.
+    pub(crate) fn snapshot_below(&self, seq: u64) -> Seq {
+        let snapshot = self.snapshots.iter().rev().find(|at| **at <= seq && **at >= self.first);
+        Seq(snapshot.copied().unwrap_or(self.first))
+    }
+}
+
+/// What becomes of letters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// This, and nothing is written.
+    Done(Posted),
+    /// They can be posted.
+    New,
+}
+
+/// Whether something was written since the last claim that is missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Hole {
+    #[default]
+    None,
+    Open,
+    /// And the holder wrote a batch behind it.
+    Witnessed,
+}
+
+enum Line<'a> {
+    Sound(&'a [u8]),
+    /// A record of which only a part was written.
+    Torn,
+    /// Something that was written and never reached the disk.
+    Hole,
+}
+
+/// The next line and the bytes it takes, at a place where a record begins. `None` if it is not
+/// complete yet.
+fn next_line(bytes: &[u8]) -> Result<Option<(usize, Line<'_>)>, Flaw> {
+    let start = usize::from(bytes.first() == Some(&b'\n'));
+    let Some(end) = bytes[start..].iter().position(|byte| *byte == b'\n') else {
+        let line = &bytes[start..];
+        if start == 1 && ends_badly(line) {
+            return Err(damaged());
+        }
+        return Ok(None);
+    };
+    let end = start + end;
+    let line = &bytes[start..end];
+    let next = bytes.get(end + 1);
+    if start == 1 && record::is_sound(line) {
+        // A record that lacks nothing but its last byte shares the newline of its successor.
+        let own = next.is_none_or(|next| *next == b'\n' || *next == 0);
+        return Ok(Some((if own { end + 1 } else { end }, Line::Sound(line))));
+    }
+    if line.windows(2).any(|pair| pair == [0, 0]) {
+        let own = next.is_none_or(|next| *next == b'\n' || *next == 0);
+        return Ok(Some((if own { end + 1 } else { end }, Line::Hole)));
+    }
+    if start == 1 && line.is_empty() {
+        return Ok(Some((1, Line::Torn)));
+    }
+    if start == 0 || next.is_none_or(|next| *next == b'\n') || ends_badly(line) {
+        return Err(damaged());
+    }
+    Ok(Some((end, Line::Torn)))
+}
+
+/// Whether a line was complete, but for a newline that became another byte. A zero in its place is
+/// what is left where the end of a record never reached the disk.
+fn ends_badly(line: &[u8]) -> bool {
+    line.split_last().is_some_and(|(last, line)| *last != 0 && record::is_sound(line))
+}
+
+fn damaged() -> Flaw {
+    Flaw::Damaged("a record does not match its checksum".into())
+}

@@ -1,0 +1,252 @@
+//! Writing records.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
+use harness::UtcMillis;
+use harness::store::{Batch, Letter, StoreError};
+use serde::Serialize;
+
+use super::{
+    BatchRecord, FORMAT, Header, LetterText, MAX_RECORD, Meta, Origin, Record, Seal, entries,
+    inner, parse,
+};
+
+/// What a batch becomes in the line, as far as that does not depend on the log.
+#[derive(Clone, Debug)]
+pub(crate) struct Prepared {
+    pub(crate) after: u64,
+    pub(crate) count: u64,
+    pub(crate) at: UtcMillis,
+    pub(crate) flush: bool,
+    /// Whether the session rests after it.
+    pub(crate) settles: bool,
+    pub(crate) has_facts: bool,
+    /// Whether it says nothing.
+    pub(crate) is_empty: bool,
+    pub(crate) plain: bool,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Prepared {
+    /// # Errors
+    /// [`StoreError::TooLarge`] if it does not fit into a record.
+    pub(crate) fn new(batch: &Batch<'_>) -> Result<Self, StoreError> {
+        let breaks = |byte: &u8| *byte < b' ' || *byte == 0x7f;
+        // Every byte is looked at, as that is faster than to stop at the first that is found.
+        let any = |bytes: &[u8]| bytes.iter().fold(false, |found, byte| found | breaks(byte));
+        let escaped = batch.entries.iter().any(|entry| any(entry.bytes));
+        let plain = match batch.entries {
+            [entry] => {
+                !entry.snapshot
+                    && !escaped
+                    && batch.facts.is_none()
+                    && batch.ask.is_empty()
+                    && batch.close.is_empty()
+            }
+            _ => false,
+        };
+        let mut lengths = Vec::new();
+        let mut payload = Vec::new();
+        for entry in batch.entries {
+            let start = payload.len();
+            if escaped {
+                payload.extend(BASE64.encode(entry.bytes).into_bytes());
+            } else {
+                payload.extend_from_slice(entry.bytes);
+            }
+            // An empty snapshot is told from an empty entry by counting one more.
+            let length = i64::try_from(payload.len() - start).unwrap_or(i64::MAX);
+            lengths.push(if entry.snapshot { -1 - length } else { length });
+        }
+        let body = if plain {
+            payload
+        } else {
+            let meta = Meta {
+                lengths,
+                escaped,
+                facts: batch.facts.cloned(),
+                ask: batch.ask.to_vec(),
+                close: batch.close.to_vec(),
+            };
+            let meta = json(&meta);
+            let mut body = format!("{} {meta}", meta.len()).into_bytes();
+            body.extend(payload);
+            body
+        };
+        let bytes = body.len() as u64;
+        if bytes > MAX_RECORD {
+            return Err(StoreError::TooLarge { bytes, limit: MAX_RECORD });
+        }
+        Ok(Self {
+            after: batch.after.0,
+            count: batch.entries.len() as u64,
+            at: batch.at,
+            flush: batch.flush,
+            has_facts: batch.facts.is_some(),
+            is_empty: batch.entries.is_empty()
+                && batch.facts.is_none()
+                && batch.ask.is_empty()
+                && batch.close.is_empty(),
+            settles: batch.facts.is_some_and(|facts| facts.phase != harness::store::Phase::Running),
+            plain,
+            body,
+        })
+    }
+
+    /// Whether a record holds this batch: the same entries; without any, the same changes.
+    pub(crate) fn is(&self, found: &BatchRecord<'_>) -> bool {
+        if found.plain == self.plain && found.body == self.body {
+            return true;
+        }
+        let line = self.line(0, 0, false);
+        match parse(inner(&line)) {
+            Some(Record::Batch(own)) if self.count > 0 => entries(&own) == entries(found),
+            _ => false,
+        }
+    }
+
+    /// The record of the batch.
+    pub(crate) fn line(&self, fence: u64, base: u64, synced: bool) -> Vec<u8> {
+        let at = i128::from(self.at.0) - i128::from(base);
+        let kind = match (self.plain, synced) {
+            (true, false) => 'b',
+            (true, true) => 'B',
+            (false, false) => 'm',
+            (false, true) => 'M',
+        };
+        let mut line = Line::new(kind, self.body.len() + 40);
+        line.number(fence);
+        line.space();
+        line.number(self.after);
+        line.space();
+        if at < 0 {
+            line.0.push(b'-');
+        }
+        line.base36(u64::try_from(at.unsigned_abs()).unwrap_or(u64::MAX));
+        line.space();
+        line.0.extend_from_slice(&self.body);
+        line.close()
+    }
+}
+
+/// A record in the making.
+struct Line(Vec<u8>);
+
+impl Line {
+    fn new(kind: char, capacity: usize) -> Self {
+        let mut line = Vec::with_capacity(capacity);
+        line.extend_from_slice(b"\n00000000");
+        line.push(kind as u8);
+        Self(line)
+    }
+
+    fn space(&mut self) {
+        self.0.push(b' ');
+    }
+
+    fn number(&mut self, number: u64) {
+        self.digits(number, 10);
+    }
+
+    fn base36(&mut self, number: u64) {
+        self.digits(number, 36);
+    }
+
+    fn digits(&mut self, mut number: u64, base: u64) {
+        let start = self.0.len();
+        loop {
+            self.0.push(b"0123456789abcdefghijklmnopqrstuvwxyz"[(number % base) as usize]);
+            number /= base;
+            if number == 0 {
+                break;
+            }
+        }
+        self.0[start..].reverse();
+    }
+
+    fn text(&mut self, text: &str) {
+        self.0.extend_from_slice(text.as_bytes());
+    }
+
+    fn close(mut self) -> Vec<u8> {
+        let sum = crc32fast::hash(&self.0[9..]);
+        for (place, digit) in self.0[1..9].iter_mut().enumerate() {
+            *digit = b"0123456789abcdef"[(sum >> (28 - 4 * place) & 15) as usize];
+        }
+        self.0.push(b'\n');
+        self.0
+    }
+}
+
+/// The records of this module hold no map whose keys are not text, so that writing them as JSON
+/// does not fail; were it to, the empty text would be refused by whoever reads it.
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+pub(crate) fn header(header: &Header) -> Vec<u8> {
+    let mut line = Line::new('H', 160);
+    line.number(u64::from(FORMAT));
+    line.space();
+    line.text(&json(header));
+    line.close()
+}
+
+pub(crate) fn seal(seal: &Seal) -> Vec<u8> {
+    let mut line = Line::new('S', 96);
+    line.number(seal.fence);
+    line.text(&format!(" {} {:x} ", seal.token, seal.owner));
+    line.number(seal.until);
+    line.close()
+}
+
+/// A letter as it is written.
+pub(crate) fn letter_text(letter: &Letter) -> LetterText {
+    let (t, b) = match String::from_utf8(letter.body.clone()) {
+        Ok(text) => (Some(text), None),
+        Err(_) => (None, Some(BASE64.encode(&letter.body))),
+    };
+    LetterText {
+        k: letter.key.clone(),
+        d: letter.digest.clone(),
+        q: letter.question.clone(),
+        x: letter.expiry,
+        t,
+        b,
+    }
+}
+
+pub(crate) fn letters<'a>(
+    at: u64,
+    letters: impl Iterator<Item = &'a Letter>,
+    kept: bool,
+) -> Vec<u8> {
+    let texts: Vec<LetterText> = letters.map(letter_text).collect();
+    let mut line = Line::new(if kept { 'k' } else { 'p' }, 256);
+    line.base36(at);
+    line.space();
+    line.text(&json(&texts));
+    line.close()
+}
+
+pub(crate) fn origin(origin: &Origin) -> Vec<u8> {
+    let mut line = Line::new('o', 256);
+    line.text(&json(origin));
+    line.close()
+}
+
+pub(crate) fn removed(fence: u64) -> Vec<u8> {
+    let mut line = Line::new('X', 24);
+    line.number(fence);
+    line.close()
+}
+
+pub(crate) fn moved(fence: u64, offset: u64, name: &str) -> Vec<u8> {
+    let mut line = Line::new('V', 96);
+    line.number(fence);
+    line.space();
+    line.number(offset);
+    line.space();
+    line.text(name);
+    line.close()
+}

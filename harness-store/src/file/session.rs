@@ -1,0 +1,450 @@
+//! One session as an open store knows it: its file, and the fold of what it has read of it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use harness::store::{Facts, Lease, OpenQuestion, StoreError};
+use harness::{Seq, SessionId, UtcMillis};
+use serde::{Deserialize, Serialize};
+
+use super::disk::{Disk, DiskFile, Mode};
+use super::error::{failed, flawed};
+use super::index::{Flaw, Index, Mark};
+use super::lease::read_small;
+use super::record::{self, Prepared};
+
+/// How much of a log is read at once.
+const CHUNK: usize = 256 * 1024;
+
+/// Where the files of a session are.
+#[derive(Clone, Debug)]
+pub(crate) struct Paths {
+    pub(crate) shard: PathBuf,
+    pub(crate) log: PathBuf,
+    /// What was acknowledged when the session last came to rest.
+    pub(crate) rest: PathBuf,
+    pub(crate) lease: PathBuf,
+    /// Where a reader of the log may start.
+    pub(crate) start: PathBuf,
+}
+
+impl Paths {
+    pub(crate) fn of_log(log: &Path) -> Self {
+        Self {
+            shard: log.parent().unwrap_or(log).to_owned(),
+            log: log.to_owned(),
+            rest: log.with_extension("head"),
+            lease: log.with_extension("lease"),
+            start: log.with_extension("start"),
+        }
+    }
+}
+
+/// A session at rest, as it is written beside its log: up to where the log was acknowledged, and
+/// what a list says of it, which holds for as long as the log ends there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Rest {
+    pub(crate) id: SessionId,
+    pub(crate) life: String,
+    #[serde(default)]
+    pub(crate) rewritten: u64,
+    pub(crate) offset: u64,
+    pub(crate) sum: u32,
+    pub(crate) head: u64,
+    pub(crate) created: UtcMillis,
+    pub(crate) updated: UtcMillis,
+    pub(crate) facts: Facts,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) questions: Vec<OpenQuestion>,
+    pub(crate) mail: u64,
+    /// Whether the log and its name were durable when this was written. Where nothing is synced,
+    /// nobody may rely on it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) durable: bool,
+}
+
+impl Rest {
+    pub(crate) fn mark(&self) -> Mark {
+        Mark {
+            life: self.life.clone(),
+            rewritten: self.rewritten,
+            offset: self.offset,
+            sum: self.sum,
+        }
+    }
+
+    /// The session of this index, if it exists; of which nobody says yet that it is durable.
+    pub(crate) fn of(index: &Index) -> Option<Self> {
+        let header = index.header.as_ref()?;
+        Some(Self {
+            id: header.id.clone(),
+            life: header.life.clone(),
+            rewritten: header.rewritten,
+            offset: index.end,
+            sum: index.sum.clone().finalize(),
+            head: index.head,
+            created: index.created?,
+            updated: index.updated,
+            facts: index.facts.clone()?,
+            questions: index.questions.values().cloned().collect(),
+            mail: index.mail().0,
+            durable: false,
+        })
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) id: SessionId,
+    pub(crate) paths: Paths,
+    pub(crate) state: Mutex<State>,
+    /// Held while its file is synced, so that whoever waits finds that it is done already.
+    pub(crate) gate: Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    pub(crate) file: Option<Arc<dyn DiskFile>>,
+    pub(crate) index: Index,
+    /// How long the file was when it was last looked at.
+    pub(crate) len: u64,
+    /// A sync has failed: what the file holds is not known until it is read anew.
+    pub(crate) failed: bool,
+    /// How much of the file is durable.
+    pub(crate) synced: u64,
+    /// Whether the name of the file is.
+    pub(crate) named: bool,
+    /// Where the next reader was last told to start.
+    pub(crate) noted: u64,
+    /// The fence of the last lease that was released here, 0 if none was; `None` if this is not
+    /// known, as the session was not claimed here since it was read.
+    pub(crate) released: Option<u64>,
+    /// The file could only be opened to be read.
+    pub(crate) read_only: bool,
+    /// Bytes of torn records that claims have found at the end of the log.
+    pub(crate) set_aside: u64,
+}
+
+impl State {
+    /// Forgets all that was read.
+    pub(crate) fn forget(&mut self) {
+        *self = Self { set_aside: self.set_aside, ..Self::default() };
+    }
+}
+
+impl Session {
+    pub(crate) fn new(id: SessionId, paths: Paths) -> Self {
+        Self { id, paths, state: Mutex::default(), gate: Mutex::default() }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        // A state that a panic has left half changed is read anew at the next size that differs.
+        self.state.lock().unwrap_or_else(|poisoned| {
+            let mut state = PoisonError::into_inner(poisoned);
+            state.forget();
+            self.state.clear_poison();
+            state
+        })
+    }
+
+    /// Whether it must not be forgotten: it is in use, or a sync has failed, which would be
+    /// forgotten with it.
+    pub(crate) fn must_stay(&self) -> bool {
+        self.state.try_lock().map_or(true, |state| state.failed)
+    }
+
+    pub(crate) fn gone(&self) -> StoreError {
+        StoreError::Gone { session: self.id.clone() }
+    }
+
+    pub(crate) fn fenced(&self) -> StoreError {
+        StoreError::Fenced { session: self.id.clone() }
+    }
+
+    pub(crate) fn flawed(&self, index: &Index, flaw: Flaw) -> StoreError {
+        flawed(&self.id, index.head, flaw)
+    }
+
+    /// Reads what others have written since.
+    pub(crate) fn refresh(&self, disk: &dyn Disk, state: &mut State) -> Result<(), StoreError> {
+        if state.read_only && disk.open(&self.paths.log, Mode::Append).is_ok() {
+            state.forget();
+        }
+        for _ in 0..100 {
+            let Some(file) = state.file.clone() else {
+                if self.open(disk, state)? {
+                    continue;
+                }
+                return Ok(());
+            };
+            let stat = file.stat().map_err(|error| self.failed("look at", error))?;
+            if stat.links == 0 {
+                state.forget();
+                continue;
+            }
+            if stat.len < state.index.end {
+                return self.reread(disk, state);
+            }
+            if stat.len != state.len {
+                if let Err(flaw) = self.catch_up(&*file, state, stat.len)? {
+                    let error = self.flawed(&state.index, flaw);
+                    state.forget();
+                    return Err(error);
+                }
+                state.len = stat.len;
+            }
+            let Some(name) = state.index.moved.take() else { return Ok(()) };
+            state.forget();
+            self.follow(disk, &name)?;
+        }
+        Err(StoreError::Unavailable {
+            what: format!("the log of session `{}` changes faster than it can be read", self.id),
+            ambiguous: false,
+            source: None,
+        })
+    }
+
+    /// Reads a log anew that has become shorter, as logs never do.
+    fn reread(&self, disk: &dyn Disk, state: &mut State) -> Result<(), StoreError> {
+        let (life, rewritten) = state.index.life();
+        let (life, acknowledged) = ((life.to_owned(), rewritten), state.index.head);
+        state.forget();
+        self.open(disk, state)?;
+        let (now, rewritten) = state.index.life();
+        if (now, rewritten) == (&*life.0, life.1) && state.index.head < acknowledged {
+            let head = Seq(state.index.head);
+            let acknowledged = Seq(acknowledged);
+            return Err(StoreError::LostWrites { session: self.id.clone(), acknowledged, head });
+        }
+        Ok(())
+    }
+
+    /// Opens the log and reads it, if it can from its last snapshot on; `false` if there is none.
+    fn open(&self, disk: &dyn Disk, state: &mut State) -> Result<bool, StoreError> {
+        for attempt in 0.. {
+            let rest: Option<Rest> = read_small(disk, &self.paths.rest)
+                .map_err(|error| failed("read", &self.paths.rest, error))?;
+            let mut read_only = false;
+            let file = match disk.open(&self.paths.log, Mode::Append) {
+                Ok(file) => Some(file),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                // What cannot be written can still be read.
+                Err(error) if is_read_only(&error) => {
+                    read_only = true;
+                    let file = disk.open(&self.paths.log, Mode::Read);
+                    Some(file.map_err(|error| self.failed("open", error))?)
+                }
+                Err(error) => return Err(self.failed("open", error)),
+            };
+            state.forget();
+            let expected = rest.as_ref().map(Rest::mark);
+            let mut started =
+                file.as_ref().and_then(|file| self.start(disk, &**file, expected.as_ref()));
+            let flaw = loop {
+                let partial = started.is_some();
+                state.index = started
+                    .take()
+                    .unwrap_or_else(|| Index { expected: expected.clone(), ..Index::default() });
+                let mut flaw = Ok(());
+                if let Some(file) = &file {
+                    let len = file.stat().map_err(|error| self.failed("look at", error))?.len;
+                    flaw = self.catch_up(&**file, state, len)?;
+                    state.len = len;
+                }
+                if flaw.is_ok() && state.index.moved.is_none() {
+                    flaw = state.index.complete();
+                }
+                // What is wrong is told by who reads all of it.
+                if flaw.is_ok() || !partial {
+                    break flaw;
+                }
+            };
+            let Err(flaw) = flaw else {
+                state.index.expected = None;
+                // A note is written behind the sync of what it is about, names and all; a log that
+                // was rewritten since has its name from a rename that nobody may have synced.
+                state.named = state.index.named
+                    || rest.is_some_and(|rest| {
+                        rest.durable && (&*rest.life, rest.rewritten) == state.index.life()
+                    });
+                state.file = file;
+                state.read_only = read_only;
+                return Ok(state.file.is_some());
+            };
+            // Somebody may have removed or rewritten it between the two looks.
+            let now: Option<Rest> = read_small(disk, &self.paths.rest)
+                .map_err(|error| failed("read", &self.paths.rest, error))?;
+            if now == rest || attempt == 3 {
+                let error = self.flawed(&state.index, flaw);
+                state.forget();
+                return Err(error);
+            }
+        }
+        Ok(false)
+    }
+
+    pub(super) fn catch_up(
+        &self,
+        file: &dyn DiskFile,
+        state: &mut State,
+        len: u64,
+    ) -> Result<Result<(), Flaw>, StoreError> {
+        let mut buffer = Vec::new();
+        let mut chunk = CHUNK;
+        let begun = state.index.header.is_some();
+        while state.index.end < len && state.index.moved.is_none() {
+            let left = usize::try_from(len - state.index.end).unwrap_or(usize::MAX);
+            buffer.resize(chunk.min(left), 0);
+            let read = file
+                .read_at(&mut buffer, state.index.end)
+                .map_err(|error| self.failed("read", error))?;
+            // The last newline of a chunk may lack the byte that tells whose it is: it is read
+            // again with the next chunk.
+            let whole = read == left;
+            let usable = if whole {
+                read
+            } else {
+                buffer[..read].iter().rposition(|byte| *byte == b'\n').unwrap_or(0)
+            };
+            let before = state.index.end;
+            if let Err(flaw) = state.index.advance(&buffer[..usable]) {
+                return Ok(Err(flaw));
+            }
+            if !begun && state.index.header.as_ref().is_some_and(|header| header.id != self.id) {
+                return Ok(Err(Flaw::Other));
+            }
+            if whole || read < buffer.len() {
+                break;
+            }
+            if state.index.end == before {
+                chunk = chunk.saturating_mul(2);
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Gives the file in which the log goes on the name of the log, unless somebody has.
+    fn follow(&self, disk: &dyn Disk, name: &str) -> Result<(), StoreError> {
+        let next = self.paths.shard.join(Path::new(name).file_name().unwrap_or_default());
+        match disk.rename(&next, &self.paths.log) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(self.failed("rename", error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn failed(&self, what: &str, error: io::Error) -> StoreError {
+        failed(what, &self.paths.log, error)
+    }
+
+    /// Writes one record and reads all up to it. Says whether nothing has come between what was
+    /// read before and this record; if not, it is for the index to say whether the record holds.
+    pub(crate) fn write(
+        &self,
+        disk: &dyn Disk,
+        state: &mut State,
+        line: &[u8],
+    ) -> Result<bool, StoreError> {
+        if state.read_only {
+            // Says why, and whoever tries again reads what was written meanwhile.
+            disk.open(&self.paths.log, Mode::Append)
+                .map_err(|error| self.failed("write to", error))?;
+            state.forget();
+        }
+        let Some(file) = state.file.clone() else { return Err(self.gone()) };
+        let written = file.write(line).map_err(|error| self.failed("write to", error))?;
+        if written < line.len() {
+            // The rest is not written behind it: somebody else may have been faster.
+            return Err(StoreError::Full(format!(
+                "only {written} of {} bytes of a record could be written to `{}` (make room and \
+                 try again)",
+                line.len(),
+                self.paths.log.display()
+            )));
+        }
+        let after = |error| {
+            super::error::unsure(
+                format!("cannot tell what became of a record in `{}`", self.paths.log.display()),
+                Some(error),
+            )
+        };
+        let stat = file.stat().map_err(after)?;
+        let alone = stat.links > 0
+            && state.len == state.index.end
+            && stat.len == state.len + line.len() as u64;
+        if !alone {
+            // The record is written, whatever keeps it from being read.
+            return match self.refresh(disk, state) {
+                Err(StoreError::Unavailable { what, source, .. }) => {
+                    Err(StoreError::Unavailable { what, ambiguous: true, source })
+                }
+                done => done.map(|()| false),
+            };
+        }
+        match state.index.advance(line) {
+            Ok(_) => {
+                state.len = stat.len;
+                Ok(true)
+            }
+            Err(flaw) => {
+                let error = self.flawed(&state.index, flaw);
+                state.forget();
+                Err(error)
+            }
+        }
+    }
+
+    /// Whether this lease is that of the last claim, as far as the log says.
+    pub(crate) fn holds(&self, state: &State, lease: &Lease) -> Result<(), StoreError> {
+        if !state.index.begun() {
+            return Err(self.gone());
+        }
+        match &state.index.seal {
+            Some(seal) if seal.fence == lease.fence.0 && seal.token == lease.token => Ok(()),
+            _ => Err(self.fenced()),
+        }
+    }
+
+    /// The end of a batch that is in the log already, written under this lease.
+    pub(crate) fn find(
+        &self,
+        state: &State,
+        lease: &Lease,
+        batch: &Prepared,
+    ) -> Result<Option<u64>, StoreError> {
+        let index = &state.index;
+        if index.batches.last().is_none_or(|last| last.after < batch.after)
+            || !index.seals.contains(&(lease.fence.0, lease.token))
+        {
+            return Ok(None);
+        }
+        let Some(file) = &state.file else { return Ok(None) };
+        let start = index.batches.partition_point(|known| known.after < batch.after);
+        let after = index.batches[start..].iter().take_while(|known| known.after == batch.after);
+        let mut own = after.filter(|known| known.fence == lease.fence.0);
+        // One without entries does not move the head, so that many may stand at one place and the
+        // same one twice: only the last of them may be one that is sent again.
+        let found = if batch.count == 0 {
+            own.last().filter(|known| known.count == 0)
+        } else {
+            own.find(|known| known.count > 0)
+        };
+        if let Some(known) = found {
+            let mut bytes = vec![0; known.len as usize];
+            file.read_at(&mut bytes, known.offset).map_err(|error| self.failed("read", error))?;
+            let line = record::inner(&bytes);
+            if let Some(record::Record::Batch(found)) = record::parse(line)
+                && batch.is(&found)
+            {
+                return Ok(Some(known.after + u64::from(known.count)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn is_read_only(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied)
+}

@@ -1,0 +1,350 @@
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use harness::SessionId;
+use harness::store::{
+    Appended, Batch, Claim, Claimed, Filter, From, Guarantees, Lease, Letter, Listing, Mail, Page,
+    Posted, Remove, SessionStore, StoreError,
+};
+use sha2::{Digest as _, Sha256};
+
+use super::catalog::Catalog;
+use super::disk::{Disk, Mode, RealDisk};
+use super::error::{failed, unsure};
+use super::lease::Owner;
+use super::notes::Notes;
+use super::record::{MAX_RECORD, Prepared};
+use super::session::{Paths, Session};
+
+/// When what was written is made to survive a loss of power.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Sync {
+    /// Before it is acknowledged, where the caller asks for it.
+    #[default]
+    Flush,
+    /// Whenever the system likes. What was acknowledged survives the end of the process, and may
+    /// be lost when the machine loses its power. For tests, and for sessions that can be lost.
+    Never,
+}
+
+/// Keeps sessions in files, for any number of processes of one machine.
+///
+/// Each session has a log of its own, of lines that people can read. Nothing but the file system is
+/// needed; it has to be a local one. A flushed batch costs one sync of its own log, so sessions do
+/// not wait for each other. The lease of a process that has ended, or of a store that was dropped,
+/// is free at once; that of a process that was stopped is free when it expires.
+///
+/// A store that is new to a long session reads it from its last snapshot on. So what is damaged
+/// before that is told, as [`StoreError::Corrupt`], to those who ask for what is there, who prune,
+/// or who have no word of where to start; what is damaged or missing from the snapshot on is told
+/// to everybody. Of a log with fewer than 64 KiB before its last snapshot, or with more than 16 KiB
+/// of letters there, all is always read and checked.
+///
+/// Who copies a store, or moves it, sees to it that the copy is durable: a store does not sync again
+/// what it finds word of that it was synced. The note of a session at rest is synced within a second
+/// of it, or, if the process ends before, when the system writes it; it tells a log that has become
+/// shorter, and what is acknowledged does not depend on it.
+///
+/// There is no index of all sessions on the disk. An open store reads the directory once, at its
+/// first [`list`](SessionStore::list), and later what has changed of it. Of each session it comes by
+/// it reads the note that a session at rest leaves beside its log, or the whole log of one that has
+/// gone on since, and remembers that until the log is written to. So a page costs a look at each of
+/// its sessions, and at those that its filter leaves out. A claim of any due session looks at all
+/// sessions, and if none is due again every 100 ms until it has waited long enough. With very many
+/// sessions a store with an index serves workers better.
+///
+/// ```
+/// # async fn example() -> Result<(), harness::store::StoreError> {
+/// use std::time::Duration;
+///
+/// use harness::SessionId;
+/// use harness::store::{Claim, SessionStore as _};
+/// use harness_store::FileStore;
+///
+/// # let dir = std::env::temp_dir().join("harness-store-doc");
+/// let store = FileStore::open(&dir).await?;
+/// let id = SessionId::fresh();
+/// let claimed = store.claim(Claim::One(&id), Duration::from_secs(30)).await?;
+/// assert!(claimed.is_some_and(|claimed| claimed.head.0 == 0));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct FileStore {
+    pub(crate) inner: Arc<Inner>,
+}
+
+/// How a [`FileStore`] is opened.
+#[derive(Clone, Debug)]
+pub struct FileStoreOptions {
+    sync: Sync,
+    open_files: usize,
+}
+
+impl Default for FileStoreOptions {
+    fn default() -> Self {
+        Self { sync: Sync::Flush, open_files: 512 }
+    }
+}
+
+impl FileStoreOptions {
+    /// What [`FileStore::open`] uses.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// When what was written is made to survive a loss of power; [`Sync::Flush`] unless this says
+    /// otherwise.
+    #[must_use]
+    pub fn sync(mut self, sync: Sync) -> Self {
+        self.sync = sync;
+        self
+    }
+
+    /// How many logs are kept open; 512 unless this says otherwise. One that was closed is read
+    /// again from its beginning when it is needed.
+    #[must_use]
+    pub fn open_files(mut self, files: usize) -> Self {
+        self.open_files = files.max(1);
+        self
+    }
+
+    /// Opens the store in this directory, which is made if it is missing.
+    ///
+    /// # Errors
+    /// [`StoreError::Unsuitable`] if the directory is on a network file system, or cannot be
+    /// written; [`StoreError::Unavailable`] if the disk fails.
+    pub async fn open(self, dir: impl AsRef<Path>) -> Result<FileStore, StoreError> {
+        let dir = dir.as_ref().to_owned();
+        blocking(move || self.open_on(Arc::new(RealDisk), &dir)).await
+    }
+
+    pub(crate) fn open_on(self, disk: Arc<dyn Disk>, dir: &Path) -> Result<FileStore, StoreError> {
+        let sessions = dir.join("sessions");
+        let alive = dir.join("alive");
+        let named = is_named(&*disk, dir);
+        let parent = dir.parent().unwrap_or(dir);
+        let mut unnamed = Vec::new();
+        if !named {
+            let made = parent.ancestors().take_while(|path| !path.exists());
+            unnamed.extend(made.filter_map(Path::parent));
+            unnamed.extend([parent, dir]);
+            std::fs::create_dir_all(parent).map_err(|error| failed("make", dir, error))?;
+        }
+        for path in [dir, &sessions, &alive] {
+            match disk.make_dir(path) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(failed("make", path, error));
+                }
+                _ => {}
+            }
+        }
+        super::error::refuse_network(dir)?;
+        if self.sync == Sync::Flush && !named {
+            for path in unnamed {
+                let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+                disk.sync_dir(path).map_err(|error| failed("sync", path, error))?;
+            }
+            say_named(&*disk, dir);
+        }
+        let owner = Owner::appear(Arc::clone(&disk), &alive)
+            .map_err(|error| failed("make a file in", &alive, error))?;
+        Ok(FileStore {
+            inner: Arc::new(Inner {
+                disk,
+                sessions,
+                sync: self.sync,
+                owner,
+                open: Mutex::default(),
+                open_files: self.open_files,
+                catalog: Mutex::default(),
+                notes: Notes::default(),
+            }),
+        })
+    }
+}
+
+impl FileStore {
+    /// Opens the store in this directory, which is made if it is missing. What is flushed survives
+    /// a loss of power.
+    ///
+    /// # Errors
+    /// As [`FileStoreOptions::open`].
+    pub async fn open(dir: impl AsRef<Path>) -> Result<Self, StoreError> {
+        FileStoreOptions::new().open(dir).await
+    }
+
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Inner) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let inner = Arc::clone(&self.inner);
+        blocking(move || work(&inner)).await
+    }
+}
+
+/// What stands in a directory once its name is durable, so that nobody has to see to that again. It
+/// is made after that, so it need not be durable itself: where it is found, that was done.
+const NAMED: &str = "named";
+
+/// Whether the name of a directory is known to survive a loss of power. What cannot be told is not
+/// known.
+pub(crate) fn is_named(disk: &dyn Disk, dir: &Path) -> bool {
+    disk.open(&dir.join(NAMED), Mode::Read).is_ok()
+}
+
+/// Says that the name of a directory survives a loss of power. Should it fail, whoever comes next
+/// syncs it once more.
+pub(crate) fn say_named(disk: &dyn Disk, dir: &Path) {
+    let _ = disk.open(&dir.join(NAMED), Mode::AppendOrCreate);
+}
+
+/// Runs what waits for the disk where it holds up no other task. It is finished even if nobody
+/// waits for it any more.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    match tokio::runtime::Handle::try_current() {
+        Err(_) => work(),
+        Ok(runtime) => runtime.spawn_blocking(work).await.unwrap_or_else(|error| {
+            Err(unsure(format!("work on the disk was given up: {error}"), None))
+        }),
+    }
+}
+
+/// What the clones of a store share.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) sessions: PathBuf,
+    pub(crate) sync: Sync,
+    pub(crate) owner: Owner,
+    open: Mutex<Open>,
+    open_files: usize,
+    pub(crate) catalog: Mutex<Catalog>,
+    pub(crate) notes: Notes,
+}
+
+/// The sessions in use, and when each was used last.
+#[derive(Debug, Default)]
+struct Open {
+    sessions: HashMap<SessionId, (u64, Arc<Session>)>,
+    clock: u64,
+}
+
+impl Inner {
+    /// Where the log of a session is: its id may hold anything, so its hash names the file.
+    pub(crate) fn log_path(&self, id: &SessionId) -> PathBuf {
+        let mut name = String::with_capacity(70);
+        for byte in Sha256::digest(id.as_str()) {
+            // Writing to a `String` does not fail.
+            let _ = write!(name, "{byte:02x}");
+        }
+        let (shard, rest) = name.split_at(2);
+        self.sessions.join(shard).join(format!("{rest}.log"))
+    }
+
+    pub(crate) fn session(&self, id: &SessionId) -> Arc<Session> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.clock += 1;
+        let now = open.clock;
+        if let Some((used, session)) = open.sessions.get_mut(id) {
+            *used = now;
+            return Arc::clone(session);
+        }
+        if open.sessions.len() >= self.open_files {
+            // A quarter at a time, so that looking for the oldest is paid for by many.
+            let mut used: Vec<u64> = open.sessions.values().map(|(used, _)| *used).collect();
+            used.sort_unstable();
+            let oldest = used.get(used.len() / 4).copied().unwrap_or(now);
+            open.sessions.retain(|_, (used, session)| {
+                *used > oldest || Arc::strong_count(session) > 1 || session.must_stay()
+            });
+        }
+        let session = Arc::new(Session::new(id.clone(), Paths::of_log(&self.log_path(id))));
+        open.sessions.insert(id.clone(), (now, Arc::clone(&session)));
+        session
+    }
+
+    /// Whether the log of a session is open and read.
+    fn is_open(&self, id: &SessionId) -> bool {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).sessions.contains_key(id)
+    }
+}
+
+#[async_trait]
+impl SessionStore for FileStore {
+    fn guarantees(&self) -> Guarantees {
+        Guarantees {
+            process_end: true,
+            power_loss: self.inner.sync == Sync::Flush,
+            failover: false,
+            max_batch: Some(MAX_RECORD),
+            own_clock: false,
+        }
+    }
+
+    async fn claim(&self, what: Claim<'_>, ttl: Duration) -> Result<Option<Claimed>, StoreError> {
+        match what {
+            Claim::One(id) => {
+                let id = id.clone();
+                self.run(move |inner| inner.claim_one(&id, ttl).map(Some)).await
+            }
+            Claim::Due { agents, wait } => self.claim_due(agents, wait, ttl).await,
+        }
+    }
+
+    async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<Mail, StoreError> {
+        let lease = lease.clone();
+        self.run(move |inner| inner.renew(&lease, ttl)).await
+    }
+
+    async fn append(&self, lease: &Lease, batch: Batch<'_>) -> Result<Appended, StoreError> {
+        let prepared = Prepared::new(&batch)?;
+        // One small write costs less than another thread.
+        let syncs = batch.flush && self.inner.sync == Sync::Flush;
+        if !syncs && self.inner.is_open(&lease.session) {
+            return self.inner.append(lease, &prepared);
+        }
+        let lease = lease.clone();
+        self.run(move |inner| inner.append(&lease, &prepared)).await
+    }
+
+    async fn post(&self, to: &SessionId, letters: &[Letter]) -> Result<Posted, StoreError> {
+        let (to, letters) = (to.clone(), letters.to_vec());
+        self.run(move |inner| inner.post(&to, &letters)).await
+    }
+
+    async fn read(
+        &self,
+        session: &SessionId,
+        from: From,
+        mail: Mail,
+        limit: u64,
+    ) -> Result<Option<Page>, StoreError> {
+        let session = session.clone();
+        self.run(move |inner| inner.read(&session, from, mail, limit)).await
+    }
+
+    async fn list(
+        &self,
+        filter: &Filter,
+        after: Option<&[u8]>,
+        limit: u32,
+    ) -> Result<Listing, StoreError> {
+        let (filter, after) = (filter.clone(), after.map(<[u8]>::to_vec));
+        self.run(move |inner| inner.list(&filter, after.as_deref(), limit)).await
+    }
+
+    async fn remove(&self, lease: &Lease, what: Remove) -> Result<(), StoreError> {
+        let lease = lease.clone();
+        self.run(move |inner| inner.remove(&lease, what)).await
+    }
+}

@@ -1,0 +1,71 @@
+//! What needs a disk that fails, or loses its power.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod agents;
+mod failing;
+mod power_loss;
+pub(super) mod recording;
+mod start;
+mod syncs;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use harness::store::{
+    Appended, Batch, Facts, From, Lease, Letter, Mail, NewEntry, Page, Phase, StoreError,
+};
+use harness::{Seq, SessionId, UtcMillis};
+
+use super::disk::Disk;
+use super::record::Prepared;
+use super::store::{FileStore, FileStoreOptions, Inner};
+
+const LONG: Duration = Duration::from_secs(600);
+
+fn id(text: &str) -> SessionId {
+    SessionId::new(text).unwrap()
+}
+
+fn facts(phase: Phase) -> Facts {
+    serde_json::from_value(serde_json::json!({"agent": "a", "phase": phase, "step": "S"})).unwrap()
+}
+
+fn letter(key: &str) -> Letter {
+    let (key, digest) = (key.to_owned(), key.to_owned());
+    Letter { key, digest, question: None, expiry: false, body: b"body".to_vec() }
+}
+
+fn open(disk: &Arc<impl Disk + 'static>, dir: &Path) -> FileStore {
+    FileStoreOptions::new().open_on(Arc::clone(disk) as Arc<dyn Disk>, dir).unwrap()
+}
+
+fn claim(inner: &Inner, session: &str) -> Result<Lease, StoreError> {
+    inner.claim_one(&id(session), LONG).map(|claimed| claimed.lease)
+}
+
+fn append(
+    inner: &Inner,
+    lease: &Lease,
+    after: u64,
+    bytes: &[u8],
+    phase: Phase,
+    flush: bool,
+) -> Result<Appended, StoreError> {
+    let facts = facts(phase);
+    let entries = [NewEntry { bytes, snapshot: bytes.starts_with(b"snapshot") }];
+    let plain = phase == Phase::Running && after > 0;
+    let batch = Batch {
+        after: Seq(after),
+        at: UtcMillis(1_000 + after),
+        entries: &entries,
+        facts: (!plain).then_some(&facts),
+        flush,
+        ..Batch::default()
+    };
+    inner.append(lease, &Prepared::new(&batch)?)
+}
+
+fn page(inner: &Inner, session: &str, from: From) -> Result<Option<Page>, StoreError> {
+    inner.read(&id(session), from, Mail(0), u64::MAX)
+}

@@ -1,0 +1,83 @@
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use harness::Seq;
+use harness::store::{From, Phase, Posted, StoreError};
+
+use super::recording::Recording;
+use super::{append, claim, id, letter, open, page};
+use crate::file::FileStoreOptions;
+use crate::file::disk::Disk;
+
+const ALL: From = From::Seq(Seq(1));
+
+#[test]
+fn a_failed_sync_is_not_tried_again_until_the_session_is_claimed_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Recording::default());
+    let options = FileStoreOptions::new().open_files(1);
+    let store = options.open_on(Arc::clone(&disk) as Arc<dyn Disk>, dir.path()).unwrap();
+    let inner = &*store.inner;
+    let lease = claim(inner, "x").unwrap();
+    append(inner, &lease, 0, b"1", Phase::Running, true).unwrap();
+    disk.faults.syncs.store(1, Ordering::SeqCst);
+    let failed = append(inner, &lease, 1, b"2", Phase::Running, true).unwrap_err();
+    assert!(failed.is_ambiguous(), "{failed}");
+    // The disk would say now that all is well.
+    let again = append(inner, &lease, 1, b"2", Phase::Running, true).unwrap_err();
+    assert!(again.is_ambiguous(), "{again}");
+    assert!(inner.post(&id("x"), &[letter("k")]).unwrap_err().is_ambiguous());
+    // Nor is it forgotten when other sessions take its place.
+    for other in ["a", "b", "c"] {
+        claim(inner, other).unwrap();
+    }
+    assert!(inner.post(&id("x"), &[letter("k")]).unwrap_err().is_ambiguous());
+    inner.renew(&lease, std::time::Duration::ZERO).unwrap();
+    let lease = claim(inner, "x").unwrap();
+    let head = page(inner, "x", ALL).unwrap().unwrap().head.0;
+    append(inner, &lease, head, b"3", Phase::Running, true).unwrap();
+}
+
+#[test]
+fn a_full_disk_is_told_and_the_log_goes_on_when_there_is_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Recording::default());
+    let store = open(&disk, dir.path());
+    let inner = &*store.inner;
+    let lease = claim(inner, "x").unwrap();
+    append(inner, &lease, 0, b"1", Phase::Running, true).unwrap();
+    for faults in [&disk.faults.full, &disk.faults.short, &disk.faults.short] {
+        faults.store(1, Ordering::SeqCst);
+        let full = append(inner, &lease, 1, b"two", Phase::Running, true);
+        assert!(matches!(full, Err(StoreError::Full(_))), "{full:?}");
+        let fresh = open(&disk, dir.path());
+        assert_eq!(page(&fresh.inner, "x", ALL).unwrap().unwrap().head.0, 1);
+    }
+    disk.faults.short.store(1, Ordering::SeqCst);
+    let full = inner.post(&id("x"), &[letter("k")]);
+    assert!(matches!(full, Err(StoreError::Full(_))), "{full:?}");
+    append(inner, &lease, 1, b"two", Phase::Running, true).unwrap();
+    let posted = inner.post(&id("x"), &[letter("k")]).unwrap();
+    assert!(matches!(posted, Posted::Here(mail) if mail.0 == 1), "{posted:?}");
+    append(inner, &lease, 2, b"three", Phase::Ended, true).unwrap();
+    let fresh = open(&disk, dir.path());
+    let entries = page(&fresh.inner, "x", ALL).unwrap().unwrap().entries;
+    let entries: Vec<_> = entries.iter().map(|entry| &*entry.bytes).collect();
+    assert_eq!(entries, [&b"1"[..], b"two", b"three"]);
+}
+
+#[test]
+fn a_claim_reports_what_it_sets_aside() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Recording::default());
+    let store = open(&disk, dir.path());
+    let lease = claim(&store.inner, "x").unwrap();
+    append(&store.inner, &lease, 0, b"1", Phase::Running, true).unwrap();
+    disk.faults.short.store(1, Ordering::SeqCst);
+    append(&store.inner, &lease, 1, b"torn", Phase::Running, true).unwrap_err();
+    drop(store);
+    let store = open(&disk, dir.path());
+    assert_eq!(page(&store.inner, "x", ALL).unwrap().unwrap().set_aside, 0);
+    claim(&store.inner, "x").unwrap();
+    assert!(page(&store.inner, "x", ALL).unwrap().unwrap().set_aside > 0);
+}

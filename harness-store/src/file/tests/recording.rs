@@ -1,0 +1,158 @@
+//! A disk that writes down what it is asked, and can be told to fail.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::file::disk::{Disk, DiskFile, Mode, RealDisk, Stat};
+
+/// What reaches a disk. Files are numbered in the order in which they are made.
+#[derive(Clone, Debug)]
+pub(in crate::file) enum Op {
+    MakeDir(PathBuf),
+    Create(PathBuf, usize),
+    Write(usize, u64, Vec<u8>),
+    Sync(usize),
+    SyncDir(PathBuf),
+    Rename(PathBuf, PathBuf),
+    Unlink(PathBuf),
+}
+
+#[derive(Debug, Default)]
+pub(in crate::file) struct Tape {
+    pub(in crate::file) ops: Vec<Op>,
+    files: HashMap<PathBuf, usize>,
+    made: usize,
+}
+
+#[derive(Debug, Default)]
+pub(in crate::file) struct Recording {
+    pub(in crate::file) tape: Arc<Mutex<Tape>>,
+    pub(in crate::file) faults: Arc<Faults>,
+    /// How many bytes were read.
+    pub(in crate::file) read: Arc<AtomicUsize>,
+}
+
+/// What goes wrong, each thing once for each number set.
+#[derive(Debug, Default)]
+pub(in crate::file) struct Faults {
+    pub(in crate::file) syncs: AtomicUsize,
+    /// Writes that find no room.
+    pub(in crate::file) full: AtomicUsize,
+    /// Writes of which only a few bytes find room.
+    pub(in crate::file) short: AtomicUsize,
+}
+
+fn take(fault: &AtomicUsize) -> bool {
+    fault.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
+}
+
+impl Disk for Recording {
+    fn open(&self, path: &Path, mode: Mode) -> io::Result<Arc<dyn DiskFile>> {
+        let existed = path.exists();
+        let file = RealDisk.open(path, mode)?;
+        let mut tape = self.tape.lock().unwrap();
+        if !existed {
+            tape.made += 1;
+            let number = tape.made;
+            tape.files.insert(path.to_owned(), number);
+            tape.ops.push(Op::Create(path.to_owned(), number));
+        }
+        let number = tape.files.get(path).copied().unwrap();
+        let (tape, faults) = (Arc::clone(&self.tape), Arc::clone(&self.faults));
+        let read = Arc::clone(&self.read);
+        Ok(Arc::new(RecordingFile { file, number, tape, faults, read }))
+    }
+
+    fn make_dir(&self, path: &Path) -> io::Result<()> {
+        RealDisk.make_dir(path)?;
+        self.tape.lock().unwrap().ops.push(Op::MakeDir(path.to_owned()));
+        Ok(())
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.tape.lock().unwrap().ops.push(Op::SyncDir(path.to_owned()));
+        Ok(())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        RealDisk.rename(from, to)?;
+        let mut tape = self.tape.lock().unwrap();
+        let number = tape.files.remove(from).unwrap();
+        tape.files.insert(to.to_owned(), number);
+        tape.ops.push(Op::Rename(from.to_owned(), to.to_owned()));
+        Ok(())
+    }
+
+    fn unlink(&self, path: &Path) -> io::Result<()> {
+        RealDisk.unlink(path)?;
+        let mut tape = self.tape.lock().unwrap();
+        tape.files.remove(path);
+        tape.ops.push(Op::Unlink(path.to_owned()));
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+struct RecordingFile {
+    file: Arc<dyn DiskFile>,
+    number: usize,
+    tape: Arc<Mutex<Tape>>,
+    faults: Arc<Faults>,
+    read: Arc<AtomicUsize>,
+}
+
+impl DiskFile for RecordingFile {
+    fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        if take(&self.faults.full) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let bytes = if take(&self.faults.short) { &bytes[..bytes.len() / 2] } else { bytes };
+        let mut tape = self.tape.lock().unwrap();
+        let offset = self.file.stat()?.len;
+        let written = self.file.write(bytes)?;
+        assert_eq!(written, bytes.len());
+        tape.ops.push(Op::Write(self.number, offset, bytes.to_vec()));
+        Ok(written)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_at(bytes, offset)?;
+        self.tape.lock().unwrap().ops.push(Op::Write(self.number, offset, bytes.to_vec()));
+        Ok(())
+    }
+
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let read = self.file.read_at(bytes, offset)?;
+        self.read.fetch_add(read, Ordering::SeqCst);
+        Ok(read)
+    }
+
+    fn stat(&self) -> io::Result<Stat> {
+        self.file.stat()
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        if take(&self.faults.syncs) {
+            return Err(io::Error::other("the disk is broken"));
+        }
+        self.tape.lock().unwrap().ops.push(Op::Sync(self.number));
+        Ok(())
+    }
+
+    fn drop_cache(&self) {}
+
+    fn try_lock(&self) -> io::Result<bool> {
+        self.file.try_lock()
+    }
+
+    fn is_locked(&self) -> io::Result<bool> {
+        self.file.is_locked()
+    }
+
+    fn unlock(&self) {
+        self.file.unlock();
+    }
+}

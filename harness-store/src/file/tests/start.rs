@@ -1,0 +1,198 @@
+//! Where a long log is started from: how much of it is read, and that nothing else is seen.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use harness::Seq;
+use harness::store::{From, Phase, Posted, Remove, StoreError};
+
+use super::recording::Recording;
+use super::{append, claim, id, letter, open, page};
+use crate::file::disk::Disk;
+use crate::file::{FileStoreOptions, Sync};
+
+const STEPS: u64 = 120;
+const SNAPSHOT: u64 = 100;
+
+/// A session of long entries, with letters, a snapshot behind which it goes on, and the file beside
+/// it that says so.
+fn session(disk: &Arc<Recording>, dir: &Path, sync: Sync, last: Phase) -> PathBuf {
+    let options = FileStoreOptions::new().sync(sync);
+    let store = options.open_on(Arc::clone(disk) as Arc<dyn Disk>, dir).unwrap();
+    let inner = &*store.inner;
+    for (first, upto) in [(0, 50), (50, STEPS)] {
+        let lease = claim(inner, "x").unwrap();
+        for after in first..upto {
+            let kind = if after == SNAPSHOT { "snapshot" } else { "entry" };
+            let bytes = format!("{kind} {after} {}", "x".repeat(2_000));
+            let phase = if after + 1 == STEPS { last } else { Phase::Running };
+            append(inner, &lease, after, bytes.as_bytes(), phase, true).unwrap();
+            if after == 10 || after == 110 {
+                inner.post(&id("x"), &[letter(&format!("k{after}"))]).unwrap();
+            }
+        }
+        inner.renew(&lease, std::time::Duration::ZERO).unwrap();
+    }
+    inner.log_path(&id("x"))
+}
+
+/// A page as it is told, and how many bytes of files were read for it by a handle that is new.
+fn look(disk: &Arc<Recording>, dir: &Path, from: From) -> (Result<String, StoreError>, usize) {
+    let store = open(disk, dir);
+    let before = disk.read.load(Ordering::SeqCst);
+    let found = page(&store.inner, "x", from).map(|page| format!("{page:?}"));
+    (found, disk.read.load(Ordering::SeqCst) - before)
+}
+
+const PLACES: [From; 7] = [
+    From::Snapshot,
+    From::Seq(Seq(1)),
+    From::Seq(Seq(SNAPSHOT)),
+    From::Seq(Seq(SNAPSHOT + 1)),
+    From::SnapshotBelow(Seq(SNAPSHOT)),
+    From::SnapshotBelow(Seq(SNAPSHOT + 1)),
+    From::SnapshotBelow(Seq(u64::MAX)),
+];
+
+#[test]
+fn a_new_reader_starts_at_the_last_snapshot_and_sees_what_others_see() {
+    for sync in [Sync::Flush, Sync::Never] {
+        for last in [Phase::Ended, Phase::Running] {
+            let dir = tempfile::tempdir().unwrap();
+            let disk = Arc::new(Recording::default());
+            let log = session(&disk, dir.path(), sync, last);
+            let start = log.with_extension("start");
+            let word = std::fs::read(&start).unwrap();
+            let size = usize::try_from(std::fs::metadata(&log).unwrap().len()).unwrap();
+            for from in PLACES {
+                let (found, read) = look(&disk, dir.path(), from);
+                std::fs::remove_file(&start).unwrap();
+                let (whole, all) = look(&disk, dir.path(), from);
+                std::fs::write(&start, &word).unwrap();
+                assert_eq!(found.unwrap(), whole.unwrap(), "{from:?}");
+                assert!(all > size, "{all}");
+                if from == From::Snapshot {
+                    assert!(read < size / 2, "{read} of {size}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn whoever_started_at_a_snapshot_goes_on_as_others_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Recording::default());
+    session(&disk, dir.path(), Sync::Flush, Phase::Interrupted);
+    let store = open(&disk, dir.path());
+    let inner = &*store.inner;
+    // A letter from before the snapshot is still the first under its key.
+    let posted = inner.post(&id("x"), &[letter("k10")]).unwrap();
+    assert!(matches!(posted, Posted::Here(mail) if mail.0 == 2), "{posted:?}");
+    let mut other = letter("k10");
+    other.digest = "other".into();
+    assert!(matches!(inner.post(&id("x"), &[other]).unwrap(), Posted::Taken { .. }));
+    let lease = claim(inner, "x").unwrap();
+    assert_eq!(lease.fence.0, 3);
+    append(inner, &lease, STEPS, b"next", Phase::Running, true).unwrap();
+    // What is sent again is found, and what is old is refused.
+    let again = append(inner, &lease, STEPS, b"next", Phase::Running, true).unwrap();
+    assert_eq!(again.head.0, STEPS + 1);
+    let old = append(inner, &lease, 5, b"old", Phase::Running, true);
+    assert!(matches!(old, Err(StoreError::Conflict { .. })), "{old:?}");
+    drop(store);
+    let store = open(&disk, dir.path());
+    let inner = &*store.inner;
+    let entries = page(inner, "x", From::Seq(Seq(1))).unwrap().unwrap().entries;
+    assert_eq!(entries.len() as u64, STEPS + 1);
+    assert_eq!(entries.last().unwrap().bytes, b"next");
+}
+
+#[test]
+fn a_log_that_was_started_in_the_middle_can_be_pruned() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Recording::default());
+    session(&disk, dir.path(), Sync::Flush, Phase::Ended);
+    let store = open(&disk, dir.path());
+    let inner = &*store.inner;
+    let lease = claim(inner, "x").unwrap();
+    inner.remove(&lease, Remove::Below(Seq(u64::MAX))).unwrap();
+    for store in [&store, &open(&disk, dir.path())] {
+        let found = page(&store.inner, "x", From::Snapshot).unwrap().unwrap();
+        assert_eq!((found.first.0, found.head.0), (SNAPSHOT + 1, STEPS));
+        assert_eq!(found.letters.len(), 2);
+        let pruned = page(&store.inner, "x", From::Seq(Seq(1)));
+        assert!(matches!(pruned, Err(StoreError::Pruned { .. })), "{pruned:?}");
+    }
+    append(inner, &lease, STEPS, b"next", Phase::Ended, true).unwrap();
+}
+
+#[test]
+fn word_that_does_not_fit_is_not_believed() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Recording::default());
+    let log = session(&disk, dir.path(), Sync::Flush, Phase::Ended);
+    let start = log.with_extension("start");
+    let size = usize::try_from(std::fs::metadata(&log).unwrap().len()).unwrap();
+    let sound = std::fs::read_to_string(&start).unwrap();
+    let (whole, _) = look(&disk, dir.path(), From::Snapshot);
+    let whole = whole.unwrap();
+    let resummed = |from: &str, to: &str| {
+        let json = sound[9..].trim_end().replacen(from, to, 1);
+        assert_ne!(json, sound[9..].trim_end(), "{from}");
+        format!("{:08x} {json}\n", crc32fast::hash(json.as_bytes()))
+    };
+    let life = sound.split("\"life\":\"").nth(1).unwrap().split('"').next().unwrap();
+    let offset = sound.split("\"offset\":").nth(1).unwrap().split(',').next().unwrap();
+    let words = [
+        sound[..sound.len() / 2].to_owned(),
+        sound.replacen("\"head\":100", "\"head\":101", 1),
+        resummed(life, "00000000000000000000000000000000"),
+        resummed("\"rewritten\":0", "\"rewritten\":1"),
+        resummed(&format!("\"offset\":{offset}"), "\"offset\":70000"),
+        resummed(&format!("\"offset\":{offset}"), "\"offset\":18446744073709551615"),
+        resummed("\"sum\":", "\"sum\":1"),
+        resummed("\"token\":\"", "\"token\":\"no"),
+        resummed("]}", "],\"boot\":\"another\"}"),
+    ];
+    for word in words {
+        std::fs::write(&start, &word).unwrap();
+        let (found, read) = look(&disk, dir.path(), From::Snapshot);
+        assert_eq!(found.unwrap(), whole, "{word}");
+        assert!(read > size, "{read}: {word}");
+    }
+}
+
+#[test]
+fn damage_is_told_to_all_who_read_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Recording::default());
+    let log = session(&disk, dir.path(), Sync::Flush, Phase::Ended);
+    let sound = std::fs::read(&log).unwrap();
+    let text = String::from_utf8(sound.clone()).unwrap();
+    let snapshot = text[..text.find("snapshot 100").unwrap()].rfind("\n\n").unwrap() + 1;
+    let corrupt = |from| {
+        let (found, _) = look(&disk, dir.path(), from);
+        matches!(found, Err(StoreError::Corrupt { .. }))
+    };
+    // From the snapshot on, to everybody: here a bit of one byte in some.
+    for place in (snapshot..sound.len()).step_by(61) {
+        let mut bytes = sound.clone();
+        bytes[place] ^= 1 << (place % 8);
+        std::fs::write(&log, &bytes).unwrap();
+        assert!(corrupt(From::Snapshot), "byte {place}");
+        std::fs::write(&log, &sound[..place]).unwrap();
+        assert!(corrupt(From::Snapshot), "cut to {place}");
+    }
+    // Before it, to those who read what is there; and in what it begins with, to everybody.
+    for place in (0..snapshot).step_by(997) {
+        let mut bytes = sound.clone();
+        bytes[place] ^= 1 << (place % 8);
+        std::fs::write(&log, &bytes).unwrap();
+        assert!(corrupt(From::Seq(Seq(1))), "byte {place}");
+        assert_eq!(corrupt(From::Snapshot), place < 150, "byte {place}");
+        std::fs::write(&log, &sound[..place]).unwrap();
+        assert!(corrupt(From::Snapshot), "cut to {place}");
+    }
+}

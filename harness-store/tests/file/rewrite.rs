@@ -1,0 +1,76 @@
+//! Logs that are rewritten while others write to them.
+
+use harness::Seq;
+use harness::store::{
+    Batch, Facts, From, Lease, Mail, NewEntry, Phase, Posted, Remove, SessionStore as _, StoreError,
+};
+use harness_store::FileStore;
+
+use crate::support::{append, claim, facts, files, id, letter, open, page};
+
+async fn snapshot(store: &FileStore, lease: &Lease, after: u64, facts: &Facts) {
+    let entries = [NewEntry { bytes: b"snapshot", snapshot: true }];
+    let after = Seq(after);
+    let batch = Batch { after, entries: &entries, facts: Some(facts), ..Batch::default() };
+    store.append(lease, batch).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_letter_is_lost_while_the_log_is_rewritten() {
+    const LETTERS: u64 = 400;
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path()).await;
+    let lease = claim(&store, &id("x")).await;
+    append(&store, &lease, 0, b"1", Some(Phase::Running)).await.unwrap();
+    let mut posters = Vec::new();
+    for poster in 0..2 {
+        let store = open(dir.path()).await;
+        posters.push(tokio::spawn(async move {
+            for number in 0..LETTERS / 2 {
+                let letters = [letter(&format!("{poster}-{number}"), "text")];
+                let posted = store.post(&id("x"), &letters).await.unwrap();
+                assert!(matches!(posted, Posted::Here(_)), "{posted:?}");
+            }
+        }));
+    }
+    let (mut head, mut rewritten) = (1, 0);
+    while posters.iter().any(|poster| !poster.is_finished()) || rewritten == 0 {
+        snapshot(&store, &lease, head, &facts(Phase::Running)).await;
+        head += 1;
+        match store.remove(&lease, Remove::Below(Seq(head))).await {
+            Ok(()) => rewritten += 1,
+            // Nothing was changed; the posters were faster all the while.
+            Err(StoreError::Unavailable { ambiguous: false, .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+    for poster in posters {
+        poster.await.unwrap();
+    }
+    for store in [store, open(dir.path()).await] {
+        let page = store.read(&id("x"), From::Snapshot, Mail(0), u64::MAX).await.unwrap().unwrap();
+        assert_eq!((page.head.0, page.letters.len() as u64), (head, LETTERS));
+        assert_eq!(page.entries.last().unwrap().bytes, b"snapshot");
+        assert!(page.first.0 > 1);
+    }
+    assert_eq!(files(dir.path(), "log").len(), 1);
+    assert_eq!(files(dir.path(), "next").len(), 0);
+}
+
+#[tokio::test]
+async fn a_claim_that_comes_first_keeps_a_log_from_being_rewritten() {
+    let dir = tempfile::tempdir().unwrap();
+    let (one, other) = (open(dir.path()).await, open(dir.path()).await);
+    let lease = claim(&one, &id("x")).await;
+    append(&one, &lease, 0, b"1", Some(Phase::Ended)).await.unwrap();
+    snapshot(&one, &lease, 1, &facts(Phase::Ended)).await;
+    // The other handle gives it back, so that this one does not know.
+    other.renew(&lease, std::time::Duration::ZERO).await.unwrap();
+    let stolen = claim(&other, &id("x")).await;
+    let refused = one.remove(&lease, Remove::Below(Seq(9))).await;
+    assert!(matches!(refused, Err(StoreError::Fenced { .. })), "{refused:?}");
+    let refused = one.remove(&lease, Remove::All).await;
+    assert!(matches!(refused, Err(StoreError::Fenced { .. })), "{refused:?}");
+    append(&other, &stolen, 2, b"3", Some(Phase::Ended)).await.unwrap();
+    assert_eq!(page(&one, &id("x")).await.unwrap().unwrap().entries.len(), 3);
+}

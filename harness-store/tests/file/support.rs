@@ -1,0 +1,85 @@
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use harness::store::{
+    Appended, Batch, Claim, Facts, From, Lease, Letter, Mail, NewEntry, Page, Phase,
+    SessionStore as _, StoreError,
+};
+use harness::{Seq, SessionId, UtcMillis};
+use harness_store::{FileStore, FileStoreOptions, Sync};
+
+pub(crate) const LONG: Duration = Duration::from_secs(600);
+
+pub(crate) fn id(text: &str) -> SessionId {
+    SessionId::new(text).unwrap()
+}
+
+pub(crate) fn facts(phase: Phase) -> Facts {
+    serde_json::from_value(serde_json::json!({"agent": "a", "phase": phase, "step": "S"})).unwrap()
+}
+
+pub(crate) fn letter(key: &str, text: &str) -> Letter {
+    Letter {
+        key: key.into(),
+        digest: text.into(),
+        question: None,
+        expiry: false,
+        body: text.into(),
+    }
+}
+
+/// Without syncs: what is tested does not depend on them.
+pub(crate) async fn open(dir: &Path) -> FileStore {
+    FileStoreOptions::new().sync(Sync::Never).open(dir).await.unwrap()
+}
+
+pub(crate) async fn claim(store: &FileStore, session: &SessionId) -> Lease {
+    store.claim(Claim::One(session), LONG).await.unwrap().unwrap().lease
+}
+
+pub(crate) async fn append(
+    store: &FileStore,
+    lease: &Lease,
+    after: u64,
+    bytes: &[u8],
+    phase: Option<Phase>,
+) -> Result<Appended, StoreError> {
+    let facts = phase.map(facts);
+    let entries = [NewEntry { bytes, snapshot: false }];
+    let batch = Batch {
+        after: Seq(after),
+        at: UtcMillis(1_000 + after),
+        entries: &entries,
+        facts: facts.as_ref(),
+        flush: true,
+        ..Batch::default()
+    };
+    store.append(lease, batch).await
+}
+
+pub(crate) async fn page(
+    store: &FileStore,
+    session: &SessionId,
+) -> Result<Option<Page>, StoreError> {
+    store.read(session, From::Seq(Seq(1)), Mail(0), u64::MAX).await
+}
+
+/// The files of a directory and below with this ending.
+pub(crate) fn files(dir: &Path, ending: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path, ending));
+        } else if path.extension().is_some_and(|kind| kind == ending) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+pub(crate) fn log(dir: &Path) -> PathBuf {
+    let mut logs = files(dir, "log");
+    assert_eq!(logs.len(), 1);
+    logs.remove(0)
+}

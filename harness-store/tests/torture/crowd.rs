@@ -1,0 +1,170 @@
+//! Many processes that answer at once, while the holder goes on.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Instant;
+
+use harness::prelude::*;
+use harness::sessions::Phase;
+use harness::{Outcome, Sessions};
+use harness_store::FileStore;
+
+use crate::child::{Other, say, setting};
+use crate::place::{Place, report};
+use crate::work::open;
+
+const SESSIONS: u64 = 20;
+const QUESTIONS: u64 = 50;
+const PROCESSES: u64 = 8;
+
+#[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Survey {
+    answers: Vec<u64>,
+}
+
+#[derive(Question, Serialize, Deserialize)]
+#[question(answer = u64)]
+struct Ask {
+    number: u64,
+}
+
+#[derive(StepId, Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Ask,
+}
+
+/// All at once.
+async fn all<F: Future + Unpin>(mut futures: Vec<F>) -> Vec<F::Output> {
+    let mut done: Vec<Option<F::Output>> = futures.iter().map(|_| None).collect();
+    std::future::poll_fn(move |task| {
+        for (future, done) in futures.iter_mut().zip(&mut done) {
+            if done.is_none()
+                && let Poll::Ready(value) = Pin::new(future).poll(task)
+            {
+                *done = Some(value);
+            }
+        }
+        match done.iter().all(Option::is_some) {
+            true => Poll::Ready(done.drain(..).flatten().collect()),
+            false => Poll::Pending,
+        }
+    })
+    .await
+}
+
+async fn ask(_: View<Survey>, cx: Cx<()>) -> StepResult<Survey> {
+    let asked = (0..QUESTIONS).map(|number| Box::pin(async_ask(&cx, number)));
+    let answers: Result<Vec<u64>, StepError> = all(asked.collect()).await.into_iter().collect();
+    Ok(Survey::update().answers(answers?))
+}
+
+async fn async_ask(cx: &Cx<()>, number: u64) -> Result<u64, StepError> {
+    Ok(cx.ask(format!("q{number}"), Ask { number }).await?)
+}
+
+fn agent(store: FileStore) -> Agent<(), Survey> {
+    Harness::<(), Survey>::builder("survey")
+        .start(Step::Ask)
+        .steps(|define, step| match step {
+            Step::Ask => define.run(ask).end(),
+        })
+        .build()
+        .unwrap()
+        .agent("survey", ())
+        .store(store)
+}
+
+/// Answers its share of all questions: half of these processes only leave their answers, the
+/// others go on with the session if nobody else does.
+pub async fn answerer(dir: &Path) {
+    let store = open(dir, true).await;
+    let (agent, sessions) = (agent(store.clone()), Sessions::new(store));
+    let at: u64 = setting("AT").parse().unwrap();
+    let mut busy = 0;
+    for session in 0..SESSIONS {
+        let name = format!("q{}", (session + at) % SESSIONS);
+        let Ok(status) = sessions.status(&name).await else { return say("! not found") };
+        for asked in status.questions {
+            let question = asked.as_question::<Ask>().unwrap();
+            let number = question.question.number;
+            if number % PROCESSES != at {
+                continue;
+            }
+            let answer = question.answer(number * 3).by(at.to_string());
+            if at.is_multiple_of(2) {
+                if let Err(error) = sessions.answer_json(&name, answer).await {
+                    say(&format!("! {name}, {number}: {error}"));
+                }
+                continue;
+            }
+            match agent.resume(&*name, answer, ()).await {
+                Ok(_) => {}
+                Err(error) if error.is_busy() && error.answers_recorded() => busy += 1,
+                Err(error) => say(&format!("! {name}, {number}: {error}")),
+            }
+        }
+    }
+    say(&format!("busy {busy}"));
+}
+
+#[test]
+fn of_many_answers_of_many_processes_none_is_refused_starved_or_lost() {
+    let _alone = crate::alone();
+    let dir = Place::new("crowd", None);
+    let runtime = crate::work::runtime();
+    let begun = Instant::now();
+    let store = runtime.block_on(open(dir.path(), true));
+    let (agent, sessions) = (agent(store.clone()), Sessions::new(store));
+    runtime.block_on(async {
+        for session in 0..SESSIONS {
+            let request = agent.run(Survey::update(), ()).session(format!("q{session}"));
+            assert!(matches!(request.await.unwrap(), Outcome::Interrupted(_)));
+        }
+    });
+    let others =
+        (0..PROCESSES).map(|at| Other::start("answerer", dir.path(), &[("AT", at.to_string())]));
+    let others: Vec<_> = others.collect();
+    // The holder takes up what comes for as long as anything waits.
+    let (mut commits, mut left): (usize, BTreeSet<u64>) = (0, (0..SESSIONS).collect());
+    runtime.block_on(async {
+        while !left.is_empty() {
+            for session in left.clone() {
+                let name = format!("q{session}");
+                match agent.resume(&*name, Answers::none(), ()).await {
+                    Ok(Outcome::Ended(_)) => drop(left.remove(&session)),
+                    Ok(Outcome::Interrupted(_)) => commits += 1,
+                    Ok(other) => panic!("{other:?}"),
+                    Err(error) if error.is_busy() => {}
+                    Err(error) if error.is_not_waiting() => drop(left.remove(&session)),
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            assert!(begun.elapsed().as_secs() < 120, "{left:?} wait for ever");
+        }
+    });
+    let mut busy = 0;
+    for other in others {
+        let (status, said) = other.end();
+        assert!(status.success());
+        for line in said {
+            let count = line.strip_prefix("busy ").unwrap_or_else(|| panic!("{line}"));
+            busy += count.parse::<usize>().unwrap();
+        }
+    }
+    let expected: Vec<u64> = (0..QUESTIONS).map(|number| number * 3).collect();
+    for session in 0..SESSIONS {
+        let name = format!("q{session}");
+        let status = runtime.block_on(sessions.status(&name)).unwrap();
+        assert_eq!(status.phase, Phase::Ended, "{name}");
+        let state = runtime.block_on(sessions.state(&name)).unwrap();
+        assert_eq!(state["answers"], serde_json::json!(expected), "{name}");
+    }
+    report(&format!(
+        "crowd: {} answers of {PROCESSES} processes in {:.1?}; {busy} while another was at it; \
+         the holder looked {commits} times",
+        SESSIONS * QUESTIONS,
+        begun.elapsed(),
+    ));
+}

@@ -1,0 +1,39 @@
+//! What the end of a process, and other processes, can do to sessions in files: kills at any
+//! moment, processes that stop and go on, and many that want the same.
+//!
+//! The other processes are this test binary, started again. What they do outside is counted in a
+//! file that they append to, and that no store knows of.
+//!
+//! `HARNESS_TORTURE_KILLS` asks for more kills than usual, `HARNESS_TORTURE_SEED` for those moments
+//! that an earlier run has chosen; the machine decides what they hit.
+#![cfg(feature = "file")]
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    unused_crate_dependencies
+)]
+
+mod check;
+mod child;
+mod crashes;
+mod crowd;
+mod drive;
+mod kills;
+mod loops;
+mod outside;
+mod place;
+mod races;
+mod random;
+mod stops;
+mod work;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// One test at a time: all of them need the machine for themselves.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,63 @@
+//! What the other processes do.
+
+use std::path::Path;
+
+use harness_store::{FileStore, FileStoreOptions, Sync};
+use tokio::runtime::Runtime;
+
+use crate::child::{say, setting};
+use crate::drive::Desk;
+use crate::outside::{Outside, WORKERS, Watched};
+
+pub async fn open(dir: &Path, sync: bool) -> FileStore {
+    let sync = if sync { Sync::Flush } else { Sync::Never };
+    FileStoreOptions::new().sync(sync).open(dir.join("store")).await.unwrap()
+}
+
+pub fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+pub fn play(role: &str, dir: &Path) {
+    match role {
+        "" => {}
+        "kill" => runtime().block_on(sessions(dir)),
+        "racer" => runtime().block_on(crate::races::racer(dir)),
+        "holder" => runtime().block_on(crate::stops::holder(dir)),
+        "crasher" => runtime().block_on(crate::crashes::crasher(dir)),
+        "answerer" => runtime().block_on(crate::crowd::answerer(dir)),
+        other => panic!("no such role: {other}"),
+    }
+}
+
+/// Brings sessions to their end, one after the other, until it is killed; or until all are done
+/// up to a last one.
+async fn sessions(dir: &Path) {
+    let first: u64 = setting("FIRST").parse().unwrap();
+    let last: Option<u64> = setting("LAST").parse().ok();
+    let sync = setting("SYNC") == "1";
+    let outside = || Outside::new(&dir.join("effects")).telling(&dir.join("phases"));
+    let desk = |store, outside: Outside| {
+        Desk::new(Watched { store, outside: outside.clone() }, outside, |line| say(&line), None)
+    };
+    // A store of its own: as far as the other can tell, it is another process.
+    let (send, jobs) = tokio::sync::mpsc::unbounded_channel();
+    let clerk = desk(open(dir, sync).await, outside().at(WORKERS));
+    tokio::spawn(clerk.clerk(jobs));
+    let worker = desk(open(dir, sync).await, outside());
+    say("ready");
+    let workers = (0..WORKERS as u64).map(|slot| {
+        let (worker, send) = (worker.clone(), send.clone());
+        tokio::spawn(async move {
+            let mut number = first + slot;
+            while last.is_none_or(|last| number <= last) {
+                worker.drive(number, Some(&send)).await;
+                say(&format!("d {number}"));
+                number += WORKERS as u64;
+            }
+        })
+    });
+    for worker in workers.collect::<Vec<_>>() {
+        worker.await.unwrap();
+    }
+}

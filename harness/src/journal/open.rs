@@ -1,0 +1,281 @@
+//! Taking a session up: its lease, its log, its letters.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use crate::clock::{UtcMillis, boot_millis};
+use crate::id::{Seq, SessionId};
+use crate::log::{Replay, ReplayError, Saved};
+use crate::store::{Claim, Claimed, From, Holder, Mail, Posted, SessionStore, StoreError};
+
+use super::grip::Grip;
+use super::keeper::Held;
+use super::letters::{LetterBody, Unread, unread};
+use super::to_its_end;
+use super::watch::Watch;
+
+/// How many bytes of entries are read at once.
+pub(super) const PAGE: u64 = 4 << 20;
+
+/// The waits between two tries to claim a session that is held.
+const FIRST_WAIT: Duration = Duration::from_millis(5);
+const LONGEST_WAIT: Duration = Duration::from_millis(250);
+
+/// What to do about a session that another run holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OnBusy {
+    /// Refuse: the error [says so](crate::RunError::is_busy). Answers are recorded all the same,
+    /// and the other run goes on with them.
+    #[default]
+    Reject,
+    /// Wait until the other run has settled.
+    Wait,
+    /// Ask the other run to stop at its next boundary, and wait until it has.
+    Stop,
+    /// Leave the input to the other run, which takes it as its next turn once this one has ended.
+    Queue,
+}
+
+/// Why a session could not be taken up.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpenError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+}
+
+/// A session that is held, and what its log says.
+pub(crate) struct Opening {
+    pub(super) grip: Grip,
+    pub(super) watch: Arc<Watch>,
+    pub(super) head: Seq,
+    pub(super) since: u64,
+    pub(super) ttl: Duration,
+    /// What the log adds up to; `None` for a new session.
+    pub(crate) saved: Option<Saved>,
+    /// Letters that nobody has taken into the log.
+    pub(crate) letters: Vec<Unread>,
+    /// How many letters were looked at.
+    pub(crate) mail: Mail,
+}
+
+/// A session as it is read without a lease.
+pub(crate) struct Read {
+    pub(crate) saved: Saved,
+    pub(crate) head: Seq,
+    pub(crate) holder: Option<Holder>,
+    /// How many letters the facts have counted.
+    pub(crate) counted: Mail,
+    /// The first entry that is kept.
+    pub(crate) first: Seq,
+    pub(crate) created: UtcMillis,
+    pub(crate) updated: UtcMillis,
+    since: u64,
+}
+
+impl Opening {
+    /// Claims a session and reads it, as `patience` says.
+    pub(crate) async fn claim(
+        store: &Arc<dyn SessionStore>,
+        session: &SessionId,
+        ttl: Duration,
+        patience: OnBusy,
+        run: Arc<dyn Held>,
+    ) -> Result<Self, OpenError> {
+        let mut wait = FIRST_WAIT;
+        let (since, grip, claimed) = loop {
+            match claim(store, session, ttl).await {
+                Ok(Some(claimed)) => break claimed,
+                Ok(None) => {
+                    return Err(StoreError::Gone { session: session.clone() }.into());
+                }
+                Err(StoreError::Busy { .. }) if matches!(patience, OnBusy::Wait | OnBusy::Stop) => {
+                    if patience == OnBusy::Stop {
+                        ask_to_stop(&**store, session).await?;
+                    }
+                    sleep(wait).await;
+                    wait = (wait * 2).min(LONGEST_WAIT);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        };
+        let watch = Arc::new(Watch::new(since, ttl, claimed.mail));
+        let mut opening = Self {
+            grip: grip.keep(ttl, &watch, run),
+            watch,
+            head: claimed.head,
+            since: 0,
+            ttl,
+            saved: None,
+            letters: Vec::new(),
+            mail: claimed.mail,
+        };
+        if claimed.head == Seq(0) {
+            return Ok(opening);
+        }
+        match read(&**store, session).await {
+            Ok(Some(mut found)) => {
+                opening.head = found.head;
+                // Letters that were passed over are in no entry.
+                found.saved.mail = found.saved.mail.max(found.counted);
+                opening.since = found.since;
+                let unread = read_letters(&**store, session, found.saved.mail).await;
+                opening.saved = Some(found.saved);
+                match unread {
+                    Ok((letters, mail)) => (opening.letters, opening.mail) = (letters, mail),
+                    Err(error) => {
+                        opening.release().await;
+                        return Err(error.into());
+                    }
+                }
+                Ok(opening)
+            }
+            Ok(None) => Ok(opening),
+            Err(error) => {
+                opening.release().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives the session back untouched. Says whether letters came meanwhile.
+    pub(crate) async fn release(self) -> bool {
+        self.grip.give_back().await.is_some_and(|mail| mail > self.mail)
+    }
+}
+
+/// Claims a session. A claim that nobody waits for any more is given back.
+async fn claim(
+    store: &Arc<dyn SessionStore>,
+    session: &SessionId,
+    ttl: Duration,
+) -> Result<Option<(u64, Grip, Claimed)>, StoreError> {
+    let (store, session) = (Arc::clone(store), session.clone());
+    let claiming = Box::pin(async move {
+        let since = boot_millis();
+        let claimed = store.claim(Claim::One(&session), ttl).await?;
+        Ok(claimed.map(|claimed| (since, Grip::new(store, claimed.lease.clone()), claimed)))
+    });
+    to_its_end(claiming).await
+}
+
+/// The letters behind those that were taken, and how many were posted so far.
+pub(crate) async fn read_letters(
+    store: &dyn SessionStore,
+    session: &SessionId,
+    taken: Mail,
+) -> Result<(Vec<Unread>, Mail), StoreError> {
+    match store.read(session, From::Seq(Seq(u64::MAX)), taken, 0).await? {
+        Some(page) => Ok((unread(page.letters), page.mail)),
+        None => Ok((Vec::new(), taken)),
+    }
+}
+
+/// All letters of a session.
+pub(crate) async fn letters(
+    store: &dyn SessionStore,
+    session: &SessionId,
+) -> Result<Vec<Unread>, StoreError> {
+    Ok(read_letters(store, session, Mail(0)).await?.0)
+}
+
+/// Notes that an input was taken.
+pub(crate) async fn note_taken(
+    store: &dyn SessionStore,
+    session: &SessionId,
+    key: &str,
+) -> Result<(), StoreError> {
+    // It is noted already, or now.
+    store.post(session, &[LetterBody::taken(key)]).await.map(|_| ())
+}
+
+/// Leaves a letter that asks the holder to stop, if there is one.
+pub(crate) async fn ask_to_stop(
+    store: &dyn SessionStore,
+    session: &SessionId,
+) -> Result<bool, StoreError> {
+    let none = Mail(u64::MAX);
+    let page = store.read(session, From::Seq(Seq(u64::MAX)), none, 0).await?;
+    let Some(holder) = page.and_then(|page| page.holder) else { return Ok(false) };
+    let posted = store.post(session, &[LetterBody::stop(holder.fence, None)]).await?;
+    Ok(matches!(posted, Posted::Here(_)))
+}
+
+/// Reads a session from its last snapshot on. `None` if there is no such session.
+pub(crate) async fn read(
+    store: &dyn SessionStore,
+    session: &SessionId,
+) -> Result<Option<Read>, OpenError> {
+    read_until(store, session, From::Snapshot, Seq(u64::MAX)).await
+}
+
+/// Reads a session up to and with the entry at `last`.
+pub(crate) async fn read_until(
+    store: &dyn SessionStore,
+    session: &SessionId,
+    from: From,
+    last: Seq,
+) -> Result<Option<Read>, OpenError> {
+    let mut from = from;
+    let mut replay = Replay::default();
+    loop {
+        let Some(page) = store.read(session, from, Mail(u64::MAX), PAGE).await? else {
+            return Ok(None);
+        };
+        let mut over = false;
+        for stored in page.entries {
+            if stored.seq > last {
+                over = true;
+                break;
+            }
+            replay.take(stored.seq, &stored.bytes)?;
+        }
+        match page.next {
+            Some(next) if !over => from = From::Seq(next),
+            _ => {
+                let (head, since) = (replay.head(), replay.since().bytes);
+                let saved = replay.finish()?;
+                return Ok(Some(Read {
+                    saved,
+                    head,
+                    since,
+                    holder: page.holder,
+                    counted: page.facts.mail,
+                    first: page.first,
+                    created: page.created,
+                    updated: page.updated,
+                }));
+            }
+        }
+    }
+}
+
+/// What a session's log adds up to.
+pub(crate) async fn read_saved(
+    store: &dyn SessionStore,
+    session: &SessionId,
+) -> Result<Option<Saved>, OpenError> {
+    Ok(read(store, session).await?.map(|read| read.saved))
+}
+
+/// Posts the expiry of questions whose time is over, so that it is decided whether an answer or the
+/// clock came first.
+pub(crate) async fn post_expired(
+    store: &dyn SessionStore,
+    session: &SessionId,
+    saved: &Saved,
+) -> Result<(), StoreError> {
+    let now = UtcMillis::now();
+    for question in &saved.questions {
+        let due = question.interrupt.expires_at.is_some_and(|at| at <= now);
+        if due && question.resolution.is_none() {
+            // An answer that was first stays; it is found among the letters.
+            store.post(session, &[LetterBody::expired(&question.interrupt.id)]).await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,409 @@
+//! Whether a JSON value fits a JSON schema, as far as the schemas of answers go.
+//!
+//! Answers reach sessions in processes that do not have the session's types: all there is to check
+//! them against is the schema in the log. This knows the keywords that `schemars` writes, and
+//! ignores all others, so it lets some values pass that do not decode; those fail in the step that
+//! reads them.
+//!
+//! It is no crate: the well-kept validators bring regular expressions, formats, fetching and over
+//! fifty crates with them, into a library that is meant to stay below sixty.
+
+use std::cell::Cell;
+use std::collections::HashSet;
+use std::fmt::{self, Write as _};
+
+use serde_json::{Map, Number, Value};
+
+use crate::text::{listed, shown};
+
+/// How deep a schema is followed into itself and into the value.
+const DEEPEST: usize = 96;
+/// How many times a schema is held against a value.
+const MOST: u32 = 200_000;
+
+/// Why `value` does not fit `schema`, and where; `None` if it fits. A value that would take too
+/// long to check counts as one that fits.
+pub(crate) fn mismatch(schema: &Value, value: &Value) -> Option<String> {
+    let check = Check { root: schema, left: Cell::new(MOST) };
+    check.fits(schema, value, &Path::Root, 0).err().map(|fault| fault.to_string())
+}
+
+/// Where a value stands in the whole.
+enum Path<'a> {
+    Root,
+    Key(&'a Path<'a>, &'a str),
+    Item(&'a Path<'a>, usize),
+}
+
+impl Path<'_> {
+    fn depth(&self) -> usize {
+        match self {
+            Self::Root => 0,
+            Self::Key(up, _) | Self::Item(up, _) => up.depth() + 1,
+        }
+    }
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Key(up, key) => write!(f, "{up}.{}", shown(key)),
+            Self::Item(up, item) => write!(f, "{up}[{item}]"),
+        }
+    }
+}
+
+/// What does not fit, and where.
+struct Fault {
+    at: String,
+    depth: usize,
+    what: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.depth {
+            0 => f.write_str(&self.what),
+            _ => write!(f, "at `{}`: {}", self.at, self.what),
+        }
+    }
+}
+
+fn fault(path: &Path<'_>, what: String) -> Fault {
+    let at = path.to_string().trim_start_matches('.').to_owned();
+    Fault { at, depth: path.depth(), what }
+}
+
+type Fits = Result<(), Fault>;
+
+struct Check<'a> {
+    /// What references lead into.
+    root: &'a Value,
+    left: Cell<u32>,
+}
+
+impl Check<'_> {
+    fn fits(&self, schema: &Value, value: &Value, path: &Path<'_>, depth: usize) -> Fits {
+        let left = self.left.get();
+        if left == 0 || depth > DEEPEST {
+            return Ok(());
+        }
+        self.left.set(left - 1);
+        let schema = match schema {
+            Value::Bool(false) => {
+                return Err(fault(path, format!("expected nothing here, found {}", quoted(value))));
+            }
+            Value::Object(schema) => schema,
+            _ => return Ok(()),
+        };
+        typed(schema, value, path)?;
+        one_of_values(schema, value, path)?;
+        match value {
+            Value::Number(number) => bounded(schema, number, path)?,
+            Value::String(text) => long(schema, text, path)?,
+            Value::Array(items) => self.items(schema, items, path, depth)?,
+            Value::Object(fields) => self.fields(schema, fields, path, depth)?,
+            Value::Null | Value::Bool(_) => {}
+        }
+        self.combined(schema, value, path, depth)
+    }
+
+    fn items(
+        &self,
+        schema: &Map<String, Value>,
+        items: &[Value],
+        path: &Path<'_>,
+        depth: usize,
+    ) -> Fits {
+        let size = |word: &str| schema.get(word).and_then(Value::as_u64);
+        let found = items.len() as u64;
+        if let Some(least) = size("minItems").filter(|least| found < *least) {
+            return Err(fault(path, format!("expected at least {least} items, found {found}")));
+        }
+        if let Some(most) = size("maxItems").filter(|most| found > *most) {
+            return Err(fault(path, format!("expected at most {most} items, found {found}")));
+        }
+        if schema.get("uniqueItems") == Some(&Value::Bool(true)) {
+            let mut seen = HashSet::with_capacity(items.len());
+            if let Some(again) = items.iter().find(|item| !seen.insert(item.to_string())) {
+                return Err(fault(path, format!("{} stands here twice", quoted(again))));
+            }
+        }
+        let first = schema.get("prefixItems").and_then(Value::as_array).map_or(&[][..], |all| all);
+        for (at, item) in items.iter().enumerate() {
+            if let Some(schema) = first.get(at).or_else(|| schema.get("items")) {
+                self.fits(schema, item, &Path::Item(path, at), depth + 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn fields(
+        &self,
+        schema: &Map<String, Value>,
+        fields: &Map<String, Value>,
+        path: &Path<'_>,
+        depth: usize,
+    ) -> Fits {
+        let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+        for name in required.filter_map(Value::as_str) {
+            if !fields.contains_key(name) {
+                return Err(fault(path, format!("the field `{}` is missing", shown(name))));
+            }
+        }
+        let known = schema.get("properties").and_then(Value::as_object);
+        let others = schema.get("additionalProperties");
+        let patterns = schema.get("patternProperties").and_then(Value::as_object);
+        for (name, value) in fields {
+            let at = Path::Key(path, name);
+            if let Some(schema) = known.and_then(|known| known.get(name)) {
+                self.fits(schema, value, &at, depth + 1)?;
+                continue;
+            }
+            let mut unclear = false;
+            let by_pattern = patterns.into_iter().flatten().find(|(pattern, _)| {
+                let matched = matches(pattern, name);
+                unclear |= matched.is_none();
+                matched == Some(true)
+            });
+            match (by_pattern.map(|(_, schema)| schema), others) {
+                (Some(schema), _) => self.fits(schema, value, &at, depth + 1)?,
+                (None, Some(_)) if unclear => {}
+                (None, Some(Value::Bool(false))) => {
+                    return Err(fault(path, format!("the field `{}` is unknown", shown(name))));
+                }
+                (None, Some(schema)) => self.fits(schema, value, &at, depth + 1)?,
+                (None, None) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The keywords that make a schema out of schemas.
+    fn combined(
+        &self,
+        schema: &Map<String, Value>,
+        value: &Value,
+        path: &Path<'_>,
+        depth: usize,
+    ) -> Fits {
+        if let Some(target) = schema.get("$ref").and_then(Value::as_str)
+            && let Some(target) = self.target(target)
+        {
+            self.fits(target, value, path, depth + 1)?;
+        }
+        let several = |word: &str| schema.get(word).and_then(Value::as_array);
+        for part in several("allOf").into_iter().flatten() {
+            self.fits(part, value, path, depth + 1)?;
+        }
+        if let Some(parts) = several("anyOf") {
+            self.any(parts, value, path, depth)?;
+        }
+        if let Some(parts) = several("oneOf") {
+            let fitting = self.any(parts, value, path, depth)?;
+            if fitting > 1 {
+                let what = format!("{} fits {fitting} forms, and may fit one", quoted(value));
+                return Err(fault(path, what));
+            }
+        }
+        match schema.get("not") {
+            Some(not) if self.fits(not, value, path, depth + 1).is_ok() && self.left.get() > 0 => {
+                Err(fault(path, format!("{} is ruled out", quoted(value))))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// How many of the parts fit; if none does, the fault of the one that comes closest.
+    fn any(
+        &self,
+        parts: &[Value],
+        value: &Value,
+        path: &Path<'_>,
+        depth: usize,
+    ) -> Result<usize, Fault> {
+        let mut fitting = 0;
+        let mut faults = Vec::new();
+        for part in parts {
+            match self.fits(part, value, path, depth + 1) {
+                // What is not checked to its end does not count as a second form.
+                Ok(()) if self.left.get() == 0 => return Ok(1),
+                Ok(()) => fitting += 1,
+                Err(fault) => faults.push(fault),
+            }
+        }
+        if fitting > 0 || parts.is_empty() {
+            return Ok(fitting);
+        }
+        let here = path.depth();
+        let deepest = faults.iter().map(|fault| fault.depth).max().unwrap_or(here);
+        if deepest > here
+            && let Some(closest) = faults.iter().position(|fault| fault.depth == deepest)
+        {
+            return Err(faults.swap_remove(closest));
+        }
+        let mut reasons: Vec<String> = faults.into_iter().map(|fault| fault.what).collect();
+        reasons.dedup();
+        Err(fault(path, listed(&reasons, "; or ")))
+    }
+
+    /// What a reference leads to, if it stays in the schema.
+    fn target(&self, reference: &str) -> Option<&Value> {
+        let pointer = reference.strip_prefix('#')?;
+        self.root.pointer(pointer).or_else(|| self.root.pointer(&unescaped(pointer)?))
+    }
+}
+
+/// Undoes the escapes of a URL.
+fn unescaped(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'%' => {
+                let digits = [rest.next()?, rest.next()?];
+                let digits = std::str::from_utf8(&digits).ok()?;
+                bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            }
+            byte => bytes.push(byte),
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+fn typed(schema: &Map<String, Value>, value: &Value, path: &Path<'_>) -> Fits {
+    let names: Vec<&str> = match schema.get("type") {
+        Some(Value::String(one)) => vec![one],
+        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
+        _ => return Ok(()),
+    };
+    let is = |name: &&str| match *name {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        "number" => value.is_number(),
+        // `1.0` is an integer by the letter of JSON schema, and none to what decodes it.
+        "integer" => value.is_i64() || value.is_u64(),
+        _ => true,
+    };
+    if names.is_empty() || names.iter().any(is) {
+        return Ok(());
+    }
+    let mut expected = String::new();
+    for (at, name) in names.iter().enumerate() {
+        let between = if at > 0 { " or " } else { "" };
+        let article = match *name {
+            "null" => "",
+            "array" | "object" | "integer" => "an ",
+            _ => "a ",
+        };
+        // Writing to a string cannot fail.
+        let _ = write!(expected, "{between}{article}{}", shown(name));
+    }
+    Err(fault(path, format!("expected {expected}, found {}", quoted(value))))
+}
+
+fn one_of_values(schema: &Map<String, Value>, value: &Value, path: &Path<'_>) -> Fits {
+    if let Some(only) = schema.get("const").filter(|only| *only != value) {
+        let what = format!("expected {}, found {}", quoted(only), quoted(value));
+        return Err(fault(path, what));
+    }
+    match schema.get("enum").and_then(Value::as_array) {
+        Some(values) if !values.contains(value) => {
+            let values: Vec<String> = values.iter().map(quoted).collect();
+            let what =
+                format!("expected one of {}, found {}", listed(&values, ", "), quoted(value));
+            Err(fault(path, what))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn bounded(schema: &Map<String, Value>, number: &Number, path: &Path<'_>) -> Fits {
+    let below = |one: &Number, other: &Number| match (whole(one), whole(other)) {
+        (Some(one), Some(other)) => one < other,
+        _ => one.as_f64() < other.as_f64(),
+    };
+    let limit = |word: &str| match schema.get(word) {
+        Some(Value::Number(limit)) => Some(limit.clone()),
+        _ => None,
+    };
+    let format = schema.get("format").and_then(Value::as_str).and_then(range);
+    let (from, to) = format.map(|(from, to)| (from.into(), to.into())).unzip();
+    for least in [limit("minimum"), from].into_iter().flatten() {
+        if below(number, &least) {
+            return Err(fault(path, format!("expected at least {least}, found {number}")));
+        }
+    }
+    for most in [limit("maximum"), to].into_iter().flatten() {
+        if below(&most, number) {
+            return Err(fault(path, format!("expected at most {most}, found {number}")));
+        }
+    }
+    if let Some(least) = limit("exclusiveMinimum").filter(|least| !below(least, number)) {
+        return Err(fault(path, format!("expected more than {least}, found {number}")));
+    }
+    if let Some(most) = limit("exclusiveMaximum").filter(|most| !below(number, most)) {
+        return Err(fault(path, format!("expected less than {most}, found {number}")));
+    }
+    Ok(())
+}
+
+fn whole(number: &Number) -> Option<i128> {
+    number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
+}
+
+/// The range of an integer format. Those of `u64` and wider are left to their `minimum`.
+fn range(format: &str) -> Option<(i64, i64)> {
+    match format {
+        "int8" => Some((i8::MIN.into(), i8::MAX.into())),
+        "int16" => Some((i16::MIN.into(), i16::MAX.into())),
+        "int32" => Some((i32::MIN.into(), i32::MAX.into())),
+        "int64" | "int" => Some((i64::MIN, i64::MAX)),
+        "uint8" => Some((0, u8::MAX.into())),
+        "uint16" => Some((0, u16::MAX.into())),
+        "uint32" => Some((0, u32::MAX.into())),
+        _ => None,
+    }
+}
+
+fn long(schema: &Map<String, Value>, text: &str, path: &Path<'_>) -> Fits {
+    let size = |word: &str| schema.get(word).and_then(Value::as_u64);
+    let (least, most) = (size("minLength"), size("maxLength"));
+    if least.is_none() && most.is_none() {
+        return Ok(());
+    }
+    let found = text.chars().count() as u64;
+    if let Some(least) = least.filter(|least| found < *least) {
+        return Err(fault(path, format!("expected at least {least} characters, found {found}")));
+    }
+    if let Some(most) = most.filter(|most| found > *most) {
+        return Err(fault(path, format!("expected at most {most} characters, found {found}")));
+    }
+    Ok(())
+}
+
+/// Whether a name matches a pattern: one of the two that stand for keys that are numbers.
+fn matches(pattern: &str, name: &str) -> Option<bool> {
+    let digits = match pattern {
+        r"^\d+$" => name,
+        r"^-?\d+$" => name.strip_prefix('-').unwrap_or(name),
+        _ => return None,
+    };
+    Some(!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// A value for a message.
+fn quoted(value: &Value) -> String {
+    match value {
+        Value::Object(_) => "an object".to_owned(),
+        Value::Array(_) => "an array".to_owned(),
+        plain => format!("`{}`", shown(&plain.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests;

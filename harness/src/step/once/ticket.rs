@@ -1,0 +1,101 @@
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::state::encode;
+use crate::step::effects::{EffectScope, Guard};
+use crate::step::scope::Scope;
+use crate::step::{FailureKind, StepError};
+
+/// An effect that was begun: says how it ended, whatever happens.
+///
+/// Its work is done in a task of its own, so that dropping the step never drops it half-way.
+pub(super) struct Ticket {
+    scope: Scope,
+    within: EffectScope,
+    key: String,
+    open: bool,
+}
+
+impl Ticket {
+    pub(super) fn new(scope: &Scope, within: EffectScope, key: &str) -> Self {
+        Self { scope: scope.clone(), within, key: key.to_owned(), open: true }
+    }
+
+    /// Runs the effect once all before it is recorded, an intent among it if its guard asks for one,
+    /// and records its result.
+    pub(super) async fn run<T, F, Fut>(self, guard: Guard, effect: F) -> Result<T, StepError>
+    where
+        T: Serialize + Send + 'static,
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, StepError>> + Send + 'static,
+    {
+        let (Scope { effects, place }, within, key) =
+            (self.scope.clone(), self.within, self.key.clone());
+        let work = async move {
+            effects.intend(place, within, &key, guard).await?;
+            match AssertUnwindSafe(async { effect().await }).catch_unwind().await {
+                Ok(result) => result,
+                Err(_) => {
+                    let message = format!("the effect `{key}` panicked");
+                    Err(StepError::of(FailureKind::Panic, false, message))
+                }
+            }
+        };
+        self.recording(work).await
+    }
+
+    /// Records a result that was come by otherwise.
+    pub(super) async fn record<T>(self, value: T) -> Result<T, StepError>
+    where
+        T: Serialize + Send + 'static,
+    {
+        self.recording(async move { Ok(value) }).await
+    }
+
+    async fn recording<T, W>(self, work: W) -> Result<T, StepError>
+    where
+        T: Serialize + Send + 'static,
+        W: Future<Output = Result<T, StepError>> + Send + 'static,
+    {
+        let (scope, key) = (self.scope.clone(), self.key.clone());
+        let mut ticket = self;
+        let task = tokio::spawn(scope.wrap(async move {
+            let value = work.await?;
+            let encoded = ticket.encode(&value)?;
+            ticket.close(encoded).await?;
+            Ok(value)
+        }));
+        match task.await {
+            Ok(result) => result,
+            Err(_) => {
+                Err(StepError::fatal(format!("the effect `{key}` was aborted by the runtime")))
+            }
+        }
+    }
+
+    fn encode<T: Serialize>(&self, value: &T) -> Result<Value, StepError> {
+        encode(value).map_err(|error| {
+            let message = format!("the result of the effect `{}`: {error}", self.key);
+            StepError::of(FailureKind::Encode, false, message)
+        })
+    }
+
+    async fn close(&mut self, value: Value) -> Result<(), StepError> {
+        let Scope { effects, place } = &self.scope;
+        let ended = effects.end_once(*place, self.within, &self.key, value).await;
+        self.open = false;
+        ended
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if self.open {
+            self.scope.effects.drop_once(self.scope.place, self.within, &self.key);
+        }
+    }
+}

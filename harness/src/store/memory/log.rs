@@ -1,0 +1,137 @@
+//! The entries of one session.
+
+use crate::id::Seq;
+use crate::store::{NewEntry, StoredEntry, Token};
+
+/// Entries end to end in one buffer, so that a small one costs its bytes and a few numbers.
+#[derive(Default)]
+pub(super) struct Log {
+    /// The bytes of the entries that are kept.
+    bytes: Vec<u8>,
+    /// Where each kept entry ends in `bytes`.
+    ends: Vec<usize>,
+    /// How many entries were pruned.
+    pruned: u64,
+    /// The seq of the last entry of each batch, as far as any of it is kept.
+    batches: Vec<u64>,
+    /// Which token wrote from which seq on.
+    writers: Vec<(u64, Token)>,
+    /// The seqs of the entries at which a reader can start.
+    snapshots: Vec<u64>,
+}
+
+impl Log {
+    pub(super) fn head(&self) -> Seq {
+        Seq(self.pruned + self.ends.len() as u64)
+    }
+
+    pub(super) fn first(&self) -> Seq {
+        Seq(self.pruned + 1)
+    }
+
+    pub(super) fn push(&mut self, token: Token, entries: &[NewEntry<'_>]) {
+        if entries.is_empty() {
+            return;
+        }
+        let mut seq = self.head().0;
+        if self.writers.last().is_none_or(|(_, last)| *last != token) {
+            self.writers.push((seq + 1, token));
+        }
+        for entry in entries {
+            seq += 1;
+            self.bytes.extend_from_slice(entry.bytes);
+            self.ends.push(self.bytes.len());
+            if entry.snapshot {
+                self.snapshots.push(seq);
+            }
+        }
+        self.batches.push(seq);
+    }
+
+    /// Whether the batch behind `after` is this one.
+    pub(super) fn has(&self, token: Token, after: Seq, entries: &[NewEntry<'_>]) -> bool {
+        let Some(last) = after.0.checked_add(entries.len() as u64) else {
+            return false;
+        };
+        let begins = after.0 == 0 || self.is_end(after.0) || after.0 == self.pruned;
+        let writer = self.writers.partition_point(|(from, _)| *from <= after.0 + 1);
+        after.0 >= self.pruned
+            && begins
+            && self.is_end(last)
+            && self.batches.partition_point(|end| *end <= after.0) + 1
+                == self.batches.partition_point(|end| *end <= last)
+            && writer
+                .checked_sub(1)
+                .and_then(|at| self.writers.get(at))
+                .is_some_and(|(_, by)| *by == token)
+            && (after.0 + 1..).zip(entries).all(|(seq, entry)| {
+                self.entry(seq) == Some(entry.bytes)
+                    && self.snapshots.binary_search(&seq).is_ok() == entry.snapshot
+            })
+    }
+
+    fn is_end(&self, seq: u64) -> bool {
+        self.batches.binary_search(&seq).is_ok()
+    }
+
+    fn entry(&self, seq: u64) -> Option<&[u8]> {
+        let at = usize::try_from(seq.checked_sub(self.pruned + 1)?).ok()?;
+        let begin = match at.checked_sub(1) {
+            Some(before) => *self.ends.get(before)?,
+            None => 0,
+        };
+        self.bytes.get(begin..*self.ends.get(at)?)
+    }
+
+    /// The last snapshot at or below a seq.
+    pub(super) fn snapshot(&self, at: Seq) -> Option<Seq> {
+        let behind = self.snapshots.partition_point(|seq| *seq <= at.0);
+        self.snapshots.get(behind.checked_sub(1)?).copied().map(Seq)
+    }
+
+    /// Entries from `from` on to the end of a batch: at least one batch, then as many as fit into
+    /// `limit` bytes; and where to go on.
+    pub(super) fn page(&self, from: Seq, limit: u64) -> (Vec<StoredEntry>, Option<Seq>) {
+        let mut entries = Vec::new();
+        let mut bytes = 0;
+        let mut seq = from.0.max(self.pruned + 1);
+        let batch = self.batches.partition_point(|end| *end < seq);
+        for end in self.batches.iter().skip(batch) {
+            let found = || (seq..=*end).filter_map(|seq| Some((seq, self.entry(seq)?)));
+            let size: usize = found().map(|(_, entry)| entry.len()).sum();
+            bytes += size as u64;
+            if !entries.is_empty() && bytes > limit {
+                return (entries, Some(Seq(seq)));
+            }
+            entries.extend(
+                found().map(|(seq, entry)| StoredEntry { seq: Seq(seq), bytes: entry.to_vec() }),
+            );
+            seq = end + 1;
+        }
+        (entries, None)
+    }
+
+    /// Removes the entries below a seq, as far as the last snapshot.
+    pub(super) fn prune(&mut self, below: Seq) {
+        let Some(last) = self.snapshots.last() else {
+            return;
+        };
+        let first = below.0.min(*last);
+        let Some(count) = first.checked_sub(self.pruned + 1).filter(|count| *count > 0) else {
+            return;
+        };
+        let Ok(count) = usize::try_from(count) else {
+            return;
+        };
+        let cut = count.checked_sub(1).and_then(|at| self.ends.get(at)).copied().unwrap_or(0);
+        self.bytes.drain(..cut);
+        self.ends.drain(..count);
+        self.ends.iter_mut().for_each(|end| *end -= cut);
+        self.pruned += count as u64;
+        self.batches.retain(|end| *end >= first);
+        self.snapshots.retain(|seq| *seq >= first);
+        // The writer of the first entry that is kept began at or before it.
+        let writers = self.writers.partition_point(|(from, _)| *from <= first);
+        self.writers.drain(..writers.saturating_sub(1));
+    }
+}

@@ -1,0 +1,167 @@
+//! A batch is one step: all of it or nothing.
+
+use crate::id::Seq;
+use crate::store::{Batch, Facts, Filter, NewEntry, Phase, StoreError};
+
+use super::super::world::{Kept, World, question};
+use super::clauses;
+
+clauses! {
+    "append-conflict-changes-nothing" => conflict,
+    "append-carries-facts-and-questions" => carries,
+    "facts-stay-unless-given" => facts_stay,
+    "empty-batch-changes-facts-and-questions" => empty,
+    "questions-asked-and-closed-at-once-are-closed" => ask_and_close,
+    "readers-see-whole-batches" => one_step,
+}
+
+async fn conflict(w: World) -> Kept {
+    let lease = w.session("x", 3).await?;
+    w.change(&lease, 3, None, &[question("q", None)], &[]).await?;
+    let before = w.page(&lease.session).await?;
+    let facts = Facts { step: "Wrong".into(), ..w.facts(Phase::Failed) };
+    for after in [0, 2, 4, 9, u64::MAX] {
+        let batch = Batch {
+            after: Seq(after),
+            entries: &[NewEntry { bytes: b"loser", snapshot: true }],
+            facts: Some(&facts),
+            ask: &[question("wrong", None)],
+            close: &["q".into()],
+            ..Batch::default()
+        };
+        refused!(
+            format!("a batch after {after} of 3"),
+            w.store.append(&lease, batch).await,
+            StoreError::Conflict { head: Seq(3), after: at, .. } if at == Seq(after)
+        );
+        let empty = Batch { entries: &[], ..batch };
+        refused!(
+            format!("a batch without entries after {after} of 3"),
+            w.store.append(&lease, empty).await,
+            StoreError::Conflict { head: Seq(3), .. }
+        );
+    }
+    same!("the session", without_holder(w.page(&lease.session).await?), without_holder(before));
+    Ok(())
+}
+
+/// The moment of expiry may be told a little differently each time.
+fn without_holder(page: crate::store::Page) -> crate::store::Page {
+    crate::store::Page { holder: None, ..page }
+}
+
+async fn carries(w: World) -> Kept {
+    let lease = w.session("x", 1).await?;
+    let facts = Facts {
+        step: "Ask \"this\"".into(),
+        due: Some(crate::clock::UtcMillis(77)),
+        mail: crate::store::Mail(3),
+        ..w.facts(Phase::Interrupted)
+    };
+    let (one, two) = (question("q1", None), question("q2", Some(u64::MAX)));
+    let batch = Batch {
+        after: Seq(1),
+        entries: &[NewEntry { bytes: b"2", snapshot: false }],
+        facts: Some(&facts),
+        ask: &[two.clone(), one.clone()],
+        ..Batch::default()
+    };
+    w.store.append(&lease, batch).await?;
+    let page = w.page(&lease.session).await?;
+    same!("facts", page.facts, facts);
+    same!("questions", page.questions, [one.clone(), two.clone()]);
+    let rows = w.rows(Filter::questions(), 9).await?;
+    let asked: Vec<_> = rows.into_iter().filter_map(|row| row.question).collect();
+    same!("questions in the list", asked, [one, two.clone()]);
+    let batch = Batch {
+        after: Seq(2),
+        entries: &[NewEntry { bytes: b"3", snapshot: false }],
+        close: &["q1".into(), "never-asked".into()],
+        ..Batch::default()
+    };
+    w.store.append(&lease, batch).await?;
+    let page = w.page(&lease.session).await?;
+    same!(
+        "head and questions after one was closed",
+        (page.head, page.questions),
+        (Seq(3), vec![two])
+    );
+    same!(
+        "facts at the next claim",
+        {
+            w.store.renew(&lease, std::time::Duration::ZERO).await?;
+            w.claim(&lease.session).await?.facts
+        },
+        Some(facts)
+    );
+    Ok(())
+}
+
+async fn facts_stay(w: World) -> Kept {
+    let lease = w.session("x", 1).await?;
+    let before = w.page(&lease.session).await?.facts;
+    let entries = &[NewEntry { bytes: b"2", snapshot: false }];
+    w.store.append(&lease, Batch { after: Seq(1), entries, ..Batch::default() }).await?;
+    same!("facts", w.page(&lease.session).await?.facts, before);
+    Ok(())
+}
+
+async fn empty(w: World) -> Kept {
+    let lease = w.session("x", 1).await?;
+    let facts = w.facts(Phase::Stopped);
+    let asked = w.change(&lease, 1, Some(&facts), &[question("q", None)], &[]).await?;
+    same!("the head", asked.head, Seq(1));
+    let page = w.page(&lease.session).await?;
+    same!("facts and questions", (page.facts, page.questions), (facts, vec![question("q", None)]));
+    let flush = Batch { after: Seq(1), flush: true, ..Batch::default() };
+    same!("the head after a mere flush", w.store.append(&lease, flush).await?.head, Seq(1));
+    w.append(&lease, 1, b"2").await?;
+    same!("entries", w.entries(&lease.session).await?, [b"1".to_vec(), b"2".to_vec()]);
+    Ok(())
+}
+
+async fn ask_and_close(w: World) -> Kept {
+    let lease = w.session("x", 1).await?;
+    w.change(&lease, 1, None, &[question("q", None), question("r", None)], &["q".into()]).await?;
+    same!("questions", w.page(&lease.session).await?.questions, [question("r", None)]);
+    w.change(&lease, 1, None, &[question("r", Some(9))], &[]).await?;
+    same!("asked anew", w.page(&lease.session).await?.questions, [question("r", Some(9))]);
+    Ok(())
+}
+
+/// A reader beside a writer whose facts name the head.
+async fn one_step(w: World) -> Kept {
+    let lease = w.session("x", 0).await?;
+    let (writer, held) = (w.clone(), lease.clone());
+    let writing = tokio::spawn(async move {
+        for round in 0..40 {
+            let facts = Facts { step: (round * 3 + 3).to_string(), ..writer.facts(Phase::Running) };
+            let entry = NewEntry { bytes: b"part", snapshot: false };
+            let batch = Batch {
+                after: Seq(round * 3),
+                entries: &[entry; 3],
+                facts: Some(&facts),
+                ..Batch::default()
+            };
+            writer.store.append(&held, batch).await?;
+            tokio::task::yield_now().await;
+        }
+        Ok::<(), StoreError>(())
+    });
+    loop {
+        let done = writing.is_finished();
+        let (begin, mail) = (crate::store::From::Seq(Seq(1)), crate::store::Mail(0));
+        if let Some(page) = w.other.read(&lease.session, begin, mail, u64::MAX).await? {
+            same!("facts beside the head", page.facts.step, page.head.0.to_string());
+            same!("how many entries there are", page.entries.len() as u64, page.head.0);
+            ensure!(page.head.0 % 3 == 0, "a reader saw half a batch: the head is {}", page.head);
+        }
+        if done {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    writing.await??;
+    same!("the head in the end", w.page(&lease.session).await?.head, Seq(120));
+    Ok(())
+}

@@ -1,0 +1,179 @@
+//! One holder at a time.
+
+use std::time::{Duration, Instant};
+
+use crate::clock::UtcMillis;
+use crate::id::Seq;
+use crate::store::{Claim, Mail, Phase, Remove, StoreError};
+
+use super::super::world::{Kept, LONG, World, letter};
+use super::clauses;
+
+clauses! {
+    "claim-of-a-held-session-is-busy" => busy,
+    "claims-grow-in-fence-and-differ-in-token" => fences,
+    "claim-tells-head-mail-and-facts" => tells,
+    "lease-is-free-once-it-expires-and-not-before" => expires,
+    "renew-holds-on" => renew,
+    "expired-lease-that-nobody-took-still-holds" => expired,
+    "renew-after-another-claim-is-fenced" => renew_fenced,
+    "append-after-another-claim-is-fenced" => append_fenced,
+    "release-frees-at-once" => release,
+    "released-lease-is-fenced" => released,
+    "holder-is-shown-while-there-is-one" => holder,
+}
+
+async fn busy(w: World) -> Kept {
+    let lease = w.session("x", 1).await?;
+    let now = UtcMillis::now();
+    for store in [&w.store, &w.other] {
+        let again = store.claim(Claim::One(&lease.session), LONG).await;
+        refused!("a second claim", again, StoreError::Busy { until, .. } if until > now);
+    }
+    w.append(&lease, 1, b"2").await?;
+    let new = w.claim(&w.id("new")?).await?.lease;
+    let again = w.other.claim(Claim::One(&new.session), LONG).await;
+    refused!("a second claim of a new session", again, StoreError::Busy { .. });
+    w.append(&new, 0, b"1").await?;
+    Ok(())
+}
+
+async fn fences(w: World) -> Kept {
+    let id = w.id("x")?;
+    let mut seen = Vec::new();
+    for round in 0..5 {
+        let lease = w.claim(&id).await?.lease;
+        same!("the session of the lease", lease.session, id);
+        for (fence, token) in &seen {
+            ensure!(lease.fence > *fence, "fence {} after fence {fence}", lease.fence);
+            ensure!(lease.token != *token, "a token came twice");
+        }
+        seen.push((lease.fence, lease.token));
+        // Before the session exists and after.
+        if round > 1 {
+            w.append(&lease, round - 2, b"x").await?;
+        }
+        w.store.renew(&lease, Duration::ZERO).await?;
+    }
+    Ok(())
+}
+
+async fn tells(w: World) -> Kept {
+    let lease = w.session("x", 3).await?;
+    w.post(&lease.session, &[letter("a", "1"), letter("b", "2")]).await?;
+    w.store.renew(&lease, Duration::ZERO).await?;
+    let claimed = w.claim(&lease.session).await?;
+    let found = (claimed.head, claimed.mail, claimed.facts);
+    same!("head, mail and facts", found, (Seq(3), Mail(2), Some(w.facts(Phase::Ended))));
+    Ok(())
+}
+
+async fn expires(w: World) -> Kept {
+    let id = w.id("x")?;
+    let begun = Instant::now();
+    let lease = w.claim_for(&id, w.short).await?.lease;
+    w.append(&lease, 0, b"1").await?;
+    let stolen = w.steal(&id).await?;
+    if w.real_time() {
+        let (took, ttl) = (begun.elapsed(), w.short);
+        // Clocks of two machines may run a little differently.
+        ensure!(took >= ttl * 9 / 10, "a lease of {ttl:?} was given away after {took:?}");
+    }
+    same!("the head", stolen.head, Seq(1));
+    ensure!(stolen.lease.fence > lease.fence, "the thief's fence is not higher");
+    refused!("a third", w.store.claim(Claim::One(&id), LONG).await, StoreError::Busy { .. });
+    // One that was claimed, never written and left.
+    let id = w.id("y")?;
+    w.claim_for(&id, w.short).await?;
+    same!("the head of a new session", w.steal(&id).await?.head, Seq(0));
+    Ok(())
+}
+
+async fn renew(w: World) -> Kept {
+    let id = w.id("x")?;
+    let lease = w.claim_for(&id, w.short).await?.lease;
+    w.append(&lease, 0, b"1").await?;
+    w.store.renew(&lease, LONG).await?;
+    w.expire().await;
+    refused!("a claim", w.store.claim(Claim::One(&id), LONG).await, StoreError::Busy { .. });
+    w.store.renew(&lease, w.short).await?;
+    w.steal(&id).await?;
+    Ok(())
+}
+
+async fn expired(w: World) -> Kept {
+    let id = w.id("x")?;
+    let lease = w.claim_for(&id, w.short).await?.lease;
+    w.append(&lease, 0, b"1").await?;
+    w.expire().await;
+    same!("the head", w.append(&lease, 1, b"2").await?.head, Seq(2));
+    w.store.renew(&lease, LONG).await?;
+    let claim = w.store.claim(Claim::One(&id), LONG).await;
+    refused!("a claim after it was renewed", claim, StoreError::Busy { .. });
+    Ok(())
+}
+
+async fn renew_fenced(w: World) -> Kept {
+    let id = w.id("x")?;
+    let old = w.claim_for(&id, w.short).await?.lease;
+    w.append(&old, 0, b"1").await?;
+    let new = w.steal(&id).await?.lease;
+    for ttl in [LONG, Duration::ZERO] {
+        refused!("a renewal", w.store.renew(&old, ttl).await, StoreError::Fenced { .. });
+    }
+    let claim = w.store.claim(Claim::One(&id), LONG).await;
+    refused!("a claim: the old holder released nothing", claim, StoreError::Busy { .. });
+    w.store.renew(&new, LONG).await?;
+    Ok(())
+}
+
+async fn append_fenced(w: World) -> Kept {
+    let id = w.id("x")?;
+    let old = w.claim_for(&id, w.short).await?.lease;
+    w.append(&old, 0, b"1").await?;
+    let new = w.steal(&id).await?.lease;
+    refused!("the old holder", w.append(&old, 1, b"old").await, StoreError::Fenced { .. });
+    let facts = w.facts(Phase::Failed);
+    let change = w.change(&old, 1, Some(&facts), &[], &[]).await;
+    refused!("its facts", change, StoreError::Fenced { .. });
+    let prune = w.store.remove(&old, Remove::All).await;
+    refused!("its removal", prune, StoreError::Fenced { .. });
+    w.append(&new, 1, b"new").await?;
+    let page = w.page(&id).await?;
+    same!("facts", page.facts, w.facts(Phase::Ended));
+    same!("entries", w.entries(&id).await?, [b"1".to_vec(), b"new".to_vec()]);
+    Ok(())
+}
+
+async fn release(w: World) -> Kept {
+    let lease = w.session("x", 1).await?;
+    w.store.renew(&lease, Duration::ZERO).await?;
+    let next = w.other.claim(Claim::One(&lease.session), LONG).await?;
+    ensure!(next.is_some_and(|next| next.head == Seq(1)), "the next claim does not see the head");
+    Ok(())
+}
+
+async fn released(w: World) -> Kept {
+    let lease = w.session("x", 1).await?;
+    w.store.renew(&lease, Duration::ZERO).await?;
+    refused!("an append", w.append(&lease, 1, b"2").await, StoreError::Fenced { .. });
+    refused!("a renewal", w.store.renew(&lease, LONG).await, StoreError::Fenced { .. });
+    let removal = w.store.remove(&lease, Remove::All).await;
+    refused!("a removal", removal, StoreError::Fenced { .. });
+    same!("the head", w.page(&lease.session).await?.head, Seq(1));
+    Ok(())
+}
+
+async fn holder(w: World) -> Kept {
+    let before = UtcMillis::now();
+    let lease = w.session("x", 1).await?;
+    let holder = w.page(&lease.session).await?.holder;
+    same!("the holder's fence", holder.map(|holder| holder.fence), Some(lease.fence));
+    ensure!(
+        holder.is_some_and(|holder| holder.until > before),
+        "the lease has expired already, says the page: {holder:?}"
+    );
+    w.store.renew(&lease, Duration::ZERO).await?;
+    same!("the holder after release", w.page(&lease.session).await?.holder, None);
+    Ok(())
+}

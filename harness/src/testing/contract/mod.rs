@@ -1,0 +1,174 @@
+//! The contract of stores as a suite.
+
+#[macro_use]
+mod world;
+mod clauses;
+mod report;
+
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+
+use crate::store::SessionStore;
+
+use clauses::Clause;
+pub use report::{Checked, Report, Verdict};
+use world::{Broken, World};
+
+type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+type Store = Arc<dyn SessionStore>;
+
+/// How long a clause may take; then the store counts as stuck.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the leases live that are meant to expire.
+const SHORT: Duration = Duration::from_millis(100);
+
+/// Checks a store against every promise of [`SessionStore`]. One call tells whether loops can be
+/// trusted to it:
+///
+/// ```
+/// use harness::store::MemoryStore;
+/// use harness::testing::Contract;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// let store = MemoryStore::new();
+/// Contract::new(move || {
+///     let store = store.clone();
+///     async move { store }
+/// })
+/// .only(["append-conflict-changes-nothing", "letters-first-wins"]) // leave out to check all
+/// .check()
+/// .await;
+/// # });
+/// ```
+///
+/// The suite works with sessions and agents that nobody else has, so the store may hold others; its
+/// own it leaves behind. It needs a tokio runtime with timers, best one of several threads, and
+/// real time: some clauses let a short lease expire. Every clause has a name that stays.
+pub struct Contract {
+    open: Box<dyn Fn() -> Boxed<Store> + Send + Sync>,
+    short: Duration,
+    advance: Option<world::Advance>,
+    only: Option<Vec<String>>,
+    skip: Vec<(String, String)>,
+}
+
+impl Contract {
+    /// Checks the store that `open` opens. It is called several times, and each store it gives must
+    /// be one more handle on *the same* sessions: another connection, the same folder opened again,
+    /// a clone.
+    pub fn new<S, F, Fut>(open: F) -> Self
+    where
+        S: SessionStore,
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = S> + Send + 'static,
+    {
+        let open = move || -> Boxed<Store> {
+            let opening = open();
+            Box::pin(async move { Arc::new(opening.await) as Store })
+        };
+        Self { open: Box::new(open), short: SHORT, advance: None, only: None, skip: Vec::new() }
+    }
+
+    /// How long the leases live that are meant to expire: 100 ms, if nothing is said. A store that
+    /// takes long to answer needs more.
+    #[must_use]
+    pub fn short_lease(mut self, ttl: Duration) -> Self {
+        self.short = ttl;
+        self
+    }
+
+    /// Moves the store's clock ahead where a lease is meant to expire, instead of waiting.
+    #[must_use]
+    pub fn advance<F, Fut>(mut self, advance: F) -> Self
+    where
+        F: Fn(Duration) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        self.advance = Some(Arc::new(move |by| Box::pin(advance(by))));
+        self
+    }
+
+    /// Checks only these clauses. A name that no clause has is a failure.
+    #[must_use]
+    pub fn only(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.only = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Leaves a clause out, and says so in the report. A name that no clause has is a failure.
+    #[must_use]
+    pub fn skip(mut self, name: impl Into<String>, why: impl Into<String>) -> Self {
+        self.skip.push((name.into(), why.into()));
+        self
+    }
+
+    /// The names of all clauses, in the order in which they are checked.
+    pub fn clauses() -> impl Iterator<Item = &'static str> {
+        clauses::all().map(|clause| clause.name)
+    }
+
+    /// Checks the store.
+    ///
+    /// # Panics
+    /// If it breaks a clause, with the list of those it breaks.
+    pub async fn check(self) {
+        self.run().await.assert();
+    }
+
+    /// Checks the store and tells what was found.
+    pub async fn run(self) -> Report {
+        let mut checked = self.unknown();
+        for clause in clauses::all() {
+            if self.only.as_ref().is_some_and(|only| only.iter().all(|name| name != clause.name)) {
+                continue;
+            }
+            let skipped = self.skip.iter().find(|(name, _)| name == clause.name);
+            let verdict = match skipped {
+                Some((_, why)) => Verdict::Skipped(why.clone()),
+                None => self.one(clause).await,
+            };
+            checked.push(Checked { clause: clause.name.into(), verdict });
+        }
+        Report { checked }
+    }
+
+    /// A failure for each name that was given and is no clause: a suite that checks nothing because
+    /// of a slip of the pen must not look like a success.
+    fn unknown(&self) -> Vec<Checked> {
+        let given = self.only.iter().flatten().chain(self.skip.iter().map(|(name, _)| name));
+        given
+            .filter(|name| clauses::all().all(|clause| clause.name != **name))
+            .map(|name| Checked {
+                clause: name.clone(),
+                verdict: Verdict::Broken("there is no clause of this name".into()),
+            })
+            .collect()
+    }
+
+    async fn one(&self, clause: &Clause) -> Verdict {
+        let world =
+            World::new((self.open)().await, (self.open)().await, self.short, self.advance.clone());
+        let run = AssertUnwindSafe((clause.run)(world)).catch_unwind();
+        match tokio::time::timeout(PATIENCE, run).await {
+            Ok(Ok(Ok(()))) => Verdict::Kept,
+            Ok(Ok(Err(Broken(why)))) => Verdict::Broken(why),
+            Ok(Err(_)) => Verdict::Broken("the store panicked".into()),
+            Err(_) => Verdict::Broken(format!("the store did not answer within {PATIENCE:?}")),
+        }
+    }
+}
+
+impl fmt::Debug for Contract {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Contract")
+            .field("short", &self.short)
+            .field("only", &self.only)
+            .field("skip", &self.skip)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,244 @@
+//! What a clause has at hand.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::clock::UtcMillis;
+use crate::id::{AgentId, InterruptId, InvalidSessionId, Seq, SessionId};
+use crate::store::{
+    Appended, Batch, Claim, Claimed, Facts, Filter, From as Begin, Lease, Letter, Mail, NewEntry,
+    OpenQuestion, Page, Phase, Posted, Row, StoreError,
+};
+
+use super::{Boxed, Store};
+
+pub(super) type Advance = Arc<dyn Fn(Duration) -> Boxed<()> + Send + Sync>;
+
+/// Longer than any clause takes.
+pub(super) const LONG: Duration = Duration::from_secs(600);
+
+/// Why a clause is not kept.
+#[derive(Debug)]
+pub(super) struct Broken(pub(super) String);
+
+pub(super) type Kept<T = ()> = Result<T, Broken>;
+
+impl From<StoreError> for Broken {
+    fn from(error: StoreError) -> Self {
+        Self(format!("unexpected error: {error} ({error:?})"))
+    }
+}
+
+impl From<InvalidSessionId> for Broken {
+    fn from(error: InvalidSessionId) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<tokio::task::JoinError> for Broken {
+    fn from(error: tokio::task::JoinError) -> Self {
+        Self(format!("a call did not return: {error}"))
+    }
+}
+
+macro_rules! ensure {
+    ($holds:expr, $($why:tt)*) => {
+        if !$holds {
+            return Err(crate::testing::contract::world::Broken(format!($($why)*)));
+        }
+    };
+}
+
+/// Compares what was found with what was expected.
+macro_rules! same {
+    ($what:expr, $found:expr, $expected:expr $(,)?) => {
+        match (&$found, &$expected) {
+            (found, expected) => {
+                ensure!(found == expected, "{}: expected {expected:?}, found {found:?}", $what)
+            }
+        }
+    };
+}
+
+/// Expects an error.
+macro_rules! refused {
+    ($what:expr, $call:expr, $error:pat $(if $guard:expr)?) => {
+        match $call {
+            Err($error) $(if $guard)? => {}
+            other => ensure!(
+                false,
+                "{}: expected {}, found {other:?}",
+                $what,
+                stringify!($error $(if $guard)?)
+            ),
+        }
+    };
+}
+
+#[derive(Clone)]
+pub(super) struct World {
+    pub(super) store: Store,
+    /// Another handle on the same sessions.
+    pub(super) other: Store,
+    /// An agent that no other clause has.
+    pub(super) agent: AgentId,
+    /// Begins every id of the clause.
+    pub(super) tag: String,
+    /// For leases that are meant to expire.
+    pub(super) short: Duration,
+    advance: Option<Advance>,
+}
+
+impl World {
+    pub(super) fn new(
+        store: Store,
+        other: Store,
+        short: Duration,
+        advance: Option<Advance>,
+    ) -> Self {
+        let tag = SessionId::fresh().to_string();
+        Self { store, other, agent: AgentId::new(tag.clone()), tag, short, advance }
+    }
+
+    /// A session id of this clause.
+    pub(super) fn id(&self, name: &str) -> Kept<SessionId> {
+        Ok(SessionId::new(format!("{}-{name}", self.tag))?)
+    }
+
+    pub(super) fn facts(&self, phase: Phase) -> Facts {
+        Facts { agent: self.agent.clone(), phase, step: "Step".into(), due: None, mail: Mail(0) }
+    }
+
+    pub(super) async fn claim(&self, id: &SessionId) -> Kept<Claimed> {
+        self.claim_for(id, LONG).await
+    }
+
+    pub(super) async fn claim_for(&self, id: &SessionId, ttl: Duration) -> Kept<Claimed> {
+        let claimed = self.store.claim(Claim::One(id), ttl).await?;
+        claimed.ok_or_else(|| Broken("a claim of one session gave `None`".into()))
+    }
+
+    /// A session of this many entries, `1`, `2`, .., each a batch of its own.
+    pub(super) async fn session(&self, name: &str, entries: u64) -> Kept<Lease> {
+        let lease = self.claim(&self.id(name)?).await?.lease;
+        for after in 0..entries {
+            self.append(&lease, after, (after + 1).to_string().as_bytes()).await?;
+        }
+        Ok(lease)
+    }
+
+    /// The batch of the clauses that do not care what is in it.
+    pub(super) async fn append(
+        &self,
+        lease: &Lease,
+        after: u64,
+        bytes: &[u8],
+    ) -> Result<Appended, StoreError> {
+        let facts = self.facts(Phase::Ended);
+        let batch = Batch {
+            after: Seq(after),
+            at: UtcMillis(1_000 + after),
+            entries: &[NewEntry { bytes, snapshot: false }],
+            facts: Some(&facts),
+            ..Batch::default()
+        };
+        self.store.append(lease, batch).await
+    }
+
+    /// Appends facts and changes of questions only.
+    pub(super) async fn change(
+        &self,
+        lease: &Lease,
+        after: u64,
+        facts: Option<&Facts>,
+        ask: &[OpenQuestion],
+        close: &[InterruptId],
+    ) -> Result<Appended, StoreError> {
+        let at = UtcMillis(2_000 + after);
+        let batch = Batch { after: Seq(after), at, facts, ask, close, ..Batch::default() };
+        self.store.append(lease, batch).await
+    }
+
+    /// The whole session.
+    pub(super) async fn page(&self, id: &SessionId) -> Kept<Page> {
+        let page = self.store.read(id, Begin::Seq(Seq(1)), Mail(0), u64::MAX).await?;
+        page.ok_or_else(|| Broken(format!("session {id:?} is not there")))
+    }
+
+    pub(super) async fn entries(&self, id: &SessionId) -> Kept<Vec<Vec<u8>>> {
+        Ok(self.page(id).await?.entries.into_iter().map(|entry| entry.bytes).collect())
+    }
+
+    pub(super) async fn post(&self, to: &SessionId, letters: &[Letter]) -> Kept<Posted> {
+        Ok(self.store.post(to, letters).await?)
+    }
+
+    /// All rows of this clause's agent that `filter` admits, read in pages of `limit`.
+    pub(super) async fn rows(&self, filter: Filter, limit: u32) -> Kept<Vec<Row>> {
+        let filter = filter.agent(self.agent.clone());
+        let (mut rows, mut after) = (Vec::new(), None);
+        for _ in 0..10_000 {
+            let listing = self.store.list(&filter, after.as_deref(), limit).await?;
+            let most = usize::try_from(limit).unwrap_or(usize::MAX);
+            ensure!(listing.rows.len() <= most, "more than {limit} rows in one page");
+            rows.extend(listing.rows);
+            after = listing.next;
+            if after.is_none() {
+                return Ok(rows);
+            }
+        }
+        Err(Broken("a list has no end".into()))
+    }
+
+    /// Lets a lease of `short` expire.
+    pub(super) async fn expire(&self) {
+        match &self.advance {
+            Some(advance) => advance(self.short * 2).await,
+            None => tokio::time::sleep(self.short * 2).await,
+        }
+    }
+
+    /// Takes a session as soon as its short lease has expired.
+    pub(super) async fn steal(&self, id: &SessionId) -> Kept<Claimed> {
+        let begun = Instant::now();
+        loop {
+            match self.store.claim(Claim::One(id), LONG).await {
+                Ok(Some(claimed)) => return Ok(claimed),
+                Err(StoreError::Busy { .. }) if begun.elapsed() < self.short * 100 => {
+                    match &self.advance {
+                        Some(advance) => advance(self.short).await,
+                        None => tokio::time::sleep(self.short / 20).await,
+                    }
+                }
+                other => {
+                    let ttl = self.short;
+                    ensure!(false, "a lease of {ttl:?} should expire in the end, found {other:?}");
+                }
+            }
+        }
+    }
+
+    /// Whether leases expire by real time.
+    pub(super) fn real_time(&self) -> bool {
+        self.advance.is_none()
+    }
+}
+
+pub(super) fn question(id: &str, expires: Option<u64>) -> OpenQuestion {
+    OpenQuestion { id: id.into(), since: UtcMillis(5), expires: expires.map(UtcMillis) }
+}
+
+/// A letter whose digest is its text.
+pub(super) fn letter(key: &str, text: &str) -> Letter {
+    Letter {
+        key: key.into(),
+        digest: text.into(),
+        question: None,
+        expiry: false,
+        body: text.as_bytes().to_vec(),
+    }
+}
+
+pub(super) fn answer(key: &str, text: &str, question: &str) -> Letter {
+    Letter { question: Some(question.into()), ..letter(key, text) }
+}

@@ -1,0 +1,15 @@
+//! For those who write stores and those who test loops on them (feature `testing`).
+//!
+//! - [`Contract`] asks a store whether it keeps every promise of
+//!   [`SessionStore`](crate::store::SessionStore), clause by clause.
+//! - [`Faulty`] stands before a store and lets chosen calls fail, before or after they were done.
+//! - [`Recorder`] stands before a store and writes down what it was asked, so that a test can say
+//!   what did *not* happen.
+
+mod contract;
+mod faulty;
+mod recorder;
+
+pub use contract::{Checked, Contract, Report, Verdict};
+pub use faulty::{Call, Faults, Faulty};
+pub use recorder::{Asked, Record, Recorder};

@@ -1,0 +1,153 @@
+//! Stores that are wrong in one thing each, and the clause that finds each of them out.
+
+mod store;
+
+use std::time::Duration;
+
+use harness::testing::{Contract, Verdict};
+
+use store::Wrong;
+
+/// What a store does wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bug {
+    AppendsAtTheHead,
+    AppliesFactsOfARefusedBatch,
+    LetsOldHoldersIn,
+    LetsOldHoldersOfRemovedSessionsIn,
+    ChecksTheLeaseBeforeTheResend,
+    RefusesAResend,
+    TakesAnyBatchForAResend,
+    ResendBringsFactsBack,
+    SplitsBatches,
+    ForgetsQuestions,
+    CutsAtZeroBytes,
+    IgnoresCaseOfIds,
+    ConfusesPrefixesOfIds,
+    SessionsExistOnceClaimed,
+    FreesHeldSessions,
+    LeasesNeverExpire,
+    ReleaseDoesNothing,
+    ExpiryEndsTheLease,
+    RenewsAfterTheft,
+    PagesCutBatches,
+    PagesMayBeEmpty,
+    IgnoresTheLimit,
+    PrunesAboveTheSnapshot,
+    SkipsWhatWasPruned,
+    LastLetterWins,
+    PostsOneByOne,
+    ComparesBodies,
+    TakesLateAnswers,
+    IgnoresExpiry,
+    TakesEarlyExpiry,
+    PostsToNobody,
+    HidesTheMark,
+    LosesLettersInARush,
+    RemembersNothingOfRemoval,
+    FiltersByEither,
+    PagesByCount,
+    RepeatsTheLastRow,
+    ListsClosedQuestions,
+    DueTakesHeld,
+    DueIgnoresLetters,
+    DueNeverComes,
+    CancelsHalfway,
+    HandlesKeepACopy,
+}
+
+use Bug::*;
+
+/// Each with the clause that names it.
+const FOUND_BY: &[(Bug, &str)] = &[
+    (AppendsAtTheHead, "append-conflict-changes-nothing"),
+    (AppendsAtTheHead, "concurrent-appends-one-for-each-seq"),
+    (AppliesFactsOfARefusedBatch, "append-conflict-changes-nothing"),
+    (LetsOldHoldersIn, "append-after-another-claim-is-fenced"),
+    (LetsOldHoldersOfRemovedSessionsIn, "lease-of-a-removed-session-does-not-hold-the-new-one"),
+    (ChecksTheLeaseBeforeTheResend, "resend-after-losing-the-lease-is-reported-as-appended"),
+    (RefusesAResend, "resend-is-reported-as-appended"),
+    (TakesAnyBatchForAResend, "other-batch-after-the-same-seq-is-a-conflict"),
+    (ResendBringsFactsBack, "resend-does-not-bring-back-facts-and-questions"),
+    (SplitsBatches, "pages-end-where-batches-end"),
+    (ForgetsQuestions, "append-carries-facts-and-questions"),
+    (CutsAtZeroBytes, "entries-are-kept-byte-for-byte"),
+    (IgnoresCaseOfIds, "hostile-ids-are-kept-apart"),
+    (ConfusesPrefixesOfIds, "hostile-ids-are-kept-apart"),
+    (SessionsExistOnceClaimed, "claim-alone-makes-no-session"),
+    (FreesHeldSessions, "claim-of-a-held-session-is-busy"),
+    (LeasesNeverExpire, "lease-is-free-once-it-expires-and-not-before"),
+    (ReleaseDoesNothing, "release-frees-at-once"),
+    (ExpiryEndsTheLease, "expired-lease-that-nobody-took-still-holds"),
+    (RenewsAfterTheft, "renew-after-another-claim-is-fenced"),
+    (PagesCutBatches, "pages-end-where-batches-end"),
+    (PagesMayBeEmpty, "page-holds-at-least-one-batch"),
+    (IgnoresTheLimit, "page-holds-no-more-than-the-limit"),
+    (PrunesAboveTheSnapshot, "prune-stops-at-the-last-snapshot"),
+    (SkipsWhatWasPruned, "read-below-what-was-pruned-says-so"),
+    (LastLetterWins, "letters-first-wins"),
+    (PostsOneByOne, "letters-are-posted-all-or-none"),
+    (ComparesBodies, "letters-with-the-same-digest-count-as-posted"),
+    (TakesLateAnswers, "answer-to-a-question-that-is-not-open-is-too-late"),
+    (IgnoresExpiry, "answer-after-expiry-is-too-late"),
+    (TakesEarlyExpiry, "expiry-is-taken-only-after-its-time"),
+    (PostsToNobody, "post-to-a-missing-session-is-gone"),
+    (HidesTheMark, "append-and-renew-return-the-mail-mark"),
+    (LosesLettersInARush, "concurrent-posts-none-lost"),
+    (RemembersNothingOfRemoval, "removed-session-is-gone"),
+    (FiltersByEither, "list-filters-hold-together"),
+    (PagesByCount, "list-pages-stand-though-sessions-come-and-go"),
+    (RepeatsTheLastRow, "list-pages-show-each-row-once"),
+    (ListsClosedQuestions, "list-of-questions-follows-its-session"),
+    (DueTakesHeld, "due-leaves-a-held-session"),
+    (DueIgnoresLetters, "due-takes-a-session-with-letters-not-counted"),
+    (DueNeverComes, "due-takes-a-session-whose-holder-is-gone"),
+    (CancelsHalfway, "cancelled-append-is-done-or-not"),
+    (HandlesKeepACopy, "handles-see-each-others-writes"),
+];
+
+async fn checked(bug: Bug, clauses: Option<&str>) -> Vec<(String, Verdict)> {
+    let store = Wrong::new(bug);
+    let mut contract = Contract::new(move || {
+        let handle = store.handle();
+        async move { handle }
+    });
+    if let Some(clause) = clauses {
+        contract = contract.only([clause]);
+    }
+    let report = contract.short_lease(Duration::from_millis(40)).run().await;
+    report.checked.into_iter().map(|checked| (checked.clause, checked.verdict)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn each_wrong_store_is_found_out_by_the_clause_that_names_it() {
+    let mut tasks = tokio::task::JoinSet::new();
+    for (bug, clause) in FOUND_BY {
+        tasks.spawn(async move { (*bug, *clause, checked(*bug, Some(clause)).await) });
+    }
+    let mut missed = Vec::new();
+    while let Some(done) = tasks.join_next().await {
+        let (bug, clause, verdicts) = done.unwrap();
+        match verdicts.as_slice() {
+            [(_, Verdict::Broken(why))] => println!("{bug:?}: {clause}: {why}"),
+            other => missed.push(format!("{bug:?} is not found out by `{clause}`: {other:?}")),
+        }
+    }
+    assert!(missed.is_empty(), "\n{}", missed.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_wrong_store_breaks_few_clauses_beside_its_own() {
+    for (bug, clause) in [
+        (HidesTheMark, "append-and-renew-return-the-mail-mark"),
+        (FiltersByEither, "list-filters-hold-together"),
+    ] {
+        let verdicts = checked(bug, None).await;
+        let broken: Vec<_> = verdicts
+            .iter()
+            .filter(|(_, verdict)| matches!(verdict, Verdict::Broken(_)))
+            .map(|(clause, _)| clause.as_str())
+            .collect();
+        assert!(broken.contains(&clause) && broken.len() <= 4, "{bug:?}: {broken:?}");
+    }
+}

@@ -1,0 +1,241 @@
+//! Sessions that another version of their loop left behind.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use harness::log::{Difference, Fit};
+use harness::prelude::*;
+use harness::store::MemoryStore;
+
+use super::rig::{all, count};
+
+mod v1 {
+    use super::*;
+
+    #[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    pub struct Doc {
+        #[state(reduce = append)]
+        pub lines: Vec<String>,
+        pub title: String,
+    }
+
+    #[derive(StepId, Clone, Debug, PartialEq, Eq)]
+    pub enum Step {
+        Write,
+        Ask,
+        Close,
+    }
+
+    #[derive(Question, Serialize, Deserialize)]
+    #[question(answer = bool, name = "sure")]
+    pub struct Sure;
+
+    pub fn harness() -> Harness<(), Doc> {
+        Harness::<(), Doc>::builder("fits")
+            .start(Step::Write)
+            .steps(|define, step| match step {
+                Step::Write => define
+                    .run(
+                        |_, _| async move { Ok(Doc::update().lines(["v1".to_owned()]).title("t")) },
+                    )
+                    .then(Step::Ask),
+                Step::Ask => define
+                    .ask(|_, _| async move { Ok(Sure) })
+                    .answer(|_, _, said| async move {
+                        Ok(Doc::update().lines([said.answer.to_string()]))
+                    })
+                    .then(Step::Close),
+                Step::Close => define
+                    .run(|_, _| async move { Ok(Doc::update().lines(["closed".to_owned()])) })
+                    .end(),
+            })
+            .build()
+            .unwrap()
+    }
+}
+
+/// A session that waits at its gate, with the id of its question.
+async fn left() -> (MemoryStore, String) {
+    let store = MemoryStore::new();
+    let agent = v1::harness().agent("a", ()).store(store.clone());
+    let outcome = agent.run(v1::Doc::update(), ()).session("s").await.unwrap();
+    let Outcome::Interrupted(waiting) = outcome else { panic!("{outcome:?}") };
+    (store, waiting.questions[0].id.to_string())
+}
+
+/// How often any step of a newer version ran.
+type Ran = Arc<AtomicU32>;
+
+/// A newer version: its state, its steps, its question.
+macro_rules! version {
+    ($name:ident, $(#[$state:meta])* { $($fields:tt)* }, $(#[$alias:meta])* $gate:ident, $answer:ty) => {
+        mod $name {
+            use super::*;
+
+            #[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+            $(#[$state])*
+            pub struct Doc {
+                #[state(reduce = append)]
+                pub lines: Vec<String>,
+                $($fields)*
+            }
+
+            #[derive(StepId, Clone, Debug, PartialEq, Eq)]
+            pub enum Step {
+                Write,
+                $(#[$alias])*
+                $gate,
+                Close,
+            }
+
+            #[derive(Question, Serialize, Deserialize)]
+            #[question(answer = $answer, name = "sure")]
+            pub struct Sure;
+
+            pub fn harness(ran: &Ran) -> Harness<(), Doc> {
+                let step = |text: &'static str| {
+                    let ran = Arc::clone(ran);
+                    move |_: View<Doc>, _: Cx<()>| {
+                        ran.fetch_add(1, Ordering::SeqCst);
+                        async move { Ok(Doc::update().lines([text.to_owned()])) }
+                    }
+                };
+                Harness::<(), Doc>::builder("fits")
+                    .start(Step::Write)
+                    .steps(|define, at| match at {
+                        Step::Write => define.run(step("write")).then(Step::$gate),
+                        Step::$gate => {
+                            let ran = Arc::clone(ran);
+                            define
+                                .ask(|_, _| async move { Ok(Sure) })
+                                .answer(move |_, _, said| {
+                                    ran.fetch_add(1, Ordering::SeqCst);
+                                    async move { Ok(Doc::update().lines([format!("{:?}", said.answer)])) }
+                                })
+                                .then(Step::Close)
+                        }
+                        Step::Close => define.run(step("new")).end(),
+                    })
+                    .build()
+                    .unwrap()
+            }
+
+            pub fn agent(store: &MemoryStore, ran: &Ran) -> Agent<(), Doc> {
+                harness(ran).agent("a", ()).store(store.clone())
+            }
+        }
+    };
+}
+
+version!(same, { pub title: String, }, Ask, bool);
+version!(renamed, { pub title: String, }, Confirm, bool);
+version!(aliased, { pub title: String, }, #[step(alias = "Ask")] Confirm, bool);
+version!(added, { pub title: String, #[serde(default)] pub note: Option<String>, }, Ask, bool);
+version!(removed, {}, Ask, bool);
+version!(other_answer, { pub title: String, }, Ask, String);
+version!(
+    migrated,
+    #[state(version = 2, migrate = super::to_two)] { pub heading: String, },
+    Ask,
+    bool
+);
+version!(unknown, #[state(version = 7, migrate = super::to_seven)] { pub title: String, }, Ask, bool);
+
+fn to_two(old: v1::Doc) -> Result<migrated::Doc, std::convert::Infallible> {
+    Ok(migrated::Doc { lines: old.lines, heading: old.title })
+}
+
+#[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[state(version = 6)]
+struct Six {
+    title: String,
+}
+
+fn to_seven(old: Six) -> Result<unknown::Doc, std::convert::Infallible> {
+    Ok(unknown::Doc { lines: Vec::new(), title: old.title })
+}
+
+/// Goes on with the session that the first version left.
+macro_rules! resume {
+    ($version:ident, $fit:expr) => {{
+        let ((store, id), ran) = (left().await, Ran::default());
+        let before = all(&store, "s").await;
+        let agent = $version::agent(&store, &ran).fit($fit);
+        let yes = Answers::json(&*id, true.into());
+        let outcome = agent.resume("s", yes, ()).await;
+        if outcome.is_err() {
+            // Refused: nothing has run, and nothing has changed, not even by the answer.
+            assert_eq!(ran.load(Ordering::SeqCst), 0);
+            assert_eq!(all(&store, "s").await, before);
+            // The version that left it can go on.
+            let old = v1::harness().agent("a", ()).store(store.clone());
+            let ended = old.resume("s", Answers::json(&*id, true.into()), ()).await.unwrap();
+            assert_eq!(ended.ended().unwrap().state.lines, ["v1", "true", "closed"]);
+        }
+        (outcome, store)
+    }};
+}
+
+macro_rules! refused {
+    ($version:ident, $fit:expr) => {{
+        let error = resume!($version, $fit).0.unwrap_err();
+        error.incompatible().unwrap_or_else(|| panic!("{error}")).differences().to_vec()
+    }};
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_refused_before_anything_runs() {
+    let gone = refused!(renamed, Fit::Compatible);
+    assert!(matches!(&gone[..], [Difference::StepGone { step, .. }] if step == "Ask"), "{gone:?}");
+    let field = refused!(removed, Fit::Compatible);
+    let is = |field: &str| Difference::FieldRemoved { field: field.into() };
+    assert_eq!(field, [is("title")]);
+    let answer = refused!(other_answer, Fit::Compatible);
+    assert_eq!(answer, [Difference::AnswerSchemaChanged { question: "sure".into() }]);
+    let version = refused!(unknown, Fit::Compatible);
+    assert!(version.contains(&Difference::VersionUnknown { saved: 1, now: 7 }), "{version:?}");
+}
+
+#[tokio::test]
+async fn what_fits_is_taken_over_and_recorded() {
+    let lines = ["v1", "true", "new"];
+    let (outcome, store) = resume!(same, Fit::Strict);
+    assert_eq!(outcome.unwrap().ended().unwrap().state.lines, lines);
+    assert_eq!(count(&store, "s", "adopt").await, 0);
+
+    let (outcome, store) = resume!(aliased, Fit::Compatible);
+    assert_eq!(outcome.unwrap().ended().unwrap().state.lines, lines);
+    assert_eq!(count(&store, "s", "adopt").await, 1);
+
+    let (outcome, store) = resume!(added, Fit::Compatible);
+    let ended = outcome.unwrap().ended().unwrap();
+    assert_eq!((&ended.state.lines[..], ended.state.note), (&lines.map(str::to_owned)[..], None));
+    assert_eq!(count(&store, "s", "adopt").await, 1);
+
+    let (outcome, store) = resume!(migrated, Fit::Compatible);
+    let ended = outcome.unwrap().ended().unwrap();
+    assert_eq!(
+        (&ended.state.lines[..], &*ended.state.heading),
+        (&lines.map(str::to_owned)[..], "t")
+    );
+    assert_eq!(count(&store, "s", "adopt").await, 1);
+    // It is taken over once.
+    let agent = migrated::agent(&store, &Ran::default());
+    let outcome = agent.run(migrated::Doc::update(), ()).session("s").await.unwrap();
+    assert!(matches!(outcome, Outcome::Interrupted(_)));
+    assert_eq!(count(&store, "s", "adopt").await, 1);
+    // There is no way back.
+    let old = v1::harness().agent("a", ()).store(store.clone());
+    let err = old.resume("s", Answers::none(), ()).await.unwrap_err();
+    assert!(err.incompatible().is_some_and(|it| it.is_state()), "{err}");
+}
+
+#[tokio::test]
+async fn strictly_nothing_may_have_changed() {
+    let added = refused!(added, Fit::Strict);
+    assert!(added.contains(&Difference::FieldAdded { field: "note".into() }), "{added:?}");
+    let aliased = refused!(aliased, Fit::Strict);
+    assert!(aliased.contains(&Difference::WiringChanged), "{aliased:?}");
+    let version = refused!(migrated, Fit::Strict);
+    assert!(version.contains(&Difference::VersionChanged { saved: 1, now: 2 }), "{version:?}");
+}

@@ -1,0 +1,28 @@
+//! Sessions in a store: run, interrupted, resumed, gone on with.
+#![allow(
+    missing_docs,
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unit_arg,
+    unused_crate_dependencies
+)]
+
+mod audit;
+mod audit_told;
+mod basics;
+mod busy;
+mod crashes;
+mod effects;
+mod equal;
+mod faults;
+mod fits;
+mod forks;
+mod interrupts;
+mod leases;
+mod modes;
+mod rig;
+mod sessions;
+mod table;

@@ -1,0 +1,129 @@
+//! When commits are made durable.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use harness::Durability;
+use harness::prelude::*;
+use harness::store::MemoryStore;
+
+use super::rig::Rig;
+
+#[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Doc {
+    #[state(reduce = add)]
+    n: u32,
+}
+
+#[derive(Question, Serialize, Deserialize)]
+#[question(answer = u32)]
+struct HowMany;
+
+#[derive(StepId, Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Count,
+    Act,
+    Ask,
+    Last,
+}
+
+#[derive(Signal, Clone, Copy, Debug)]
+enum Next {
+    Again,
+    On,
+}
+
+/// Ten quick steps, an effect, a question, a step.
+fn harness(rig: &Rig, seen: &Arc<Mutex<Vec<(u64, u64)>>>, wait: Duration) -> Harness<(), Doc> {
+    let (rig, seen) = (rig.clone(), Arc::clone(seen));
+    let look = move || {
+        let heads = rig.heads().last().copied().unwrap_or_default();
+        seen.lock().unwrap().push((rig.flushed_to().0, heads.0));
+    };
+    Harness::<(), Doc>::builder("modes")
+        .start(Step::Count)
+        .steps(|define, step| match step {
+            Step::Count => define
+                .run(move |_, _| async move {
+                    if !wait.is_zero() {
+                        tokio::time::sleep(wait).await;
+                    }
+                    Ok(Doc::update().n(1))
+                })
+                .route(
+                    |doc: &Doc| if doc.n < 10 { Next::Again } else { Next::On },
+                    |next| match next {
+                        Next::Again => to(Step::Count),
+                        Next::On => to(Step::Act),
+                    },
+                ),
+            Step::Act => {
+                let look = look.clone();
+                define
+                    .run(move |_, cx: Cx<()>| {
+                        let look = look.clone();
+                        async move {
+                            cx.once("act", async move || Ok(look())).await?;
+                            Ok(Doc::update().n(1))
+                        }
+                    })
+                    .then(Step::Ask)
+            }
+            Step::Ask => {
+                let look = look.clone();
+                define
+                    .ask(|_, _| async move { Ok(HowMany) })
+                    .answer(move |_, _, said| {
+                        look();
+                        async move { Ok(Doc::update().n(said.answer)) }
+                    })
+                    .then(Step::Last)
+            }
+            Step::Last => define.run(|_, _| async move { Ok(Doc::update().n(1)) }).end(),
+        })
+        .build()
+        .unwrap()
+}
+
+/// How many flushes the two runs took, and how far the log was durable when something acted.
+async fn flushes(durability: Durability, wait: Duration) -> (u64, u64, Vec<(u64, u64)>) {
+    let rig = Rig::new(MemoryStore::new());
+    let seen = Arc::default();
+    let agent = harness(&rig, &seen, wait).agent("a", ()).store(rig.clone()).durability(durability);
+    let outcome = agent.run(Doc::update(), ()).session("s").await.unwrap();
+    let Outcome::Interrupted(waiting) = outcome else { panic!("{outcome:?}") };
+    let first = rig.flushes();
+    let five = waiting.pending::<HowMany>().unwrap().answer(5);
+    let ended = agent.resume("s", five, ()).await.unwrap().ended().unwrap();
+    assert_eq!(ended.state.n, 17);
+    let seen = seen.lock().unwrap().clone();
+    (first, rig.flushes() - first, seen)
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_mode_flushes_as_often_as_it_says() {
+    // Ten commits, the effect, the step's commit, the question; the answer, its commit, the end.
+    let (first, second, seen) = flushes(Durability::Step, Duration::ZERO).await;
+    assert_eq!((first, second), (13, 3));
+    assert!(seen.iter().all(|(flushed, head)| flushed == head), "{seen:?}");
+    // Before the effect and its result, the question; the answer and the end.
+    for mode in [Durability::Relaxed, Durability::Settle] {
+        let (first, second, seen) = flushes(mode, Duration::ZERO).await;
+        assert_eq!((first, second), (3, 2), "{mode:?}");
+        // The session's first entries, ten commits: all of that was durable when the effect ran.
+        assert_eq!(seen[0], (12, 12), "{mode:?}");
+        assert!(seen.iter().all(|(flushed, head)| flushed == head), "{mode:?}: {seen:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_relaxed_commit_waits_for_a_tenth_of_a_second_at_most() {
+    // A step takes 60 ms: each flush but the last takes two commits along.
+    let (first, ..) = flushes(Durability::Relaxed, Duration::from_millis(60)).await;
+    assert!((3 + 4..=3 + 5).contains(&first), "{first}");
+    // A step takes 150 ms: each commit is flushed by itself.
+    let (first, ..) = flushes(Durability::Relaxed, Duration::from_millis(150)).await;
+    assert!((3 + 9..=3 + 10).contains(&first), "{first}");
+    let (first, ..) = flushes(Durability::Settle, Duration::from_secs(1)).await;
+    assert_eq!(first, 3);
+}

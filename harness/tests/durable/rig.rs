@@ -1,0 +1,347 @@
+//! What the tests of durable sessions have in common: a store that does what a test says, a crash,
+//! and ways to look into a log.
+
+use std::future::pending;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use harness::log::Replay;
+use harness::store::{
+    Appended, Batch, Claim, Claimed, Filter, From, Guarantees, Lease, Letter, Listing, Mail,
+    MemoryStore, Page, Posted, Remove, SessionStore, StoreError,
+};
+use harness::{Outcome, RunRequest, Seq, SessionId, State, async_trait};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+/// What becomes of one call.
+#[derive(Clone)]
+pub enum Act {
+    Pass,
+    /// Nothing is done, and the room is said to be used up.
+    Full,
+    /// It is done, and the answer is lost.
+    LoseAnswer,
+    /// Nothing is done.
+    Fail,
+    /// It never comes back, and nothing is done.
+    HangBefore,
+    /// It is done, and never comes back.
+    HangAfter,
+    /// It waits until the test lets it go on.
+    Pause,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum On {
+    Claim,
+    Renew,
+    Release,
+    Append,
+    Post,
+    Read,
+}
+
+type Plan = Box<dyn FnMut(On, u64) -> Act + Send>;
+
+#[derive(Default)]
+struct Inner {
+    plan: Option<Plan>,
+    counts: [u64; 6],
+    flushes: u64,
+    lease: Option<Lease>,
+    heads: Vec<Seq>,
+    /// The last head that was flushed.
+    flushed: Seq,
+}
+
+/// A store that does what a test says. Calls of each kind are counted from 1.
+#[derive(Clone)]
+pub struct Rig {
+    pub memory: MemoryStore,
+    inner: Arc<Mutex<Inner>>,
+    /// Counts the calls that wait.
+    reached: Arc<Semaphore>,
+    /// Lets them go on.
+    go: Arc<Semaphore>,
+}
+
+impl Rig {
+    pub fn new(memory: MemoryStore) -> Self {
+        Self {
+            memory,
+            inner: Arc::default(),
+            reached: Arc::new(Semaphore::new(0)),
+            go: Arc::new(Semaphore::new(0)),
+        }
+    }
+
+    pub fn with(memory: &MemoryStore, plan: impl FnMut(On, u64) -> Act + Send + 'static) -> Self {
+        let rig = Self::new(memory.clone());
+        rig.plan(plan);
+        rig
+    }
+
+    /// The `n`th call of a kind is treated so, all others pass.
+    pub fn nth(memory: &MemoryStore, on: On, n: u64, act: Act) -> Self {
+        Self::with(memory, move |what, count| match what == on && count == n {
+            true => act.clone(),
+            false => Act::Pass,
+        })
+    }
+
+    pub fn plan(&self, plan: impl FnMut(On, u64) -> Act + Send + 'static) {
+        self.lock().plan = Some(Box::new(plan));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn count(&self, on: On) -> u64 {
+        self.lock().counts[on as usize]
+    }
+
+    /// Appends that were to be flushed.
+    pub fn flushes(&self) -> u64 {
+        self.lock().flushes
+    }
+
+    /// The heads that appends gave.
+    pub fn heads(&self) -> Vec<Seq> {
+        self.lock().heads.clone()
+    }
+
+    /// Up to where the log is durable.
+    pub fn flushed_to(&self) -> Seq {
+        self.lock().flushed
+    }
+
+    /// The lease that was used last.
+    pub fn lease(&self) -> Option<Lease> {
+        self.lock().lease.clone()
+    }
+
+    /// A process that comes no further, as far as its store can tell.
+    pub async fn hang(&self) {
+        self.reached.add_permits(1);
+        pending().await
+    }
+
+    /// Waits until a call waits.
+    pub async fn reached(&self) {
+        self.reached.acquire().await.unwrap().forget();
+    }
+
+    /// Lets a call that waits go on.
+    pub fn go(&self) {
+        self.go.add_permits(1);
+    }
+
+    async fn call<T>(
+        &self,
+        on: On,
+        work: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        let act = {
+            let mut inner = self.lock();
+            inner.counts[on as usize] += 1;
+            let count = inner.counts[on as usize];
+            inner.plan.as_mut().map_or(Act::Pass, |plan| plan(on, count))
+        };
+        let lost = |ambiguous| StoreError::Unavailable {
+            what: "a test says so".into(),
+            ambiguous,
+            source: None,
+        };
+        match act {
+            Act::Pass => work.await,
+            Act::Full => Err(StoreError::Full("a test says so".into())),
+            Act::Fail => Err(lost(false)),
+            Act::LoseAnswer => work.await.and(Err(lost(true))),
+            Act::HangBefore => {
+                self.reached.add_permits(1);
+                pending().await
+            }
+            Act::HangAfter => {
+                let _ = work.await;
+                self.reached.add_permits(1);
+                pending().await
+            }
+            Act::Pause => {
+                self.reached.add_permits(1);
+                self.go.acquire().await.unwrap().forget();
+                work.await
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl SessionStore for Rig {
+    fn guarantees(&self) -> Guarantees {
+        self.memory.guarantees()
+    }
+
+    async fn claim(&self, what: Claim<'_>, ttl: Duration) -> Result<Option<Claimed>, StoreError> {
+        let claimed = self.call(On::Claim, self.memory.claim(what, ttl)).await;
+        if let Ok(Some(claimed)) = &claimed {
+            self.lock().lease = Some(claimed.lease.clone());
+        }
+        claimed
+    }
+
+    async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<Mail, StoreError> {
+        let on = if ttl.is_zero() { On::Release } else { On::Renew };
+        self.call(on, self.memory.renew(lease, ttl)).await
+    }
+
+    async fn append(&self, lease: &Lease, batch: Batch<'_>) -> Result<Appended, StoreError> {
+        let appended = self.call(On::Append, self.memory.append(lease, batch)).await;
+        if let Ok(appended) = &appended {
+            let mut inner = self.lock();
+            inner.flushes += u64::from(batch.flush);
+            inner.heads.push(appended.head);
+            if batch.flush {
+                inner.flushed = appended.head;
+            }
+        }
+        appended
+    }
+
+    async fn post(&self, to: &SessionId, letters: &[Letter]) -> Result<Posted, StoreError> {
+        self.call(On::Post, self.memory.post(to, letters)).await
+    }
+
+    async fn read(
+        &self,
+        session: &SessionId,
+        from: From,
+        mail: Mail,
+        limit: u64,
+    ) -> Result<Option<Page>, StoreError> {
+        self.call(On::Read, self.memory.read(session, from, mail, limit)).await
+    }
+
+    async fn list(
+        &self,
+        filter: &Filter,
+        after: Option<&[u8]>,
+        limit: u32,
+    ) -> Result<Listing, StoreError> {
+        self.memory.list(filter, after, limit).await
+    }
+
+    async fn remove(&self, lease: &Lease, what: Remove) -> Result<(), StoreError> {
+        self.memory.remove(lease, what).await
+    }
+}
+
+/// A runtime of its own, whose time is paused.
+pub fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
+}
+
+/// Runs until the run is over, or a call hangs: then its process dies, all that it had in memory
+/// with it, and its lease is over.
+pub fn run_or_crash<S: State>(
+    rig: &Rig,
+    request: impl FnOnce(&Rig) -> RunRequest<S>,
+) -> Option<Outcome<S>> {
+    let runtime = runtime();
+    let outcome = runtime.block_on(async {
+        let mut run = request(rig).start();
+        let outcome = tokio::select! {
+            outcome = &mut run => Some(outcome.unwrap()),
+            () = rig.reached() => None,
+        };
+        // A process that dies cancels nothing.
+        std::mem::forget(run);
+        outcome
+    });
+    drop(runtime);
+    if outcome.is_none()
+        && let Some(lease) = rig.lease()
+    {
+        self::runtime().block_on(rig.memory.renew(&lease, Duration::ZERO)).unwrap();
+    }
+    outcome
+}
+
+async fn page(store: &MemoryStore, session: &str) -> Option<Page> {
+    let id = SessionId::new(session).unwrap();
+    store.read(&id, From::Seq(Seq(0)), Mail(0), u64::MAX).await.unwrap()
+}
+
+/// The log as it is stored, each entry as JSON.
+pub async fn log(store: &MemoryStore, session: &str) -> Vec<Value> {
+    let Some(page) = page(store, session).await else { return Vec::new() };
+    page.entries.iter().map(|entry| serde_json::from_slice(&entry.bytes).unwrap()).collect()
+}
+
+/// The log, its letters and open questions, to see that nothing has changed.
+pub async fn all(store: &MemoryStore, session: &str) -> String {
+    let Some(page) = page(store, session).await else { return String::new() };
+    let texts = page.entries.iter().map(|entry| String::from_utf8(entry.bytes.clone()).unwrap());
+    format!(
+        "{}\n{:?}\n{:?}\n{:?}",
+        texts.collect::<Vec<_>>().join("\n"),
+        page.letters,
+        page.questions,
+        page.facts
+    )
+}
+
+/// Whether anybody holds the session.
+pub async fn is_held(store: &MemoryStore, session: &str) -> bool {
+    page(store, session).await.is_some_and(|page| page.holder.is_some())
+}
+
+/// What the kinds of entries are.
+pub async fn kinds(store: &MemoryStore, session: &str) -> Vec<String> {
+    let kind = |entry: &Value| {
+        let keys = entry.as_object().unwrap().keys().map(String::as_str);
+        keys.into_iter().find(|key| !["t", "u"].contains(key)).unwrap().to_owned()
+    };
+    log(store, session).await.iter().map(kind).collect()
+}
+
+pub async fn count(store: &MemoryStore, session: &str, kind: &str) -> usize {
+    kinds(store, session).await.iter().filter(|found| *found == kind).count()
+}
+
+/// The state that the log adds up to.
+pub async fn folded(store: &MemoryStore, session: &str) -> Value {
+    let mut replay = Replay::default();
+    for entry in page(store, session).await.unwrap().entries {
+        replay.take(entry.seq, &entry.bytes).unwrap();
+    }
+    replay.state().unwrap().clone()
+}
+
+/// Somebody else takes the lease, as after a pause that was too long.
+pub async fn steal(store: &MemoryStore, session: &str, lease: &Lease) -> Lease {
+    store.renew(lease, Duration::ZERO).await.unwrap();
+    let id = SessionId::new(session).unwrap();
+    store.claim(Claim::One(&id), Duration::from_secs(30)).await.unwrap().unwrap().lease
+}
+
+/// Waits until a session has settled and nobody holds it.
+pub async fn settled(store: &MemoryStore, session: &str) {
+    for _ in 0..10_000 {
+        let page = page(store, session).await;
+        let rests = |page: Page| {
+            page.holder.is_none() && page.facts.phase != harness::store::Phase::Running
+        };
+        if page.is_some_and(rests) {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("session `{session}` does not settle");
+}
+
+/// How many questions the store has for open.
+pub async fn questions(store: &MemoryStore, session: &str) -> usize {
+    page(store, session).await.unwrap().questions.len()
+}

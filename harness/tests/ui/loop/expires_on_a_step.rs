@@ -1,0 +1,30 @@
+//@ names: `expires`, `NeedsExit`
+//@ remedy: ThenEndOrRouteOfGate
+
+use std::time::Duration;
+
+use harness::prelude::*;
+
+#[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+struct Count {
+    #[state(reduce = add)]
+    n: u32,
+}
+
+#[derive(StepId, Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Add,
+}
+
+async fn add(_: View<Count>, _: Cx<()>) -> StepResult<Count> {
+    Ok(Count::update().n(1))
+}
+
+fn main() {
+    let _ = Harness::<(), Count>::builder("counter")
+        .start(Step::Add)
+        .steps(|define, step| match step {
+            Step::Add => define.run(add).expires(Duration::from_secs(1), Step::Add).end(),
+        })
+        .build();
+}
