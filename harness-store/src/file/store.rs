@@ -1,3 +1,5 @@
+//! The store itself: its options, what is open, and the store trait's methods.
+
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io;

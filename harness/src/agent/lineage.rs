@@ -1,3 +1,5 @@
+//! What of a loop its sessions are compared with.
+
 use std::collections::BTreeMap;
 
 use serde_json::Value;

@@ -1,3 +1,5 @@
+//! Futures that are never dropped half-way.
+
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -1,3 +1,5 @@
+//! A lease in hand, before anything is written under it.
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+//! What is known of a lease without asking the store.
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 

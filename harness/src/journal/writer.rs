@@ -1,3 +1,5 @@
+//! Encoding entries, folding them, and appending them in batches.
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+//! What a loop is made of, as a hash.
+
 use serde_json::{Value, json};
 
 use crate::graph::{Dest, Edge, Exit, Kind, Node, Wiring};

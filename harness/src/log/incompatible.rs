@@ -1,3 +1,5 @@
+//! In what a session and a loop differ.
+
 use std::error::Error;
 use std::fmt;
 

@@ -1,3 +1,5 @@
+//! Reducing the input of a turn.
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::log::check_ops;

@@ -1,3 +1,5 @@
+//! Why nothing could be learnt of a session, or done to it.
+
 use std::fmt;
 
 use serde_json::Value;

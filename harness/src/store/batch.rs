@@ -1,3 +1,5 @@
+//! What is appended, and what is removed.
+
 use crate::clock::UtcMillis;
 use crate::id::{InterruptId, Seq};
 

@@ -1,3 +1,5 @@
+//! Why a store did not do what it was asked.
+
 use crate::clock::UtcMillis;
 use crate::id::{Seq, SessionId};
 

@@ -1,3 +1,5 @@
+//! What a store knows of a session without reading its log.
+
 use serde::{Deserialize, Serialize};
 
 use crate::clock::UtcMillis;

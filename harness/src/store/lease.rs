@@ -1,3 +1,5 @@
+//! The right to append to a session.
+
 use std::fmt;
 use std::time::Duration;
 

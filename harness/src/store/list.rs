@@ -1,3 +1,5 @@
+//! Lists of sessions and of open questions.
+
 use crate::clock::UtcMillis;
 use crate::id::{AgentId, InterruptId, Seq, SessionId};
 

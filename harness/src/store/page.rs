@@ -1,3 +1,5 @@
+//! Reading a session in parts.
+
 use crate::clock::UtcMillis;
 use crate::id::{Fence, Seq};
 

@@ -1,3 +1,5 @@
+//! A store that fails when it is told to.
+
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

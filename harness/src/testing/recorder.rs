@@ -1,3 +1,5 @@
+//! A store that notes what it was asked.
+
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 

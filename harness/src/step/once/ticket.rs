@@ -1,3 +1,5 @@
+//! An effect at work, until it is recorded or known to have no result.
+
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 

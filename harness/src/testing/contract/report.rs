@@ -1,3 +1,5 @@
+//! Which clauses a store has kept, and which not.
+
 use std::fmt;
 
 /// What became of each clause.
