@@ -79,6 +79,7 @@
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
+//! | `code` | no | [`esg`](crate::esg): programs of Python steps, of which only what an edit touched runs again |
 //! | `terminal` | no | `observe::Terminal`: live progress of runs on a terminal |
 //! | `testing` | no | `testing`: the contract of stores as a suite, and stores that fail or take notes |
 
@@ -95,6 +96,8 @@ mod agent;
 mod clock;
 pub mod context;
 mod declare;
+#[cfg(feature = "code")]
+pub mod esg;
 pub mod graph;
 mod id;
 mod journal;
