@@ -1,4 +1,11 @@
 //! The execution state graph: a program of steps, of which only what an edit touched runs again.
+mod exec;
+mod model;
 mod scan;
 
+pub use exec::{
+    Blob, Ending, ExecError, Executor, Frame, KillHandle, Load, Output, Ran, RunStep, Swept, Sync,
+    Synced, Unstash, Untracked, Value, Wrote,
+};
+pub use model::{Entity, EntityError, Member, Print, Unit, UnitKey};
 pub use scan::{Definition, Import, Scan, SyntaxError, scan};
