@@ -1,7 +1,10 @@
 //! The execution state graph: a program of steps, of which only what an edit touched runs again.
+mod blobs;
 mod exec;
 mod model;
 mod scan;
+mod state;
+mod trace;
 
 pub use exec::{
     Blob, Ending, ExecError, Executor, Frame, KillHandle, Load, Output, Ran, RunStep, Swept, Sync,
@@ -9,3 +12,4 @@ pub use exec::{
 };
 pub use model::{Entity, EntityError, Member, Print, Unit, UnitKey};
 pub use scan::{Definition, Import, Scan, SyntaxError, scan};
+pub use trace::{Execution, Trace};
