@@ -1,15 +1,19 @@
 //! The execution state graph: a program of steps, of which only what an edit touched runs again.
 mod blobs;
+mod error;
 mod exec;
 mod model;
+mod replay;
 mod scan;
 mod state;
 mod trace;
 
+pub use error::EsgError;
 pub use exec::{
     Blob, Ending, ExecError, Executor, Frame, KillHandle, Load, Output, Ran, RunStep, Swept, Sync,
     Synced, Unstash, Untracked, Value, Wrote,
 };
 pub use model::{Entity, EntityError, Member, Print, Unit, UnitKey};
+pub use replay::{Blocked, Reason, Report};
 pub use scan::{Definition, Import, Scan, SyntaxError, scan};
 pub use trace::{Execution, Trace};

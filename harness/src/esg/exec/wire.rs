@@ -160,7 +160,9 @@ impl fmt::Display for Ending {
             Self::Timeout { limit } => write!(f, "it ran longer than {limit:?}"),
             Self::OutOfMemory => f.write_str("it ran out of memory"),
             Self::Denied { what } => write!(f, "it was denied {what}"),
-            Self::Crashed { signal: Some(signal), .. } => write!(f, "the worker died of signal {signal}"),
+            Self::Crashed { signal: Some(signal), .. } => {
+                write!(f, "the worker died of signal {signal}")
+            }
             Self::Crashed { code: Some(code), .. } => write!(f, "the worker exited with {code}"),
             Self::Crashed { .. } => f.write_str("the worker died"),
             Self::Protocol { what } => write!(f, "the worker said what it must not: {what}"),

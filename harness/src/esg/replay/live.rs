@@ -45,6 +45,8 @@ pub(crate) struct Live {
     objects: u64,
     /// Units kept aside, oldest first.
     aside: Vec<UnitKey>,
+    /// What has to leave the namespace, whatever it is.
+    spoiled: BTreeSet<Entity>,
 }
 
 /// How much the units kept aside may take together, in bytes.
@@ -117,6 +119,24 @@ impl Live {
         }
     }
 
+    /// What a run left behind must not be used, and leaves with the next moves.
+    pub(crate) fn spoil(&mut self, entities: impl IntoIterator<Item = Entity>) {
+        for entity in entities {
+            self.lose(&entity);
+            if is_object(&entity) {
+                // Whatever refers to it refers to the spoiled object.
+                let nobodys = self.new_object();
+                self.meant.insert(entity.clone(), nobodys);
+            }
+            self.spoiled.insert(entity);
+        }
+    }
+
+    /// Whether the unit is there or aside.
+    pub(crate) fn knows(&self, key: &UnitKey) -> bool {
+        self.held.contains_key(key)
+    }
+
     /// Takes note of what a step that ended well made. `made` is as the worker named it.
     pub(crate) fn ran(&mut self, ran: &Ran, made: &[Made]) {
         for (entity, wrote) in &ran.wrote {
@@ -129,10 +149,15 @@ impl Live {
         for made in made {
             let mut tokens = Vec::new();
             for member in &made.unit.members {
-                if is_object(&member.entity) {
-                    let known = self.meant.get(&member.entity).copied().filter(|_| self.has(&member.entity));
-                    let object = known.unwrap_or_else(|| self.new_object());
-                    tokens.push((member.entity.clone(), object));
+                let entity = &member.entity;
+                if is_object(entity) {
+                    let object = match self.meant.get(entity) {
+                        Some(&known) if self.has(entity) => known,
+                        // References to a module as its import left it mean no number.
+                        None if matches!(entity, Entity::Module(_)) => 0,
+                        _ => self.new_object(),
+                    };
+                    tokens.push((entity.clone(), object));
                 }
             }
             objects.push(tokens);

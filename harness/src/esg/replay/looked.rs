@@ -41,7 +41,8 @@ impl Looked for Outside {
 
 /// The SHA-256 of a file in hex, `None` if it can not be read.
 fn digest(path: &str) -> Option<String> {
-    let mut file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|data| data.is_file()))?;
+    let mut file =
+        File::open(path).ok().filter(|file| file.metadata().is_ok_and(|data| data.is_file()))?;
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 1 << 16];
     loop {

@@ -30,7 +30,11 @@ pub enum Reason {
 
 impl From<Changed> for Reason {
     fn from(changed: Changed) -> Self {
-        if changed.inputs.is_empty() { Self::Aliases(changed.aliases) } else { Self::Inputs(changed.inputs) }
+        if changed.inputs.is_empty() {
+            Self::Aliases(changed.aliases)
+        } else {
+            Self::Inputs(changed.inputs)
+        }
     }
 }
 
@@ -40,7 +44,9 @@ impl fmt::Display for Reason {
             Self::New => f.write_str("it never ran"),
             Self::Edited => f.write_str("its code was edited"),
             Self::Inputs(entities) => write!(f, "it reads {}, which changed", List(entities)),
-            Self::Aliases(entities) => write!(f, "{} shares other objects than it did", List(entities)),
+            Self::Aliases(entities) => {
+                write!(f, "{} shares other objects than it did", List(entities))
+            }
             Self::May(entities) => write!(f, "it may read {}, which may change", List(entities)),
             Self::Rebuilt => f.write_str("it makes something that is needed and can not be stored"),
             Self::Invalidated => f.write_str("it was asked for"),

@@ -32,6 +32,7 @@ pub struct Report {
     pub wall: Duration,
     /// How long the kept steps had taken.
     pub saved: Duration,
+    pub(crate) order: Vec<Arc<str>>,
 }
 
 /// A step that failed because of another.
@@ -55,7 +56,7 @@ impl Report {
 
     /// The steps that were executed for whatever reason, in the order of the program.
     pub fn executed(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.ran.iter().map(|(step, _)| step)
+        self.order.iter()
     }
 }
 
@@ -72,13 +73,20 @@ impl fmt::Display for Report {
         for (step, reason) in &self.ran {
             writeln!(f, "  {step} ran: {reason}")?;
         }
+        for step in &self.rebuilt {
+            writeln!(f, "  {step} was run again: {}", Reason::Rebuilt)?;
+        }
         for step in &self.kept_clock {
             writeln!(f, "  {step} kept (clock)")?;
         }
         for (step, ending) in &self.failed {
             match self.blocked.iter().find(|blocked| blocked.step == *step) {
                 Some(blocked) => {
-                    writeln!(f, "  {step} is blocked: `{}` is missing, as {} failed", blocked.name, blocked.by)?;
+                    writeln!(
+                        f,
+                        "  {step} is blocked: `{}` is missing, as {} failed",
+                        blocked.name, blocked.by
+                    )?;
                 }
                 None => writeln!(f, "  {step} failed: {ending}")?,
             }

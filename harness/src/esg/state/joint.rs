@@ -108,7 +108,10 @@ impl State {
         };
         let from = prefix.clone();
         self.files
-            .range::<str, (Bound<&str>, Bound<&str>)>((Bound::Included(from.as_str()), Bound::Unbounded))
+            .range::<str, (Bound<&str>, Bound<&str>)>((
+                Bound::Included(from.as_str()),
+                Bound::Unbounded,
+            ))
             .map(|(path, ())| path.as_ref())
             .map_while(move |path: &str| path.strip_prefix(prefix.as_str()))
             .filter(|rest| !rest.is_empty() && !rest.contains('/'))

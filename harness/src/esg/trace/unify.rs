@@ -7,11 +7,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::Execution;
-use crate::esg::model::{Entity, Member, Unit};
+use crate::esg::model::{Entity, Member, Unit, UnitKey};
 use crate::esg::state::Made;
 
 /// Rewrites what `new` made so that it speaks of `old`'s objects wherever its own are equal to them.
-pub(crate) fn unify(new: &mut Execution, old: &Execution) {
+///
+/// Units without tokens are replaced where the old one is still `held` by the worker.
+pub(crate) fn unify(new: &mut Execution, old: &Execution, held: &dyn Fn(&UnitKey) -> bool) {
     let mut same = candidates(new, old);
     loop {
         let before = same.len();
@@ -38,7 +40,11 @@ pub(crate) fn unify(new: &mut Execution, old: &Execution) {
         }
     }
     for made in &mut new.trace.units {
-        if let Some(there) = replacement(made, old, &same) {
+        let there = replacement(made, old, &same).filter(|there| {
+            let token = |entity: &Entity| matches!(entity, Entity::Token(_));
+            there.unit.members.iter().any(|member| token(&member.entity)) || held(&there.unit.key)
+        });
+        if let Some(there) = there {
             *made = there.clone();
         } else if made.unit.refs.iter().any(|entity| same.contains_key(entity)) {
             let mut renamed = Made::clone(made);

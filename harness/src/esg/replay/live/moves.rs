@@ -23,12 +23,15 @@ impl Live {
         blob: &mut dyn FnMut(&Made) -> Option<crate::esg::exec::Blob>,
     ) -> Moves {
         let mut moves = Moves::default();
+        moves.sync.drop.extend(std::mem::take(&mut self.spoiled));
         self.leave(state, &mut moves);
         let mut wanted: BTreeMap<UnitKey, (Arc<Made>, BTreeSet<Entity>)> = BTreeMap::new();
         for entity in need {
             if let Some(slot) = state.slot(entity) {
                 let unit = wanted.entry(slot.key().clone());
-                unit.or_insert_with(|| (slot.made.clone(), BTreeSet::new())).1.insert(entity.clone());
+                unit.or_insert_with(|| (slot.made.clone(), BTreeSet::new()))
+                    .1
+                    .insert(entity.clone());
             }
         }
         let (mut done, mut broken) = (HashSet::new(), HashSet::new());
@@ -49,7 +52,8 @@ impl Live {
             }
         }
         for (key, entities) in leaving {
-            let whole = self.held.get(&key).is_some_and(|held| held.members.len() == entities.len());
+            let whole =
+                self.held.get(&key).is_some_and(|held| held.members.len() == entities.len());
             if whole && entities.iter().all(can_be_put_aside) {
                 self.put_aside(&key);
                 moves.sync.stash.push(key);
@@ -93,7 +97,7 @@ impl Live {
         for entity in &made.unit.refs {
             if let Some(slot) = state.slot(entity) {
                 let key = slot.key().clone();
-                whole &= key == *made.unit.key
+                whole &= key == made.unit.key
                     || self.ensure(&key, wanted, state, done, broken, blob, moves);
             }
         }
@@ -160,7 +164,10 @@ impl Live {
             }
         }
         self.aside.retain(|one| one != key);
-        moves.sync.unstash.push(Unstash { key: key.clone(), members: members.into_iter().collect() });
+        moves
+            .sync
+            .unstash
+            .push(Unstash { key: key.clone(), members: members.into_iter().collect() });
     }
 
     /// What is not needed, and refers to an object that its token does not mean any more, goes too.
@@ -187,7 +194,8 @@ impl Live {
 
     /// Keeps what is aside within bounds.
     fn trim(&mut self, moves: &mut Moves) {
-        let mut size: u64 = self.aside.iter().filter_map(|key| self.held.get(key)).map(|held| held.size).sum();
+        let mut size: u64 =
+            self.aside.iter().filter_map(|key| self.held.get(key)).map(|held| held.size).sum();
         while size > ASIDE && !self.aside.is_empty() {
             let key = self.aside.remove(0);
             size = size.saturating_sub(self.held.remove(&key).map_or(0, |held| held.size));
