@@ -1,6 +1,7 @@
 //! The execution state graph: a program of steps, of which only what an edit touched runs again.
 mod exec;
 mod model;
+mod program;
 mod scan;
 
 pub use exec::{
@@ -8,4 +9,7 @@ pub use exec::{
     Synced, Unstash, Untracked, Value, Wrote,
 };
 pub use model::{Entity, EntityError, Member, Print, Unit, UnitKey};
+pub use program::{
+    Change, Input, Operation, Part, Program, ProgramError, Step, Version, VersionId, VersionKind,
+};
 pub use scan::{Definition, Import, Scan, SyntaxError, scan};
