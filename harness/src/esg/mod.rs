@@ -1,8 +1,10 @@
 //! The execution state graph: a program of steps, of which only what an edit touched runs again.
-mod blobs;
+pub mod blobs;
 mod error;
 mod exec;
+mod graph;
 mod model;
+mod program;
 mod replay;
 mod scan;
 mod state;
@@ -13,7 +15,11 @@ pub use exec::{
     Blob, Ending, ExecError, Executor, Frame, KillHandle, Load, Output, Ran, RunStep, Swept, Sync,
     Synced, Unstash, Untracked, Value, Wrote,
 };
+pub use graph::{CodeGraph, Plan, Verdict};
 pub use model::{Entity, EntityError, Member, Print, Unit, UnitKey};
+pub use program::{
+    Change, Input, Operation, Part, Program, ProgramError, Step, Version, VersionId, VersionKind,
+};
 pub use replay::{Blocked, Reason, Report};
 pub use scan::{Definition, Import, Scan, SyntaxError, scan};
 pub use trace::{Execution, Trace};

@@ -17,8 +17,6 @@ use crate::esg::state::{Made, Slot, State};
 
 mod moves;
 
-pub(crate) use moves::Moves;
-
 /// A unit that the worker holds.
 #[derive(Clone, Debug)]
 struct Held {
@@ -183,11 +181,6 @@ impl Live {
                 });
             }
         }
-    }
-
-    /// Everything in the namespace.
-    pub(crate) fn entities(&self) -> impl Iterator<Item = &Entity> {
-        self.at.keys()
     }
 }
 

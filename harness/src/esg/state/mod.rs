@@ -8,7 +8,7 @@ mod joint;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-pub(crate) use joint::{Joint, Looked};
+pub(crate) use joint::Looked;
 
 use serde::{Deserialize, Serialize};
 
