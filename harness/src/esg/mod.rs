@@ -4,8 +4,10 @@ mod model;
 mod scan;
 
 pub use exec::{
-    Blob, Ending, ExecError, Executor, Frame, KillHandle, Load, Output, Ran, RunStep, Swept, Sync,
-    Synced, Unstash, Untracked, Value, Wrote,
+    Blob, Ending, ExecError, Executor, Frame, Isolation, KillHandle, Layer, Limits, Load, Output,
+    Ran, RunStep, Swept, Sync, Synced, Trust, Unstash, Untracked, Value, Wrote,
 };
+#[cfg(unix)]
+pub use exec::{CPython, Interpreter, Python, StartError};
 pub use model::{Entity, EntityError, Member, Print, Unit, UnitKey};
 pub use scan::{Definition, Import, Scan, SyntaxError, scan};
