@@ -12,10 +12,12 @@ mod trace;
 
 pub use error::EsgError;
 pub use exec::{
-    Blob, Ending, ExecError, Executor, Frame, KillHandle, Load, Output, Ran, RunStep, Swept, Sync,
-    Synced, Unstash, Untracked, Value, Wrote,
+    Blob, Ending, ExecError, Executor, Frame, Isolation, KillHandle, Layer, Limits, Load, Output,
+    Ran, RunStep, Swept, Sync, Synced, Trust, Unstash, Untracked, Value, Wrote,
 };
 pub use graph::{CodeGraph, Plan, Verdict};
+#[cfg(unix)]
+pub use exec::{CPython, Interpreter, Python, StartError};
 pub use model::{Entity, EntityError, Member, Print, Unit, UnitKey};
 pub use program::{
     Change, Input, Operation, Part, Program, ProgramError, Step, Version, VersionId, VersionKind,

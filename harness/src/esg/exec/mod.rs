@@ -1,8 +1,36 @@
 //! Where steps run: a worker that holds live values, is brought to a state and runs one step.
+#[cfg(unix)]
+mod cpython;
+#[cfg(unix)]
+mod ending;
 mod error;
+#[cfg(unix)]
+mod frame;
+mod limits;
+#[cfg(unix)]
+mod pipe;
+#[cfg(unix)]
+mod process;
+#[cfg(unix)]
+mod python;
+#[cfg(unix)]
+mod reply;
+#[cfg(unix)]
+mod request;
+#[cfg(unix)]
+mod scratch;
+#[cfg(unix)]
+mod sources;
+mod trust;
 mod wire;
 
+#[cfg(unix)]
+pub use cpython::{CPython, Interpreter, StartError};
 pub use error::ExecError;
+pub use limits::Limits;
+#[cfg(unix)]
+pub use python::Python;
+pub use trust::{Isolation, Layer, Trust};
 pub use wire::{
     Blob, Ending, Frame, Load, Output, Ran, RunStep, Swept, Sync, Synced, Unstash, Untracked,
     Value, Wrote,
@@ -18,7 +46,8 @@ use std::sync::Arc;
 /// that the worker itself could not be had.
 ///
 /// When a step takes the worker with it, [`Ran::lost`] says so: nothing is live any more, and the
-/// next call starts a fresh worker.
+/// next call starts a fresh worker. [`ExecError::lost`] says the same of a worker that was lost when
+/// no step ran.
 pub trait Executor: Send + fmt::Debug {
     /// What values and prints of this worker depend on: language, version, how it is tracked. Two
     /// workers may share executions only if this is equal.

@@ -12,6 +12,9 @@ use crate::esg::replay::need::need;
 use crate::esg::state::{Made, State};
 use crate::esg::trace::{Execution, Recorder, unify};
 
+/// How many workers in a row may die while they are brought to a state.
+const DEATHS: usize = 3;
+
 impl Engine {
     /// Runs the step on `state`.
     pub(super) fn perform(
@@ -81,6 +84,7 @@ impl Engine {
         state: &State,
         needed: &BTreeSet<Entity>,
     ) -> Result<BTreeSet<Entity>, EsgError> {
+        let mut deaths = 0;
         loop {
             let (blobs, lost) = (&mut self.blobs, &self.lost);
             let mut read = |made: &Made| {
@@ -91,7 +95,16 @@ impl Engine {
             let synced = if moves.sync.is_empty() {
                 Synced::default()
             } else {
-                self.executor.sync(&moves.sync)?
+                match self.executor.sync(&moves.sync) {
+                    Ok(synced) => synced,
+                    // What was live is gone, and can be loaded into the next worker.
+                    Err(error) if error.lost() && deaths < DEATHS => {
+                        deaths += 1;
+                        self.live.clear();
+                        continue;
+                    }
+                    Err(error) => return Err(error.into()),
+                }
             };
             if synced.failed.is_empty() {
                 return Ok(moves.missing);
