@@ -69,7 +69,8 @@ pub(super) fn edges(options: &Options, file: &Path) -> Result<u8> {
     let (mut answers, mut mismatches) = (Map::new(), 0);
     for entry in &programs.programs {
         let graph = ran(options, entry)?;
-        let edges: Vec<_> = graph.traced_edges().map(|edge| json!([edge.from, edge.to])).collect();
+        let edges: Vec<_> =
+            graph.traced_edges().map(|edge| json!([&*edge.from, &*edge.to])).collect();
         let mut edits = Vec::new();
         for (at, edit) in entry.edits.iter().enumerate() {
             let mut graph = ran(options, entry)?;

@@ -19,7 +19,7 @@ pub(super) fn run(
     let mut graph = match store {
         Some(dir) => {
             let mut graph = CodeGraph::open(dir, worker(options)?)?;
-            graph.edit(|kept| kept.become_like(&program))?;
+            graph.edit(|kept| kept.follow(&program))?;
             graph
         }
         None => CodeGraph::new(program, worker(options)?, Blobs::memory()),

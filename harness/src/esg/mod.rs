@@ -15,9 +15,9 @@ pub use exec::{
     Blob, Ending, ExecError, Executor, Frame, Isolation, KillHandle, Layer, Limits, Load, Output,
     Ran, RunStep, Swept, Sync, Synced, Trust, Unstash, Untracked, Value, Wrote,
 };
-pub use graph::{CodeGraph, Plan, Verdict};
 #[cfg(unix)]
 pub use exec::{CPython, Interpreter, Python, StartError};
+pub use graph::{CodeGraph, Plan, TracedEdge, Verdict};
 pub use model::{Entity, EntityError, Member, Print, Unit, UnitKey};
 pub use program::{
     Change, Input, Operation, Part, Program, ProgramError, Step, Version, VersionId, VersionKind,

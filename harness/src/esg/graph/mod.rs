@@ -2,12 +2,14 @@
 mod compare;
 mod journal;
 mod plan;
+mod traced;
 
 use std::path::Path;
 use std::sync::Arc;
 
 pub use compare::Verdict;
 pub use plan::Plan;
+pub use traced::TracedEdge;
 
 use super::blobs::Blobs;
 use super::error::EsgError;

@@ -2,6 +2,7 @@
 mod artifact;
 mod edit;
 mod error;
+mod follow;
 mod operation;
 mod order;
 mod step;
