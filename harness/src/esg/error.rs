@@ -28,6 +28,8 @@ enum Kind {
     Missing { step: String, what: String },
     #[error("`{name}` is not bound after the last replay{near}")]
     Unbound { name: String, near: String },
+    #[error("there was no place {n} in replay {run}")]
+    NoSuchRun { run: u64, n: usize },
     #[error("the program could not be changed")]
     Program(#[from] ProgramError),
     #[error("`{path}` could not be read or written")]
@@ -55,6 +57,10 @@ impl EsgError {
     pub(crate) fn unbound(name: &str, near: Option<&str>) -> Self {
         let near = near.map(|near| format!(" [did you mean `{near}`?]")).unwrap_or_default();
         Kind::Unbound { name: name.into(), near }.into()
+    }
+
+    pub(crate) fn no_such_run(run: u64, n: usize) -> Self {
+        Kind::NoSuchRun { run, n }.into()
     }
 
     pub(crate) fn io(path: &str, source: std::io::Error) -> Self {

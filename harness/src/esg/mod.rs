@@ -17,7 +17,9 @@ pub use exec::{
 };
 #[cfg(unix)]
 pub use exec::{CPython, Interpreter, Python, StartError};
-pub use graph::{CodeGraph, Plan, TracedEdge, Verdict};
+pub use graph::{
+    Chain, CodeGraph, Effect, Link, Plan, RanAt, Subject, Touched, TracedEdge, Verdict,
+};
 pub use model::{Entity, EntityError, Member, Print, Unit, UnitKey};
 pub use program::{
     Change, Input, Operation, Part, Program, ProgramError, Step, Version, VersionId, VersionKind,

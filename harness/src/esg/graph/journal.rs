@@ -26,6 +26,8 @@ pub(super) enum Record {
     Ran(Arc<Execution>),
     /// No execution of the step so far is to be relied on.
     Invalid(Arc<str>),
+    /// A replay came to its end, and these executions stand for its steps, in order.
+    Settled { run: u64, executions: Vec<u64> },
 }
 
 /// The open file. It is locked as long as it is open.

@@ -1,7 +1,9 @@
 //! A program, its executions, and the worker that they happen in.
 mod compare;
+mod draw;
 mod journal;
 mod plan;
+mod query;
 mod traced;
 
 use std::path::Path;
@@ -9,6 +11,7 @@ use std::sync::Arc;
 
 pub use compare::Verdict;
 pub use plan::Plan;
+pub use query::{Chain, Effect, Link, RanAt, Subject, Touched};
 pub use traced::TracedEdge;
 
 use super::blobs::Blobs;
@@ -71,6 +74,7 @@ impl CodeGraph {
                 }
                 Record::Ran(execution) => graph.engine.remember(execution),
                 Record::Invalid(step) => graph.engine.history.invalidate(&step),
+                Record::Settled { run, executions } => graph.engine.settled(run, &executions),
             }
         }
         graph.journal = Some(journal);
@@ -163,6 +167,10 @@ impl CodeGraph {
         };
         let (report, state) = self.engine.replay(steps, self.options, &mut told)?;
         self.state = state;
+        if let Some(journal) = &mut self.journal {
+            let executions = self.engine.standing(steps).map(|execution| execution.seq).collect();
+            journal.append([Record::Settled { run: report.run, executions }])?;
+        }
         Ok(report)
     }
 

@@ -22,6 +22,10 @@ impl Plan {
         self.steps.iter().map(|(step, reason)| (&**step, reason))
     }
 
+    pub(super) fn add(&mut self, step: &Arc<str>, reason: Reason) {
+        self.steps.push((step.clone(), reason));
+    }
+
     /// Whether nothing would run.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -40,6 +40,8 @@ pub(crate) struct Engine {
     pub(crate) lost: BTreeSet<UnitKey>,
     /// The execution that stands for each step since the last replay.
     pub(crate) chosen: BTreeMap<Arc<str>, Arc<Execution>>,
+    /// The executions that stood after each replay, in the order of the program then.
+    pub(crate) runs: BTreeMap<u64, Vec<Arc<Execution>>>,
     /// Readings of clocks to give again, by step.
     pub(crate) readings: BTreeMap<Arc<str>, Vec<Json>>,
 }
@@ -115,6 +117,7 @@ impl Engine {
             run: 0,
             lost: BTreeSet::new(),
             chosen: BTreeMap::new(),
+            runs: BTreeMap::new(),
             readings: BTreeMap::new(),
         }
     }
@@ -138,6 +141,7 @@ impl Engine {
         }
         let report = self.report(&pass);
         self.chosen = pass.chosen;
+        self.runs.insert(self.run, self.standing(steps).cloned().collect());
         Ok((report, state))
     }
 
@@ -160,6 +164,22 @@ impl Engine {
         let state = self.settle(&mut pass, &mut |_, _| Ok(()))?;
         self.chosen = pass.chosen;
         Ok(state)
+    }
+
+    /// The executions that stand for `steps` since the last replay.
+    pub(crate) fn standing<'a>(
+        &'a self,
+        steps: &'a [Planned],
+    ) -> impl Iterator<Item = &'a Arc<Execution>> {
+        steps.iter().filter_map(|step| self.chosen.get(&step.id))
+    }
+
+    /// Takes over which executions stood after a replay of an earlier process.
+    pub(crate) fn settled(&mut self, run: u64, executions: &[u64]) {
+        let known =
+            executions.iter().filter_map(|seq| self.history.by_seq(*seq)).cloned().collect();
+        self.run = self.run.max(run);
+        self.runs.insert(run, known);
     }
 
     /// Takes over an execution from an earlier process.

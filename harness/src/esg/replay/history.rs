@@ -62,6 +62,12 @@ impl History {
         self.made.get(key).map(|&at| &self.all[at])
     }
 
+    /// The execution of that number; the last one that was told, if it was told again.
+    pub(crate) fn by_seq(&self, seq: u64) -> Option<&Arc<Execution>> {
+        let end = self.all.partition_point(|execution| execution.seq <= seq);
+        self.all[..end].last().filter(|execution| execution.seq == seq)
+    }
+
     pub(crate) fn all(&self) -> &[Arc<Execution>] {
         &self.all
     }

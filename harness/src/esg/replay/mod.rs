@@ -20,6 +20,7 @@ mod step;
 pub(crate) use engine::{Engine, Options};
 pub(crate) use history::History;
 pub(crate) use looked::Outside;
+pub(crate) use need::close;
 pub(crate) use reason::List;
 pub use reason::Reason;
 pub use report::{Blocked, Report};
