@@ -1,14 +1,25 @@
-"""Which names the instructions of a code object load, from Python 3.12 on."""
+"""Which names the instructions of a code object load and bind, from Python 3.12 on."""
 
 from dis import _inline_cache_entries, opname
+
+# What an instruction does with a name. `STAR`: it binds the names of the module of that name.
+LOAD, STORE, DELETE, STAR = "load", "store", "delete", "star"
 
 # The builtins that answer with the namespace, wholly or in part.
 _WHOLE = frozenset(("globals", "locals", "vars", "dir"))
 # Those of them that answer something else if they are given an argument.
 _BY_ARGUMENT = frozenset(("vars", "dir"))
 
-_GLOBAL = frozenset(("LOAD_GLOBAL", "DELETE_GLOBAL"))
-_LOCAL = frozenset(("LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"))
+# The kind of use, and whether the locals are looked at first, or only.
+_USES = {
+    "DELETE_GLOBAL": (DELETE, False),
+    "DELETE_NAME": (DELETE, True),
+    "LOAD_FROM_DICT_OR_GLOBALS": (LOAD, True),
+    "LOAD_NAME": (LOAD, True),
+    "STORE_GLOBAL": (STORE, False),
+    "STORE_NAME": (STORE, True),
+}
+_IMPORT_STAR = 2  # INTRINSIC_IMPORT_STAR
 
 
 def _instructions(code):
@@ -34,14 +45,13 @@ def _caches(number, op):
     return _inline_cache_entries[number]
 
 
-def name_loads(code):
-    """By offset: the name, whether it is looked up in the locals first, whether loading it may mean
-    that the whole namespace is looked at.
+def names_of(code):
+    """By offset: the kind of use, the name, whether the locals are looked at first, and whether a
+    load may mean that the whole namespace is looked at.
 
-    "only" instead of true: it is looked up nowhere else. An instruction with a prefix is listed at
-    the prefix too.
+    An instruction with a prefix is listed at the prefix too.
     """
-    loads = {}
+    uses = {}
     names = code.co_names
     listed = list(_instructions(code))
     spreads = any(op == "CALL_FUNCTION_EX" for _, _, op, _ in listed)
@@ -49,23 +59,29 @@ def name_loads(code):
         pushes_null = False
         if op == "LOAD_GLOBAL":
             pushes_null = bool(argument & 1)
-            name, local = names[argument >> 1], False
-        elif op in _GLOBAL:
-            name, local = names[argument], False
-        elif op in _LOCAL:
-            name, local = names[argument], True
-        elif op == "DELETE_NAME":
-            name, local = names[argument], "only"
+            kind, name, local = LOAD, names[argument >> 1], False
+        elif op in _USES:
+            (kind, local), name = _USES[op], names[argument]
         elif op == "SETUP_ANNOTATIONS":
-            name, local = "__annotations__", "only"
+            # It makes the dict if there is none.
+            kind, name, local = DELETE, "__annotations__", True
+        elif op == "CALL_INTRINSIC_1" and argument == _IMPORT_STAR:
+            kind, name, local = STAR, _imported(listed, index, names), True
         else:
             continue
-        whole = name in _WHOLE
+        whole = name in _WHOLE and kind == LOAD
         if whole and name in _BY_ARGUMENT and not spreads:
             whole = not _has_argument(listed, index, pushes_null)
         for offset in range(begin, at + 2, 2):
-            loads[offset] = (name, local, whole)
-    return loads
+            uses[offset] = (kind, name, local, whole)
+    return uses
+
+
+def _imported(listed, index, names):
+    """The module that the star import imports from: the import stands right before it."""
+    while index and listed[index][2] != "IMPORT_NAME":
+        index -= 1
+    return names[listed[index][3]]
 
 
 def _has_argument(listed, index, pushes_null):

@@ -52,7 +52,7 @@ class Steps:
         self._streams.install()
         untracked = self._guard.restore()
         self._put_back()
-        reply, parts, keys = self._tell(seq, code, ending, reads)
+        reply, parts, keys = self._tell(seq, ending, reads)
         reply["untracked"] = reply["untracked"] + untracked
         reply["micros"] = {
             "run": (ran - begun) // 1000,
@@ -99,20 +99,18 @@ class Steps:
         # `exec` puts it in if it is not there, and takes whatever is.
         dict.__setitem__(namespace, "__builtins__", builtins)
 
-    def _tell(self, seq, code, ending, reads):
+    def _tell(self, seq, ending, reads):
         """The reply, once what ran is over."""
         ok = ending is OK
-        entities = {"n:" + name for name in reads.bound} | {
-            "n:" + name for name in reads.names if dict.__contains__(self._namespace, name)
-        }
-        codes = [*reads.executed, *self._graph.codes(entities)]
-        if code is not None and code not in reads.executed:
-            codes.append(code)
+        names = dict.keys(self._namespace)
+        looked = {"n:" + name for name in reads.names | reads.bound if name in names}
+        codes = [*reads.executed, *self._graph.codes(looked)]
         self._tracker.late(reads, codes)
         world = self._channels.end(ok, codes, reads)
         bound = {"n:" + name for name in reads.bound}
         gone = {"n:" + name for name in reads.gone}
-        touched = entities | set(world.modules)
+        looked = {"n:" + name for name in reads.names if name in names}
+        touched = looked | bound | set(world.modules)
         parts = _Parts()
         reply = {
             "ending": ending,

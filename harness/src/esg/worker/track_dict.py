@@ -7,19 +7,19 @@ them exist, and each is watched by other means:
 - class bodies find a name that is not in the class with a C function: the builtin that starts them
   is wrapped, and every name that the body may load counts;
 - code run by `exec` or `eval` with locals of its own does the same: an audit event tells of it;
-- `del` of a name declared `global` in a function: told by its code when the step is over.
+- names declared `global` in a function are bound and deleted so: its code tells, when the step is
+  over.
 """
 
 import builtins
 import sys
-from dis import get_instructions, hasjabs, hasjrel
 from sys import _getframe
 from types import CodeType, ModuleType
 
-from _harness_reads import DUNDERS, Ledger, main_module
+from _harness_codes import changes_globals, may_load, stores
+from _harness_reads import DUNDERS, Ledger, main_module, starred
 
 _build_class = builtins.__build_class__
-_JUMPS = frozenset(hasjabs) | frozenset(hasjrel)
 _WHOLE = frozenset(("globals", "locals"))
 
 
@@ -55,7 +55,12 @@ def _make_namespace(ledger):
 
         def __delitem__(self, name):
             one(name)
+            ledger.store(name)
             dict.__delitem__(self, name)
+
+        def __bool__(self):
+            # It is never empty, whatever the program does: it has the names of every module.
+            return True
 
     def one(name):
         ledger.load(name)
@@ -88,36 +93,6 @@ def _whole(ledger, name):
         ledger.everything()
 
 
-def may_load(code):
-    """The names that code with locals of its own may find in the globals.
-
-    A name is left out if it is bound on the way to its first load, before anything could jump.
-    """
-    loads, stored, straight = set(), set(), True
-    for instruction in get_instructions(code):
-        name = instruction.argval
-        if instruction.opcode in _JUMPS:
-            straight = False
-        elif instruction.opname == "SETUP_ANNOTATIONS":
-            stored.add("__annotations__")
-        elif instruction.opname == "STORE_NAME" and straight:
-            stored.add(name)
-        elif instruction.opname == "DELETE_NAME":
-            stored.discard(name)
-        elif instruction.opname == "LOAD_NAME" and name not in stored:
-            loads.add(name)
-    return loads
-
-
-def deletes_globals(code):
-    """The names that the code deletes as globals, and those that code nested in it does."""
-    names = {i.argval for i in get_instructions(code) if i.opname == "DELETE_GLOBAL"}
-    for const in code.co_consts:
-        if type(const) is CodeType:
-            names |= deletes_globals(const)
-    return names
-
-
 class Tracker:
     """Which names a step reads and binds."""
 
@@ -133,8 +108,11 @@ class Tracker:
 
         self.main = main_module(namespace_of, ledger)
         self.namespace = ledger.namespace
-        self._deletes = {}
+        # The step's code, and code that `exec` and `eval` ran. What was found out about code.
         self._code = None
+        self._ran = []
+        self._stores = {}
+        self._changes = {}
         sys.addaudithook(self._audit)
 
         def __build_class__(func, name, *bases, **named):
@@ -158,6 +136,7 @@ class Tracker:
             return
         # The import of a module runs its code too, with globals of its own.
         if not _getframe(1).f_code.co_filename.startswith("<frozen importlib"):
+            self._ran.append(args[0])
             self._runs(args[0])
 
     def begin(self, code):
@@ -167,6 +146,7 @@ class Tracker:
         """
         self._ledger.begin()
         self._code = code
+        self._ran = []
         if code is not None:
             self._ledger.reads.executed[code] = None
         builtins.__build_class__ = self._hook
@@ -176,21 +156,41 @@ class Tracker:
         reads = self._ledger.end()
         if builtins.__build_class__ is self._hook:
             builtins.__build_class__ = _build_class
-        # What was deleted had to be there.
-        reads.names |= reads.gone
         return reads
 
     def late(self, reads, codes):
-        """Adds what only the code of functions tells that may have been called: deleted globals.
-
-        The code does not say whether the step itself had bound the name before, so a name counts
-        whenever the step has changed it.
-        """
-        start = self._ledger.start
+        """Adds what only the code tells that has run, or that may have been called."""
+        ledger = self._ledger
+        step = self._code
+        if step is not None and not reads.everything:
+            surely, perhaps, stars, maybe_stars = self._known(self._stores, step, stores)
+            for module in stars:
+                surely = surely | set(starred(module))
+            for module in maybe_stars:
+                perhaps = perhaps | set(starred(module))
+            for name in surely:
+                if name in ledger.start and dict.__contains__(ledger.namespace, name):
+                    ledger.stores(name)
+            for name in perhaps - surely:
+                if name in ledger.start:
+                    ledger.may_store(name)
+        for code in self._ran:
+            for names in self._known(self._stores, code, stores)[:2]:
+                for name in names:
+                    if name in ledger.start:
+                        ledger.may_store(name)
         for code in (*codes, *reads.executed):
-            known = self._deletes.get(code)
-            if known is None:
-                known = self._deletes[code] = deletes_globals(code)
-            for name in known:
-                if name in start and name in reads.bound and name not in DUNDERS:
-                    reads.names.add(name)
+            stored, deleted = self._known(self._changes, code, changes_globals)
+            for name in stored | deleted:
+                if name in ledger.start or name in deleted:
+                    ledger.may_store(name)
+            # What was deleted had to be there, whatever became of it.
+            reads.names.update(name for name in deleted - DUNDERS if name in ledger.start)
+
+    @staticmethod
+    def _known(known, code, ask):
+        """What `ask` answers for the code, asked once."""
+        answer = known.get(code)
+        if answer is None:
+            answer = known[code] = ask(code)
+        return answer

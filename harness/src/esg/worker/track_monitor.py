@@ -12,14 +12,17 @@ the globals, so there the instruction stays on.
 from sys import _getframe, modules, monitoring
 from types import FunctionType, ModuleType
 
-from _harness_names import name_loads
-from _harness_reads import ABSENT, Ledger, main_module
+from _harness_names import LOAD, STAR, STORE, names_of
+from _harness_reads import Ledger, main_module, starred
 
 _NAME = "harness"
 _DISABLE = monitoring.DISABLE
 _EVENTS = monitoring.events
 _OPTIMIZED = 1  # CO_OPTIMIZED: the code has fast locals, so no mapping that it looks names up in
 _MOST_TABLES = 20_000
+# What a function's frame answers for its locals: a dict in 3.12, a view in 3.13.
+_VIEW = (lambda: type(_getframe().f_locals))()
+_VIEW = None if _VIEW is dict else _VIEW
 
 
 def _pulse():
@@ -74,7 +77,7 @@ class Tracker:
         """What was read since `begin`, and which names are bound to others or unbound."""
         self._beats.clear()
         self._pulse()
-        if len(self._beats) < 2:
+        if len(self._beats) < 2 or monitoring.get_tool(self._tool) != _NAME:
             # Nobody knows since when nothing was told.
             self._ledger.everything()
             self._claim()
@@ -96,7 +99,7 @@ class Tracker:
                 return _DISABLE
             ledger.reads.executed[code] = None
             if id(code) not in self._tables:
-                self._tables[id(code)] = (code, name_loads(code))
+                self._tables[id(code)] = (code, names_of(code))
                 monitoring.set_local_events(self._tool, code, _EVENTS.INSTRUCTION)
             return _DISABLE
         if self._scratch is not None and code.co_filename.startswith(self._scratch):
@@ -111,33 +114,53 @@ class Tracker:
             if code is self._pulse.__code__:
                 self._beats.add("instruction")
                 return _DISABLE
-            known = self._tables[id(code)] = (code, name_loads(code))
-        load = known[1].get(offset)
-        if load is None:
+            known = self._tables[id(code)] = (code, names_of(code))
+        use = known[1].get(offset)
+        if use is None:
             return _DISABLE
         ledger = self._ledger
         frame = _getframe(1)
         if not ledger.active or frame.f_globals is not ledger.namespace:
             return None
-        name, local, whole = load
+        kind, name, local, whole = use
         if local and not code.co_flags & _OPTIMIZED:
-            scope = frame.f_locals
-            if scope is not ledger.namespace:
-                # A class body, or code that was given locals of its own. While a comprehension
-                # runs in module code, its locals are told as a copy of the namespace.
-                if local == "only":
+            scope = _elsewhere(frame, ledger.namespace)
+            if scope is not None:
+                # A class body, or code that was given locals of its own.
+                if kind != LOAD:
                     return None
-                if type(scope) is dict:
-                    found = dict.get(scope, name, ABSENT)
-                    if found is not ABSENT and found is not dict.get(ledger.namespace, name):
-                        return None
-        if whole and not dict.__contains__(ledger.namespace, name):
-            if name == "globals" or _at_the_top(frame, ledger.namespace):
-                ledger.everything()
+                if type(scope) is dict and dict.__contains__(scope, name):
+                    return None
+        if kind == LOAD:
+            if whole and not dict.__contains__(ledger.namespace, name):
+                if name == "globals" or not code.co_flags & _OPTIMIZED:
+                    ledger.everything()
+                ledger.load(name)
+                return None
             ledger.load(name)
-            return None
-        ledger.load(name)
+        elif kind == STORE:
+            ledger.store(name)
+        elif kind == STAR:
+            for one in starred(name):
+                ledger.store(one)
+        else:
+            ledger.load(name)
+            ledger.store(name)
         return _DISABLE
+
+
+def _elsewhere(frame, namespace):
+    """The mapping that the frame's names are looked up in first, none if that is the namespace.
+
+    While a comprehension runs in module code, the frame's locals are told as a copy (3.12) or as a
+    view (3.13) that has the comprehension's variables too.
+    """
+    scope = frame.f_locals
+    if scope is namespace or type(scope) is _VIEW:
+        return None
+    if type(scope) is dict and dict.get(scope, "__builtins__") is namespace["__builtins__"]:
+        return None
+    return scope
 
 
 def _of_a_module(scope):
@@ -149,12 +172,3 @@ def _of_a_module(scope):
         return True
     module = dict.get(modules, name)
     return type(module) is ModuleType and module.__dict__ is scope
-
-
-def _at_the_top(frame, namespace):
-    """Whether the locals of the frame are, or may be, the namespace."""
-    if frame.f_code.co_flags & _OPTIMIZED:
-        return False
-    scope = frame.f_locals
-    body = type(scope) is dict and "__module__" in scope and "__qualname__" in scope
-    return scope is namespace or not body
