@@ -9,12 +9,17 @@ import os
 import random
 import sys
 import time
+import warnings
 
 import _harness_standins as standins
 
 _hex = bytes.hex
 _unhex = bytes.fromhex
-_NONE = object()
+# What the method written in C says.
+_UTCNOW = (
+    "datetime.datetime.utcnow() is deprecated and scheduled for removal in a future version. "
+    "Use timezone-aware objects to represent datetimes in UTC: datetime.datetime.now(datetime.UTC)."
+)
 
 # Functions without arguments whose answer is a number, or a tuple of numbers.
 _TIME = (
@@ -61,14 +66,14 @@ class Clock:
                 if type(entry) is list and len(entry) == 2 and entry[0] == kind:
                     self._next += 1
                     self.taken.append(entry)
-                    return entry[1]
+                    return _unpack(entry[1])
             self.misfit = True
         self._depth += 1
         try:
             value = real()
         finally:
             self._depth -= 1
-        self.taken.append([kind, value])
+        self.taken.append([kind, _pack(value)])
         return value
 
     def entropy(self, real, count):
@@ -204,6 +209,8 @@ class Clock:
         def utcnow(cls):
             if not events.running:
                 return real_utc.__get__(None, cls)()
+            if sys.version_info >= (3, 12):
+                warnings.warn(_UTCNOW, DeprecationWarning, stacklevel=2)
             micros = read("now", lambda: real_ns() // 1000)
             made = from_stamp.__get__(None, cls)(micros // 1000000, utc)
             return made.replace(microsecond=micros % 1000000, tzinfo=None)
@@ -229,6 +236,23 @@ class Clock:
 
         standins.install(module, "uuid1", uuid1)
         standins.install(module, "getnode", lambda: self.read("getnode", lambda: real_node()))
+
+
+def _pack(value):
+    """Floats as text in hexadecimal: every bit survives whatever reads JSON on the way."""
+    if type(value) is float:
+        return ["f", value.hex()]
+    if type(value) is list:
+        return ["l", *map(_pack, value)]
+    return value
+
+
+def _unpack(value):
+    if type(value) is list:
+        if value[0] == "f":
+            return float.fromhex(value[1])
+        return list(map(_unpack, value[1:]))
+    return value
 
 
 _LOCAL = time.localtime

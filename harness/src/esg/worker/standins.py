@@ -5,7 +5,6 @@ for, binds to no instance when it is a class attribute (builtin functions do not
 copies and pickles by reference.
 """
 
-import copyreg
 import sys
 
 _original = {}
@@ -85,6 +84,3 @@ def places():
     """Every `(module, name, stand-in)`."""
     return list(_places)
 
-
-# The copy module asks for `__reduce_ex__` of the class only after this table.
-copyreg.dispatch_table.pop(StandIn, None)
