@@ -37,8 +37,10 @@ class Paths:
         listen("os.remove", lambda _event, args: files.alter(args[0], False, args[1]))
         listen("os.rename", lambda _event, args: files.rename(*args))
         listen("os.truncate", lambda _event, args: files.alter(args[0], True))
-        for event in ("os.chmod", "os.chown", "os.chflags", "os.setxattr", "os.removexattr", "os.utime"):
+        for event in ("os.chmod", "os.chown", "os.utime"):
             listen(event, lambda _event, args: files.alter(args[0], True, _fd(args)))
+        for event in ("os.chflags", "os.setxattr", "os.removexattr"):
+            listen(event, lambda _event, args: files.alter(args[0]))
         listen("os.getxattr", lambda _event, args: files.look(args[0]))
         listen("os.listxattr", lambda _event, args: files.look(args[0]))
         listen("os.link", self._linked)
@@ -103,7 +105,7 @@ class Paths:
         put = standins.install
         events = self.events
         files = self.files
-        for name in ("stat", "lstat", "access", "readlink", "statvfs", "pathconf"):
+        for name in ("stat", "lstat", "access", "readlink"):
             if hasattr(os, name):
                 self._looking(name, getattr(os, name), name not in ("lstat", "readlink"))
         real_listdir = os.listdir
@@ -148,27 +150,19 @@ class Paths:
     def _looking(self, name, real, follows):
         events = self.events
         look = self.files.look
-        asks = self.events
 
         def call(_self, path, *args, dir_fd=None, **named):
             if events.running and not events.busy:
-                asks.busy = True
+                events.busy = True
                 try:
                     look(path, named.get("follow_symlinks", follows), dir_fd)
                 except Exception as failure:
                     events.failures.append(f"{name}: {failure!r}")
                 finally:
-                    asks.busy = False
+                    events.busy = False
             if dir_fd is not None:
                 named["dir_fd"] = dir_fd
             return real(path, *args, **named)
-
-        if name in ("statvfs", "pathconf"):
-
-            def call(_self, path, *args, _look=call):
-                if events.running:
-                    look(path)
-                return real(path, *args)
 
         standins.install(os, name, call, "posix", raw=True)
 
