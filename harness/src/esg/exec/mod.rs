@@ -21,6 +21,8 @@ mod request;
 mod scratch;
 #[cfg(unix)]
 mod sources;
+#[cfg(all(test, unix))]
+mod tests;
 mod trust;
 mod wire;
 
