@@ -10,6 +10,7 @@ pub use exec::{
 };
 pub use model::{Entity, EntityError, Member, Print, Unit, UnitKey};
 pub use program::{
-    Change, Input, Operation, Part, Program, ProgramError, Step, Version, VersionId, VersionKind,
+    Change, Edge, EdgeKind, EdgeSource, Edges, Input, Observed, Operation, Origin, Part, Program,
+    ProgramError, Step, Version, VersionId, VersionKind,
 };
 pub use scan::{Definition, Import, Scan, SyntaxError, scan};
