@@ -22,7 +22,8 @@ pub use graph::{
 };
 pub use model::{Entity, EntityError, Member, Print, Unit, UnitKey};
 pub use program::{
-    Change, Input, Operation, Part, Program, ProgramError, Step, Version, VersionId, VersionKind,
+    Change, Edge, EdgeKind, EdgeSource, Edges, Input, Observed, Operation, Origin, Part, Program,
+    ProgramError, Step, Version, VersionId, VersionKind,
 };
 pub use replay::{Blocked, Reason, Report};
 pub use scan::{Definition, Import, Scan, SyntaxError, scan};

@@ -237,9 +237,12 @@ impl Program {
             Node::Step(step) => Some(step.id.clone()),
             _ => None,
         });
+        self.forget(slot);
         self.order.remove(slot);
         self.steps.remove(&id);
+        self.observed.remove(&slot);
         self.nodes[slot.index()] = Node::Gone;
+        self.settle();
         self.removed.insert(id, Removed { version, before });
         Ok(())
     }
@@ -250,8 +253,10 @@ impl Program {
         if to == from || to == from + 1 {
             return Ok(false);
         }
+        self.forget(slot);
         self.order.remove(slot);
         self.order.insert(if to > from { to - 1 } else { to }, slot);
+        self.renew(slot);
         Ok(true)
     }
 
@@ -317,6 +322,7 @@ impl Program {
                 let rank = self.inputs.range(..name.clone()).count();
                 self.inputs.insert(name.clone(), slot);
                 self.order.insert(rank, slot);
+                self.renew(slot);
             }
         }
         Ok((true, version))
@@ -381,10 +387,18 @@ impl Program {
         self.steps.insert(step.id.clone(), slot);
         self.nodes.push(Node::Step(step));
         self.order.insert(rank, slot);
+        self.renew(slot);
     }
 
+    /// A step is at another version. If its code is the same, so is all that is known of it.
     fn set(&mut self, slot: Slot, step: Step) {
+        let same =
+            matches!(&self.nodes[slot.index()], Node::Step(old) if old.syntax == step.syntax);
         self.nodes[slot.index()] = Node::Step(step);
+        if !same {
+            self.observed.remove(&slot);
+            self.renew(slot);
+        }
     }
 }
 

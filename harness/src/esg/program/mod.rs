@@ -1,5 +1,6 @@
 //! Programs: ordered steps of code, every version they ever had, and what may depend on what.
 mod artifact;
+mod edges;
 mod edit;
 mod error;
 mod follow;
@@ -9,14 +10,16 @@ mod step;
 mod version;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub use artifact::Part;
+pub use edges::{Edge, EdgeKind, EdgeSource, Edges, Observed, Origin};
 pub use error::ProgramError;
 pub use operation::{Change, Operation};
 pub use step::{Input, Step};
 pub use version::{Version, VersionId, VersionKind};
 
+use edges::{Facts, Net};
 use order::{Order, Slot};
 
 use crate::text::near;
@@ -51,6 +54,10 @@ pub struct Program {
     versions: Vec<Version>,
     artifacts: BTreeMap<Arc<str>, Vec<Part>>,
     operations: Vec<Operation>,
+    /// What steps were seen to do, at the version they are at.
+    observed: HashMap<Slot, Observed>,
+    /// Made when first asked for, kept up from then on.
+    net: OnceLock<Net>,
 }
 
 #[derive(Clone, Debug)]
@@ -164,6 +171,66 @@ impl Program {
     #[must_use]
     pub fn operations(&self, since: usize) -> &[Operation] {
         self.operations.get(since..).unwrap_or_default()
+    }
+
+    /// What steps may need of each other. The first call reads all scans; from then on, a change
+    /// costs what it changes.
+    pub fn edges(&self) -> Edges<'_> {
+        let net = self.net.get_or_init(|| {
+            let mut net = Net::default();
+            for slot in self.order.slots() {
+                if let Some(facts) = self.facts(&mut net, *slot) {
+                    net.append(&self.order, *slot, facts);
+                }
+            }
+            net
+        });
+        Edges::new(self, net)
+    }
+
+    /// Takes what a step was seen to do for what it does, until its code changes. This is no
+    /// operation: it comes from a run, not from an edit.
+    ///
+    /// # Errors
+    /// [`ProgramError::UnknownStep`].
+    pub fn observe(&mut self, id: &str, observed: Observed) -> Result<(), ProgramError> {
+        let slot = self.slot(id)?;
+        self.observed.insert(slot, observed);
+        self.renew(slot);
+        Ok(())
+    }
+
+    fn facts(&self, net: &mut Net, slot: Slot) -> Option<Facts> {
+        match self.nodes.get(slot.index())? {
+            Node::Step(step) => {
+                let observed = self.observed.get(&slot);
+                Some(net.facts_of(&step.scan, observed))
+            }
+            Node::Input(input) => Some(net.facts_of_input(&input.name)),
+            Node::Gone => None,
+        }
+    }
+
+    /// Takes a step into the index as it now is, or out of it before it goes.
+    fn renew(&mut self, slot: Slot) {
+        let Some(mut net) = self.net.take() else { return };
+        if let Some(facts) = self.facts(&mut net, slot) {
+            net.set(&self.order, slot, facts);
+            net.settle(&self.order);
+        }
+        let _ = self.net.set(net);
+    }
+
+    fn forget(&mut self, slot: Slot) {
+        if let Some(net) = self.net.get_mut() {
+            net.remove(&self.order, slot);
+        }
+    }
+
+    fn settle(&mut self) {
+        if let Some(net) = self.net.get_mut() {
+            net.settle(&self.order);
+        }
     }
 
     fn slot(&self, id: &str) -> Result<Slot, ProgramError> {
