@@ -1,9 +1,11 @@
 //! The execution state graph: a program of steps, of which only what an edit touched runs again.
+mod blobs;
 mod exec;
 mod model;
 mod program;
 mod scan;
 
+pub use blobs::{BlobError, BlobId, BlobLimits, Blobs, BlobsSwept, Stored};
 pub use exec::{
     Blob, Ending, ExecError, Executor, Frame, KillHandle, Load, Output, Ran, RunStep, Swept, Sync,
     Synced, Unstash, Untracked, Value, Wrote,
