@@ -1,10 +1,13 @@
 //! Programs: ordered steps of code, every version they ever had, and what may depend on what.
 mod artifact;
+mod cells;
 mod edges;
 mod edit;
 mod error;
+mod notebook;
 mod operation;
 mod order;
+mod script;
 mod step;
 mod version;
 
