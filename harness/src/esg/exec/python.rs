@@ -19,7 +19,7 @@ use super::limits::Limits;
 use super::process::{Allowance, End, Fault, Group, Process};
 use super::reply::{self, Bad, HelloReply, RunReply, SweepReply, SyncReply, ValueReply};
 use super::request::{
-    self, Baseline, Envelope, Hello, Nothing, Ordered, PROTOCOL, WireLimits, WireRun, WireValue,
+    self, Envelope, Hello, Nothing, Ordered, PROTOCOL, WireLimits, WireRun, WireValue,
 };
 use super::scratch::{Loan, Scratch};
 use super::wire::{Blob, Ran, RunStep, Swept, Sync, Synced, Value};
@@ -265,7 +265,8 @@ impl Executor for Python {
     fn value(&mut self, name: &str) -> Result<Value, ExecError> {
         self.check()?;
         let reply: ValueReply = self.serve("value", WireValue { name, limit: SHOWN }, &[])?;
-        Ok(reply.into())
+        let absent = || ExecError::new(format!("there is no value to show: `{name}` is not live"));
+        reply.into_value().ok_or_else(absent)
     }
 
     fn kill_handle(&self) -> KillHandle {
@@ -314,7 +315,8 @@ fn greet(
         protocol: PROTOCOL,
         sources: Ordered(setup.modules),
         scratch,
-        baseline: Baseline { env: Ordered(env), path: &setup.packages.path },
+        baseline: Ordered(env),
+        path: &setup.packages.path,
         limits: WireLimits::from(&setup.limits),
     };
     let fault = match turn::<HelloReply>(&mut process, "hello", hello, &[], setup.service()) {

@@ -76,19 +76,22 @@ impl From<SyncReply> for Synced {
     }
 }
 
-/// A value, shown.
+/// A value, shown. Nothing, if it is not live.
 #[derive(Debug, Deserialize)]
 pub(super) struct ValueReply {
-    repr: String,
-    #[serde(rename = "type")]
-    type_name: String,
+    #[serde(default)]
+    repr: Option<String>,
+    #[serde(default, rename = "type")]
+    type_name: Option<String>,
     #[serde(default)]
     json: Option<Json>,
 }
 
-impl From<ValueReply> for Value {
-    fn from(reply: ValueReply) -> Self {
-        Self { repr: reply.repr, type_name: reply.type_name, json: reply.json }
+impl ValueReply {
+    /// The value, if it is live.
+    pub(super) fn into_value(self) -> Option<Value> {
+        let type_name = self.type_name.unwrap_or_default();
+        Some(Value { repr: self.repr?, type_name, json: self.json })
     }
 }
 
