@@ -95,12 +95,29 @@ impl ValueReply {
     }
 }
 
+/// A member of a unit, by its place or by its name.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Which {
+    Index(usize),
+    Entity(Entity),
+}
+
+impl Which {
+    fn among(&self, members: &[Member]) -> Option<usize> {
+        match self {
+            Self::Index(index) => Some(*index).filter(|index| *index < members.len()),
+            Self::Entity(entity) => members.iter().position(|member| member.entity == *entity),
+        }
+    }
+}
+
 #[derive(Debug, Deserialize)]
 struct WireUnit {
     key: UnitKey,
     members: Vec<Member>,
     #[serde(default)]
-    share: Vec<(usize, usize, Print)>,
+    share: Vec<(Which, Which, Print)>,
     #[serde(default)]
     refs: Vec<Entity>,
     #[serde(default)]
@@ -134,9 +151,12 @@ impl WireUnit {
         if members.is_empty() {
             return fault("nothing is in it");
         }
-        if share.iter().any(|(a, b, _)| *a >= members.len() || *b >= members.len()) {
+        let place = |(a, b, print): (Which, Which, Print)| {
+            Some((a.among(&members)?, b.among(&members)?, print))
+        };
+        let Some(share) = share.into_iter().map(place).collect() else {
             return fault("a member that is not there shares something");
-        }
+        };
         if refs.iter().any(|entity| !matches!(entity, Entity::Token(_) | Entity::Module(_))) {
             return fault("it refers to something else than tokens and modules");
         }
