@@ -1,5 +1,6 @@
 //! What goes to a worker and comes back.
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -145,6 +146,31 @@ pub enum Ending {
     },
 }
 
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ok => f.write_str("it ended well"),
+            Self::Raised { type_name, message, line, .. } => {
+                f.write_str(type_name)?;
+                if !message.is_empty() {
+                    write!(f, ": {message}")?;
+                }
+                line.map_or(Ok(()), |line| write!(f, " (line {line})"))
+            }
+            Self::Timeout { limit } => write!(f, "it ran longer than {limit:?}"),
+            Self::OutOfMemory => f.write_str("it ran out of memory"),
+            Self::Denied { what } => write!(f, "it was denied {what}"),
+            Self::Crashed { signal: Some(signal), .. } => {
+                write!(f, "the worker died of signal {signal}")
+            }
+            Self::Crashed { code: Some(code), .. } => write!(f, "the worker exited with {code}"),
+            Self::Crashed { .. } => f.write_str("the worker died"),
+            Self::Protocol { what } => write!(f, "the worker said what it must not: {what}"),
+            Self::Unsupported { feature } => write!(f, "this worker has no {feature}"),
+        }
+    }
+}
+
 impl Ending {
     /// Whether it ran to its end.
     #[must_use]
@@ -186,8 +212,15 @@ pub struct Untracked {
     pub line: Option<usize>,
 }
 
+impl fmt::Display for Untracked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)?;
+        self.line.map_or(Ok(()), |line| write!(f, " (line {line})"))
+    }
+}
+
 /// What a step printed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
     /// The bytes, up to the limit.
     pub bytes: Vec<u8>,

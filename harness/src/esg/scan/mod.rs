@@ -15,12 +15,19 @@ pub struct Scan {
     pub deferred_reads: BTreeSet<String>,
     /// Names the step may bind.
     pub writes: BTreeSet<String>,
+    /// Of `writes`, those that the step surely binds and does not unbind, unless it fails.
+    pub sure_writes: BTreeSet<String>,
     /// Names that only bodies bind which the step makes and does not run.
     pub deferred_writes: BTreeSet<String>,
     /// Names the step may unbind.
     pub deletes: BTreeSet<String>,
     /// Names whose incoming object may be changed in place.
     pub mutates: BTreeSet<String>,
+    /// Names whose object only bodies change in place which the step makes and does not run.
+    pub deferred_mutates: BTreeSet<String>,
+    /// For each name bound here that may be an incoming object, or hold it or a part of it: the
+    /// names those objects came in under.
+    pub aliases: BTreeMap<String, BTreeSet<String>>,
     /// Names whose incoming object goes to a callable that is not known.
     pub escapes: BTreeSet<String>,
     /// Builtins loaded: they are read from a step that binds such a name.

@@ -1,0 +1,46 @@
+//! Which step read what another one wrote, as it happened.
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::CodeGraph;
+use crate::esg::model::Entity;
+
+/// That a step read, or altered, what another one had written last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TracedEdge {
+    /// The step that wrote.
+    pub from: Arc<str>,
+    /// The step that read.
+    pub to: Arc<str>,
+    /// What it read.
+    pub reads: Vec<Entity>,
+    /// What it altered through shared objects, without looking at it.
+    pub alters: Vec<Entity>,
+}
+
+impl CodeGraph {
+    /// The dependencies that the executions standing since the last replay had, in the order of the
+    /// reading steps.
+    pub fn traced_edges(&self) -> impl Iterator<Item = TracedEdge> {
+        let mut edges = Vec::new();
+        for step in self.planned() {
+            let Some(execution) = self.engine.chosen.get(&step.id) else { continue };
+            let mut from: BTreeMap<Arc<str>, TracedEdge> = BTreeMap::new();
+            let reads = execution.trace.reads.iter().map(|(entity, read)| (entity, read, true));
+            let alters = execution.trace.altered.iter().map(|(entity, read)| (entity, read, false));
+            for (entity, read, looked) in reads.chain(alters) {
+                let Some(by) = read.by.as_ref().filter(|by| **by != step.id) else { continue };
+                let edge = from.entry(by.clone()).or_insert_with(|| TracedEdge {
+                    from: by.clone(),
+                    to: step.id.clone(),
+                    reads: Vec::new(),
+                    alters: Vec::new(),
+                });
+                if looked { &mut edge.reads } else { &mut edge.alters }.push(entity.clone());
+            }
+            edges.extend(from.into_values());
+        }
+        edges.into_iter()
+    }
+}

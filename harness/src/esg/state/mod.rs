@@ -1,0 +1,98 @@
+//! The state between two steps: which version of which unit each entity is at.
+//!
+//! A state is pure bookkeeping: it holds no values, only the prints of them that the worker
+//! computed, so that the prints of any part of it can be computed without a worker.
+mod group;
+mod joint;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+pub(crate) use joint::Looked;
+
+use serde::{Deserialize, Serialize};
+
+use super::model::{Entity, Member, Unit, UnitKey};
+
+/// A version of a unit, as a step made it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Made {
+    /// What it consists of.
+    pub(crate) unit: Unit,
+    /// Where its stored form is; absent for a hole.
+    pub(crate) stored: Option<crate::esg::blobs::Stored>,
+}
+
+/// Where an entity is.
+#[derive(Clone, Debug)]
+pub(crate) struct Slot {
+    /// The unit it is in.
+    pub(crate) made: Arc<Made>,
+    /// Which member it is.
+    pub(crate) at: usize,
+    /// The step that last bound, changed or made it.
+    pub(crate) by: Arc<str>,
+}
+
+impl Slot {
+    pub(crate) fn key(&self) -> &UnitKey {
+        &self.made.unit.key
+    }
+
+    pub(crate) fn member(&self) -> &Member {
+        &self.made.unit.members[self.at]
+    }
+
+    /// What it refers to, in the order of its traversal.
+    pub(crate) fn refs(&self) -> impl Iterator<Item = &Entity> {
+        self.member().refs.iter().filter_map(|&index| self.made.unit.refs.get(index))
+    }
+}
+
+/// The state before or after a step.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct State {
+    slots: HashMap<Entity, Slot>,
+    /// Which step removed what is absent.
+    gone: HashMap<Entity, Arc<str>>,
+    /// The paths in scratch, for listings.
+    files: BTreeMap<Arc<str>, ()>,
+}
+
+impl State {
+    pub(crate) fn slot(&self, entity: &Entity) -> Option<&Slot> {
+        self.slots.get(entity)
+    }
+
+    /// The step whose doing it is that the entity is as it is.
+    pub(crate) fn by(&self, entity: &Entity) -> Option<&Arc<str>> {
+        self.slots.get(entity).map(|slot| &slot.by).or_else(|| self.gone.get(entity))
+    }
+
+    pub(crate) fn entities(&self) -> impl Iterator<Item = (&Entity, &Slot)> {
+        self.slots.iter()
+    }
+
+    pub(crate) fn put(&mut self, entity: Entity, slot: Slot) {
+        if let Entity::File(path) = &entity {
+            self.files.insert(path.clone(), ());
+        }
+        self.gone.remove(&entity);
+        self.slots.insert(entity, slot);
+    }
+
+    pub(crate) fn remove(&mut self, entity: &Entity, by: &Arc<str>) {
+        if let Entity::File(path) = entity {
+            self.files.remove(path);
+        }
+        self.slots.remove(entity);
+        self.gone.insert(entity.clone(), by.clone());
+    }
+
+    /// Says that the entity is as it is because of `by`.
+    pub(crate) fn credit(&mut self, entity: &Entity, by: &Arc<str>) {
+        if let Some(slot) = self.slots.get_mut(entity) {
+            slot.by = by.clone();
+        }
+    }
+}
