@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import resource
+import select
 import signal
 import struct
 import sys
@@ -74,6 +75,11 @@ class Wire:
             fcntl.fcntl(self.requests, 10, signal.SIGKILL)  # F_SETSIG
             flags |= os.O_ASYNC
         fcntl.fcntl(self.requests, fcntl.F_SETFL, flags)
+        poll = select.poll()
+        poll.register(self.requests, 0)
+        if on and poll.poll(0):
+            # It closed before the system was asked to tell.
+            os._exit(0)
 
 
 def limit(limits):
@@ -118,7 +124,7 @@ def main():
                 if data.startswith(b"bad"):
                     failed.append([item["key"], "it is bad"])
                 else:
-                    space.update((member[2:], len(data)) for member in item["take"])
+                    space.update((entity[2:], len(data)) for entity in item["take"])
             reply = {**base, "failed": failed}
         elif op == "run":
             wire.die_with_host(True)
@@ -135,7 +141,7 @@ def main():
                 text = repr(value)[: request["limit"]]
                 reply = {**base, "repr": text, "type": type(value).__name__, "json": value}
             else:
-                reply = {**base, "error": "it is not live"}
+                reply = {**base, "repr": None, "type": None}
         else:
             reply = {**base, "units": [], "strays": ["nothing is tracked"]}
         reply.update(wire.change)

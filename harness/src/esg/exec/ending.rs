@@ -12,6 +12,11 @@ pub(super) fn of_step(fault: Fault, end: Option<End>, cpu: Duration) -> Ending {
     match fault {
         Fault::Slow(limit) => Ending::Timeout { limit },
         Fault::Garbled(what) | Fault::Before(what) => Ending::Protocol { what },
+        // It had nothing left to look at the step's values with.
+        Fault::Failed(what) if what.starts_with("MemoryError") => Ending::OutOfMemory,
+        Fault::Failed(what) => {
+            Ending::Protocol { what: format!("the worker failed around the step: {what}") }
+        }
         Fault::System(error) => Ending::Protocol { what: error.to_string() },
         Fault::Gone => {
             let signal = end.as_ref().and_then(End::signal);
@@ -44,6 +49,7 @@ pub(super) fn words(fault: &Fault, end: Option<&End>) -> String {
     match fault {
         Fault::Slow(limit) => format!("it took longer than {limit:?}"),
         Fault::Before(what) | Fault::Garbled(what) => what.clone() + &status.unwrap_or_default(),
+        Fault::Failed(what) => format!("it failed: {what}"),
         Fault::System(error) => error.to_string(),
         Fault::Gone => format!("it ended{}", status.unwrap_or_default()),
     }

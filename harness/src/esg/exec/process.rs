@@ -63,6 +63,8 @@ pub(super) enum Fault {
     Gone,
     /// It said something that is no reply.
     Garbled(String),
+    /// It said that it failed itself.
+    Failed(String),
     /// The system failed.
     System(io::Error),
 }

@@ -19,7 +19,7 @@ use super::limits::Limits;
 use super::process::{Allowance, End, Fault, Group, Process};
 use super::reply::{self, Bad, HelloReply, RunReply, SweepReply, SyncReply, ValueReply};
 use super::request::{
-    self, Baseline, Envelope, Hello, Nothing, Ordered, PROTOCOL, WireLimits, WireRun, WireValue,
+    self, Envelope, Hello, Nothing, Ordered, PROTOCOL, WireLimits, WireRun, WireValue,
 };
 use super::scratch::{Loan, Scratch};
 use super::wire::{Blob, Ran, RunStep, Swept, Sync, Synced, Value};
@@ -105,14 +105,6 @@ pub struct Python {
     group: Arc<Group>,
 }
 
-/// Why a turn gave nothing.
-enum Broken {
-    /// The process is of no use any more.
-    Fault(Fault),
-    /// It says that it failed itself.
-    Failed(String),
-}
-
 impl Python {
     pub(super) fn start(
         setup: Arc<Setup>,
@@ -190,15 +182,7 @@ impl Python {
         let process = self.ready()?;
         match turn(process, op, body, blobs, may) {
             Ok((reply, _)) => Ok(reply),
-            // Nothing was moved.
-            Err(Broken::Failed(what)) if op == "value" => {
-                Err(ExecError::new(format!("no value to show: {what}")))
-            }
-            Err(Broken::Failed(what)) => {
-                self.worker = None;
-                Err(ExecError::new(format!("the worker failed at `{op}`: {what}")).with_loss())
-            }
-            Err(Broken::Fault(fault)) => Err(self.broke(op, fault)),
+            Err(fault) => Err(self.broke(op, fault)),
         }
     }
 
@@ -244,13 +228,11 @@ impl Executor for Python {
                 Ok(ran) => return Ok(ran),
                 Err(what) => Fault::Garbled(what),
             },
-            Err(Broken::Failed(what)) => {
-                Fault::Garbled(format!("the worker failed around the step: {what}"))
-            }
-            Err(Broken::Fault(fault @ (Fault::Before(_) | Fault::System(_)))) => {
+            // Nothing ran.
+            Err(fault @ (Fault::Before(_) | Fault::System(_))) => {
                 return Err(self.broke("run", fault));
             }
-            Err(Broken::Fault(fault)) => fault,
+            Err(fault) => fault,
         };
         let end = self.end(&fault);
         Ok(reply::lost(ending::of_step(fault, end, cpu), took))
@@ -265,7 +247,8 @@ impl Executor for Python {
     fn value(&mut self, name: &str) -> Result<Value, ExecError> {
         self.check()?;
         let reply: ValueReply = self.serve("value", WireValue { name, limit: SHOWN }, &[])?;
-        Ok(reply.into())
+        let absent = || ExecError::new(format!("there is no value to show: `{name}` is not live"));
+        reply.into_value().ok_or_else(absent)
     }
 
     fn kill_handle(&self) -> KillHandle {
@@ -314,7 +297,8 @@ fn greet(
         protocol: PROTOCOL,
         sources: Ordered(setup.modules),
         scratch,
-        baseline: Baseline { env: Ordered(env), path: &setup.packages.path },
+        baseline: Ordered(env),
+        path: &setup.packages.path,
         limits: WireLimits::from(&setup.limits),
     };
     let fault = match turn::<HelloReply>(&mut process, "hello", hello, &[], setup.service()) {
@@ -330,8 +314,7 @@ fn greet(
                 "it is Python {python} with protocol {protocol}, not {expected}"
             ))
         }
-        Err(Broken::Failed(what)) => Fault::Garbled(what),
-        Err(Broken::Fault(fault)) => fault,
+        Err(fault) => fault,
     };
     let end = process.end(&fault);
     let errors = end.errors.clone();
@@ -346,20 +329,19 @@ fn turn<T: DeserializeOwned>(
     body: impl Serialize,
     blobs: &[&Blob],
     may: Allowance,
-) -> Result<(T, Vec<u8>), Broken> {
-    let refused = |error: std::io::Error| Broken::Fault(Fault::System(error));
+) -> Result<(T, Vec<u8>), Fault> {
     let nonce = Uuid::new_v4().simple().to_string();
     let json = serde_json::to_vec(&Envelope { op, nonce: &nonce, body })
-        .map_err(|error| refused(error.into()))?;
+        .map_err(|error| Fault::System(error.into()))?;
     let length = blobs.iter().map(|blob| blob.len()).sum();
     let head = head(json.len(), length)
-        .ok_or_else(|| refused(std::io::Error::other("a request of more than 4 GiB")))?;
+        .ok_or_else(|| Fault::System(std::io::Error::other("a request of more than 4 GiB")))?;
     let mut parts: Vec<&[u8]> = vec![&head, &json];
     parts.extend(blobs.iter().map(|blob| &***blob));
-    let message = process.turn(&parts, may).map_err(Broken::Fault)?;
+    let message = process.turn(&parts, may)?;
     match reply::parse(&message.json, op, &nonce) {
         Ok(reply) => Ok((reply, message.blob)),
-        Err(Bad::Failed(what)) => Err(Broken::Failed(what)),
-        Err(Bad::Reply(what)) => Err(Broken::Fault(Fault::Garbled(what))),
+        Err(Bad::Failed(what)) => Err(Fault::Failed(what)),
+        Err(Bad::Reply(what)) => Err(Fault::Garbled(what)),
     }
 }

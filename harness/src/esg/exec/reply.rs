@@ -76,19 +76,39 @@ impl From<SyncReply> for Synced {
     }
 }
 
-/// A value, shown.
+/// A value, shown. Nothing, if it is not live.
 #[derive(Debug, Deserialize)]
 pub(super) struct ValueReply {
-    repr: String,
-    #[serde(rename = "type")]
-    type_name: String,
+    #[serde(default)]
+    repr: Option<String>,
+    #[serde(default, rename = "type")]
+    type_name: Option<String>,
     #[serde(default)]
     json: Option<Json>,
 }
 
-impl From<ValueReply> for Value {
-    fn from(reply: ValueReply) -> Self {
-        Self { repr: reply.repr, type_name: reply.type_name, json: reply.json }
+impl ValueReply {
+    /// The value, if it is live.
+    pub(super) fn into_value(self) -> Option<Value> {
+        let type_name = self.type_name.unwrap_or_default();
+        Some(Value { repr: self.repr?, type_name, json: self.json })
+    }
+}
+
+/// A member of a unit, by its place or by its name.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Which {
+    Index(usize),
+    Entity(Entity),
+}
+
+impl Which {
+    fn among(&self, members: &[Member]) -> Option<usize> {
+        match self {
+            Self::Index(index) => Some(*index).filter(|index| *index < members.len()),
+            Self::Entity(entity) => members.iter().position(|member| member.entity == *entity),
+        }
     }
 }
 
@@ -97,7 +117,7 @@ struct WireUnit {
     key: UnitKey,
     members: Vec<Member>,
     #[serde(default)]
-    share: Vec<(usize, usize, Print)>,
+    share: Vec<(Which, Which, Print)>,
     #[serde(default)]
     refs: Vec<Entity>,
     #[serde(default)]
@@ -131,9 +151,12 @@ impl WireUnit {
         if members.is_empty() {
             return fault("nothing is in it");
         }
-        if share.iter().any(|(a, b, _)| *a >= members.len() || *b >= members.len()) {
+        let place = |(a, b, print): (Which, Which, Print)| {
+            Some((a.among(&members)?, b.among(&members)?, print))
+        };
+        let Some(share) = share.into_iter().map(place).collect() else {
             return fault("a member that is not there shares something");
-        }
+        };
         if refs.iter().any(|entity| !matches!(entity, Entity::Token(_) | Entity::Module(_))) {
             return fault("it refers to something else than tokens and modules");
         }

@@ -26,16 +26,11 @@ pub(super) struct Hello<'a> {
     pub(super) protocol: u32,
     pub(super) sources: Ordered<'a>,
     pub(super) scratch: &'a str,
-    pub(super) baseline: Baseline<'a>,
-    pub(super) limits: WireLimits,
-}
-
-/// What the process is like before the first step.
-#[derive(Debug, Serialize)]
-pub(super) struct Baseline<'a> {
-    pub(super) env: Ordered<'a>,
+    /// The environment that steps see, whatever the interpreter made of its own.
+    pub(super) baseline: Ordered<'a>,
     /// Directories of installed packages, for the end of `sys.path`.
     pub(super) path: &'a [String],
+    pub(super) limits: WireLimits,
 }
 
 /// An object whose keys keep their order.
@@ -94,10 +89,15 @@ pub(super) struct WireSync<'a> {
 #[derive(Debug, Serialize)]
 struct WireLoad<'a> {
     key: &'a UnitKey,
-    members: &'a [Entity],
+    members: Vec<WireMember<'a>>,
     take: &'a [Entity],
     blob: (usize, usize),
     refs: &'a [Entity],
+}
+
+#[derive(Debug, Serialize)]
+struct WireMember<'a> {
+    entity: &'a Entity,
 }
 
 /// The messages that `sync` makes, each with its blobs: one, unless there are more bytes to load
@@ -122,6 +122,7 @@ pub(super) fn messages(sync: &Sync, most: usize) -> Vec<(WireSync<'_>, Vec<&Blob
             done.push((std::mem::replace(&mut message, next), std::mem::take(&mut blobs)));
             bytes = 0;
         }
+        let members = members.iter().map(|entity| WireMember { entity }).collect();
         message.load.push(WireLoad { key, members, take, blob: (bytes, blob.len()), refs });
         blobs.push(blob);
         bytes += blob.len();
@@ -144,7 +145,8 @@ pub(super) struct WireRun<'a> {
 #[derive(Debug, Serialize)]
 struct WireBind<'a> {
     name: &'a str,
-    json: &'a Json,
+    /// As text, which the worker reads for every binding anew.
+    json: String,
 }
 
 /// An empty object.
@@ -158,7 +160,7 @@ impl<'a> From<&RunStep<'a>> for WireRun<'a> {
             step: step.step,
             source: step.source,
             readings: step.readings,
-            bind: step.bind.map(|(name, json)| WireBind { name, json }),
+            bind: step.bind.map(|(name, json)| WireBind { name, json: json.to_string() }),
             allow: Nothing {},
         }
     }

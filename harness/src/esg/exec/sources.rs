@@ -1,45 +1,19 @@
 //! The worker's own program, which goes to the interpreter when it starts.
 
+/// The modules of these names, each with its source.
+macro_rules! modules {
+    ($($name:literal)*) => {
+        &[$(($name, include_str!(concat!("../worker/", $name, ".py")))),*]
+    };
+}
+
 /// The bootstrap, passed on the command line: it takes the rest from the first message.
 pub(super) const BOOT: &str = include_str!("../worker/boot.py");
 
-/// The worker's modules.
-pub(super) const MODULES: &[(&str, &str)] = &[
-    ("capture", include_str!("../worker/capture.py")),
-    ("channels", include_str!("../worker/channels.py")),
-    ("clock", include_str!("../worker/clock.py")),
-    ("codes", include_str!("../worker/codes.py")),
-    ("contents", include_str!("../worker/contents.py")),
-    ("endings", include_str!("../worker/endings.py")),
-    ("events", include_str!("../worker/events.py")),
-    ("files", include_str!("../worker/files.py")),
-    ("funcs", include_str!("../worker/funcs.py")),
-    ("groups", include_str!("../worker/groups.py")),
-    ("guard", include_str!("../worker/guard.py")),
-    ("klass", include_str!("../worker/klass.py")),
-    ("layouts", include_str!("../worker/layouts.py")),
-    ("library", include_str!("../worker/library.py")),
-    ("main", include_str!("../worker/main.py")),
-    ("modules", include_str!("../worker/modules.py")),
-    ("names", include_str!("../worker/names.py")),
-    ("origins", include_str!("../worker/origins.py")),
-    ("packages", include_str!("../worker/packages.py")),
-    ("paths", include_str!("../worker/paths.py")),
-    ("pickles", include_str!("../worker/pickles.py")),
-    ("prints", include_str!("../worker/prints.py")),
-    ("process", include_str!("../worker/process.py")),
-    ("reads", include_str!("../worker/reads.py")),
-    ("settle", include_str!("../worker/settle.py")),
-    ("shapes", include_str!("../worker/shapes.py")),
-    ("show", include_str!("../worker/show.py")),
-    ("standins", include_str!("../worker/standins.py")),
-    ("step", include_str!("../worker/step.py")),
-    ("track_dict", include_str!("../worker/track_dict.py")),
-    ("track_monitor", include_str!("../worker/track_monitor.py")),
-    ("traits", include_str!("../worker/traits.py")),
-    ("tree", include_str!("../worker/tree.py")),
-    ("units", include_str!("../worker/units.py")),
-    ("walk", include_str!("../worker/walk.py")),
-    ("watch", include_str!("../worker/watch.py")),
-    ("wire", include_str!("../worker/wire.py")),
-];
+/// The modules. The bootstrap runs them in the order in which they import each other.
+pub(super) const MODULES: &[(&str, &str)] = modules! {
+    "capture" "channels" "clock" "codes" "contents" "endings" "events" "files" "funcs" "groups"
+    "guard" "klass" "layouts" "library" "main" "modules" "names" "origins" "packages" "paths"
+    "pickles" "prints" "process" "reads" "settle" "shapes" "show" "standins" "step" "track_dict"
+    "track_monitor" "traits" "tree" "units" "walk" "watch" "wire"
+};

@@ -79,6 +79,9 @@ fn memory_ends_before_the_machine_does() {
             other => panic!("{other:?}"),
         }
     }
+    // The worker itself may have none left when the step is over.
+    let source = "wire.raw(wire.frame({**wire.good(), 'error': 'MemoryError: '})); time.sleep(100)";
+    assert_eq!(broke(&mut python, source), Ending::OutOfMemory);
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn a_sync_says_everything_in_its_words() {
     run(&mut python, "sync = {k: v for k, v in wire.syncs[-1].items() if k != 'nonce'}");
     let one = |name: &str, key, blob, refs| {
         let member = format!("n:{name}");
-        json!({"key": key, "members": [member], "take": [member], "blob": blob, "refs": refs})
+        json!({"key": key, "members": [{"entity": member}], "take": [member], "blob": blob, "refs": refs})
     };
     let expected = json!({
         "op": "sync",
@@ -94,7 +94,7 @@ fn a_value_that_is_not_live_is_an_error_and_no_loss() {
     let mut python = worker();
     run(&mut python, "x = [1, 'two']");
     let error = python.value("y").unwrap_err();
-    assert!(!error.lost() && error.to_string().contains("it is not live"), "{error}");
+    assert!(!error.lost() && error.to_string().contains("`y` is not live"), "{error}");
     let value = python.value("x").unwrap();
     assert_eq!((&*value.repr, &*value.type_name), ("[1, 'two']", "list"));
     assert_eq!(python.sweep().unwrap().strays, ["nothing is tracked"]);

@@ -62,6 +62,16 @@ fn a_reply_is_taken_apart() {
 }
 
 #[test]
+fn what_shares_is_told_by_place_or_by_name() {
+    let own = "ab".repeat(32);
+    for (a, b) in [(json!(1), json!(0)), (json!("t:4.0"), json!("n:b"))] {
+        let ran = ran(unit(json!({"share": [[a, b, own]]}))).unwrap();
+        let [(a, b, _)] = ran.units[0].0.share[..] else { panic!("one pair") };
+        assert_eq!((a, b), (1, 0));
+    }
+}
+
+#[test]
 fn an_exception_comes_with_its_place() {
     let ending = json!({"kind": "raised", "type": "NameError", "message": "no", "line": 2,
         "frames": [{"step": "s", "line": 2, "function": "<module>"}], "name": "row", "text": "row"});
@@ -105,6 +115,7 @@ fn what_contradicts_itself_is_refused() {
         (unit(json!({"refs": []})), "not listed"),
         (unit(json!({"refs": ["n:b"]})), "something else than"),
         (unit(json!({"share": [[0, 2, own]]})), "not there"),
+        (unit(json!({"share": [["n:b", "n:c", own]]})), "not there"),
         (unit(json!({"blob": [3, 5]})), "5 bytes at 3"),
         (unit(json!({"blob": null})), "blob and a hole"),
         (unit(json!({"hole": "generator"})), "blob and a hole"),

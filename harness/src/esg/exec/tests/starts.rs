@@ -2,6 +2,7 @@ use std::fs;
 
 use serde_json::json;
 
+use super::super::sources;
 use super::super::{CPython, Executor, Isolation, Layer, Limits, StartError, Trust};
 use super::{builder, interpreter, run, worker};
 
@@ -80,7 +81,8 @@ fn the_greeting_says_everything() {
     assert_eq!(hello["limits"], limits);
     assert_eq!(hello["protocol"], json!(1));
     assert_eq!(hello["scratch"], json!(python.scratch()));
-    assert_eq!(hello["baseline"]["path"], json!([]));
+    assert_eq!(hello["path"], json!([]));
+    assert_eq!(hello["baseline"]["TZ"], json!("UTC"));
 }
 
 #[test]
@@ -104,9 +106,23 @@ fn the_fingerprint_tells_programs_and_packages_apart() {
     let mut full = start().unwrap();
     assert_ne!(one.fingerprint(), empty.fingerprint());
     assert_ne!(empty.fingerprint(), full.fingerprint());
-    run(&mut full, "path = hello['baseline']['path']");
+    run(&mut full, "path = hello['path']");
     let path = fs::canonicalize(&packages).unwrap();
     assert_eq!(full.value("path").unwrap().json, Some(json!([path])));
+}
+
+#[test]
+fn every_file_of_the_worker_goes_with_it() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/esg/worker");
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = files
+        .filter(|path| path.extension().is_some_and(|extension| extension == "py"))
+        .filter_map(|path| path.file_stem()?.to_str().map(str::to_owned))
+        .filter(|name| name != "boot")
+        .collect();
+    files.sort();
+    let names: Vec<_> = sources::MODULES.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, files);
 }
 
 #[test]

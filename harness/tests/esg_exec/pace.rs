@@ -1,0 +1,31 @@
+use std::time::{Duration, Instant};
+
+use super::{builder, run, worker};
+
+/// The figures. Run it alone: `cargo test --test esg_exec --features code -- --ignored --nocapture`.
+#[test]
+#[ignore = "it measures, and needs the machine for itself"]
+fn pace() {
+    let builder = builder();
+    let mut starts: Vec<Duration> = (0..20)
+        .map(|_| {
+            let begun = Instant::now();
+            let python = builder.clone().start().unwrap();
+            let took = begun.elapsed();
+            drop(python);
+            took
+        })
+        .collect();
+    starts.sort();
+    println!("start to ready: {:?} at best, {:?} median", starts[0], starts[10]);
+    let mut python = worker(Duration::from_secs(30));
+    let mut turns: Vec<Duration> = (0..2000)
+        .map(|_| {
+            let begun = Instant::now();
+            run(&mut python, "pass");
+            begun.elapsed()
+        })
+        .collect();
+    turns.sort();
+    println!("an empty step: {:?} at best, {:?} median", turns[0], turns[1000]);
+}
