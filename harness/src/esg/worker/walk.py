@@ -14,9 +14,9 @@ from _pickle import Pickler
 import _harness_klass as klass
 import _harness_layouts as layouts
 import _harness_library as library
-from _harness_contents import loads as code_loads
+from _harness_codeforms import loads as code_loads
 from _harness_funcs import BOUND_BUILTIN, CACHED, FUNC, Builtin, Function, stateless
-from _harness_origins import Names, module_dict, streams
+from _harness_bynames import Names, module_dict, streams
 from _harness_shapes import ATOMS, MAPPING, MRO, TABLE, Hole
 
 globals().update({k: v for k, v in vars(__import__("builtins")).items() if k[0] != "_"})  # steps may patch builtins
