@@ -43,12 +43,12 @@ class Channels:
         self.process = Process(self.events, self.files.scratch)
         self.files.on_cwd = lambda: self.process.read("cwd")
         self.paths = Paths(self.events, self.files)
+        self.watch = Watch(self.events, namespace)
+        for name in list(sys.modules):
+            self.clock.imported(name, sys.modules[name])
         self.modules = Modules(self.events, namespace, self.files, self.process)
         self.modules.appeared.append(self.clock.imported)
-        for name in list(self.modules.base):
-            self.clock.imported(name, sys.modules[name])
         self.packages = Packages(self.files)
-        self.watch = Watch(self.events, namespace)
         self.reader = Reader()
         # The version of each `f:` and `p:` entity that is live: its unit's key, and what was stashed.
         self.keys = {}
@@ -62,7 +62,8 @@ class Channels:
     # Steps.
 
     def begin(self, code, readings=None, seq=0):
-        """Right before the step runs. `seq` goes into the keys of units."""
+        """Right before the step runs. `code` is None for what is no code: a binding. `seq` goes into
+        the keys of units, which are unique without it too."""
         self._seq = seq
         self._code = code
         self.process.begin()
@@ -73,7 +74,7 @@ class Channels:
         self.watch.begin()
         self._unshadow()
         self.events.failures.clear()
-        self.events.filename = code.co_filename
+        self.events.filename = None if code is None else code.co_filename
         self.events.running = True
 
     def end(self, ok, codes, reads):
@@ -88,7 +89,8 @@ class Channels:
             if value is not self:
                 values.append(value)
         own = self._code
-        traits = self.reader.of([own, *codes])
+        codes = [code for code in codes if self._is_own(code)]
+        traits = self.reader.of(codes if own is None else [own, *codes])
         if self.modules.scratch:
             self._scratch_code(traits, values)
         self.events.running = True
@@ -105,8 +107,14 @@ class Channels:
         file_reads, file_writes = self.files.end()
         process_reads, process_writes = self.process.end(namespace)
         watch = self.watch
-        watch.code(own, traits, values)
+        if own is not None:
+            watch.code(own, traits, values)
+            for what in self.modules.inside(traits):
+                watch.report(what)
         world.external = self._external()
+        for full, line in self.paths.listed_outside:
+            if full is not None and not self.packages.is_python(full):
+                watch.report(f"lists {full}", line)
         for what in self.files.tree.special:
             watch.report(what)
         for full, line in self.files.writes_outside:
@@ -133,6 +141,11 @@ class Channels:
     def output(self, data):
         """The step's output, for addresses in it. To be called between `end` and the reply."""
         self.watch.output(data)
+
+    def _is_own(self, code):
+        """Whether it is the program's code, not a library's."""
+        file = code.co_filename
+        return file.startswith(self.files.scratch) or (file[:1] != "/" and file[:7] != "<frozen")
 
     def _scratch_code(self, traits, values):
         """Functions of scratch modules are the program's code, whoever calls them."""

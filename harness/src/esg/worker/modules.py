@@ -9,11 +9,16 @@ import os
 import sys
 import types
 
+import _harness_standins as standins
+from _harness_library_state import Library
+
 _MISSING = object()
 _ModuleType = types.ModuleType
 _bootstrap = sys.modules["_frozen_importlib"]
 _type = type
 _loaded = sys.modules
+
+_CODE_LIKE = (type, types.FunctionType, types.BuiltinFunctionType, standins.StandIn)
 
 # Attributes that importing, warning and debugging set by themselves.
 _OWN = frozenset(("__warningregistry__", "__cached__", "__builtins__"))
@@ -46,6 +51,8 @@ FILE = "\0file"
 class Modules:
     """The `m:` entities."""
 
+    DELETED = DELETED
+
     def __init__(self, events, namespace, files, process):
         self.events = events
         self.namespace = namespace
@@ -57,11 +64,14 @@ class Modules:
         self.seen = {}
         self.scratch = {}
         self.sources = {}
+        # Attributes that the program set or deleted, by module. All else changes by itself.
+        self.altered = {}
         # What loading a module loaded with it.
         self._with = {}
         self._loading = []
         self.touched = set()
         self.changed = set()
+        self.library = Library()
         self._count = 0
         self._sizes = []
         self._dicts = []
@@ -166,6 +176,7 @@ class Modules:
             else:
                 self.base[name] = dict(names)
                 self.seen[name] = dict(names)
+                self.library.note(name, names)
             self._names.append(name)
             self._dicts.append(names)
             self._sizes.append(len(names))
@@ -278,22 +289,24 @@ class Modules:
         """Whether the program changed the module. What its own code changed, lazily filled caches
         and the like, belongs to it from now on."""
         now, seen, base = _loaded[name].__dict__, self.seen[name], self.base[name]
+        altered = self.altered.setdefault(name, set())
         by_program = False
         for key in list(seen.keys() | now.keys()):
             value = now.get(key, _MISSING)
             if value is seen.get(key, _MISSING):
                 continue
-            if value is _MISSING:
-                seen.pop(key, None)
-            else:
-                seen[key] = value
-            if _ignored(name, key, value):
-                _set(base, key, value)
-            elif key in traits.names or key in traits.words or traits.dynamic_store:
+            _set(seen, key, value)
+            named = key in traits.names or key in traits.words or traits.dynamic_store
+            if named and not _ignored(name, key, value):
                 by_program = True
-            else:
+                altered.add(key)
+            elif key not in altered:
                 _set(base, key, value)
         return by_program
+
+    def inside(self, traits):
+        """What the step changed inside of library modules, where no entity accounts for it."""
+        return self.library.changed(traits, self.touched)
 
     # What `Graph` asks.
 
@@ -317,14 +330,11 @@ class Modules:
             return found
         base = self.base[name]
         found = {}
-        if now is None:
-            return None
-        for key, value in now.items():
-            if base.get(key, _MISSING) is not value and not _ignored(name, key, value):
-                found[key] = value
-        for key in base:
-            if key not in now and not _ignored(name, key, None):
-                found[key] = DELETED
+        # In the order of the names, which does not depend on which step came first.
+        for key in sorted(self.altered.get(name, ())):
+            value = now.get(key, _MISSING)
+            if value is not base.get(key, _MISSING):
+                found[key] = DELETED if value is _MISSING else value
         return found or None
 
     def _submodule(self, name, key, value):
@@ -346,6 +356,7 @@ class Modules:
         self.sources.pop(name, None)
         self.base.pop(name, None)
         self.seen.pop(name, None)
+        self.altered.pop(name, None)
         if _loaded.get(name) is module:
             _loaded.pop(name, None)
         parent, _, last = name.rpartition(".")
@@ -431,16 +442,14 @@ class Modules:
             importlib.import_module(name)
             self._note_new()
         inside, base = _loaded[name].__dict__, self.base[name]
-        for key in list(inside.keys() | base.keys()):
+        seen = self.seen[name]
+        altered = self.altered.setdefault(name, set())
+        for key in altered | diff.keys():
             want = diff.get(key, base.get(key, _MISSING))
-            if want is DELETED:
-                want = _MISSING
-            if inside.get(key, _MISSING) is not want and not _ignored(name, key, inside.get(key)):
-                _set(inside, key, want)
-        for key, value in diff.items():
-            if value is not DELETED and key not in base:
-                inside[key] = value
-        self.seen[name] = dict(inside)
+            want = _MISSING if want is DELETED else want
+            _set(inside, key, want)
+            _set(seen, key, want)
+        altered |= diff.keys()
         self._resize(name)
 
     def _resize(self, name):
@@ -457,10 +466,13 @@ class Modules:
                 now, seen = module.__dict__, self.seen[name]
                 for key in now.keys() | seen.keys():
                     value = now.get(key, _MISSING)
-                    if value is not seen.get(key, _MISSING) and not _ignored(name, key, value):
-                        if not key.startswith("_"):
-                            strays.append(f"{name}.{key} was replaced")
-        return strays
+                    old = seen.get(key, _MISSING)
+                    if value is old or key.startswith("_") or _ignored(name, key, value):
+                        continue
+                    # Plain values are filled in lazily by modules themselves; functions are not.
+                    if isinstance(_type(old), type) and issubclass(_type(old), _CODE_LIKE):
+                        strays.append(f"{name}.{key} was replaced")
+        return strays + self.library.sweep()
 
 
 def _set(names, key, value):

@@ -255,8 +255,8 @@ class Process:
             self.read("cwd")
             return real_cwdb()
 
-        standins.install(os, "getcwd", getcwd, "posix")
-        standins.install(os, "getcwdb", getcwdb, "posix")
+        standins.install(os, "getcwd", getcwd)
+        standins.install(os, "getcwdb", getcwdb)
         real_warn = warnings.warn
 
         def warn(message, category=None, stacklevel=1, source=None, **named):
@@ -264,14 +264,14 @@ class Process:
             # This function and the stand-in's are two more frames.
             return real_warn(message, category, max(stacklevel, 1) + 2, source, **named)
 
-        standins.install(warnings, "warn", warn, "_warnings")
+        standins.install(warnings, "warn", warn)
         real_explicit = warnings.warn_explicit
 
         def warn_explicit(*args, **named):
             self.read("warn")
             return real_explicit(*args, **named)
 
-        standins.install(warnings, "warn_explicit", warn_explicit, "_warnings")
+        standins.install(warnings, "warn_explicit", warn_explicit)
         self.events.listen("os.chdir", self._chdir)
 
     def _chdir(self, _event, args):
