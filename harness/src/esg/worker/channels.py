@@ -4,14 +4,12 @@ Order of construction matters to whom loads later: the functions of `os`, `time`
 stand-ins from then on, which modules imported afterwards see.
 """
 
-import importlib
-import os
 import sys
 
-import _harness_files as files_
 from _harness_clock import Clock
 from _harness_events import Events
 from _harness_files import Files
+from _harness_loading import look_again
 from _harness_modules import Modules
 from _harness_packages import Packages
 from _harness_paths import Paths
@@ -57,7 +55,6 @@ class Channels:
         self._seq = 0
         self._pending = set()
         self._code = None
-        self._shadowed = None
 
     # Steps.
 
@@ -72,7 +69,6 @@ class Channels:
         self.modules.begin()
         self.clock.begin(readings)
         self.watch.begin()
-        self._unshadow()
         self.events.failures.clear()
         self.events.filename = None if code is None else code.co_filename
         self.events.running = True
@@ -130,8 +126,8 @@ class Channels:
         world.dirty = [] if ok else [*world.wrote, *(f"m:{name}" for name in self.modules.changed)]
         world.units = self._units(world.wrote) if ok else []
         if file_writes:
-            importlib.invalidate_caches()
-            self._shadowed = None
+            self._shadows(file_writes)
+            look_again()
         if not ok:
             for entity in world.wrote:
                 self.keys.pop(entity, None)
@@ -256,7 +252,6 @@ class Channels:
                 self._pending.add(name)
             elif self._pending:
                 self._retry()
-            self._shadowed = None
         else:
             return False
         self.keys.pop(entity, None)
@@ -320,21 +315,18 @@ class Channels:
     def _put(self, name, blob):
         self._pending.discard(name)
         self.files.tree.put(name, blob)
-        self._shadowed = None
+        look_again()
 
-    def _unshadow(self):
-        """A library module whose name a file in scratch has by now is searched for again."""
-        if self._shadowed is not None:
-            return
-        self._shadowed = True
-        importlib.invalidate_caches()
+    def _shadows(self, paths):
+        """A file that takes the name of a library module already loaded: whether that or the file
+        is meant later on depends on who came first, which no entity tells."""
         modules = self.modules
-        for rel in self.files.tree.entries:
-            if "/" in rel:
+        for path in paths:
+            name = path[:-3] if path.endswith(".py") else path
+            if "/" in name or name in modules.preloaded or modules.is_scratch(name):
                 continue
-            name = rel[:-3] if rel.endswith(".py") else rel
-            if name in sys.modules and name not in modules.preloaded and not modules.is_scratch(name):
-                modules.unload(name)
+            if name in sys.modules and path in self.files.tree.entries:
+                self.watch.report(f"{path} takes the name of a loaded module")
 
     def sweep(self, accounted=()):
         """Everything live from scratch: `(units, strays)`. `accounted`: the `m:` entities that

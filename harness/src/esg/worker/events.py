@@ -31,8 +31,16 @@ class Events:
         """Calls `handler(event, args)` for an event, or for a family of them (`socket.*`)."""
         if event.endswith(".*"):
             self._families[event[:-2]] = handler
-        else:
-            self._handlers[event] = handler
+            return
+        first = self._handlers.get(event)
+        if first is not None:
+            second = handler
+
+            def handler(event, args):
+                first(event, args)
+                second(event, args)
+
+        self._handlers[event] = handler
 
     def _install(self):
         handlers = self._handlers

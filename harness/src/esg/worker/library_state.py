@@ -5,12 +5,17 @@ It is not tracked, so a change is to be told of.
 """
 
 import operator
+import sys
+import types
 
 _MAPPING = type.__dict__["__dict__"].__get__
 _FLAGS = type.__dict__["__flags__"].__get__
 _QUALNAME = type.__dict__["__qualname__"].__get__
 _IMMUTABLE = 1 << 8
 _MISSING = object()
+_Function = types.FunctionType
+_loaded = sys.modules
+_type = type
 _is = operator.is_
 _CONTAINERS = (dict, list, set)
 _MOST = 4096
@@ -79,3 +84,23 @@ def _shallow(value):
     if type(value) is dict:
         return [*value, *value.values()]
     return list(value)
+
+
+def users(module, key):
+    """Functions of libraries that use an attribute of a module: one is enough to know."""
+    owner = _loaded[module].__dict__
+    for name, other in list(_loaded.items()):
+        names = getattr(other, "__dict__", None)
+        if _type(names) is not dict or name == "__main__" or name.startswith("_harness_"):
+            continue
+        if names is not owner and not any(value is _loaded[module] for value in names.values()):
+            continue
+        for value in list(names.values()):
+            inside = [value]
+            if isinstance(_type(value), type) and issubclass(_type(value), type):
+                inside = list((_MAPPING(value) or {}).values())
+            for function in inside:
+                if _type(function) is _Function and function.__globals__ is names:
+                    if key in function.__code__.co_names:
+                        return [f"{name}.{function.__qualname__}"]
+    return []
