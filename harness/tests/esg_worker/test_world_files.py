@@ -37,7 +37,16 @@ class FilesTest(WorldTest):
             [
                 ("open('a', 'w').write('hi')", [], {"f:a": "bound"}),
                 ("s = open('a').read(); open('a', 'w').write('other'); open('a', 'w').write(s)", ["f:a"], {}),
-                ("open('b', 'w').close(); __import__('os').remove('b')", [], {}),
+                ("open('b', 'w').close(); __import__('os').remove('b')", ["f:b"], {}),
+            ]
+        )
+
+    def test_what_is_replaced_unseen_is_written_even_if_it_is_as_before(self):
+        # Else an edit upstream would show through: neither a read nor a write would say otherwise.
+        self.check(
+            [
+                ("open('a', 'w').write('hi')", [], {"f:a": "bound"}),
+                ("open('a', 'w').write('hi')", [], {"f:a": "bound"}),
             ]
         )
 
@@ -94,11 +103,11 @@ class FilesTest(WorldTest):
             [("import os\nos.mkdir('d'); open('d/a', 'w').close(); x = os.listdir('d')", ["f:d"], {"f:d": "bound", "f:d/a": "bound"})]
         )
 
-    def test_replacing_by_a_temporary_file_reads_neither(self):
+    def test_replacing_by_a_temporary_file_reads_only_that_it_was_not_there(self):
         self.check(
             [
                 ("open('a', 'w').write('1')", [], {"f:a": "bound"}),
-                ("import os\nopen('t', 'w').write('2'); os.replace('t', 'a')", [], {"f:a": "bound"}),
+                ("import os\nopen('t', 'w').write('2'); os.replace('t', 'a')", ["f:t"], {"f:a": "bound"}),
             ]
         )
 

@@ -38,7 +38,7 @@ class ProcessTest(WorldTest):
                 (["rng"], {"rng": "mutated"}),
                 ([], {}),
                 (["rng"], {}),
-                ([], {}),
+                ([], {"rng": "bound"}),
                 (["rng"], {}),
                 ([], {}),
                 (["path"], {}),

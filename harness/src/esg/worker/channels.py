@@ -122,6 +122,8 @@ class Channels:
         world.wrote = {f"f:{path}": how for path, how in file_writes.items()}
         world.wrote.update(process_writes)
         world.readings = self.clock.end()
+        if self.clock.misfit:
+            watch.report("the readings to replay do not fit")
         world.clock = bool(world.readings)
         world.dirty = [] if ok else [*world.wrote, *(f"m:{name}" for name in self.modules.changed)]
         world.units = self._units(world.wrote) if ok else []
