@@ -1,7 +1,7 @@
 """One step: compiled, run under tracker and channels, and told about."""
 
 import builtins
-import linecache
+from linecache import cache
 from time import perf_counter_ns
 
 from _harness_endings import OK, file_of, raised
@@ -63,7 +63,7 @@ class Steps:
     def _compile(self, step, source):
         file = file_of(step)
         # Tracebacks, warnings and `inspect` find the source there. Without a time it stays.
-        linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+        cache[file] = (len(source), None, source.splitlines(True), file)
         try:
             return compile(source, file, "exec", dont_inherit=True), OK
         except BaseException as error:
