@@ -7,7 +7,7 @@ import functools
 import marshal
 import types
 
-import _harness_codes as codes
+import _harness_codeforms as codes
 from _harness_shapes import ATOMS, MRO, TABLE, Hole, Kind, Unloadable, lookup, register
 
 globals().update({k: v for k, v in vars(__import__("builtins")).items() if k[0] != "_"})  # steps may patch builtins

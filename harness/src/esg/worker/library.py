@@ -7,7 +7,7 @@ import _thread
 import sys
 import types
 
-from _harness_codes import digest
+from _harness_codeforms import digest
 from _harness_shapes import MAPPING, MRO, TABLE, Hole, Kind, Unloadable, cuts, register
 from _harness_layouts import OfReduced, OfState, Payload, referents
 

@@ -9,10 +9,10 @@ import struct
 from _blake2 import blake2b
 from _pickle import Unpickler
 
-from _harness_codes import calm
+from _harness_codeforms import calm
 from _harness_funcs import Function
-from _harness_names import lookup as by_name
-from _harness_names import module_dict
+from _harness_bynames import lookup as by_name
+from _harness_bynames import module_dict
 from _harness_shapes import ATOMS, BY_TAG, Unloadable, lookup
 from _harness_walk import Walk
 

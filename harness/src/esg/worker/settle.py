@@ -7,7 +7,7 @@ import types
 
 import _harness_pickles as pickles
 from _harness_groups import by_sharing, join_circles
-from _harness_names import module_dict
+from _harness_bynames import module_dict
 from _harness_prints import module_root, probe, share, unchanged
 from _harness_shapes import MRO
 from _harness_walk import TooLarge, Walk, World

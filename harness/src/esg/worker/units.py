@@ -4,7 +4,7 @@ Beyond the common interface: `Settled.created` (identity objects found), `Settle
 no longer differ from their baseline) and `Settled.notes` (what a walk saw that cannot be tracked).
 Blobs are bytes here; the order of a unit's members and refs is part of it and comes back in `load`.
 """
-from _harness_names import module_dict
+from _harness_bynames import module_dict
 from _harness_pickles import Load, Unloadable, fingerprint
 from _harness_prints import Entry, probe
 from _harness_settle import MISSING, MODULE_NAMES, Settled, Standing, Unit
