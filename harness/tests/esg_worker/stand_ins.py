@@ -65,7 +65,10 @@ class Channels:
     def __init__(self, scratch, namespace, limits):
         pass
 
-    def begin(self, code, readings):
+    def begin(self, code, readings, seq):
+        pass
+
+    def output(self, data):
         pass
 
     def end(self, ok, codes, reads):
@@ -76,6 +79,6 @@ class Channels:
     def drop(self, entity):
         pass
 
-    def sweep(self):
+    def sweep(self, modules):
         return [], []
 '''

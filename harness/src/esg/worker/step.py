@@ -40,7 +40,9 @@ class Steps:
         self._streams.take("stdout")
         self._streams.take("stderr")
         code, ending = (None, OK) if bind else self._compile(request["step"], request["source"])
-        self._channels.begin(code, request.get("readings"))
+        # What binds a value, or does not compile, is to the channels a step without a line.
+        empty = code or compile("", file_of(request["step"]), "exec", dont_inherit=True)
+        self._channels.begin(empty, request.get("readings"), seq)
         self._tracker.begin(code)
         begun = perf_counter_ns()
         if bind:
@@ -122,13 +124,14 @@ class Steps:
             "external": world.external,
             "wrote": {},
             "units": [],
-            "untracked": list(world.untracked),
             "readings": world.readings,
             "clock": world.clock,
         }
         for name in ("stdout", "stderr"):
             data, dropped = self._streams.take(name)
+            self._channels.output(data)
             reply[name] = {"at": parts.add(data), "dropped": dropped}
+        reply["untracked"] = list(world.untracked)
         if not ok:
             dirty = bound | gone | set(self._graph.dirty(touched, bound)) | set(world.dirty)
             reply["dirty"] = sorted(dirty)
