@@ -4,12 +4,13 @@ UNITS = '''
 class Settled:
     def __init__(self):
         self.units, self.mutated, self.codes = [], set(), []
+        self.created, self.back = set(), set()
 
 
 class Graph:
     def __init__(self, namespace, modules, limits):
         self._namespace = namespace
-        self.log = []
+        self.entries = {}
 
     def settle(self, seq, touched, bound, gone):
         settled = Settled()
@@ -66,6 +67,9 @@ class Channels:
         pass
 
     def begin(self, code, readings, seq):
+        pass
+
+    def stop(self):
         pass
 
     def output(self, data):

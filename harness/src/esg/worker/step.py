@@ -51,6 +51,7 @@ class Steps:
             ending = self._execute(code, request["step"])
         ran = perf_counter_ns()
         reads = self._tracker.end()
+        self._channels.stop()
         self._streams.install()
         untracked = self._guard.restore()
         self._put_back()
@@ -95,7 +96,8 @@ class Steps:
     def _put_back(self):
         """The names of the module that are none of the program's."""
         namespace = self._namespace
-        dict.pop(namespace, "__warningregistry__", None)
+        for name in ("__warningregistry__", "__file__", "__cached__"):
+            dict.pop(namespace, name, None)
         for name, value in _MODULE.items():
             dict.__setitem__(namespace, name, value)
         # `exec` puts it in if it is not there, and takes whatever is.
@@ -119,6 +121,7 @@ class Steps:
             "reads": sorted(
                 {"n:" + name for name in reads.names}
                 | set(world.reads)
+                | set(world.modules)
                 | ({"*"} if reads.everything else set())
             ),
             "external": world.external,
@@ -136,8 +139,19 @@ class Steps:
             dirty = bound | gone | set(self._graph.dirty(touched, bound)) | set(world.dirty)
             reply["dirty"] = sorted(dirty)
             return reply, parts.parts, []
+        changed = {entity for entity in self._graph.entries if entity[0] == "m"}
         settled = self._graph.settle(seq, touched, bound, gone)
         wrote = dict(world.wrote)
+        # Classes and functions met for the first time, and modules that differ by now or again do
+        # not.
+        for unit in settled.units:
+            for member in unit["members"]:
+                entity = member["entity"]
+                if entity in settled.created:
+                    wrote[entity] = "bound"
+                elif entity[0] == "m" and entity not in changed:
+                    wrote[entity] = "mutated"
+        wrote.update((entity, "deleted") for entity in settled.back)
         wrote.update((entity, "mutated") for entity in settled.mutated)
         wrote.update((entity, "deleted") for entity in gone)
         wrote.update((entity, "bound") for entity in bound)

@@ -13,11 +13,10 @@ them exist, and each is watched by other means:
 
 import builtins
 import sys
-from sys import _getframe
 from types import CodeType, ModuleType
 
 from _harness_codes import changes_globals, may_load, stores
-from _harness_reads import DUNDERS, Ledger, main_module, starred
+from _harness_reads import DUNDERS, Ledger, caller, main_module, starred
 
 _build_class = builtins.__build_class__
 _WHOLE = frozenset(("globals", "locals"))
@@ -88,7 +87,7 @@ def _make_namespace(ledger):
 
 def _whole(ledger, name):
     """The builtin `globals`, or `locals` where these are the globals, is about to be called."""
-    frame = _getframe(3)
+    frame = caller(3)
     if name == "globals" or frame.f_locals is ledger.namespace:
         ledger.everything()
 
@@ -135,7 +134,7 @@ class Tracker:
         if type(args[0]) is not CodeType or args[0] is self._code:
             return
         # The import of a module runs its code too, with globals of its own.
-        if not _getframe(1).f_code.co_filename.startswith("<frozen importlib"):
+        if not caller(1).f_code.co_filename.startswith("<frozen importlib"):
             self._ran.append(args[0])
             self._runs(args[0])
 
