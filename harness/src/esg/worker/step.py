@@ -109,7 +109,7 @@ class Steps:
         names = dict.keys(self._namespace)
         looked = {"n:" + name for name in reads.names | reads.bound if name in names}
         codes = [*reads.executed, *self._graph.codes(looked)]
-        self._tracker.late(reads, codes)
+        self._tracker.late(reads, self._graph.codes)
         world = self._channels.end(ok, codes, reads)
         bound = {"n:" + name for name in reads.bound}
         gone = {"n:" + name for name in reads.gone}

@@ -85,7 +85,7 @@ class Tracker:
         monitoring.set_events(self._tool, 0)
         return self._ledger.end()
 
-    def late(self, reads, codes):
+    def late(self, reads, codes_of):
         """Nothing is left to tell from the code alone."""
 
     def _starts(self, code, _offset):
