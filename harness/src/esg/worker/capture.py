@@ -36,6 +36,14 @@ class _Sink(RawIOBase):
         return taken
 
 
+def _unusable(text):
+    """Whether a step closed the stream, or took its buffer away."""
+    try:
+        return text.closed
+    except ValueError:
+        return True
+
+
 class Streams:
     """Stdin, stdout and stderr of the steps."""
 
@@ -64,10 +72,10 @@ class Streams:
 
     def install(self):
         """Makes them the process's, under both of the names that each has."""
-        for name, (text, _) in self._text.items():
-            if text.closed:
+        for name in ("stdout", "stderr"):
+            if _unusable(self._text[name][0]):
                 self._make(name)
-        if self._stdin.closed:
+        if _unusable(self._stdin):
             self._stdin = self._empty()
         streams = {name: text for name, (text, _) in self._text.items()}
         streams["stdin"] = self._stdin

@@ -73,6 +73,10 @@ class Channels:
         self.events.filename = None if code is None else code.co_filename
         self.events.running = True
 
+    def stop(self):
+        """The step is over: what is asked from here on is not its doing."""
+        self.events.running = False
+
     def end(self, ok, codes, reads):
         """Right after it. `codes`: code objects that ran or that may be called; `reads`: what the
         tracker says, of which `names` counts."""
