@@ -8,7 +8,7 @@ import sys
 import types
 
 WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "src", "esg", "worker")
-VALUES = ("names", "codes", "shapes", "funcs", "klass", "layouts", "library", "walk", "pickles",
+VALUES = ("bynames", "codeforms", "shapes", "funcs", "klass", "layouts", "library", "walk", "pickles",
           "groups", "prints", "settle", "units")
 
 

@@ -163,9 +163,15 @@ class Worker:
         ]
 
     def _sweep(self):
-        units, strays = self._channels.sweep()
-        units = [*self._graph.sweep(), *units]
-        return {"units": [{**unit, "blob": None} for unit in units], "strays": strays}
+        units = self._graph.sweep()
+        modules = {
+            member["entity"]
+            for unit in units
+            for member in unit["members"]
+            if member["entity"].startswith("m:")
+        }
+        others, strays = self._channels.sweep(modules)
+        return {"units": [{**unit, "blob": None} for unit in (*units, *others)], "strays": strays}
 
     def _value(self, request):
         name, limit = request["name"], request["limit"]

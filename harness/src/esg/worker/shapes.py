@@ -7,7 +7,7 @@ loses can go unnoticed. No code of the program runs here: no `__eq__`, `__hash__
 """
 import collections
 import types
-from itertools import chain
+from itertools import chain, islice, repeat
 from operator import is_
 
 globals().update({k: v for k, v in vars(__import__("builtins")).items() if k[0] != "_"})  # steps may patch builtins
@@ -91,41 +91,48 @@ def pairs(objs):
     return list(_flat(_flat(map(dict.items, objs))))
 
 
+def put_pairs(o, part):
+    """Fills a dict whose keys were written as objects."""
+    for k, v in zip(part[::2], part[1::2]):
+        dict.__setitem__(o, k, v)
+    if len(o) != len(part) // 2:
+        raise Unloadable("keys that are equal")
+
+
 class Dict(Kind):
+    """Rows with the same string keys share one list of keys; keys that are no atoms are written as parts."""
     tag = "d"
 
     def split(self, walk, objs):
-        if set(map(type, _flat(objs))) <= {str}:
-            shapes = {}
-            at = [shapes.setdefault(row, len(shapes)) for row in map(tuple, objs)]
-            if len(shapes) == 1:
-                at = 0
-            return (at, list(shapes)), list(_flat(map(dict.values, objs)))
+        types = set(map(type, _flat(objs)))
+        if types <= ATOMS:
+            values = list(_flat(map(dict.values, objs)))
+            if types <= {str}:
+                shapes = {}
+                at = [shapes.setdefault(row, len(shapes)) for row in map(tuple, objs)]
+                return (0 if len(shapes) == 1 else at, list(shapes)), values
+            return (list(map(len, objs)), None, list(_flat(objs))), values
         return list(map(len, objs)), pairs(objs)
 
     def make(self, load, head, n):
         return [{} for _ in range(n)]
 
     def fill(self, load, objs, head, kids):
-        if type(head) is tuple:
+        if type(head) is list:
+            load.keyed(self, objs, head, kids)
+        elif head[1] is None:
+            keys, values = iter(head[2]), iter(kids)
+            for o, n in zip(objs, head[0]):
+                o.update(zip(islice(keys, n), values))
+        else:
             at, shapes = head
-            n = 0
-            for o, row in zip(objs, [shapes[0]] * len(objs) if at == 0 else map(shapes.__getitem__, at)):
-                end = n + len(row)
-                o.update(zip(row, kids[n:end]))
-                n = end
-            return
-        load.keyed(self, objs, head, kids)
-
-    def put(self, load, o, part):
-        for k, v in zip(part[::2], part[1::2]):
-            dict.__setitem__(o, k, v)
-        if len(o) != len(part) // 2:
-            raise Unloadable("keys that are equal")
+            values = iter(kids)
+            for o, row in zip(objs, repeat(shapes[0]) if at == 0 else map(shapes.__getitem__, at)):
+                o.update(zip(row, values))
 
     def refill(self, load, objs, head, kids):
         for o, part in cuts(objs, [2 * n for n in head], kids):
-            self.put(load, o, part)
+            put_pairs(o, part)
 
 
 class Set(Kind):

@@ -202,17 +202,10 @@ class Walk:
         if not nonatoms:
             self.put(flat)
             return
-        if len(nonatoms) == len(flat) and len(flat) > 1:
-            kinds = set(map(type, flat))
-            if len(kinds) == 1:
-                t = kinds.pop()
-                kind = TABLE.get(t)
-                if kind is None and self.world.names.of(t) is None and _FLAGS(t) & 512 and \
-                        "_member_map_" not in MAPPING(t) and type not in MRO(t) and _Module not in MRO(t):
-                    kind = self.world.kind(t)
-                if kind is not None and self.bulk(flat, kind):
-                    groups[kind] = flat
-                    return
+        if len(nonatoms) > 1:
+            kinds = set(map(type, nonatoms))
+            if len(kinds) == 1 and self.bulk(flat, nonatoms, kinds.pop(), groups):
+                return
         seen, inner, marks, kind_marks = self.seen, self.inner, [], {}
         for o in flat:
             t = type(o)
@@ -246,16 +239,27 @@ class Walk:
                 group.append(o)
         self.put(tuple(marks))
 
-    def bulk(self, flat, kind):
-        """A level of new objects of one kind is written as one mark; False when it is none."""
+    def bulk(self, flat, objs, t, groups):
+        """Writes a level whose new objects are all of one type; False when they are not new or not alike."""
+        kind = TABLE.get(t)
+        if kind is None:
+            if not _FLAGS(t) & 512 or "_member_map_" in MAPPING(t) or type in MRO(t) or _Module in MRO(t) or \
+                    self.world.names.of(t) is not None or str(_MODULE(t)).startswith("_harness_") or \
+                    objs[0] is self.world.namespace or objs[0] is self.world.deleted:
+                return False
+            kind = self.world.kind(t)
         if kind.mutable:
-            ids = list(map(id, flat))
-            fresh = set(ids)
-            if len(fresh) != len(ids) or not self.seen.keys().isdisjoint(fresh) or \
-                    (kind.tag == "d" and len(flat) < 64 and any(map(self.world.is_space, flat))):
+            ids = list(map(id, objs))
+            if len(set(ids)) != len(ids) or not self.seen.keys().isdisjoint(ids) or \
+                    (t is dict and len(objs) < 64 and any(map(self.world.is_space, objs))):
                 return False
             self.seen.update(zip(ids, range(len(self.seen), len(self.seen) + len(ids))))
-        self.put({kind.mark(self): len(flat)})
+        mark = kind.mark(self)
+        if len(objs) == len(flat):
+            self.put({mark: len(flat)})
+        else:
+            self.put(tuple([o if type(o) in ATOMS else mark for o in flat]))
+        groups[kind] = objs
         return True
 
     def ids(self):
