@@ -6,8 +6,6 @@ object. Whatever cannot be found that way belongs to the program and is written 
 import sys
 import types
 
-globals().update({k: v for k, v in vars(__import__("builtins")).items() if k[0] != "_"})  # steps may patch builtins
-
 _MAPPING = type.__dict__["__dict__"].__get__
 _TYPE_MODULE = type.__dict__["__module__"].__get__
 _TYPE_QUALNAME = type.__dict__["__qualname__"].__get__

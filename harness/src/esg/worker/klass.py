@@ -9,8 +9,6 @@ import types
 
 from _harness_shapes import MAPPING, MRO, Kind, Unloadable, register
 
-globals().update({k: v for k, v in vars(__import__("builtins")).items() if k[0] != "_"})  # steps may patch builtins
-
 _Getset, _Member = types.GetSetDescriptorType, types.MemberDescriptorType
 _BASES = type.__dict__["__bases__"].__get__
 _NAME = type.__dict__["__name__"].__get__
@@ -128,7 +126,6 @@ def members(cls):
             pass
     type.__setattr__(cls, "_value2member_map_", table)
 
-
 _SILENT = classmethod(lambda cls, **_: None)
 
 
@@ -156,7 +153,6 @@ class Member(Kind):
                 raise Unloadable("enum member")
             out.append(made)
         return out
-
 
 CLASS = register(Class())
 MEMBER = register(Member())

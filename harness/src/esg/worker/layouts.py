@@ -9,9 +9,7 @@ import types
 from gc import get_referents
 
 from _harness_shapes import (
-    ATOMS, MAPPING, MRO, TABLE, Hole, Kind, Unloadable, cuts, frozen_set, pairs, refill_set)
-
-globals().update({k: v for k, v in vars(__import__("builtins")).items() if k[0] != "_"})  # steps may patch builtins
+    ATOMS, MAPPING, MRO, TABLE, Hole, Kind, Unloadable, frozen_set, pairs, put_pairs, refill_set)
 
 _FLAGS = type.__dict__["__flags__"].__get__
 _SIZE = type.__dict__["__basicsize__"].__get__
@@ -43,7 +41,7 @@ def python_made(cls):
 
 class Payload:
     """What a C type keeps besides dict and slots. `heads`: plain data; `kids`: objects it refers to."""
-    late, mutable, count, sure = False, True, 0, True
+    late, mutable, sure = False, True, True
 
     def head(self, o):
         return None
@@ -217,6 +215,17 @@ class OfError(Payload):
                 field.__set__(o, value)
 
 
+class OfNamespace(Payload):
+    """`SimpleNamespace`: nothing but its dict."""
+    sure = False
+
+    def __init__(self, base):
+        self.base = base
+
+    def new(self, cls, head):
+        return self.base.__new__(cls)
+
+
 class OfReduced(Payload):
     """C types whose own `__reduce__` is a call with plain arguments: dates, decimals, patterns."""
     late, mutable, sure = True, False, False
@@ -246,7 +255,6 @@ class OfState(Payload):
         made = self.base.__new__(cls, *self.args(head))
         self.put(made, head)
         return made
-
 
 TABLE_ORDERED = next(t for t in TABLE if t.__name__ == "OrderedDict")
 _default = next(t for t in TABLE if t.__name__ == "defaultdict")
@@ -284,7 +292,8 @@ class Instance(Kind):
         self.cls, self.payload, self.getdict, self.slots, self.mro = cls, payload, getdict, slots, mro
         self.mutable = payload.mutable or getdict is not None or bool(slots)
         self.early = not payload.late
-        self.bare = type(payload) is Payload and not slots and getdict is not None
+        self.bare = payload is PAYLOADS[object] and not slots and getdict is not None
+        self.owned = None
         self.sure = payload.sure
 
     def mark(self, walk):
@@ -296,9 +305,13 @@ class Instance(Kind):
         head, kids = [], []
         payload, getdict, slots = self.payload, self.getdict, self.slots
         for o in objs:
-            found = payload.kids(o)
-            have = []
+            found = list(payload.kids(o))
+            have, rest = [], 0
             kids += found
+            if self.owned is not None:
+                held = pairs([self.owned(o)])
+                rest = len(held)
+                kids += held
             if getdict is not None:
                 kids.append(getdict(o))
             for slot in slots:
@@ -307,28 +320,31 @@ class Instance(Kind):
                     have.append(True)
                 except AttributeError:
                     have.append(False)
-            head.append((payload.head(o), len(found), have))
+            head.append((payload.head(o), len(found), have, rest))
         return head, kids
 
     def make(self, load, head, n):
         if self.bare:
             new, cls = object.__new__, self.cls
             return [new(cls) for _ in range(n)]
-        return [self.payload.new(self.cls, h) for h, _, _ in head]
+        return [self.payload.new(self.cls, part[0]) for part in head]
 
     def fill(self, load, objs, head, kids):
         if self.bare:
             for o, held in zip(objs, kids):
-                _set_dict(self, o, held)
+                self.setdict(o, held)
             return
         at = 0
-        for o, (h, n, have) in zip(objs, head):
+        for o, (h, n, have, rest) in zip(objs, head):
             self.payload.fill(load, o, h, kids[at:at + n])
-            at = self._attributes(o, have, kids, at + n)
+            at = self._attributes(o, have, kids, at + n, rest)
 
-    def _attributes(self, o, have, kids, at):
+    def _attributes(self, o, have, kids, at, rest):
+        if rest:
+            put_pairs(self.owned(o), kids[at:at + rest])
+            at += rest
         if self.getdict is not None:
-            _set_dict(self, o, kids[at])
+            self.setdict(o, kids[at])
             at += 1
         for slot, full in zip(self.slots, have):
             if full:
@@ -338,18 +354,11 @@ class Instance(Kind):
 
     def build(self, load, head, kids, n):
         at, out = 0, []
-        for h, count, have in head:
+        for h, count, have, rest in head:
             o = self.payload.new(self.cls, h, kids[at:at + count])
-            at = self._attributes(o, have, kids, at + count)
+            at = self._attributes(o, have, kids, at + count, rest)
             out.append(o)
         return out
-
-
-def _set_dict(kind, o, held):
-    if kind.setdict is not None:
-        kind.setdict(o, held)
-    else:
-        kind.getdict(o).update(held)
 
 
 def instance_kind(cls):
@@ -364,7 +373,7 @@ def instance_kind(cls):
         made = python_made(c)
         for k, v in MAPPING(c).items():
             if type(v) is _Getset and k == "__dict__" and v.__objclass__ is c and getdict is None:
-                getdict, setdict = v.__get__, v.__set__
+                getdict, setdict = v.__get__, v.__set__ if made or c is BaseException else None
             elif type(v) is _Member and v.__objclass__ is c:
                 if made:
                     slots.append(v)
@@ -373,9 +382,11 @@ def instance_kind(cls):
     if payload is None:
         name = str(_MODULE(cls)) + "." + _QUALNAME(cls)
         return Hole("type " + (name[9:] if name.startswith("builtins.") else name), kids=referents)
-    if getdict is None and BaseException in mro:
-        getdict = BaseException.__dict__["__dict__"].__get__
+    owned = None
+    if getdict is not None and setdict is None:
+        owned, getdict = getdict, None
     kind = Instance(cls, payload, getdict, slots, mro)
+    kind.owned, kind.mutable = owned, kind.mutable or owned is not None
     kind.setdict = setdict
     if base is not object and base is not cls and payload.late and kind.mutable:
         kind.sure = False
@@ -392,6 +403,5 @@ def referents(walk, o):
     """What an object that cannot be taken apart refers to, for sharing; the machinery left out."""
     return [v for v in get_referents(o)
             if type not in MRO(type(v)) and type(v) not in _MACHINERY and not walk.world.is_space(v)]
-
 
 _MACHINERY = (types.FrameType, types.CodeType, types.ModuleType, types.BuiltinFunctionType)

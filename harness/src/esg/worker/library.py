@@ -9,9 +9,7 @@ import types
 
 from _harness_codeforms import digest
 from _harness_shapes import MAPPING, MRO, TABLE, Hole, Kind, Unloadable, cuts, register
-from _harness_layouts import OfReduced, OfState, Payload, referents
-
-globals().update({k: v for k, v in vars(__import__("builtins")).items() if k[0] != "_"})  # steps may patch builtins
+from _harness_layouts import OfNamespace, OfReduced, OfState, referents
 
 _modules = sys.modules
 _reduce = object.__reduce_ex__
@@ -46,9 +44,7 @@ def payload(base):
     elif name == ("_random", "Random"):
         found = OfState(base, base.getstate, base.setstate)
     elif name == ("types", "SimpleNamespace"):
-        found = Payload()
-        found.new = lambda cls, head: base.__new__(cls)
-        found.sure = False
+        found = OfNamespace(base)
     if found is not None:
         PAYLOADS[base] = found
     return found
@@ -94,7 +90,6 @@ class Iterator(Kind):
                 raise Unloadable("iterator")
             out.append(made)
         return out
-
 
 _LIST_ITERATOR = type(iter([]))
 
@@ -142,7 +137,6 @@ class Generator(Kind):
 def _std_iterators():
     for o in (iter([]), iter(()), iter(""), iter("a"), reversed([]), iter(b""), iter(range(0))):
         yield type(o)
-
 
 ITERATOR = register(Iterator(), *_std_iterators())
 for _tag, _prefix, _type in (("gen", "gi", types.GeneratorType), ("coro", "cr", types.CoroutineType),
@@ -212,7 +206,6 @@ def _union(*args):
     for arg in args[1:]:
         made = made | arg
     return made
-
 
 HIDDEN = register(Hidden(), types.MemberDescriptorType, types.GetSetDescriptorType)
 register(Generic("ga", lambda o: (o.__origin__, o.__args__), types.GenericAlias), types.GenericAlias)

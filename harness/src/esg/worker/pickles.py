@@ -16,8 +16,6 @@ from _harness_bynames import module_dict
 from _harness_shapes import ATOMS, BY_TAG, Unloadable, lookup
 from _harness_walk import Walk
 
-globals().update({k: v for k, v in vars(__import__("builtins")).items() if k[0] != "_"})  # steps may patch builtins
-
 _ENDS = frozenset(("r", "b", "g", "x", "v"))
 _HEAD = struct.Struct("<I")
 _dumps, _loads = pickle.dumps, pickle.loads
@@ -123,6 +121,9 @@ class Load:
             for g in groups:
                 g.n, g.kids, g.head = load()
             self.make(groups)
+            for g in groups:
+                if g.kind.owned is not None:
+                    self.nodes.extend(map(g.kind.owned, g.objs))
         for at in range(len(self.levels) - 2, -1, -1):
             for g in self.levels[at][1]:
                 if g.objs is None and g.kind.early:
@@ -271,13 +272,13 @@ def trial(world, walk, blob, inner):
         again = Walk(world, {id(made[i]) for i in inner}, extras=False)
         again.run(made)
         if again.stream() != walk.stream():
-            return "type unfaithful"
+            return "unfaithful"
         if [id(r) for r in again.refs] != [id(r) for r in walk.refs] or again.ids() != [id(o) for o in load.nodes]:
-            return "type unfaithful"
+            return "unfaithful"
     except Unloadable as why:
-        return "type " + str(why)
+        return str(why)
     except Exception as why:    # a class that cannot be made is a hole, whatever the reason
-        return "type " + type(why).__name__
+        return "unfaithful: " + type(why).__name__
     return None
 
 

@@ -7,8 +7,6 @@ from _harness_funcs import Function
 from _harness_shapes import ATOMS
 from _harness_walk import TooLarge, Walk
 
-globals().update({k: v for k, v in vars(__import__("builtins")).items() if k[0] != "_"})  # steps may patch builtins
-
 
 class Entry:
     """An entity as it was last seen."""

@@ -10,14 +10,13 @@ import types
 from itertools import chain, islice, repeat
 from operator import is_
 
-globals().update({k: v for k, v in vars(__import__("builtins")).items() if k[0] != "_"})  # steps may patch builtins
-
 ATOMS = frozenset((type(None), bool, int, float, str, bytes))
 MAPPING = type.__dict__["__dict__"].__get__
 MRO = type.__dict__["__mro__"].__get__
 _flat = chain.from_iterable
 _object_hash = object.__hash__
 _OrderedDict, _defaultdict, _deque = collections.OrderedDict, collections.defaultdict, collections.deque
+_FACTORY = _defaultdict.__dict__["default_factory"]
 _odict_set = _OrderedDict.__setitem__
 
 
@@ -33,6 +32,7 @@ class Kind:
     hole = None         # why it cannot be stored
     opaque = False      # its content cannot be seen
     blind = False       # nor whether it changed
+    owned = None        # gets the dict that is part of an object, where nothing can replace it
     sure = True         # faithful without a trial
 
     def mark(self, walk):
@@ -302,18 +302,17 @@ class Ordered(Kind):
 
 class Default(Dict):
     tag = "dd"
-    _factory = _defaultdict.__dict__["default_factory"]
 
     def split(self, walk, objs):
         kids = pairs(objs)
-        return list(map(len, objs)), [self._factory.__get__(o) for o in objs] + kids
+        return list(map(len, objs)), [_FACTORY.__get__(o) for o in objs] + kids
 
     def make(self, load, head, n):
         return [_defaultdict() for _ in range(n)]
 
     def fill(self, load, objs, head, kids):
         for o, factory in zip(objs, kids):
-            self._factory.__set__(o, factory)
+            _FACTORY.__set__(o, factory)
         load.keyed(self, objs, head, kids[len(objs):])
 
 
@@ -334,7 +333,6 @@ class Hole(Kind):
             lens.append(len(found))
             kids.extend(found)
         return lens, kids
-
 
 TABLE = {
     list: List(), tuple: Tuple(), dict: Dict(), set: Set(), frozenset: Frozen(), bytearray: Bytes(),

@@ -19,8 +19,6 @@ from _harness_funcs import BOUND_BUILTIN, CACHED, FUNC, Builtin, Function, state
 from _harness_bynames import Names, module_dict, streams
 from _harness_shapes import ATOMS, MAPPING, MRO, TABLE, Hole
 
-globals().update({k: v for k, v in vars(__import__("builtins")).items() if k[0] != "_"})  # steps may patch builtins
-
 _modules = sys.modules
 _Module = types.ModuleType
 _module_dict = _Module.__dict__["__dict__"].__get__
@@ -191,6 +189,11 @@ class Walk:
                 self.sure = self.sure and kind.sure
                 head, kids = kind.split(self, objs)
                 self.put((len(objs), len(kids), head))
+                for o in objs if kind.owned is not None else ():
+                    held = id(kind.owned(o))
+                    if held in self.seen:
+                        self.fail("a dict that is met before the object it is part of")
+                    self.seen[held] = len(self.seen)
                 if len(groups) == 1:
                     flat = kids
                 else:
@@ -198,13 +201,13 @@ class Walk:
 
     def marks(self, flat, groups):
         """Writes one level's objects: atoms as they are, others by marks, new ones into groups."""
-        nonatoms = [o for o in flat if type(o) not in ATOMS]
-        if not nonatoms:
+        kinds = set(map(type, flat)) - ATOMS
+        if not kinds:
             self.put(flat)
             return
-        if len(nonatoms) > 1:
-            kinds = set(map(type, nonatoms))
-            if len(kinds) == 1 and self.bulk(flat, nonatoms, kinds.pop(), groups):
+        if len(kinds) == 1 and len(flat) > 1:
+            nonatoms = [o for o in flat if type(o) not in ATOMS]
+            if self.bulk(flat, nonatoms, kinds.pop(), groups):
                 return
         seen, inner, marks, kind_marks = self.seen, self.inner, [], {}
         for o in flat:
@@ -281,7 +284,6 @@ class Walk:
 
 def layouts_hole(t):
     return Hole("type " + t.__name__, kids=layouts.referents)
-
 
 _DESCRIPTORS = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType,
                 types.GetSetDescriptorType, types.MemberDescriptorType)
