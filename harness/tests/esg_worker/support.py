@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import types
+import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 if not any(type(finder).__name__ == "WorkerFiles" for finder in sys.meta_path):
@@ -162,3 +163,22 @@ def reload(session, check="", limits=None):
     if done.returncode:
         raise AssertionError(done.stderr)
     return json.loads(done.stdout)
+
+
+class Reloading(unittest.TestCase):
+    """Tests that load a session's blobs in another process."""
+
+    def answer(self, session, check=""):
+        """Everything loads, is as described, and passes the check."""
+        found = reload(session, check)
+        self.assertEqual(found["failed"], [])
+        self.assertEqual(found["changed"], [], "settling right after loading finds nothing new")
+        theirs = {m["entity"]: u for u in found["units"] for m in u["members"]}
+        for e, unit in session.units.items():
+            if unit["blob"] is None:
+                continue
+            mine = {m["entity"]: (m["own"], [unit["refs"][r] for r in m["refs"]]) for m in unit["members"]}
+            them = {m["entity"]: (m["own"], [theirs[e]["refs"][r] for r in m["refs"]]) for m in theirs[e]["members"]}
+            self.assertEqual(mine, them, e)
+            self.assertEqual(unit["share"], theirs[e]["share"], e)
+        return found

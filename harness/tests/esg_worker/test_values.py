@@ -1,8 +1,7 @@
 """Fingerprints tell apart what a program can tell apart, and nothing else; blobs keep it all."""
 import unittest
 
-import support
-from support import Session, fresh, reload
+from support import Reloading, Session, fresh
 
 # Two sources for `v` that must not be confused.
 DIFFERENT = [
@@ -135,7 +134,7 @@ class Fingerprints(unittest.TestCase):
         self.assertNotEqual(a.own("v"), b.own("v"))
 
 
-class Blobs(unittest.TestCase):
+class Blobs(Reloading):
     def test_values_come_back_in_another_process(self):
         for source, check in KEPT:
             session = fresh("v = " + source)
@@ -145,21 +144,6 @@ class Blobs(unittest.TestCase):
         session.run("\n".join("v%d = %s" % (i, source) for i, (source, _) in enumerate(KEPT)))
         check = "\n".join("v = v%d\n%s" % (i, check) for i, (_, check) in enumerate(KEPT))
         self.answer(session, check)
-
-    def answer(self, session, check=""):
-        """Everything loads, is as described, and passes the check."""
-        found = reload(session, check)
-        self.assertEqual(found["failed"], [])
-        self.assertEqual(found["changed"], [], "settling right after loading finds nothing new")
-        theirs = {m["entity"]: u for u in found["units"] for m in u["members"]}
-        for e, unit in session.units.items():
-            if unit["blob"] is None:
-                continue
-            mine = {m["entity"]: (m["own"], [unit["refs"][r] for r in m["refs"]]) for m in unit["members"]}
-            them = {m["entity"]: (m["own"], [theirs[e]["refs"][r] for r in m["refs"]]) for m in theirs[e]["members"]}
-            self.assertEqual(mine, them, e)
-            self.assertEqual(unit["share"], theirs[e]["share"], e)
-        return found
 
     def test_deep_nesting(self):
         session = fresh("v = []\nfor i in range(10000):\n    v = [v]\nclass N: pass\nn = None\nfor i in range(10000):\n"

@@ -131,6 +131,8 @@ class Names:
         if single is not None:
             return single
         module = _TYPE_MODULE(type(o))
+        if module == "builtins" and type(o).__name__ == "NoDefaultType":
+            module = "typing"
         if type(module) is not str or module == "builtins" or self.program(module):
             return None
         held = module_dict(module)

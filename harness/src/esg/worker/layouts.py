@@ -6,10 +6,11 @@ ancestor's part is its payload. A C type that is not listed here is a hole.
 import array
 import io
 import types
+from collections import OrderedDict, defaultdict, deque
 from gc import get_referents
 
 from _harness_shapes import (
-    ATOMS, MAPPING, MRO, TABLE, Hole, Kind, Unloadable, frozen_set, pairs, put_pairs, refill_set)
+    MAPPING, MRO, Hole, Kind, Unloadable, atomic, frozen_set, lookup, pairs, put_pairs, refill_set)
 
 _FLAGS = type.__dict__["__flags__"].__get__
 _SIZE = type.__dict__["__basicsize__"].__get__
@@ -18,7 +19,7 @@ _MODULE = type.__dict__["__module__"].__get__
 _QUALNAME = type.__dict__["__qualname__"].__get__
 _Getset, _Member = types.GetSetDescriptorType, types.MemberDescriptorType
 _HEAP, _FIXED = 1 << 9, 1 << 8
-_FOREIGN = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
+_FOREIGN = frozenset(map(id, (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)))
 
 
 def python_made(cls):
@@ -32,7 +33,7 @@ def python_made(cls):
             slots += 1
         elif t is _Getset and v.__objclass__ is cls and k not in ("__dict__", "__weakref__"):
             return False
-        elif t in _FOREIGN and v.__objclass__ is cls:
+        elif id(t) in _FOREIGN and v.__objclass__ is cls:
             return False
         elif k == "__new__" and t is types.BuiltinFunctionType and v.__self__ is cls:
             return False
@@ -81,6 +82,8 @@ class OfDeque(OfSequence):
 
 
 class OfDict(Payload):
+    sure = False
+
     def __init__(self, base):
         self.base, self.items, self.put = base, base.items, base.__setitem__
         self.factory = base.__dict__.get("default_factory")
@@ -96,12 +99,13 @@ class OfDict(Payload):
         if self.factory is not None:
             self.factory.__set__(o, part[0])
             part = part[1:]
-        put = dict.__setitem__ if self.base is not TABLE_ORDERED else self.put
+        put = dict.__setitem__ if self.base is not OrderedDict else self.put
 
         def later():
+            load.check(part[::2])
             for k, v in zip(part[::2], part[1::2]):
                 put(o, k, v)
-        later() if set(map(type, part[::2])) <= ATOMS else load.later(later)
+        later() if atomic(part[::2]) else load.later(later)
 
 
 class OfSet(Payload):
@@ -117,7 +121,10 @@ class OfSet(Payload):
         return set.__new__(cls)
 
     def fill(self, load, o, head, part):
-        load.later(lambda: refill_set(o, part, head))
+        def later():
+            load.check(part)
+            refill_set(o, part, head)
+        load.later(later)
 
 
 class OfValue(Payload):
@@ -256,14 +263,11 @@ class OfState(Payload):
         self.put(made, head)
         return made
 
-TABLE_ORDERED = next(t for t in TABLE if t.__name__ == "OrderedDict")
-_default = next(t for t in TABLE if t.__name__ == "defaultdict")
-_deque = next(t for t in TABLE if t.__name__ == "deque")
 PAYLOADS = {
-    object: Payload(), list: OfSequence(list), dict: OfDict(dict), _default: OfDict(_default),
-    TABLE_ORDERED: OfDict(TABLE_ORDERED), set: OfSet(), frozenset: OfFrozen(), tuple: OfTuple(),
+    object: Payload(), list: OfSequence(list), dict: OfDict(dict), defaultdict: OfDict(defaultdict),
+    OrderedDict: OfDict(OrderedDict), set: OfSet(), frozenset: OfFrozen(), tuple: OfTuple(),
     int: OfValue(int), float: OfValue(float), str: OfValue(str), bytes: OfValue(bytes),
-    complex: OfValue(complex), bytearray: OfBytearray(), _deque: OfDeque(_deque),
+    complex: OfValue(complex), bytearray: OfBytearray(), deque: OfDeque(deque),
     array.array: OfState(array.array, lambda o: (o.typecode, array.array.tobytes(o)),
                          lambda o, head: array.array.frombytes(o, head[1]), lambda head: (head[0],)),
 }
@@ -276,7 +280,7 @@ for _cls in (io.StringIO, io.BytesIO):
 def payload_of(base):
     """How a C type keeps its part, or None when that is unknown."""
     found = PAYLOADS.get(base)
-    if found is None and BaseException in MRO(base) and not base.__name__.startswith("Unicode"):
+    if found is None and issubclass(base, BaseException) and not base.__name__.startswith("Unicode"):
         found = PAYLOADS[base] = OfError(base)
     if found is None:
         from _harness_library import payload
@@ -297,7 +301,7 @@ class Instance(Kind):
         self.sure = payload.sure
 
     def mark(self, walk):
-        return ("i", walk.name(self.cls))
+        return ("i", walk.name(self.cls), self.mutable)
 
     def split(self, walk, objs):
         if self.bare:
@@ -392,6 +396,8 @@ def instance_kind(cls):
         kind.sure = False
     if not made_plainly(mro):
         kind.sure = False
+    if any(["__del__" in MAPPING(c) for c in mro if python_made(c)]):
+        kind.hole, kind.opaque = "finalizer", False     # a copy made on trial would run it
     return kind
 
 
@@ -402,6 +408,6 @@ def made_plainly(mro):
 def referents(walk, o):
     """What an object that cannot be taken apart refers to, for sharing; the machinery left out."""
     return [v for v in get_referents(o)
-            if type not in MRO(type(v)) and type(v) not in _MACHINERY and not walk.world.is_space(v)]
+            if not issubclass(type(v), type) and id(type(v)) not in _MACHINERY and not walk.world.is_space(v)]
 
-_MACHINERY = (types.FrameType, types.CodeType, types.ModuleType, types.BuiltinFunctionType)
+_MACHINERY = frozenset(map(id, (types.FrameType, types.CodeType, types.ModuleType, types.BuiltinFunctionType)))

@@ -4,7 +4,7 @@ from _pickle import dumps
 from operator import is_
 
 from _harness_funcs import Function
-from _harness_shapes import ATOMS
+from _harness_shapes import ATOM_IDS
 from _harness_walk import TooLarge, Walk
 
 
@@ -42,7 +42,7 @@ def unchanged(entry, value):
             return False
         now = sign(value)
         return now is not None and len(now) == len(entry.sign) and all(map(is_, now, entry.sign))
-    return type(value) in ATOMS and entry.value is value
+    return id(type(value)) in ATOM_IDS and entry.value is value
 
 
 def probe(world, entity, value):

@@ -27,12 +27,12 @@ _collects, _pause, _resume = gc.isenabled, gc.disable, gc.enable
 
 def undisturbed(work):
     """Runs without the cycle collector: it would go through every object just made, again and again."""
-    def run(*args):
+    def run(*args, **named):
         if not _collects():
-            return work(*args)
+            return work(*args, **named)
         _pause()
         try:
-            return work(*args)
+            return work(*args, **named)
         finally:
             _resume()
     return run
@@ -280,7 +280,7 @@ class Standing:
 
     def rank(self, e):
         """Classes before what may be made of them, bases first; then by name."""
-        depth = len(MRO(e.value)) if e.entity[0] == "t" and type in MRO(type(e.value)) else 0
+        depth = len(MRO(e.value)) if e.entity[0] == "t" and issubclass(type(e.value), type) else 0
         return (0, depth) if depth else (1, 0), e.entity
 
     def root(self, e):
