@@ -84,3 +84,6 @@ fn magic(source: &str) -> Option<(usize, String)> {
     let line = source[..at].matches('\n').count() + 1;
     Some((line, source[start..].lines().next().unwrap_or_default().trim().to_owned()))
 }
+
+#[cfg(test)]
+mod tests;
