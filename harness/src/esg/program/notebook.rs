@@ -78,9 +78,13 @@ fn magic(source: &str) -> Option<(usize, String)> {
     // The rest of a cell that begins with `%%` may be in any language.
     let parsed = parse_unchecked(source, ParseOptions::from(Mode::Ipython));
     let tokens = parsed.tokens();
-    let token = tokens.iter().find(|token| token.kind() == TokenKind::IpyEscapeCommand)?;
+    let foreign = [TokenKind::IpyEscapeCommand, TokenKind::Question];
+    let token = tokens.iter().find(|token| foreign.contains(&token.kind()))?;
     let at = token.start().to_usize();
     let start = source[..at].rfind('\n').map_or(0, |end| end + 1);
     let line = source[..at].matches('\n').count() + 1;
     Some((line, source[start..].lines().next().unwrap_or_default().trim().to_owned()))
 }
+
+#[cfg(test)]
+mod tests;

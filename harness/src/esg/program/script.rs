@@ -160,3 +160,6 @@ fn quoted_markers(text: &str) -> HashSet<usize> {
     }
     quoted
 }
+
+#[cfg(test)]
+mod tests;
