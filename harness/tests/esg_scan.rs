@@ -1,0 +1,6 @@
+//! What a scan answers, against hand-made cases, against CPython and against noise.
+#![cfg(feature = "code")]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "esg_scan/vectors.rs"]
+mod vectors;
