@@ -123,7 +123,8 @@ impl<'a> Flow<'a> {
                 let before = self.eval(target);
                 let with = self.eval(&node.value);
                 self.mutate(before);
-                let after = self.union(before, with);
+                let held = self.values.holding(with);
+                let after = self.union(before, held);
                 self.bind(target, after);
             }
         }
@@ -339,6 +340,9 @@ impl<'a> Flow<'a> {
         self.type_params(node.type_params.as_deref());
         if let Some(scope) = numbered(&node.node_index) {
             self.code(scope, Code::Lazy(vec![&*node.value]));
+            if let Some(name) = self.module_name(&node.name) {
+                self.definitions.push((name, scope));
+            }
             self.bind(&node.name, Val::one(Tag::Body, scope));
         }
     }
@@ -418,13 +422,21 @@ impl<'a> Flow<'a> {
         known
     }
 
-    /// The builtin that an expression names, unless the step binds that name.
-    pub(super) fn builtin(&mut self, expr: &'a Expr) -> Option<&'a str> {
+    /// The name of the module that an expression is.
+    fn module_name(&self, expr: &'a Expr) -> Option<u32> {
         let Expr::Name(node) = expr else {
             return None;
         };
-        let symbol = numbered(&node.node_index)?;
-        let Target::Global(name) = self.scopes.symbol(symbol).target else {
+        match self.scopes.symbol(numbered(&node.node_index)?).target {
+            Target::Global(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The builtin that an expression names, unless the step binds that name.
+    pub(super) fn builtin(&mut self, expr: &'a Expr) -> Option<&'a str> {
+        let name = self.module_name(expr)?;
+        let Expr::Name(node) = expr else {
             return None;
         };
         if self.names.known(name) != Known::Builtin {
