@@ -39,7 +39,7 @@ def start(hello, fds):
     limits = hello["limits"]
     scratch = hello["scratch"]
     sys.path.insert(0, scratch)
-    sys.path.extend(hello["baseline"].get("path") or ())
+    sys.path.extend(hello.get("path") or ())
     sys.argv[:] = [""]
     sys.orig_argv = [sys.executable]
     streams = Streams(limits.get("output_bytes") or OUTPUT_BYTES)
@@ -146,7 +146,6 @@ class Worker:
         for item in items:
             at, length = item["blob"]
             data = blob[at : at + length]
-            item = {**item, "members": [_member(member) for member in item["members"]]}
             if any(_of_channels(member["entity"]) for member in item["members"]):
                 why = self._channels.load(item, data)
                 if why is None:
@@ -183,10 +182,6 @@ class Worker:
         if json is not None:
             reply["json"] = json[0]
         return reply
-
-
-def _member(member):
-    return member if type(member) is dict else {"entity": member}
 
 
 def _of_channels(entity):
