@@ -36,7 +36,7 @@ impl Inner {
         }
         if let Some(mut rest) = rest {
             rest.durable = self.sync == Sync::Flush;
-            self.note_rest(&session, &rest)?;
+            self.note_rest(&session, lease, rest);
         }
         Ok(Appended { head: Seq(head), mail })
     }
@@ -237,20 +237,17 @@ impl Inner {
     ///
     /// The log is durable up to there. The note becomes so behind the caller's back, within about a
     /// second: until then, a loss of power leaves the note before it, which is as true.
-    fn note_rest(&self, session: &Session, rest: &Rest) -> Result<(), StoreError> {
+    fn note_rest(&self, session: &Session, lease: &Lease, rest: Rest) {
         let path = &session.paths.rest;
-        let file = match write_small(&*self.disk, path, rest) {
-            Ok(file) => file,
-            // What is acknowledged is in the log; only the note is missing.
-            Err(_) => return Ok(()),
-        };
+        // What is acknowledged is in the log; should this fail, only the note is missing.
+        let Ok(file) = write_small(&*self.disk, path, &rest) else { return };
+        session.lock().rest = Some((lease.token, Box::new(rest)));
         if self.sync == Sync::Flush {
             match tokio::runtime::Handle::try_current() {
-                Ok(_) => self.notes.sync_later(path, file),
+                Ok(_) => super::notes::sync_later(path, file),
                 // Who calls from no runtime waits for everything.
                 Err(_) => drop(file.sync()),
             }
         }
-        Ok(())
     }
 }

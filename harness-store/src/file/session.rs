@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use harness::store::{Facts, Lease, OpenQuestion, StoreError};
+use harness::store::{Facts, Lease, OpenQuestion, StoreError, Token};
 use harness::{Seq, SessionId, UtcMillis};
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,9 @@ use super::record::{self, Prepared};
 
 /// How much of a log is read at once.
 const CHUNK: usize = 256 * 1024;
+
+/// A log of so many bytes is read in no time from where it was read before.
+const SHORT: u64 = 64 * 1024;
 
 /// Where the files of a session are.
 #[derive(Clone, Debug)]
@@ -62,6 +65,16 @@ pub(crate) struct Rest {
     /// nobody may rely on it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) durable: bool,
+    /// The token of the lease it was written under, once that is released.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) released: Option<String>,
+}
+
+/// What a note says of the lease it was written under.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Released {
+    #[serde(default)]
+    pub(crate) released: Option<String>,
 }
 
 impl Rest {
@@ -90,6 +103,7 @@ impl Rest {
             questions: index.questions.values().cloned().collect(),
             mail: index.mail().0,
             durable: false,
+            released: None,
         })
     }
 }
@@ -120,6 +134,8 @@ pub(crate) struct State {
     /// The fence of the last lease that was released here, 0 if none was; `None` if this is not
     /// known, as the session was not claimed here since it was read.
     pub(crate) released: Option<u64>,
+    /// What was noted here under the last lease of this token, when the session came to rest.
+    pub(crate) rest: Option<(Token, Box<Rest>)>,
     /// The file could only be opened to be read.
     pub(crate) read_only: bool,
     /// Bytes of torn records that claims have found at the end of the log.
@@ -145,6 +161,18 @@ impl Session {
             state.forget();
             self.state.clear_poison();
             state
+        })
+    }
+
+    /// Whether it is read and short, and nobody is at work on it.
+    pub(crate) fn is_at_hand(&self) -> bool {
+        self.state.try_lock().is_ok_and(|state| {
+            let index = &state.index;
+            state.file.is_some()
+                && !state.failed
+                && state.len <= SHORT
+                && index.begun()
+                && !index.removed
         })
     }
 

@@ -19,7 +19,6 @@ use super::catalog::Catalog;
 use super::disk::{Disk, Mode, RealDisk};
 use super::error::{failed, unsure};
 use super::lease::Owner;
-use super::notes::Notes;
 use super::record::{MAX_RECORD, Prepared};
 use super::session::{Paths, Session};
 
@@ -167,7 +166,6 @@ impl FileStoreOptions {
                 open: Mutex::default(),
                 open_files: self.open_files,
                 catalog: Mutex::default(),
-                notes: Notes::default(),
             }),
         })
     }
@@ -231,7 +229,6 @@ pub(crate) struct Inner {
     open: Mutex<Open>,
     open_files: usize,
     pub(crate) catalog: Mutex<Catalog>,
-    pub(crate) notes: Notes,
 }
 
 /// The sessions in use, and when each was used last.
@@ -279,6 +276,15 @@ impl Inner {
     fn is_open(&self, id: &SessionId) -> bool {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).sessions.contains_key(id)
     }
+
+    /// Whether the log of a session is open, read, in nobody's hands and short: to look at it, and to
+    /// write a little, costs less than another thread.
+    fn is_at_hand(&self, id: &SessionId) -> bool {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = open.sessions.get(id).map(|(_, session)| Arc::clone(session));
+        drop(open);
+        session.is_some_and(|session| session.is_at_hand())
+    }
 }
 
 #[async_trait]
@@ -296,6 +302,9 @@ impl SessionStore for FileStore {
     async fn claim(&self, what: Claim<'_>, ttl: Duration) -> Result<Option<Claimed>, StoreError> {
         match what {
             Claim::One(id) => {
+                if self.inner.is_at_hand(id) {
+                    return self.inner.claim_one(id, ttl).map(Some);
+                }
                 let id = id.clone();
                 self.run(move |inner| inner.claim_one(&id, ttl).map(Some)).await
             }
@@ -304,6 +313,10 @@ impl SessionStore for FileStore {
     }
 
     async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<Mail, StoreError> {
+        // One that is held on to is renewed by somebody who renews many, and waits for none.
+        if ttl.is_zero() && self.inner.is_at_hand(&lease.session) {
+            return self.inner.renew(lease, ttl);
+        }
         let lease = lease.clone();
         self.run(move |inner| inner.renew(&lease, ttl)).await
     }
@@ -331,6 +344,9 @@ impl SessionStore for FileStore {
         mail: Mail,
         limit: u64,
     ) -> Result<Option<Page>, StoreError> {
+        if self.inner.is_at_hand(session) {
+            return self.inner.read(session, from, mail, limit);
+        }
         let session = session.clone();
         self.run(move |inner| inner.read(&session, from, mail, limit)).await
     }
