@@ -188,19 +188,11 @@ impl Inner {
         let Some(file) = state.file.clone() else { return Err(session.gone()) };
         let (named, end) = (state.named, state.index.end);
         drop(state);
-        let done = if named {
-            file.sync()
-        } else {
+        let mut done = file.sync();
+        if !named {
             // The name of a file that somebody else has made may not be durable either.
-            std::thread::scope(|threads| {
-                let names = threads.spawn(|| self.sync_names(&session.paths.shard));
-                let data = file.sync();
-                let names = names
-                    .join()
-                    .unwrap_or_else(|_| Err(std::io::Error::other("a thread has panicked")));
-                data.and(names)
-            })
-        };
+            done = done.and_then(|()| self.sync_names(&session.paths.shard));
+        }
         let mut state = session.lock();
         let same = state.file.as_ref().is_some_and(|now| Arc::ptr_eq(now, &file));
         match done {

@@ -1,16 +1,15 @@
-//! Who holds a session: the clock that leases are timed by, the sign of life of a store, and the
-//! file beside a log that says how long its last claim holds.
+//! Who holds a session: the clock that leases are timed by, and the file beside a log that says how
+//! long its last claim holds. (`alive` has the sign of life of who made it.)
 //!
 //! None of this decides what is in a log; that is the order of its records alone. It decides only
 //! when a claim is polite. So it is never synced, and whatever cannot be read counts as not there.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use harness::UtcMillis;
-use harness::store::Token;
 use serde::{Deserialize, Serialize};
 
 use super::disk::{Disk, DiskFile, Mode};
@@ -43,102 +42,6 @@ pub(crate) fn on_the_wall(until: u64) -> UtcMillis {
     let left = i128::from(until) - i128::from(boot_millis());
     let left = i64::try_from(left).unwrap_or(i64::MAX);
     UtcMillis(UtcMillis::now().0.saturating_add_signed(left))
-}
-
-/// The sign that a store lives: a file that it has locked for as long as it is open. The system
-/// unlocks it when the process ends, however it ends, and when the machine starts anew.
-///
-/// It stays behind, unlocked, and whoever opens the directory next gives it another name: to make a
-/// file costs far more than to rename one.
-#[derive(Debug)]
-pub(crate) struct Owner {
-    pub(crate) id: u64,
-    dir: PathBuf,
-    disk: Arc<dyn Disk>,
-    /// Locked.
-    file: Arc<dyn DiskFile>,
-}
-
-impl Owner {
-    pub(crate) fn appear(disk: Arc<dyn Disk>, dir: &Path) -> io::Result<Self> {
-        let id = (Token::random().as_u128() >> 64) as u64;
-        // It gets its name once it is locked, so that nobody finds it and takes it for dead.
-        let new = dir.join(format!("{id:016x}.new"));
-        let mut taken = None;
-        for dead in the_dead(&*disk, dir)? {
-            // Of several who want it only one renames it.
-            if taken.is_none() && disk.rename(&dead, &new).is_ok() {
-                // Who looked whether it is alive may have it locked for a moment.
-                taken = locked(&*disk, &new, Mode::Append).ok().flatten();
-                if taken.is_some() {
-                    continue;
-                }
-                disk.unlink(&new)?;
-            }
-            // Another store may do the same.
-            let _ = disk.unlink(&dead);
-        }
-        let file = match taken {
-            Some(file) => file,
-            None => locked(&*disk, &new, Mode::AppendNew)?
-                .ok_or_else(|| io::Error::other("a new file is locked by somebody else"))?,
-        };
-        disk.rename(&new, &dir.join(name(id)))?;
-        Ok(Self { id, dir: dir.to_owned(), disk, file })
-    }
-
-    /// Whether the store that showed itself under `id` lives.
-    pub(crate) fn lives(&self, id: u64) -> bool {
-        if id == self.id {
-            return true;
-        }
-        let path = self.dir.join(name(id));
-        match self.disk.open(&path, Mode::Read) {
-            // If it cannot be told, its leases have to expire. One that is locked under another
-            // name by now is the sign of another store.
-            Ok(file) => file.is_locked().unwrap_or(true) && is_there(&*self.disk, &path),
-            Err(error) => error.kind() != io::ErrorKind::NotFound,
-        }
-    }
-}
-
-impl Drop for Owner {
-    fn drop(&mut self) {
-        // A process that is just being started may have it open, too.
-        self.file.unlock();
-    }
-}
-
-fn is_there(disk: &dyn Disk, path: &Path) -> bool {
-    !matches!(disk.open(path, Mode::Read), Err(error) if error.kind() == io::ErrorKind::NotFound)
-}
-
-/// The file, once it is locked; `None` if somebody else has it locked.
-fn locked(disk: &dyn Disk, path: &Path, mode: Mode) -> io::Result<Option<Arc<dyn DiskFile>>> {
-    let file = disk.open(path, mode)?;
-    Ok(file.try_lock()?.then_some(file))
-}
-
-/// The signs of stores that are gone. They say nothing more than their absence.
-fn the_dead(disk: &dyn Disk, dir: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut dead = Vec::new();
-    for sign in std::fs::read_dir(dir)? {
-        let path = sign?.path();
-        // One that has no name yet may not be locked yet.
-        if path.extension().is_some() {
-            continue;
-        }
-        if let Ok(file) = disk.open(&path, Mode::Read)
-            && !file.is_locked()?
-        {
-            dead.push(path);
-        }
-    }
-    Ok(dead)
-}
-
-fn name(id: u64) -> String {
-    format!("{id:016x}")
 }
 
 /// What the file beside a log says of its last claim.

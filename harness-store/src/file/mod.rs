@@ -6,6 +6,7 @@
 //! the records decides all that two processes may disagree on. Nobody holds a lock while writing,
 //! so no process that was stopped halfway keeps another from going on.
 
+mod alive;
 mod append;
 mod catalog;
 mod claim;

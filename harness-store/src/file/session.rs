@@ -18,7 +18,7 @@ use super::record::{self, Prepared};
 const CHUNK: usize = 256 * 1024;
 
 /// A log of so many bytes is read in no time from where it was read before.
-const SHORT: u64 = 64 * 1024;
+const SHORT: usize = 64 * 1024;
 
 /// Where the files of a session are.
 #[derive(Clone, Debug)]
@@ -164,13 +164,18 @@ impl Session {
         })
     }
 
+    /// Whether its log is short, and that and the note beside it are in the memory of the system.
+    pub(crate) fn is_cached(&self, disk: &dyn Disk) -> bool {
+        [&self.paths.log, &self.paths.rest].iter().all(|path| disk.is_cached(path, SHORT))
+    }
+
     /// Whether it is read and short, and nobody is at work on it.
     pub(crate) fn is_at_hand(&self) -> bool {
         self.state.try_lock().is_ok_and(|state| {
             let index = &state.index;
             state.file.is_some()
                 && !state.failed
-                && state.len <= SHORT
+                && state.len <= SHORT as u64
                 && index.begun()
                 && !index.removed
         })
