@@ -11,7 +11,8 @@ use super::error::unsure;
 use super::index::Verdict;
 use super::lease::write_small;
 use super::record::{self, MAX_RECORD, Prepared};
-use super::session::{Rest, Session, State};
+use super::rest::{Noted, Rest};
+use super::session::{Session, State};
 use super::store::{Inner, Sync, is_named, say_named};
 
 /// How often a record is written anew whose log was rewritten meanwhile.
@@ -233,7 +234,8 @@ impl Inner {
         let path = &session.paths.rest;
         // What is acknowledged is in the log; should this fail, only the note is missing.
         let Ok(file) = write_small(&*self.disk, path, &rest) else { return };
-        session.lock().rest = Some((lease.token, Box::new(rest)));
+        let noted = Noted { token: lease.token, rest, file: Arc::clone(&file) };
+        session.lock().noted_rest = Some(Box::new(noted));
         if self.sync == Sync::Flush {
             match tokio::runtime::Handle::try_current() {
                 Ok(_) => super::notes::sync_later(path, file),

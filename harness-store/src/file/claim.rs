@@ -9,9 +9,12 @@ use super::catalog::{Place, is_of_one_session};
 use super::disk::Mode;
 use super::error::failed;
 use super::index::Index;
-use super::lease::{Renewal, boot_millis, deadline, on_the_wall, read_small, write_small};
+use super::lease::{
+    Renewal, boot_millis, deadline, on_the_wall, read_small, rewrite_small, write_small,
+};
 use super::record::{self, Header, Seal};
-use super::session::{Released, Session, State};
+use super::rest::{Noted, Released};
+use super::session::{Session, State};
 use super::store::{FileStore, Inner};
 
 /// How often a store that waits for sessions looks at all of them.
@@ -247,7 +250,7 @@ impl Inner {
         if until.is_none() {
             // Here it is known even if the disk takes no word of it; elsewhere it expires then.
             state.released = Some(lease.fence.0);
-            if self.release_at_rest(&session, &mut state, lease) {
+            if Self::release_at_rest(&mut state, lease) {
                 return Ok(state.index.mail());
             }
         }
@@ -258,14 +261,14 @@ impl Inner {
 
     /// Says in the note of a session that came to rest under this lease that it is released: a file
     /// that is there costs less than another.
-    fn release_at_rest(&self, session: &Session, state: &mut State, lease: &Lease) -> bool {
-        let life = state.index.life();
-        let Some((token, rest)) = &mut state.rest else { return false };
-        if *token != lease.token || (&*rest.life, rest.rewritten) != life {
+    fn release_at_rest(state: &mut State, lease: &Lease) -> bool {
+        let Some(noted) = state.noted_rest.take() else { return false };
+        let Noted { token, mut rest, file } = *noted;
+        if token != lease.token || (&*rest.life, rest.rewritten) != state.index.life() {
             return false;
         }
         rest.released = Some(token.to_string());
-        write_small(&*self.disk, &session.paths.rest, &rest).is_ok()
+        rewrite_small(&*file, &rest).is_ok()
     }
 
     pub(crate) fn holder(

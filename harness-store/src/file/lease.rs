@@ -60,11 +60,16 @@ pub(crate) fn write_small(
     path: &Path,
     value: &impl Serialize,
 ) -> io::Result<Arc<dyn DiskFile>> {
+    let file = disk.open(path, Mode::InPlace)?;
+    rewrite_small(&*file, value)?;
+    Ok(file)
+}
+
+/// Writes it anew into the file that it was written to.
+pub(crate) fn rewrite_small(file: &dyn DiskFile, value: &impl Serialize) -> io::Result<()> {
     let text = serde_json::to_string(value)?;
     let text = format!("{:08x} {text}\n", crc32fast::hash(text.as_bytes()));
-    let file = disk.open(path, Mode::InPlace)?;
-    file.write_at(text.as_bytes(), 0)?;
-    Ok(file)
+    file.write_at(text.as_bytes(), 0)
 }
 
 /// `None` if there is none that is whole.

@@ -19,6 +19,7 @@ mod notes;
 mod read;
 mod record;
 mod remove;
+mod rest;
 mod session;
 mod start;
 mod store;
