@@ -11,7 +11,6 @@ from _pickle import Unpickler
 
 from _harness_codeforms import calm
 from _harness_funcs import Function
-from _harness_bynames import lookup as by_name
 from _harness_bynames import module_dict
 from _harness_shapes import ATOM_IDS, BY_TAG, Unloadable, atomic, lookup
 from _harness_walk import Walk
@@ -103,10 +102,10 @@ class Load:
             return self.world.deleted
         if mark[1] == "<main>":
             return self.world.namespace if mark[2] else self.world.main()
-        found = by_name(mark[1], mark[2])
+        found = self.world.names.lookup(mark[1], mark[2])
         if found is None:
             __import__(mark[1])
-            found = by_name(mark[1], mark[2])
+            found = self.world.names.lookup(mark[1], mark[2])
             if found is None:
                 raise Unloadable("no " + mark[1] + "." + mark[2])
         return found

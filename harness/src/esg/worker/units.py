@@ -17,6 +17,7 @@ class Graph(Standing):
     def dirty(self, touched, bound):
         """After a failed step: every entity changed or created, and all that share with one. Sorted."""
         fresh, drawn, done = self.look(list(bound) + list(touched), discover=False)
+        self.seen = {}
         found = set(bound)
         for e in fresh:
             known = self.entries.get(e)
@@ -27,7 +28,10 @@ class Graph(Standing):
         return sorted(found)
 
     def codes(self, entities):
-        """Code objects of the functions and classes that can be reached from some entities."""
+        """Code objects of the functions and classes that can be reached from some entities.
+
+        Asked for after a step has run, before `settle`, which then does not look again.
+        """
         _, _, done = self.look(entities, discover=False)
         found, seen, todo = {}, set(), [e for e in done.values() if e is not None]
         while todo:
@@ -44,6 +48,7 @@ class Graph(Standing):
     # -- moving ---------------------------------------------------------------------------
     def drop(self, entities):
         """Unbinds entities; unknown ones are ignored."""
+        self.seen = {}
         for e in entities:
             self.forget_entry(e)
             self.unbind(e)
@@ -61,6 +66,7 @@ class Graph(Standing):
 
     def stash(self, keys):
         """Sets units aside: their live members leave the namespace."""
+        self.seen = {}
         for key in keys:
             members = {e: x for e, x in list(self.entries.items()) if x.unit is not None and x.unit.key == key}
             kept = {}
@@ -77,6 +83,7 @@ class Graph(Standing):
 
     def unstash(self, items):
         """Takes members of units set aside back into the namespace; the others stay aside."""
+        self.seen = {}
         for item in items:
             kept = self.aside.get(item["key"], {})
             unit = self.unit_of(item["key"])
@@ -96,6 +103,7 @@ class Graph(Standing):
 
     def alias(self, pairs):
         """The first token of each pair now means the object of the second."""
+        self.seen = {}
         for first, second in pairs:
             if second not in self.objects or first == second:
                 continue
@@ -138,6 +146,7 @@ class Graph(Standing):
     @undisturbed
     def load(self, items):
         """Makes units from blobs. -> [[key, why]] for those that do not load; nothing of these is installed."""
+        self.seen = {}
         failed = []
         for item in items:
             try:
