@@ -4,6 +4,8 @@ Beyond the common interface: `Settled.created` (identity objects found), `Settle
 no longer differ from their baseline) and `Settled.notes` (what a walk saw that cannot be tracked).
 Blobs are bytes here; the order of a unit's members and refs is part of it and comes back in `load`.
 """
+import importlib
+
 from _harness_bynames import module_dict
 from _harness_pickles import Load, Unloadable, fingerprint
 from _harness_prints import Entry, probe
@@ -161,7 +163,8 @@ class Graph(Standing):
         entities = [m["entity"] for m in item["members"]]
         take = set(item.get("take") or entities)
         refs = [self.object_of(r, entities) for r in item["refs"]]
-        load = Load(self.world, item["blob"], refs)
+        shells = {i: e[2:] for i, e in enumerate(entities) if e[0] == "m" and module_dict(e[2:]) is None}
+        load = Load(self.world, item["blob"], refs, shells)
         made = load.read()
         if len(made) != len(entities):
             raise Unloadable("another number of members")
@@ -189,20 +192,22 @@ class Graph(Standing):
         x = Entry()
         x.entity, x.value, x.sign, x.walk, x.unit = e, value if e[0] != "m" else None, None, None, None
         x.own, x.ids = fingerprint(load.stream), list(map(id, load.nodes))
-        x.refs, x.hole, x.opaque, x.blind, x.notes = load.refs, None, False, False, []
+        x.refs, x.hole, x.opaque, x.blind, x.notes = [
+            self.world.module(*r) if type(r) is tuple else r for r in load.refs], None, False, False, []
         x.codes = load.made_codes()
         x.loads = None
         return x
 
     def object_of(self, entity, members):
         """The object a reference stands for; members of the blob itself are not looked up."""
+        if entity[0] == "m":
+            if entity in members:
+                return (entity[2:],)
+            if module_dict(entity[2:]) is None:
+                importlib.import_module(entity[2:])
+            return self.world.module(entity[2:])
         if entity in members:
             return None
-        if entity[0] == "m":
-            import sys
-            if module_dict(entity[2:]) is None:
-                __import__(entity[2:])
-            return sys.modules[entity[2:]]
         o = self.objects.get(entity)
         if o is None:
             raise Unloadable("missing " + entity)
