@@ -3,6 +3,7 @@
 Only what a step touched is looked at: names it read or bound, the members of their units, and the
 classes, functions and modules they refer to. Everything else is known from when it was last seen.
 """
+import gc
 import types
 
 import _harness_pickles as pickles
@@ -12,8 +13,6 @@ from _harness_prints import module_root, probe, share, unchanged
 from _harness_shapes import MRO
 from _harness_walk import TooLarge, Walk, World
 
-globals().update({k: v for k, v in vars(__import__("builtins")).items() if k[0] != "_"})  # steps may patch builtins
-
 _Module = types.ModuleType
 _module_dict = _Module.__dict__["__dict__"].__get__
 MISSING = object()
@@ -21,6 +20,22 @@ MISSING = object()
 MODULE_NAMES = frozenset(("__name__", "__builtins__", "__doc__", "__loader__", "__spec__", "__package__",
                           "__file__", "__cached__", "__warningregistry__"))
 _STALE = 50_000
+
+
+_collects, _pause, _resume = gc.isenabled, gc.disable, gc.enable
+
+
+def undisturbed(work):
+    """Runs without the cycle collector: it would go through every object just made, again and again."""
+    def run(*args, **named):
+        if not _collects():
+            return work(*args, **named)
+        _pause()
+        try:
+            return work(*args, **named)
+        finally:
+            _resume()
+    return run
 
 
 class Unit:
@@ -41,13 +56,14 @@ class Standing:
 
     def __init__(self, namespace, modules, limits):
         self.namespace, self.modules, self.limits = namespace, modules, limits
-        self.world = World(namespace, modules.is_scratch)
+        self.world = World(namespace, modules)
         self.world.deleted = getattr(modules, "DELETED", None)
         self.objects = {}       # t: entity -> object
         self.entries = {}       # entity -> Entry
         self.owner = {}         # id -> Unit, with stale ones
         self.aside = {}         # key -> {entity: (value, entry)}
         self.seq, self.count, self.keys, self.blobs = 0, 0, 0, True
+        self.seen = {}          # entity -> (value, entry): probed since the step, used once more
 
     # -- names of things ------------------------------------------------------------------
     def entity(self, o):
@@ -92,7 +108,13 @@ class Standing:
             if memo and known is not None and unchanged(known, value):
                 new = known
             else:
-                new = probe(self.world, e, value)
+                seen = self.seen.pop(e, None)
+                if seen is not None and seen[0] is value and e[0] != "m":
+                    new = seen[1]
+                else:
+                    new = probe(self.world, e, value)
+                if not discover:
+                    self.seen[e] = (value, new)
                 if known is not None and memo and known.same(new):
                     new = known
                 else:
@@ -107,6 +129,7 @@ class Standing:
                     todo.append(self.entity(r))
         return fresh, drawn, done
 
+    @undisturbed
     def settle(self, seq, touched, bound, gone):
         """After a good step: what changed, as units with blobs."""
         if seq != self.seq:
@@ -114,14 +137,15 @@ class Standing:
         out, affected = Settled(), set()
         bound = set(bound)
         for e in gone:
-            affected |= self.forget_entry(e)
+            affected |= self.leave(e)
         before = set(self.objects)
         start = sorted(bound) + sorted(touched) + sorted(affected)
         fresh, drawn, done = self.look(start)
+        self.seen = {}
         out.created = set(self.objects) - before if len(self.objects) != len(before) else set()
         for e, new in done.items():
             if new is None and e in self.entries and e[0] == "m":
-                affected |= self.forget_entry(e)
+                affected |= self.leave(e)
                 out.back.add(e)
             elif new is not None:
                 out.codes += new.codes
@@ -264,13 +288,21 @@ class Standing:
 
     def rank(self, e):
         """Classes before what may be made of them, bases first; then by name."""
-        depth = len(MRO(e.value)) if e.entity[0] == "t" and type in MRO(type(e.value)) else 0
+        depth = len(MRO(e.value)) if e.entity[0] == "t" and issubclass(type(e.value), type) else 0
         return (0, depth) if depth else (1, 0), e.entity
 
     def root(self, e):
         if e.entity[0] != "m":
             return self.value(e.entity)
         return module_root(self.value(e.entity))
+
+    def leave(self, e):
+        """Takes an entity out of its unit for good: the rest has to be described anew."""
+        known = self.entries.get(e)
+        left = self.forget_entry(e)
+        if known is not None and known.unit is not None:
+            known.unit.live = False
+        return left
 
     def forget_entry(self, e):
         """Takes an entity out of its unit; answers who is left there."""
