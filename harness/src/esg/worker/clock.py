@@ -198,14 +198,14 @@ class Clock:
         read = self.read
         events = self.events
 
-        def now(cls, tz=None):
+        def now(_self, cls, tz=None):
             if not events.running:
                 return real_now.__get__(None, cls)(tz)
             micros = read("now", lambda: real_ns() // 1000)
             made = from_stamp.__get__(None, cls)(micros // 1000000, tz)
             return made.replace(microsecond=micros % 1000000)
 
-        def utcnow(cls):
+        def utcnow(_self, cls):
             if not events.running:
                 return real_utc.__get__(None, cls)()
             if sys.version_info >= (3, 12):
@@ -214,11 +214,8 @@ class Clock:
             made = from_stamp.__get__(None, cls)(micros // 1000000, utc)
             return made.replace(microsecond=micros % 1000000, tzinfo=None)
 
-        for made, real in ((now, real_now), (utcnow, real_utc)):
-            made.__module__ = None
-            made.__qualname__ = f"datetime.{made.__name__}"
-            made.__doc__ = real.__doc__ if hasattr(real, "__doc__") else None
-            inside[made.__name__] = classmethod(made)
+        for name, call, real in (("now", now, real_now), ("utcnow", utcnow, real_utc)):
+            inside[name] = classmethod(standins.finish(call, real, "datetime", f"datetime.{name}"))
 
     def imported(self, name, module):
         """Called for each module right after its first import."""
