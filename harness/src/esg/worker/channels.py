@@ -74,13 +74,16 @@ class Channels:
         self.events.running = True
 
     def stop(self):
-        """The step is over: what is asked from here on is not its doing."""
+        """The step is over: what is asked from here on is not its doing. To be called before the
+        namespace is tidied up."""
+        if self.events.running:
+            self.process.warned(self.namespace)
         self.events.running = False
 
     def end(self, ok, codes, reads):
         """Right after it. `codes`: code objects that ran or that may be called; `reads`: what the
         tracker says, of which `names` counts."""
-        self.events.running = False
+        self.stop()
         world = World()
         namespace = self.namespace
         values = []
@@ -105,7 +108,7 @@ class Channels:
             for rel in listed:
                 self.files.children(rel)
         file_reads, file_writes = self.files.end()
-        process_reads, process_writes = self.process.end(namespace)
+        process_reads, process_writes = self.process.end()
         watch = self.watch
         if own is not None:
             watch.code(own, traits, values)

@@ -295,7 +295,7 @@ class Modules(Loading, Scratch):
             want = _MISSING if want is DELETED else want
             _set(inside, key, want)
             _set(seen, key, want)
-        altered |= diff.keys()
+        altered.update(diff)
         self._resize(name)
 
     def _resize(self, name):
