@@ -194,6 +194,15 @@ class TestPrograms(unittest.TestCase):
             worker.run(step, "0", readings=first["readings"])
             self.assertEqual(worker.ask("value", name="t", limit=100)["json"], value)
 
+    def test_tracebacks_through_loaded_functions_show_their_source(self):
+        source = "def f():\n    return 1 / 0  # here"
+        with Worker() as worker, Worker() as other:
+            live = {m["entity"]: u for u in fetched(worker, worker.run(source, "0")) for m in u["members"]}
+            self.reload(other, live)
+            other.ask("sync", sources={"0": source})
+            reply = other.run("import traceback\ntry:\n    f()\nexcept Exception:\n    traceback.print_exc()", "1")
+            self.assertIn("return 1 / 0  # here", reply["stderr"]["text"])
+
     def test_stash_and_unstash(self):
         with Worker() as worker:
             (unit,) = worker.run("x = [1]", "0")["units"]

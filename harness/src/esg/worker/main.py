@@ -14,7 +14,7 @@ from _harness_channels import Channels
 from _harness_endings import clip, type_name
 from _harness_guard import Guard, Lifeline
 from _harness_show import as_json, show
-from _harness_step import Steps
+from _harness_step import Steps, remember
 from _harness_units import Graph
 from _harness_wire import Closed, TooLarge, read_frame, write_frame
 
@@ -118,6 +118,10 @@ class Worker:
 
     def _sync(self, request, blob):
         graph, channels = self._graph, self._channels
+        # Beyond the other orders: the sources of steps that have not run here but whose functions
+        # may be loaded. What is printed of their tracebacks shows lines of them.
+        for step, source in request.get("sources", {}).items():
+            remember(step, source)
         names, others = _split(request.get("drop", ()))
         graph.drop(names)
         for entity in others:
@@ -144,6 +148,9 @@ class Worker:
     def _load(self, items, blob):
         failed = []
         for item in items:
+            if item["blob"] is None:
+                failed.append([item["key"], "there is no blob"])
+                continue
             at, length = item["blob"]
             data = blob[at : at + length]
             if any(_of_channels(member["entity"]) for member in item["members"]):

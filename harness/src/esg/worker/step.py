@@ -19,6 +19,13 @@ _MODULE = {
 }
 
 
+def remember(step, source):
+    """Lets tracebacks, warnings and `inspect` find the source of a step."""
+    file = file_of(step)
+    # Without a time it stays, though there is no such file.
+    cache[file] = (len(source), None, source.splitlines(True), file)
+
+
 class Steps:
     """Runs steps in the worker's namespace."""
 
@@ -64,11 +71,9 @@ class Steps:
         return reply, parts, keys
 
     def _compile(self, step, source):
-        file = file_of(step)
-        # Tracebacks, warnings and `inspect` find the source there. Without a time it stays.
-        cache[file] = (len(source), None, source.splitlines(True), file)
+        remember(step, source)
         try:
-            return compile(source, file, "exec", dont_inherit=True), OK
+            return compile(source, file_of(step), "exec", dont_inherit=True), OK
         except BaseException as error:
             return None, raised(error, step, self._guard.recursion, syntax=True)
 

@@ -36,12 +36,17 @@ class TooLarge(Exception):
 class World:
     """What a walk needs to know about the process: the program's modules and the kinds of its classes."""
 
-    def __init__(self, namespace, is_scratch):
-        self.namespace, self.is_scratch = namespace, is_scratch
-        self.names = Names(lambda module: module == "__main__" or is_scratch(module))
+    def __init__(self, namespace, modules):
+        self.namespace = namespace
+        self.shell = getattr(modules, "shell", None)    # makes an empty scratch module
+        self.names = Names(lambda module: module == "__main__" or modules.is_scratch(module), modules.baseline)
         self.tokens = {}        # id -> entity of an identity object
         self.kinds = {}         # id of a class -> (ancestry, kind, class)
         self.deleted = None     # stands for a deleted attribute in what `Modules.diff` returns
+
+    def module(self, name):
+        """A loaded module, or None."""
+        return _modules.get(name)
 
     def main(self):
         """The program's module object."""
