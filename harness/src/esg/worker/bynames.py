@@ -6,6 +6,8 @@ object. Whatever cannot be found that way belongs to the program and is written 
 import sys
 import types
 
+from _harness_standins import reference
+
 _MAPPING = type.__dict__["__dict__"].__get__
 _TYPE_MODULE = type.__dict__["__module__"].__get__
 _TYPE_QUALNAME = type.__dict__["__qualname__"].__get__
@@ -151,7 +153,11 @@ class Names:
 
 
 def streams(o):
-    """The standard stream an object is: steps may keep `sys.stdout`, which is never a value."""
+    """The standard stream an object is: steps may keep `sys.stdout`, which is never a value. A
+    stand-in for a builtin function is as little one."""
+    name = reference(o)
+    if name is not None:
+        return name
     held = _module_dict(sys)
     for name in ("stdout", "stderr", "stdin", "__stdout__", "__stderr__", "__stdin__"):
         if held.get(name) is o:

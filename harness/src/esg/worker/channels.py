@@ -46,6 +46,7 @@ class Channels:
             self.clock.imported(name, sys.modules[name])
         self.modules = Modules(self.events, namespace, self.files, self.process)
         self.modules.appeared.append(self.clock.imported)
+        self.clock.loading = self.modules.imports
         self.packages = Packages(self.files)
         self.reader = Reader()
         # The version of each `f:` and `p:` entity that is live: its unit's key, and what was stashed.
@@ -131,6 +132,8 @@ class Channels:
         world.readings = self.clock.end()
         if self.clock.misfit:
             watch.report("the readings to replay do not fit")
+        if self.clock.overflow:
+            watch.report("more readings of the clock than are kept")
         world.clock = bool(world.readings)
         world.dirty = [] if ok else [*world.wrote, *(f"m:{name}" for name in self.modules.changed)]
         world.units = self._units(world.wrote) if ok else []

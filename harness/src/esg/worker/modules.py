@@ -68,7 +68,8 @@ class Modules(Loading, Scratch):
         self.untold = []
         # What loading a module loaded with it.
         self._with = {}
-        self._loading = []
+        # The imports that are going on, outermost first: what each has loaded so far.
+        self.imports = []
         self.touched = set()
         self.changed = set()
         self.library = Library()
@@ -109,7 +110,7 @@ class Modules(Loading, Scratch):
             self._names.append(name)
             self._dicts.append(names)
             self._sizes.append(len(names))
-        if not self._loading:
+        if not self.imports:
             self._count = len(_loaded)
 
     def is_scratch(self, name):
