@@ -121,7 +121,8 @@ class Steps:
         looked = {"n:" + name for name in reads.names if name in names}
         touched = looked | bound | set(world.modules)
         modules = set(world.modules)
-        if any(name not in names and not self._guard.builtin(name) for name in reads.names):
+        absent = reads.names.difference(names, reads.gone)
+        if not all(map(self._guard.builtin, absent)):
             # Found among what a step has added to the builtins, or missed there.
             modules.add("m:builtins")
         parts = _Parts()
