@@ -52,6 +52,11 @@ PROGRAMS = {
         ("v = math.tau", "m:math math", "v:bound"),
         ("import math", "m:math", "math:bound"),
     ],
+    "builtins": [
+        ("import builtins", "m:builtins", "builtins:bound"),
+        ("builtins.extra = 5", "m:builtins builtins", "m:builtins:mutated"),
+        ("v = extra", "m:builtins extra", "v:bound"),
+    ],
     "values": [
         ("import datetime, decimal, fractions, collections, re\nkept = [datetime.date(2020, 1, 2), fractions.Fraction(1, 3), collections.Counter('aab'), {1, 2}, b'x', 1.5, float('nan'), None, (1, [2]), re.compile('a+')]", None, None),
         ("import dataclasses\n@dataclasses.dataclass\nclass P:\n    a: int\n    b: list = dataclasses.field(default_factory=list)\np = [P(1), P(2, [3])]", None, None),

@@ -72,7 +72,8 @@ def serve(worker, requests, replies):
             _exit(0)
         try:
             try:
-                write_frame(replies, {**reply, "op": op, "nonce": nonce}, parts, JSON_BYTES, BLOB_BYTES)
+                reply = {**reply, "op": op, "nonce": nonce}
+                write_frame(replies, reply, parts, JSON_BYTES, BLOB_BYTES)
             except (TooLarge, TypeError, ValueError) as error:
                 reply = {"error": _report(error), "op": op, "nonce": nonce}
                 write_frame(replies, reply, [], JSON_BYTES, BLOB_BYTES)

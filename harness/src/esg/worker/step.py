@@ -120,13 +120,18 @@ class Steps:
         gone = {"n:" + name for name in reads.gone}
         looked = {"n:" + name for name in reads.names if name in names}
         touched = looked | bound | set(world.modules)
+        modules = set(world.modules)
+        absent = reads.names.difference(names, reads.gone)
+        if not all(map(self._guard.builtin, absent)):
+            # Found among what a step has added to the builtins, or missed there.
+            modules.add("m:builtins")
         parts = _Parts()
         reply = {
             "ending": ending,
             "reads": sorted(
                 {"n:" + name for name in reads.names}
                 | set(world.reads)
-                | set(world.modules)
+                | modules
                 | ({"*"} if reads.everything else set())
             ),
             "external": world.external,

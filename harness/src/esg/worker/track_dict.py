@@ -191,7 +191,8 @@ class Tracker:
             self._may_delete(deleted)
 
     def _may_delete(self, names):
-        """Names that may have been deleted unseen. What was had to be there, whatever became of it."""
+        """Names that may have been deleted unseen. What was had to be there before, whatever
+        became of it."""
         for name in names - DUNDERS:
             if name in self._ledger.start:
                 self._ledger.reads.names.add(name)
@@ -199,8 +200,8 @@ class Tracker:
                 self._ledger.may_store(name)
 
     def _may_store(self, names):
-        """Names that may have been bound. One that was not there before is there now, or it has been
-        deleted, which is seen."""
+        """Names that may have been bound. One that was not there before is there now, or it has
+        been deleted, which is seen."""
         for name in names:
             if name in self._ledger.start:
                 self._ledger.may_store(name)
