@@ -28,8 +28,10 @@ use super::{Executor, KillHandle};
 /// The most bytes of JSON in one message.
 const JSON: usize = 16 << 20;
 
-/// The most bytes of values in one message to the worker.
+/// The most bytes of values in one message, to the worker or from it.
 const BLOBS: usize = 256 << 20;
+
+const BOUNDS: Bounds = Bounds { json: JSON, blob: BLOBS };
 
 /// How much of a value is shown, in bytes.
 const SHOWN: u64 = 64 * 1024;
@@ -70,20 +72,25 @@ impl Setup {
         Self { interpreter, packages, limits, boot, modules, fingerprint }
     }
 
-    fn bounds(&self) -> Bounds {
-        let blob = usize::try_from(self.limits.reply).unwrap_or(usize::MAX);
-        Bounds { json: JSON, blob }
+    /// What the interpreter is told to run. Packages come last in its path: they must not stand in
+    /// for a module of the standard library.
+    fn boot(&self) -> String {
+        let boot = self.boot;
+        match &*self.packages.path {
+            [] => boot.to_owned(),
+            path => format!("import sys\nsys.path.extend({})\n{boot}", serde_json::json!(path)),
+        }
     }
 
     /// What moving values may take.
     fn service(&self) -> Allowance {
-        Allowance { wall: self.limits.service, cpu: None, bounds: self.bounds() }
+        Allowance { wall: self.limits.service, cpu: None, bounds: BOUNDS }
     }
 
     /// What a step may take.
     fn step(&self) -> Allowance {
         let Limits { wall, cpu, .. } = self.limits;
-        Allowance { wall, cpu: Some(cpu), bounds: self.bounds() }
+        Allowance { wall, cpu: Some(cpu), bounds: BOUNDS }
     }
 }
 
@@ -142,7 +149,7 @@ impl Python {
             let mut command = Command::new(&path);
             // No `-I`: that would ignore the hash seed, and the order of sets would be another in
             // each process. The environment is cleared, so nothing else is taken from it.
-            command.args(["-P", "-s", "-S", "-B", "-c", self.setup.boot]);
+            command.args(["-P", "-s", "-S", "-B", "-c", &self.setup.boot()]);
             command.env_clear().envs(env).current_dir(&work);
             let process = Process::start(command, &self.group)
                 .map_err(|source| StartError::Spawn { path, source })?;
@@ -298,7 +305,6 @@ fn greet(
         sources: Ordered(setup.modules),
         scratch,
         baseline: Ordered(env),
-        path: &setup.packages.path,
         limits: WireLimits::from(&setup.limits),
     };
     let fault = match turn::<HelloReply>(&mut process, "hello", hello, &[], setup.service()) {

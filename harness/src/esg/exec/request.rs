@@ -28,8 +28,6 @@ pub(super) struct Hello<'a> {
     pub(super) scratch: &'a str,
     /// The environment that steps see, whatever the interpreter made of its own.
     pub(super) baseline: Ordered<'a>,
-    /// Directories of installed packages, for the end of `sys.path`.
-    pub(super) path: &'a [String],
     pub(super) limits: WireLimits,
 }
 
