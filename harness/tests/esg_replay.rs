@@ -7,33 +7,39 @@ mod edges;
 #[path = "esg_replay/engine.rs"]
 mod engine;
 
-use harness::esg::blobs::Blobs;
-use harness::esg::{CPython, CodeGraph, Interpreter, Program, Python, Trust};
+use std::path::{Path, PathBuf};
+
+use harness::esg::{Blobs, CPython, CodeGraph, Program, Python, Trust};
 
 /// Every Python that steps can run in. There must be one.
-fn pythons() -> Vec<Interpreter> {
-    let mut all = CPython::all();
+fn pythons() -> Vec<PathBuf> {
+    let found = CPython::all();
+    let mut minors: Vec<_> = found.iter().map(|python| python.version()[1]).collect();
+    let mut paths: Vec<_> = found.iter().map(|python| python.path().to_owned()).collect();
     // Also those that are installed beside each other and not in PATH.
-    if let Some(home) = std::env::var_os("HOME") {
-        let versions = std::path::Path::new(&home).join(".pyenv/versions");
-        for entry in std::fs::read_dir(versions).into_iter().flatten().flatten() {
-            let path = entry.path().join("bin/python3");
-            if let Ok(found) = Interpreter::at(&path)
-                && all.iter().all(|known| known.version() != found.version())
-            {
-                all.push(found);
+    let home = std::env::var_os("HOME").unwrap_or_default();
+    let versions = std::fs::read_dir(PathBuf::from(home).join(".pyenv/versions"));
+    let mut versions: Vec<_> =
+        versions.into_iter().flatten().flatten().map(|one| one.path()).collect();
+    versions.sort();
+    for version in versions {
+        let name = version.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        for minor in 11..=13 {
+            if name.starts_with(&format!("3.{minor}.")) && !minors.contains(&minor) {
+                minors.push(minor);
+                paths.push(version.join(format!("bin/python3.{minor}")));
             }
         }
     }
-    assert!(!all.is_empty(), "no Python of 3.11 to 3.13 is here: install one");
-    all
+    assert!(!paths.is_empty(), "no Python of 3.11 to 3.13 is here: install one");
+    paths
 }
 
-fn worker(python: &Interpreter) -> Python {
-    CPython::at(python.path()).trust(Trust::Mine).start().unwrap()
+fn worker(python: &Path) -> Python {
+    CPython::at(python).trust(Trust::Mine).start().unwrap()
 }
 
-fn graph(python: &Interpreter, steps: &[(&str, &str)]) -> CodeGraph {
+fn graph(python: &Path, steps: &[(&str, &str)]) -> CodeGraph {
     let mut program = Program::new();
     for (id, source) in steps {
         program.push(id, source).unwrap();

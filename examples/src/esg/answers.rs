@@ -1,8 +1,7 @@
 //! `esg answers`: answers to files of cases, in the form that their scorer reads.
 use std::path::Path;
 
-use harness::esg::blobs::Blobs;
-use harness::esg::{CodeGraph, Program, scan};
+use harness::esg::{Blobs, CodeGraph, Program, scan};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 

@@ -2,8 +2,7 @@
 use std::fs;
 use std::path::Path;
 
-use harness::esg::blobs::Blobs;
-use harness::esg::{CodeGraph, Report};
+use harness::esg::{Blobs, CodeGraph, Report};
 
 use super::{Options, Result, announce, program, worker};
 

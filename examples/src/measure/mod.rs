@@ -2,6 +2,7 @@
 
 mod counting;
 mod disk;
+mod edges;
 mod floor;
 mod growing;
 mod log;
@@ -35,6 +36,7 @@ pub const CASES: &[(&str, Case)] = &[
     ("resume-file", reopen::resume),
     ("open-memory", reopen::memory),
     ("open-file", reopen::file),
+    ("esg-edges", edges::edges),
 ];
 
 /// The names of the cases.

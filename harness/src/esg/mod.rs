@@ -1,5 +1,5 @@
 //! The execution state graph: a program of steps, of which only what an edit touched runs again.
-pub mod blobs;
+mod blobs;
 mod error;
 mod exec;
 mod graph;
@@ -10,6 +10,7 @@ mod scan;
 mod state;
 mod trace;
 
+pub use blobs::{BlobError, BlobId, BlobLimits, Blobs, BlobsSwept, Stored};
 pub use error::EsgError;
 pub use exec::{
     Blob, Ending, ExecError, Executor, Frame, Isolation, KillHandle, Layer, Limits, Load, Output,

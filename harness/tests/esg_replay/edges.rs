@@ -2,8 +2,9 @@
 //! written by hand, and checked against CPython: every step that must run was left out once, which
 //! gave another state.
 use std::collections::BTreeSet;
+use std::path::Path;
 
-use harness::esg::{CodeGraph, Interpreter};
+use harness::esg::CodeGraph;
 use serde::Deserialize;
 
 use crate::{graph, pythons};
@@ -39,7 +40,7 @@ struct Edit {
 }
 
 impl Entry {
-    fn ran(&self, python: &Interpreter) -> CodeGraph {
+    fn ran(&self, python: &Path) -> CodeGraph {
         let steps: Vec<_> = self.steps.iter().map(|step| (&*step.id, &*step.source)).collect();
         let mut graph = graph(python, &steps);
         graph.replay().unwrap();
@@ -61,7 +62,7 @@ impl Entry {
         }
     }
 
-    fn edit(&self, at: usize, edit: &Edit, python: &Interpreter, wrong: &mut Vec<String>) {
+    fn edit(&self, at: usize, edit: &Edit, python: &Path, wrong: &mut Vec<String>) {
         let name = format!("{} edit {at} of {}", self.id, edit.step);
         let mut graph = self.ran(python);
         match &edit.new_source {
@@ -100,6 +101,6 @@ fn every_edit_runs_what_it_must_and_no_more_and_leaves_what_a_full_run_leaves() 
                 entry.edit(at, edit, &python, &mut wrong);
             }
         }
-        assert!(wrong.is_empty(), "Python {:?}:\n{}", python.version(), wrong.join("\n"));
+        assert!(wrong.is_empty(), "Python {}:\n{}", python.display(), wrong.join("\n"));
     }
 }

@@ -1,6 +1,5 @@
 //! What replay promises, a case each.
-use harness::esg::blobs::Blobs;
-use harness::esg::{CodeGraph, Entity, Reason};
+use harness::esg::{Blobs, CodeGraph, Entity, Reason};
 
 use crate::{graph, pythons, worker};
 

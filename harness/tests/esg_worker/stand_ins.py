@@ -4,12 +4,13 @@ UNITS = '''
 class Settled:
     def __init__(self):
         self.units, self.mutated, self.codes = [], set(), []
+        self.created, self.back = set(), set()
 
 
 class Graph:
     def __init__(self, namespace, modules, limits):
         self._namespace = namespace
-        self.log = []
+        self.entries = {}
 
     def settle(self, seq, touched, bound, gone):
         settled = Settled()
@@ -65,7 +66,13 @@ class Channels:
     def __init__(self, scratch, namespace, limits):
         pass
 
-    def begin(self, code, readings):
+    def begin(self, code, readings, seq):
+        pass
+
+    def stop(self):
+        pass
+
+    def output(self, data):
         pass
 
     def end(self, ok, codes, reads):
@@ -76,6 +83,6 @@ class Channels:
     def drop(self, entity):
         pass
 
-    def sweep(self):
+    def sweep(self, modules):
         return [], []
 '''

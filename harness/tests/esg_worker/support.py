@@ -1,31 +1,19 @@
 """What the tests of values need: a graph over a plain namespace, and steps that run in it."""
 import builtins
-import importlib.util
 import json
 import os
 import subprocess
 import sys
 import types
+import unittest
 
-WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "src", "esg", "worker")
-VALUES = ("names", "codes", "shapes", "funcs", "klass", "layouts", "library", "walk", "pickles",
-          "groups", "prints", "settle", "units")
+HERE = os.path.dirname(os.path.abspath(__file__))
+if not any(type(finder).__name__ == "WorkerFiles" for finder in sys.meta_path):
+    sys.path.insert(0, HERE)
+    from run import WorkerFiles
+    sys.meta_path.insert(0, WorkerFiles())
+    sys.dont_write_bytecode = True
 
-
-def load_worker(names=VALUES):
-    """Executes the worker's sources as modules `_harness_<name>`, as the bootstrap does."""
-    for name in names:
-        full = "_harness_" + name
-        if full in sys.modules:
-            continue
-        path = os.path.join(WORKER, name + ".py")
-        module = types.ModuleType(full)
-        sys.modules[full] = module
-        with open(path) as f:
-            exec(compile(f.read(), path, "exec"), module.__dict__)
-
-
-load_worker()
 from _harness_units import Graph  # noqa: E402
 
 
@@ -169,9 +157,28 @@ def fresh(source, names=None):
 def reload(session, check="", limits=None):
     """Loads all blobs of a session in another process, which settles, checks and describes what it has."""
     items = [dict(i, blob=i["blob"].hex()) for i in session.items()]
-    child = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child.py")
+    child = os.path.join(HERE, "child.py")
     done = subprocess.run([sys.executable, "-s", "-P", "-S", "-B", child], input=json.dumps({"items": items, "check": check}),
                           capture_output=True, text=True, env={"PYTHONHASHSEED": "0", "TZ": "UTC"})
     if done.returncode:
         raise AssertionError(done.stderr)
     return json.loads(done.stdout)
+
+
+class Reloading(unittest.TestCase):
+    """Tests that load a session's blobs in another process."""
+
+    def answer(self, session, check=""):
+        """Everything loads, is as described, and passes the check."""
+        found = reload(session, check)
+        self.assertEqual(found["failed"], [])
+        self.assertEqual(found["changed"], [], "settling right after loading finds nothing new")
+        theirs = {m["entity"]: u for u in found["units"] for m in u["members"]}
+        for e, unit in session.units.items():
+            if unit["blob"] is None:
+                continue
+            mine = {m["entity"]: (m["own"], [unit["refs"][r] for r in m["refs"]]) for m in unit["members"]}
+            them = {m["entity"]: (m["own"], [theirs[e]["refs"][r] for r in m["refs"]]) for m in theirs[e]["members"]}
+            self.assertEqual(mine, them, e)
+            self.assertEqual(unit["share"], theirs[e]["share"], e)
+        return found

@@ -27,6 +27,8 @@ CASES = [
     ("rebound to the same", ["k = j = []\ndef f():\n    return k"], "k = 1\nf()\nk = j\nf()", "f j k?"),
     ("global store", ["n = 1\ndef f():\n    global n\n    n = 2"], "f()", "f"),
     ("global augmented", ["n = 1\ndef f():\n    global n\n    n += 2"], "f()", "f n"),
+    ("global store not called", ["n = 1"], "def f():\n    global n\n    n = 1", ""),
+    ("global delete not called", ["n = 1"], "def f():\n    global n\n    del n", ""),
     ("global delete", ["n = 1\ndef f():\n    global n\n    del n"], "f()", "f n"),
     ("global delete and store", ["n = 1\ndef f():\n    global n\n    del n\n    n = 2"], "f()", "f n"),
     ("lambda", ["off = 1"], "v = sorted([1], key=lambda r: r + off)", "off sorted"),

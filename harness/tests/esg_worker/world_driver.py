@@ -9,7 +9,6 @@ import io
 import json
 import os
 import sys
-import traceback
 import types
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -60,6 +59,7 @@ class Driver:
 
         self.channels = _harness_channels.Channels(scratch, self.namespace, {"value_bytes": 1 << 20})
         self.blobs = {}
+        self.history = {}
         self.step = 0
 
     def run(self, source, readings=None, keep_reads=True):
@@ -73,7 +73,7 @@ class Driver:
         try:
             exec(code, namespace)
         except BaseException as failure:
-            error = "".join(traceback.format_exception(failure))
+            error = f"{type(failure).__name__}: {failure}"
         printed, sys.stdout = sys.stdout.getvalue(), out
         codes = []
         codes_of(code, namespace, codes)
@@ -82,6 +82,7 @@ class Driver:
         self.channels.output(printed.encode("utf-8", "backslashreplace"))
         for unit in world.units:
             self.blobs[unit["key"]] = unit["blob"]
+            self.history.setdefault(unit["members"][0]["entity"], []).append(unit["key"])
         return {
             "error": error,
             "out": printed,
@@ -104,25 +105,28 @@ class Driver:
             },
         }
 
-    def load(self, entity, key):
+    def load(self, entity, version):
+        """Puts back what the entity was when it was written for the `version`th time."""
+        key = self.history[entity][version]
         unit = {"key": key, "members": [{"entity": entity}], "take": [entity], "refs": []}
         return self.channels.load(unit, self.blobs[key])
 
-    def blob(self, key):
-        return base64.b64encode(self.blobs[key]).decode()
+    def stored(self, entity, version):
+        """The blob of that version, to be loaded in another process."""
+        return base64.b64encode(self.blobs[self.history[entity][version]]).decode()
 
-    def load_blob(self, entity, key, blob):
-        unit = {"key": key, "members": [{"entity": entity}], "take": [entity], "refs": []}
+    def load_blob(self, entity, blob):
+        unit = {"key": "0.1", "members": [{"entity": entity}], "take": [entity], "refs": []}
         return self.channels.load(unit, base64.b64decode(blob))
 
     def drop(self, entity):
         return self.channels.drop(entity)
 
-    def stash(self, key):
-        return self.channels.stash(key)
+    def stash(self, entity, version):
+        return self.channels.stash(self.history[entity][version])
 
-    def unstash(self, key):
-        return self.channels.unstash(key, None)
+    def unstash(self, entity, version):
+        return self.channels.unstash(self.history[entity][version], [entity])
 
     def sweep(self, *accounted):
         units, strays = self.channels.sweep(accounted)
@@ -143,9 +147,10 @@ class Driver:
 
 def main():
     request = json.load(sys.stdin)
+    dumps = json.dumps
     driver = Driver(request["scratch"])
     answers = [getattr(driver, name)(*args) for name, *args in request["calls"]]
-    sys.__stdout__.write(json.dumps(answers))
+    sys.__stdout__.write(dumps(answers))
 
 
 main()

@@ -12,8 +12,9 @@ pub(super) const BOOT: &str = include_str!("../worker/boot.py");
 
 /// The modules. The bootstrap runs them in the order in which they import each other.
 pub(super) const MODULES: &[(&str, &str)] = modules! {
-    "capture" "channels" "clock" "codes" "contents" "endings" "events" "files" "funcs" "groups"
-    "guard" "klass" "layouts" "library" "main" "modules" "names" "origins" "packages" "paths"
-    "pickles" "prints" "process" "reads" "settle" "shapes" "show" "standins" "step" "track_dict"
-    "track_monitor" "traits" "tree" "units" "walk" "watch" "wire"
+    "bynames" "capture" "channels" "clock" "codeforms" "codes" "endings" "events" "files"
+    "funcs" "groups" "guard" "klass" "layouts" "library" "library_state" "loading" "main"
+    "modules" "names" "packages" "paths" "pickles" "prints" "process" "reads" "scratch" "settle"
+    "shapes" "show" "standins" "step" "track_dict" "track_monitor" "traits" "tree" "units"
+    "walk" "watch" "wire"
 };

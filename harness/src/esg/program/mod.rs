@@ -1,11 +1,14 @@
 //! Programs: ordered steps of code, every version they ever had, and what may depend on what.
 mod artifact;
+mod cells;
 mod edges;
 mod edit;
 mod error;
 mod follow;
+mod notebook;
 mod operation;
 mod order;
+mod script;
 mod step;
 mod version;
 

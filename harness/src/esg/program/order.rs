@@ -1,6 +1,4 @@
 //! The order of steps, kept so that a place in the middle can be taken without moving the others.
-use std::cmp::Ordering;
-
 /// A step's own number, which stays the same wherever it moves and is never given to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Slot(u32);
@@ -38,10 +36,6 @@ impl Order {
 
     pub(crate) fn label(&self, slot: Slot) -> u64 {
         self.labels.get(slot.index()).copied().unwrap_or(0)
-    }
-
-    pub(crate) fn compare(&self, left: Slot, right: Slot) -> Ordering {
-        self.label(left).cmp(&self.label(right))
     }
 
     /// Where a slot that is in the order stands.

@@ -2,6 +2,23 @@
 //!
 //! The answer holds for every run of the step: where a branch, a loop that may not turn or an
 //! exception leaves it open whether a name is bound, it counts as possibly read and possibly bound.
+mod answer;
+mod bodies;
+mod calls;
+mod declare;
+mod dynamic;
+mod effects;
+mod expr;
+mod flow;
+mod identity;
+mod legality;
+mod names;
+mod parse;
+mod scope;
+mod state;
+mod stmt;
+mod value;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What one step may do to the names around it.
@@ -89,8 +106,13 @@ pub struct SyntaxError {
 }
 
 /// Reads one step. See [`Scan`].
+///
+/// ```
+/// let scan = harness::esg::scan("total = price * count");
+/// assert!(scan.reads.contains("price") && scan.reads.contains("count"));
+/// assert!(scan.writes.contains("total"));
+/// ```
 #[must_use]
 pub fn scan(source: &str) -> Scan {
-    let _ = source;
-    Scan::default()
+    answer::of(source).scan
 }

@@ -4,14 +4,12 @@ Order of construction matters to whom loads later: the functions of `os`, `time`
 stand-ins from then on, which modules imported afterwards see.
 """
 
-import importlib
-import os
 import sys
 
-import _harness_files as files_
 from _harness_clock import Clock
 from _harness_events import Events
 from _harness_files import Files
+from _harness_loading import look_again
 from _harness_modules import Modules
 from _harness_packages import Packages
 from _harness_paths import Paths
@@ -43,12 +41,12 @@ class Channels:
         self.process = Process(self.events, self.files.scratch)
         self.files.on_cwd = lambda: self.process.read("cwd")
         self.paths = Paths(self.events, self.files)
+        self.watch = Watch(self.events, namespace)
+        for name in list(sys.modules):
+            self.clock.imported(name, sys.modules[name])
         self.modules = Modules(self.events, namespace, self.files, self.process)
         self.modules.appeared.append(self.clock.imported)
-        for name in list(self.modules.base):
-            self.clock.imported(name, sys.modules[name])
         self.packages = Packages(self.files)
-        self.watch = Watch(self.events, namespace)
         self.reader = Reader()
         # The version of each `f:` and `p:` entity that is live: its unit's key, and what was stashed.
         self.keys = {}
@@ -57,12 +55,12 @@ class Channels:
         self._seq = 0
         self._pending = set()
         self._code = None
-        self._shadowed = None
 
     # Steps.
 
     def begin(self, code, readings=None, seq=0):
-        """Right before the step runs. `seq` goes into the keys of units."""
+        """Right before the step runs. `code` is None for what is no code: a binding. `seq` goes into
+        the keys of units, which are unique without it too."""
         self._seq = seq
         self._code = code
         self.process.begin()
@@ -71,10 +69,13 @@ class Channels:
         self.modules.begin()
         self.clock.begin(readings)
         self.watch.begin()
-        self._unshadow()
         self.events.failures.clear()
-        self.events.filename = code.co_filename
+        self.events.filename = None if code is None else code.co_filename
         self.events.running = True
+
+    def stop(self):
+        """The step is over: what is asked from here on is not its doing."""
+        self.events.running = False
 
     def end(self, ok, codes, reads):
         """Right after it. `codes`: code objects that ran or that may be called; `reads`: what the
@@ -88,7 +89,8 @@ class Channels:
             if value is not self:
                 values.append(value)
         own = self._code
-        traits = self.reader.of([own, *codes])
+        codes = [code for code in codes if self._is_own(code)]
+        traits = self.reader.of(codes if own is None else [own, *codes])
         if self.modules.scratch:
             self._scratch_code(traits, values)
         self.events.running = True
@@ -105,8 +107,14 @@ class Channels:
         file_reads, file_writes = self.files.end()
         process_reads, process_writes = self.process.end(namespace)
         watch = self.watch
-        watch.code(own, traits, values)
+        if own is not None:
+            watch.code(own, traits, values)
+            for what in self.modules.inside(traits):
+                watch.report(what)
         world.external = self._external()
+        for full, line in self.paths.listed_outside:
+            if full is not None and not self.packages.is_python(full):
+                watch.report(f"lists {full}", line)
         for what in self.files.tree.special:
             watch.report(what)
         for full, line in self.files.writes_outside:
@@ -118,12 +126,14 @@ class Channels:
         world.wrote = {f"f:{path}": how for path, how in file_writes.items()}
         world.wrote.update(process_writes)
         world.readings = self.clock.end()
+        if self.clock.misfit:
+            watch.report("the readings to replay do not fit")
         world.clock = bool(world.readings)
         world.dirty = [] if ok else [*world.wrote, *(f"m:{name}" for name in self.modules.changed)]
         world.units = self._units(world.wrote) if ok else []
         if file_writes:
-            importlib.invalidate_caches()
-            self._shadowed = None
+            self._shadows(file_writes)
+            look_again()
         if not ok:
             for entity in world.wrote:
                 self.keys.pop(entity, None)
@@ -133,6 +143,11 @@ class Channels:
     def output(self, data):
         """The step's output, for addresses in it. To be called between `end` and the reply."""
         self.watch.output(data)
+
+    def _is_own(self, code):
+        """Whether it is the program's code, not a library's."""
+        file = code.co_filename
+        return file.startswith(self.files.scratch) or (file[:1] != "/" and file[:7] != "<frozen")
 
     def _scratch_code(self, traits, values):
         """Functions of scratch modules are the program's code, whoever calls them."""
@@ -243,7 +258,6 @@ class Channels:
                 self._pending.add(name)
             elif self._pending:
                 self._retry()
-            self._shadowed = None
         else:
             return False
         self.keys.pop(entity, None)
@@ -307,21 +321,18 @@ class Channels:
     def _put(self, name, blob):
         self._pending.discard(name)
         self.files.tree.put(name, blob)
-        self._shadowed = None
+        look_again()
 
-    def _unshadow(self):
-        """A library module whose name a file in scratch has by now is searched for again."""
-        if self._shadowed is not None:
-            return
-        self._shadowed = True
-        importlib.invalidate_caches()
+    def _shadows(self, paths):
+        """A file that takes the name of a library module already loaded: whether that or the file
+        is meant later on depends on who came first, which no entity tells."""
         modules = self.modules
-        for rel in self.files.tree.entries:
-            if "/" in rel:
+        for path in paths:
+            name = path[:-3] if path.endswith(".py") else path
+            if "/" in name or name in modules.preloaded or modules.is_scratch(name):
                 continue
-            name = rel[:-3] if rel.endswith(".py") else rel
-            if name in sys.modules and name not in modules.preloaded and not modules.is_scratch(name):
-                modules.unload(name)
+            if name in sys.modules and path in self.files.tree.entries:
+                self.watch.report(f"{path} takes the name of a loaded module")
 
     def sweep(self, accounted=()):
         """Everything live from scratch: `(units, strays)`. `accounted`: the `m:` entities that

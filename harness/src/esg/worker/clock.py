@@ -136,18 +136,17 @@ class Clock:
                 return real_urandom(size)
             return self.entropy(real_urandom, size)
 
-        put(os, "urandom", urandom, "posix")
+        put(os, "urandom", urandom)
         if hasattr(os, "getrandom"):
             real_getrandom = os.getrandom
             put(
                 os,
                 "getrandom",
                 lambda size, flags=0: self.entropy(lambda n: real_getrandom(n, flags), size),
-                "posix",
             )
         for name in ("getpid", "getppid", "times", "getloadavg"):
             if hasattr(os, name):
-                put(os, name, self._answer(getattr(os, name), name), "posix")
+                put(os, name, self._answer(getattr(os, name), name))
         # Bound when the module was imported, which may have been before.
         random._urandom = os.urandom
         real_seed = random.Random.seed

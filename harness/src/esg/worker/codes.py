@@ -34,18 +34,36 @@ def may_load(code):
 
 def changes_globals(code):
     """The names that the code binds as globals, and those that it deletes; with nested code's."""
-    stored, deleted = set(), set()
-    for instruction in get_instructions(code):
-        if instruction.opname == "STORE_GLOBAL":
-            stored.add(instruction.argval)
-        elif instruction.opname == "DELETE_GLOBAL":
-            deleted.add(instruction.argval)
+    stored, deleted = _own_changes(code)
     for const in code.co_consts:
         if type(const) is CodeType:
             more = changes_globals(const)
             stored |= more[0]
             deleted |= more[1]
     return stored, deleted
+
+
+def _own_changes(code):
+    stored, deleted = set(), set()
+    for instruction in get_instructions(code):
+        if instruction.opname == "STORE_GLOBAL":
+            stored.add(instruction.argval)
+        elif instruction.opname == "DELETE_GLOBAL":
+            deleted.add(instruction.argval)
+    return stored, deleted
+
+
+def nested(code):
+    """The code objects in module code, each with the name that its function is bound to at once.
+
+    A function that is only bound can be called by that name alone; no name is told for others.
+    """
+    found, instructions = [], list(get_instructions(code))
+    for one, after, then in zip(instructions, instructions[1:], instructions[2:]):
+        if one.opname == "LOAD_CONST" and type(one.argval) is CodeType:
+            simple = after.opname == "MAKE_FUNCTION" and then.opname == "STORE_NAME"
+            found.append((one.argval, then.argval if simple else None))
+    return found
 
 
 def stores(code):

@@ -7,6 +7,7 @@ import sys
 
 _getframe = sys._getframe
 _Any = BaseException
+_get = dict.get
 
 
 class Events:
@@ -17,6 +18,8 @@ class Events:
         self.running = False
         self.busy = False
         self.filename = None
+        # The frame that caused the event which is handled right now.
+        self.frame = None
         self.failures = []
         # Dictionaries of scratch modules, which are code of the program as well.
         self.programs = {}
@@ -28,8 +31,16 @@ class Events:
         """Calls `handler(event, args)` for an event, or for a family of them (`socket.*`)."""
         if event.endswith(".*"):
             self._families[event[:-2]] = handler
-        else:
-            self._handlers[event] = handler
+            return
+        first = self._handlers.get(event)
+        if first is not None:
+            second = handler
+
+            def handler(event, args):
+                first(event, args)
+                second(event, args)
+
+        self._handlers[event] = handler
 
     def _install(self):
         handlers = self._handlers
@@ -46,10 +57,12 @@ class Events:
                 return
             self.busy = True
             try:
+                self.frame = _getframe(1)
                 handler(event, args)
             except _Any as failure:
                 self.failures.append(f"{event}: {failure!r}")
             finally:
+                self.frame = None
                 self.busy = False
 
         sys.addaudithook(hook)
@@ -57,19 +70,24 @@ class Events:
     def is_program(self, frame):
         """Whether the frame runs code of the program: a step, a scratch module, an `exec` of those."""
         names = frame.f_globals
-        if names is self.namespace or names.get("__name__") in self.programs:
+        if names is self.namespace or _get(names, "__name__") in self.programs:
             return True
         return frame.f_code.co_filename.startswith(("<step:", "<string>"))
 
-    def asker(self):
+    def asker(self, skip=()):
         """`(direct, line)`: whether the program's own code asked for what happens right now, not
-        a library on its behalf, and the line of the step it happens in."""
+        a library on its behalf, and the line of the step it happens in. Frames of the modules
+        `skip` count as those who called them. What the worker itself asks for is nobody's."""
         was, self.busy = self.busy, True
         try:
-            frame = _getframe(1)
-            while frame is not None and _ours(frame):
+            frame = self.frame
+            if frame is None:
+                frame = _getframe(1)
+                while frame is not None and _ours(frame):
+                    frame = frame.f_back
+            while frame is not None and skip and _get(frame.f_globals, "__name__") in skip:
                 frame = frame.f_back
-            direct = frame is not None and self.is_program(frame)
+            direct = frame is not None and not _ours(frame) and self.is_program(frame)
             while frame is not None:
                 if frame.f_code.co_filename == self.filename:
                     return direct, frame.f_lineno
@@ -80,14 +98,18 @@ class Events:
 
     def calls(self):
         """Whether the innermost frame that is not ours is the program's, and its function's name."""
-        frame = _getframe(2)
-        while frame is not None and _ours(frame):
-            frame = frame.f_back
-        if frame is None:
-            return False, ""
-        return self.is_program(frame), frame.f_code.co_name
+        was, self.busy = self.busy, True
+        try:
+            frame = _getframe(1)
+            while frame is not None and _ours(frame):
+                frame = frame.f_back
+            if frame is None:
+                return False, ""
+            return self.is_program(frame), frame.f_code.co_name
+        finally:
+            self.busy = was
 
 
 def _ours(frame):
-    name = frame.f_globals.get("__name__")
+    name = _get(frame.f_globals, "__name__")
     return type(name) is str and name.startswith("_harness_")

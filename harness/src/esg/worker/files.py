@@ -79,6 +79,14 @@ class Files:
         for path in before:
             if path not in after:
                 wrote[path] = "deleted"
+        # What was replaced unseen is written even if it is as before: what it was is no input, so
+        # nothing else says that it is this step which made it so.
+        for path, how in first.items():
+            if how == "replaced" and path not in wrote:
+                if path in after:
+                    wrote[path] = "bound"
+                else:
+                    first[path] = "read"
         return wrote
 
     def _moved(self):

@@ -7,10 +7,8 @@ import functools
 import marshal
 import types
 
-import _harness_contents as codes
-from _harness_shapes import ATOMS, MRO, TABLE, Hole, Kind, Unloadable, lookup, register
-
-globals().update({k: v for k, v in vars(__import__("builtins")).items() if k[0] != "_"})  # steps may patch builtins
+import _harness_codeforms as codes
+from _harness_shapes import ATOM_IDS, Hole, Kind, Unloadable, lookup, register
 
 Function, Method, Builtin = types.FunctionType, types.MethodType, types.BuiltinFunctionType
 _dumps, _loads = marshal.dumps, marshal.loads
@@ -21,13 +19,13 @@ _Cell = types.CellType
 def frozen(walk, o, depth=8):
     """Whether a default can be left out of what is mutable: atoms, names of others, references."""
     t = type(o)
-    if t in ATOMS or type in MRO(t) or t is types.ModuleType:
+    if id(t) in ATOM_IDS or issubclass(t, type) or t is types.ModuleType:
         return True
     if t is tuple or t is frozenset:
         return depth > 0 and all([frozen(walk, v, depth - 1) for v in o])
     if t is Function:
         return walk.world.names.of(o) is not None or stateless(walk, o, depth - 1)
-    return t in (Builtin, complex, range) or walk.world.names.constant(o) is not None
+    return t is Builtin or t is complex or t is range or walk.world.names.constant(o) is not None
 
 
 def stateless(walk, f, depth=8):
@@ -105,7 +103,7 @@ class BoundBuiltin(Kind):
     def build(self, load, head, kids, n):
         out = []
         for name, owner in zip(head, kids):
-            cls = owner if type in MRO(type(owner)) else type(owner)
+            cls = owner if issubclass(type(owner), type) else type(owner)
             found = lookup(cls, name)
             if found is None:
                 raise Unloadable("method " + name)
@@ -182,33 +180,35 @@ class Partial(Kind):
             functools.partial.__setstate__(o, tuple(kids[4 * i:4 * i + 4]))
 
 
+CACHED_TYPE = type(functools.lru_cache(None)(lambda: 0))
+_INFO, _CACHED_DICT = CACHED_TYPE.__dict__["cache_info"], CACHED_TYPE.__dict__["__dict__"].__get__
+
+
 class Cached(Kind):
     """`functools.lru_cache` that has not been called yet; a used one keeps what nobody can read."""
     tag, sure = "lc", False
-    type = type(functools.lru_cache(None)(lambda: 0))
-    _info = type.__dict__["cache_info"]
     _params = "cache_parameters"
     used = Hole("type functools.lru_cache", tag="lu", kids=lambda walk, o: Cached.kids(o), blind=False)
 
     @staticmethod
     def kids(o):
-        held = Cached.type.__dict__["__dict__"].__get__(o)
-        info = Cached._info.__get__(o)()
+        held = _CACHED_DICT(o)
+        info = _INFO(o)
         return [held.get("__wrapped__"), held, tuple(info)]
 
     def pick(self, walk, o):
-        info = self._info.__get__(o)()
+        info = _INFO(o)
         return self if not (info[0] or info[1] or info[3]) else self.used
 
     def split(self, walk, objs):
         head, kids = [], []
         for o in objs:
-            held = self.type.__dict__["__dict__"].__get__(o)
+            held = _CACHED_DICT(o)
             given = held.get(self._params)
             typed = None
             if type(given) is Function and given.__closure__:
                 typed = [c.cell_contents for c in given.__closure__ if type(c.cell_contents) is bool]
-            head.append((self._info.__get__(o)()[2], bool(typed and typed[0])))
+            head.append((_INFO(o)[2], bool(typed and typed[0])))
             kids += (held.get("__wrapped__"), held)
         return head, kids
 
@@ -228,11 +228,11 @@ class Cached(Kind):
             o.__dict__ = kids[2 * i + 1]
 
 
-TABLE[Method] = register(Bound())
-TABLE[property] = register(Property())
-TABLE[staticmethod] = register(Wrapped("sm", staticmethod))
-TABLE[classmethod] = register(Wrapped("cm", classmethod))
-TABLE[functools.partial] = register(Partial())
+register(Bound(), Method)
+register(Property(), property)
+register(Wrapped("sm", staticmethod), staticmethod)
+register(Wrapped("cm", classmethod), classmethod)
+register(Partial(), functools.partial)
 CACHED = register(Cached())
 FUNC = register(Func())
 BOUND_BUILTIN = register(BoundBuiltin())

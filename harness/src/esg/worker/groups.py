@@ -1,7 +1,5 @@
 """How entities hang together: by shared objects, and by references that run in a circle."""
 
-globals().update({k: v for k, v in vars(__import__("builtins")).items() if k[0] != "_"})  # steps may patch builtins
-
 
 def by_sharing(entries):
     """Sets of entities connected by objects whose identity counts."""

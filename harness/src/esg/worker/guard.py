@@ -6,12 +6,24 @@ the replacement.
 """
 
 import builtins
-import gc
 import sys
 import threading
 from fcntl import F_SETFL, F_SETOWN, fcntl
+from gc import enable, isenabled
 from os import O_ASYNC, getpid
 from select import POLLHUP, poll
+from sys import (
+    getprofile,
+    getrecursionlimit,
+    getswitchinterval,
+    gettrace,
+    setprofile,
+    setrecursionlimit,
+    setswitchinterval,
+    settrace,
+)
+from threading import setprofile as setprofile_of_threads
+from threading import settrace as settrace_of_threads
 
 try:
     from fcntl import F_SETSIG
@@ -36,25 +48,25 @@ class Guard:
         self._sys = {name: getattr(sys, name) for name in _SYS}
         self._lists = {name: list(getattr(sys, name)) for name in _LISTS}
         self._hooks = threading.excepthook
-        self.recursion = sys.getrecursionlimit()
-        self._interval = sys.getswitchinterval()
+        self.recursion = getrecursionlimit()
+        self._interval = getswitchinterval()
 
     def quiet(self):
         """Switches off what would run code of the step from now on, at the end of the step.
 
         Nothing is touched that has not been set: to set it is an event that others watch for.
         """
-        sys.setrecursionlimit(self.recursion)
-        if sys.gettrace() is not None:
-            sys.settrace(None)
-        if sys.getprofile() is not None:
-            sys.setprofile(None)
+        setrecursionlimit(self.recursion)
+        if gettrace() is not None:
+            settrace(None)
+        if getprofile() is not None:
+            setprofile(None)
 
     def restore(self):
         """Puts everything back. Answers what is to be reported."""
         self.quiet()
-        threading.settrace(None)
-        threading.setprofile(None)
+        settrace_of_threads(None)
+        setprofile_of_threads(None)
         threading.excepthook = self._hooks
         found = vars(sys)
         for name, value in self._sys.items():
@@ -64,10 +76,10 @@ class Guard:
             value = self._sys[name]
             if value != items:
                 value[:] = items
-        if not gc.isenabled():
-            gc.enable()
-        if sys.getswitchinterval() != self._interval:
-            sys.setswitchinterval(self._interval)
+        if not isenabled():
+            enable()
+        if getswitchinterval() != self._interval:
+            setswitchinterval(self._interval)
         return self._restore_builtins()
 
     def _restore_builtins(self):

@@ -7,9 +7,7 @@ import _abc
 import sys
 import types
 
-from _harness_shapes import MAPPING, MRO, Kind, Unloadable, register
-
-globals().update({k: v for k, v in vars(__import__("builtins")).items() if k[0] != "_"})  # steps may patch builtins
+from _harness_shapes import MAPPING, MRO, Kind, Unloadable, lookup, register
 
 _Getset, _Member = types.GetSetDescriptorType, types.MemberDescriptorType
 _BASES = type.__dict__["__bases__"].__get__
@@ -55,6 +53,8 @@ class Class(Kind):
                     v = tuple(sorted(v))
                 elif k == "_value2member_map_" and "_member_map_" in MAPPING(cls):
                     continue
+                if k == "__del__":
+                    walk.note("__del__")
                 keys.append(k)
                 values.append(v)
             slots = MAPPING(cls).get("__slots__")
@@ -74,6 +74,8 @@ class Class(Kind):
     def make_class(self, load, head):
         name, qualname, meta, bases, keys, slots, kept, _ = head
         meta, bases = load.named(meta), tuple([load.named(b) for b in bases])
+        if lookup(meta, "mro") is not type.__dict__["mro"]:
+            raise Unloadable("a metaclass with an mro of its own")
         space = dict.fromkeys(keys)
         space["__qualname__"] = qualname
         if slots is not None:
@@ -84,7 +86,7 @@ class Class(Kind):
             space["__module__"] = "__main__"
         muted = []
         try:
-            for base in {b: None for top in bases for b in MRO(top)}:
+            for base in {id(b): b for top in bases for b in MRO(top)}.values():
                 hook = MAPPING(base).get("__init_subclass__")
                 if type(hook) is classmethod and base is not object:
                     type.__setattr__(base, "__init_subclass__", _SILENT)
@@ -100,7 +102,7 @@ class Class(Kind):
                     not (k == "__orig_bases__" and generic):
                 type.__delattr__(cls, k)
         abstract = sys.modules.get("abc")
-        if abstract is not None and abstract.ABCMeta in MRO(meta):
+        if abstract is not None and issubclass(meta, abstract.ABCMeta):
             _abc._abc_init(cls)
         return cls
 
@@ -127,7 +129,6 @@ def members(cls):
         except TypeError:
             pass
     type.__setattr__(cls, "_value2member_map_", table)
-
 
 _SILENT = classmethod(lambda cls, **_: None)
 
@@ -156,7 +157,6 @@ class Member(Kind):
                 raise Unloadable("enum member")
             out.append(made)
         return out
-
 
 CLASS = register(Class())
 MEMBER = register(Member())

@@ -6,12 +6,11 @@ ancestor's part is its payload. A C type that is not listed here is a hole.
 import array
 import io
 import types
+from collections import OrderedDict, defaultdict, deque
 from gc import get_referents
 
 from _harness_shapes import (
-    ATOMS, MAPPING, MRO, TABLE, Hole, Kind, Unloadable, cuts, frozen_set, pairs, refill_set)
-
-globals().update({k: v for k, v in vars(__import__("builtins")).items() if k[0] != "_"})  # steps may patch builtins
+    MAPPING, MRO, Hole, Kind, Unloadable, atomic, frozen_set, lookup, pairs, put_pairs, refill_set)
 
 _FLAGS = type.__dict__["__flags__"].__get__
 _SIZE = type.__dict__["__basicsize__"].__get__
@@ -20,7 +19,7 @@ _MODULE = type.__dict__["__module__"].__get__
 _QUALNAME = type.__dict__["__qualname__"].__get__
 _Getset, _Member = types.GetSetDescriptorType, types.MemberDescriptorType
 _HEAP, _FIXED = 1 << 9, 1 << 8
-_FOREIGN = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
+_FOREIGN = frozenset(map(id, (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)))
 
 
 def python_made(cls):
@@ -34,7 +33,7 @@ def python_made(cls):
             slots += 1
         elif t is _Getset and v.__objclass__ is cls and k not in ("__dict__", "__weakref__"):
             return False
-        elif t in _FOREIGN and v.__objclass__ is cls:
+        elif id(t) in _FOREIGN and v.__objclass__ is cls:
             return False
         elif k == "__new__" and t is types.BuiltinFunctionType and v.__self__ is cls:
             return False
@@ -43,7 +42,7 @@ def python_made(cls):
 
 class Payload:
     """What a C type keeps besides dict and slots. `heads`: plain data; `kids`: objects it refers to."""
-    late, mutable, count, sure = False, True, 0, True
+    late, mutable, sure = False, True, True
 
     def head(self, o):
         return None
@@ -83,6 +82,8 @@ class OfDeque(OfSequence):
 
 
 class OfDict(Payload):
+    sure = False
+
     def __init__(self, base):
         self.base, self.items, self.put = base, base.items, base.__setitem__
         self.factory = base.__dict__.get("default_factory")
@@ -98,12 +99,13 @@ class OfDict(Payload):
         if self.factory is not None:
             self.factory.__set__(o, part[0])
             part = part[1:]
-        put = dict.__setitem__ if self.base is not TABLE_ORDERED else self.put
+        put = dict.__setitem__ if self.base is not OrderedDict else self.put
 
         def later():
+            load.check(part[::2])
             for k, v in zip(part[::2], part[1::2]):
                 put(o, k, v)
-        later() if set(map(type, part[::2])) <= ATOMS else load.later(later)
+        later() if atomic(part[::2]) else load.later(later)
 
 
 class OfSet(Payload):
@@ -119,7 +121,10 @@ class OfSet(Payload):
         return set.__new__(cls)
 
     def fill(self, load, o, head, part):
-        load.later(lambda: refill_set(o, part, head))
+        def later():
+            load.check(part)
+            refill_set(o, part, head)
+        load.later(later)
 
 
 class OfValue(Payload):
@@ -217,6 +222,17 @@ class OfError(Payload):
                 field.__set__(o, value)
 
 
+class OfNamespace(Payload):
+    """`SimpleNamespace`: nothing but its dict."""
+    sure = False
+
+    def __init__(self, base):
+        self.base = base
+
+    def new(self, cls, head):
+        return self.base.__new__(cls)
+
+
 class OfReduced(Payload):
     """C types whose own `__reduce__` is a call with plain arguments: dates, decimals, patterns."""
     late, mutable, sure = True, False, False
@@ -247,15 +263,11 @@ class OfState(Payload):
         self.put(made, head)
         return made
 
-
-TABLE_ORDERED = next(t for t in TABLE if t.__name__ == "OrderedDict")
-_default = next(t for t in TABLE if t.__name__ == "defaultdict")
-_deque = next(t for t in TABLE if t.__name__ == "deque")
 PAYLOADS = {
-    object: Payload(), list: OfSequence(list), dict: OfDict(dict), _default: OfDict(_default),
-    TABLE_ORDERED: OfDict(TABLE_ORDERED), set: OfSet(), frozenset: OfFrozen(), tuple: OfTuple(),
+    object: Payload(), list: OfSequence(list), dict: OfDict(dict), defaultdict: OfDict(defaultdict),
+    OrderedDict: OfDict(OrderedDict), set: OfSet(), frozenset: OfFrozen(), tuple: OfTuple(),
     int: OfValue(int), float: OfValue(float), str: OfValue(str), bytes: OfValue(bytes),
-    complex: OfValue(complex), bytearray: OfBytearray(), _deque: OfDeque(_deque),
+    complex: OfValue(complex), bytearray: OfBytearray(), deque: OfDeque(deque),
     array.array: OfState(array.array, lambda o: (o.typecode, array.array.tobytes(o)),
                          lambda o, head: array.array.frombytes(o, head[1]), lambda head: (head[0],)),
 }
@@ -268,7 +280,7 @@ for _cls in (io.StringIO, io.BytesIO):
 def payload_of(base):
     """How a C type keeps its part, or None when that is unknown."""
     found = PAYLOADS.get(base)
-    if found is None and BaseException in MRO(base) and not base.__name__.startswith("Unicode"):
+    if found is None and issubclass(base, BaseException) and not base.__name__.startswith("Unicode"):
         found = PAYLOADS[base] = OfError(base)
     if found is None:
         from _harness_library import payload
@@ -284,11 +296,12 @@ class Instance(Kind):
         self.cls, self.payload, self.getdict, self.slots, self.mro = cls, payload, getdict, slots, mro
         self.mutable = payload.mutable or getdict is not None or bool(slots)
         self.early = not payload.late
-        self.bare = type(payload) is Payload and not slots and getdict is not None
+        self.bare = payload is PAYLOADS[object] and not slots and getdict is not None
+        self.owned = None
         self.sure = payload.sure
 
     def mark(self, walk):
-        return ("i", walk.name(self.cls))
+        return ("i", walk.name(self.cls), self.mutable)
 
     def split(self, walk, objs):
         if self.bare:
@@ -296,9 +309,13 @@ class Instance(Kind):
         head, kids = [], []
         payload, getdict, slots = self.payload, self.getdict, self.slots
         for o in objs:
-            found = payload.kids(o)
-            have = []
+            found = list(payload.kids(o))
+            have, rest = [], 0
             kids += found
+            if self.owned is not None:
+                held = pairs([self.owned(o)])
+                rest = len(held)
+                kids += held
             if getdict is not None:
                 kids.append(getdict(o))
             for slot in slots:
@@ -307,28 +324,31 @@ class Instance(Kind):
                     have.append(True)
                 except AttributeError:
                     have.append(False)
-            head.append((payload.head(o), len(found), have))
+            head.append((payload.head(o), len(found), have, rest))
         return head, kids
 
     def make(self, load, head, n):
         if self.bare:
             new, cls = object.__new__, self.cls
             return [new(cls) for _ in range(n)]
-        return [self.payload.new(self.cls, h) for h, _, _ in head]
+        return [self.payload.new(self.cls, part[0]) for part in head]
 
     def fill(self, load, objs, head, kids):
         if self.bare:
             for o, held in zip(objs, kids):
-                _set_dict(self, o, held)
+                self.setdict(o, held)
             return
         at = 0
-        for o, (h, n, have) in zip(objs, head):
+        for o, (h, n, have, rest) in zip(objs, head):
             self.payload.fill(load, o, h, kids[at:at + n])
-            at = self._attributes(o, have, kids, at + n)
+            at = self._attributes(o, have, kids, at + n, rest)
 
-    def _attributes(self, o, have, kids, at):
+    def _attributes(self, o, have, kids, at, rest):
+        if rest:
+            put_pairs(self.owned(o), kids[at:at + rest])
+            at += rest
         if self.getdict is not None:
-            _set_dict(self, o, kids[at])
+            self.setdict(o, kids[at])
             at += 1
         for slot, full in zip(self.slots, have):
             if full:
@@ -338,18 +358,11 @@ class Instance(Kind):
 
     def build(self, load, head, kids, n):
         at, out = 0, []
-        for h, count, have in head:
+        for h, count, have, rest in head:
             o = self.payload.new(self.cls, h, kids[at:at + count])
-            at = self._attributes(o, have, kids, at + count)
+            at = self._attributes(o, have, kids, at + count, rest)
             out.append(o)
         return out
-
-
-def _set_dict(kind, o, held):
-    if kind.setdict is not None:
-        kind.setdict(o, held)
-    else:
-        kind.getdict(o).update(held)
 
 
 def instance_kind(cls):
@@ -364,7 +377,7 @@ def instance_kind(cls):
         made = python_made(c)
         for k, v in MAPPING(c).items():
             if type(v) is _Getset and k == "__dict__" and v.__objclass__ is c and getdict is None:
-                getdict, setdict = v.__get__, v.__set__
+                getdict, setdict = v.__get__, v.__set__ if made or c is BaseException else None
             elif type(v) is _Member and v.__objclass__ is c:
                 if made:
                     slots.append(v)
@@ -373,14 +386,18 @@ def instance_kind(cls):
     if payload is None:
         name = str(_MODULE(cls)) + "." + _QUALNAME(cls)
         return Hole("type " + (name[9:] if name.startswith("builtins.") else name), kids=referents)
-    if getdict is None and BaseException in mro:
-        getdict = BaseException.__dict__["__dict__"].__get__
+    owned = None
+    if getdict is not None and setdict is None:
+        owned, getdict = getdict, None
     kind = Instance(cls, payload, getdict, slots, mro)
+    kind.owned, kind.mutable = owned, kind.mutable or owned is not None
     kind.setdict = setdict
     if base is not object and base is not cls and payload.late and kind.mutable:
         kind.sure = False
     if not made_plainly(mro):
         kind.sure = False
+    if any(["__del__" in MAPPING(c) for c in mro if python_made(c)]):
+        kind.hole, kind.opaque = "finalizer", False     # a copy made on trial would run it
     return kind
 
 
@@ -391,7 +408,6 @@ def made_plainly(mro):
 def referents(walk, o):
     """What an object that cannot be taken apart refers to, for sharing; the machinery left out."""
     return [v for v in get_referents(o)
-            if type not in MRO(type(v)) and type(v) not in _MACHINERY and not walk.world.is_space(v)]
+            if not issubclass(type(v), type) and id(type(v)) not in _MACHINERY and not walk.world.is_space(v)]
 
-
-_MACHINERY = (types.FrameType, types.CodeType, types.ModuleType, types.BuiltinFunctionType)
+_MACHINERY = frozenset(map(id, (types.FrameType, types.CodeType, types.ModuleType, types.BuiltinFunctionType)))

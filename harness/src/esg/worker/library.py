@@ -6,15 +6,13 @@ import _collections
 import _thread
 import sys
 import types
+from gc import get_referents
 
-from _harness_contents import digest
-from _harness_shapes import MAPPING, MRO, TABLE, Hole, Kind, Unloadable, cuts, register
-from _harness_layouts import OfReduced, OfState, Payload, referents
-
-globals().update({k: v for k, v in vars(__import__("builtins")).items() if k[0] != "_"})  # steps may patch builtins
+from _harness_codeforms import digest
+from _harness_shapes import MAPPING, Hole, Kind, Unloadable, cuts, register
+from _harness_layouts import OfNamespace, OfReduced, OfState, referents
 
 _modules = sys.modules
-_reduce = object.__reduce_ex__
 
 
 def _args(base):
@@ -46,9 +44,9 @@ def payload(base):
     elif name == ("_random", "Random"):
         found = OfState(base, base.getstate, base.setstate)
     elif name == ("types", "SimpleNamespace"):
-        found = Payload()
-        found.new = lambda cls, head: base.__new__(cls)
-        found.sure = False
+        found = OfNamespace(base)
+    elif name == ("typing", "Generic"):
+        found = PAYLOADS[object]
     if found is not None:
         PAYLOADS[base] = found
     return found
@@ -94,7 +92,6 @@ class Iterator(Kind):
                 raise Unloadable("iterator")
             out.append(made)
         return out
-
 
 _LIST_ITERATOR = type(iter([]))
 
@@ -143,7 +140,6 @@ def _std_iterators():
     for o in (iter([]), iter(()), iter(""), iter("a"), reversed([]), iter(b""), iter(range(0))):
         yield type(o)
 
-
 ITERATOR = register(Iterator(), *_std_iterators())
 for _tag, _prefix, _type in (("gen", "gi", types.GeneratorType), ("coro", "cr", types.CoroutineType),
                              ("agen", "ag", types.AsyncGeneratorType)):
@@ -152,7 +148,7 @@ LOCK = Lock("lock", _thread.allocate_lock, _thread.LockType.locked)
 RLOCK = Lock("rlock", _thread.RLock, _thread.RLock._is_owned)
 register(LOCK)
 register(RLOCK)
-PICKS = {_thread.LockType: LOCK.pick, _thread.RLock: RLOCK.pick}
+PICKS = {id(_thread.LockType): LOCK.pick, id(_thread.RLock): RLOCK.pick}
 PATH = register(Path())
 
 
@@ -161,7 +157,6 @@ class Proxy(Kind):
     tag, mutable, early, sure = "mp", False, False, False
 
     def split(self, walk, objs):
-        from gc import get_referents
         return None, [get_referents(o)[0] for o in objs]
 
     def build(self, load, head, kids, n):
@@ -213,12 +208,56 @@ def _union(*args):
         made = made | arg
     return made
 
-
 HIDDEN = register(Hidden(), types.MemberDescriptorType, types.GetSetDescriptorType)
 register(Generic("ga", lambda o: (o.__origin__, o.__args__), types.GenericAlias), types.GenericAlias)
 _getter = type(_collections._tuplegetter(0, "")) if hasattr(_collections, "_tuplegetter") else None
 register(Generic("tg", lambda o: MAPPING(_getter)["__reduce__"](o)[1], lambda *a: _getter(*a)), _getter)
 register(Generic("un", lambda o: o.__args__, _union), types.UnionType)
+
+
+class TypeVar(Kind):
+    """A type variable written in C (3.12 and later) without bound or constraints."""
+    sure = False
+    _flags = ("__covariant__", "__contravariant__", "__infer_variance__")
+
+    def __init__(self, tag, name):
+        self.tag, self.cls = tag, name
+
+    def pick(self, walk, o):
+        # A bound or default may be code that has not run yet, and looking at it would run it.
+        simple = all([type(v) is str or v is None or type(v) is tuple and not v or type(v) is dict or v is type(o) or
+                      walk.world.names.constant(v) is not None for v in get_referents(o)])
+        return self if simple else _LAZY
+
+    def split(self, walk, objs):
+        return [(o.__name__, [bool(getattr(o, f, False)) for f in self._flags]) for o in objs], \
+            [o.__module__ for o in objs]
+
+    def make(self, load, head, n):
+        cls = getattr(_modules.get("typing") or __import__("typing"), self.cls)
+        if self.cls != "TypeVar":
+            return [cls(name) for name, _ in head]
+        return [cls(name, covariant=f[0], contravariant=f[1], infer_variance=f[2]) for name, f in head]
+
+    def fill(self, load, objs, head, kids):
+        for o, module in zip(objs, kids):
+            if module is not None:
+                o.__module__ = module
+
+
+_LAZY = Hole("type typing.TypeVar with a bound", kids=referents)
+_TYPE_VARS = {name: register(TypeVar("v" + name, name)) for name in ("TypeVar", "ParamSpec", "TypeVarTuple")}
+
+
+def pick_type_var(walk, o, t):
+    """The kind of a type variable, or None if the object is none."""
+    typing = _modules.get("typing")
+    if typing is None or sys.version_info < (3, 12):
+        return None
+    for name, kind in _TYPE_VARS.items():
+        if vars(typing).get(name) is t:
+            return kind.pick(walk, o)
+    return None
 
 
 def late_kind(names, t):

@@ -39,6 +39,7 @@ def start(hello, fds):
     limits = hello["limits"]
     scratch = hello["scratch"]
     sys.path.insert(0, scratch)
+    sys.path.extend(hello["baseline"].get("path") or ())
     sys.argv[:] = [""]
     sys.orig_argv = [sys.executable]
     streams = Streams(limits.get("output_bytes") or OUTPUT_BYTES)
@@ -145,6 +146,7 @@ class Worker:
         for item in items:
             at, length = item["blob"]
             data = blob[at : at + length]
+            item = {**item, "members": [_member(member) for member in item["members"]]}
             if any(_of_channels(member["entity"]) for member in item["members"]):
                 why = self._channels.load(item, data)
                 if why is None:
@@ -161,9 +163,15 @@ class Worker:
         ]
 
     def _sweep(self):
-        units, strays = self._channels.sweep()
-        units = [*self._graph.sweep(), *units]
-        return {"units": [{**unit, "blob": None} for unit in units], "strays": strays}
+        units = self._graph.sweep()
+        modules = {
+            member["entity"]
+            for unit in units
+            for member in unit["members"]
+            if member["entity"].startswith("m:")
+        }
+        others, strays = self._channels.sweep(modules)
+        return {"units": [{**unit, "blob": None} for unit in (*units, *others)], "strays": strays}
 
     def _value(self, request):
         name, limit = request["name"], request["limit"]
@@ -175,6 +183,10 @@ class Worker:
         if json is not None:
             reply["json"] = json[0]
         return reply
+
+
+def _member(member):
+    return member if type(member) is dict else {"entity": member}
 
 
 def _of_channels(entity):

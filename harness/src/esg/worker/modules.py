@@ -5,15 +5,22 @@ after it was loaded. A scratch module is state as a whole.
 """
 
 import importlib
-import os
 import sys
 import types
 
+import _harness_standins as standins
+from _harness_library_state import Library, users
+from _harness_loading import Loading, look_again
+from _harness_scratch import FILE, SOURCE, Scratch
+
 _MISSING = object()
+_FLAGS = type.__dict__["__flags__"].__get__
+_IMMUTABLE = 1 << 8
 _ModuleType = types.ModuleType
-_bootstrap = sys.modules["_frozen_importlib"]
 _type = type
 _loaded = sys.modules
+
+_CODE_LIKE = (type, types.FunctionType, types.BuiltinFunctionType, standins.StandIn)
 
 # Attributes that importing, warning and debugging set by themselves.
 _OWN = frozenset(("__warningregistry__", "__cached__", "__builtins__"))
@@ -38,13 +45,12 @@ class _Deleted:
 
 
 DELETED = _Deleted()
-# Keys of a scratch module's difference that are no attributes.
-SOURCE = "\0source"
-FILE = "\0file"
 
 
-class Modules:
+class Modules(Loading, Scratch):
     """The `m:` entities."""
+
+    DELETED = DELETED
 
     def __init__(self, events, namespace, files, process):
         self.events = events
@@ -57,11 +63,15 @@ class Modules:
         self.seen = {}
         self.scratch = {}
         self.sources = {}
+        # Attributes that the program set or deleted, by module. All else changes by itself.
+        self.altered = {}
+        self.untold = []
         # What loading a module loaded with it.
         self._with = {}
         self._loading = []
         self.touched = set()
         self.changed = set()
+        self.library = Library()
         self._count = 0
         self._sizes = []
         self._dicts = []
@@ -69,77 +79,6 @@ class Modules:
         self._note_new()
         self.preloaded = frozenset(self.base)
         self._install()
-
-    # Loading.
-
-    def _install(self):
-        """Takes the place of the function that loads what is not loaded yet.
-
-        Its frame is taken for one of the import system, which leaves it out of tracebacks.
-        """
-        real = _bootstrap._find_and_load
-        load = self._load
-
-        def _find_and_load(name, import_):
-            return load(real, name, import_)
-
-        for function in (_find_and_load, Modules._load):
-            function.__code__ = function.__code__.replace(co_filename="<frozen importlib._bootstrap>")
-        _bootstrap._find_and_load = _find_and_load
-
-    def _load(self, real, name, import_):
-        events = self.events
-        if not events.running or name in _loaded:
-            return real(name, import_)
-        with_it = {name}
-        self._loading.append(with_it)
-        self._quietly(self._search, name)
-        try:
-            return real(name, import_)
-        finally:
-            self._loading.pop()
-            if self._loading:
-                self._loading[-1] |= with_it
-            self._with[name] = with_it
-            self._quietly(self._note_new)
-
-    def _quietly(self, function, *args):
-        events = self.events
-        was, events.busy = events.busy, True
-        try:
-            function(*args)
-        except Exception as failure:
-            events.failures.append(f"import: {failure!r}")
-        finally:
-            events.busy = was
-
-    def _search(self, name):
-        """Notes which files the search for a module depends on: those of its name, there or not,
-        in each scratch directory that is searched."""
-        if name in sys.builtin_module_names or name.startswith("_harness_"):
-            return
-        parent, _, last = name.rpartition(".")
-        if parent:
-            places = getattr(_loaded.get(parent), "__path__", ())
-        else:
-            self.process.read("path")
-            places = sys.path
-        files = self.files
-        if files.stirred:
-            # Listings that the import system keeps are told apart by time, which is too coarse.
-            importlib.invalidate_caches()
-        for place in list(places):
-            if _type(place) is not str:
-                continue
-            if place and not place.startswith((files.scratch, files.alias)) and place[0] == "/":
-                continue
-            base = place + "/" + last if place else last
-            found = False
-            for tail in ("", ".py", "/__init__.py"):
-                rel = files.look(base + tail)
-                found = found or (rel is not None and tail != "" and os.path.lexists(files.tree.full(rel)))
-            if found:
-                return
 
     def _note_new(self):
         """Copies the dictionaries of modules that were not there before."""
@@ -166,34 +105,12 @@ class Modules:
             else:
                 self.base[name] = dict(names)
                 self.seen[name] = dict(names)
+                self.library.note(name, names)
             self._names.append(name)
             self._dicts.append(names)
             self._sizes.append(len(names))
         if not self._loading:
             self._count = len(_loaded)
-
-    def _in_scratch(self, module):
-        names = module.__dict__
-        file = names.get("__file__")
-        if file is None:
-            path = names.get("__path__")
-            try:
-                file = next(iter(path), None) if path is not None else None
-            except Exception:
-                file = None
-        if _type(file) is not str:
-            return False
-        files = self.files
-        return file.startswith((files.scratch + "/", files.alias + "/"))
-
-    def _remember_source(self, name, module):
-        file = module.__dict__.get("__file__")
-        rel = self.files.resolve(file)[0] if file else None
-        try:
-            with open(file, "rb") as opened:
-                self.sources[name] = rel, opened.read()
-        except (OSError, TypeError):
-            self.sources[name] = rel, b""
 
     def is_scratch(self, name):
         """Whether the module's file lies in scratch."""
@@ -204,6 +121,7 @@ class Modules:
     def begin(self):
         self.touched = set()
         self.changed = set()
+        self.untold = []
 
     def end(self, traits, values):
         """Finds what the step used: `traits` says what its code names, `values` are the objects
@@ -251,10 +169,13 @@ class Modules:
             name = value.__dict__.get("__name__")
         elif kind is types.FunctionType:
             name = value.__globals__.get("__name__")
-        elif issubclass(kind, type):
-            name = type.__getattribute__(value, "__module__")
         else:
-            name = type.__getattribute__(kind, "__module__")
+            # Instances depend on the code of their class, unless that is written in C.
+            if not issubclass(kind, type):
+                value = kind
+            if _FLAGS(value) & _IMMUTABLE:
+                return
+            name = type.__getattribute__(value, "__module__")
         if _type(name) is str and name in self.base and name != "builtins":
             self.touched.add(name)
 
@@ -278,22 +199,31 @@ class Modules:
         """Whether the program changed the module. What its own code changed, lazily filled caches
         and the like, belongs to it from now on."""
         now, seen, base = _loaded[name].__dict__, self.seen[name], self.base[name]
+        altered = self.altered.setdefault(name, set())
         by_program = False
+        replaced = []
         for key in list(seen.keys() | now.keys()):
             value = now.get(key, _MISSING)
             if value is seen.get(key, _MISSING):
                 continue
-            if value is _MISSING:
-                seen.pop(key, None)
-            else:
-                seen[key] = value
-            if _ignored(name, key, value):
-                _set(base, key, value)
-            elif key in traits.names or key in traits.words or traits.dynamic_store:
+            _set(seen, key, value)
+            named = key in traits.names or key in traits.words or traits.dynamic_store
+            if named and not _ignored(name, key, value):
                 by_program = True
-            else:
+                altered.add(key)
+                if key in base:
+                    replaced.append(key)
+            elif key not in altered:
                 _set(base, key, value)
+        for key in replaced:
+            # Whoever calls that code depends on the change without looking at this module.
+            for user in users(name, key):
+                self.untold.append(f"{name}.{key} was replaced, which {user} uses")
         return by_program
+
+    def inside(self, traits):
+        """What the step changed inside of library modules, where no entity accounts for it."""
+        return self.untold + self.library.changed(traits, self.touched)
 
     # What `Graph` asks.
 
@@ -317,14 +247,11 @@ class Modules:
             return found
         base = self.base[name]
         found = {}
-        if now is None:
-            return None
-        for key, value in now.items():
-            if base.get(key, _MISSING) is not value and not _ignored(name, key, value):
-                found[key] = value
-        for key in base:
-            if key not in now and not _ignored(name, key, None):
-                found[key] = DELETED
+        # In the order of the names, which does not depend on which step came first.
+        for key in sorted(self.altered.get(name, ())):
+            value = now.get(key, _MISSING)
+            if value is not base.get(key, _MISSING):
+                found[key] = DELETED if value is _MISSING else value
         return found or None
 
     def _submodule(self, name, key, value):
@@ -336,79 +263,9 @@ class Modules:
             for other in list(self.scratch):
                 if other == name or other.startswith(name + "."):
                     self._forget(other)
-            importlib.invalidate_caches()
+            look_again()
             return
         self.apply(name, {})
-
-    def _forget(self, name):
-        module = self.scratch.pop(name, None) or _loaded.get(name)
-        self.events.programs.pop(name, None)
-        self.sources.pop(name, None)
-        self.base.pop(name, None)
-        self.seen.pop(name, None)
-        if _loaded.get(name) is module:
-            _loaded.pop(name, None)
-        parent, _, last = name.rpartition(".")
-        inside = getattr(_loaded.get(parent), "__dict__", {}) if parent else {}
-        if inside.get(last, _MISSING) is module:
-            del inside[last]
-        at = self._names.index(name)
-        del self._names[at], self._dicts[at], self._sizes[at]
-        self._count = -1
-        return module
-
-    def unload(self, name):
-        """A library module leaves, and what is below it: the next import searches for it again."""
-        for other in list(self.base):
-            if (other == name or other.startswith(name + ".")) and other not in self.preloaded:
-                self._forget(other)
-
-    def take(self, name):
-        """Takes a scratch module away as it is, to be given back with `give`."""
-        source = self.sources.get(name)
-        module = self._forget(name)
-        return module, source
-
-    def give(self, name, taken):
-        """Puts back what `take` took."""
-        module, source = taken
-        self._adopt(name, module, source)
-
-    def _adopt(self, name, module, source):
-        if name in self.scratch:
-            self._forget(name)
-        _loaded[name] = module
-        parent, _, last = name.rpartition(".")
-        if parent and parent in _loaded:
-            setattr(_loaded[parent], last, module)
-        self.scratch[name] = module
-        self.events.programs[name] = module.__dict__
-        self.sources[name] = source
-        self.base[name] = {}
-        self.seen[name] = None
-        self._names.append(name)
-        self._dicts.append(module.__dict__)
-        self._sizes.append(len(module.__dict__))
-
-    def shell(self, name, diff):
-        """An empty scratch module for what `diff` holds, without running its source. Functions of
-        the module are made with its dictionary as their globals before `apply` is called."""
-        rel, source = diff[FILE], diff[SOURCE]
-        module = _ModuleType(name)
-        file = self.files.tree.full(rel) if rel else None
-        package = file is None or file.endswith("/__init__.py")
-        where = [os.path.dirname(file)] if package and file else None
-        spec = importlib.machinery.ModuleSpec(name, None, origin=file, is_package=package)
-        if file is not None:
-            spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=where)
-        elif package:
-            spec.submodule_search_locations = [self.files.scratch + "/" + name.replace(".", "/")]
-        if spec is not None:
-            made = importlib.util.module_from_spec(spec) if spec.loader is not None else None
-            if made is not None:
-                module = made
-        self._adopt(name, module, (rel, source))
-        return module
 
     def globals(self, name):
         """The dictionary of a loaded module: the globals of its functions."""
@@ -431,16 +288,14 @@ class Modules:
             importlib.import_module(name)
             self._note_new()
         inside, base = _loaded[name].__dict__, self.base[name]
-        for key in list(inside.keys() | base.keys()):
+        seen = self.seen[name]
+        altered = self.altered.setdefault(name, set())
+        for key in altered | diff.keys():
             want = diff.get(key, base.get(key, _MISSING))
-            if want is DELETED:
-                want = _MISSING
-            if inside.get(key, _MISSING) is not want and not _ignored(name, key, inside.get(key)):
-                _set(inside, key, want)
-        for key, value in diff.items():
-            if value is not DELETED and key not in base:
-                inside[key] = value
-        self.seen[name] = dict(inside)
+            want = _MISSING if want is DELETED else want
+            _set(inside, key, want)
+            _set(seen, key, want)
+        altered |= diff.keys()
         self._resize(name)
 
     def _resize(self, name):
@@ -457,10 +312,13 @@ class Modules:
                 now, seen = module.__dict__, self.seen[name]
                 for key in now.keys() | seen.keys():
                     value = now.get(key, _MISSING)
-                    if value is not seen.get(key, _MISSING) and not _ignored(name, key, value):
-                        if not key.startswith("_"):
-                            strays.append(f"{name}.{key} was replaced")
-        return strays
+                    old = seen.get(key, _MISSING)
+                    if value is old or key.startswith("_") or _ignored(name, key, value):
+                        continue
+                    # Plain values are filled in lazily by modules themselves; functions are not.
+                    if isinstance(_type(old), type) and issubclass(_type(old), _CODE_LIKE):
+                        strays.append(f"{name}.{key} was replaced")
+        return strays + self.library.sweep()
 
 
 def _set(names, key, value):

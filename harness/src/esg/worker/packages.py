@@ -18,10 +18,11 @@ class Packages:
         roots |= {_realpath(root) for root in roots}
         self.roots = tuple(root.rstrip("/") + "/" for root in roots if root != "/usr")
         self.above = set()
-        folder = files.scratch
-        while folder not in ("/", ""):
-            folder = os.path.dirname(folder)
-            self.above.add(folder)
+        # Directories that paths are resolved through, whatever lies in them.
+        for folder in (files.scratch, *self.roots):
+            while folder not in ("/", ""):
+                folder = os.path.dirname(folder)
+                self.above.add(folder)
         self._by_folder = {}
         self._modules = {}
 
@@ -56,6 +57,10 @@ class Packages:
                 return False, why
         external[key] = value
         return True, None
+
+    def is_python(self, full):
+        """Whether a directory belongs to the installation: its listing is as good as constant."""
+        return (full + "/").startswith((*self.roots, *_SYSTEM))
 
     def _place(self, full):
         """`(entity, version or None)`, or None for Python's own files."""

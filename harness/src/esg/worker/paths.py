@@ -20,11 +20,13 @@ class Paths:
         self._open_fd = None
         # Directories that the program's own code went through entry by entry.
         self.scanned = []
+        self.listed_outside = []
         self._listen()
         self._install()
 
     def begin(self):
         self.scanned = []
+        self.listed_outside = []
 
     def _listen(self):
         listen = self.events.listen
@@ -70,10 +72,17 @@ class Paths:
     def _listed(self, path):
         if self._finder():
             return
-        self.files.list("." if path is None else path)
+        self._list(path)
+
+    def _list(self, path):
+        path = "." if path is None else path
+        rel = self.files.list(path)
+        if rel is None:
+            self.listed_outside.append((self.files.resolve(path)[1], self.events.asker()[1]))
+        return rel
 
     def _scanned(self, path):
-        rel = self.files.list("." if path is None else path)
+        rel = self._list(path)
         if rel is not None:
             self.scanned.append(rel)
 
@@ -109,9 +118,9 @@ class Paths:
             if hasattr(os, name):
                 self._looking(name, getattr(os, name), name not in ("lstat", "readlink"))
         real_listdir = os.listdir
-        put(os, "listdir", lambda path=None: _sorted(real_listdir(path)), "posix")
+        put(os, "listdir", lambda path=None: _sorted(real_listdir(path)))
         real_scandir = os.scandir
-        put(os, "scandir", lambda path=None: Scan(real_scandir(path)), "posix")
+        put(os, "scandir", lambda path=None: Scan(real_scandir(path)))
         real_open = os.open
 
         def open_(path, flags, mode=0o777, *, dir_fd=None):
@@ -123,7 +132,7 @@ class Paths:
             finally:
                 self._open_fd = None
 
-        put(os, "open", open_, "posix")
+        put(os, "open", open_)
         for name in ("mkfifo", "mknod"):
             if hasattr(os, name):
                 real = getattr(os, name)
@@ -133,7 +142,7 @@ class Paths:
                         files.alter(path, False, dir_fd)
                     return _real(path, *args, dir_fd=dir_fd, **named)
 
-                put(os, name, make, "posix")
+                put(os, name, make)
         for made in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks, os.supports_effective_ids):
             for owner, name, stand_in in standins.places():
                 if owner is os and standins.original(stand_in) in made:
@@ -164,7 +173,7 @@ class Paths:
                 named["dir_fd"] = dir_fd
             return real(path, *args, **named)
 
-        standins.install(os, name, call, "posix", raw=True)
+        standins.install(os, name, call, raw=True)
 
 
 class Scan:

@@ -9,14 +9,12 @@ import struct
 from _blake2 import blake2b
 from _pickle import Unpickler
 
-from _harness_contents import calm
+from _harness_codeforms import calm
 from _harness_funcs import Function
-from _harness_origins import lookup as by_name
-from _harness_origins import module_dict
-from _harness_shapes import ATOMS, BY_TAG, Unloadable, lookup
+from _harness_bynames import lookup as by_name
+from _harness_bynames import module_dict
+from _harness_shapes import ATOM_IDS, BY_TAG, Unloadable, atomic, lookup
 from _harness_walk import Walk
-
-globals().update({k: v for k, v in vars(__import__("builtins")).items() if k[0] != "_"})  # steps may patch builtins
 
 _ENDS = frozenset(("r", "b", "g", "x", "v"))
 _HEAD = struct.Struct("<I")
@@ -39,7 +37,7 @@ def check_keys(keys):
     """Refuses keys whose hashing would run code of the program that does more than read."""
     for key in keys:
         t = type(key)
-        if t in ATOMS:
+        if id(t) in ATOM_IDS:
             continue
         if t is tuple or t is frozenset:
             check_keys(key)
@@ -70,13 +68,15 @@ class Load:
             raise Unloadable("missing " + repr(mark))
         return found
 
+    check = staticmethod(check_keys)
+
     def later(self, work):
         """Work to do when every object has its content: filling what hashes it."""
         self.afterwards.append(work)
 
     def keyed(self, kind, objs, head, kids):
         keys = kids[::2] if kind.tag in ("d", "od", "dd") else kids
-        if set(map(type, keys)) <= ATOMS:
+        if atomic(keys):
             kind.refill(self, objs, head, kids)
             return
 
@@ -123,11 +123,14 @@ class Load:
             for g in groups:
                 g.n, g.kids, g.head = load()
             self.make(groups)
-        for at in range(len(self.levels) - 2, -1, -1):
-            for g in self.levels[at][1]:
-                if g.objs is None and g.kind.early:
-                    self.make_late(at)
-                    break
+            for g in groups:
+                if g.kind.owned is not None:
+                    self.nodes.extend(map(g.kind.owned, g.objs))
+        for functions in (True, False):
+            for at in range(len(self.levels) - 2, -1, -1):
+                if any([g.objs is None and g.kind.early and (g.kind.tag == "f") is functions
+                        for g in self.levels[at][1]]):
+                    self.make_late(at, functions)
         for at in range(len(self.levels) - 2, -1, -1):
             self.fill(at)
         for work in self.afterwards:
@@ -169,7 +172,7 @@ class Load:
                 raise Unloadable("kind " + repr(mark))
             return g.kind.mutable
         if mark[1][0] == "b" and self.nodes[mark[1][1]] is None:
-            return True     # an instance next to its class: settled once the class is there
+            return mark[2]      # an instance next to its class: its kind is found once the class is there
         g.kind = self.world.kind(self.named(mark[1]))
         return g.kind.mutable
 
@@ -197,8 +200,6 @@ class Load:
         for g in groups:
             if g.kind is None:
                 g.kind = self.world.kind(self.named(g.mark[1]))
-                if not g.kind.mutable:
-                    raise Unloadable("an immutable object next to its class")
             if g.objs is None and g.kind.early:
                 if g.kind.hole is not None:
                     raise Unloadable(g.kind.hole)
@@ -206,14 +207,14 @@ class Load:
                 if g.objs is not None:
                     self.place(g)
 
-    def make_late(self, at):
-        """Functions, once every cell is there: those of deeper levels first."""
+    def make_late(self, at, functions):
+        """Functions, once every cell is there, then what wraps them: deeper levels first."""
         kids = self.resolve(at + 1, lenient=True)
         done = 0
         for g in self.levels[at][1]:
             part = kids[done:done + g.kids]
             done += g.kids
-            if g.objs is not None or not g.kind.early:
+            if g.objs is not None or not g.kind.early or (g.kind.tag == "f") is not functions:
                 continue
             g.objs, k = [], 0
             for i, head in enumerate(g.head):
@@ -271,13 +272,13 @@ def trial(world, walk, blob, inner):
         again = Walk(world, {id(made[i]) for i in inner}, extras=False)
         again.run(made)
         if again.stream() != walk.stream():
-            return "type unfaithful"
+            return "unfaithful"
         if [id(r) for r in again.refs] != [id(r) for r in walk.refs] or again.ids() != [id(o) for o in load.nodes]:
-            return "type unfaithful"
+            return "unfaithful"
     except Unloadable as why:
-        return "type " + str(why)
+        return str(why)
     except Exception as why:    # a class that cannot be made is a hole, whatever the reason
-        return "type " + type(why).__name__
+        return "unfaithful: " + type(why).__name__
     return None
 
 

@@ -4,10 +4,8 @@ from _pickle import dumps
 from operator import is_
 
 from _harness_funcs import Function
-from _harness_shapes import ATOMS
+from _harness_shapes import ATOM_IDS
 from _harness_walk import TooLarge, Walk
-
-globals().update({k: v for k, v in vars(__import__("builtins")).items() if k[0] != "_"})  # steps may patch builtins
 
 
 class Entry:
@@ -44,7 +42,7 @@ def unchanged(entry, value):
             return False
         now = sign(value)
         return now is not None and len(now) == len(entry.sign) and all(map(is_, now, entry.sign))
-    return type(value) in ATOMS and entry.value is value
+    return id(type(value)) in ATOM_IDS and entry.value is value
 
 
 def probe(world, entity, value):

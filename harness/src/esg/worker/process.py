@@ -71,7 +71,13 @@ class Process:
         if dict.__contains__(namespace, "__warningregistry__"):
             # Code of the step issued a warning, or would have: the filters decided.
             first.setdefault("warn", "read")
-        changed = [name for name in ("rng", "cwd", "env") if name in first and self._refresh(name)]
+        # What was replaced unseen is written even if it is as before: what it was is no input, so
+        # nothing else says that it is this step which made it so.
+        changed = [
+            name
+            for name in ("rng", "cwd", "env")
+            if name in first and (self._refresh(name) or first[name] == "replaced")
+        ]
         if not _same(sys.path, self.known["path"]) or sys.path is not self._path_list:
             if self._refresh("path"):
                 changed.append("path")
@@ -214,6 +220,8 @@ class Process:
             if getattr(method, "__self__", None) is not hidden:
                 continue
             replaces = name in ("seed", "setstate")
+            # Of the class as it is now: the module's own methods were bound when it was loaded.
+            method = getattr(hidden, name)
             standins.install(random, name, self._drawing(method, replaces), raw=True)
 
     def _drawing(self, method, replaces):
@@ -255,8 +263,8 @@ class Process:
             self.read("cwd")
             return real_cwdb()
 
-        standins.install(os, "getcwd", getcwd, "posix")
-        standins.install(os, "getcwdb", getcwdb, "posix")
+        standins.install(os, "getcwd", getcwd)
+        standins.install(os, "getcwdb", getcwdb)
         real_warn = warnings.warn
 
         def warn(message, category=None, stacklevel=1, source=None, **named):
@@ -264,14 +272,14 @@ class Process:
             # This function and the stand-in's are two more frames.
             return real_warn(message, category, max(stacklevel, 1) + 2, source, **named)
 
-        standins.install(warnings, "warn", warn, "_warnings")
+        standins.install(warnings, "warn", warn)
         real_explicit = warnings.warn_explicit
 
         def warn_explicit(*args, **named):
             self.read("warn")
             return real_explicit(*args, **named)
 
-        standins.install(warnings, "warn_explicit", warn_explicit, "_warnings")
+        standins.install(warnings, "warn_explicit", warn_explicit)
         self.events.listen("os.chdir", self._chdir)
 
     def _chdir(self, _event, args):

@@ -11,7 +11,7 @@ reason a name that the step bound and deleted is deleted, even if it was not the
 """
 
 from re import compile as _pattern
-from sys import _getframe, modules
+from sys import modules
 from types import ModuleType
 
 # Names that every module has. They are put back after each step, so none is state.
@@ -23,6 +23,8 @@ DUNDERS = frozenset(
         "__loader__",
         "__spec__",
         "__package__",
+        "__file__",
+        "__cached__",
         "__warningregistry__",
     )
 )
@@ -36,6 +38,26 @@ _contains = dict.__contains__
 _OF_MODULES = frozenset(ModuleType.__dict__) | frozenset(object.__dict__) | {"__path__"}
 _item = dict.__getitem__
 _names = dict.keys
+
+
+class _Here(BaseException):
+    """Raised to be caught at once, see `caller`."""
+
+
+def caller(depth):
+    """The frame that many calls above the one that asks.
+
+    `sys._getframe` would tell every audit hook that somebody looks at frames, at the price of
+    calling it, and it would look as if the step did.
+    """
+    try:
+        raise _Here
+    except _Here as here:
+        frame = here.__traceback__.tb_frame.f_back
+    while depth:
+        frame = frame.f_back
+        depth -= 1
+    return frame
 
 
 class Reads:
@@ -192,7 +214,7 @@ def _whole(ledger):
     that is a string means `ClassVar`: it looks up the words of that annotation. Typing and inspect
     evaluate such strings, whose loads are seen like any others.
     """
-    frame = _getframe(2)
+    frame = caller(2)
     asks = dict.get(frame.f_globals, "__name__") if type(frame.f_globals) is dict else None
     if asks == "typing" or asks == "inspect" and frame.f_code.co_name == "get_annotations":
         return

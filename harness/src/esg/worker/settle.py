@@ -3,16 +3,15 @@
 Only what a step touched is looked at: names it read or bound, the members of their units, and the
 classes, functions and modules they refer to. Everything else is known from when it was last seen.
 """
+import gc
 import types
 
 import _harness_pickles as pickles
 from _harness_groups import by_sharing, join_circles
-from _harness_origins import module_dict
+from _harness_bynames import module_dict
 from _harness_prints import module_root, probe, share, unchanged
 from _harness_shapes import MRO
 from _harness_walk import TooLarge, Walk, World
-
-globals().update({k: v for k, v in vars(__import__("builtins")).items() if k[0] != "_"})  # steps may patch builtins
 
 _Module = types.ModuleType
 _module_dict = _Module.__dict__["__dict__"].__get__
@@ -21,6 +20,22 @@ MISSING = object()
 MODULE_NAMES = frozenset(("__name__", "__builtins__", "__doc__", "__loader__", "__spec__", "__package__",
                           "__file__", "__cached__", "__warningregistry__"))
 _STALE = 50_000
+
+
+_collects, _pause, _resume = gc.isenabled, gc.disable, gc.enable
+
+
+def undisturbed(work):
+    """Runs without the cycle collector: it would go through every object just made, again and again."""
+    def run(*args, **named):
+        if not _collects():
+            return work(*args, **named)
+        _pause()
+        try:
+            return work(*args, **named)
+        finally:
+            _resume()
+    return run
 
 
 class Unit:
@@ -107,6 +122,7 @@ class Standing:
                     todo.append(self.entity(r))
         return fresh, drawn, done
 
+    @undisturbed
     def settle(self, seq, touched, bound, gone):
         """After a good step: what changed, as units with blobs."""
         if seq != self.seq:
@@ -264,7 +280,7 @@ class Standing:
 
     def rank(self, e):
         """Classes before what may be made of them, bases first; then by name."""
-        depth = len(MRO(e.value)) if e.entity[0] == "t" and type in MRO(type(e.value)) else 0
+        depth = len(MRO(e.value)) if e.entity[0] == "t" and issubclass(type(e.value), type) else 0
         return (0, depth) if depth else (1, 0), e.entity
 
     def root(self, e):

@@ -6,18 +6,21 @@ made) are the way back. The fingerprint hashes exactly what is stored, so nothin
 loses can go unnoticed. No code of the program runs here: no `__eq__`, `__hash__`, `__reduce__`.
 """
 import collections
+import sys
 import types
-from itertools import chain
+from itertools import chain, islice, repeat
 from operator import is_
 
-globals().update({k: v for k, v in vars(__import__("builtins")).items() if k[0] != "_"})  # steps may patch builtins
-
 ATOMS = frozenset((type(None), bool, int, float, str, bytes))
+ATOM_IDS = frozenset(map(id, ATOMS))     # types are known by id: hashing one may run code of its metaclass
 MAPPING = type.__dict__["__dict__"].__get__
 MRO = type.__dict__["__mro__"].__get__
+_STR = {id(str)}
+_NONE_BY_ADDRESS = sys.version_info < (3, 12)
 _flat = chain.from_iterable
 _object_hash = object.__hash__
 _OrderedDict, _defaultdict, _deque = collections.OrderedDict, collections.defaultdict, collections.deque
+_FACTORY = _defaultdict.__dict__["default_factory"]
 _odict_set = _OrderedDict.__setitem__
 
 
@@ -33,6 +36,7 @@ class Kind:
     hole = None         # why it cannot be stored
     opaque = False      # its content cannot be seen
     blind = False       # nor whether it changed
+    owned = None        # gets the dict that is part of an object, where nothing can replace it
     sure = True         # faithful without a trial
 
     def mark(self, walk):
@@ -48,10 +52,17 @@ def lookup(cls, name):
     return None
 
 
+def atomic(objs):
+    """Whether all are atoms."""
+    return set(map(id, map(type, objs))) <= ATOM_IDS
+
+
 def by_address(o):
     """Whether an object is hashed by where it lies in memory."""
     t = type(o)
-    return t not in ATOMS and lookup(t, "__hash__") is object.__dict__["__hash__"]
+    if o is None:
+        return _NONE_BY_ADDRESS
+    return id(t) not in ATOM_IDS and lookup(t, "__hash__") is object.__dict__["__hash__"]
 
 
 def cuts(objs, lens, kids):
@@ -91,41 +102,49 @@ def pairs(objs):
     return list(_flat(_flat(map(dict.items, objs))))
 
 
+def put_pairs(o, part):
+    """Fills a dict whose keys were written as objects."""
+    for k, v in zip(part[::2], part[1::2]):
+        dict.__setitem__(o, k, v)
+    if len(o) != len(part) // 2:
+        raise Unloadable("keys that are equal")
+
+
 class Dict(Kind):
+    """Rows with the same string keys share one list of keys; keys that are no atoms are written as parts."""
     tag = "d"
 
     def split(self, walk, objs):
-        if set(map(type, _flat(objs))) <= {str}:
-            shapes = {}
-            at = [shapes.setdefault(row, len(shapes)) for row in map(tuple, objs)]
-            if len(shapes) == 1:
-                at = 0
-            return (at, list(shapes)), list(_flat(map(dict.values, objs)))
+        types = set(map(id, map(type, _flat(objs))))
+        if types <= ATOM_IDS:
+            values = list(_flat(map(dict.values, objs)))
+            if types <= _STR:
+                shapes = {}
+                at = [shapes.setdefault(row, len(shapes)) for row in map(tuple, objs)]
+                return (0 if len(shapes) == 1 else at, list(shapes)), values
+            return (list(map(len, objs)), None, list(_flat(objs))), values
+        walk.sure = False
         return list(map(len, objs)), pairs(objs)
 
     def make(self, load, head, n):
         return [{} for _ in range(n)]
 
     def fill(self, load, objs, head, kids):
-        if type(head) is tuple:
+        if type(head) is list:
+            load.keyed(self, objs, head, kids)
+        elif head[1] is None:
+            keys, values = iter(head[2]), iter(kids)
+            for o, n in zip(objs, head[0]):
+                o.update(zip(islice(keys, n), values))
+        else:
             at, shapes = head
-            n = 0
-            for o, row in zip(objs, [shapes[0]] * len(objs) if at == 0 else map(shapes.__getitem__, at)):
-                end = n + len(row)
-                o.update(zip(row, kids[n:end]))
-                n = end
-            return
-        load.keyed(self, objs, head, kids)
-
-    def put(self, load, o, part):
-        for k, v in zip(part[::2], part[1::2]):
-            dict.__setitem__(o, k, v)
-        if len(o) != len(part) // 2:
-            raise Unloadable("keys that are equal")
+            values = iter(kids)
+            for o, row in zip(objs, repeat(shapes[0]) if at == 0 else map(shapes.__getitem__, at)):
+                o.update(zip(row, values))
 
     def refill(self, load, objs, head, kids):
         for o, part in cuts(objs, [2 * n for n in head], kids):
-            self.put(load, o, part)
+            put_pairs(o, part)
 
 
 class Set(Kind):
@@ -134,7 +153,7 @@ class Set(Kind):
 
     def split(self, walk, objs):
         kids = list(_flat(objs))
-        if not set(map(type, kids)) <= ATOMS or None in map(type, kids):
+        if not atomic(kids) or (_NONE_BY_ADDRESS and any([k is None for k in kids])):
             for o in objs:
                 if len(o) > 1 and any(map(by_address, o)):
                     walk.note("a set ordered by address")
@@ -279,6 +298,7 @@ class Ordered(Kind):
     tag = "od"
 
     def split(self, walk, objs):
+        walk.sure = walk.sure and all(map(atomic, objs))
         return [len(o) for o in objs], [v for o in objs for pair in _OrderedDict.items(o) for v in pair]
 
     def make(self, load, head, n):
@@ -295,18 +315,18 @@ class Ordered(Kind):
 
 class Default(Dict):
     tag = "dd"
-    _factory = _defaultdict.__dict__["default_factory"]
 
     def split(self, walk, objs):
         kids = pairs(objs)
-        return list(map(len, objs)), [self._factory.__get__(o) for o in objs] + kids
+        walk.sure = walk.sure and all(map(atomic, objs))
+        return list(map(len, objs)), [_FACTORY.__get__(o) for o in objs] + kids
 
     def make(self, load, head, n):
         return [_defaultdict() for _ in range(n)]
 
     def fill(self, load, objs, head, kids):
         for o, factory in zip(objs, kids):
-            self._factory.__set__(o, factory)
+            _FACTORY.__set__(o, factory)
         load.keyed(self, objs, head, kids[len(objs):])
 
 
@@ -328,18 +348,18 @@ class Hole(Kind):
             kids.extend(found)
         return lens, kids
 
-
-TABLE = {
+KINDS = {
     list: List(), tuple: Tuple(), dict: Dict(), set: Set(), frozenset: Frozen(), bytearray: Bytes(),
     complex: Complex(), range: Range(), slice: Slice(), types.CellType: Cell(), object: Plain(),
     _deque: Deque(), _OrderedDict: Ordered(), _defaultdict: Default(),
 }
-BY_TAG = {kind.tag: kind for kind in TABLE.values()}
+TABLE = {id(cls): kind for cls, kind in KINDS.items()}      # by the id of exact types
+BY_TAG = {kind.tag: kind for kind in KINDS.values()}
 
 
 def register(kind, *classes):
-    """Adds a kind for exact types."""
+    """Adds a kind, for exact types if any are given."""
     BY_TAG[kind.tag] = kind
     for cls in classes:
-        TABLE[cls] = kind
+        KINDS[cls] = TABLE[id(cls)] = kind
     return kind

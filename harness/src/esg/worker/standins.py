@@ -27,7 +27,6 @@ class StandIn:
         return self
 
 
-StandIn.__module__ = "builtins"
 StandIn.__qualname__ = StandIn.__name__ = "builtin_function_or_method"
 
 
@@ -42,7 +41,7 @@ def make(function, real, module, name):
 
 def finish(call, real, module, name):
     """As `make`, for a function which takes the stand-in itself first: one call less."""
-    kind = type("builtin_function_or_method", (StandIn,), {"__call__": call, "__module__": "builtins"})
+    kind = type("builtin_function_or_method", (StandIn,), {"__call__": call, "__module__": __name__})
     made = kind()
     made.__dict__.update(
         __name__=name,
@@ -69,12 +68,13 @@ def reference(made):
     return None
 
 
-def install(owner, name, function, module=None, raw=False):
-    """Puts a stand-in for `owner.name` in its place, and returns what was there."""
+def install(owner, name, function, raw=False):
+    """Puts a stand-in for `owner.name` in its place, and returns what was there. Its module is the
+    owner, also where the function says another one: that is where it can be found."""
     real = getattr(owner, name, None)
     if real is None or isinstance(real, StandIn):
         return original(real)
-    made = (finish if raw else make)(function, real, module or owner.__name__, name)
+    made = (finish if raw else make)(function, real, owner.__name__, name)
     setattr(owner, name, made)
     _places.append((owner, name, made))
     return real

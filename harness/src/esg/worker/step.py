@@ -1,7 +1,7 @@
 """One step: compiled, run under tracker and channels, and told about."""
 
 import builtins
-import linecache
+from linecache import cache
 from time import perf_counter_ns
 
 from _harness_endings import OK, file_of, raised
@@ -40,7 +40,9 @@ class Steps:
         self._streams.take("stdout")
         self._streams.take("stderr")
         code, ending = (None, OK) if bind else self._compile(request["step"], request["source"])
-        self._channels.begin(code, request.get("readings"))
+        # What binds a value, or does not compile, is to the channels a step without a line.
+        empty = code or compile("", file_of(request["step"]), "exec", dont_inherit=True)
+        self._channels.begin(empty, request.get("readings"), seq)
         self._tracker.begin(code)
         begun = perf_counter_ns()
         if bind:
@@ -49,6 +51,7 @@ class Steps:
             ending = self._execute(code, request["step"])
         ran = perf_counter_ns()
         reads = self._tracker.end()
+        self._channels.stop()
         self._streams.install()
         untracked = self._guard.restore()
         self._put_back()
@@ -63,7 +66,7 @@ class Steps:
     def _compile(self, step, source):
         file = file_of(step)
         # Tracebacks, warnings and `inspect` find the source there. Without a time it stays.
-        linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+        cache[file] = (len(source), None, source.splitlines(True), file)
         try:
             return compile(source, file, "exec", dont_inherit=True), OK
         except BaseException as error:
@@ -93,7 +96,8 @@ class Steps:
     def _put_back(self):
         """The names of the module that are none of the program's."""
         namespace = self._namespace
-        dict.pop(namespace, "__warningregistry__", None)
+        for name in ("__warningregistry__", "__file__", "__cached__"):
+            dict.pop(namespace, name, None)
         for name, value in _MODULE.items():
             dict.__setitem__(namespace, name, value)
         # `exec` puts it in if it is not there, and takes whatever is.
@@ -105,7 +109,7 @@ class Steps:
         names = dict.keys(self._namespace)
         looked = {"n:" + name for name in reads.names | reads.bound if name in names}
         codes = [*reads.executed, *self._graph.codes(looked)]
-        self._tracker.late(reads, codes)
+        self._tracker.late(reads, self._graph.codes)
         world = self._channels.end(ok, codes, reads)
         bound = {"n:" + name for name in reads.bound}
         gone = {"n:" + name for name in reads.gone}
@@ -117,24 +121,37 @@ class Steps:
             "reads": sorted(
                 {"n:" + name for name in reads.names}
                 | set(world.reads)
+                | set(world.modules)
                 | ({"*"} if reads.everything else set())
             ),
             "external": world.external,
             "wrote": {},
             "units": [],
-            "untracked": list(world.untracked),
             "readings": world.readings,
             "clock": world.clock,
         }
         for name in ("stdout", "stderr"):
             data, dropped = self._streams.take(name)
+            self._channels.output(data)
             reply[name] = {"at": parts.add(data), "dropped": dropped}
+        reply["untracked"] = list(world.untracked)
         if not ok:
             dirty = bound | gone | set(self._graph.dirty(touched, bound)) | set(world.dirty)
             reply["dirty"] = sorted(dirty)
             return reply, parts.parts, []
+        changed = {entity for entity in self._graph.entries if entity[0] == "m"}
         settled = self._graph.settle(seq, touched, bound, gone)
         wrote = dict(world.wrote)
+        # Classes and functions met for the first time, and modules that differ by now or again do
+        # not.
+        for unit in settled.units:
+            for member in unit["members"]:
+                entity = member["entity"]
+                if entity in settled.created:
+                    wrote[entity] = "bound"
+                elif entity[0] == "m" and entity not in changed:
+                    wrote[entity] = "mutated"
+        wrote.update((entity, "deleted") for entity in settled.back)
         wrote.update((entity, "mutated") for entity in settled.mutated)
         wrote.update((entity, "deleted") for entity in gone)
         wrote.update((entity, "bound") for entity in bound)

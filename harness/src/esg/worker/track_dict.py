@@ -13,11 +13,10 @@ them exist, and each is watched by other means:
 
 import builtins
 import sys
-from sys import _getframe
 from types import CodeType, ModuleType
 
-from _harness_codes import changes_globals, may_load, stores
-from _harness_reads import DUNDERS, Ledger, main_module, starred
+from _harness_codes import changes_globals, may_load, nested, stores
+from _harness_reads import DUNDERS, Ledger, caller, main_module, starred
 
 _build_class = builtins.__build_class__
 _WHOLE = frozenset(("globals", "locals"))
@@ -88,7 +87,7 @@ def _make_namespace(ledger):
 
 def _whole(ledger, name):
     """The builtin `globals`, or `locals` where these are the globals, is about to be called."""
-    frame = _getframe(3)
+    frame = caller(3)
     if name == "globals" or frame.f_locals is ledger.namespace:
         ledger.everything()
 
@@ -113,6 +112,7 @@ class Tracker:
         self._ran = []
         self._stores = {}
         self._changes = {}
+        self._nested = {}
         sys.addaudithook(self._audit)
 
         def __build_class__(func, name, *bases, **named):
@@ -135,7 +135,7 @@ class Tracker:
         if type(args[0]) is not CodeType or args[0] is self._code:
             return
         # The import of a module runs its code too, with globals of its own.
-        if not _getframe(1).f_code.co_filename.startswith("<frozen importlib"):
+        if not caller(1).f_code.co_filename.startswith("<frozen importlib"):
             self._ran.append(args[0])
             self._runs(args[0])
 
@@ -158,34 +158,47 @@ class Tracker:
             builtins.__build_class__ = _build_class
         return reads
 
-    def late(self, reads, codes):
-        """Adds what only the code tells that has run, or that may have been called."""
-        ledger = self._ledger
-        step = self._code
-        if step is not None and not reads.everything:
+    def late(self, reads, codes_of):
+        """Adds what only the code tells that has run, or that may have been called.
+
+        `codes_of` answers the code objects that can be reached from some entities.
+        """
+        ledger, step = self._ledger, self._code
+        if reads.everything:
+            return
+        may_run = [code for code in reads.executed if code is not step]
+        if step is not None:
             surely, perhaps, stars, maybe_stars = self._known(self._stores, step, stores)
-            for module in stars:
-                surely = surely | set(starred(module))
-            for module in maybe_stars:
-                perhaps = perhaps | set(starred(module))
+            surely = surely.union(*map(starred, stars))
+            perhaps = perhaps.union(*map(starred, maybe_stars)) - surely
             for name in surely:
                 if name in ledger.start and dict.__contains__(ledger.namespace, name):
                     ledger.stores(name)
-            for name in perhaps - surely:
-                if name in ledger.start:
-                    ledger.may_store(name)
+            self._may_store(perhaps)
+            for code, name in self._known(self._nested, step, nested):
+                if name is None or name in ledger.decided:
+                    may_run.append(code)
         for code in self._ran:
             for names in self._known(self._stores, code, stores)[:2]:
-                for name in names:
-                    if name in ledger.start:
-                        ledger.may_store(name)
-        for code in (*codes, *reads.executed):
+                self._may_store(names)
+        loaded = [name for name in ledger.decided if dict.__contains__(ledger.namespace, name)]
+        may_run += codes_of(["n:" + name for name in loaded if name not in DUNDERS])
+        for code in may_run:
             stored, deleted = self._known(self._changes, code, changes_globals)
-            for name in stored | deleted:
-                if name in ledger.start or name in deleted:
+            self._may_store(stored)
+            for name in deleted - DUNDERS:
+                # What was deleted had to be there, whatever became of it.
+                if name in ledger.start:
+                    reads.names.add(name)
+                else:
                     ledger.may_store(name)
-            # What was deleted had to be there, whatever became of it.
-            reads.names.update(name for name in deleted - DUNDERS if name in ledger.start)
+
+    def _may_store(self, names):
+        """Names that may have been bound. One that was not there before is there now, or it has been
+        deleted, which is seen."""
+        for name in names:
+            if name in self._ledger.start:
+                self._ledger.may_store(name)
 
     @staticmethod
     def _known(known, code, ask):

@@ -13,7 +13,7 @@ from sys import _getframe, modules, monitoring
 from types import FunctionType, ModuleType
 
 from _harness_names import LOAD, STAR, STORE, names_of
-from _harness_reads import Ledger, main_module, starred
+from _harness_reads import Ledger, caller, main_module, starred
 
 _NAME = "harness"
 _DISABLE = monitoring.DISABLE
@@ -40,9 +40,10 @@ class Tracker:
             lambda main: ModuleType.__getattribute__(main, "__dict__"), ledger
         )
         self.namespace = ledger.namespace
-        # The names that the instructions of a code object load, by the identity of the code; the
-        # code itself is kept with them, so that no other takes over its identity.
+        # What the instructions of a code object do with names. The last one asked for is at hand:
+        # to find it among the others hashes the code, while its identity is told to audit hooks.
         self._tables = {}
+        self._last = None, {}
         self._beats = set()
         self._pulse = FunctionType(_pulse.__code__, self.namespace)
         self._tool = None
@@ -84,7 +85,7 @@ class Tracker:
         monitoring.set_events(self._tool, 0)
         return self._ledger.end()
 
-    def late(self, reads, codes):
+    def late(self, reads, codes_of):
         """Nothing is left to tell from the code alone."""
 
     def _starts(self, code, _offset):
@@ -92,14 +93,13 @@ class Tracker:
         ledger = self._ledger
         if not ledger.active:
             return _DISABLE
-        scope = _getframe(1).f_globals
+        scope = caller(1).f_globals
         if scope is ledger.namespace:
             if code is self._pulse.__code__:
                 self._beats.add("start")
                 return _DISABLE
             ledger.reads.executed[code] = None
-            if id(code) not in self._tables:
-                self._tables[id(code)] = (code, names_of(code))
+            if not monitoring.get_local_events(self._tool, code):
                 monitoring.set_local_events(self._tool, code, _EVENTS.INSTRUCTION)
             return _DISABLE
         if self._scratch is not None and code.co_filename.startswith(self._scratch):
@@ -109,17 +109,20 @@ class Tracker:
 
     def _runs(self, code, offset):
         """An instruction is about to run."""
-        known = self._tables.get(id(code))
-        if known is None or known[0] is not code:
+        last, uses = self._last
+        if last is not code:
             if code is self._pulse.__code__:
                 self._beats.add("instruction")
                 return _DISABLE
-            known = self._tables[id(code)] = (code, names_of(code))
-        use = known[1].get(offset)
+            uses = self._tables.get(code)
+            if uses is None:
+                uses = self._tables[code] = names_of(code)
+            self._last = code, uses
+        use = uses.get(offset)
         if use is None:
             return _DISABLE
         ledger = self._ledger
-        frame = _getframe(1)
+        frame = caller(1)
         if not ledger.active or frame.f_globals is not ledger.namespace:
             return None
         kind, name, local, whole = use

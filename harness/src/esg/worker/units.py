@@ -4,17 +4,16 @@ Beyond the common interface: `Settled.created` (identity objects found), `Settle
 no longer differ from their baseline) and `Settled.notes` (what a walk saw that cannot be tracked).
 Blobs are bytes here; the order of a unit's members and refs is part of it and comes back in `load`.
 """
-from _harness_origins import module_dict
+from _harness_bynames import module_dict
 from _harness_pickles import Load, Unloadable, fingerprint
 from _harness_prints import Entry, probe
-from _harness_settle import MISSING, MODULE_NAMES, Settled, Standing, Unit
-
-globals().update({k: v for k, v in vars(__import__("builtins")).items() if k[0] != "_"})  # steps may patch builtins
+from _harness_settle import MISSING, MODULE_NAMES, Settled, Standing, Unit, undisturbed
 
 
 class Graph(Standing):
     """What is live in the namespace and what is set aside."""
 
+    @undisturbed
     def dirty(self, touched, bound):
         """After a failed step: every entity changed or created, and all that share with one. Sorted."""
         fresh, drawn, done = self.look(list(bound) + list(touched), discover=False)
@@ -136,6 +135,7 @@ class Graph(Standing):
         self.entries[e] = x
         self.owner.update(dict.fromkeys(x.ids, unit))
 
+    @undisturbed
     def load(self, items):
         """Makes units from blobs. -> [[key, why]] for those that do not load; nothing of these is installed."""
         failed = []
@@ -200,6 +200,7 @@ class Graph(Standing):
         return o
 
     # -- looking at everything ------------------------------------------------------------
+    @undisturbed
     def sweep(self):
         """Describes everything live from scratch, without anything remembered and without blobs."""
         twin = Graph(self.namespace, self.modules, self.limits)

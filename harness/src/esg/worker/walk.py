@@ -14,12 +14,10 @@ from _pickle import Pickler
 import _harness_klass as klass
 import _harness_layouts as layouts
 import _harness_library as library
-from _harness_contents import loads as code_loads
-from _harness_funcs import BOUND_BUILTIN, CACHED, FUNC, Builtin, Function, stateless
-from _harness_origins import Names, module_dict, streams
-from _harness_shapes import ATOMS, MAPPING, MRO, TABLE, Hole
-
-globals().update({k: v for k, v in vars(__import__("builtins")).items() if k[0] != "_"})  # steps may patch builtins
+from _harness_codeforms import loads as code_loads
+from _harness_funcs import BOUND_BUILTIN, CACHED, CACHED_TYPE, FUNC, Builtin, Function, stateless
+from _harness_bynames import Names, module_dict, streams
+from _harness_shapes import ATOM_IDS, MAPPING, MRO, TABLE, Hole
 
 _modules = sys.modules
 _Module = types.ModuleType
@@ -130,15 +128,14 @@ class Walk:
             if name is not None:
                 return ("g",) + name
             return self.ref(o) if stateless(self, o) else FUNC
-        mro = MRO(t)
-        if type in mro:
+        if issubclass(t, type):
             if id(o) in self.inner:
                 return klass.CLASS
             name = self.world.names.of(o)
             if name is None and not layouts.python_made(o):
                 self.fail("type " + _NAME(o))
             return ("g",) + name if name is not None else self.ref(o)
-        if _Module in mro:
+        if issubclass(t, _Module):
             held = _module_dict(o)
             name = held.get("__name__")
             if held is self.world.namespace:
@@ -146,24 +143,25 @@ class Walk:
             return self.ref(o) if type(name) is str and module_dict(name) is held else _OPAQUE_MODULE
         if o is self.world.deleted and o is not None:
             return ("x",)
-        if t is Builtin or t in _DESCRIPTORS:
+        if t is Builtin or id(t) in _DESCRIPTORS:
             name = self.world.names.of(o)
             if name is not None:
                 return ("g",) + name
             if t is not Builtin:
                 return library.HIDDEN
             return BOUND_BUILTIN if type(o.__self__) is not _Module else layouts_hole(t)
-        if t is CACHED.type:
+        if t is CACHED_TYPE:
             return CACHED.pick(self, o)
-        if t in library.PICKS:
-            return library.PICKS[t](self, o)
+        if id(t) in library.PICKS:
+            return library.PICKS[id(t)](self, o)
         if "_member_map_" in MAPPING(t) and id(t) not in self.inner and \
                 object.__getattribute__(o, "__dict__").get("_value_", self) is not self:
             return klass.MEMBER
-        if self.world.names.of(t) is not None or id(o) in _ODD:
+        if not _FLAGS(t) & 512 or self.world.names.of(t) is not None:
             name = self.world.names.constant(o) or streams(o)
-            if name is not None:
-                return ("g",) + name
+            kind = name is None and library.pick_type_var(self, o, t)
+            if name is not None or kind:
+                return kind or ("g",) + name
         elif str(_MODULE(t)).startswith("_harness_") and streams(o):
             return ("g",) + streams(o)
         return self.world.kind(t)
@@ -191,6 +189,11 @@ class Walk:
                 self.sure = self.sure and kind.sure
                 head, kids = kind.split(self, objs)
                 self.put((len(objs), len(kids), head))
+                for o in objs if kind.owned is not None else ():
+                    held = id(kind.owned(o))
+                    if held in self.seen:
+                        self.fail("a dict that is met before the object it is part of")
+                    self.seen[held] = len(self.seen)
                 if len(groups) == 1:
                     flat = kids
                 else:
@@ -198,32 +201,25 @@ class Walk:
 
     def marks(self, flat, groups):
         """Writes one level's objects: atoms as they are, others by marks, new ones into groups."""
-        nonatoms = [o for o in flat if type(o) not in ATOMS]
-        if not nonatoms:
+        kinds = set(map(id, map(type, flat))) - ATOM_IDS
+        if not kinds:
             self.put(flat)
             return
-        if len(nonatoms) == len(flat) and len(flat) > 1:
-            kinds = set(map(type, flat))
-            if len(kinds) == 1:
-                t = kinds.pop()
-                kind = TABLE.get(t)
-                if kind is None and self.world.names.of(t) is None and _FLAGS(t) & 512 and \
-                        "_member_map_" not in MAPPING(t) and type not in MRO(t) and _Module not in MRO(t):
-                    kind = self.world.kind(t)
-                if kind is not None and self.bulk(flat, kind):
-                    groups[kind] = flat
-                    return
+        if len(kinds) == 1 and len(flat) > 1:
+            objs = [o for o in flat if id(type(o)) not in ATOM_IDS]
+            if self.bulk(flat, objs, type(objs[0]), groups):
+                return
         seen, inner, marks, kind_marks = self.seen, self.inner, [], {}
         for o in flat:
             t = type(o)
-            if t in ATOMS:
+            if id(t) in ATOM_IDS:
                 marks.append(o)
                 continue
             at = seen.get(id(o))
             if at is not None:
                 marks.append(("b", at))
                 continue
-            kind = TABLE.get(t)
+            kind = TABLE.get(id(t))
             if kind is None:
                 kind = self.pick(o, t)
                 if type(kind) is tuple:
@@ -246,16 +242,27 @@ class Walk:
                 group.append(o)
         self.put(tuple(marks))
 
-    def bulk(self, flat, kind):
-        """A level of new objects of one kind is written as one mark; False when it is none."""
+    def bulk(self, flat, objs, t, groups):
+        """Writes a level whose new objects are all of one type; False when they are not new or not alike."""
+        kind = TABLE.get(id(t))
+        if kind is None:
+            if not _FLAGS(t) & 512 or "_member_map_" in MAPPING(t) or issubclass(t, type) or issubclass(t, _Module) or \
+                    self.world.names.of(t) is not None or str(_MODULE(t)).startswith("_harness_") or \
+                    objs[0] is self.world.namespace or objs[0] is self.world.deleted:
+                return False
+            kind = self.world.kind(t)
         if kind.mutable:
-            ids = list(map(id, flat))
-            fresh = set(ids)
-            if len(fresh) != len(ids) or not self.seen.keys().isdisjoint(fresh) or \
-                    (kind.tag == "d" and len(flat) < 64 and any(map(self.world.is_space, flat))):
+            ids = list(map(id, objs))
+            if len(set(ids)) != len(ids) or not self.seen.keys().isdisjoint(ids) or \
+                    (t is dict and len(objs) < 64 and any(map(self.world.is_space, objs))):
                 return False
             self.seen.update(zip(ids, range(len(self.seen), len(self.seen) + len(ids))))
-        self.put({kind.mark(self): len(flat)})
+        mark = kind.mark(self)
+        if len(objs) == len(flat):
+            self.put({mark: len(flat)})
+        else:
+            self.put(tuple([o if id(type(o)) in ATOM_IDS else mark for o in flat]))
+        groups[kind] = objs
         return True
 
     def ids(self):
@@ -278,9 +285,8 @@ class Walk:
 def layouts_hole(t):
     return Hole("type " + t.__name__, kids=layouts.referents)
 
-
-_DESCRIPTORS = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType,
-                types.GetSetDescriptorType, types.MemberDescriptorType)
-_ODD = frozenset((id(...), id(NotImplemented)))
+_DESCRIPTORS = frozenset(map(id, (
+    types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType,
+    types.GetSetDescriptorType, types.MemberDescriptorType)))
 for _t in _DESCRIPTORS:
     TABLE.pop(_t, None)

@@ -5,12 +5,16 @@ on its own account is none of the program's doing, unless it starts a thread or 
 to the network, which is told of whoever asked.
 """
 
+import _thread
+import builtins
 import re
 import sys
 
+import _harness_standins as standins
 from _harness_traits import line_of, uses
 
 _type = type
+_hash = hash
 _ModuleType = _type(sys)
 _ADDRESS = re.compile(rb" at 0x[0-9a-fA-F]{6,}")
 
@@ -91,7 +95,6 @@ DIRECT = {
     "os.unsetenv": "os.unsetenv",
     "socket.gethostname": "socket.gethostname",
     "ctypes.dlopen": "ctypes",
-    "socket.__new__": "socket",
 }
 _MAX_REPORTS = 32
 
@@ -108,6 +111,9 @@ class Watch:
             events.listen(event, self._always)
         for event in DIRECT:
             events.listen(event, self._direct)
+        # Event loops make a pair of sockets for themselves.
+        events.listen("socket.__new__", self._socket)
+        self._install()
 
     def begin(self):
         self.found = []
@@ -127,6 +133,36 @@ class Watch:
         direct, line = self.events.asker()
         if direct:
             self.report(DIRECT[event], line)
+
+    def _socket(self, event, _args):
+        direct, line = self.events.asker(("socket", "_socket"))
+        if direct:
+            self.report(event, line)
+
+    def _install(self):
+        """What has no audit event: hashes made of addresses and, before 3.12, threads."""
+        events = self.events
+
+        def by_program(_self, value, /):
+            if events.running and not events.busy and _by_address(value):
+                direct, inside = events.calls()
+                # A method that hashes makes keys of dictionaries, whose order it does not decide.
+                if direct and inside != "__hash__":
+                    self.report("hash of an address", events.asker()[1])
+            return _hash(value)
+
+        standins.install(builtins, "hash", by_program, raw=True)
+        real = _thread.start_new_thread
+
+        def start_new_thread(_self, /, *args, **named):
+            if events.running:
+                self.report("_thread.start_new_thread", events.asker()[1])
+            return real(*args, **named)
+
+        standins.install(_thread, "start_new_thread", start_new_thread, raw=True)
+        threading = sys.modules.get("threading")
+        if threading is not None:
+            threading._start_new_thread = _thread.start_new_thread
 
     def code(self, code, traits, values):
         """Looks at what the code names. `values` are the objects that read names are bound to."""
@@ -205,6 +241,25 @@ class Watch:
 
 
 _CALLABLES = frozenset(("function", "builtin_function_or_method", "type"))
+_PLAIN = frozenset((str, int, float, bool, bytes, complex))
+_attribute = type.__getattribute__
+_object_hash = object.__hash__
+_NONE_BY_ADDRESS = sys.version_info < (3, 12)
+
+
+def _by_address(value):
+    """Whether the hash of a value tells where it lies in memory."""
+    kind = _type(value)
+    if kind in _PLAIN:
+        return False
+    if kind is tuple or kind is frozenset:
+        return any(map(_by_address, value))
+    if value is None:
+        return _NONE_BY_ADDRESS
+    return _attribute(kind, "__hash__") is _object_hash or kind in _BY_ADDRESS
+
+
+_BY_ADDRESS = frozenset((_type(len), _type([].append)))
 
 
 def _is_module(value, name):

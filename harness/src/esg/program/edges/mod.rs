@@ -111,3 +111,6 @@ impl Observed {
         Self { reads: reads.into_iter().collect(), wrote: wrote.into_iter().collect() }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -40,7 +40,7 @@ impl<'a> Edges<'a> {
     ///
     /// # Errors
     /// [`ProgramError::UnknownStep`].
-    pub fn into(&self, id: &str) -> Result<Vec<Edge>, ProgramError> {
+    pub fn into(self, id: &str) -> Result<Vec<Edge>, ProgramError> {
         Ok(self.into_slot(self.program.slot(id)?))
     }
 
@@ -64,13 +64,13 @@ impl<'a> Edges<'a> {
     /// # Errors
     /// [`ProgramError::UnknownStep`].
     pub fn from(&self, id: &str) -> Result<Vec<Arc<str>>, ProgramError> {
-        Ok(self.from_slot(self.program.slot(id)?))
+        Ok(self.forward(self.program.slot(id)?))
     }
 
     /// Every step that may need an input, directly or through others, in program order.
     #[must_use]
-    pub fn from_input(&self, name: &str) -> Vec<Arc<str>> {
-        self.program.inputs.get(name).map(|slot| self.from_slot(*slot)).unwrap_or_default()
+    pub fn after_input(&self, name: &str) -> Vec<Arc<str>> {
+        self.program.inputs.get(name).map(|slot| self.forward(*slot)).unwrap_or_default()
     }
 
     /// Every step and input that a step may need, directly or through others, in program order and
@@ -178,7 +178,7 @@ impl<'a> Edges<'a> {
         Ok(slots)
     }
 
-    fn into_slot(&self, slot: Slot) -> Vec<Edge> {
+    fn into_slot(self, slot: Slot) -> Vec<Edge> {
         let Some(facts) = self.net.facts(slot) else {
             return Vec::new();
         };
@@ -219,7 +219,7 @@ impl<'a> Edges<'a> {
     }
 
     /// Walks forward, nearest first; each stretch of a channel is looked at once.
-    fn from_slot(&self, start: Slot) -> Vec<Arc<str>> {
+    fn forward(&self, start: Slot) -> Vec<Arc<str>> {
         let (net, order) = (self.net, self.order());
         let mut open = BinaryHeap::from([Reverse((order.label(start), start))]);
         let mut seen = HashSet::from([start]);

@@ -89,7 +89,10 @@ impl Engine {
             let (blobs, lost) = (&mut self.blobs, &self.lost);
             let mut read = |made: &Made| {
                 let stored = made.stored.as_ref().filter(|_| !lost.contains(&made.unit.key))?;
-                blobs.value(stored)
+                blobs.load(stored).unwrap_or_else(|error| {
+                    tracing::warn!(%error, "a stored value can not be read, and is made again");
+                    None
+                })
             };
             let moves = self.live.moves(state, needed, &mut read);
             let synced = if moves.sync.is_empty() {
@@ -144,7 +147,7 @@ impl Engine {
         let mut made = Vec::with_capacity(ran.units.len());
         for (unit, blob) in std::mem::take(&mut ran.units) {
             let stored = match blob {
-                Some(bytes) if unit.hole.is_none() => Some(self.blobs.keep(&bytes)?),
+                Some(bytes) if unit.hole.is_none() => Some(self.blobs.store(&bytes)?),
                 _ => None,
             };
             made.push(Made { unit, stored });
@@ -200,7 +203,7 @@ impl Engine {
     fn cannot_load(&self, made: &Made) -> bool {
         made.stored.is_none() || self.lost.contains(&made.unit.key) || {
             let stored = made.stored.as_ref();
-            !stored.is_some_and(|stored| self.blobs.has(stored))
+            !stored.is_some_and(|stored| self.blobs.load(stored).is_ok_and(|blob| blob.is_some()))
         }
     }
 }

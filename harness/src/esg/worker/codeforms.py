@@ -5,8 +5,6 @@ import types
 from _blake2 import blake2b as _blake2b
 from _pickle import Pickler as _Pickler
 
-globals().update({k: v for k, v in vars(__import__("builtins")).items() if k[0] != "_"})  # steps may patch builtins
-
 _Code = types.CodeType
 _Buffer = io.BytesIO
 

@@ -6,8 +6,6 @@ object. Whatever cannot be found that way belongs to the program and is written 
 import sys
 import types
 
-globals().update({k: v for k, v in vars(__import__("builtins")).items() if k[0] != "_"})  # steps may patch builtins
-
 _MAPPING = type.__dict__["__dict__"].__get__
 _TYPE_MODULE = type.__dict__["__module__"].__get__
 _TYPE_QUALNAME = type.__dict__["__qualname__"].__get__
@@ -133,6 +131,8 @@ class Names:
         if single is not None:
             return single
         module = _TYPE_MODULE(type(o))
+        if module == "builtins" and type(o).__name__ == "NoDefaultType":
+            module = "typing"
         if type(module) is not str or module == "builtins" or self.program(module):
             return None
         held = module_dict(module)

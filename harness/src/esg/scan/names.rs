@@ -1,0 +1,251 @@
+//! Names as small numbers, and what Python knows of them by itself.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// A name of this step, interned.
+pub(super) type Name = u32;
+
+/// The names of one step.
+#[derive(Default)]
+pub(super) struct Names<'a> {
+    ids: HashMap<Cow<'a, str>, Name>,
+    texts: Vec<Cow<'a, str>>,
+    kinds: Vec<Known>,
+}
+
+/// What a name means where nobody binds it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Known {
+    /// Nothing: someone must bind it.
+    No,
+    /// A builtin.
+    Builtin,
+    /// Bound in every module, like `__name__`.
+    Implicit,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn of(&mut self, text: Cow<'a, str>) -> Name {
+        if let Some(&id) = self.ids.get(text.as_ref()) {
+            return id;
+        }
+        let id = index(self.texts.len());
+        self.kinds.push(known(&text));
+        self.texts.push(text.clone());
+        self.ids.insert(text, id);
+        id
+    }
+
+    pub(super) fn text(&self, name: Name) -> &str {
+        self.texts.get(name as usize).map_or("", AsRef::as_ref)
+    }
+
+    pub(super) fn known(&self, name: Name) -> Known {
+        self.kinds.get(name as usize).copied().unwrap_or(Known::No)
+    }
+}
+
+/// A length as an id. Sources have fewer than 2^30 bytes, hence fewer names than that.
+pub(super) fn index(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}
+
+/// What a class makes of a private name: `__x` in `A` is `_A__x`.
+pub(super) fn mangled<'a>(name: &'a str, class: Option<&str>) -> Cow<'a, str> {
+    if !name.starts_with("__") || name.ends_with("__") {
+        return Cow::Borrowed(name);
+    }
+    match class.map(|class| class.trim_start_matches('_')) {
+        Some(class) if !class.is_empty() => Cow::Owned(format!("_{class}{name}")),
+        _ => Cow::Borrowed(name),
+    }
+}
+
+fn known(text: &str) -> Known {
+    if text.len() > 2 && text.starts_with("__") && IMPLICIT.contains(&text) {
+        Known::Implicit
+    } else if BUILTINS.binary_search(&text).is_ok() {
+        Known::Builtin
+    } else {
+        Known::No
+    }
+}
+
+const IMPLICIT: &[&str] = &[
+    "__annotations__",
+    "__builtins__",
+    "__cached__",
+    "__class__",
+    "__debug__",
+    "__dict__",
+    "__doc__",
+    "__file__",
+    "__loader__",
+    "__module__",
+    "__name__",
+    "__package__",
+    "__path__",
+    "__qualname__",
+    "__spec__",
+    "__type_params__",
+    "__classdict__",
+    "__classcell__",
+];
+
+/// The builtins of CPython 3.11 to 3.13, sorted.
+pub(super) const BUILTINS: &[&str] = &[
+    "ArithmeticError",
+    "AssertionError",
+    "AttributeError",
+    "BaseException",
+    "BaseExceptionGroup",
+    "BlockingIOError",
+    "BrokenPipeError",
+    "BufferError",
+    "BytesWarning",
+    "ChildProcessError",
+    "ConnectionAbortedError",
+    "ConnectionError",
+    "ConnectionRefusedError",
+    "ConnectionResetError",
+    "DeprecationWarning",
+    "EOFError",
+    "Ellipsis",
+    "EncodingWarning",
+    "EnvironmentError",
+    "Exception",
+    "ExceptionGroup",
+    "False",
+    "FileExistsError",
+    "FileNotFoundError",
+    "FloatingPointError",
+    "FutureWarning",
+    "GeneratorExit",
+    "IOError",
+    "ImportError",
+    "ImportWarning",
+    "IndentationError",
+    "IndexError",
+    "InterruptedError",
+    "IsADirectoryError",
+    "KeyError",
+    "KeyboardInterrupt",
+    "LookupError",
+    "MemoryError",
+    "ModuleNotFoundError",
+    "NameError",
+    "None",
+    "NotADirectoryError",
+    "NotImplemented",
+    "NotImplementedError",
+    "OSError",
+    "OverflowError",
+    "PendingDeprecationWarning",
+    "PermissionError",
+    "ProcessLookupError",
+    "PythonFinalizationError",
+    "RecursionError",
+    "ReferenceError",
+    "ResourceWarning",
+    "RuntimeError",
+    "RuntimeWarning",
+    "StopAsyncIteration",
+    "StopIteration",
+    "SyntaxError",
+    "SyntaxWarning",
+    "SystemError",
+    "SystemExit",
+    "TabError",
+    "TimeoutError",
+    "True",
+    "TypeError",
+    "UnboundLocalError",
+    "UnicodeDecodeError",
+    "UnicodeEncodeError",
+    "UnicodeError",
+    "UnicodeTranslateError",
+    "UnicodeWarning",
+    "UserWarning",
+    "ValueError",
+    "Warning",
+    "ZeroDivisionError",
+    "_IncompleteInputError",
+    "__build_class__",
+    "__import__",
+    "abs",
+    "aiter",
+    "all",
+    "anext",
+    "any",
+    "ascii",
+    "bin",
+    "bool",
+    "breakpoint",
+    "bytearray",
+    "bytes",
+    "callable",
+    "chr",
+    "classmethod",
+    "compile",
+    "complex",
+    "copyright",
+    "credits",
+    "delattr",
+    "dict",
+    "dir",
+    "divmod",
+    "enumerate",
+    "eval",
+    "exec",
+    "exit",
+    "filter",
+    "float",
+    "format",
+    "frozenset",
+    "getattr",
+    "globals",
+    "hasattr",
+    "hash",
+    "help",
+    "hex",
+    "id",
+    "input",
+    "int",
+    "isinstance",
+    "issubclass",
+    "iter",
+    "len",
+    "license",
+    "list",
+    "locals",
+    "map",
+    "max",
+    "memoryview",
+    "min",
+    "next",
+    "object",
+    "oct",
+    "open",
+    "ord",
+    "pow",
+    "print",
+    "property",
+    "quit",
+    "range",
+    "repr",
+    "reversed",
+    "round",
+    "set",
+    "setattr",
+    "slice",
+    "sorted",
+    "staticmethod",
+    "str",
+    "sum",
+    "super",
+    "tuple",
+    "type",
+    "vars",
+    "zip",
+];
