@@ -19,7 +19,7 @@ use super::limits::Limits;
 use super::process::{Allowance, End, Fault, Group, Process};
 use super::reply::{self, Bad, HelloReply, RunReply, SweepReply, SyncReply, ValueReply};
 use super::request::{
-    self, Envelope, Hello, Nothing, Ordered, PROTOCOL, WireLimits, WireRun, WireValue,
+    self, Baseline, Envelope, Hello, Nothing, Ordered, PROTOCOL, WireLimits, WireRun, WireValue,
 };
 use super::scratch::{Loan, Scratch};
 use super::wire::{Blob, Ran, RunStep, Swept, Sync, Synced, Value};
@@ -70,16 +70,6 @@ impl Setup {
             let _ = write!(fingerprint, " packages {}", Print::of(&names));
         }
         Self { interpreter, packages, limits, boot, modules, fingerprint }
-    }
-
-    /// What the interpreter is told to run. Packages come last in its path: they must not stand in
-    /// for a module of the standard library.
-    fn boot(&self) -> String {
-        let boot = self.boot;
-        match &*self.packages.path {
-            [] => boot.to_owned(),
-            path => format!("import sys\nsys.path.extend({})\n{boot}", serde_json::json!(path)),
-        }
     }
 
     /// What moving values may take.
@@ -149,7 +139,7 @@ impl Python {
             let mut command = Command::new(&path);
             // No `-I`: that would ignore the hash seed, and the order of sets would be another in
             // each process. The environment is cleared, so nothing else is taken from it.
-            command.args(["-P", "-s", "-S", "-B", "-c", &self.setup.boot()]);
+            command.args(["-P", "-s", "-S", "-B", "-c", self.setup.boot]);
             command.env_clear().envs(env).current_dir(&work);
             let process = Process::start(command, &self.group)
                 .map_err(|source| StartError::Spawn { path, source })?;
@@ -304,7 +294,7 @@ fn greet(
         protocol: PROTOCOL,
         sources: Ordered(setup.modules),
         scratch,
-        baseline: Ordered(env),
+        baseline: Baseline { env: Ordered(env), path: &setup.packages.path },
         limits: WireLimits::from(&setup.limits),
     };
     let fault = match turn::<HelloReply>(&mut process, "hello", hello, &[], setup.service()) {
