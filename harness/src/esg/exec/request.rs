@@ -26,11 +26,18 @@ pub(super) struct Hello<'a> {
     pub(super) protocol: u32,
     pub(super) sources: Ordered<'a>,
     pub(super) scratch: &'a str,
-    /// The environment that steps see, whatever the interpreter made of its own.
-    pub(super) baseline: Ordered<'a>,
-    /// Directories of installed packages, for the end of `sys.path`.
-    pub(super) path: &'a [String],
+    pub(super) baseline: Baseline<'a>,
     pub(super) limits: WireLimits,
+}
+
+/// What the process is like before the first step.
+#[derive(Debug, Serialize)]
+pub(super) struct Baseline<'a> {
+    /// The environment that steps see, whatever the interpreter made of its own.
+    pub(super) env: Ordered<'a>,
+    /// Directories of installed packages. They come last in `sys.path`: they must not stand in for
+    /// a module of the standard library.
+    pub(super) path: &'a [String],
 }
 
 /// An object whose keys keep their order.
