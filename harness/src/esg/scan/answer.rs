@@ -61,7 +61,7 @@ fn refused(source: &str) -> Answer {
 }
 
 fn read(source: &str, tree: Tree) -> Answer {
-    let Declared { names, scopes, faults, imports, stars, future } = declare(&tree.module);
+    let Declared { names, scopes, faults, imports, stars, future } = declare(&tree.module, source);
     let faults: Vec<Fault> = tree.faults.into_iter().chain(faults).collect();
     let effort = 200 + source.len() / 4;
     let mut flow = Flow::new(names, scopes, future, effort);

@@ -65,8 +65,12 @@ impl<'a> Flow<'a> {
     fn execute(&mut self, scope: ScopeId) {
         let summary = self.summary(scope);
         self.apply(scope, &summary, &[], false);
-        let answers = self.answers(scope, &[]);
-        self.run(answers);
+        // What other functions answer ran with them: they are loaded to be called.
+        let answers = self.values.list(summary.frame.answers.0);
+        for one in answers.into_iter().filter(|one| tag(*one) != Tag::Result) {
+            let val = self.resolve_one(one, &[]);
+            self.run(val);
+        }
     }
 
     /// What a body does, for any caller.
@@ -289,10 +293,13 @@ impl<'a> Flow<'a> {
     fn result_of(&mut self, name: u32) -> Val {
         let callee = self.peek_global(name);
         let mut all = EMPTY;
-        if self.nested >= DEPTH {
+        // Each is asked once on the way from one question to its answer.
+        if self.nested >= DEPTH || self.asked.contains(&name) {
             return all;
         }
         self.nested += 1;
+        let first = self.asked.is_empty();
+        self.asked.push(name);
         for one in self.values.list(callee) {
             let val = match tag(one) {
                 Tag::Body => self.answers(number(one), &[]),
@@ -302,6 +309,9 @@ impl<'a> Flow<'a> {
             all = self.union(all, val);
         }
         self.nested -= 1;
+        if first {
+            self.asked.clear();
+        }
         all
     }
 
