@@ -8,6 +8,7 @@ mod log;
 mod ours;
 mod reopen;
 mod runs;
+mod scan;
 
 use std::fmt;
 use std::future::Future;
@@ -35,6 +36,7 @@ pub const CASES: &[(&str, Case)] = &[
     ("resume-file", reopen::resume),
     ("open-memory", reopen::memory),
     ("open-file", reopen::file),
+    ("esg-scan", scan::scans),
 ];
 
 /// The names of the cases.

@@ -37,7 +37,11 @@ fn nothing_is_missed_that_the_symbol_tables_of_cpython_know() {
     for fact in &facts {
         let path = fact[0].as_str().unwrap();
         let never = |name: &str| NEVER_RUN.contains(&(path, name));
+        let t = std::time::Instant::now();
         let found = scan(fact[1].as_str().unwrap());
+        if t.elapsed().as_millis() > 400 {
+            eprintln!("SLOW {path} {:?} {}", t.elapsed(), fact[1].as_str().unwrap().len());
+        }
         if !found.errors.is_empty() {
             wrong.push(format!("{path}: refused: {:?}", found.errors));
             continue;

@@ -69,7 +69,7 @@ fn read(source: &str, tree: Tree) -> Answer {
     let mut answer = Answer::default();
     let scan = &mut answer.scan;
     sets(&mut flow, scan, &mut answer.bound);
-    scan.opaque |= flow.opaque || !stars.is_empty();
+    scan.opaque |= flow.opaque || flow.values.wide || !stars.is_empty();
     scan.star_imports.extend(stars);
     let legal = faults.is_empty();
     let (syntax, parts) = if legal {

@@ -3,6 +3,7 @@
 //! A body is walked once, as if nothing around it were known; its summary is then applied wherever
 //! it runs. A body counts as run once it is loaded again, passed, decorated or called.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use super::effects::{Code, Frame, Summary};
@@ -25,7 +26,7 @@ impl<'a> Flow<'a> {
             return;
         }
         let mut open = self.values.list(val);
-        let mut seen: Vec<u32> = Vec::new();
+        let mut seen: HashSet<u32> = HashSet::new();
         while let Some(one) = open.pop() {
             if tag(one) == Tag::Body {
                 if !self.visited.contains(number(one)) {
@@ -34,8 +35,7 @@ impl<'a> Flow<'a> {
                 continue;
             }
             let held = self.values.held(one);
-            if held != EMPTY && !seen.contains(&one) {
-                seen.push(one);
+            if held != EMPTY && seen.insert(one) {
                 open.extend(self.values.list(held));
             }
         }
@@ -168,6 +168,7 @@ impl<'a> Flow<'a> {
             self.frame.executed.insert(ran);
         }
         for &name in inner.reads.list() {
+            self.state.watched.insert(name);
             self.load_global(name, true);
             // What a body cannot load it may well catch, or not reach.
             self.state.dead = false;
@@ -233,7 +234,10 @@ impl<'a> Flow<'a> {
         let after = self.union(before, val);
         if after != before {
             self.given.insert(symbol, after);
-            self.version += 1;
+            let owner = self.scopes.symbol(symbol).scope as usize;
+            if let Some(body) = self.bodies.get_mut(owner) {
+                body.ran = 0;
+            }
         }
     }
 
@@ -344,12 +348,11 @@ impl<'a> Flow<'a> {
     /// Gives `val` to a callable that is not known.
     pub(super) fn escape(&mut self, val: Val) {
         let mut open = self.values.list(val);
-        let mut seen: Vec<u32> = Vec::new();
+        let mut seen: HashSet<u32> = HashSet::new();
         while let Some(one) = open.pop() {
-            if seen.contains(&one) {
+            if !seen.insert(one) {
                 continue;
             }
-            seen.push(one);
             let plain = origin(tag(one), Reach::Is, number(one));
             match tag(one) {
                 Tag::Incoming | Tag::Imported => {

@@ -212,7 +212,10 @@ impl<'a> Flow<'a> {
         if self.scopes.symbol(variable).flags & CAPTURED != 0 {
             let before = self.cells.get(&variable).copied().unwrap_or(EMPTY);
             let after = self.union(before, val);
-            self.cells.insert(variable, after);
+            if after != before {
+                self.cells.insert(variable, after);
+                self.version += 1;
+            }
         }
     }
 
