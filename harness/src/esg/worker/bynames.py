@@ -7,6 +7,7 @@ import sys
 import types
 
 _MAPPING = type.__dict__["__dict__"].__get__
+_MRO = type.__dict__["__mro__"].__get__
 _TYPE_MODULE = type.__dict__["__module__"].__get__
 _TYPE_QUALNAME = type.__dict__["__qualname__"].__get__
 _modules = sys.modules
@@ -61,13 +62,22 @@ class Names:
         found = module_dict(module)
         if found is None:
             return None
+        qualname, _, up = str.partition(qualname, "^")
         parts = str.split(qualname, ".")
         base = self.original(module)
         value = base[parts[0]] if base is not None and parts[0] in base else _get(found, parts[0])
         for part in parts[1:]:
             if not issubclass(type(value), type):
                 return None
-            value = _MAPPING(value).get(part)
+            for cls in _MRO(value):
+                if part in _MAPPING(cls):
+                    value = _MAPPING(cls)[part]
+                    break
+            else:
+                return None
+        if up:
+            # The class that another one of the same name stands for: the n-th of its ancestry.
+            return _MRO(value)[int(up)] if issubclass(type(value), type) and int(up) < len(_MRO(value)) else None
         if (type(value) is staticmethod or type(value) is classmethod) and len(parts) > 1:
             value = value.__func__
         return value
@@ -98,6 +108,12 @@ class Names:
             found = self._verified(module, qualname, o)
             if found is None and type(module) is str and str.startswith(module, "_"):
                 found = self._verified(module[1:], qualname, o)
+            if found is None and type(module) is str and not self.program(module):
+                holder = self.lookup(module, qualname)
+                if issubclass(type(holder), type):
+                    for up, cls in enumerate(_MRO(holder)):
+                        if cls is o:
+                            return (module, "%s^%d" % (qualname, up))
             return found
         if t is _Function:
             return self._verified(o.__module__, o.__qualname__, o)
