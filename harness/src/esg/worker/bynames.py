@@ -43,6 +43,11 @@ def module_dict(name):
     return _module_dict(module) if issubclass(type(module), _Module) else None
 
 
+def ours(name):
+    """Whether a module's name is one of the worker's own."""
+    return type(name) is str and str.startswith(name, "_harness_")
+
+
 class Names:
     """Finds the name of an object; remembers the answers for types and functions."""
 
@@ -59,6 +64,8 @@ class Names:
         value of the module, and may or may not be there when the name is looked up again."""
         if module == "<hidden>":
             return _get(HIDDEN, qualname)
+        if str.startswith(module, "<live>"):
+            return _get(module_dict(module[6:]) or {}, qualname)
         found = module_dict(module)
         if found is None:
             return None
@@ -116,7 +123,7 @@ class Names:
                             return (module, "%s^%d" % (qualname, up))
             return found
         if t is _Function:
-            return self._verified(o.__module__, o.__qualname__, o)
+            return self._verified(o.__module__, o.__qualname__, o) or self._stand_in(o)
         if t is _Builtin:
             owner = o.__self__
             if issubclass(type(owner), _Module):
@@ -137,6 +144,16 @@ class Names:
                 name = self.of(owner)
                 if name is not None:
                     return (name[0], name[1] + "." + o.__name__)
+        return None
+
+    def _stand_in(self, o):
+        """The name of a function of the worker that stands in a module for the real one."""
+        if not ours(_get(o.__globals__, "__name__")):
+            return None
+        for name in (o.__module__, "os", "time", "random", "builtins"):
+            for key, value in tuple((module_dict(name) or {}).items()) if type(name) is str else ():
+                if value is o:
+                    return self._verified(name, key, o) or ("<live>" + name, key)
         return None
 
     def constant(self, o):
