@@ -154,7 +154,18 @@ class Names:
             for key, value in tuple((module_dict(name) or {}).items()) if type(name) is str else ():
                 if value is o:
                     return self._verified(name, key, o) or ("<live>" + name, key)
-        return None
+        return self._verified("datetime", o.__qualname__, o)
+
+    def callable(self, o):
+        """The name of an object of the worker that stands in a module for a builtin function."""
+        held = object.__getattribute__(o, "__dict__")
+        module, name = held.get("__module__"), held.get("__name__")
+        if type(module) is not str or type(name) is not str:
+            return None
+        found = self._verified(module, name, o)
+        if found is None and (module_dict(module) or {}).get(name) is o:
+            found = ("<live>" + module, name)
+        return found
 
     def constant(self, o):
         """(module, attribute) of an instance that a module outside the program holds, or None.

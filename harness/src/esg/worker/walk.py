@@ -171,7 +171,7 @@ class Walk:
             if name is not None or kind:
                 return kind or ("g",) + name
         elif ours(_MODULE(t)):
-            name = streams(o)
+            name = streams(o) or self.world.names.callable(o)
             return ("g",) + name if name is not None else _OURS
         return self.world.kind(t)
 
@@ -256,7 +256,7 @@ class Walk:
         kind = TABLE.get(id(t))
         if kind is None:
             if not _FLAGS(t) & 512 or "_member_map_" in MAPPING(t) or issubclass(t, type) or issubclass(t, _Module) or \
-                    self.world.names.of(t) is not None or str(_MODULE(t)).startswith("_harness_") or \
+                    self.world.names.of(t) is not None or ours(_MODULE(t)) or \
                     objs[0] is self.world.namespace or objs[0] is self.world.deleted:
                 return False
             kind = self.world.kind(t)
