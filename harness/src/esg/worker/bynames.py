@@ -9,6 +9,7 @@ import types
 from _harness_standins import reference
 
 _MAPPING = type.__dict__["__dict__"].__get__
+_MRO = type.__dict__["__mro__"].__get__
 _TYPE_MODULE = type.__dict__["__module__"].__get__
 _TYPE_QUALNAME = type.__dict__["__qualname__"].__get__
 _modules = sys.modules
@@ -44,6 +45,11 @@ def module_dict(name):
     return _module_dict(module) if issubclass(type(module), _Module) else None
 
 
+def ours(name):
+    """Whether a module's name is one of the worker's own."""
+    return type(name) is str and str.startswith(name, "_harness_")
+
+
 class Names:
     """Finds the name of an object; remembers the answers for types and functions."""
 
@@ -60,16 +66,27 @@ class Names:
         value of the module, and may or may not be there when the name is looked up again."""
         if module == "<hidden>":
             return _get(HIDDEN, qualname)
+        if str.startswith(module, "<live>"):
+            return _get(module_dict(module[6:]) or {}, qualname)
         found = module_dict(module)
         if found is None:
             return None
+        qualname, _, up = str.partition(qualname, "^")
         parts = str.split(qualname, ".")
         base = self.original(module)
         value = base[parts[0]] if base is not None and parts[0] in base else _get(found, parts[0])
         for part in parts[1:]:
             if not issubclass(type(value), type):
                 return None
-            value = _MAPPING(value).get(part)
+            for cls in _MRO(value):
+                if part in _MAPPING(cls):
+                    value = _MAPPING(cls)[part]
+                    break
+            else:
+                return None
+        if up:
+            # The class that another one of the same name stands for: the n-th of its ancestry.
+            return _MRO(value)[int(up)] if issubclass(type(value), type) and int(up) < len(_MRO(value)) else None
         if (type(value) is staticmethod or type(value) is classmethod) and len(parts) > 1:
             value = value.__func__
         return value
@@ -100,9 +117,15 @@ class Names:
             found = self._verified(module, qualname, o)
             if found is None and type(module) is str and str.startswith(module, "_"):
                 found = self._verified(module[1:], qualname, o)
+            if found is None and type(module) is str and not self.program(module):
+                holder = self.lookup(module, qualname)
+                if issubclass(type(holder), type):
+                    for up, cls in enumerate(_MRO(holder)):
+                        if cls is o:
+                            return (module, "%s^%d" % (qualname, up))
             return found
         if t is _Function:
-            return self._verified(o.__module__, o.__qualname__, o)
+            return self._verified(o.__module__, o.__qualname__, o) or self._stand_in(o)
         if t is _Builtin:
             owner = o.__self__
             if issubclass(type(owner), _Module):
@@ -124,6 +147,27 @@ class Names:
                 if name is not None:
                     return (name[0], name[1] + "." + o.__name__)
         return None
+
+    def _stand_in(self, o):
+        """The name of a function of the worker that stands in a module for the real one."""
+        if not ours(_get(o.__globals__, "__name__")):
+            return None
+        for name in (o.__module__, "os", "time", "random", "builtins"):
+            for key, value in tuple((module_dict(name) or {}).items()) if type(name) is str else ():
+                if value is o:
+                    return self._verified(name, key, o) or ("<live>" + name, key)
+        return self._verified("datetime", o.__qualname__, o)
+
+    def callable(self, o):
+        """The name of an object of the worker that stands in a module for a builtin function."""
+        held = object.__getattribute__(o, "__dict__")
+        module, name = held.get("__module__"), held.get("__name__")
+        if type(module) is not str or type(name) is not str:
+            return None
+        found = self._verified(module, name, o)
+        if found is None and (module_dict(module) or {}).get(name) is o:
+            found = ("<live>" + module, name)
+        return found
 
     def constant(self, o):
         """(module, attribute) of an instance that a module outside the program holds, or None.
