@@ -69,7 +69,8 @@ impl CodeGraph {
             .iter()
             .map(|(step, execution)| (step.clone(), execution.trace.readings.clone()))
             .collect();
-        other.whole(&steps, self.options)?;
+        let state = other.whole(&steps, self.options)?;
+        other.materialise(&steps, state, None, self.options, &mut |_, _| Ok(()))?;
         let theirs = view(&other.executor.sweep()?);
 
         let mut differences = differing(&ours, &theirs);

@@ -38,6 +38,9 @@ pub(crate) struct Engine {
     pub(crate) run: u64,
     /// Units whose stored form turned out to be lost.
     pub(crate) lost: BTreeSet<UnitKey>,
+    /// Whether a step has run in this worker that touched what is not tracked: no other program must
+    /// run in it.
+    pub(crate) tainted: bool,
     /// The execution that stands for each step since the last replay.
     pub(crate) chosen: BTreeMap<Arc<str>, Arc<Execution>>,
     /// The executions that stood after each replay, in the order of the program then.
@@ -116,6 +119,7 @@ impl Engine {
             seq: 0,
             run: 0,
             lost: BTreeSet::new(),
+            tainted: false,
             chosen: BTreeMap::new(),
             runs: BTreeMap::new(),
             readings: BTreeMap::new(),
@@ -147,13 +151,20 @@ impl Engine {
 
     /// Runs everything in a fresh worker.
     fn everything(&mut self, pass: &mut Pass<'_>, told: Told<'_>) -> Result<State, EsgError> {
-        self.executor.fresh()?;
-        self.live.clear();
+        self.renew()?;
         pass.full = true;
         pass.order.clear();
         pass.done.clear();
         pass.forced.clear();
         self.settle(pass, told)
+    }
+
+    /// Goes on in a fresh worker.
+    fn renew(&mut self) -> Result<(), EsgError> {
+        self.executor.fresh()?;
+        self.live.clear();
+        self.tainted = false;
+        Ok(())
     }
 
     /// Runs every step, in a worker that is fresh.
@@ -222,6 +233,9 @@ impl Engine {
             }
             if pass.untracked && !pass.full {
                 return Ok(Walked::Everything);
+            }
+            if self.tainted && !pass.full {
+                self.renew()?;
             }
             let reason = self.reason(pass, step, &state, &outside);
             let execution = match self.perform(step, &state, pass)? {

@@ -1,4 +1,5 @@
 //! The end of a replay: a look at everything, and what to tell.
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Engine, Pass, Told};
@@ -16,6 +17,8 @@ impl Engine {
         pass: &Pass<'_>,
         told: Told<'_>,
     ) -> Result<bool, EsgError> {
+        // What a failed step left behind goes first.
+        self.bring(state, &BTreeSet::new())?;
         let swept = self.executor.sweep()?;
         let mut found: Vec<String> = swept.strays;
         for member in swept.units.iter().flat_map(|unit| &unit.members) {

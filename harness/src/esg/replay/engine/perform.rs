@@ -174,7 +174,9 @@ impl Engine {
             before: state,
             shown,
         };
-        Ok(recorder.record(ran, made))
+        let execution = recorder.record(ran, made);
+        self.tainted |= execution.is_untracked();
+        Ok(execution)
     }
 
     fn last_good(&self, step: &Arc<str>) -> Option<Arc<Execution>> {
