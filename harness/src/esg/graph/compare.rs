@@ -69,7 +69,9 @@ impl CodeGraph {
             .iter()
             .map(|(step, execution)| (step.clone(), execution.trace.readings.clone()))
             .collect();
-        other.whole(&steps, self.options)?;
+        let whole = other.whole(&steps, self.options)?;
+        // What failing steps left behind goes only when the worker is brought to a state again.
+        other.materialise(&steps, whole, None, self.options, &mut |_, _| Ok(()))?;
         let theirs = view(&other.executor.sweep()?);
 
         let mut differences = differing(&ours, &theirs);
