@@ -272,17 +272,17 @@ const MISSING: &[&str] = &[
 const FAILING: &[&str] = &[
     "1 / 0",
     "$l.append($n)\nraise ValueError('x')",
-    "$I = 77\n$l.clear()\n[][1]",
+    "a = 77\n$l.clear()\n[][1]",
     "$o.v = 99\n$k.total = 98\nraise KeyError('k')",
     "import random\nrandom.random()\nraise ValueError($n)",
-    "open('$q', 'w').write('lost')\nraise ValueError('file')",
+    "open('one.txt', 'w').write('lost')\nraise ValueError('file')",
     "import math\nmath.tau = 5\nraise ValueError('patch')",
     "$c()\nraise RuntimeError('$n')",
     "next($g)\nraise RuntimeError('$n')",
     "$h['a'].append(5)\n$y[0].append(6)\nassert $i == $n",
     "assert $i > $n, 'small'",
     "import os\nos.environ['FUZZ'] = 'lost'\nos.makedirs('lost')\nos.chdir('lost')\nraise OSError('x')",
-    "$I = $n\nreturn_ = (",
+    "a = $n\nb = (",
 ];
 
 const RANDOM: &[&str] = &[
@@ -299,23 +299,24 @@ const RANDOM: &[&str] = &[
 ];
 
 const FILES: &[&str] = &[
-    "import pathlib\npathlib.Path('$q').write_text('t$n')",
-    "with open('$q', 'a') as out:\n    out.write('$n')",
+    "import pathlib\npathlib.Path('$Q').write_text('t$n')",
+    "with open('$Q', 'a') as out:\n    out.write('$n')",
     "with open('$q') as source:\n    $S = source.read()",
     "$S = open('$q').read()",
-    "import os\n$I = os.path.exists('$q')",
+    "import os\n$I = os.path.exists('$Q')",
     "import os\nos.remove('$q')",
-    "import os\nif os.path.exists('$q'):\n    os.remove('$q')",
-    "import os\nos.rename('$q', '$q')",
-    "import os\nos.makedirs('sub', exist_ok=True)",
+    "import os\nif os.path.exists('one.txt'):\n    os.remove('one.txt')",
+    "import os\nos.rename('$q', '$Q')",
+    "import os\nos.makedirs('sub', exist_ok=True)\nopen('sub/three.txt', 'w').write('$n')",
+    "$S = open('sub/three.txt').read()",
     "import os\n$S = ','.join(sorted(os.listdir('.')))",
     "import glob\n$I = len(glob.glob('*.txt'))",
     "import shutil\nshutil.rmtree('sub')",
-    "import shutil\nshutil.copy('$q', '$q')",
-    "import json\njson.dump($d, open('data.json', 'w'))",
-    "import json\n$D = json.load(open('data.json'))",
+    "import shutil\nshutil.copy('$q1', 'copy.txt')",
+    "import json\njson.dump($d, open('data.json', 'w'))\nsaved_json = 1",
+    "import json\nsaved_json\n$D = json.load(open('data.json'))",
     "import os\n$S = ' '.join(sorted(f for _, _, fs in os.walk('.') for f in fs))",
-    "from pathlib import Path\n$I = Path('$q').is_file()",
+    "from pathlib import Path\n$I = Path('two.txt').is_file()",
     "import os\n$I = os.path.getsize('$q')",
     "with open('$q', 'r+') as both:\n    $S1 = both.read()\n    both.seek(0)\n    both.write('R$n')",
     "import os\nos.symlink('one.txt', 'link')",
@@ -323,8 +324,8 @@ const FILES: &[&str] = &[
 ];
 
 const MODULES: &[&str] = &[
-    "import pathlib\npathlib.Path('$m.py').write_text('K = $n\\nITEMS = [1]\\ndef get():\\n    return K\\n')",
-    "import pathlib\npathlib.Path('$m1.py').write_text('K = $n\\nITEMS = []\\nclass C:\\n    n = $n\\n')\nimport $m1",
+    "import pathlib\npathlib.Path('$M.py').write_text('K = $n\\nITEMS = [1]\\ndef get():\\n    return K\\n')",
+    "import pathlib\npathlib.Path('$M1.py').write_text('K = $n\\nITEMS = []\\nclass C:\\n    n = $n\\n')\nimport $M1",
     "import $m1\n$I = $m1.K",
     "import $m1\n$I = $m1.get()",
     "import $m1\n$m1.K = $n",
@@ -332,10 +333,9 @@ const MODULES: &[&str] = &[
     "import $m1\n$L = $m1.ITEMS",
     "from $m import K as $I",
     "from $m import *",
-    "$I = K + 1",
-    "import importlib, $m1\nimportlib.reload($m1)",
+    "try:\n    $I1 = K + 1\nexcept NameError:\n    $I1 = 0",
     "import $m1\n$O = $m1.C()",
-    "try:\n    import $m\n    $I1 = 1\nexcept ImportError:\n    $I1 = 0",
+    "try:\n    import alpha\n    $I1 = 1\nexcept ImportError:\n    $I1 = 0",
 ];
 
 const PATCHES: &[&str] = &[
