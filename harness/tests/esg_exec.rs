@@ -5,6 +5,8 @@
 
 #[path = "esg_exec/attacks.rs"]
 mod attacks;
+#[path = "esg_exec/host.rs"]
+mod host;
 #[path = "esg_exec/pace.rs"]
 mod pace;
 #[path = "esg_exec/steps.rs"]

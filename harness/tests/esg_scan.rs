@@ -10,5 +10,7 @@ mod deep;
 mod errors;
 #[path = "esg_scan/noise.rs"]
 mod noise;
+#[path = "esg_scan/stdlib.rs"]
+mod stdlib;
 #[path = "esg_scan/vectors.rs"]
 mod vectors;

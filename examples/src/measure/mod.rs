@@ -9,6 +9,7 @@ mod log;
 mod ours;
 mod reopen;
 mod runs;
+mod scan;
 
 use std::fmt;
 use std::future::Future;
@@ -37,6 +38,7 @@ pub const CASES: &[(&str, Case)] = &[
     ("open-memory", reopen::memory),
     ("open-file", reopen::file),
     ("esg-edges", edges::edges),
+    ("esg-scan", scan::scans),
 ];
 
 /// The names of the cases.

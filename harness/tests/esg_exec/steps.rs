@@ -3,7 +3,7 @@ use std::time::Duration;
 use harness::esg::{CPython, Ending, Entity, Executor, Load, RunStep, Sync, Trust, Wrote};
 use serde_json::json;
 
-use super::{interpreters, run, worker};
+use super::{builder, interpreters, run, worker};
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -64,4 +64,20 @@ fn a_value_is_bound_as_a_step_would_bind_it() {
         assert_eq!(python.value("input").unwrap().json, Some(value).filter(|v| !v.is_null()));
         python.fresh().unwrap();
     }
+}
+
+#[test]
+fn packages_of_an_environment_are_imported_and_told() {
+    let venv = tempfile::tempdir().unwrap();
+    let [major, minor, _] = CPython::all()[0].version();
+    let packages = venv.path().join(format!("lib/python{major}.{minor}/site-packages"));
+    std::fs::create_dir_all(packages.join("tiny-1.2.dist-info")).unwrap();
+    std::fs::write(venv.path().join("pyvenv.cfg"), "").unwrap();
+    std::fs::write(packages.join("tiny.py"), "answer = 42").unwrap();
+    // The standard library's own goes first.
+    std::fs::write(packages.join("json.py"), "1 / 0").unwrap();
+    let mut python = builder().venv(venv.path()).start().unwrap();
+    let ran = run(&mut python, "import json\nimport tiny\nx = tiny.answer");
+    assert_eq!(ran.ending, Ending::Ok);
+    assert_eq!(python.value("x").unwrap().json, Some(json!(42)));
 }

@@ -71,7 +71,7 @@ fn steps_that_other_analyzers_get_wrong() {
         ("class A:\n    if c:\n        x = 1\n    y = x", "c x", "", "A", "", ""),
         ("class A:\n    def f(self):\n        return __secret", "", "_A__secret", "A", "", ""),
         ("class A:\n    def __init__(self):\n        self.v = k\na = A()", "k", "", "A a", "", ""),
-        ("@register\nclass A:\n    def m(self):\n        return k", "register", "k", "A", "", ""),
+        ("@register\nclass A:\n    def m(self):\n        return k", "k register", "", "A", "", ""),
         ("ys = [x for x in xs]\nprint(x)", "x xs", "", "ys", "", ""),
         ("zs = [y := i for i in xs]", "xs", "", "y zs", "", ""),
         ("zs = [y := i for i in xs]\nprint(y)", "xs y", "", "y zs", "", ""),

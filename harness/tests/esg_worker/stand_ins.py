@@ -16,7 +16,11 @@ class Graph:
         settled = Settled()
         for index, entity in enumerate(sorted(bound)):
             settled.units.append(
-                {"key": "%s.%s" % (seq, index), "members": [{"entity": entity}], "blob": b"v:" + entity.encode()}
+                {
+                    "key": "%s.%s" % (seq, index),
+                    "members": [{"entity": entity}],
+                    "blob": b"v:" + entity.encode(),
+                }
             )
         return settled
 

@@ -26,7 +26,9 @@ class Modules:
                      if isinstance(m, types.ModuleType) and n != "__main__"}
 
     def baseline(self, name):
-        self.base.setdefault(name, dict(sys.modules[name].__dict__))
+        if name in sys.modules:
+            self.base.setdefault(name, dict(sys.modules[name].__dict__))
+        return self.base.get(name)
 
     def is_scratch(self, name):
         return False

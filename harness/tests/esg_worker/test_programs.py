@@ -52,6 +52,11 @@ PROGRAMS = {
         ("v = math.tau", "m:math math", "v:bound"),
         ("import math", "m:math", "math:bound"),
     ],
+    "builtins": [
+        ("import builtins", "m:builtins", "builtins:bound"),
+        ("builtins.extra = 5", "m:builtins builtins", "m:builtins:mutated"),
+        ("v = extra", "m:builtins extra", "v:bound"),
+    ],
     "values": [
         ("import datetime, decimal, fractions, collections, re\nkept = [datetime.date(2020, 1, 2), fractions.Fraction(1, 3), collections.Counter('aab'), {1, 2}, b'x', 1.5, float('nan'), None, (1, [2]), re.compile('a+')]", None, None),
         ("import dataclasses\n@dataclasses.dataclass\nclass P:\n    a: int\n    b: list = dataclasses.field(default_factory=list)\np = [P(1), P(2, [3])]", None, None),
@@ -193,6 +198,15 @@ class TestPrograms(unittest.TestCase):
             worker.ask("sync", drop=["n:t"])
             worker.run(step, "0", readings=first["readings"])
             self.assertEqual(worker.ask("value", name="t", limit=100)["json"], value)
+
+    def test_tracebacks_through_loaded_functions_show_their_source(self):
+        source = "def f():\n    return 1 / 0  # here"
+        with Worker() as worker, Worker() as other:
+            live = {m["entity"]: u for u in fetched(worker, worker.run(source, "0")) for m in u["members"]}
+            self.reload(other, live)
+            other.ask("sync", sources={"0": source})
+            reply = other.run("import traceback\ntry:\n    f()\nexcept Exception:\n    traceback.print_exc()", "1")
+            self.assertIn("return 1 / 0  # here", reply["stderr"]["text"])
 
     def test_stash_and_unstash(self):
         with Worker() as worker:

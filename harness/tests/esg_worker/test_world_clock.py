@@ -45,6 +45,19 @@ class ClockTest(WorldTest):
         self.assertIsNone(answers[0]["error"])
         self.assertEqual(answers[1]["out"], "checked\n")
 
+    def test_what_only_waits_reads_no_clock(self):
+        answers = self.good(
+            "import asyncio\nasync def main():\n    await asyncio.sleep(0.01)\n    return 1\nx = asyncio.run(main())",
+            "async def main():\n    return asyncio.get_running_loop().time()\nx = asyncio.run(main())",
+            "import queue\ntry:\n    queue.Queue().get(timeout=0.01)\nexcept queue.Empty:\n    pass",
+        )
+        self.assertEqual([len(answer["readings"]) for answer in answers], [0, 1, 0])
+
+    def test_more_readings_than_are_kept_are_told_of(self):
+        answers = self.session("import time\nfor _ in range(30000): time.time()")
+        self.assertEqual(len(answers[0]["readings"]), 20000)
+        self.assertEqual(answers[0]["untracked"][0]["what"], "more readings of the clock than are kept")
+
     def test_nothing_is_read_without_a_clock(self):
         answers = self.good(
             "import time, datetime\nx = time.gmtime(0), time.strftime('%Y', time.gmtime(0)), time.ctime(0)",

@@ -25,6 +25,18 @@ class ModulesTest(WorldTest):
         self.assertEqual(answers[6]["out"], "5 False\n")
         self.assertEqual(answers[7]["modules"], [])
 
+    def test_a_difference_loaded_into_a_fresh_process_is_one(self):
+        answers = self.good(
+            ["python", "channels.modules.apply('math', {'tau': 5})\nanswer = channels.modules.diff('math')"],
+            "import math\nprint(math.tau)",
+            ["reset", "math"],
+            ["python", "answer = channels.modules.diff('math')"],
+        )
+        self.assertEqual(answers[0], {"tau": 5})
+        self.assertEqual(answers[1]["out"], "5\n")
+        self.assertEqual(answers[1]["diffs"], {"math": ["tau"]})
+        self.assertIsNone(answers[3])
+
     def test_a_change_taken_back_is_none(self):
         answers = self.good("import math\nold = math.tau\nmath.tau = 1\nmath.tau = old")
         self.assertEqual(answers[0]["diffs"], {})

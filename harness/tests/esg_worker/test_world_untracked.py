@@ -100,3 +100,33 @@ class UntrackedTest(WorldTest):
         strays = " ".join(answers[4]["strays"])
         for part in ("f:sneak", "p:rng", "json.dumps"):
             self.assertIn(part, strays)
+
+    def test_no_code_of_the_program_runs_while_it_is_looked_at(self):
+        wild = """
+class Meta(type):
+    def __getattribute__(cls, name): raise SystemError(name)
+    def __eq__(cls, other): raise SystemError
+    def __hash__(cls): raise SystemError
+    def __instancecheck__(cls, other): raise SystemError
+    def __subclasscheck__(cls, other): raise SystemError
+class Wild(metaclass=Meta):
+    def __getattribute__(self, name): raise SystemError(name)
+    def __eq__(self, other): raise SystemError
+    __hash__ = None
+    def __bool__(self): raise SystemError
+    def __del_not__(self): raise SystemError
+wild = object.__new__(Wild)
+"""
+        answers = self.session(
+            wild,
+            "x = wild, Wild",
+            "import math\nmath.wild = wild\nmath.Wild = Wild",
+            "y = math.wild",
+            "open('helper.py', 'w').write('def f(x):\\n    return x\\n')",
+            "import helper\nhelper.wild = wild\nz = wild, Wild",
+            "helper.f(wild)",
+        )
+        for answer in answers:
+            self.assertIsNone(answer["error"])
+            self.assertEqual(answer["untracked"], [])
+        self.assertEqual(answers[3]["diffs"], {"math": ["Wild", "wild"]})

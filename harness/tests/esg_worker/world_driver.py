@@ -38,11 +38,11 @@ def codes_of(code, namespace, into):
             codes_of(constant, namespace, into)
     for name in code.co_names:
         value = namespace.get(name)
-        if isinstance(value, types.FunctionType):
+        if type(value) is types.FunctionType:
             codes_of(value.__code__, namespace, into)
-        elif isinstance(value, type):
-            for inner in vars(value).values():
-                if isinstance(inner, types.FunctionType):
+        elif issubclass(type(value), type):
+            for inner in type.__dict__["__dict__"].__get__(value).values():
+                if type(inner) is types.FunctionType:
                     codes_of(inner.__code__, namespace, into)
 
 

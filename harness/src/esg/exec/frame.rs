@@ -74,11 +74,6 @@ impl Incoming {
         if bytes.is_empty() { Ok(()) } else { Err(FrameError::Trailing(bytes.len())) }
     }
 
-    /// Whether nothing came yet.
-    pub(super) fn is_empty(&self) -> bool {
-        self.head.is_empty()
-    }
-
     /// Whether the message is whole.
     pub(super) fn is_whole(&self) -> bool {
         self.head.len() == HEAD

@@ -32,10 +32,8 @@ pub struct Limits {
     /// only the number is kept. Default: 1 MiB.
     pub output: u64,
     /// Bytes of the largest value that is stored; a larger one can only be had by running what
-    /// made it. Default: 64 MiB.
+    /// made it. What one step gives back to be stored has at most 256 MiB in all. Default: 64 MiB.
     pub value: u64,
-    /// Bytes of everything that one step gives back to be stored. Default: 256 MiB.
-    pub reply: u64,
     /// How long starting a worker, and moving values in and out of it, may take. Default: 60 s.
     pub service: Duration,
 }
@@ -50,7 +48,6 @@ impl Default for Limits {
             open_files: 64,
             output: MIB,
             value: 64 * MIB,
-            reply: 256 * MIB,
             service: Duration::from_secs(60),
         }
     }

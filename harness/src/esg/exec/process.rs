@@ -142,13 +142,12 @@ impl Process {
     /// If anything else happens. The process must be ended then.
     pub(super) fn turn(&mut self, parts: &[&[u8]], may: Allowance) -> Result<Message, Fault> {
         let now = Instant::now();
-        let watch = Watch {
+        let mut watch = Watch {
             until: now + may.wall,
             may,
             cpu: may.cpu.and_then(|_| cpu(self.pid)).unwrap_or_default(),
             look: now + LOOK,
         };
-        let mut watch = watch;
         if pipe::ready(self.from.as_fd(), None, None, Duration::ZERO).map_err(system)?.read {
             let mut byte = [0];
             return Err(Fault::Before(match pipe::read(&mut self.from, &mut byte) {
@@ -204,8 +203,8 @@ impl Process {
                     continue;
                 }
                 Got::Nothing => {}
-                Got::End if incoming.is_empty() => return Err(Fault::Gone),
-                Got::End => return Err(FrameError::Cut.into()),
+                // Also within a reply: it may have been ended there.
+                Got::End => return Err(Fault::Gone),
             }
             let wait = watch.wait()?;
             let aside = self.aside.as_ref().map(AsFd::as_fd);
@@ -311,10 +310,10 @@ impl Watch {
             return Ok(false);
         }
         self.look = now + LOOK;
-        if let Some(limit) = self.may.cpu {
-            if cpu(pid).is_some_and(|used| used.saturating_sub(self.cpu) > limit) {
-                return Err(Fault::Slow(limit));
-            }
+        if let Some(limit) = self.may.cpu
+            && cpu(pid).is_some_and(|used| used.saturating_sub(self.cpu) > limit)
+        {
+            return Err(Fault::Slow(limit));
         }
         Ok(has_exited(pid))
     }

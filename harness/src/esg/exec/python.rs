@@ -19,7 +19,7 @@ use super::limits::Limits;
 use super::process::{Allowance, End, Fault, Group, Process};
 use super::reply::{self, Bad, HelloReply, RunReply, SweepReply, SyncReply, ValueReply};
 use super::request::{
-    self, Envelope, Hello, Nothing, Ordered, PROTOCOL, WireLimits, WireRun, WireValue,
+    self, Baseline, Envelope, Hello, Nothing, Ordered, PROTOCOL, WireLimits, WireRun, WireValue,
 };
 use super::scratch::{Loan, Scratch};
 use super::wire::{Blob, Ran, RunStep, Swept, Sync, Synced, Value};
@@ -28,8 +28,10 @@ use super::{Executor, KillHandle};
 /// The most bytes of JSON in one message.
 const JSON: usize = 16 << 20;
 
-/// The most bytes of values in one message to the worker.
+/// The most bytes of values in one message, to the worker or from it.
 const BLOBS: usize = 256 << 20;
+
+const BOUNDS: Bounds = Bounds { json: JSON, blob: BLOBS };
 
 /// How much of a value is shown, in bytes.
 const SHOWN: u64 = 64 * 1024;
@@ -70,20 +72,15 @@ impl Setup {
         Self { interpreter, packages, limits, boot, modules, fingerprint }
     }
 
-    fn bounds(&self) -> Bounds {
-        let blob = usize::try_from(self.limits.reply).unwrap_or(usize::MAX);
-        Bounds { json: JSON, blob }
-    }
-
     /// What moving values may take.
     fn service(&self) -> Allowance {
-        Allowance { wall: self.limits.service, cpu: None, bounds: self.bounds() }
+        Allowance { wall: self.limits.service, cpu: None, bounds: BOUNDS }
     }
 
     /// What a step may take.
     fn step(&self) -> Allowance {
         let Limits { wall, cpu, .. } = self.limits;
-        Allowance { wall, cpu: Some(cpu), bounds: self.bounds() }
+        Allowance { wall, cpu: Some(cpu), bounds: BOUNDS }
     }
 }
 
@@ -297,8 +294,7 @@ fn greet(
         protocol: PROTOCOL,
         sources: Ordered(setup.modules),
         scratch,
-        baseline: Ordered(env),
-        path: &setup.packages.path,
+        baseline: Baseline { env: Ordered(env), path: &setup.packages.path },
         limits: WireLimits::from(&setup.limits),
     };
     let fault = match turn::<HelloReply>(&mut process, "hello", hello, &[], setup.service()) {

@@ -1,4 +1,6 @@
 //! What is asked, as it goes to the worker.
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::Value as Json;
@@ -26,11 +28,18 @@ pub(super) struct Hello<'a> {
     pub(super) protocol: u32,
     pub(super) sources: Ordered<'a>,
     pub(super) scratch: &'a str,
-    /// The environment that steps see, whatever the interpreter made of its own.
-    pub(super) baseline: Ordered<'a>,
-    /// Directories of installed packages, for the end of `sys.path`.
-    pub(super) path: &'a [String],
+    pub(super) baseline: Baseline<'a>,
     pub(super) limits: WireLimits,
+}
+
+/// What the process is like before the first step.
+#[derive(Debug, Serialize)]
+pub(super) struct Baseline<'a> {
+    /// The environment that steps see, whatever the interpreter made of its own.
+    pub(super) env: Ordered<'a>,
+    /// Directories of installed packages. They come last in `sys.path`: they must not stand in for
+    /// a module of the standard library.
+    pub(super) path: &'a [String],
 }
 
 /// An object whose keys keep their order.
@@ -84,6 +93,7 @@ pub(super) struct WireSync<'a> {
     forget: &'a [UnitKey],
     alias: Vec<(&'a str, &'a str)>,
     load: Vec<WireLoad<'a>>,
+    sources: BTreeMap<&'a str, &'a str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -105,8 +115,9 @@ struct WireMember<'a> {
 pub(super) fn messages(sync: &Sync, most: usize) -> Vec<(WireSync<'_>, Vec<&Blob>)> {
     let alias = sync.alias.iter().map(|(new, old)| (&**new, &**old)).collect();
     let (drop, stash, unstash, forget) = (&*sync.drop, &*sync.stash, &*sync.unstash, &*sync.forget);
+    let sources = sync.sources.iter().map(|(step, source)| (&**step, &**source)).collect();
     let mut done = Vec::new();
-    let mut message = WireSync { drop, stash, unstash, forget, alias, load: Vec::new() };
+    let mut message = WireSync { drop, stash, unstash, forget, alias, load: Vec::new(), sources };
     let mut blobs: Vec<&Blob> = Vec::new();
     let mut bytes = 0;
     for Load { key, members, take, blob, refs } in &sync.load {
@@ -118,6 +129,7 @@ pub(super) fn messages(sync: &Sync, most: usize) -> Vec<(WireSync<'_>, Vec<&Blob
                 forget: &[],
                 alias: Vec::new(),
                 load: Vec::new(),
+                sources: BTreeMap::new(),
             };
             done.push((std::mem::replace(&mut message, next), std::mem::take(&mut blobs)));
             bytes = 0;

@@ -78,7 +78,7 @@ impl Scratch {
         })?;
         keep(&root).map_err(failed)?;
         make(&root.join(WORK)).map_err(failed)?;
-        Ok(Self { root, lent: AtomicBool::new(false), _lock: lock, temporary: temporary })
+        Ok(Self { root, lent: AtomicBool::new(false), _lock: lock, temporary })
     }
 
     /// What steps see.

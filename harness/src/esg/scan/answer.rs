@@ -61,7 +61,7 @@ fn refused(source: &str) -> Answer {
 }
 
 fn read(source: &str, tree: Tree) -> Answer {
-    let Declared { names, scopes, faults, imports, stars, future } = declare(&tree.module);
+    let Declared { names, scopes, faults, imports, stars, future } = declare(&tree.module, source);
     let faults: Vec<Fault> = tree.faults.into_iter().chain(faults).collect();
     let effort = 200 + source.len() / 4;
     let mut flow = Flow::new(names, scopes, future, effort);
@@ -69,7 +69,7 @@ fn read(source: &str, tree: Tree) -> Answer {
     let mut answer = Answer::default();
     let scan = &mut answer.scan;
     sets(&mut flow, scan, &mut answer.bound);
-    scan.opaque |= flow.opaque || !stars.is_empty();
+    scan.opaque |= flow.opaque || flow.values.wide || !stars.is_empty();
     scan.star_imports.extend(stars);
     let legal = faults.is_empty();
     let (syntax, parts) = if legal {

@@ -3,6 +3,7 @@
 //! A body is walked once, as if nothing around it were known; its summary is then applied wherever
 //! it runs. A body counts as run once it is loaded again, passed, decorated or called.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use super::effects::{Code, Frame, Summary};
@@ -25,7 +26,7 @@ impl<'a> Flow<'a> {
             return;
         }
         let mut open = self.values.list(val);
-        let mut seen: Vec<u32> = Vec::new();
+        let mut seen: HashSet<u32> = HashSet::new();
         while let Some(one) = open.pop() {
             if tag(one) == Tag::Body {
                 if !self.visited.contains(number(one)) {
@@ -34,8 +35,7 @@ impl<'a> Flow<'a> {
                 continue;
             }
             let held = self.values.held(one);
-            if held != EMPTY && !seen.contains(&one) {
-                seen.push(one);
+            if held != EMPTY && seen.insert(one) {
                 open.extend(self.values.list(held));
             }
         }
@@ -65,8 +65,12 @@ impl<'a> Flow<'a> {
     fn execute(&mut self, scope: ScopeId) {
         let summary = self.summary(scope);
         self.apply(scope, &summary, &[], false);
-        let answers = self.answers(scope, &[]);
-        self.run(answers);
+        // What other functions answer ran with them: they are loaded to be called.
+        let answers = self.values.list(summary.frame.answers.0);
+        for one in answers.into_iter().filter(|one| tag(*one) != Tag::Result) {
+            let val = self.resolve_one(one, &[]);
+            self.run(val);
+        }
     }
 
     /// What a body does, for any caller.
@@ -164,6 +168,7 @@ impl<'a> Flow<'a> {
             self.frame.executed.insert(ran);
         }
         for &name in inner.reads.list() {
+            self.state.watched.insert(name);
             self.load_global(name, true);
             // What a body cannot load it may well catch, or not reach.
             self.state.dead = false;
@@ -229,7 +234,10 @@ impl<'a> Flow<'a> {
         let after = self.union(before, val);
         if after != before {
             self.given.insert(symbol, after);
-            self.version += 1;
+            let owner = self.scopes.symbol(symbol).scope as usize;
+            if let Some(body) = self.bodies.get_mut(owner) {
+                body.ran = 0;
+            }
         }
     }
 
@@ -289,10 +297,13 @@ impl<'a> Flow<'a> {
     fn result_of(&mut self, name: u32) -> Val {
         let callee = self.peek_global(name);
         let mut all = EMPTY;
-        if self.nested >= DEPTH {
+        // Each is asked once on the way from one question to its answer.
+        if self.nested >= DEPTH || self.asked.contains(&name) {
             return all;
         }
         self.nested += 1;
+        let first = self.asked.is_empty();
+        self.asked.push(name);
         for one in self.values.list(callee) {
             let val = match tag(one) {
                 Tag::Body => self.answers(number(one), &[]),
@@ -302,6 +313,9 @@ impl<'a> Flow<'a> {
             all = self.union(all, val);
         }
         self.nested -= 1;
+        if first {
+            self.asked.clear();
+        }
         all
     }
 
@@ -334,12 +348,11 @@ impl<'a> Flow<'a> {
     /// Gives `val` to a callable that is not known.
     pub(super) fn escape(&mut self, val: Val) {
         let mut open = self.values.list(val);
-        let mut seen: Vec<u32> = Vec::new();
+        let mut seen: HashSet<u32> = HashSet::new();
         while let Some(one) = open.pop() {
-            if seen.contains(&one) {
+            if !seen.insert(one) {
                 continue;
             }
-            seen.push(one);
             let plain = origin(tag(one), Reach::Is, number(one));
             match tag(one) {
                 Tag::Incoming | Tag::Imported => {

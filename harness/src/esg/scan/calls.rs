@@ -107,9 +107,9 @@ impl<'a> Flow<'a> {
             result = self.union(result, val);
         }
         if unknown {
+            // What is passed escapes: what comes back may be it, and is said to change with it.
             self.run(callee);
-            let passed = self.pass(args);
-            result = self.union(result, passed);
+            self.pass(args);
         }
         result
     }
@@ -321,6 +321,7 @@ impl<'a> Flow<'a> {
                 let data = self.union(all, object);
                 self.feed(data);
                 self.pass(&args);
+                return self.union(result, inside);
             }
             self.put(object, all);
         }

@@ -28,10 +28,10 @@ pub(super) struct Declared<'a> {
     pub(super) future: bool,
 }
 
-pub(super) fn declare<'a>(module: &'a ast::ModModule) -> Declared<'a> {
+pub(super) fn declare<'a>(module: &'a ast::ModModule, source: &'a str) -> Declared<'a> {
     let mut walk = Walk {
         checker: SemanticSyntaxChecker::new(),
-        place: Place::default(),
+        place: Place { source, ..Place::default() },
         names: Names::default(),
         scopes: Scopes::default(),
         here: 0,
@@ -66,7 +66,7 @@ pub(super) fn declare<'a>(module: &'a ast::ModModule) -> Declared<'a> {
 
 struct Walk<'a> {
     checker: SemanticSyntaxChecker,
-    place: Place,
+    place: Place<'a>,
     names: Names<'a>,
     scopes: Scopes,
     here: ScopeId,

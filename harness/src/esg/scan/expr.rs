@@ -52,26 +52,30 @@ impl<'a> Flow<'a> {
             | Expr::List(ast::ExprList { elts, node_index, .. })
             | Expr::Set(ast::ExprSet { elts, node_index, .. }) => {
                 let site = self.site(node_index);
+                let mut all = EMPTY;
                 for part in elts {
                     let val = self.eval(part);
-                    self.put(site, val);
+                    all = self.union(all, val);
                 }
+                self.put(site, all);
                 site
             }
             Expr::Dict(node) => {
                 let site = self.site(&node.node_index);
+                let mut all = EMPTY;
                 for item in &node.items {
                     if let Some(key) = &item.key {
                         let key = self.eval(key);
                         let val = self.eval(&item.value);
-                        self.put(site, key);
-                        self.put(site, val);
+                        all = self.union(all, key);
+                        all = self.union(all, val);
                     } else {
                         let val = self.eval(&item.value);
                         let inside = self.values.inside(val);
-                        self.put(site, inside);
+                        all = self.union(all, inside);
                     }
                 }
+                self.put(site, all);
                 site
             }
             Expr::Starred(node) => {

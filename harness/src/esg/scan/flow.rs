@@ -49,6 +49,8 @@ pub(super) struct Flow<'a> {
     /// Grows with everything that could make a body do something else.
     pub(super) version: u64,
     pub(super) nested: usize,
+    /// The functions whose answers are being asked for.
+    pub(super) asked: Vec<Name>,
     /// What is left of the effort that a step is worth.
     pub(super) effort: usize,
 }
@@ -83,6 +85,7 @@ impl<'a> Flow<'a> {
             visited: Marks::default(),
             version: 1,
             nested: 0,
+            asked: Vec::new(),
             effort,
             scopes,
         }
@@ -209,7 +212,10 @@ impl<'a> Flow<'a> {
         if self.scopes.symbol(variable).flags & CAPTURED != 0 {
             let before = self.cells.get(&variable).copied().unwrap_or(EMPTY);
             let after = self.union(before, val);
-            self.cells.insert(variable, after);
+            if after != before {
+                self.cells.insert(variable, after);
+                self.version += 1;
+            }
         }
     }
 

@@ -10,7 +10,9 @@ use super::scope::Kind;
 
 /// Where the walk is, as far as the checks ask.
 #[derive(Default)]
-pub(super) struct Place {
+pub(super) struct Place<'a> {
+    /// The whole source: the checks quote it.
+    pub(super) source: &'a str,
     /// The scopes around, the innermost last, each with whether it is asynchronous.
     pub(super) scopes: Vec<(Kind, bool)>,
     /// Loops around, within the innermost function or class.
@@ -21,7 +23,7 @@ pub(super) struct Place {
     pub(super) faults: RefCell<Vec<Fault>>,
 }
 
-impl Place {
+impl Place<'_> {
     pub(super) fn refuse(&self, message: String, range: TextRange) {
         self.faults.borrow_mut().push((message, range));
     }
@@ -38,7 +40,7 @@ impl Place {
     }
 }
 
-impl SemanticSyntaxContext for Place {
+impl SemanticSyntaxContext for Place<'_> {
     fn future_annotations_or_stub(&self) -> bool {
         self.future.get()
     }
@@ -52,7 +54,7 @@ impl SemanticSyntaxContext for Place {
     }
 
     fn source(&self) -> &str {
-        ""
+        self.source
     }
 
     // Uses before `global`, parameters and `nonlocal` are checked where scopes are built: only

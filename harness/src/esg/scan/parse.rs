@@ -19,7 +19,7 @@ pub(super) const TARGET: ast::PythonVersion = ast::PythonVersion::PY313;
 
 /// The longest chain of operators, attributes, subscripts and calls in one expression. The
 /// compilers of CPython give up at about as many.
-pub(super) const MAX_CHAIN: usize = 3_000;
+pub(super) const MAX_CHAIN: usize = 10_000;
 
 /// With more operators than this in one logical line, the tree may be too deep for a small stack.
 const DEEP: usize = 96;

@@ -3,6 +3,7 @@
 //! One table is changed in place and every change noted, so that a branch is taken back and two
 //! branches are joined in the time of what they changed, not of all names.
 
+use super::effects::Marks;
 use super::names::Name;
 use super::scope::SymId;
 use super::value::{EMPTY, Val, Values};
@@ -89,7 +90,9 @@ pub(super) struct State {
     /// Every slot there was while someone watches: where an exception may leave from.
     history: Vec<(Var, Slot)>,
     watchers: u32,
-    /// Grows with every change.
+    /// The names of the module that bodies read which ran.
+    pub(super) watched: Marks,
+    /// Grows with every change of a watched name.
     pub(super) version: u64,
     /// Whether no path leads here.
     pub(super) dead: bool,
@@ -130,7 +133,7 @@ impl State {
         let before = *entry;
         *entry = Entry { slot, stamp };
         self.trail.push((var, before));
-        self.version += 1;
+        self.changed(var);
         if self.watchers > 0 {
             self.history.push((var, slot));
         }
@@ -157,11 +160,17 @@ impl State {
         path
     }
 
+    fn changed(&mut self, var: Var) {
+        if as_global(var).is_some_and(|name| self.watched.contains(name)) {
+            self.version += 1;
+        }
+    }
+
     fn undo(&mut self, mark: usize) {
-        self.version += 1;
         while self.trail.len() > mark {
             if let Some((var, before)) = self.trail.pop() {
                 *self.entry(var) = before;
+                self.changed(var);
             }
         }
     }
@@ -272,6 +281,7 @@ impl State {
     pub(super) fn back(&mut self, aside: Aside) {
         self.undo(aside.mark);
         self.stamp = aside.stamp;
+        self.version += 1;
         self.history = aside.history;
         self.watchers = aside.watchers;
         self.dead = aside.dead;

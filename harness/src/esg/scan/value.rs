@@ -98,12 +98,14 @@ pub(super) struct Values {
     ids: HashMap<Box<[Origin]>, u32>,
     joined: HashMap<(Val, Val), Val>,
     heap: HashMap<Origin, Val>,
-    /// Grows with every change of the heap.
+    /// Whether a value had more origins than are told apart.
+    pub(super) wide: bool,
+    /// Grows with every change of what a container holds.
     pub(super) stores: u32,
 }
 
-/// The most origins that a value is told apart into: beyond, precision is not worth the time.
-const WIDE: usize = 64;
+/// The most origins that a value is told apart into. With more the step counts as opaque.
+const WIDE: usize = 128;
 
 impl Values {
     /// The origins of a value.
@@ -121,6 +123,11 @@ impl Values {
     pub(super) fn of(&mut self, mut origins: Vec<Origin>) -> Val {
         origins.sort_unstable();
         origins.dedup();
+        if origins.len() > WIDE {
+            self.wide = true;
+            origins.retain(|one| tag(*one) != Tag::Site);
+            origins.truncate(WIDE);
+        }
         match origins.as_slice() {
             [] => EMPTY,
             [one] => Val(*one),
@@ -195,16 +202,14 @@ impl Values {
             return;
         }
         let targets = self.list(target);
-        if targets.len() > WIDE {
-            return;
-        }
         for one in targets {
             let key = with(one, Reach::Is);
-            let before = self.heap.get(&key).copied().unwrap_or(EMPTY);
-            let after = self.union(before, val);
-            if after != before {
+            let before = self.heap.get(&key).copied();
+            let after = self.union(before.unwrap_or(EMPTY), val);
+            if before != Some(after) {
                 self.heap.insert(key, after);
-                self.stores += 1;
+                // What nobody could hold before is no change to anyone.
+                self.stores += u32::from(before.is_some());
             }
         }
     }

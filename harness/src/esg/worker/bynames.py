@@ -6,7 +6,10 @@ object. Whatever cannot be found that way belongs to the program and is written 
 import sys
 import types
 
+from _harness_standins import reference
+
 _MAPPING = type.__dict__["__dict__"].__get__
+_MRO = type.__dict__["__mro__"].__get__
 _TYPE_MODULE = type.__dict__["__module__"].__get__
 _TYPE_QUALNAME = type.__dict__["__qualname__"].__get__
 _modules = sys.modules
@@ -42,45 +45,63 @@ def module_dict(name):
     return _module_dict(module) if issubclass(type(module), _Module) else None
 
 
-def lookup(module, qualname):
-    """The object behind a name, or None: attributes of classes are taken from their dicts."""
-    if module == "<hidden>":
-        return _get(HIDDEN, qualname)
-    found = module_dict(module)
-    if found is None:
-        return None
-    parts = str.split(qualname, ".")
-    value = _get(found, parts[0])
-    for part in parts[1:]:
-        if not issubclass(type(value), type):
-            return None
-        value = _MAPPING(value).get(part)
-    if type(value) in (staticmethod, classmethod) and len(parts) > 1:
-        value = value.__func__
-    return value
+def ours(name):
+    """Whether a module's name is one of the worker's own."""
+    return type(name) is str and str.startswith(name, "_harness_")
 
 
 class Names:
     """Finds the name of an object; remembers the answers for types and functions."""
 
-    def __init__(self, program):
-        """`program(name)` says whether a module belongs to the program (`__main__`, scratch)."""
-        self.program = program
+    def __init__(self, program, original):
+        """`program(name)` says whether a module belongs to the program (`__main__`, scratch),
+        `original(name)` gives the attributes that importing a module gave, or None."""
+        self.program, self.original = program, original
         self.known = {}
         self.constants = {}
         self.scanned = {}
 
+    def lookup(self, module, qualname):
+        """The object behind a name, or None. What a program put in its place is not looked at: it is a
+        value of the module, and may or may not be there when the name is looked up again."""
+        if module == "<hidden>":
+            return _get(HIDDEN, qualname)
+        if str.startswith(module, "<live>"):
+            return _get(module_dict(module[6:]) or {}, qualname)
+        found = module_dict(module)
+        if found is None:
+            return None
+        qualname, _, up = str.partition(qualname, "^")
+        parts = str.split(qualname, ".")
+        base = self.original(module)
+        value = base[parts[0]] if base is not None and parts[0] in base else _get(found, parts[0])
+        for part in parts[1:]:
+            if not issubclass(type(value), type):
+                return None
+            for cls in _MRO(value):
+                if part in _MAPPING(cls):
+                    value = _MAPPING(cls)[part]
+                    break
+            else:
+                return None
+        if up:
+            # The class that another one of the same name stands for: the n-th of its ancestry.
+            return _MRO(value)[int(up)] if issubclass(type(value), type) and int(up) < len(_MRO(value)) else None
+        if (type(value) is staticmethod or type(value) is classmethod) and len(parts) > 1:
+            value = value.__func__
+        return value
+
     def _verified(self, module, qualname, o):
         if type(module) is not str or type(qualname) is not str or self.program(module):
             return None
-        return (module, qualname) if lookup(module, qualname) is o else None
+        return (module, qualname) if self.lookup(module, qualname) is o else None
 
     def of(self, o):
         """(module, qualified name) of a class, function or builtin that a module owns, or None."""
         known = self.known.get(id(o))
         if known is not None and known[0] is o:
             # A name that was patched since no longer leads to the object.
-            if known[1] is None or known[2] or lookup(*known[1]) is o:
+            if known[1] is None or known[2] or self.lookup(*known[1]) is o:
                 return known[1]
         name = self._find(o)
         self.known[id(o)] = (o, name, name is not None and name[0] == "<hidden>")
@@ -96,9 +117,15 @@ class Names:
             found = self._verified(module, qualname, o)
             if found is None and type(module) is str and str.startswith(module, "_"):
                 found = self._verified(module[1:], qualname, o)
+            if found is None and type(module) is str and not self.program(module):
+                holder = self.lookup(module, qualname)
+                if issubclass(type(holder), type):
+                    for up, cls in enumerate(_MRO(holder)):
+                        if cls is o:
+                            return (module, "%s^%d" % (qualname, up))
             return found
         if t is _Function:
-            return self._verified(o.__module__, o.__qualname__, o)
+            return self._verified(o.__module__, o.__qualname__, o) or self._stand_in(o)
         if t is _Builtin:
             owner = o.__self__
             if issubclass(type(owner), _Module):
@@ -121,6 +148,27 @@ class Names:
                     return (name[0], name[1] + "." + o.__name__)
         return None
 
+    def _stand_in(self, o):
+        """The name of a function of the worker that stands in a module for the real one."""
+        if not ours(_get(o.__globals__, "__name__")):
+            return None
+        for name in (o.__module__, "os", "time", "random", "builtins"):
+            for key, value in tuple((module_dict(name) or {}).items()) if type(name) is str else ():
+                if value is o:
+                    return self._verified(name, key, o) or ("<live>" + name, key)
+        return self._verified("datetime", o.__qualname__, o)
+
+    def callable(self, o):
+        """The name of an object of the worker that stands in a module for a builtin function."""
+        held = object.__getattribute__(o, "__dict__")
+        module, name = held.get("__module__"), held.get("__name__")
+        if type(module) is not str or type(name) is not str:
+            return None
+        found = self._verified(module, name, o)
+        if found is None and (module_dict(module) or {}).get(name) is o:
+            found = ("<live>" + module, name)
+        return found
+
     def constant(self, o):
         """(module, attribute) of an instance that a module outside the program holds, or None.
 
@@ -135,7 +183,9 @@ class Names:
             module = "typing"
         if type(module) is not str or module == "builtins" or self.program(module):
             return None
-        held = module_dict(module)
+        held = self.original(module)
+        if held is None:
+            held = module_dict(module)
         if held is None:
             return None
         at = self.scanned.get(module)
@@ -147,7 +197,11 @@ class Names:
 
 
 def streams(o):
-    """The standard stream an object is: steps may keep `sys.stdout`, which is never a value."""
+    """The standard stream an object is: steps may keep `sys.stdout`, which is never a value. A
+    stand-in for a builtin function is as little one."""
+    name = reference(o)
+    if name is not None:
+        return name
     held = _module_dict(sys)
     for name in ("stdout", "stderr", "stdin", "__stdout__", "__stderr__", "__stdin__"):
         if held.get(name) is o:

@@ -5,12 +5,13 @@ stand-ins from then on, which modules imported afterwards see.
 """
 
 import sys
+import types
 
 from _harness_clock import Clock
 from _harness_events import Events
 from _harness_files import Files
 from _harness_loading import look_again
-from _harness_modules import Modules
+from _harness_modules import Modules, home, inside_of
 from _harness_packages import Packages
 from _harness_paths import Paths
 from _harness_process import Process
@@ -18,6 +19,8 @@ from _harness_traits import Reader
 from _harness_watch import Watch
 
 _dict_get = dict.get
+_MAPPING = type.__dict__["__dict__"].__get__
+_Function = types.FunctionType
 _FIRST_KEY = 1_000_000
 
 
@@ -46,6 +49,7 @@ class Channels:
             self.clock.imported(name, sys.modules[name])
         self.modules = Modules(self.events, namespace, self.files, self.process)
         self.modules.appeared.append(self.clock.imported)
+        self.clock.loading = self.modules.imports
         self.packages = Packages(self.files)
         self.reader = Reader()
         # The version of each `f:` and `p:` entity that is live: its unit's key, and what was stashed.
@@ -74,13 +78,16 @@ class Channels:
         self.events.running = True
 
     def stop(self):
-        """The step is over: what is asked from here on is not its doing."""
+        """The step is over: what is asked from here on is not its doing. To be called before the
+        namespace is tidied up."""
+        if self.events.running:
+            self.process.warned(self.namespace)
         self.events.running = False
 
     def end(self, ok, codes, reads):
         """Right after it. `codes`: code objects that ran or that may be called; `reads`: what the
         tracker says, of which `names` counts."""
-        self.events.running = False
+        self.stop()
         world = World()
         namespace = self.namespace
         values = []
@@ -105,7 +112,7 @@ class Channels:
             for rel in listed:
                 self.files.children(rel)
         file_reads, file_writes = self.files.end()
-        process_reads, process_writes = self.process.end(namespace)
+        process_reads, process_writes = self.process.end()
         watch = self.watch
         if own is not None:
             watch.code(own, traits, values)
@@ -128,6 +135,8 @@ class Channels:
         world.readings = self.clock.end()
         if self.clock.misfit:
             watch.report("the readings to replay do not fit")
+        if self.clock.overflow:
+            watch.report("more readings of the clock than are kept")
         world.clock = bool(world.readings)
         world.dirty = [] if ok else [*world.wrote, *(f"m:{name}" for name in self.modules.changed)]
         world.units = self._units(world.wrote) if ok else []
@@ -152,38 +161,30 @@ class Channels:
     def _scratch_code(self, traits, values):
         """Functions of scratch modules are the program's code, whoever calls them."""
         scratch = self.modules.scratch
-        used = set()
-        for value in values:
-            name = getattr(value, "__name__", None) if type(value) is type(sys) else None
-            name = name or getattr(value, "__module__", None)
-            if type(name) is str and name in scratch:
-                used.add(name)
+        used = {home(value) for value in values}
         for code in list(traits.codes):
             for name, module in scratch.items():
-                if code.co_filename == module.__dict__.get("__file__"):
+                if code.co_filename == inside_of(module).get("__file__"):
                     used.add(name)
-        for name in traits.imports:
-            if name in scratch:
-                used.add(name)
+        used |= traits.imports
+        used &= scratch.keys()
         # What a scratch module imports from scratch is used with it.
         pending = list(used)
         while pending:
-            for value in list(scratch[pending.pop()].__dict__.values()):
-                name = value.__dict__.get("__name__") if type(value) is type(sys) else None
-                name = name or getattr(value, "__module__", None)
-                if type(name) is str and name in scratch and name not in used:
+            for value in list(inside_of(scratch[pending.pop()]).values()):
+                name = home(value)
+                if name in scratch and name not in used:
                     used.add(name)
                     pending.append(name)
         self.modules.touched |= used
         for name in used:
-            for value in list(scratch[name].__dict__.values()):
-                code = getattr(value, "__code__", None) if type(value) is type(_hook) else None
-                if code is not None:
-                    traits.add(self.reader.one(code))
-                elif isinstance(type(value), type) and isinstance(value, type):
-                    for inner in list(type.__dict__["__dict__"].__get__(value).values()):
-                        if type(inner) is type(_hook):
-                            traits.add(self.reader.one(inner.__code__))
+            for value in list(inside_of(scratch[name]).values()):
+                inner = [value]
+                if issubclass(type(value), type):
+                    inner = list(_MAPPING(value).values())
+                for function in inner:
+                    if type(function) is _Function:
+                        traits.add(self.reader.one(function.__code__))
 
     def _hints(self, traits, touched):
         """What only the code tells: `sys.path` and the like have no functions to watch."""
@@ -357,10 +358,6 @@ class Channels:
             unit["blob"] = None
             units.append(unit)
         return units, strays
-
-
-def _hook():
-    """A function, for its type."""
 
 
 # What tells more of a directory's entry than its name and kind.

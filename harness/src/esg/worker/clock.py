@@ -21,6 +21,10 @@ _UTCNOW = (
     "Use timezone-aware objects to represent datetimes in UTC: datetime.datetime.now(datetime.UTC)."
 )
 
+# How many readings of a step are kept, and how many bytes of them.
+_MOST = 20_000
+_MOST_BYTES = 1 << 20
+
 # Functions without arguments whose answer is a number, or a tuple of numbers.
 _TIME = (
     "time time_ns monotonic monotonic_ns perf_counter perf_counter_ns "
@@ -37,7 +41,12 @@ class Clock:
         self.events = events
         self.taken = []
         self.misfit = False
+        # Whether there were more than are kept.
+        self.overflow = False
+        self._bytes = 0
         self._given = None
+        # The imports that are going on: empty, or not.
+        self.loading = ()
         self._depth = 0
         self._next = 0
         self._install()
@@ -45,7 +54,8 @@ class Clock:
     def begin(self, readings):
         """Starts a step; `readings`, when given, are what it is to read."""
         self.taken = []
-        self.misfit = False
+        self.misfit = self.overflow = False
+        self._bytes = 0
         self._given = readings
         self._next = 0
         forget_lazy_names()
@@ -60,6 +70,9 @@ class Clock:
         """One reading: `real()` as JSON, or what the list of readings to replay says."""
         if not self.events.running or self._depth:
             return real()
+        if self.loading and not self.events.calls()[0]:
+            # What a library reads when it is loaded: whether it is loaded now depends on the process.
+            return real()
         if self._given is not None and not self.misfit:
             if self._next < len(self._given):
                 entry = self._given[self._next]
@@ -73,7 +86,11 @@ class Clock:
             value = real()
         finally:
             self._depth -= 1
-        self.taken.append([kind, _pack(value)])
+        if len(self.taken) < _MOST and self._bytes < _MOST_BYTES:
+            self._bytes += len(value) if type(value) is str else 16
+            self.taken.append([kind, _pack(value)])
+        else:
+            self.overflow = True
         return value
 
     def entropy(self, real, count):
@@ -85,7 +102,9 @@ class Clock:
         put = standins.install
         for name in _TIME:
             if hasattr(time, name):
-                put(time, name, self._plain(getattr(time, name), name), raw=True)
+                real = getattr(time, name)
+                schedules = name == "monotonic"
+                put(time, name, (self._scheduling if schedules else self._plain)(real, name), raw=True)
         real_time = standins.original(time.time)
         self.seconds = lambda: self.read("time", real_time)
         for name, least in _CALENDAR.items():
@@ -110,6 +129,19 @@ class Clock:
         read = self.read
 
         def call(_self, /):
+            return read(name, real)
+
+        return call
+
+    def _scheduling(self, real, name):
+        """The clock that event loops, locks and queues wait by. How often they ask depends on how
+        long they waited, which no program sees, so what they ask for themselves is no reading."""
+        read = self.read
+        events = self.events
+
+        def call(_self, /):
+            if events.running and events.waits():
+                return real()
             return read(name, real)
 
         return call
@@ -198,14 +230,14 @@ class Clock:
         read = self.read
         events = self.events
 
-        def now(cls, tz=None):
+        def now(_self, cls, tz=None):
             if not events.running:
                 return real_now.__get__(None, cls)(tz)
             micros = read("now", lambda: real_ns() // 1000)
             made = from_stamp.__get__(None, cls)(micros // 1000000, tz)
             return made.replace(microsecond=micros % 1000000)
 
-        def utcnow(cls):
+        def utcnow(_self, cls):
             if not events.running:
                 return real_utc.__get__(None, cls)()
             if sys.version_info >= (3, 12):
@@ -214,11 +246,8 @@ class Clock:
             made = from_stamp.__get__(None, cls)(micros // 1000000, utc)
             return made.replace(microsecond=micros % 1000000, tzinfo=None)
 
-        for made, real in ((now, real_now), (utcnow, real_utc)):
-            made.__module__ = None
-            made.__qualname__ = f"datetime.{made.__name__}"
-            made.__doc__ = real.__doc__ if hasattr(real, "__doc__") else None
-            inside[made.__name__] = classmethod(made)
+        for name, call, real in (("now", now, real_now), ("utcnow", utcnow, real_utc)):
+            inside[name] = classmethod(standins.finish(call, real, "datetime", f"datetime.{name}"))
 
     def imported(self, name, module):
         """Called for each module right after its first import."""

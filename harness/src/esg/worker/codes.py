@@ -34,7 +34,7 @@ def may_load(code):
 
 def changes_globals(code):
     """The names that the code binds as globals, and those that it deletes; with nested code's."""
-    stored, deleted = _own_changes(code)
+    stored, deleted = own_changes(code)
     for const in code.co_consts:
         if type(const) is CodeType:
             more = changes_globals(const)
@@ -43,7 +43,11 @@ def changes_globals(code):
     return stored, deleted
 
 
-def _own_changes(code):
+def own_changes(code):
+    """The names that the code itself binds as globals, and those that it deletes.
+
+    Module code does so for names that it declares global, or that a comprehension in it binds.
+    """
     stored, deleted = set(), set()
     for instruction in get_instructions(code):
         if instruction.opname == "STORE_GLOBAL":

@@ -96,6 +96,21 @@ class Events:
         finally:
             self.busy = was
 
+    def waits(self):
+        """Whether a library asks that only waits: an event loop or a lock, and not for the program."""
+        was, self.busy = self.busy, True
+        try:
+            frame = _getframe(1)
+            while frame is not None and _ours(frame):
+                frame = frame.f_back
+            if frame is None or _top(frame) not in _WAITING:
+                return False
+            # The time of an event loop, which the program may ask for.
+            asked, frame = frame.f_code.co_name == "time", frame.f_back
+            return not asked or frame is None or not self.is_program(frame)
+        finally:
+            self.busy = was
+
     def calls(self):
         """Whether the innermost frame that is not ours is the program's, and its function's name."""
         was, self.busy = self.busy, True
@@ -108,6 +123,14 @@ class Events:
             return self.is_program(frame), frame.f_code.co_name
         finally:
             self.busy = was
+
+
+_WAITING = frozenset(("asyncio", "selectors", "threading", "queue", "concurrent", "multiprocessing"))
+
+
+def _top(frame):
+    name = _get(frame.f_globals, "__name__")
+    return name.partition(".")[0] if type(name) is str else None
 
 
 def _ours(frame):

@@ -4,6 +4,7 @@ Reads are known from audit events and from stand-ins for the functions that have
 Writes are known from comparing the tree before and after, whoever made them and however.
 """
 
+import fcntl
 import hashlib
 import os
 import stat
@@ -15,13 +16,18 @@ _scandir = os.scandir
 _lstat = os.lstat
 _readlink = os.readlink
 _stat = os.stat
+_fstat = os.fstat
+_lseek = os.lseek
+_fcntl = fcntl.fcntl
 _fsdecode = os.fsdecode
 _getcwd = os.getcwd
 _realpath = os.path.realpath
 _abspath = os.path.abspath
 
 _LINKS = 40
-_FDS = "/proc/self/fd"
+_FDS = ("/proc/self/fd", "/dev/fd")
+# Where there is no such link to read, the descriptor itself can be asked.
+_GETPATH = getattr(fcntl, "F_GETPATH", None)
 
 
 class Files:
@@ -49,7 +55,7 @@ class Files:
         self.stirred = False
         self.before = self.tree.entries
         if self.handles:
-            self.handles = _positions(self.scratch)
+            self.handles = _positions(self.tree)
 
     def end(self):
         """`(reads, wrote)`: `wrote` maps paths to how they were written."""
@@ -64,7 +70,7 @@ class Files:
             if path == "." or path in self.before:
                 reads.append(f"d:{path}")
         if looked:
-            self.handles = _positions(self.scratch)
+            self.handles = _positions(self.tree)
         return reads, wrote
 
     def _compare(self, before, after):
@@ -93,7 +99,7 @@ class Files:
         """A handle of an earlier step whose position is another one was read or written through."""
         if not self.handles:
             return
-        now = _positions(self.scratch)
+        now = _positions(self.tree)
         for handle, (path, position) in self.handles.items():
             found = now.get(handle)
             if found is not None and found[0] == path and found[1] != position:
@@ -249,27 +255,40 @@ class Files:
 def fd_path(number):
     """Where an open descriptor leads, if anywhere."""
     try:
-        found = _readlink(f"{_FDS}/{number}")
+        if _GETPATH is not None:
+            found = _fsdecode(_fcntl(number, _GETPATH, bytes(1024)).rstrip(b"\0"))
+        else:
+            found = _readlink(f"{_FDS[0]}/{number}")
     except OSError:
         return None
     return found if found.startswith("/") else None
 
 
-def _positions(scratch):
-    """Open descriptors of files in scratch: where they lead and how far they have come."""
+def _positions(tree):
+    """Open descriptors of files in the tree: which file, and how far they have come."""
+    numbers = range(3, 256)
+    for place in _FDS:
+        try:
+            with _scandir(place) as listed:
+                numbers = [int(item.name) for item in listed]
+            break
+        except OSError:
+            continue
     found = {}
-    try:
-        with _scandir(_FDS) as listed:
-            numbers = [int(item.name) for item in listed]
-    except OSError:
-        return found
+    inodes = None
     for number in numbers:
-        path = fd_path(number)
-        if path is not None and path.startswith(scratch + "/"):
-            try:
-                found[number] = path[len(scratch) + 1 :], os.lseek(number, 0, os.SEEK_CUR)
-            except OSError:
+        try:
+            about = _fstat(number)
+            if not stat.S_ISREG(about.st_mode):
                 continue
+            if inodes is None:
+                inodes = {entry.stamp[0]: path for path, entry in tree.entries.items()}
+                device = _lstat(tree.scratch).st_dev
+            path = inodes.get(about.st_ino)
+            if path is not None and about.st_dev == device:
+                found[number] = path, _lseek(number, 0, os.SEEK_CUR)
+        except OSError:
+            continue
     return found
 
 

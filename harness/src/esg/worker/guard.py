@@ -82,6 +82,10 @@ class Guard:
             setswitchinterval(self._interval)
         return self._restore_builtins()
 
+    def builtin(self, name):
+        """Whether it is a name that every program finds among the builtins."""
+        return name in self._builtins
+
     def _restore_builtins(self):
         found, told = vars(builtins), []
         for name, value in self._builtins.items():

@@ -12,6 +12,7 @@ _MAPPING = type.__dict__["__dict__"].__get__
 _FLAGS = type.__dict__["__flags__"].__get__
 _QUALNAME = type.__dict__["__qualname__"].__get__
 _IMMUTABLE = 1 << 8
+_inside = types.ModuleType.__dict__["__dict__"].__get__
 _MISSING = object()
 _Function = types.FunctionType
 _loaded = sys.modules
@@ -88,16 +89,16 @@ def _shallow(value):
 
 def users(module, key):
     """Functions of libraries that use an attribute of a module: one is enough to know."""
-    owner = _loaded[module].__dict__
+    owner = _inside(_loaded[module])
     for name, other in list(_loaded.items()):
-        names = getattr(other, "__dict__", None)
-        if _type(names) is not dict or name == "__main__" or name.startswith("_harness_"):
+        names = _inside(other) if issubclass(_type(other), types.ModuleType) else None
+        if names is None or name == "__main__" or name.startswith("_harness_"):
             continue
         if names is not owner and not any(value is _loaded[module] for value in names.values()):
             continue
         for value in list(names.values()):
             inside = [value]
-            if isinstance(_type(value), type) and issubclass(_type(value), type):
+            if issubclass(_type(value), type):
                 inside = list((_MAPPING(value) or {}).values())
             for function in inside:
                 if _type(function) is _Function and function.__globals__ is names:

@@ -48,14 +48,14 @@ class Loading:
         if not events.running or events.busy or name in _loaded:
             return real(name, import_)
         with_it = {name}
-        self._loading.append(with_it)
+        self.imports.append(with_it)
         self._quietly(self._search, name)
         try:
             return real(name, import_)
         finally:
-            self._loading.pop()
-            if self._loading:
-                self._loading[-1] |= with_it
+            self.imports.pop()
+            if self.imports:
+                self.imports[-1] |= with_it
             self._with[name] = with_it
             self._quietly(self._note_new)
 

@@ -14,7 +14,7 @@ from _harness_channels import Channels
 from _harness_endings import clip, type_name
 from _harness_guard import Guard, Lifeline
 from _harness_show import as_json, show
-from _harness_step import Steps
+from _harness_step import Steps, remember
 from _harness_units import Graph
 from _harness_wire import Closed, TooLarge, read_frame, write_frame
 
@@ -39,7 +39,7 @@ def start(hello, fds):
     limits = hello["limits"]
     scratch = hello["scratch"]
     sys.path.insert(0, scratch)
-    sys.path.extend(hello.get("path") or ())
+    sys.path.extend(hello["baseline"].get("path") or ())
     sys.argv[:] = [""]
     sys.orig_argv = [sys.executable]
     streams = Streams(limits.get("output_bytes") or OUTPUT_BYTES)
@@ -72,7 +72,8 @@ def serve(worker, requests, replies):
             _exit(0)
         try:
             try:
-                write_frame(replies, {**reply, "op": op, "nonce": nonce}, parts, JSON_BYTES, BLOB_BYTES)
+                reply = {**reply, "op": op, "nonce": nonce}
+                write_frame(replies, reply, parts, JSON_BYTES, BLOB_BYTES)
             except (TooLarge, TypeError, ValueError) as error:
                 reply = {"error": _report(error), "op": op, "nonce": nonce}
                 write_frame(replies, reply, [], JSON_BYTES, BLOB_BYTES)
@@ -118,6 +119,10 @@ class Worker:
 
     def _sync(self, request, blob):
         graph, channels = self._graph, self._channels
+        # Beyond the other orders: the sources of steps that have not run here but whose functions
+        # may be loaded. What is printed of their tracebacks shows lines of them.
+        for step, source in request.get("sources", {}).items():
+            remember(step, source)
         names, others = _split(request.get("drop", ()))
         graph.drop(names)
         for entity in others:
@@ -144,6 +149,9 @@ class Worker:
     def _load(self, items, blob):
         failed = []
         for item in items:
+            if item["blob"] is None:
+                failed.append([item["key"], "there is no blob"])
+                continue
             at, length = item["blob"]
             data = blob[at : at + length]
             if any(_of_channels(member["entity"]) for member in item["members"]):

@@ -14,6 +14,8 @@ from _harness_loading import Loading, look_again
 from _harness_scratch import FILE, SOURCE, Scratch
 
 _MISSING = object()
+_inside = types.ModuleType.__dict__["__dict__"].__get__
+_MAPPING = type.__dict__["__dict__"].__get__
 _FLAGS = type.__dict__["__flags__"].__get__
 _IMMUTABLE = 1 << 8
 _ModuleType = types.ModuleType
@@ -68,7 +70,8 @@ class Modules(Loading, Scratch):
         self.untold = []
         # What loading a module loaded with it.
         self._with = {}
-        self._loading = []
+        # The imports that are going on, outermost first: what each has loaded so far.
+        self.imports = []
         self.touched = set()
         self.changed = set()
         self.library = Library()
@@ -87,7 +90,7 @@ class Modules(Loading, Scratch):
         for name, module in list(_loaded.items()):
             if name in self.base or name == "__main__" or name.startswith("_harness_"):
                 continue
-            if not isinstance(_type(module), type) or not issubclass(_type(module), _ModuleType):
+            if not issubclass(_type(module), _ModuleType):
                 continue
             spec = module.__dict__.get("__spec__")
             if getattr(spec, "_initializing", False):
@@ -109,7 +112,7 @@ class Modules(Loading, Scratch):
             self._names.append(name)
             self._dicts.append(names)
             self._sizes.append(len(names))
-        if not self._loading:
+        if not self.imports:
             self._count = len(_loaded)
 
     def is_scratch(self, name):
@@ -164,19 +167,8 @@ class Modules(Loading, Scratch):
             name = name.rpartition(".")[0]
 
     def _touch_value(self, value):
-        kind = _type(value)
-        if kind is _ModuleType or issubclass(kind, _ModuleType):
-            name = value.__dict__.get("__name__")
-        elif kind is types.FunctionType:
-            name = value.__globals__.get("__name__")
-        else:
-            # Instances depend on the code of their class, unless that is written in C.
-            if not issubclass(kind, type):
-                value = kind
-            if _FLAGS(value) & _IMMUTABLE:
-                return
-            name = type.__getattribute__(value, "__module__")
-        if _type(name) is str and name in self.base and name != "builtins":
+        name = home(value)
+        if name in self.base and name != "builtins":
             self.touched.add(name)
 
     def _touch_inside(self, names):
@@ -184,12 +176,12 @@ class Modules(Loading, Scratch):
         pending = list(self.touched)
         while pending:
             module = _loaded.get(pending.pop())
-            inside = getattr(module, "__dict__", None)
+            inside = inside_of(module)
             if inside is None:
                 continue
             for name in names:
                 value = inside.get(name)
-                if isinstance(value, _ModuleType):
+                if issubclass(_type(value), _ModuleType):
                     found = value.__dict__.get("__name__")
                     if found in self.base and found not in self.touched and found != "builtins":
                         self.touched.add(found)
@@ -255,7 +247,7 @@ class Modules(Loading, Scratch):
         return found or None
 
     def _submodule(self, name, key, value):
-        return isinstance(value, _ModuleType) and _loaded.get(f"{name}.{key}") is value
+        return issubclass(_type(value), _ModuleType) and _loaded.get(f"{name}.{key}") is value
 
     def reset(self, name):
         """Takes the module back to its baseline; a scratch module leaves, and what is below it."""
@@ -295,7 +287,7 @@ class Modules(Loading, Scratch):
             want = _MISSING if want is DELETED else want
             _set(inside, key, want)
             _set(seen, key, want)
-        altered |= diff.keys()
+        altered.update(diff)
         self._resize(name)
 
     def _resize(self, name):
@@ -316,9 +308,31 @@ class Modules(Loading, Scratch):
                     if value is old or key.startswith("_") or _ignored(name, key, value):
                         continue
                     # Plain values are filled in lazily by modules themselves; functions are not.
-                    if isinstance(_type(old), type) and issubclass(_type(old), _CODE_LIKE):
+                    if issubclass(_type(old), _CODE_LIKE):
                         strays.append(f"{name}.{key} was replaced")
         return strays + self.library.sweep()
+
+
+def inside_of(module):
+    """The dictionary of a module, or None for anything else."""
+    return _inside(module) if issubclass(_type(module), _ModuleType) else None
+
+
+def home(value):
+    """The module that a value's behaviour is written in: itself, or that of its function or class.
+    None for what is written in C. No code of the program is asked."""
+    kind = _type(value)
+    if issubclass(kind, _ModuleType):
+        name = _inside(value).get("__name__")
+    elif kind is types.FunctionType:
+        name = dict.get(value.__globals__, "__name__")
+    else:
+        # Instances depend on the code of their class.
+        cls = value if issubclass(kind, type) else kind
+        if _FLAGS(cls) & _IMMUTABLE:
+            return None
+        name = _MAPPING(cls).get("__module__")
+    return name if _type(name) is str else None
 
 
 def _set(names, key, value):
@@ -332,4 +346,4 @@ def _ignored(name, key, value):
     """Whether an attribute comes and goes without the program's doing."""
     if key in _OWN or (name == "sys" and key in _SYS):
         return True
-    return isinstance(value, _ModuleType) and _loaded.get(f"{name}.{key}") is value
+    return issubclass(_type(value), _ModuleType) and _loaded.get(f"{name}.{key}") is value

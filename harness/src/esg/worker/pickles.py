@@ -6,17 +6,17 @@ What is not faithful by construction is loaded once on trial and walked again be
 import io
 import pickle
 import struct
+import types
 from _blake2 import blake2b
 from _pickle import Unpickler
 
 from _harness_codeforms import calm
 from _harness_funcs import Function
-from _harness_bynames import lookup as by_name
-from _harness_bynames import module_dict
 from _harness_shapes import ATOM_IDS, BY_TAG, Unloadable, atomic, lookup
 from _harness_walk import Walk
 
 _ENDS = frozenset(("r", "b", "g", "x", "v"))
+_module_dict = types.ModuleType.__dict__["__dict__"].__get__
 _HEAD = struct.Struct("<I")
 _dumps, _loads = pickle.dumps, pickle.loads
 
@@ -51,10 +51,11 @@ def check_keys(keys):
 
 
 class Load:
-    """Makes the objects of one blob. `refs`: the objects its references stand for."""
+    """Makes the objects of one blob. `refs`: the objects its references stand for; for a module that
+    the blob itself holds, its name in a tuple. `shells`: such modules by the number of their root."""
 
-    def __init__(self, world, blob, refs):
-        self.world, self.refs = world, refs
+    def __init__(self, world, blob, refs, shells=None):
+        self.world, self.refs, self.shells = world, refs, shells or {}
         size, = _HEAD.unpack_from(blob)
         self.stream = bytes(blob[4:4 + size])
         self.extras = iter(_loads(bytes(blob[4 + size:])))
@@ -95,18 +96,19 @@ class Load:
         tag = mark[0]
         if tag == "b":
             return self.nodes[mark[1]]
-        if tag == "r":
-            return self.refs[mark[1]]
-        if tag == "v":
-            return module_dict(self.refs[mark[1]].__name__)
+        if tag == "r" or tag == "v":
+            found = self.refs[mark[1]]
+            if type(found) is tuple:
+                found = self.world.module(*found)
+            return found if tag == "r" or found is None else _module_dict(found)
         if tag == "x":
             return self.world.deleted
         if mark[1] == "<main>":
             return self.world.namespace if mark[2] else self.world.main()
-        found = by_name(mark[1], mark[2])
+        found = self.world.names.lookup(mark[1], mark[2])
         if found is None:
             __import__(mark[1])
-            found = by_name(mark[1], mark[2])
+            found = self.world.names.lookup(mark[1], mark[2])
             if found is None:
                 raise Unloadable("no " + mark[1] + "." + mark[2])
         return found
@@ -126,6 +128,7 @@ class Load:
             for g in groups:
                 if g.kind.owned is not None:
                     self.nodes.extend(map(g.kind.owned, g.objs))
+        self.make_shells()
         for functions in (True, False):
             for at in range(len(self.levels) - 2, -1, -1):
                 if any([g.objs is None and g.kind.early and (g.kind.tag == "f") is functions
@@ -136,6 +139,24 @@ class Load:
         for work in self.afterwards:
             work()
         return self.resolve(0)
+
+    def make_shells(self):
+        """Modules that the blob holds are there, empty, before functions take their dicts as globals."""
+        for root, name in self.shells.items():
+            at = 0
+            for g in self.levels[0][1]:
+                if g.kind.tag == "t":
+                    break
+                at += g.kids
+            before = sum([mark == ("t",) for mark in self.roots(0)[:root]])
+            at += sum(g.head[:before])
+            flat = self.levels[1][0][at:at + g.head[before]]
+            self.world.shell(name, dict(zip(flat[::2], flat[1::2])))
+
+    def roots(self, at):
+        """The marks of a level, one by one."""
+        record = self.levels[at][0]
+        return [mark for mark, n in record.items() for _ in range(n)] if type(record) is dict else list(record)
 
     def groups(self, record):
         """The groups of new objects that a level's record tells of, in order of first appearance."""

@@ -65,12 +65,14 @@ class Process:
         if self.events.running:
             self.first.setdefault(name, "replaced")
 
-    def end(self, namespace):
+    def warned(self, namespace):
+        """If code of the step issued a warning, seen or not, the filters decided."""
+        if dict.__contains__(namespace, "__warningregistry__"):
+            self.first.setdefault("warn", "read")
+
+    def end(self):
         """`(reads, wrote)`. `wrote` maps entities to how they were written."""
         first = self.first
-        if dict.__contains__(namespace, "__warningregistry__"):
-            # Code of the step issued a warning, or would have: the filters decided.
-            first.setdefault("warn", "read")
         # What was replaced unseen is written even if it is as before: what it was is no input, so
         # nothing else says that it is this step which made it so.
         changed = [

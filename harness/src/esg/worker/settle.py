@@ -56,13 +56,14 @@ class Standing:
 
     def __init__(self, namespace, modules, limits):
         self.namespace, self.modules, self.limits = namespace, modules, limits
-        self.world = World(namespace, modules.is_scratch)
+        self.world = World(namespace, modules)
         self.world.deleted = getattr(modules, "DELETED", None)
         self.objects = {}       # t: entity -> object
         self.entries = {}       # entity -> Entry
         self.owner = {}         # id -> Unit, with stale ones
         self.aside = {}         # key -> {entity: (value, entry)}
         self.seq, self.count, self.keys, self.blobs = 0, 0, 0, True
+        self.seen = {}          # entity -> (value, entry): probed since the step, used once more
 
     # -- names of things ------------------------------------------------------------------
     def entity(self, o):
@@ -107,7 +108,13 @@ class Standing:
             if memo and known is not None and unchanged(known, value):
                 new = known
             else:
-                new = probe(self.world, e, value)
+                seen = self.seen.pop(e, None)
+                if seen is not None and seen[0] is value and e[0] != "m":
+                    new = seen[1]
+                else:
+                    new = probe(self.world, e, value)
+                if not discover:
+                    self.seen[e] = (value, new)
                 if known is not None and memo and known.same(new):
                     new = known
                 else:
@@ -130,14 +137,15 @@ class Standing:
         out, affected = Settled(), set()
         bound = set(bound)
         for e in gone:
-            affected |= self.forget_entry(e)
+            affected |= self.leave(e)
         before = set(self.objects)
         start = sorted(bound) + sorted(touched) + sorted(affected)
         fresh, drawn, done = self.look(start)
+        self.seen = {}
         out.created = set(self.objects) - before if len(self.objects) != len(before) else set()
         for e, new in done.items():
             if new is None and e in self.entries and e[0] == "m":
-                affected |= self.forget_entry(e)
+                affected |= self.leave(e)
                 out.back.add(e)
             elif new is not None:
                 out.codes += new.codes
@@ -287,6 +295,14 @@ class Standing:
         if e.entity[0] != "m":
             return self.value(e.entity)
         return module_root(self.value(e.entity))
+
+    def leave(self, e):
+        """Takes an entity out of its unit for good: the rest has to be described anew."""
+        known = self.entries.get(e)
+        left = self.forget_entry(e)
+        if known is not None and known.unit is not None:
+            known.unit.live = False
+        return left
 
     def forget_entry(self, e):
         """Takes an entity out of its unit; answers who is left there."""

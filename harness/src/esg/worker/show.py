@@ -13,8 +13,14 @@ from _harness_wire import dump
 _mro = type.__dict__["__mro__"]
 _dict = type.__dict__["__dict__"]
 _WRAPPERS = (type(object.__repr__), type(list.append))
-_BRACKETS = {list: "[]", tuple: "()", set: "{}", frozenset: ("frozenset({", "})"), deque: ("deque([", "])")}
-_ITERATE = {list: list.__iter__, tuple: tuple.__iter__, set: set.__iter__, frozenset: frozenset.__iter__, deque: deque.__iter__}
+_BRACKETS = {
+    list: "[]",
+    tuple: "()",
+    set: "{}",
+    frozenset: ("frozenset({", "})"),
+    deque: ("deque([", "])"),
+}
+_ITERATE = {kind: kind.__iter__ for kind in _BRACKETS}
 _MAPPINGS = (dict, OrderedDict, defaultdict)
 _JSON = (type(None), bool, int, float, str)
 DEEP = 40

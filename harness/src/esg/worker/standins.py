@@ -44,7 +44,7 @@ def finish(call, real, module, name):
     kind = type("builtin_function_or_method", (StandIn,), {"__call__": call, "__module__": __name__})
     made = kind()
     made.__dict__.update(
-        __name__=name,
+        __name__=name.rpartition(".")[2],
         __qualname__=name,
         __module__=module,
         __doc__=getattr(real, "__doc__", None),
@@ -63,8 +63,10 @@ def original(made):
 
 def reference(made):
     """`(module, name)` of a stand-in, or None: it is to be stored as that, never by value."""
-    if isinstance(made, StandIn):
-        return made.__module__, made.__qualname__
+    kind = type(made)
+    if kind.__class__ is type and StandIn in kind.__mro__:
+        held = object.__getattribute__(made, "__dict__")
+        return held["__module__"], held["__qualname__"]
     return None
 
 

@@ -19,6 +19,13 @@ _MODULE = {
 }
 
 
+def remember(step, source):
+    """Lets tracebacks, warnings and `inspect` find the source of a step."""
+    file = file_of(step)
+    # Without a time it stays, though there is no such file.
+    cache[file] = (len(source), None, source.splitlines(True), file)
+
+
 class Steps:
     """Runs steps in the worker's namespace."""
 
@@ -64,11 +71,9 @@ class Steps:
         return reply, parts, keys
 
     def _compile(self, step, source):
-        file = file_of(step)
-        # Tracebacks, warnings and `inspect` find the source there. Without a time it stays.
-        cache[file] = (len(source), None, source.splitlines(True), file)
+        remember(step, source)
         try:
-            return compile(source, file, "exec", dont_inherit=True), OK
+            return compile(source, file_of(step), "exec", dont_inherit=True), OK
         except BaseException as error:
             return None, raised(error, step, self._guard.recursion, syntax=True)
 
@@ -115,13 +120,18 @@ class Steps:
         gone = {"n:" + name for name in reads.gone}
         looked = {"n:" + name for name in reads.names if name in names}
         touched = looked | bound | set(world.modules)
+        modules = set(world.modules)
+        absent = reads.names.difference(names, reads.gone)
+        if not all(map(self._guard.builtin, absent)):
+            # Found among what a step has added to the builtins, or missed there.
+            modules.add("m:builtins")
         parts = _Parts()
         reply = {
             "ending": ending,
             "reads": sorted(
                 {"n:" + name for name in reads.names}
                 | set(world.reads)
-                | set(world.modules)
+                | modules
                 | ({"*"} if reads.everything else set())
             ),
             "external": world.external,
@@ -141,6 +151,7 @@ class Steps:
             return reply, parts.parts, []
         changed = {entity for entity in self._graph.entries if entity[0] == "m"}
         settled = self._graph.settle(seq, touched, bound, gone)
+        reply["untracked"] += [{"what": note, "line": None} for note in settled.notes]
         wrote = dict(world.wrote)
         # Classes and functions met for the first time, and modules that differ by now or again do
         # not.

@@ -15,7 +15,7 @@ import builtins
 import sys
 from types import CodeType, ModuleType
 
-from _harness_codes import changes_globals, may_load, nested, stores
+from _harness_codes import changes_globals, may_load, nested, own_changes, stores
 from _harness_reads import DUNDERS, Ledger, caller, main_module, starred
 
 _build_class = builtins.__build_class__
@@ -26,7 +26,7 @@ def _make_namespace(ledger):
     """A dict whose every access is told to the ledger. No method is missing: one that were
     inherited would be a way to read that nobody sees."""
     item = dict.__getitem__
-    decided = ledger.decided
+    decided, stored = ledger.decided, ledger.stored
 
     class namespace(dict):
         __slots__ = ()
@@ -51,6 +51,11 @@ def _make_namespace(ledger):
         def pop(self, name, *default):
             one(name)
             return dict.pop(self, name, *default)
+
+        def __setitem__(self, name, value):
+            if name not in stored:
+                ledger.store(name)
+            dict.__setitem__(self, name, value)
 
         def __delitem__(self, name):
             one(name)
@@ -113,6 +118,7 @@ class Tracker:
         self._stores = {}
         self._changes = {}
         self._nested = {}
+        self._own = {}
         sys.addaudithook(self._audit)
 
         def __build_class__(func, name, *bases, **named):
@@ -175,6 +181,7 @@ class Tracker:
                 if name in ledger.start and dict.__contains__(ledger.namespace, name):
                     ledger.stores(name)
             self._may_store(perhaps)
+            self._may_delete(self._known(self._own, step, own_changes)[1])
             for code, name in self._known(self._nested, step, nested):
                 if name is None or name in ledger.decided:
                     may_run.append(code)
@@ -186,16 +193,20 @@ class Tracker:
         for code in may_run:
             stored, deleted = self._known(self._changes, code, changes_globals)
             self._may_store(stored)
-            for name in deleted - DUNDERS:
-                # What was deleted had to be there, whatever became of it.
-                if name in ledger.start:
-                    reads.names.add(name)
-                else:
-                    ledger.may_store(name)
+            self._may_delete(deleted)
+
+    def _may_delete(self, names):
+        """Names that may have been deleted unseen. What was had to be there before, whatever
+        became of it."""
+        for name in names - DUNDERS:
+            if name in self._ledger.start:
+                self._ledger.reads.names.add(name)
+            else:
+                self._ledger.may_store(name)
 
     def _may_store(self, names):
-        """Names that may have been bound. One that was not there before is there now, or it has been
-        deleted, which is seen."""
+        """Names that may have been bound. One that was not there before is there now, or it has
+        been deleted, which is seen."""
         for name in names:
             if name in self._ledger.start:
                 self._ledger.may_store(name)

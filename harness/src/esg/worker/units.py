@@ -4,6 +4,8 @@ Beyond the common interface: `Settled.created` (identity objects found), `Settle
 no longer differ from their baseline) and `Settled.notes` (what a walk saw that cannot be tracked).
 Blobs are bytes here; the order of a unit's members and refs is part of it and comes back in `load`.
 """
+import importlib
+
 from _harness_bynames import module_dict
 from _harness_pickles import Load, Unloadable, fingerprint
 from _harness_prints import Entry, probe
@@ -17,6 +19,7 @@ class Graph(Standing):
     def dirty(self, touched, bound):
         """After a failed step: every entity changed or created, and all that share with one. Sorted."""
         fresh, drawn, done = self.look(list(bound) + list(touched), discover=False)
+        self.seen = {}
         found = set(bound)
         for e in fresh:
             known = self.entries.get(e)
@@ -27,7 +30,10 @@ class Graph(Standing):
         return sorted(found)
 
     def codes(self, entities):
-        """Code objects of the functions and classes that can be reached from some entities."""
+        """Code objects of the functions and classes that can be reached from some entities.
+
+        Asked for after a step has run, before `settle`, which then does not look again.
+        """
         _, _, done = self.look(entities, discover=False)
         found, seen, todo = {}, set(), [e for e in done.values() if e is not None]
         while todo:
@@ -44,6 +50,7 @@ class Graph(Standing):
     # -- moving ---------------------------------------------------------------------------
     def drop(self, entities):
         """Unbinds entities; unknown ones are ignored."""
+        self.seen = {}
         for e in entities:
             self.forget_entry(e)
             self.unbind(e)
@@ -61,6 +68,7 @@ class Graph(Standing):
 
     def stash(self, keys):
         """Sets units aside: their live members leave the namespace."""
+        self.seen = {}
         for key in keys:
             members = {e: x for e, x in list(self.entries.items()) if x.unit is not None and x.unit.key == key}
             kept = {}
@@ -77,6 +85,7 @@ class Graph(Standing):
 
     def unstash(self, items):
         """Takes members of units set aside back into the namespace; the others stay aside."""
+        self.seen = {}
         for item in items:
             kept = self.aside.get(item["key"], {})
             unit = self.unit_of(item["key"])
@@ -96,6 +105,7 @@ class Graph(Standing):
 
     def alias(self, pairs):
         """The first token of each pair now means the object of the second."""
+        self.seen = {}
         for first, second in pairs:
             if second not in self.objects or first == second:
                 continue
@@ -138,6 +148,7 @@ class Graph(Standing):
     @undisturbed
     def load(self, items):
         """Makes units from blobs. -> [[key, why]] for those that do not load; nothing of these is installed."""
+        self.seen = {}
         failed = []
         for item in items:
             try:
@@ -152,7 +163,8 @@ class Graph(Standing):
         entities = [m["entity"] for m in item["members"]]
         take = set(item.get("take") or entities)
         refs = [self.object_of(r, entities) for r in item["refs"]]
-        load = Load(self.world, item["blob"], refs)
+        shells = {i: e[2:] for i, e in enumerate(entities) if e[0] == "m" and module_dict(e[2:]) is None}
+        load = Load(self.world, item["blob"], refs, shells)
         made = load.read()
         if len(made) != len(entities):
             raise Unloadable("another number of members")
@@ -180,20 +192,22 @@ class Graph(Standing):
         x = Entry()
         x.entity, x.value, x.sign, x.walk, x.unit = e, value if e[0] != "m" else None, None, None, None
         x.own, x.ids = fingerprint(load.stream), list(map(id, load.nodes))
-        x.refs, x.hole, x.opaque, x.blind, x.notes = load.refs, None, False, False, []
+        x.refs, x.hole, x.opaque, x.blind, x.notes = [
+            self.world.module(*r) if type(r) is tuple else r for r in load.refs], None, False, False, []
         x.codes = load.made_codes()
         x.loads = None
         return x
 
     def object_of(self, entity, members):
         """The object a reference stands for; members of the blob itself are not looked up."""
+        if entity[0] == "m":
+            if entity in members:
+                return (entity[2:],)
+            if module_dict(entity[2:]) is None:
+                importlib.import_module(entity[2:])
+            return self.world.module(entity[2:])
         if entity in members:
             return None
-        if entity[0] == "m":
-            import sys
-            if module_dict(entity[2:]) is None:
-                __import__(entity[2:])
-            return sys.modules[entity[2:]]
         o = self.objects.get(entity)
         if o is None:
             raise Unloadable("missing " + entity)

@@ -16,7 +16,7 @@ import _harness_layouts as layouts
 import _harness_library as library
 from _harness_codeforms import loads as code_loads
 from _harness_funcs import BOUND_BUILTIN, CACHED, CACHED_TYPE, FUNC, Builtin, Function, stateless
-from _harness_bynames import Names, module_dict, streams
+from _harness_bynames import Names, module_dict, ours, streams
 from _harness_shapes import ATOM_IDS, MAPPING, MRO, TABLE, Hole
 
 _modules = sys.modules
@@ -26,6 +26,7 @@ _FLAGS = type.__dict__["__flags__"].__get__
 _NAME = type.__dict__["__name__"].__get__
 _MODULE = type.__dict__["__module__"].__get__
 _OPAQUE_MODULE = Hole("type module", kids=lambda walk, o: [_module_dict(o)])
+_OURS = Hole("the worker's own", kids=lambda walk, o: [])
 _ENTITY_LIMIT = 4_000_000       # containers written out in one walk
 
 
@@ -36,12 +37,17 @@ class TooLarge(Exception):
 class World:
     """What a walk needs to know about the process: the program's modules and the kinds of its classes."""
 
-    def __init__(self, namespace, is_scratch):
-        self.namespace, self.is_scratch = namespace, is_scratch
-        self.names = Names(lambda module: module == "__main__" or is_scratch(module))
+    def __init__(self, namespace, modules):
+        self.namespace = namespace
+        self.shell = getattr(modules, "shell", None)    # makes an empty scratch module
+        self.names = Names(lambda module: module == "__main__" or modules.is_scratch(module), modules.baseline)
         self.tokens = {}        # id -> entity of an identity object
         self.kinds = {}         # id of a class -> (ancestry, kind, class)
         self.deleted = None     # stands for a deleted attribute in what `Modules.diff` returns
+
+    def module(self, name):
+        """A loaded module, or None."""
+        return _modules.get(name)
 
     def main(self):
         """The program's module object."""
@@ -127,6 +133,8 @@ class Walk:
             name = self.world.names.of(o)
             if name is not None:
                 return ("g",) + name
+            if ours(dict.get(o.__globals__, "__name__")):
+                return _OURS
             return self.ref(o) if stateless(self, o) else FUNC
         if issubclass(t, type):
             if id(o) in self.inner:
@@ -162,8 +170,9 @@ class Walk:
             kind = name is None and library.pick_type_var(self, o, t)
             if name is not None or kind:
                 return kind or ("g",) + name
-        elif str(_MODULE(t)).startswith("_harness_") and streams(o):
-            return ("g",) + streams(o)
+        elif ours(_MODULE(t)):
+            name = streams(o) or self.world.names.callable(o)
+            return ("g",) + name if name is not None else _OURS
         return self.world.kind(t)
 
     def fail(self, why):
@@ -247,7 +256,7 @@ class Walk:
         kind = TABLE.get(id(t))
         if kind is None:
             if not _FLAGS(t) & 512 or "_member_map_" in MAPPING(t) or issubclass(t, type) or issubclass(t, _Module) or \
-                    self.world.names.of(t) is not None or str(_MODULE(t)).startswith("_harness_") or \
+                    self.world.names.of(t) is not None or ours(_MODULE(t)) or \
                     objs[0] is self.world.namespace or objs[0] is self.world.deleted:
                 return False
             kind = self.world.kind(t)

@@ -187,7 +187,10 @@ class Watch:
         if hits:
             self._functions(code, traits, hits)
         for value in values:
-            name = getattr(value, "__name__", None) if _type(value).__name__ in _CALLABLES else None
+            kind = _type(value)
+            if kind is not _Function and kind is not _Builtin:
+                continue
+            name = value.__name__
             if _type(name) is str and name in _FUNCTION_NAMES:
                 home = value.__module__
                 home = "os" if home == "posix" else home
@@ -240,8 +243,8 @@ class Watch:
             self.report("an address in the output")
 
 
-_CALLABLES = frozenset(("function", "builtin_function_or_method", "type"))
-_PLAIN = frozenset((str, int, float, bool, bytes, complex))
+_Function = _type(Watch.begin)
+_Builtin = _type(len)
 _attribute = type.__getattribute__
 _object_hash = object.__hash__
 _NONE_BY_ADDRESS = sys.version_info < (3, 12)
@@ -250,16 +253,14 @@ _NONE_BY_ADDRESS = sys.version_info < (3, 12)
 def _by_address(value):
     """Whether the hash of a value tells where it lies in memory."""
     kind = _type(value)
-    if kind in _PLAIN:
+    # By identity: the class of a class may compare and hash as it likes.
+    if kind is str or kind is int or kind is float or kind is bool or kind is bytes:
         return False
     if kind is tuple or kind is frozenset:
         return any(map(_by_address, value))
     if value is None:
         return _NONE_BY_ADDRESS
-    return _attribute(kind, "__hash__") is _object_hash or kind in _BY_ADDRESS
-
-
-_BY_ADDRESS = frozenset((_type(len), _type([].append)))
+    return _attribute(kind, "__hash__") is _object_hash or kind is _Builtin
 
 
 def _is_module(value, name):

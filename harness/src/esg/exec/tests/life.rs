@@ -133,10 +133,13 @@ fn a_host() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_killed_host_leaves_no_worker() {
+    // What such a host leaves of scratch goes with this.
+    let temporary = tempfile::tempdir().unwrap();
     for how in ["busy", "idle"] {
         let mut host = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "esg::exec::tests::life::a_host", "--nocapture"])
             .env(HOST, how)
+            .env("TMPDIR", temporary.path())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();

@@ -81,8 +81,8 @@ fn the_greeting_says_everything() {
     assert_eq!(hello["limits"], limits);
     assert_eq!(hello["protocol"], json!(1));
     assert_eq!(hello["scratch"], json!(python.scratch()));
-    assert_eq!(hello["path"], json!([]));
-    assert_eq!(hello["baseline"]["TZ"], json!("UTC"));
+    assert_eq!(hello["baseline"]["env"]["TZ"], json!("UTC"));
+    assert_eq!(hello["baseline"]["path"], json!([]));
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn the_fingerprint_tells_programs_and_packages_apart() {
     let mut full = start().unwrap();
     assert_ne!(one.fingerprint(), empty.fingerprint());
     assert_ne!(empty.fingerprint(), full.fingerprint());
-    run(&mut full, "path = hello['path']");
+    run(&mut full, "path = hello['baseline']['path']");
     let path = fs::canonicalize(&packages).unwrap();
     assert_eq!(full.value("path").unwrap().json, Some(json!([path])));
 }

@@ -1,6 +1,6 @@
 //! Edges: which step may need which.
 //!
-//! Before a step has run, its edges are read off its [scan](crate::esg::scan) and those of the
+//! Before a step has run, its edges are read off its [scan](crate::esg::scan()) and those of the
 //! steps around it: each name it may load comes from the last step before it that surely binds the
 //! name, and from every step in between that may bind, unbind or change it. After it has run, they
 //! are read off what it was [seen](Observed) to do.
