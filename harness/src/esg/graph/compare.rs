@@ -69,8 +69,9 @@ impl CodeGraph {
             .iter()
             .map(|(step, execution)| (step.clone(), execution.trace.readings.clone()))
             .collect();
-        let state = other.whole(&steps, self.options)?;
-        other.materialise(&steps, state, None, self.options, &mut |_, _| Ok(()))?;
+        let whole = other.whole(&steps, self.options)?;
+        // What failing steps left behind goes only when the worker is brought to a state again.
+        other.materialise(&steps, whole, None, self.options, &mut |_, _| Ok(()))?;
         let theirs = view(&other.executor.sweep()?);
 
         let mut differences = differing(&ours, &theirs);

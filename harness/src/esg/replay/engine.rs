@@ -138,7 +138,7 @@ impl Engine {
         pass.untracked = self.is_untracked(steps);
         let mut state = self.settle(&mut pass, told)?;
         if !pass.full && !pass.order.is_empty() {
-            let untracked = pass.chosen.values().any(|execution| execution.is_untracked());
+            let untracked = pass.chosen.values().any(|execution| execution.is_doubtful());
             if untracked || options.sweep && !self.sweep(&state, &pass, told)? {
                 state = self.everything(&mut pass, told)?;
             }
@@ -320,7 +320,7 @@ impl Engine {
         steps.iter().any(|step| {
             self.history
                 .latest(&step.id)
-                .is_some_and(|latest| latest.syntax == step.syntax && latest.is_untracked())
+                .is_some_and(|latest| latest.syntax == step.syntax && latest.is_doubtful())
         })
     }
 

@@ -53,6 +53,10 @@ pub struct Trace {
     pub wrote: BTreeMap<Entity, Wrote>,
     /// What it touched that is not tracked.
     pub untracked: Vec<Untracked>,
+    /// Whether another step had touched what is not tracked in the same worker before: what this one
+    /// did may come of that.
+    #[serde(default)]
+    pub tainted: bool,
     /// Its readings of clocks and entropy, in order.
     pub readings: Vec<Json>,
     /// Whether it read a clock or entropy.
@@ -90,5 +94,10 @@ impl Execution {
     #[must_use]
     pub fn is_untracked(&self) -> bool {
         !self.trace.untracked.is_empty()
+    }
+
+    /// Whether what it did may depend on what is not tracked, by itself or through its worker.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.trace.tainted || self.is_untracked()
     }
 }

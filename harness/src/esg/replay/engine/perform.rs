@@ -174,7 +174,8 @@ impl Engine {
             before: state,
             shown,
         };
-        let execution = recorder.record(ran, made);
+        let mut execution = recorder.record(ran, made);
+        execution.trace.tainted = self.tainted;
         self.tainted |= execution.is_untracked();
         Ok(execution)
     }
