@@ -57,7 +57,7 @@ class Worker:
             protocol=1,
             sources=sources(replaced),
             scratch=self.scratch,
-            baseline=ENVIRONMENT,
+            baseline={"env": ENVIRONMENT, "path": []},
             limits={**LIMITS, **dict(limits)},
             **named,
         )

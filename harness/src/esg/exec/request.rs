@@ -1,4 +1,6 @@
 //! What is asked, as it goes to the worker.
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::Value as Json;
@@ -91,6 +93,7 @@ pub(super) struct WireSync<'a> {
     forget: &'a [UnitKey],
     alias: Vec<(&'a str, &'a str)>,
     load: Vec<WireLoad<'a>>,
+    sources: BTreeMap<&'a str, &'a str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -112,8 +115,9 @@ struct WireMember<'a> {
 pub(super) fn messages(sync: &Sync, most: usize) -> Vec<(WireSync<'_>, Vec<&Blob>)> {
     let alias = sync.alias.iter().map(|(new, old)| (&**new, &**old)).collect();
     let (drop, stash, unstash, forget) = (&*sync.drop, &*sync.stash, &*sync.unstash, &*sync.forget);
+    let sources = sync.sources.iter().map(|(step, source)| (&**step, &**source)).collect();
     let mut done = Vec::new();
-    let mut message = WireSync { drop, stash, unstash, forget, alias, load: Vec::new() };
+    let mut message = WireSync { drop, stash, unstash, forget, alias, load: Vec::new(), sources };
     let mut blobs: Vec<&Blob> = Vec::new();
     let mut bytes = 0;
     for Load { key, members, take, blob, refs } in &sync.load {
@@ -125,6 +129,7 @@ pub(super) fn messages(sync: &Sync, most: usize) -> Vec<(WireSync<'_>, Vec<&Blob
                 forget: &[],
                 alias: Vec::new(),
                 load: Vec::new(),
+                sources: BTreeMap::new(),
             };
             done.push((std::mem::replace(&mut message, next), std::mem::take(&mut blobs)));
             bytes = 0;

@@ -27,6 +27,8 @@ pub struct Sync {
     pub unstash: Vec<Unstash>,
     /// Units that are loaded from their blobs, what is referred to before what refers.
     pub load: Vec<Load>,
+    /// Sources of steps whose functions may be loaded, for tracebacks through them.
+    pub sources: Vec<(Arc<str>, Arc<str>)>,
 }
 
 impl Sync {
@@ -39,6 +41,7 @@ impl Sync {
             && self.alias.is_empty()
             && self.unstash.is_empty()
             && self.load.is_empty()
+            && self.sources.is_empty()
     }
 }
 

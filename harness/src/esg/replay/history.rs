@@ -57,6 +57,11 @@ impl History {
         self.latest.get(step).map(|&at| &self.all[at])
     }
 
+    /// The source that each step had when it last ran.
+    pub(crate) fn latest_sources(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
+        self.latest.iter().map(|(step, &at)| (step, &self.all[at].source))
+    }
+
     /// The execution that made a unit.
     pub(crate) fn maker(&self, key: &UnitKey) -> Option<&Arc<Execution>> {
         self.made.get(key).map(|&at| &self.all[at])

@@ -45,6 +45,8 @@ pub(crate) struct Live {
     aside: Vec<UnitKey>,
     /// What has to leave the namespace, whatever it is.
     spoiled: BTreeSet<Entity>,
+    /// The source that the worker knows of each step.
+    sources: HashMap<Arc<str>, Arc<str>>,
 }
 
 /// How much the units kept aside may take together, in bytes.
@@ -128,6 +130,24 @@ impl Live {
             }
             self.spoiled.insert(entity);
         }
+    }
+
+    /// The worker has been given the source of the step.
+    pub(crate) fn knows_source(&mut self, step: &Arc<str>, source: &Arc<str>) {
+        self.sources.insert(step.clone(), source.clone());
+    }
+
+    /// Those of the sources that the worker does not know; from now on it does.
+    pub(crate) fn unknown_sources<'a>(
+        &mut self,
+        sources: impl Iterator<Item = (&'a Arc<str>, &'a Arc<str>)>,
+    ) -> Vec<(Arc<str>, Arc<str>)> {
+        let unknown: Vec<_> = sources
+            .filter(|(step, source)| self.sources.get(*step) != Some(*source))
+            .map(|(step, source)| (step.clone(), source.clone()))
+            .collect();
+        self.sources.extend(unknown.iter().cloned());
+        unknown
     }
 
     /// Whether the unit is there or aside.

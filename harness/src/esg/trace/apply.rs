@@ -18,6 +18,17 @@ impl State {
                 self.remove(entity, by);
             }
         }
+        for (entity, made) in &execution.trace.again {
+            let member = made.unit.members.iter().position(|member| member.entity == *entity);
+            if let Some(at) = member {
+                let wrote = execution.trace.wrote.contains_key(entity);
+                let by = match self.by(entity) {
+                    Some(before) if !wrote => before.clone(),
+                    _ => by.clone(),
+                };
+                self.put(entity.clone(), Slot { made: made.clone(), at, by });
+            }
+        }
         for made in &execution.trace.units {
             for (at, member) in made.unit.members.iter().enumerate() {
                 let wrote = execution.trace.wrote.contains_key(&member.entity);

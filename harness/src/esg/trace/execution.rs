@@ -67,6 +67,10 @@ pub struct Trace {
     pub(crate) holes: BTreeSet<UnitKey>,
     /// Every unit that came out, and where it is stored.
     pub(crate) units: Vec<Arc<Made>>,
+    /// What was bound again to the object that it was bound to, with the unit that it is in, and who
+    /// shares objects with it.
+    #[serde(default)]
+    pub(crate) again: Vec<(Entity, Arc<Made>)>,
 }
 
 /// How an entity was found.

@@ -33,7 +33,15 @@ impl Recorder<'_> {
     /// The execution. Its units come in `made`, stored already.
     pub(crate) fn record(&self, mut ran: Ran, made: Vec<Made>) -> Execution {
         let reads = if ran.lost { self.shown } else { &ran.reads };
-        let tied = self.tied(&ran, &made);
+        let mut tied = self.tied(&ran, &made);
+        let again = self.again(&ran, &made);
+        tied.extend(
+            again
+                .iter()
+                .map(|(entity, _)| entity)
+                .filter(|one| !ran.wrote.contains_key(*one))
+                .cloned(),
+        );
         let mut trace = Trace {
             reads: reads.iter().map(|entity| (entity.clone(), self.read(entity, &ran))).collect(),
             ..Trace::default()
@@ -57,6 +65,7 @@ impl Recorder<'_> {
         trace.tied = tied;
         if ran.ending.is_ok() {
             trace.wrote = std::mem::take(&mut ran.wrote);
+            trace.again = again;
             trace.units =
                 made.into_iter().map(|made| Arc::new(self.marked(made, joint.print))).collect();
         }
@@ -95,6 +104,23 @@ impl Recorder<'_> {
             .filter(|entity| self.before.slot(entity).is_some())
             .filter(|entity| ran.wrote.get(*entity) != Some(&Wrote::Bound))
             .cloned()
+            .collect()
+    }
+
+    /// What the step bound to the very object that it was bound to. The worker has no unit for it, as
+    /// nothing changed; without the step it would have to be there all the same.
+    fn again(&self, ran: &Ran, made: &[Made]) -> Vec<(Entity, Arc<Made>)> {
+        let units = made.iter().flat_map(|made| &made.unit.members);
+        let given: BTreeSet<_> = units.map(|member| &member.entity).collect();
+        let bound =
+            ran.wrote.iter().filter(|(_, wrote)| **wrote == Wrote::Bound).map(|(entity, _)| entity);
+        let same = bound.filter(|entity| !given.contains(*entity));
+        let with: BTreeSet<_> = same.flat_map(|entity| self.before.group(entity)).collect();
+        with.into_iter()
+            .filter(|entity| !given.contains(entity))
+            .filter_map(|entity| {
+                self.before.slot(&entity).map(|slot| (entity.clone(), slot.made.clone()))
+            })
             .collect()
     }
 

@@ -71,7 +71,7 @@ def boot():
         # It names all that it needs, so that nothing is compiled while a step's limits hold.
         load("main")
         os.environ.clear()
-        os.environ.update(hello["baseline"])
+        os.environ.update(hello["baseline"]["env"])
         load("main").prepare()
         for name, kinds in (
             ("address_space", ["RLIMIT_AS"]),

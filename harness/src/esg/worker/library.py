@@ -10,7 +10,8 @@ from gc import get_referents
 
 from _harness_codeforms import digest
 from _harness_shapes import MAPPING, Hole, Kind, Unloadable, cuts, register
-from _harness_layouts import OfNamespace, OfReduced, OfState, referents
+from _harness_layouts import referents
+from _harness_payloads import OfNamespace, OfReduced, OfState
 
 _modules = sys.modules
 

@@ -39,7 +39,7 @@ def start(hello, fds):
     limits = hello["limits"]
     scratch = hello["scratch"]
     sys.path.insert(0, scratch)
-    sys.path.extend(hello.get("path") or ())
+    sys.path.extend(hello["baseline"].get("path") or ())
     sys.argv[:] = [""]
     sys.orig_argv = [sys.executable]
     streams = Streams(limits.get("output_bytes") or OUTPUT_BYTES)

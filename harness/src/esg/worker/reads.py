@@ -141,6 +141,9 @@ class Ledger:
             self.reads.everything = True
             return
         self.decided.add(name)
+        if name in self.stored:
+            # What it finds is of the step's own doing, be it the same object.
+            return
         now = dict.get(self.namespace, name, ABSENT)
         if now is ABSENT or now is dict.get(self.start, name, ABSENT):
             self.reads.names.add(name)

@@ -151,6 +151,7 @@ class Steps:
             return reply, parts.parts, []
         changed = {entity for entity in self._graph.entries if entity[0] == "m"}
         settled = self._graph.settle(seq, touched, bound, gone)
+        reply["untracked"] += [{"what": note, "line": None} for note in settled.notes]
         wrote = dict(world.wrote)
         # Classes and functions met for the first time, and modules that differ by now or again do
         # not.

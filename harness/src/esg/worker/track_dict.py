@@ -26,7 +26,7 @@ def _make_namespace(ledger):
     """A dict whose every access is told to the ledger. No method is missing: one that were
     inherited would be a way to read that nobody sees."""
     item = dict.__getitem__
-    decided = ledger.decided
+    decided, stored = ledger.decided, ledger.stored
 
     class namespace(dict):
         __slots__ = ()
@@ -51,6 +51,11 @@ def _make_namespace(ledger):
         def pop(self, name, *default):
             one(name)
             return dict.pop(self, name, *default)
+
+        def __setitem__(self, name, value):
+            if name not in stored:
+                ledger.store(name)
+            dict.__setitem__(self, name, value)
 
         def __delitem__(self, name):
             one(name)

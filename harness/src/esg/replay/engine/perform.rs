@@ -34,6 +34,7 @@ impl Engine {
                 return Ok(Ended::Missing(missing));
             }
             self.seq += 1;
+            self.live.knows_source(&step.id, &step.source);
             let started = SystemTime::now();
             let ran = self.executor.run(&RunStep {
                 seq: self.seq,
@@ -94,7 +95,10 @@ impl Engine {
                     None
                 })
             };
-            let moves = self.live.moves(state, needed, &mut read);
+            let mut moves = self.live.moves(state, needed, &mut read);
+            if !moves.sync.load.is_empty() {
+                moves.sync.sources = self.live.unknown_sources(self.history.latest_sources());
+            }
             let synced = if moves.sync.is_empty() {
                 Synced::default()
             } else {
