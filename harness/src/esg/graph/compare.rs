@@ -58,10 +58,11 @@ impl CodeGraph {
         let mut told = |execution: &Arc<Execution>, blobs: &mut Blobs| {
             super::journal::tell(journal, execution, blobs)
         };
-        let state = std::mem::take(&mut self.state);
-        self.state = self.engine.materialise(&steps, state, None, self.options, &mut told)?;
+        let (state, options) = (&mut self.state, self.options);
+        let swept =
+            self.engine.ask(&steps, state, None, options, &mut told, |worker| worker.sweep())?;
+        let ours = view(&swept);
         let rebuilt = self.engine.history.all().len() - before;
-        let ours = view(&self.engine.executor.sweep()?);
 
         let twin = self.engine.executor.twin()?;
         let mut other = Engine::new(twin, Blobs::memory());

@@ -203,9 +203,8 @@ impl CodeGraph {
             journal::tell(journal, execution, blobs)
         };
         let only = std::collections::BTreeSet::from([entity]);
-        let state = std::mem::take(&mut self.state);
-        self.state = self.engine.materialise(&steps, state, Some(only), self.options, &mut told)?;
-        Ok(self.engine.executor.value(name)?)
+        let (state, only) = (&mut self.state, Some(&only));
+        self.engine.ask(&steps, state, only, self.options, &mut told, |worker| worker.value(name))
     }
 
     /// Every execution so far, oldest first.

@@ -12,10 +12,13 @@ use super::need::close;
 use super::{History, Outside, Planned, Reason, Report};
 use crate::esg::blobs::Blobs;
 use crate::esg::error::EsgError;
-use crate::esg::exec::Executor;
+use crate::esg::exec::{ExecError, Executor};
 use crate::esg::model::{Entity, UnitKey};
 use crate::esg::state::State;
 use crate::esg::trace::{Execution, changed};
+
+/// How many workers in a row may die at the same thing, when no step is to blame.
+const DEATHS: usize = 3;
 
 /// How a replay goes about it.
 #[derive(Clone, Copy, Debug)]
@@ -276,7 +279,8 @@ impl Engine {
         state: &State,
         outside: &mut Outside,
     ) -> Option<Arc<Execution>> {
-        for execution in self.history.of(&step.id, step.syntax, &self.name) {
+        let executions = self.history.of(&step.id, step.syntax, &self.name);
+        for execution in executions.filter(|execution| !execution.ending.is_accident()) {
             for (entity, read) in &execution.trace.reads {
                 if matches!(entity, Entity::Package(_)) {
                     outside.trust_package(entity, read.outside.clone());
@@ -313,6 +317,9 @@ impl Engine {
         if self.history.is_invalid(latest) {
             return Some(Reason::Invalidated);
         }
+        if latest.ending.is_accident() {
+            return Some(Reason::Accident);
+        }
         changed(latest, state, outside).map(Reason::from)
     }
 
@@ -325,31 +332,61 @@ impl Engine {
     }
 
     /// Brings what is asked for, or everything, to the worker; what can not be stored is made again.
-    pub(crate) fn materialise(
+    fn materialise(
         &mut self,
         steps: &[Planned],
-        state: State,
-        only: Option<BTreeSet<Entity>>,
+        state: &mut State,
+        only: Option<&BTreeSet<Entity>>,
         options: Options,
         told: Told<'_>,
-    ) -> Result<State, EsgError> {
+    ) -> Result<(), EsgError> {
         let mut pass = Pass::new(steps, options);
-        let mut state = state;
         loop {
             let all = || state.entities().map(|(entity, _)| entity.clone()).collect();
-            let needed =
-                close(&state, only.clone().unwrap_or_else(all), std::collections::VecDeque::new());
-            let missing = self.bring(&state, &needed)?;
+            let wanted = only.cloned().unwrap_or_else(all);
+            let needed = close(state, wanted, std::collections::VecDeque::new());
+            let missing = self.bring(state, &needed)?;
             if missing.is_empty() {
-                return Ok(state);
+                return Ok(());
             }
             let before = pass.forced.len();
-            let makers = self.makers(&state, &missing);
+            let makers = self.makers(state, &missing);
             pass.forced.extend(makers);
             if pass.forced.len() == before {
                 return Err(EsgError::unreachable_state());
             }
-            state = self.settle(&mut pass, told)?;
+            *state = self.settle(&mut pass, told)?;
         }
+    }
+
+    /// Brings what is asked for, or everything, to the worker, and asks it something; again, if the
+    /// worker is lost meanwhile.
+    pub(crate) fn ask<T>(
+        &mut self,
+        steps: &[Planned],
+        state: &mut State,
+        only: Option<&BTreeSet<Entity>>,
+        options: Options,
+        told: Told<'_>,
+        ask: impl Fn(&mut dyn Executor) -> Result<T, ExecError>,
+    ) -> Result<T, EsgError> {
+        let mut deaths = 0;
+        loop {
+            self.materialise(steps, state, only, options, &mut *told)?;
+            match ask(&mut *self.executor) {
+                Err(error) if self.survives(&error, &mut deaths) => {}
+                answer => return Ok(answer?),
+            }
+        }
+    }
+
+    /// Takes note that the worker is lost, if it is: then the same may be tried with the next one.
+    pub(crate) fn survives(&mut self, error: &ExecError, deaths: &mut usize) -> bool {
+        if error.lost() {
+            // What was live can be loaded into the next worker.
+            self.live.clear();
+            *deaths += 1;
+        }
+        error.lost() && *deaths <= DEATHS
     }
 }

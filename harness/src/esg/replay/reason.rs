@@ -24,6 +24,8 @@ pub enum Reason {
     Invalidated,
     /// It ran in another kind of worker.
     Worker,
+    /// It was killed, or there was no memory for it.
+    Accident,
     /// The program touches what is not tracked, so all of it runs.
     Untracked,
 }
@@ -51,6 +53,7 @@ impl fmt::Display for Reason {
             Self::Rebuilt => f.write_str("it makes something that is needed and can not be stored"),
             Self::Invalidated => f.write_str("it was asked for"),
             Self::Worker => f.write_str("it ran in another kind of worker"),
+            Self::Accident => f.write_str("it was ended from outside when it ran last"),
             Self::Untracked => f.write_str("the program touches what is not tracked"),
         }
     }

@@ -12,9 +12,6 @@ use crate::esg::replay::need::need;
 use crate::esg::state::{Made, State};
 use crate::esg::trace::{Execution, Recorder, unify};
 
-/// How many workers in a row may die while they are brought to a state.
-const DEATHS: usize = 3;
-
 impl Engine {
     /// Runs the step on `state`.
     pub(super) fn perform(
@@ -25,6 +22,7 @@ impl Engine {
     ) -> Result<Ended, EsgError> {
         let mut more = BTreeSet::new();
         let mut all = pass.full;
+        let mut deaths = 0;
         loop {
             let before: Vec<_> =
                 self.history.of(&step.id, step.syntax, &self.name).cloned().collect();
@@ -36,13 +34,18 @@ impl Engine {
             self.seq += 1;
             self.live.knows_source(&step.id, &step.source);
             let started = SystemTime::now();
-            let ran = self.executor.run(&RunStep {
+            let ran = match self.executor.run(&RunStep {
                 seq: self.seq,
                 step: &step.id,
                 source: &step.source,
                 bind: step.bind.as_ref().map(|(name, value)| (&**name, value)),
                 readings: self.readings.get(&step.id).map(Vec::as_slice),
-            })?;
+            }) {
+                Ok(ran) => ran,
+                // It was lost before the step began. What is not tracked is lost with it for good.
+                Err(error) if self.survives(&error, &mut deaths) && !pass.full => continue,
+                Err(error) => return Err(error.into()),
+            };
             let short = self.short(&ran, state);
             if !short.is_empty() {
                 self.discard(&ran);
@@ -104,12 +107,7 @@ impl Engine {
             } else {
                 match self.executor.sync(&moves.sync) {
                     Ok(synced) => synced,
-                    // What was live is gone, and can be loaded into the next worker.
-                    Err(error) if error.lost() && deaths < DEATHS => {
-                        deaths += 1;
-                        self.live.clear();
-                        continue;
-                    }
+                    Err(error) if self.survives(&error, &mut deaths) => continue,
                     Err(error) => return Err(error.into()),
                 }
             };
