@@ -8,13 +8,11 @@ use super::Observed;
 use super::channel::{AFAR, ALIAS, BODY, CHANGE, How, READ, SURE, WRITE};
 use super::names::{Name, Names};
 
-/// What one step does, by itself and by what other steps are.
+/// What one step does by itself, whatever the others are.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Facts {
-    /// By itself.
+    /// How it uses channels.
     pub(super) own: Vec<(Name, How)>,
-    /// By what other steps are.
-    pub(super) derived: Vec<(Name, How)>,
     /// What it binds that has a body, or holds one.
     pub(super) bodies: Vec<Body>,
     /// What these bodies may bind or change.

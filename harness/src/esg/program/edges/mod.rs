@@ -4,6 +4,7 @@
 //! steps around it: each name it may load comes from the last step before it that surely binds the
 //! name, and from every step in between that may bind, unbind or change it. After it has run, they
 //! are read off what it was [seen](Observed) to do.
+mod book;
 mod channel;
 mod facts;
 mod names;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 
 pub use query::Edges;
 
+pub(super) use book::Book;
 pub(super) use facts::Facts;
 pub(super) use net::Net;
 
