@@ -79,15 +79,18 @@ fn selective_replay_leaves_what_a_full_run_leaves() {
         total.add(tally);
         if let Some(why) = why {
             let mut last = why;
-            let small = shrink::shrink(&case, 60, &mut |smaller| {
-                match check(smaller, worker(python), rules).0 {
-                    Some(why) => {
-                        last = why;
-                        true
-                    }
-                    None => false,
-                }
-            });
+            let small =
+                shrink::shrink(
+                    &case,
+                    60,
+                    &mut |smaller| match check(smaller, worker(python), rules).0 {
+                        Some(why) => {
+                            last = why;
+                            true
+                        }
+                        None => false,
+                    },
+                );
             eprintln!("{} {last}\n{small}", python.display());
             wrong.push(seed);
         }
