@@ -70,10 +70,12 @@ impl CodeGraph {
             .iter()
             .map(|(step, execution)| (step.clone(), execution.trace.readings.clone()))
             .collect();
-        let whole = other.whole(&steps, self.options)?;
+        let mut whole = other.whole(&steps, options)?;
         // What failing steps left behind goes only when the worker is brought to a state again.
-        other.materialise(&steps, whole, None, self.options, &mut |_, _| Ok(()))?;
-        let theirs = view(&other.executor.sweep()?);
+        let nobody: crate::esg::replay::Told<'_> = &mut |_, _| Ok(());
+        let swept =
+            other.ask(&steps, &mut whole, None, options, nobody, |worker| worker.sweep())?;
+        let theirs = view(&swept);
 
         let mut differences = differing(&ours, &theirs);
         for step in &steps {

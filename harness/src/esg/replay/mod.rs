@@ -17,7 +17,7 @@ mod reason;
 mod report;
 mod step;
 
-pub(crate) use engine::{Engine, Options};
+pub(crate) use engine::{Engine, Options, Told};
 pub(crate) use history::History;
 pub(crate) use looked::Outside;
 pub(crate) use need::close;
