@@ -20,12 +20,7 @@ impl Engine {
         state: &State,
         pass: &mut Pass<'_>,
     ) -> Result<Ended, EsgError> {
-<<<<<<< HEAD
-        let mut more = BTreeSet::new();
-        let mut all = pass.full;
         let mut deaths = 0;
-=======
->>>>>>> wip/fuzz
         loop {
             // What an earlier try of this pass looked at: the steps that make it may have run since.
             let (more, all) = pass.looked_for.get(&step.id).cloned().unwrap_or_default();
