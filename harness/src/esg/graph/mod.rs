@@ -6,6 +6,7 @@ mod plan;
 mod query;
 mod traced;
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -38,6 +39,8 @@ pub struct CodeGraph {
     /// The state after the last replay.
     state: State,
     options: Options,
+    /// The execution that each step's edges are read off.
+    seen: HashMap<Arc<str>, u64>,
 }
 
 impl CodeGraph {
@@ -50,6 +53,7 @@ impl CodeGraph {
             journal: None,
             state: State::default(),
             options: Options { stop_on_failure: false, sweep: true },
+            seen: HashMap::new(),
         }
     }
 
@@ -118,6 +122,7 @@ impl CodeGraph {
         if self.program.mark() != mark {
             let before = self.program.operations(0)[..mark].to_vec();
             self.program = Program::fold(before)?;
+            self.take_in();
         }
         Ok(())
     }
@@ -167,6 +172,7 @@ impl CodeGraph {
         };
         let (report, state) = self.engine.replay(steps, self.options, &mut told)?;
         self.state = state;
+        self.take_in();
         if let Some(journal) = &mut self.journal {
             let executions = self.engine.standing(steps).map(|execution| execution.seq).collect();
             journal.append([Record::Settled { run: report.run, executions }])?;

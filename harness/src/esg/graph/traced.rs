@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use super::CodeGraph;
 use crate::esg::model::Entity;
+use crate::esg::program::{Edges, Observed};
+use crate::esg::trace::Execution;
 
 /// That a step read, or altered, what another one had written last.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,4 +45,39 @@ impl CodeGraph {
         }
         edges.into_iter()
     }
+
+    /// What steps need of each other. What a step did in the last replay is taken for what it does,
+    /// until it is edited; of every other step, what its source says that it may do. An edge with a
+    /// run at both ends is [`Traced`](crate::esg::EdgeSource::Traced).
+    ///
+    /// Unlike [`traced_edges`](Self::traced_edges) these are kept in step with edits: they are those
+    /// of the program as it stands.
+    pub fn edges(&self) -> Edges<'_> {
+        self.program.edges()
+    }
+
+    /// Tells the program what its steps were seen to do.
+    pub(super) fn take_in(&mut self) {
+        let ids: Vec<Arc<str>> = self.program.steps().map(|step| step.id.clone()).collect();
+        for step in ids {
+            let Some(execution) = self.engine.chosen.get(&step) else {
+                self.program.unobserve(&step);
+                continue;
+            };
+            let known = self.seen.get(&step) == Some(&execution.seq);
+            if known && self.program.is_observed(&step) {
+                continue;
+            }
+            let same = self.program.step(&step).is_ok_and(|now| now.syntax == execution.syntax);
+            if same && self.program.observe(&step, observed(execution)).is_ok() {
+                self.seen.insert(step, execution.seq);
+            }
+        }
+    }
+}
+
+fn observed(execution: &Execution) -> Observed {
+    let trace = &execution.trace;
+    Observed::new(trace.reads.keys().cloned(), trace.wrote.keys().cloned())
+        .altering(trace.altered.keys().cloned())
 }
