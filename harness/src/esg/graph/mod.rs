@@ -24,6 +24,7 @@ use super::replay::{Engine, Options, Planned, Report};
 use super::state::State;
 use super::trace::Execution;
 use journal::{Journal, Record};
+use traced::Seen;
 
 /// A program whose steps run in a worker, and whose edits run again only what they touched.
 ///
@@ -39,8 +40,8 @@ pub struct CodeGraph {
     /// The state after the last replay.
     state: State,
     options: Options,
-    /// The execution that each step's edges are read off.
-    seen: HashMap<Arc<str>, u64>,
+    /// What each step's edges are read off.
+    seen: HashMap<Arc<str>, Seen>,
 }
 
 impl CodeGraph {

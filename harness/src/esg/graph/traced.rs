@@ -1,5 +1,5 @@
 //! Which step read what another one wrote, as it happened.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::CodeGraph;
@@ -58,26 +58,55 @@ impl CodeGraph {
 
     /// Tells the program what its steps were seen to do.
     pub(super) fn take_in(&mut self) {
+        let mut credits = self.credits();
         let ids: Vec<Arc<str>> = self.program.steps().map(|step| step.id.clone()).collect();
         for step in ids {
             let Some(execution) = self.engine.chosen.get(&step) else {
                 self.program.unobserve(&step);
                 continue;
             };
-            let known = self.seen.get(&step) == Some(&execution.seq);
-            if known && self.program.is_observed(&step) {
+            let now =
+                Seen { seq: execution.seq, credit: credits.remove(&step).unwrap_or_default() };
+            if self.seen.get(&step) == Some(&now) && self.program.is_observed(&step) {
                 continue;
             }
-            let same = self.program.step(&step).is_ok_and(|now| now.syntax == execution.syntax);
-            if same && self.program.observe(&step, observed(execution)).is_ok() {
-                self.seen.insert(step, execution.seq);
+            let same = self.program.step(&step).is_ok_and(|at| at.syntax == execution.syntax);
+            if same && self.program.observe(&step, observed(execution, &now.credit)).is_ok() {
+                self.seen.insert(step, now);
             }
         }
     }
+
+    /// By step: what others found as this step had left it, although it wrote something else. Who
+    /// changes a class changes what the names of its instances stand for.
+    fn credits(&self) -> HashMap<Arc<str>, BTreeSet<Entity>> {
+        let mut credits: HashMap<Arc<str>, BTreeSet<Entity>> = HashMap::new();
+        for execution in self.engine.chosen.values() {
+            let trace = &execution.trace;
+            for (entity, read) in trace.reads.iter().chain(&trace.altered) {
+                let Some(by) = &read.by else { continue };
+                let writer = self.engine.chosen.get(by);
+                if writer.is_some_and(|writer| !writer.trace.wrote.contains_key(entity)) {
+                    credits.entry(by.clone()).or_default().insert(entity.clone());
+                }
+            }
+        }
+        credits
+    }
 }
 
-fn observed(execution: &Execution) -> Observed {
+/// What the program was told of a step.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// Of which execution.
+    seq: u64,
+    /// What it wrote besides, as others found it.
+    credit: BTreeSet<Entity>,
+}
+
+fn observed(execution: &Execution, credit: &BTreeSet<Entity>) -> Observed {
     let trace = &execution.trace;
-    Observed::new(trace.reads.keys().cloned(), trace.wrote.keys().cloned())
+    let wrote = trace.wrote.keys().chain(credit);
+    Observed::new(trace.reads.keys().cloned(), wrote.cloned())
         .altering(trace.altered.keys().cloned())
 }
