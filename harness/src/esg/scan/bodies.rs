@@ -275,7 +275,7 @@ impl<'a> Flow<'a> {
                     Val::one(Tag::Param, id)
                 } else {
                     let given = self.given.get(&id).copied().unwrap_or(EMPTY);
-                    self.deeper(given, args)
+                    self.deeper(one, given, args)
                 }
             }
             Tag::Global => {
@@ -288,21 +288,29 @@ impl<'a> Flow<'a> {
             Tag::Result => self.result_of(id),
             Tag::Cell if self.is_here(id) => {
                 let held = self.cells.get(&id).copied().unwrap_or(EMPTY);
-                self.deeper(held, args)
+                self.deeper(one, held, args)
             }
             _ => return self.values.of(vec![one]),
         };
         self.values.through(seen, reach(one))
     }
 
-    /// Resolves what was found by resolving, within limits.
-    fn deeper(&mut self, val: Val, args: &[(SymId, Val)]) -> Val {
+    /// Resolves what a variable was found to hold.
+    fn deeper(&mut self, one: u32, val: Val, args: &[(SymId, Val)]) -> Val {
+        let plain = origin(tag(one), Reach::Is, number(one));
+        if self.resolving.contains(&plain) {
+            // What a variable holds by way of itself is nothing new, unless it is a part of that.
+            self.lost |= matches!(reach(one), Reach::Part | Reach::Deep);
+            return EMPTY;
+        }
         if self.nested >= DEPTH || self.spent() {
             self.lost = true;
             return EMPTY;
         }
         self.nested += 1;
+        self.resolving.push(plain);
         let val = self.resolve(val, args);
+        self.resolving.pop();
         self.nested -= 1;
         val
     }

@@ -51,6 +51,8 @@ pub(super) struct Flow<'a> {
     pub(super) nested: usize,
     /// The functions whose answers are being asked for.
     pub(super) asked: Vec<Name>,
+    /// The variables of which it is being asked what they hold.
+    pub(super) resolving: Vec<u32>,
     /// How much may be looked at until the step is walked coarsely.
     budget: usize,
     /// Whether a bound was met beyond which the answer would not hold.
@@ -89,6 +91,7 @@ impl<'a> Flow<'a> {
             version: 1,
             nested: 0,
             asked: Vec::new(),
+            resolving: Vec::new(),
             budget,
             lost: false,
             coarse: super::coarse::Coarse::default(),
