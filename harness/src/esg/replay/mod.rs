@@ -17,8 +17,8 @@ mod reason;
 mod report;
 mod step;
 
-pub(crate) use engine::{Engine, Options, Told};
 pub(crate) use crate::esg::model::List;
+pub(crate) use engine::{Engine, Options, Told};
 pub(crate) use history::History;
 pub(crate) use looked::Outside;
 pub(crate) use need::close;
