@@ -224,6 +224,20 @@ fn what_was_seen_takes_the_place_of_what_may_be() {
     assert_eq!(shown(program.edges().into("s2").unwrap()), ["s1>s2 b"]);
 }
 
+#[test]
+fn what_was_seen_tells_direct_loads_from_those_of_functions_and_by_other_names() {
+    let mut program = program(&["s:k", "f=k", "s:a", "r:f s:b"]);
+    let name = Entity::name;
+    let seen = Observed::new([name("f"), name("k")], [name("b")]).altering([name("a")]);
+    program.observe("s3", seen).unwrap();
+    let edges = shown(program.edges().into("s3").unwrap());
+    assert_eq!(edges, ["s0>s3 k late", "s1>s3 f", "s2>s3 a alias"]);
+    assert!(program.is_observed("s3"));
+    program.unobserve("s3");
+    assert!(!program.is_observed("s3"));
+    assert_eq!(shown(program.edges().into("s3").unwrap()), ["s0>s3 k late", "s1>s3 f"]);
+}
+
 /// Edges and closures computed plainly, each step anew.
 struct Plain<'a> {
     steps: Vec<(&'a str, &'a Scan)>,
@@ -328,27 +342,25 @@ fn some_scan() -> impl Strategy<Value = Scan> {
     let summaries = prop::collection::btree_map(function, set(3), 0..2);
     let alias = prop::collection::btree_map(name().prop_map(str::to_owned), set(2), 0..2);
     let rare = prop::bool::weighted(0.15);
-    (set(3), set(3), set(2), set(2), set(2), summaries, alias, rare.clone(), rare, any::<bool>())
-        .prop_map(
-            |(reads, writes, changed, late, held, summaries, aliases, share, late_on, sure)| {
-                let mut scan = Scan { reads, writes, ..Scan::default() };
-                scan.mutates =
-                    changed.into_iter().filter(|name| scan.reads.contains(name)).collect();
-                scan.writes.extend(summaries.keys().cloned());
-                if sure {
-                    scan.sure_writes = scan.writes.clone();
-                }
-                if !summaries.is_empty() && late_on {
-                    scan.deferred_mutates = late;
-                    scan.deferred_writes = held;
-                }
-                scan.summaries = summaries;
-                if share {
-                    scan.aliases = aliases;
-                }
-                scan
-            },
-        )
+    (set(3), set(3), set(2), set(2), set(2), summaries, alias, rare, rare, any::<bool>()).prop_map(
+        |(reads, writes, changed, late, held, summaries, aliases, share, late_on, sure)| {
+            let mut scan = Scan { reads, writes, ..Scan::default() };
+            scan.mutates = changed.into_iter().filter(|name| scan.reads.contains(name)).collect();
+            scan.writes.extend(summaries.keys().cloned());
+            if sure {
+                scan.sure_writes = scan.writes.clone();
+            }
+            if !summaries.is_empty() && late_on {
+                scan.deferred_mutates = late;
+                scan.deferred_writes = held;
+            }
+            scan.summaries = summaries;
+            if share {
+                scan.aliases = aliases;
+            }
+            scan
+        },
+    )
 }
 
 #[derive(Clone, Debug)]
