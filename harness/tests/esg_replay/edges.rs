@@ -124,3 +124,28 @@ fn every_edit_runs_what_it_must_and_no_more_and_leaves_what_a_full_run_leaves() 
         assert!(wrong.is_empty(), "Python {}:\n{}", python.display(), wrong.join("\n"));
     }
 }
+
+#[test]
+fn what_was_seen_holds_until_the_step_is_edited_and_is_seen_again() {
+    let python = &pythons()[0];
+    let mut graph = graph(python, &[("a", "x = 1"), ("b", "y = x if x else z"), ("c", "w = y")]);
+    let shown = |graph: &CodeGraph| -> Vec<String> {
+        let edges = graph.edges();
+        edges.iter().map(|edge| format!("{edge} {:?}", edge.source)).collect()
+    };
+    let [mut seen, expected] = [
+        ["a -> b: x (flow) Traced", "b -> c: y (flow) Traced"],
+        ["a -> b: x (flow) Static", "b -> c: y (flow) Static"],
+    ];
+    assert_eq!(shown(&graph), expected);
+    graph.replay().unwrap();
+    assert_eq!(shown(&graph), seen);
+    graph.edit(|program| program.replace("b", "y = x or 2")).unwrap();
+    assert_eq!(shown(&graph), expected);
+    graph.replay_to("b").unwrap();
+    seen[1] = expected[1];
+    assert_eq!(shown(&graph), seen);
+    // An edit that is taken back leaves what was seen.
+    assert!(graph.edit(|program| program.replace("b", "y = 2").and(program.remove("q"))).is_err());
+    assert_eq!(shown(&graph), seen);
+}

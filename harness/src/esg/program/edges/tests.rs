@@ -224,6 +224,20 @@ fn what_was_seen_takes_the_place_of_what_may_be() {
     assert_eq!(shown(program.edges().into("s2").unwrap()), ["s1>s2 b"]);
 }
 
+#[test]
+fn what_was_seen_tells_direct_loads_from_those_of_functions_and_by_other_names() {
+    let mut program = program(&["s:k", "f=k", "s:a", "r:f s:b"]);
+    let name = Entity::name;
+    let seen = Observed::new([name("f"), name("k")], [name("b")]).altering([name("a")]);
+    program.observe("s3", seen).unwrap();
+    let edges = shown(program.edges().into("s3").unwrap());
+    assert_eq!(edges, ["s0>s3 k late", "s1>s3 f", "s2>s3 a alias"]);
+    assert!(program.is_observed("s3"));
+    program.unobserve("s3");
+    assert!(!program.is_observed("s3"));
+    assert_eq!(shown(program.edges().into("s3").unwrap()), ["s0>s3 k late", "s1>s3 f"]);
+}
+
 /// Edges and closures computed plainly, each step anew.
 struct Plain<'a> {
     steps: Vec<(&'a str, &'a Scan)>,
