@@ -27,12 +27,12 @@ fn amid(step: &str, wall: Duration) -> (Ending, bool) {
     let mut graph = CodeGraph::new(program, worker_of(0, wall), Blobs::memory());
     let report = graph.replay().unwrap();
     let right = |graph: &mut CodeGraph, when: &str| {
-        assert_eq!(shown(graph, "zs"), "[2, 4, 6]", "{when}: {step}");
-        assert_eq!(shown(graph, "text"), "'[2, 4, 6]'", "{when}: {step}");
-        assert_eq!(shown(graph, "xs"), "[1, 2, 3]", "{when}: {step}");
         let after = graph.execution("after").unwrap();
         assert_eq!(after.ending, Ending::Ok, "{when}: {step}");
         assert_eq!(after.stdout.bytes, b"[2, 4, 6]\n", "{when}: {step}");
+        assert_eq!(shown(graph, "zs"), "[2, 4, 6]", "{when}: {step}");
+        assert_eq!(shown(graph, "text"), "'[2, 4, 6]'", "{when}: {step}");
+        assert_eq!(shown(graph, "xs"), "[1, 2, 3]", "{when}: {step}");
     };
     right(&mut graph, "at once");
     let ending = graph.execution("bad").unwrap().ending.clone();
