@@ -9,6 +9,8 @@
 mod case;
 #[path = "esg_fuzz/check.rs"]
 mod check;
+#[path = "esg_fuzz/constructs.rs"]
+mod constructs;
 #[path = "esg_fuzz/dice.rs"]
 mod dice;
 #[path = "esg_fuzz/grammar.rs"]

@@ -2,6 +2,8 @@
 #![cfg(unix)]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "esg_replay/cases.rs"]
+mod cases;
 #[path = "esg_replay/edges.rs"]
 mod edges;
 #[path = "esg_replay/engine.rs"]

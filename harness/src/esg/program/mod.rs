@@ -196,6 +196,19 @@ impl Program {
         Ok(())
     }
 
+    /// Whether what a step was seen to do is taken for what it does.
+    pub(crate) fn is_observed(&self, id: &str) -> bool {
+        self.steps.get(id).is_some_and(|slot| self.observed.contains_key(slot))
+    }
+
+    /// What a step was seen to do says nothing any more.
+    pub(crate) fn unobserve(&mut self, id: &str) {
+        let Some(slot) = self.steps.get(id).copied() else { return };
+        if self.observed.remove(&slot).is_some() {
+            self.renew(slot);
+        }
+    }
+
     fn facts(&mut self, slot: Slot) -> Option<Facts> {
         match self.nodes.get(slot.index())? {
             Node::Step(step) => Some(self.book.read(&step.scan, self.observed.get(&slot))),

@@ -70,6 +70,8 @@ struct Pass<'a> {
     /// A step of the program is known to touch what is not tracked.
     untracked: bool,
     widened: usize,
+    /// What steps looked at though nobody expected it, and whether that was everything.
+    looked_for: BTreeMap<Arc<str>, (BTreeSet<Entity>, bool)>,
 }
 
 impl<'a> Pass<'a> {
@@ -86,6 +88,7 @@ impl<'a> Pass<'a> {
             done: BTreeSet::new(),
             untracked: false,
             widened: 0,
+            looked_for: BTreeMap::new(),
         }
     }
 }

@@ -13,6 +13,7 @@ pub(crate) use joint::Looked;
 
 use serde::{Deserialize, Serialize};
 
+use super::blobs::Stored;
 use super::model::{Entity, Member, Unit, UnitKey};
 
 /// A version of a unit, as a step made it.
@@ -21,7 +22,7 @@ pub(crate) struct Made {
     /// What it consists of.
     pub(crate) unit: Unit,
     /// Where its stored form is; absent for a hole.
-    pub(crate) stored: Option<crate::esg::blobs::Stored>,
+    pub(crate) stored: Option<Stored>,
 }
 
 /// Where an entity is.
@@ -48,6 +49,16 @@ impl Slot {
     pub(crate) fn refs(&self) -> impl Iterator<Item = &Entity> {
         self.member().refs.iter().filter_map(|&index| self.made.unit.refs.get(index))
     }
+}
+
+/// What is at a path in scratch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum FileKind {
+    Nothing,
+    File,
+    Directory,
+    Link,
 }
 
 /// The state before or after a step.
@@ -116,6 +127,17 @@ impl State {
     /// What may have changed since; `None` if it was another state.
     pub(crate) fn since(&self, seen: Seen) -> Option<&[Entity]> {
         (seen.id == self.id.0).then(|| self.log.get(seen.upto..).unwrap_or_default())
+    }
+
+    /// What is at a path in scratch.
+    pub(crate) fn file_kind(&self, entity: &Entity) -> FileKind {
+        let Some(slot) = self.slots.get(entity) else { return FileKind::Nothing };
+        // The first byte of a stored file says what it is; directories and links are small.
+        match &slot.made.stored {
+            Some(Stored::Inline(bytes)) if bytes.first() == Some(&b'd') => FileKind::Directory,
+            Some(Stored::Inline(bytes)) if bytes.first() == Some(&b'l') => FileKind::Link,
+            _ => FileKind::File,
+        }
     }
 
     pub(crate) fn put(&mut self, entity: Entity, slot: Slot) {

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 use crate::esg::exec::{Ending, Output, Untracked, Wrote};
 use crate::esg::model::{Entity, Print, UnitKey};
-use crate::esg::state::Made;
+use crate::esg::state::{FileKind, Made};
 
 /// One run of one version of a step: when, how it ended, and its trace.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -69,6 +69,10 @@ pub struct Trace {
     pub(crate) tied: BTreeSet<Entity>,
     /// The units that could not be stored among what it read or altered.
     pub(crate) holes: BTreeSet<UnitKey>,
+    /// What was at the paths that were written unseen: writing over a directory is another thing
+    /// than writing over a file.
+    #[serde(default)]
+    pub(crate) over: BTreeMap<Entity, FileKind>,
     /// Every unit that came out, and where it is stored.
     pub(crate) units: Vec<Arc<Made>>,
     /// What was bound again to the object that it was bound to, with the unit that it is in, and who

@@ -32,6 +32,13 @@ class World:
     )
 
 
+def _imported(name):
+    """Whether the name leads to the module that importing it gives, not to one put there by hand."""
+    module = sys.modules.get(name)
+    spec = getattr(module, "__spec__", None)
+    return name == "__main__" or getattr(spec, "name", None) == name
+
+
 class Channels:
     """The front."""
 
@@ -200,7 +207,7 @@ class Channels:
         finally:
             self.events.running = False
         if "sys" in touched and "modules" in names:
-            named = [text for text in traits.strings if text in sys.modules]
+            named = [text for text in traits.strings if _imported(text)]
             if not named and "__name__" not in names:
                 self.watch.report("sys.modules")
 

@@ -25,6 +25,11 @@ impl<'a> Edges<'a> {
         Self { program, net }
     }
 
+    /// The program that these are the edges of.
+    pub(in crate::esg) fn program(&self) -> &'a Program {
+        self.program
+    }
+
     fn order(&self) -> &'a Order {
         &self.program.order
     }

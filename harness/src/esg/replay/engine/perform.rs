@@ -20,10 +20,11 @@ impl Engine {
         state: &State,
         pass: &mut Pass<'_>,
     ) -> Result<Ended, EsgError> {
-        let mut more = BTreeSet::new();
-        let mut all = pass.full;
         let mut deaths = 0;
         loop {
+            // What an earlier try of this pass looked at: the steps that make it may have run since.
+            let (more, all) = pass.looked_for.get(&step.id).cloned().unwrap_or_default();
+            let all = all || pass.full;
             let before: Vec<_> =
                 self.history.of(&step.id, step.syntax, &self.name).cloned().collect();
             let needed = need(step, state, before.iter().map(Arc::as_ref), &more, all);
@@ -50,8 +51,9 @@ impl Engine {
             if !short.is_empty() {
                 self.discard(&ran);
                 pass.widened += 1;
-                all |= ran.reads.contains(&Entity::Everything);
-                more.extend(short);
+                let wider = pass.looked_for.entry(step.id.clone()).or_default();
+                wider.0.extend(short);
+                wider.1 |= ran.reads.contains(&Entity::Everything);
                 continue;
             }
             let mut execution = self.record(step, state, &needed, started, ran)?;
