@@ -2,7 +2,7 @@
 
 import builtins
 from linecache import cache
-from sys import getprofile, gettrace, setprofile, settrace
+from sys import getprofile, gettrace, setprofile, setrecursionlimit, settrace
 from time import perf_counter_ns
 
 from _harness_endings import OK, file_of, raised
@@ -85,7 +85,8 @@ class Steps:
                 exec(code, self._namespace)
                 ending = OK
             finally:
-                # Not by a call: that would call what traces.
+                # Not in a function: its call would be traced, or be one too many.
+                setrecursionlimit(self._guard.recursion)
                 if gettrace() is not None:
                     settrace(None)
                 if getprofile() is not None:
