@@ -13,7 +13,7 @@ use super::{shown, worker};
 const DIR: &str = "HARNESS_TEST_GRAPH";
 
 /// How often it is killed.
-const KILLS: u64 = 60;
+const KILLS: u64 = 40;
 
 /// What the test below kills: it edits and replays without end. Does nothing when run as a test.
 #[test]

@@ -27,7 +27,7 @@ pub(crate) fn end(round: usize) -> (&'static str, String) {
 
 #[test]
 fn a_worker_killed_at_any_moment_is_replaced() {
-    const KILLS: usize = 30;
+    const KILLS: usize = 15;
     let python = worker();
     let handle = python.kill_handle();
     let mut graph = CodeGraph::new(Program::new(), python, Blobs::memory());
@@ -43,7 +43,7 @@ fn a_worker_killed_at_any_moment_is_replaced() {
     for round in 1..=KILLS {
         graph.edit(|steps| steps.replace("s0", &source(round))).unwrap();
         // From before the first step until after the last.
-        let moment = whole * u32::try_from(round).unwrap() / 25;
+        let moment = whole * u32::try_from(round).unwrap() / 12;
         let handle = handle.clone();
         let killer = std::thread::spawn(move || {
             std::thread::sleep(moment);

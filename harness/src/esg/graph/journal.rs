@@ -59,12 +59,15 @@ impl Journal {
         options.read(true).append(true).create(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(&path).map_err(io)?;
+        let file = options.open(&path).map_err(io)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => return Err(EsgError::in_use(&shown)),
             Err(fs::TryLockError::Error(error)) => return Err(io(error)),
         }
+        // From here on it is unlocked, whatever comes.
+        let mut journal = Self { file, path: shown.clone() };
+        let file = &mut journal.file;
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(io)?;
         let (records, whole) = read(&text, &shown)?;
@@ -79,7 +82,7 @@ impl Journal {
             file.sync_all().map_err(io)?;
         }
         File::open(dir).and_then(|dir| dir.sync_all()).map_err(io)?;
-        Ok((Self { file, path: shown }, records))
+        Ok((journal, records))
     }
 
     /// Appends records, all or none, and syncs.
@@ -108,6 +111,16 @@ impl Journal {
             }
             EsgError::io(&self.path, error)
         })
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        // A process that is just being started by another thread may hold the file too, until it
+        // runs its program: closing it alone would leave the lock behind for that long.
+        if let Err(error) = self.file.unlock() {
+            tracing::debug!(journal = self.path, %error, "a journal could not be unlocked");
+        }
     }
 }
 

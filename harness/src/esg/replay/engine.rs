@@ -260,11 +260,10 @@ impl Engine {
             self.history.push(execution.clone());
             told(&execution, &mut self.blobs)?;
             pass.reasons.entry(step.id.clone()).or_insert(reason);
-            if !pass.order.contains(&step.id) {
+            if pass.done.insert(step.id.clone()) {
                 pass.order.push(step.id.clone());
             }
             pass.fresh.push(execution.clone());
-            pass.done.insert(step.id.clone());
             state.apply(&execution);
             let failed = !execution.ending.is_ok();
             pass.chosen.insert(step.id.clone(), execution);

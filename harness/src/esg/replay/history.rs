@@ -15,8 +15,8 @@ pub(crate) struct History {
     all: Vec<Arc<Execution>>,
     /// By step and code, positions in `all`.
     versions: HashMap<(Arc<str>, Print), Vec<usize>>,
-    /// The latest of each step.
-    latest: HashMap<Arc<str>, usize>,
+    /// By step, positions in `all`.
+    steps: HashMap<Arc<str>, Vec<usize>>,
     /// Which execution made a unit.
     made: HashMap<UnitKey, usize>,
     /// Executions up to this number are not to be relied on, by step.
@@ -27,7 +27,7 @@ impl History {
     pub(crate) fn push(&mut self, execution: Arc<Execution>) {
         let at = self.all.len();
         self.versions.entry((execution.step.clone(), execution.syntax)).or_default().push(at);
-        self.latest.insert(execution.step.clone(), at);
+        self.steps.entry(execution.step.clone()).or_default().push(at);
         for made in &execution.trace.units {
             self.made.entry(made.unit.key.clone()).or_insert(at);
         }
@@ -54,12 +54,21 @@ impl History {
     }
 
     pub(crate) fn latest(&self, step: &str) -> Option<&Arc<Execution>> {
-        self.latest.get(step).map(|&at| &self.all[at])
+        self.steps.get(step)?.last().map(|&at| &self.all[at])
     }
 
     /// The source that each step had when it last ran.
     pub(crate) fn latest_sources(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
-        self.latest.iter().map(|(step, &at)| (step, &self.all[at].source))
+        let last = |at: &Vec<usize>| at.last().map(|&at| &self.all[at].source);
+        self.steps.iter().filter_map(move |(step, at)| Some((step, last(at)?)))
+    }
+
+    /// The latest execution of the step in such a worker that ended well, of whatever code.
+    pub(crate) fn last_good(&self, step: &str, executor: &str) -> Option<&Arc<Execution>> {
+        let good = |execution: &&Arc<Execution>| {
+            &*execution.executor == executor && execution.ending.is_ok()
+        };
+        self.steps.get(step)?.iter().rev().map(|&at| &self.all[at]).find(good)
     }
 
     /// The execution that made a unit.

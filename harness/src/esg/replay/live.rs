@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::esg::exec::{Ran, Synced, Wrote};
 use crate::esg::model::{Entity, UnitKey};
-use crate::esg::state::{Made, Slot, State};
+use crate::esg::state::{Made, Seen, Slot, State};
 
 mod moves;
 
@@ -45,6 +45,12 @@ pub(crate) struct Live {
     aside: Vec<UnitKey>,
     /// What has to leave the namespace, whatever it is.
     spoiled: BTreeSet<Entity>,
+    /// The state that all of the namespace agreed with, and how far that had come.
+    agreed: Option<Seen>,
+    /// What came into the namespace since.
+    placed: Vec<Entity>,
+    /// Whether a token means another object since.
+    moved: bool,
     /// The source that the worker knows of each step.
     sources: HashMap<Arc<str>, Arc<str>>,
 }
@@ -82,12 +88,21 @@ impl Live {
         self.objects
     }
 
+    fn mean(&mut self, entity: Entity, object: u64) {
+        self.moved |= self.meant.insert(entity, object) != Some(object);
+    }
+
+    fn place(&mut self, entity: &Entity, key: &UnitKey) {
+        self.at.insert(entity.clone(), key.clone());
+        self.placed.push(entity.clone());
+    }
+
     fn hold(&mut self, made: &Made, members: BTreeSet<Entity>) {
         let mut tokens = Vec::new();
         for member in &made.unit.members {
             if is_object(&member.entity) && members.contains(&member.entity) {
                 let object = self.new_object();
-                self.meant.insert(member.entity.clone(), object);
+                self.mean(member.entity.clone(), object);
                 tokens.push((member.entity.clone(), object));
             }
         }
@@ -102,7 +117,7 @@ impl Live {
             .map(|entity| (entity.clone(), self.meant.get(entity).copied().unwrap_or(0)))
             .collect();
         for entity in &members {
-            self.at.insert(entity.clone(), made.unit.key.clone());
+            self.place(entity, &made.unit.key);
         }
         let held = Held { members, refs, tokens, aside: false, size: made.unit.size };
         self.held.insert(made.unit.key.clone(), held);
@@ -126,7 +141,7 @@ impl Live {
             if is_object(&entity) {
                 // Whatever refers to it refers to the spoiled object.
                 let nobodys = self.new_object();
-                self.meant.insert(entity.clone(), nobodys);
+                self.mean(entity.clone(), nobodys);
             }
             self.spoiled.insert(entity);
         }
@@ -184,7 +199,7 @@ impl Live {
             made.unit.members.iter().for_each(|member| self.lose(&member.entity));
         }
         for (entity, object) in objects.iter().flatten() {
-            self.meant.insert(entity.clone(), *object);
+            self.mean(entity.clone(), *object);
         }
         for (made, tokens) in std::iter::zip(made, objects) {
             let members = made.unit.members.iter().map(|member| member.entity.clone()).collect();

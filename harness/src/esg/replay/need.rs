@@ -41,13 +41,12 @@ pub(crate) fn need<'a>(
         scan.deferred_reads.iter().chain(&scan.builtin_reads).map(|name| Entity::name(name)),
     );
     // Files, modules and the process are as the state says, whoever needs them.
-    sure.extend(
-        state
-            .entities()
-            .filter(|(entity, _)| all || !matches!(entity, Entity::Name(_) | Entity::Token(_)))
-            .filter(|(_, slot)| !all || slot.made.unit.hole.is_none())
-            .map(|(entity, _)| entity.clone()),
-    );
+    if all {
+        let stored = state.entities().filter(|(_, slot)| slot.made.unit.hole.is_none());
+        sure.extend(stored.map(|(entity, _)| entity.clone()));
+    } else {
+        sure.extend(state.around().map(|(entity, _)| entity.clone()));
+    }
     close(state, sure, maybe)
 }
 

@@ -5,8 +5,9 @@
 mod group;
 mod joint;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) use joint::Looked;
 
@@ -68,6 +69,35 @@ pub(crate) struct State {
     gone: HashMap<Entity, Arc<str>>,
     /// The paths in scratch, for listings.
     files: BTreeMap<Arc<str>, ()>,
+    /// What is neither a name nor the object of a token.
+    around: BTreeSet<Entity>,
+    /// What was put or removed, in order.
+    log: Vec<Entity>,
+    id: Id,
+}
+
+/// Tells states apart: a copy is another state.
+#[derive(Debug)]
+struct Id(u64);
+
+impl Default for Id {
+    fn default() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl Clone for Id {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+/// How far somebody has followed a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    id: u64,
+    upto: usize,
 }
 
 impl State {
@@ -82,6 +112,21 @@ impl State {
 
     pub(crate) fn entities(&self) -> impl Iterator<Item = (&Entity, &Slot)> {
         self.slots.iter()
+    }
+
+    /// What is neither a name nor the object of a token: files, modules, the process.
+    pub(crate) fn around(&self) -> impl Iterator<Item = (&Entity, &Slot)> {
+        self.around.iter().filter_map(|entity| Some((entity, self.slots.get(entity)?)))
+    }
+
+    /// How far one has followed who knows all of the state as it is now.
+    pub(crate) fn seen(&self) -> Seen {
+        Seen { id: self.id.0, upto: self.log.len() }
+    }
+
+    /// What may have changed since; `None` if it was another state.
+    pub(crate) fn since(&self, seen: Seen) -> Option<&[Entity]> {
+        (seen.id == self.id.0).then(|| self.log.get(seen.upto..).unwrap_or_default())
     }
 
     /// What is at a path in scratch.
@@ -99,6 +144,10 @@ impl State {
         if let Entity::File(path) = &entity {
             self.files.insert(path.clone(), ());
         }
+        if !matches!(entity, Entity::Name(_) | Entity::Token(_)) {
+            self.around.insert(entity.clone());
+        }
+        self.log.push(entity.clone());
         self.gone.remove(&entity);
         self.slots.insert(entity, slot);
     }
@@ -107,6 +156,8 @@ impl State {
         if let Entity::File(path) = entity {
             self.files.remove(path);
         }
+        self.around.remove(entity);
+        self.log.push(entity.clone());
         self.slots.remove(entity);
         self.gone.insert(entity.clone(), by.clone());
     }

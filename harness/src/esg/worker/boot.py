@@ -51,6 +51,8 @@ def boot():
     # The worker's modules are no modules of the process, and have builtins of their own: nothing
     # that a step does to `builtins` or `sys.modules` reaches them.
     own = dict(vars(builtins))
+    # `id` tells every audit hook, at the price of calling it. This is made from the address as well.
+    own["id"] = object.__hash__
     usual = own["__import__"]
 
     def load(name):

@@ -10,6 +10,8 @@ Only a step that read the name is excused, since it runs again when the name cha
 reason a name that the step bound and deleted is deleted, even if it was not there before.
 """
 
+from itertools import compress, islice
+from operator import is_, is_not
 from re import compile as _pattern
 from sys import modules
 from types import ModuleType
@@ -38,6 +40,7 @@ _contains = dict.__contains__
 _OF_MODULES = frozenset(ModuleType.__dict__) | frozenset(object.__dict__) | {"__path__"}
 _item = dict.__getitem__
 _names = dict.keys
+_values = dict.values
 
 
 class _Here(BaseException):
@@ -107,10 +110,16 @@ class Ledger:
         """From here on loads do not count. Answers what was read and what is bound."""
         self.active = False
         start, now, reads = self.start, self.namespace, self.reads
-        for name, value in dict.items(now):
-            if dict.get(start, name, ABSENT) is not value:
-                reads.bound.add(name)
-        reads.gone.update(name for name in start if not _contains(now, name))
+        if len(start) <= len(now) and all(map(is_, start, _names(now))):
+            # No name has left its place, and others come after them: no loop of Python's is needed,
+            # however many there are.
+            reads.bound.update(compress(start, map(is_not, _values(start), _values(now))))
+            reads.bound.update(islice(_names(now), len(start), None))
+        else:
+            for name, value in dict.items(now):
+                if dict.get(start, name, ABSENT) is not value:
+                    reads.bound.add(name)
+            reads.gone.update(name for name in start if not _contains(now, name))
         for name in self.stored:
             self.stores(name)
         reads.bound -= DUNDERS

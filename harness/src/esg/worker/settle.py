@@ -48,7 +48,7 @@ class Settled:
 
     def __init__(self):
         self.units, self.codes, self.notes = [], [], []
-        self.mutated, self.created, self.back = set(), set(), set()
+        self.mutated, self.created, self.back, self.met = set(), set(), set(), set()
 
 
 class Standing:
@@ -164,6 +164,7 @@ class Standing:
                 del fresh[e]
             elif e not in bound:
                 out.mutated.add(e)
+        out.met = {e for e in fresh if e not in self.entries}
         self.regroup(out, fresh, drawn, affected)
         return out
 

@@ -2,6 +2,7 @@
 
 import builtins
 from linecache import cache
+from sys import getprofile, gettrace, setprofile, setrecursionlimit, settrace
 from time import perf_counter_ns
 
 from _harness_endings import OK, file_of, raised
@@ -80,8 +81,16 @@ class Steps:
     def _execute(self, code, step):
         self._lifeline.hold()
         try:
-            exec(code, self._namespace)
-            ending = OK
+            try:
+                exec(code, self._namespace)
+                ending = OK
+            finally:
+                # Not in a function: its call would be traced, or be one too many.
+                setrecursionlimit(self._guard.recursion)
+                if gettrace() is not None:
+                    settrace(None)
+                if getprofile() is not None:
+                    setprofile(None)
         except BaseException as error:
             ending = raised(error, step, self._guard.recursion)
         self._guard.quiet()
@@ -121,7 +130,7 @@ class Steps:
         looked = {"n:" + name for name in reads.names if name in names}
         touched = looked | bound | set(world.modules)
         modules = set(world.modules)
-        absent = reads.names.difference(names, reads.gone)
+        absent = [name for name in reads.names if name not in names and name not in reads.gone]
         if not all(map(self._guard.builtin, absent)):
             # Found among what a step has added to the builtins, or missed there.
             modules.add("m:builtins")
@@ -149,7 +158,6 @@ class Steps:
             dirty = bound | gone | set(self._graph.dirty(touched, bound)) | set(world.dirty)
             reply["dirty"] = sorted(dirty)
             return reply, parts.parts, []
-        changed = {entity for entity in self._graph.entries if entity[0] == "m"}
         settled = self._graph.settle(seq, touched, bound, gone)
         reply["untracked"] += [{"what": note, "line": None} for note in settled.notes]
         wrote = dict(world.wrote)
@@ -160,7 +168,7 @@ class Steps:
                 entity = member["entity"]
                 if entity in settled.created:
                     wrote[entity] = "bound"
-                elif entity[0] == "m" and entity not in changed:
+                elif entity[0] == "m" and entity in settled.met:
                     wrote[entity] = "mutated"
         wrote.update((entity, "deleted") for entity in settled.back)
         wrote.update((entity, "mutated") for entity in settled.mutated)

@@ -160,7 +160,8 @@ class Tracker:
     def end(self):
         """What was read since `begin`, and which names are bound to others or unbound."""
         reads = self._ledger.end()
-        if builtins.__build_class__ is self._hook:
+        # The step may have deleted it.
+        if getattr(builtins, "__build_class__", None) is self._hook:
             builtins.__build_class__ = _build_class
         return reads
 

@@ -215,8 +215,9 @@ class Walk:
             self.put(flat)
             return
         if len(kinds) == 1 and len(flat) > 1:
-            objs = [o for o in flat if id(type(o)) not in ATOM_IDS]
-            if self.bulk(flat, objs, type(objs[0]), groups):
+            # Types are compared by identity here: over many objects that is what costs.
+            new = type(next(filter(lambda o: id(type(o)) in kinds, flat)))
+            if self.bulk(flat, [o for o in flat if type(o) is new], new, groups):
                 return
         seen, inner, marks, kind_marks = self.seen, self.inner, [], {}
         for o in flat:
@@ -270,7 +271,7 @@ class Walk:
         if len(objs) == len(flat):
             self.put({mark: len(flat)})
         else:
-            self.put(tuple([o if id(type(o)) in ATOM_IDS else mark for o in flat]))
+            self.put(tuple([mark if type(o) is t else o for o in flat]))
         groups[kind] = objs
         return True
 

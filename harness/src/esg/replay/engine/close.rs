@@ -59,7 +59,7 @@ impl Engine {
         let mut report = Report { run: self.run, widened: pass.widened, ..Report::default() };
         for step in pass.steps {
             let Some(latest) = pass.chosen.get(&step.id) else { continue };
-            let ran = pass.order.contains(&step.id);
+            let ran = pass.done.contains(&step.id);
             if ran {
                 let reason = pass.reasons.get(&step.id).cloned().unwrap_or(Reason::New);
                 report.order.push(step.id.clone());

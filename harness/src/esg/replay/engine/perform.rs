@@ -60,7 +60,7 @@ impl Engine {
             // In a fresh worker there are no old objects to put back.
             if !pass.full
                 && execution.ending.is_ok()
-                && let Some(old) = self.last_good(&step.id)
+                && let Some(old) = self.history.last_good(&step.id, &self.name).cloned()
             {
                 unify(&mut execution, &old, &|key| self.live.knows(key));
             }
@@ -178,13 +178,6 @@ impl Engine {
         execution.trace.tainted = self.tainted;
         self.tainted |= execution.is_untracked();
         Ok(execution)
-    }
-
-    fn last_good(&self, step: &Arc<str>) -> Option<Arc<Execution>> {
-        let all = self.history.all().iter().rev();
-        let mut same =
-            all.filter(|execution| execution.step == *step && execution.executor == self.name);
-        same.find(|execution| execution.ending.is_ok()).cloned()
     }
 
     /// The steps that made what is missing, from the first on.

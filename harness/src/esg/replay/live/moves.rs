@@ -24,7 +24,8 @@ impl Live {
     ) -> Moves {
         let mut moves = Moves::default();
         moves.sync.drop.extend(std::mem::take(&mut self.spoiled));
-        self.leave(state, &mut moves);
+        let changed = self.changed(state);
+        self.leave(state, changed.as_deref(), &mut moves);
         let mut wanted: BTreeMap<UnitKey, (Arc<Made>, BTreeSet<Entity>)> = BTreeMap::new();
         for entity in need {
             if let Some(slot) = state.slot(entity) {
@@ -38,18 +39,34 @@ impl Live {
         for key in wanted.keys() {
             self.ensure(key, &wanted, state, &mut done, &mut broken, blob, &mut moves);
         }
-        self.stale(state, &mut moves);
+        self.stale(state, changed, &mut moves);
         self.trim(&mut moves);
+        self.agreed = Some(state.seen());
+        self.placed.clear();
         moves
     }
 
+    /// What may have come to differ from the state since the last moves; `None` if that may be all.
+    fn changed(&self, state: &State) -> Option<Vec<Entity>> {
+        let since = state.since(self.agreed?)?;
+        let changed: BTreeSet<&Entity> = since.iter().chain(&self.placed).collect();
+        Some(changed.into_iter().cloned().collect())
+    }
+
     /// What is not at the state's version leaves the namespace.
-    fn leave(&mut self, state: &State, moves: &mut Moves) {
+    fn leave(&mut self, state: &State, changed: Option<&[Entity]>, moves: &mut Moves) {
         let mut leaving: BTreeMap<UnitKey, Vec<Entity>> = BTreeMap::new();
-        for (entity, key) in &self.at {
+        let mut look = |entity: &Entity, key: &UnitKey| {
             if state.slot(entity).is_none_or(|slot| slot.key() != key) {
                 leaving.entry(key.clone()).or_default().push(entity.clone());
             }
+        };
+        match changed {
+            Some(changed) => changed
+                .iter()
+                .filter_map(|entity| Some((entity, self.at.get(entity)?)))
+                .for_each(|(entity, key)| look(entity, key)),
+            None => self.at.iter().for_each(|(entity, key)| look(entity, key)),
         }
         for (key, entities) in leaving {
             let whole =
@@ -156,11 +173,11 @@ impl Live {
         held.members.retain(|entity| members.contains(entity));
         let (members, tokens) = (held.members.clone(), held.tokens.clone());
         for entity in &members {
-            self.at.insert(entity.clone(), key.clone());
+            self.place(entity, key);
         }
         for (token, object) in tokens {
             if members.contains(&token) {
-                self.meant.insert(token, object);
+                self.mean(token, object);
             }
         }
         self.aside.retain(|one| one != key);
@@ -171,17 +188,22 @@ impl Live {
     }
 
     /// What is not needed, and refers to an object that its token does not mean any more, goes too.
-    fn stale(&mut self, state: &State, moves: &mut Moves) {
+    fn stale(&mut self, state: &State, changed: Option<Vec<Entity>>, moves: &mut Moves) {
+        let mut changed = changed;
         loop {
-            let stale: Vec<Entity> = self
-                .at
-                .iter()
-                .filter(|(entity, key)| {
-                    state.slot(entity).is_some_and(|slot| self.usable(key, &slot.made).is_none())
-                })
-                .map(|(entity, _)| entity.clone())
-                .collect();
+            let is_stale = |(entity, key): &(&Entity, &UnitKey)| {
+                state.slot(entity).is_some_and(|slot| self.usable(key, &slot.made).is_none())
+            };
+            // Once a token means another object, anything may refer to the one it meant.
+            let stale: Vec<Entity> = match changed.take().filter(|_| !self.moved) {
+                Some(changed) => {
+                    let there = changed.iter().filter_map(|entity| self.at.get_key_value(entity));
+                    there.filter(is_stale).map(|(entity, _)| entity.clone()).collect()
+                }
+                None => self.at.iter().filter(is_stale).map(|(entity, _)| entity.clone()).collect(),
+            };
             if stale.is_empty() {
+                self.moved = false;
                 return;
             }
             for entity in stale {
