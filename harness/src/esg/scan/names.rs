@@ -6,12 +6,20 @@ use std::collections::HashMap;
 /// A name of this step, interned.
 pub(super) type Name = u32;
 
+/// How many of the names are kept at hand that were met last.
+const MET: usize = 1 << 11;
+/// With fewer names than this, none is kept at hand.
+const SMALL: usize = 64;
+
 /// The names of one step.
 #[derive(Default)]
 pub(super) struct Names<'a> {
     ids: HashMap<Cow<'a, str>, Name>,
     texts: Vec<Cow<'a, str>>,
     kinds: Vec<Known>,
+    /// Names that were met last, each where its length and its ends put it: a look there spares
+    /// most names the table.
+    met: Vec<Name>,
 }
 
 /// What a name means where nobody binds it.
@@ -27,6 +35,23 @@ pub(super) enum Known {
 
 impl<'a> Names<'a> {
     pub(super) fn of(&mut self, text: Cow<'a, str>) -> Name {
+        let place = place(&text) % MET;
+        if let Some(&id) = self.met.get(place)
+            && self.texts.get(id as usize).is_some_and(|known| *known == text)
+        {
+            return id;
+        }
+        if self.met.is_empty() && self.texts.len() > SMALL {
+            self.met.resize(MET, u32::MAX);
+        }
+        let id = self.enter(text);
+        if let Some(met) = self.met.get_mut(place) {
+            *met = id;
+        }
+        id
+    }
+
+    fn enter(&mut self, text: Cow<'a, str>) -> Name {
         if let Some(&id) = self.ids.get(text.as_ref()) {
             return id;
         }
@@ -44,6 +69,14 @@ impl<'a> Names<'a> {
     pub(super) fn known(&self, name: Name) -> Known {
         self.kinds.get(name as usize).copied().unwrap_or(Known::No)
     }
+}
+
+/// Where a name is kept among those that were met last.
+fn place(text: &str) -> usize {
+    let at = |at: usize| usize::from(text.as_bytes().get(at).copied().unwrap_or(0));
+    let len = text.len();
+    let ends = at(0) + 31 * at(1) + 7 * at(len.wrapping_sub(1)) + 131 * at(len.wrapping_sub(2));
+    ends + 17 * at(len / 2) + 257 * len
 }
 
 /// A length as an id. Sources have fewer than 2^30 bytes, hence fewer names than that.
