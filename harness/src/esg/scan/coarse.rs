@@ -79,6 +79,9 @@ impl<'a> Flow<'a> {
 
     /// Runs the bodies that were made since: anyone may have them.
     pub(super) fn free(&mut self, since: usize) {
+        if self.frame.scope != 0 {
+            return;
+        }
         let free = self.coarse.fresh.split_off(since.min(self.coarse.fresh.len()));
         self.release(free);
     }

@@ -179,6 +179,10 @@ impl<'a> Flow<'a> {
                 Val::one(Tag::Cell, variable)
             }
             Target::Class(variable, name) => {
+                if self.coarse.on {
+                    // A class may call what it has made so far.
+                    self.free(0);
+                }
                 let slot = self.state.get(local(variable));
                 if slot.bits & (IN | UNBOUND) == 0 {
                     slot.val
