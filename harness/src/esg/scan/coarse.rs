@@ -191,14 +191,14 @@ impl<'a> Flow<'a> {
                 scan.aliases.insert(first, others);
             }
         }
-        for &scope in self.frame.created.list() {
-            for name in self.scopes.globals(scope, LOADED) {
-                if self.names.known(name) == Known::No {
-                    scan.deferred_mutates.insert(text(name));
-                }
-            }
-        }
-        scan.mutates.extend(came.iter().cloned());
-        scan.escapes.extend(came);
+        let bodies = self.frame.created.list().iter();
+        let mut later: Vec<Name> =
+            bodies.flat_map(|&scope| self.scopes.globals(scope, LOADED)).collect();
+        later.sort_unstable();
+        later.dedup();
+        later.retain(|&name| self.names.known(name) == Known::No);
+        scan.deferred_mutates = later.into_iter().map(text).collect();
+        scan.mutates.clone_from(&came);
+        scan.escapes = came;
     }
 }
