@@ -102,18 +102,16 @@ fn read(source: &str, tree: Tree) -> Scan {
 fn sets(flow: &mut Flow<'_>, scan: &mut Scan) {
     let frame = std::mem::take(&mut flow.frame);
     let text = |flow: &Flow<'_>, name: Name| flow.names.text(name).to_owned();
+    flow.names.rank();
     let names = &flow.names;
-    let texts = |found: &mut dyn Iterator<Item = Name>| -> BTreeSet<String> {
-        found.map(|name| names.text(name).to_owned()).collect()
-    };
     let read = |known: Known| {
         frame.reads.list().iter().copied().filter(move |&name| names.known(name) == known)
     };
-    scan.reads = texts(&mut read(Known::No));
+    scan.reads = names.texts(read(Known::No));
     let builtins = frame.builtins.list().iter().copied();
-    scan.builtin_reads = texts(&mut read(Known::Builtin).chain(builtins));
-    scan.writes = texts(&mut frame.writes.list().iter().copied());
-    scan.deletes = texts(&mut frame.deletes.list().iter().copied());
+    scan.builtin_reads = names.texts(read(Known::Builtin).chain(builtins));
+    scan.writes = names.texts(frame.writes.list().iter().copied());
+    scan.deletes = names.texts(frame.deletes.list().iter().copied());
     for (found, to) in [(&frame.mutates, &mut scan.mutates), (&frame.escapes, &mut scan.escapes)] {
         for &one in found {
             if matches!(tag(one), Tag::Incoming | Tag::Imported) {
@@ -135,15 +133,15 @@ fn sets(flow: &mut Flow<'_>, scan: &mut Scan) {
         let sure = flow.state.get(global(name)).bits == BOUND;
         !sure && flow.names.known(name) == Known::No && !frame.reads.contains(name)
     });
-    scan.deferred_reads = late.into_iter().map(|name| text(flow, name)).collect();
+    scan.deferred_reads = flow.names.texts(late);
     later.retain(|&name| !frame.writes.contains(name));
-    scan.deferred_writes = later.into_iter().map(|name| text(flow, name)).collect();
+    scan.deferred_writes = flow.names.texts(later);
     let mut sure: Vec<Name> = frame.writes.list().to_vec();
     sure.retain(|&name| {
         let bound = flow.state.get(global(name)).bits == BOUND;
         bound && !(flow.coarse.on && flow.may_be_unbound(name))
     });
-    scan.sure_writes = sure.into_iter().map(|name| text(flow, name)).collect();
+    scan.sure_writes = flow.names.texts(sure);
     flow.frame = frame;
 }
 
@@ -194,7 +192,7 @@ fn defined(
     loaded.sort_unstable();
     loaded.dedup();
     loaded.retain(|&name| flow.names.known(name) == Known::No);
-    let references = loaded.into_iter().map(|name| flow.names.text(name).to_owned()).collect();
+    let references = flow.names.texts(loaded);
     let syntax =
         hash.unwrap_or_else(|| identity::of_text(source.get(bytes.clone()).unwrap_or_default()));
     Some(Definition {

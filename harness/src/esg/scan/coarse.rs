@@ -197,7 +197,7 @@ impl<'a> Flow<'a> {
         later.sort_unstable();
         later.dedup();
         later.retain(|&name| self.names.known(name) == Known::No);
-        scan.deferred_mutates = later.into_iter().map(text).collect();
+        scan.deferred_mutates = self.names.texts(later);
         scan.mutates.clone_from(&came);
         scan.escapes = came;
     }

@@ -1,7 +1,7 @@
 //! Names as small numbers, and what Python knows of them by itself.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// A name of this step, interned.
 pub(super) type Name = u32;
@@ -17,6 +17,8 @@ pub(super) struct Names<'a> {
     ids: HashMap<Cow<'a, str>, Name>,
     texts: Vec<Cow<'a, str>>,
     kinds: Vec<Known>,
+    /// The place of each name among all in the order of their texts, once that was asked for.
+    ranks: Vec<u32>,
     /// Names that were met last, each where its length and its ends put it: a look there spares
     /// most names the table.
     met: Vec<Name>,
@@ -64,6 +66,24 @@ impl<'a> Names<'a> {
 
     pub(super) fn text(&self, name: Name) -> &str {
         self.texts.get(name as usize).map_or("", AsRef::as_ref)
+    }
+
+    /// Puts all names in order, once, so that no set of them need compare texts again.
+    pub(super) fn rank(&mut self) {
+        let mut order: Vec<Name> = (0..index(self.texts.len())).collect();
+        order.sort_unstable_by(|a, b| self.text(*a).cmp(self.text(*b)));
+        self.ranks = vec![0; order.len()];
+        for (rank, &name) in order.iter().enumerate() {
+            self.ranks[name as usize] = index(rank);
+        }
+    }
+
+    /// These names as text.
+    pub(super) fn texts(&self, names: impl IntoIterator<Item = Name>) -> BTreeSet<String> {
+        let mut names: Vec<Name> = names.into_iter().collect();
+        names.sort_unstable_by_key(|name| self.ranks.get(*name as usize));
+        names.dedup();
+        names.into_iter().map(|name| self.text(name).to_owned()).collect()
     }
 
     pub(super) fn known(&self, name: Name) -> Known {
