@@ -5,7 +5,8 @@ use std::process::Command;
 use harness::esg::scan;
 use serde_json::Value;
 
-/// One file of so many is compared: all of them pass, and take twice as long.
+/// One file of so many is compared, always the same ones. All of them pass too, and take twice as
+/// long: `HARNESS_STDLIB=1` compares all.
 const SAMPLE: &str = "2";
 
 /// Names that the symbol tables tell and that are no loads: each in a file.
@@ -25,8 +26,9 @@ fn names(value: &Value) -> BTreeSet<String> {
 
 /// What CPython says, a file a line.
 fn facts() -> Vec<Value> {
+    let sample = std::env::var("HARNESS_STDLIB").unwrap_or_else(|_| SAMPLE.to_owned());
     let output = Command::new("python3")
-        .args(["-I", "-c", include_str!("facts.py"), SAMPLE])
+        .args(["-I", "-c", include_str!("facts.py"), &sample])
         .output()
         .expect("this test compares with CPython: put a `python3` of 3.11 or newer on the path");
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -39,7 +41,7 @@ fn facts() -> Vec<Value> {
 fn nothing_is_missed_that_the_symbol_tables_of_cpython_know() {
     let facts = facts();
     assert!(
-        facts.len() >= 200,
+        facts.len() >= 100,
         "only {} files: this test needs a Python whose standard library is installed as source",
         facts.len()
     );

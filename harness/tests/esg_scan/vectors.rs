@@ -7,6 +7,8 @@ use std::fmt::Write as _;
 use harness::esg::{Scan, scan};
 use serde_json::Value;
 
+use super::cases::large;
+
 type Names = BTreeSet<String>;
 
 /// The share of cases that must be answered exactly.
@@ -82,6 +84,25 @@ fn judge(case: &Value, found: &Scan) -> (Vec<&'static str>, Vec<&'static str>) {
         }
     }
     (unsound, inexact)
+}
+
+/// With so many bytes behind it, a step is answered coarsely.
+#[test]
+fn every_case_is_sound_in_a_large_source() {
+    let file: Value = serde_json::from_str(include_str!("vectors.json")).unwrap();
+    let mut told = String::new();
+    for case in file["cases"].as_array().unwrap() {
+        if case["error"] != "" {
+            continue;
+        }
+        let source = case["source"].as_str().unwrap();
+        let found = scan(&large(source));
+        let (unsound, _) = judge(case, &found);
+        if !unsound.is_empty() || !found.errors.is_empty() {
+            let _ = writeln!(told, "--- {} unsound {unsound:?}\n{source}{found:?}", case["id"]);
+        }
+    }
+    assert!(told.is_empty(), "{told}");
 }
 
 #[test]

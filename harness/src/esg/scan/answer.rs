@@ -18,6 +18,8 @@ const STACK: usize = 512 << 20;
 /// bytes. What is more is walked coarsely.
 const BUDGET: usize = 4_000;
 const BYTES: usize = 2;
+/// Sources of more bytes are walked coarsely at once.
+const LARGE: usize = 64 << 10;
 
 /// Reads a step.
 pub(super) fn of(source: &str) -> Scan {
@@ -51,11 +53,14 @@ fn read(source: &str, tree: Tree) -> Scan {
     let Declared { names, scopes, faults, imports, stars, future } = declare(&tree.module, source);
     let faults: Vec<Fault> = tree.faults.into_iter().chain(faults).collect();
     let mut flow = Flow::new(names, scopes, future, BUDGET + source.len() / BYTES);
-    flow.body(&tree.module.body);
     let mut scan = Scan::default();
-    sets(&mut flow, &mut scan);
-    flow.share(&mut scan);
-    if flow.spent() {
+    let large = source.len() > LARGE;
+    if !large {
+        flow.body(&tree.module.body);
+        sets(&mut flow, &mut scan);
+        flow.share(&mut scan);
+    }
+    if large || flow.spent() {
         // What was found up to here is not all: another walk answers, which cannot get lost.
         scan = Scan::default();
         flow = Flow::new(flow.names, flow.scopes, future, 0);
@@ -97,16 +102,16 @@ fn read(source: &str, tree: Tree) -> Scan {
 fn sets(flow: &mut Flow<'_>, scan: &mut Scan) {
     let frame = std::mem::take(&mut flow.frame);
     let text = |flow: &Flow<'_>, name: Name| flow.names.text(name).to_owned();
-    for &name in frame.reads.list() {
-        match flow.names.known(name) {
-            Known::No => scan.reads.insert(text(flow, name)),
-            Known::Builtin => scan.builtin_reads.insert(text(flow, name)),
-            Known::Implicit => false,
-        };
-    }
-    scan.builtin_reads.extend(frame.builtins.list().iter().map(|&name| text(flow, name)));
-    scan.writes.extend(frame.writes.list().iter().map(|&name| text(flow, name)));
-    scan.deletes.extend(frame.deletes.list().iter().map(|&name| text(flow, name)));
+    flow.names.rank();
+    let names = &flow.names;
+    let read = |known: Known| {
+        frame.reads.list().iter().copied().filter(move |&name| names.known(name) == known)
+    };
+    scan.reads = names.texts(read(Known::No));
+    let builtins = frame.builtins.list().iter().copied();
+    scan.builtin_reads = names.texts(read(Known::Builtin).chain(builtins));
+    scan.writes = names.texts(frame.writes.list().iter().copied());
+    scan.deletes = names.texts(frame.deletes.list().iter().copied());
     for (found, to) in [(&frame.mutates, &mut scan.mutates), (&frame.escapes, &mut scan.escapes)] {
         for &one in found {
             if matches!(tag(one), Tag::Incoming | Tag::Imported) {
@@ -122,23 +127,21 @@ fn sets(flow: &mut Flow<'_>, scan: &mut Scan) {
             later.extend(flow.scopes.globals(scope, ASSIGNED));
         }
     }
-    for name in late {
+    late.sort_unstable();
+    late.dedup();
+    late.retain(|&name| {
         let sure = flow.state.get(global(name)).bits == BOUND;
-        if !sure && flow.names.known(name) == Known::No && !frame.reads.contains(name) {
-            scan.deferred_reads.insert(text(flow, name));
-        }
-    }
-    for name in later {
-        if !frame.writes.contains(name) {
-            scan.deferred_writes.insert(text(flow, name));
-        }
-    }
-    for &name in frame.writes.list() {
-        let sure = flow.state.get(global(name)).bits == BOUND;
-        if sure && !(flow.coarse.on && flow.may_be_unbound(name)) {
-            scan.sure_writes.insert(text(flow, name));
-        }
-    }
+        !sure && flow.names.known(name) == Known::No && !frame.reads.contains(name)
+    });
+    scan.deferred_reads = flow.names.texts(late);
+    later.retain(|&name| !frame.writes.contains(name));
+    scan.deferred_writes = flow.names.texts(later);
+    let mut sure: Vec<Name> = frame.writes.list().to_vec();
+    sure.retain(|&name| {
+        let bound = flow.state.get(global(name)).bits == BOUND;
+        bound && !(flow.coarse.on && flow.may_be_unbound(name))
+    });
+    scan.sure_writes = flow.names.texts(sure);
     flow.frame = frame;
 }
 
@@ -175,16 +178,21 @@ fn defined(
     let bytes = range.start().to_usize()..last;
     let from = lines.at(range.start()).0;
     let to = lines.at(range.end()).0;
-    let mut references = BTreeSet::new();
-    parse::names_in(statement, &mut |symbol| {
-        let name = match flow.scopes.symbol(symbol).target {
-            super::scope::Target::Global(name) | super::scope::Target::Class(_, name) => name,
-            _ => return,
-        };
-        if flow.names.known(name) == Known::No {
-            references.insert(flow.names.text(name).to_owned());
-        }
-    });
+    let mut loaded: Vec<Name> = Vec::new();
+    let inner =
+        parse::names_around(statement, &mut |symbol| match flow.scopes.symbol(symbol).target {
+            super::scope::Target::Global(name) | super::scope::Target::Class(_, name) => {
+                loaded.push(name);
+            }
+            _ => {}
+        });
+    if let Some(scope) = inner {
+        loaded.extend(flow.scopes.globals(scope, LOADED));
+    }
+    loaded.sort_unstable();
+    loaded.dedup();
+    loaded.retain(|&name| flow.names.known(name) == Known::No);
+    let references = flow.names.texts(loaded);
     let syntax =
         hash.unwrap_or_else(|| identity::of_text(source.get(bytes.clone()).unwrap_or_default()));
     Some(Definition {

@@ -79,6 +79,9 @@ impl<'a> Flow<'a> {
 
     /// Runs the bodies that were made since: anyone may have them.
     pub(super) fn free(&mut self, since: usize) {
+        if self.frame.scope != 0 {
+            return;
+        }
         let free = self.coarse.fresh.split_off(since.min(self.coarse.fresh.len()));
         self.release(free);
     }
@@ -188,14 +191,14 @@ impl<'a> Flow<'a> {
                 scan.aliases.insert(first, others);
             }
         }
-        for &scope in self.frame.created.list() {
-            for name in self.scopes.globals(scope, LOADED) {
-                if self.names.known(name) == Known::No {
-                    scan.deferred_mutates.insert(text(name));
-                }
-            }
-        }
-        scan.mutates.extend(came.iter().cloned());
-        scan.escapes.extend(came);
+        let bodies = self.frame.created.list().iter();
+        let mut later: Vec<Name> =
+            bodies.flat_map(|&scope| self.scopes.globals(scope, LOADED)).collect();
+        later.sort_unstable();
+        later.dedup();
+        later.retain(|&name| self.names.known(name) == Known::No);
+        scan.deferred_mutates = self.names.texts(later);
+        scan.mutates.clone_from(&came);
+        scan.escapes = came;
     }
 }

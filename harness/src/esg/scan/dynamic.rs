@@ -235,6 +235,7 @@ impl<'a> Flow<'a> {
             return EMPTY;
         }
         let source = if name == "eval" { source.trim_start() } else { source };
+        self.charge(source.len());
         let inner = super::answer::of(source);
         self.opaque |= inner.opaque || !inner.errors.is_empty() || !at_top;
         let reads = inner.reads.iter().chain(&inner.builtin_reads);

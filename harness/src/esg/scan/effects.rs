@@ -9,6 +9,9 @@ use super::scope::{ScopeId, SymId};
 use super::state::{Path, Slot};
 use super::value::{EMPTY, Origin, Val};
 
+/// With more numbers than this a set has a bit for each.
+const FEW: usize = 32;
+
 /// A set of small numbers that remembers their order.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Marks {
@@ -18,19 +21,28 @@ pub(super) struct Marks {
 
 impl Marks {
     pub(super) fn insert(&mut self, id: u32) -> bool {
-        let (word, bit) = (id as usize / 64, 1_u64 << (id % 64));
-        if word >= self.bits.len() {
-            self.bits.resize(word + 1, 0);
+        if self.contains(id) {
+            return false;
         }
-        let fresh = self.bits[word] & bit == 0;
-        if fresh {
-            self.bits[word] |= bit;
-            self.list.push(id);
+        self.list.push(id);
+        if self.list.len() > FEW {
+            // The first time there are so many, none has its bit yet.
+            let from = if self.bits.is_empty() { 0 } else { self.list.len() - 1 };
+            for &id in &self.list[from..] {
+                let word = id as usize / 64;
+                if word >= self.bits.len() {
+                    self.bits.resize(word + 1, 0);
+                }
+                self.bits[word] |= 1 << (id % 64);
+            }
         }
-        fresh
+        true
     }
 
     pub(super) fn contains(&self, id: u32) -> bool {
+        if self.bits.is_empty() {
+            return self.list.contains(&id);
+        }
         let word = self.bits.get(id as usize / 64).copied().unwrap_or(0);
         word & 1 << (id % 64) != 0
     }
@@ -40,9 +52,8 @@ impl Marks {
     }
 
     pub(super) fn clear(&mut self) {
-        for id in self.list.drain(..) {
-            self.bits[id as usize / 64] = 0;
-        }
+        self.list.clear();
+        self.bits.clear();
     }
 }
 

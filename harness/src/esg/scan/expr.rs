@@ -9,7 +9,7 @@ use super::value::{EMPTY, Tag, Val};
 impl<'a> Flow<'a> {
     /// Evaluates an expression.
     pub(super) fn eval(&mut self, expr: &'a Expr) -> Val {
-        if self.state.dead {
+        if self.state.dead || self.spent() {
             return EMPTY;
         }
         match expr {

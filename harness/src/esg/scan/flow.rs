@@ -9,6 +9,9 @@ use super::scope::{CAPTURED, Scopes, SymId, Target};
 use super::state::{BOUND, IN, Path, Slot, State, UNBOUND, global, local};
 use super::value::{EMPTY, Tag, Val, Values};
 
+/// The most parts of an `and` or `or` whose bindings are told apart by which one decides.
+const PARTS: usize = 64;
+
 /// How often a loop is followed until what it changes is known.
 const PASSES: usize = 12;
 
@@ -53,8 +56,6 @@ pub(super) struct Flow<'a> {
     pub(super) asked: Vec<Name>,
     /// The variables of which it is being asked what they hold.
     pub(super) resolving: Vec<u32>,
-    /// How much may be looked at until the step is walked coarsely.
-    budget: usize,
     /// Whether a bound was met beyond which the answer would not hold.
     pub(super) lost: bool,
     pub(super) coarse: super::coarse::Coarse,
@@ -72,7 +73,7 @@ impl<'a> Flow<'a> {
             names,
             future,
             state: State::default(),
-            values: Values::default(),
+            values: Values::within(budget),
             frame: Frame::default(),
             bodies: vec![Body::default(); count],
             given: HashMap::new(),
@@ -92,7 +93,6 @@ impl<'a> Flow<'a> {
             nested: 0,
             asked: Vec::new(),
             resolving: Vec::new(),
-            budget,
             lost: false,
             coarse: super::coarse::Coarse::default(),
             scopes,
@@ -179,6 +179,10 @@ impl<'a> Flow<'a> {
                 Val::one(Tag::Cell, variable)
             }
             Target::Class(variable, name) => {
+                if self.coarse.on {
+                    // A class may call what it has made so far.
+                    self.free(0);
+                }
                 let slot = self.state.get(local(variable));
                 if slot.bits & (IN | UNBOUND) == 0 {
                     slot.val
@@ -324,7 +328,7 @@ impl<'a> Flow<'a> {
 
     /// Whether this walk is given up: what it found does not count.
     pub(super) fn spent(&self) -> bool {
-        !self.coarse.on && (self.lost || self.values.wide || self.values.work.get() > self.budget)
+        !self.coarse.on && (self.lost || self.values.spent())
     }
 
     /// Notes how much was looked at.
@@ -399,7 +403,7 @@ impl<'a> Flow<'a> {
                 let (yes, no) = self.condition(&node.operand, mark);
                 (no, yes)
             }
-            Expr::BoolOp(node) => {
+            Expr::BoolOp(node) if node.values.len() <= PARTS => {
                 let all = node.op == ast::BoolOp::And;
                 let mut decided = Vec::new();
                 let mut going: Option<Path> = None;

@@ -4,6 +4,11 @@ use std::hash::{Hash, Hasher};
 
 use super::parse::{Stmt, VERSION, ast};
 
+/// Stands before a number that takes more than a byte.
+const LONG: u8 = 254;
+/// Stands before the identity of a definition, where a statement would begin.
+const PART: u8 = 255;
+
 /// Writes what a tree hashes into one buffer, so that blake3 is fed once.
 #[derive(Default)]
 struct Buffer(Vec<u8>);
@@ -17,13 +22,23 @@ impl Hasher for Buffer {
         self.0.extend_from_slice(bytes);
     }
 
-    // The same bytes on every machine.
+    fn write_u8(&mut self, value: u8) {
+        self.0.push(value);
+    }
+
+    // The same bytes on every machine, and few: these are lengths and the kinds of nodes.
     fn write_usize(&mut self, value: usize) {
-        self.0.extend_from_slice(&(value as u64).to_le_bytes());
+        match u8::try_from(value) {
+            Ok(value) if value < LONG => self.0.push(value),
+            _ => {
+                self.0.push(LONG);
+                self.0.extend_from_slice(&(value as u64).to_le_bytes());
+            }
+        }
     }
 
     fn write_isize(&mut self, value: isize) {
-        self.0.extend_from_slice(&(value as i64).to_le_bytes());
+        self.write_usize(value.cast_unsigned());
     }
 
     fn write_u32(&mut self, value: u32) {
@@ -56,7 +71,11 @@ pub(super) fn of_tree(body: &[Stmt]) -> ([u8; 32], Vec<[u8; 32]>) {
         let start = buffer.0.len();
         ast::comparable::ComparableStmt::from(statement).hash(&mut buffer);
         if matches!(statement, Stmt::FunctionDef(_) | Stmt::ClassDef(_)) {
-            definitions.push(digest(" tree ", &buffer.0[start..]));
+            let part = digest(" tree ", &buffer.0[start..]);
+            buffer.0.truncate(start);
+            buffer.0.push(PART);
+            buffer.0.extend_from_slice(&part);
+            definitions.push(part);
         }
     }
     (digest(" tree ", &buffer.0), definitions)

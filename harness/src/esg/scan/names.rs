@@ -1,10 +1,15 @@
 //! Names as small numbers, and what Python knows of them by itself.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// A name of this step, interned.
 pub(super) type Name = u32;
+
+/// How many of the names are kept at hand that were met last.
+const MET: usize = 1 << 11;
+/// With fewer names than this, none is kept at hand.
+const SMALL: usize = 64;
 
 /// The names of one step.
 #[derive(Default)]
@@ -12,6 +17,11 @@ pub(super) struct Names<'a> {
     ids: HashMap<Cow<'a, str>, Name>,
     texts: Vec<Cow<'a, str>>,
     kinds: Vec<Known>,
+    /// The place of each name among all in the order of their texts, once that was asked for.
+    ranks: Vec<u32>,
+    /// Names that were met last, each where its length and its ends put it: a look there spares
+    /// most names the table.
+    met: Vec<Name>,
 }
 
 /// What a name means where nobody binds it.
@@ -27,6 +37,23 @@ pub(super) enum Known {
 
 impl<'a> Names<'a> {
     pub(super) fn of(&mut self, text: Cow<'a, str>) -> Name {
+        let place = place(&text) % MET;
+        if let Some(&id) = self.met.get(place)
+            && self.texts.get(id as usize).is_some_and(|known| *known == text)
+        {
+            return id;
+        }
+        if self.met.is_empty() && self.texts.len() > SMALL {
+            self.met.resize(MET, u32::MAX);
+        }
+        let id = self.enter(text);
+        if let Some(met) = self.met.get_mut(place) {
+            *met = id;
+        }
+        id
+    }
+
+    fn enter(&mut self, text: Cow<'a, str>) -> Name {
         if let Some(&id) = self.ids.get(text.as_ref()) {
             return id;
         }
@@ -41,9 +68,35 @@ impl<'a> Names<'a> {
         self.texts.get(name as usize).map_or("", AsRef::as_ref)
     }
 
+    /// Puts all names in order, once, so that no set of them need compare texts again.
+    pub(super) fn rank(&mut self) {
+        let mut order: Vec<Name> = (0..index(self.texts.len())).collect();
+        order.sort_unstable_by(|a, b| self.text(*a).cmp(self.text(*b)));
+        self.ranks = vec![0; order.len()];
+        for (rank, &name) in order.iter().enumerate() {
+            self.ranks[name as usize] = index(rank);
+        }
+    }
+
+    /// These names as text.
+    pub(super) fn texts(&self, names: impl IntoIterator<Item = Name>) -> BTreeSet<String> {
+        let mut names: Vec<Name> = names.into_iter().collect();
+        names.sort_unstable_by_key(|name| self.ranks.get(*name as usize));
+        names.dedup();
+        names.into_iter().map(|name| self.text(name).to_owned()).collect()
+    }
+
     pub(super) fn known(&self, name: Name) -> Known {
         self.kinds.get(name as usize).copied().unwrap_or(Known::No)
     }
+}
+
+/// Where a name is kept among those that were met last.
+fn place(text: &str) -> usize {
+    let at = |at: usize| usize::from(text.as_bytes().get(at).copied().unwrap_or(0));
+    let len = text.len();
+    let ends = at(0) + 31 * at(1) + 7 * at(len.wrapping_sub(1)) + 131 * at(len.wrapping_sub(2));
+    ends + 17 * at(len / 2) + 257 * len
 }
 
 /// A length as an id. Sources have fewer than 2^30 bytes, hence fewer names than that.

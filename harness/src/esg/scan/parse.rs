@@ -189,8 +189,9 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Calls `each` with the number of every name that a statement loads or stores.
-pub(super) fn names_in(statement: &Stmt, each: &mut dyn FnMut(u32)) {
+/// Calls `each` with the number of every name that a statement loads, but for the body of a
+/// function or class without type parameters: the scope of that body is answered.
+pub(super) fn names_around(statement: &Stmt, each: &mut dyn FnMut(u32)) -> Option<u32> {
     struct Names<'n>(&'n mut dyn FnMut(u32));
     impl<'a> visitor::Visitor<'a> for Names<'_> {
         fn visit_expr(&mut self, expr: &'a Expr) {
@@ -203,5 +204,23 @@ pub(super) fn names_in(statement: &Stmt, each: &mut dyn FnMut(u32)) {
             visitor::walk_expr(self, expr);
         }
     }
-    visitor::Visitor::visit_stmt(&mut Names(each), statement);
+    use visitor::Visitor as _;
+    let mut names = Names(each);
+    match statement {
+        Stmt::FunctionDef(node) if node.type_params.is_none() => {
+            node.decorator_list.iter().for_each(|one| names.visit_decorator(one));
+            names.visit_parameters(&node.parameters);
+            node.returns.iter().for_each(|returns| names.visit_annotation(returns));
+            node.node_index.load().as_u32()
+        }
+        Stmt::ClassDef(node) if node.type_params.is_none() => {
+            node.decorator_list.iter().for_each(|one| names.visit_decorator(one));
+            node.arguments.iter().for_each(|arguments| names.visit_arguments(arguments));
+            node.node_index.load().as_u32()
+        }
+        _ => {
+            names.visit_stmt(statement);
+            None
+        }
+    }
 }

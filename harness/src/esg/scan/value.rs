@@ -113,6 +113,8 @@ pub(super) struct Values {
     heap: HashMap<Origin, Val>,
     /// How many origins were looked at.
     pub(super) work: Cell<usize>,
+    /// How many may be: with more, no value is told any more.
+    limit: usize,
     /// Whether a value had more origins than are told apart.
     pub(super) wide: bool,
     /// Whether no value is followed: every one is empty.
@@ -125,6 +127,11 @@ pub(super) struct Values {
 const WIDE: usize = 128;
 
 impl Values {
+    /// No values yet, of which so many origins may be looked at.
+    pub(super) fn within(limit: usize) -> Self {
+        Self { limit, ..Self::default() }
+    }
+
     /// The origins of a value.
     pub(super) fn list(&self, val: Val) -> Vec<Origin> {
         match val {
@@ -152,7 +159,7 @@ impl Values {
         }
         match origins.as_slice() {
             [] => EMPTY,
-            _ if self.none => EMPTY,
+            _ if self.none || self.spent() => EMPTY,
             [one] => Val(*one),
             _ => {
                 self.work.set(self.work.get() + origins.len());
@@ -165,6 +172,11 @@ impl Values {
                 Val(id | MANY)
             }
         }
+    }
+
+    /// Whether more was looked at than may be, or a value had more origins than are told apart.
+    pub(super) fn spent(&self) -> bool {
+        self.wide || self.work.get() > self.limit
     }
 
     pub(super) fn union(&mut self, a: Val, b: Val) -> Val {
