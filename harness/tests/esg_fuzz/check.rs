@@ -43,7 +43,11 @@ impl Tally {
 }
 
 /// What is wrong with the case, if anything is, and what was done.
-pub(crate) fn check(case: &Case, executor: impl Executor + 'static, rules: Rules) -> (Option<String>, Tally) {
+pub(crate) fn check(
+    case: &Case,
+    executor: impl Executor + 'static,
+    rules: Rules,
+) -> (Option<String>, Tally) {
     let mut tally = Tally { programs: 1, ..Tally::default() };
     let wrong = match run(case, executor, rules, &mut tally) {
         Ok(wrong) => wrong,
@@ -77,7 +81,6 @@ fn run(
         tally.rebuilt += report.rebuilt.len();
         tally.widened += report.widened;
         tally.failed += report.failed.len();
-        if std::env::var_os("FUZZ_DEBUG").is_some() { for (i, e) in &report.failed { eprintln!("E {e}"); if e.to_string().contains("ran longer") { eprintln!("{i} {case}"); } } }
         if let Some(wrong) = untracked(&report, &graph, rules, tally) {
             return after(wrong);
         }

@@ -13,31 +13,96 @@ enum Is {
 /// A step with the construct, and one that goes on with it. Both may use `n`, a number which an
 /// edit changes.
 const CONSTRUCTS: &[(&str, Is, &str, &str)] = &[
-    ("a sentinel", Is::Tracked, "missing = object()\nd = {'m': missing}", "r = d['m'] is missing, n"),
-    ("lru_cache", Is::Tracked, "from functools import lru_cache\n@lru_cache\ndef f(z):\n    return z + n", "r = f(1), f.cache_info().hits"),
-    ("an open handle", Is::Tracked, "h = open('a.txt', 'w')\nh.write('x' * n)", "h.close()\nr = len(open('a.txt').read())"),
-    ("a stash in a module", Is::Tracked, "import math\nmath.stash = [n]", "math.stash.append(1)\nr = math.stash"),
+    (
+        "a sentinel",
+        Is::Tracked,
+        "missing = object()\nd = {'m': missing}",
+        "r = d['m'] is missing, n",
+    ),
+    (
+        "lru_cache",
+        Is::Tracked,
+        "from functools import lru_cache\n@lru_cache\ndef f(z):\n    return z + n",
+        "r = f(1), f.cache_info().hits",
+    ),
+    (
+        "an open handle",
+        Is::Tracked,
+        "h = open('a.txt', 'w')\nh.write('x' * n)",
+        "h.close()\nr = len(open('a.txt').read())",
+    ),
+    (
+        "a stash in a module",
+        Is::Tracked,
+        "import math\nmath.stash = [n]",
+        "math.stash.append(1)\nr = math.stash",
+    ),
     ("a generator", Is::Tracked, "g = (z for z in range(9))\nnext(g)", "r = next(g) + n"),
-    ("a late import", Is::Tracked, "def f():\n    import json\n    return json.dumps([n])", "r = f()"),
-    ("an exception kept", Is::Tracked, "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    k = e.args", "r = k, n"),
+    (
+        "a late import",
+        Is::Tracked,
+        "def f():\n    import json\n    return json.dumps([n])",
+        "r = f()",
+    ),
+    (
+        "an exception kept",
+        Is::Tracked,
+        "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    k = e.args",
+        "r = k, n",
+    ),
     ("a decimal", Is::Tracked, "from decimal import Decimal\nq = Decimal('1.50')", "r = q * n"),
     ("a logger's name", Is::Untracked, "import logging\nlogging.basicConfig(level=10)", "r = n"),
-    ("the decimal context", Is::Untracked, "import decimal\ndecimal.getcontext().prec = 4", "r = decimal.Decimal(n) / 7"),
-    ("sys.modules", Is::Untracked, "import sys\nsys.modules['fake'] = sys", "import fake\nr = fake is sys, n"),
-    ("__subclasses__", Is::Untracked, "class A: pass\nclass B(A): pass\nk = len(A.__subclasses__())", "r = k + n"),
-    ("a weak reference", Is::Untracked, "import weakref\nclass A: pass\na = A()\nw = weakref.ref(a)", "r = w() is a, n"),
+    (
+        "the decimal context",
+        Is::Untracked,
+        "import decimal\ndecimal.getcontext().prec = 4",
+        "r = decimal.Decimal(n) / 7",
+    ),
+    (
+        "sys.modules",
+        Is::Untracked,
+        "import sys\nsys.modules['fake'] = sys",
+        "import fake\nr = fake is sys, n",
+    ),
+    (
+        "__subclasses__",
+        Is::Untracked,
+        "class A: pass\nclass B(A): pass\nk = len(A.__subclasses__())",
+        "r = k + n",
+    ),
+    (
+        "a weak reference",
+        Is::Untracked,
+        "import weakref\nclass A: pass\na = A()\nw = weakref.ref(a)",
+        "r = w() is a, n",
+    ),
     ("id", Is::Untracked, "xs = []\nk = id(xs) == id(xs)", "r = k, n"),
-    ("a thread", Is::Untracked, "import threading\nxs = []\nt = threading.Thread(target=xs.append, args=(n,))\nt.start()\nt.join()\ndel t", "r = xs"),
+    (
+        "a thread",
+        Is::Untracked,
+        "import threading\nxs = []\nt = threading.Thread(target=xs.append, args=(n,))\nt.start()\nt.join()\ndel t",
+        "r = xs",
+    ),
     ("gc", Is::Untracked, "import gc\nk = gc.isenabled()", "r = k, n"),
     ("__globals__", Is::Untracked, "def f(): pass\nf.__globals__['z'] = n", "r = z"),
     ("a frame", Is::Untracked, "import sys\nsys._getframe().f_globals['z'] = n", "r = z"),
-    ("a finalizer", Is::Untracked, "out = []\nclass A:\n    def __del__(self):\n        out.append(n)\na = A()", "del a\nr = out"),
+    (
+        "a finalizer",
+        Is::Untracked,
+        "out = []\nclass A:\n    def __del__(self):\n        out.append(n)\na = A()",
+        "del a\nr = out",
+    ),
     ("a process", Is::Untracked, "import subprocess\nsubprocess.run(['true'])", "r = n"),
     ("a locale", Is::Untracked, "import locale\nlocale.setlocale(locale.LC_ALL, 'C')", "r = n"),
     ("atexit", Is::Untracked, "import atexit\natexit.register(print)", "r = n"),
     ("a trace function", Is::Untracked, "import sys\nsys.settrace(None)", "r = n"),
     ("a builtin replaced", Is::Untracked, "import builtins\nbuiltins.len = lambda z: n", "r = n"),
-    ("the time of a file", Is::Untracked, "import os\nopen('a.txt', 'w').close()\nk = os.stat('a.txt').st_mtime > 0", "r = k, n"),
+    (
+        "the time of a file",
+        Is::Untracked,
+        "import os\nopen('a.txt', 'w').close()\nk = os.stat('a.txt').st_mtime > 0",
+        "r = k, n",
+    ),
     ("a file elsewhere", Is::Untracked, "open('/tmp/harness-fuzz-out', 'w').close()", "r = n"),
 ];
 
@@ -48,7 +113,9 @@ fn every_construct_is_right_or_told_of() {
         let pythons = pythons();
         let python = &pythons[at % pythons.len()];
         let mut program = Program::new();
-        for (id, source) in [("n", "n = 1"), ("first", *first), ("second", *second), ("other", "o = n")] {
+        for (id, source) in
+            [("n", "n = 1"), ("first", *first), ("second", *second), ("other", "o = n")]
+        {
             program.push(id, source).unwrap();
         }
         let mut graph = CodeGraph::new(program, worker(python), Blobs::memory());
@@ -104,7 +171,8 @@ fn the_same_steps_and_readings_give_the_same_prints_in_every_process() {
                 .unwrap();
             assert!(ran.ending.is_ok(), "{}", ran.ending);
             readings[at].get_or_insert(ran.readings);
-            let units: Vec<_> = ran.units.iter().map(|(unit, _)| (&unit.members, &unit.share)).collect();
+            let units: Vec<_> =
+                ran.units.iter().map(|(unit, _)| (&unit.members, &unit.share)).collect();
             seen.push(format!("{:?} {:?} {units:?} {:?}", ran.reads, ran.wrote, ran.stdout));
         }
         if time == 0 {

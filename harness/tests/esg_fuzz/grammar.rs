@@ -33,9 +33,38 @@ const NAMES: &[(char, &[&str])] = &[
 
 /// Names that stand in phrases as they are.
 const WORDS: &[&str] = &[
-    "cached", "Base", "saved", "make", "handle", "lazy", "holder", "show", "Square", "Mine", "Meta",
-    "Color", "draw", "own", "people", "buffer", "lock", "stamp", "now", "key", "missing", "Point",
-    "Leaf", "Box", "Has", "during", "link", "extra", "calls", "peer", "three", "saved_json",
+    "cached",
+    "Base",
+    "saved",
+    "make",
+    "handle",
+    "lazy",
+    "holder",
+    "show",
+    "Square",
+    "Mine",
+    "Meta",
+    "Color",
+    "draw",
+    "own",
+    "people",
+    "buffer",
+    "lock",
+    "stamp",
+    "now",
+    "key",
+    "missing",
+    "Point",
+    "Leaf",
+    "Box",
+    "Has",
+    "during",
+    "link",
+    "extra",
+    "calls",
+    "peer",
+    "three",
+    "saved_json",
 ];
 
 /// What a step that fails has in it.
@@ -54,7 +83,12 @@ fn pool(kind: char) -> &'static [&'static str] {
 fn fill(phrase: &str, careless: bool, dice: &mut Dice, bound: &mut Bound) -> Option<String> {
     let mut binds = Vec::new();
     for word in WORDS.iter().filter(|word| has_word(phrase, word)) {
-        let made = [format!("{word} = "), format!("as {word}"), format!("'{word}')"), format!("{word}.txt', 'w")];
+        let made = [
+            format!("{word} = "),
+            format!("as {word}"),
+            format!("'{word}')"),
+            format!("{word}.txt', 'w"),
+        ];
         let defined = [format!("class {word}"), format!("def {word}")];
         let here = made.iter().any(|one| phrase.contains(one) && !phrase.contains("open('link"));
         let name = ('!', (*word).to_owned());

@@ -2,7 +2,8 @@
 use std::collections::BTreeMap;
 
 use harness::esg::{
-    Entity, ExecError, Executor, KillHandle, Member, Python, Ran, RunStep, Swept, Sync, Synced, Value,
+    Entity, ExecError, Executor, KillHandle, Member, Python, Ran, RunStep, Swept, Sync, Synced,
+    Value,
 };
 
 /// What it is wrong about.

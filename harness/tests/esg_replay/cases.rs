@@ -69,6 +69,12 @@ fn a_file_lost_by_a_failing_step_leaves_a_handle_and_a_module_alone() {
             ("write", "open('beta.py', 'w').write('K = 6\\ndef get():\\n    return K\\n')"),
             ("use", "import beta\nhandle.close()"),
         ],
-        &[&|graph| replace(graph, "bad", "open('one.txt', 'w').write('lost')\nraise ValueError('file')\nb = (")],
+        &[&|graph| {
+            replace(
+                graph,
+                "bad",
+                "open('one.txt', 'w').write('lost')\nraise ValueError('file')\nb = (",
+            )
+        }],
     );
 }
