@@ -71,6 +71,7 @@
 //! | list, look at, answer and delete sessions | [`Sessions`], [`Agent::history`], [`Agent::fork`] |
 //! | call a model and tools | [`llm`], [`Cx::llm`] |
 //! | look at sessions, answer and delete them | [`Sessions`] |
+//! | run code that an agent writes step by step | [`esg`] (feature `code`) |
 //! | watch | [`observe`] |
 //!
 //! The guide is [`_guide`]: a page on each of these.

@@ -10,6 +10,10 @@ mod deep;
 mod errors;
 #[path = "esg_scan/noise.rs"]
 mod noise;
+#[path = "esg_scan/rules.rs"]
+mod rules;
+#[path = "esg_scan/sharing.rs"]
+mod sharing;
 #[path = "esg_scan/stdlib.rs"]
 mod stdlib;
 #[path = "esg_scan/vectors.rs"]

@@ -3,10 +3,14 @@
 mod counting;
 mod disk;
 mod edges;
+mod esg_replay;
+mod esg_step;
+mod esg_sync;
 mod floor;
 mod growing;
 mod log;
 mod ours;
+mod python;
 mod reopen;
 mod runs;
 mod scan;
@@ -39,6 +43,9 @@ pub const CASES: &[(&str, Case)] = &[
     ("open-file", reopen::file),
     ("esg-edges", edges::edges),
     ("esg-scan", scan::scans),
+    ("esg-step", esg_step::steps),
+    ("esg-sync", esg_sync::syncs),
+    ("esg-replay", esg_replay::replays),
 ];
 
 /// The names of the cases.

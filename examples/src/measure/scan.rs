@@ -60,7 +60,7 @@ fn parse(source: &str) {
 }
 
 /// Nanoseconds a small step, and nanoseconds a kilobyte of a large source.
-pub fn scans() -> Vec<Figure> {
+pub(super) fn scans() -> Vec<Figure> {
     let small = compare(
         "esg-scan small".to_owned(),
         STEPS.len() as u64 * 20,

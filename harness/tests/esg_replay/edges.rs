@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use harness::esg::CodeGraph;
+use harness::esg::{CodeGraph, EdgeSource};
 use serde::Deserialize;
 
 use crate::{graph, pythons};
@@ -62,6 +62,23 @@ impl Entry {
         }
     }
 
+    /// Whether the program's own edges are those that were seen, after a replay.
+    fn in_step(name: &str, graph: &CodeGraph, wrong: &mut Vec<String>) {
+        let seen: BTreeSet<_> =
+            graph.traced_edges().map(|edge| (edge.from.to_string(), edge.to.to_string())).collect();
+        let mut taken = BTreeSet::new();
+        for edge in graph.edges().iter() {
+            if edge.source != EdgeSource::Traced {
+                wrong.push(format!("{name}: not traced: {edge}"));
+            }
+            taken.insert((edge.producer.to_string(), edge.reader.to_string()));
+        }
+        for edge in seen.symmetric_difference(&taken) {
+            let side = if seen.contains(edge) { "seen" } else { "taken in" };
+            wrong.push(format!("{name}: only {side}: {edge:?}"));
+        }
+    }
+
     fn edit(&self, at: usize, edit: &Edit, python: &Path, wrong: &mut Vec<String>) {
         let name = format!("{} edit {at} of {}", self.id, edit.step);
         let mut graph = self.ran(python);
@@ -72,6 +89,7 @@ impl Entry {
             None => graph.edit(|program| program.remove(&edit.step)).unwrap(),
         }
         let report = graph.replay().unwrap();
+        Self::in_step(&name, &graph, wrong);
         let ran: BTreeSet<_> = report.executed().map(ToString::to_string).collect();
         if !edit.essential.is_subset(&ran) || !ran.is_subset(&edit.rerun) {
             wrong.push(format!("{name}: ran {ran:?}, minimal {:?}", edit.rerun));
@@ -96,7 +114,9 @@ fn every_edit_runs_what_it_must_and_no_more_and_leaves_what_a_full_run_leaves() 
     for python in pythons() {
         let mut wrong = Vec::new();
         for entry in &file.programs {
-            entry.edges(&entry.ran(&python), &mut wrong);
+            let graph = entry.ran(&python);
+            entry.edges(&graph, &mut wrong);
+            Entry::in_step(&entry.id, &graph, &mut wrong);
             for (at, edit) in entry.edits.iter().enumerate() {
                 entry.edit(at, edit, &python, &mut wrong);
             }

@@ -6,12 +6,12 @@ use harness::esg::scan;
 /// A step; what it reads; reads late; binds; changes in place; unbinds.
 type Case = (&'static str, &'static str, &'static str, &'static str, &'static str, &'static str);
 
-fn set(listed: &str) -> BTreeSet<String> {
+pub(crate) fn set(listed: &str) -> BTreeSet<String> {
     listed.split_whitespace().map(str::to_owned).collect()
 }
 
 /// Fails with every case that is answered otherwise. What escapes may also be said to be changed.
-fn check(cases: &[Case]) {
+pub(crate) fn check(cases: &[Case]) {
     let mut wrong = Vec::new();
     for &(source, reads, late, writes, mutates, deletes) in cases {
         let found = scan(source);

@@ -5,9 +5,19 @@ use std::process::Command;
 use harness::esg::scan;
 use serde_json::Value;
 
-/// Names that stand in code which never runs, so that a scan does not follow it: each in a file,
-/// below a constant condition or after a statement that always leaves.
-const NEVER_RUN: &[(&str, &str)] = &[];
+/// One file of so many is compared: all of them pass, and take twice as long.
+const SAMPLE: &str = "2";
+
+/// Names that the symbol tables tell and that are no loads: each in a file.
+const NO_LOADS: &[(&str, &str)] = &[
+    // The tables take every scope called `top` for that of the module, and its variables for globals.
+    ("poplib.py", "howmuch"),
+    ("poplib.py", "self"),
+    ("poplib.py", "which"),
+    // The annotation of a variable of a function is never evaluated.
+    ("importlib/resources/_itertools.py", "Set"),
+    ("importlib/resources/_itertools.py", "Union"),
+];
 
 fn names(value: &Value) -> BTreeSet<String> {
     value.as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect()
@@ -16,7 +26,7 @@ fn names(value: &Value) -> BTreeSet<String> {
 /// What CPython says, a file a line.
 fn facts() -> Vec<Value> {
     let output = Command::new("python3")
-        .args(["-I", "-c", include_str!("facts.py")])
+        .args(["-I", "-c", include_str!("facts.py"), SAMPLE])
         .output()
         .expect("this test compares with CPython: put a `python3` of 3.11 or newer on the path");
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -36,12 +46,8 @@ fn nothing_is_missed_that_the_symbol_tables_of_cpython_know() {
     let (mut wrong, mut writes, mut reads, mut inner, mut extra) = (Vec::new(), 0, 0, 0, 0);
     for fact in &facts {
         let path = fact[0].as_str().unwrap();
-        let never = |name: &str| NEVER_RUN.contains(&(path, name));
-        let t = std::time::Instant::now();
+        let excused = |name: &str| NO_LOADS.contains(&(path, name));
         let found = scan(fact[1].as_str().unwrap());
-        if t.elapsed().as_millis() > 400 {
-            eprintln!("SLOW {path} {:?} {}", t.elapsed(), fact[1].as_str().unwrap().len());
-        }
         if !found.errors.is_empty() {
             wrong.push(format!("{path}: refused: {:?}", found.errors));
             continue;
@@ -50,7 +56,7 @@ fn nothing_is_missed_that_the_symbol_tables_of_cpython_know() {
         bound.extend(&found.deletes);
         for name in names(&fact[2]) {
             writes += 1;
-            if !bound.contains(&name) && !never(&name) {
+            if !bound.contains(&name) {
                 wrong.push(format!("{path}: `{name}` is bound"));
             }
         }
@@ -58,7 +64,7 @@ fn nothing_is_missed_that_the_symbol_tables_of_cpython_know() {
         read.extend(&found.builtin_reads);
         for name in names(&fact[3]) {
             reads += 1;
-            if !read.contains(&name) && !never(&name) {
+            if !read.contains(&name) && !excused(&name) {
                 wrong.push(format!("{path}: `{name}` is read"));
             }
         }
@@ -74,7 +80,8 @@ fn nothing_is_missed_that_the_symbol_tables_of_cpython_know() {
             let expected = names(&one[2]);
             inner += expected.len();
             extra += definition.references.difference(&expected).count();
-            for missed in expected.difference(&definition.references) {
+            let missed = expected.difference(&definition.references);
+            for missed in missed.filter(|name| !excused(name)) {
                 wrong.push(format!("{path}:{line}: `{missed}` is read in `{name}`"));
             }
         }

@@ -180,6 +180,15 @@ impl Ending {
     pub fn is_ok(&self) -> bool {
         matches!(self, Self::Ok)
     }
+
+    /// Whether it was ended from outside: killed by somebody, or by the system for want of memory.
+    /// That says nothing of the step, which may end otherwise the next time.
+    #[must_use]
+    pub fn is_accident(&self) -> bool {
+        // Hang-up, interrupt, quit, kill and termination: what is sent to a process. The others are
+        // raised by what it does itself.
+        matches!(self, Self::OutOfMemory | Self::Crashed { signal: Some(1 | 2 | 3 | 9 | 15), .. })
+    }
 }
 
 /// A place in a step that an exception passed through.

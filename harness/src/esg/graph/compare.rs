@@ -58,10 +58,11 @@ impl CodeGraph {
         let mut told = |execution: &Arc<Execution>, blobs: &mut Blobs| {
             super::journal::tell(journal, execution, blobs)
         };
-        let state = std::mem::take(&mut self.state);
-        self.state = self.engine.materialise(&steps, state, None, self.options, &mut told)?;
+        let (state, options) = (&mut self.state, self.options);
+        let swept =
+            self.engine.ask(&steps, state, None, options, &mut told, |worker| worker.sweep())?;
+        let ours = view(&swept);
         let rebuilt = self.engine.history.all().len() - before;
-        let ours = view(&self.engine.executor.sweep()?);
 
         let twin = self.engine.executor.twin()?;
         let mut other = Engine::new(twin, Blobs::memory());
@@ -69,10 +70,12 @@ impl CodeGraph {
             .iter()
             .map(|(step, execution)| (step.clone(), execution.trace.readings.clone()))
             .collect();
-        let whole = other.whole(&steps, self.options)?;
+        let mut whole = other.whole(&steps, options)?;
         // What failing steps left behind goes only when the worker is brought to a state again.
-        other.materialise(&steps, whole, None, self.options, &mut |_, _| Ok(()))?;
-        let theirs = view(&other.executor.sweep()?);
+        let nobody: crate::esg::replay::Told<'_> = &mut |_, _| Ok(());
+        let swept =
+            other.ask(&steps, &mut whole, None, options, nobody, |worker| worker.sweep())?;
+        let theirs = view(&swept);
 
         let mut differences = differing(&ours, &theirs);
         for step in &steps {

@@ -6,6 +6,7 @@ mod plan;
 mod query;
 mod traced;
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ use super::replay::{Engine, Options, Planned, Report};
 use super::state::State;
 use super::trace::Execution;
 use journal::{Journal, Record};
+use traced::Seen;
 
 /// A program whose steps run in a worker, and whose edits run again only what they touched.
 ///
@@ -38,6 +40,8 @@ pub struct CodeGraph {
     /// The state after the last replay.
     state: State,
     options: Options,
+    /// What each step's edges are read off.
+    seen: HashMap<Arc<str>, Seen>,
 }
 
 impl CodeGraph {
@@ -50,6 +54,7 @@ impl CodeGraph {
             journal: None,
             state: State::default(),
             options: Options { stop_on_failure: false, sweep: true },
+            seen: HashMap::new(),
         }
     }
 
@@ -118,6 +123,7 @@ impl CodeGraph {
         if self.program.mark() != mark {
             let before = self.program.operations(0)[..mark].to_vec();
             self.program = Program::fold(before)?;
+            self.take_in();
         }
         Ok(())
     }
@@ -167,6 +173,7 @@ impl CodeGraph {
         };
         let (report, state) = self.engine.replay(steps, self.options, &mut told)?;
         self.state = state;
+        self.take_in();
         if let Some(journal) = &mut self.journal {
             let executions = self.engine.standing(steps).map(|execution| execution.seq).collect();
             journal.append([Record::Settled { run: report.run, executions }])?;
@@ -203,9 +210,8 @@ impl CodeGraph {
             journal::tell(journal, execution, blobs)
         };
         let only = std::collections::BTreeSet::from([entity]);
-        let state = std::mem::take(&mut self.state);
-        self.state = self.engine.materialise(&steps, state, Some(only), self.options, &mut told)?;
-        Ok(self.engine.executor.value(name)?)
+        let (state, only) = (&mut self.state, Some(&only));
+        self.engine.ask(&steps, state, only, self.options, &mut told, |worker| worker.value(name))
     }
 
     /// Every execution so far, oldest first.

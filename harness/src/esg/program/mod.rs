@@ -22,7 +22,7 @@ pub use operation::{Change, Operation};
 pub use step::{Input, Step};
 pub use version::{Version, VersionId, VersionKind};
 
-use edges::{Facts, Net};
+use edges::{Book, Facts, Net};
 use order::{Order, Slot};
 
 use crate::text::near;
@@ -59,6 +59,8 @@ pub struct Program {
     operations: Vec<Operation>,
     /// What steps were seen to do, at the version they are at.
     observed: HashMap<Slot, Observed>,
+    /// What each step does by itself.
+    book: Book,
     /// Made when first asked for, kept up from then on.
     net: OnceLock<Net>,
 }
@@ -176,19 +178,10 @@ impl Program {
         self.operations.get(since..).unwrap_or_default()
     }
 
-    /// What steps may need of each other. The first call reads all scans; from then on, a change
+    /// What steps may need of each other. The first call makes the index; from then on, a change
     /// costs what it changes.
     pub fn edges(&self) -> Edges<'_> {
-        let net = self.net.get_or_init(|| {
-            let mut net = Net::default();
-            for slot in self.order.slots() {
-                if let Some(facts) = self.facts(&mut net, *slot) {
-                    net.append(&self.order, *slot, facts);
-                }
-            }
-            net
-        });
-        Edges::new(self, net)
+        Edges::new(self, self.net.get_or_init(|| Net::of(&self.order, &self.book)))
     }
 
     /// Takes what a step was seen to do for what it does, until its code changes. This is no
@@ -203,36 +196,52 @@ impl Program {
         Ok(())
     }
 
-    fn facts(&self, net: &mut Net, slot: Slot) -> Option<Facts> {
+    /// Whether what a step was seen to do is taken for what it does.
+    pub(crate) fn is_observed(&self, id: &str) -> bool {
+        self.steps.get(id).is_some_and(|slot| self.observed.contains_key(slot))
+    }
+
+    /// What a step was seen to do says nothing any more.
+    pub(crate) fn unobserve(&mut self, id: &str) {
+        let Some(slot) = self.steps.get(id).copied() else { return };
+        if self.observed.remove(&slot).is_some() {
+            self.renew(slot);
+        }
+    }
+
+    fn facts(&mut self, slot: Slot) -> Option<Facts> {
         match self.nodes.get(slot.index())? {
-            Node::Step(step) => {
-                let observed = self.observed.get(&slot);
-                Some(net.facts_of(&step.scan, observed))
-            }
-            Node::Input(input) => Some(net.facts_of_input(&input.name)),
+            Node::Step(step) => Some(self.book.read(&step.scan, self.observed.get(&slot))),
+            Node::Input(input) => Some(self.book.read_input(&input.name)),
             Node::Gone => None,
         }
     }
 
-    /// Takes a step into the index as it now is, or out of it before it goes.
+    /// Takes in a step as it now is, in place of what it was.
     fn renew(&mut self, slot: Slot) {
-        let Some(mut net) = self.net.take() else { return };
-        if let Some(facts) = self.facts(&mut net, slot) {
-            net.set(&self.order, slot, facts);
-            net.settle(&self.order);
-        }
-        let _ = self.net.set(net);
+        let facts = self.facts(slot);
+        let Some(net) = self.net.get_mut() else {
+            self.book.write(slot, facts);
+            return;
+        };
+        let left = net.leave(&self.order, &self.book, slot);
+        self.book.write(slot, facts);
+        net.enter(&self.order, &self.book, slot, left);
+        net.settle(&self.order, &self.book);
     }
 
+    /// Takes out a step, before it goes.
     fn forget(&mut self, slot: Slot) {
         if let Some(net) = self.net.get_mut() {
-            net.remove(&self.order, slot);
+            let left = net.leave(&self.order, &self.book, slot);
+            net.gone(&self.order, slot, left);
         }
+        self.book.write(slot, None);
     }
 
     fn settle(&mut self) {
         if let Some(net) = self.net.get_mut() {
-            net.settle(&self.order);
+            net.settle(&self.order, &self.book);
         }
     }
 

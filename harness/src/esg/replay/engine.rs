@@ -12,10 +12,13 @@ use super::need::close;
 use super::{History, Outside, Planned, Reason, Report};
 use crate::esg::blobs::Blobs;
 use crate::esg::error::EsgError;
-use crate::esg::exec::Executor;
+use crate::esg::exec::{ExecError, Executor};
 use crate::esg::model::{Entity, UnitKey};
 use crate::esg::state::State;
 use crate::esg::trace::{Execution, changed};
+
+/// How many workers in a row may die at the same thing, when no step is to blame.
+const DEATHS: usize = 3;
 
 /// How a replay goes about it.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +41,9 @@ pub(crate) struct Engine {
     pub(crate) run: u64,
     /// Units whose stored form turned out to be lost.
     pub(crate) lost: BTreeSet<UnitKey>,
+    /// Whether a step has run in this worker that touched what is not tracked: no other program must
+    /// run in it.
+    pub(crate) tainted: bool,
     /// The execution that stands for each step since the last replay.
     pub(crate) chosen: BTreeMap<Arc<str>, Arc<Execution>>,
     /// The executions that stood after each replay, in the order of the program then.
@@ -64,6 +70,8 @@ struct Pass<'a> {
     /// A step of the program is known to touch what is not tracked.
     untracked: bool,
     widened: usize,
+    /// How often that was when a step last lacked what can not be stored.
+    used: usize,
     /// What steps looked at though nobody expected it, and whether that was everything.
     looked_for: BTreeMap<Arc<str>, (BTreeSet<Entity>, bool)>,
 }
@@ -82,6 +90,7 @@ impl<'a> Pass<'a> {
             done: BTreeSet::new(),
             untracked: false,
             widened: 0,
+            used: 0,
             looked_for: BTreeMap::new(),
         }
     }
@@ -119,6 +128,7 @@ impl Engine {
             seq: 0,
             run: 0,
             lost: BTreeSet::new(),
+            tainted: false,
             chosen: BTreeMap::new(),
             runs: BTreeMap::new(),
             readings: BTreeMap::new(),
@@ -136,9 +146,13 @@ impl Engine {
         let mut pass = Pass::new(steps, options);
         pass.untracked = self.is_untracked(steps);
         let mut state = self.settle(&mut pass, told)?;
-        if !pass.full && !pass.order.is_empty() {
-            let untracked = pass.chosen.values().any(|execution| execution.is_untracked());
-            if untracked || options.sweep && !self.sweep(&state, &pass, told)? {
+        if !pass.full {
+            let doubtful = pass.chosen.values().any(|execution| execution.is_doubtful());
+            // What is not tracked may have led from one step to another: that holds only as long as
+            // all of them are there, in this order.
+            let everything = doubtful && (!pass.order.is_empty() || self.differs(&pass))
+                || options.sweep && !pass.order.is_empty() && !self.sweep(&state, &pass, told)?;
+            if everything {
                 state = self.everything(&mut pass, told)?;
             }
         }
@@ -148,15 +162,29 @@ impl Engine {
         Ok((report, state))
     }
 
+    /// Whether other executions stand now than after the last replay, or in another order.
+    fn differs(&self, pass: &Pass<'_>) -> bool {
+        let last = self.runs.last_key_value().map_or(&[][..], |(_, run)| run);
+        let now = pass.steps.iter().filter_map(|step| pass.chosen.get(&step.id));
+        !now.map(|one| one.seq).eq(last.iter().map(|one| one.seq))
+    }
+
     /// Runs everything in a fresh worker.
     fn everything(&mut self, pass: &mut Pass<'_>, told: Told<'_>) -> Result<State, EsgError> {
-        self.executor.fresh()?;
-        self.live.clear();
+        self.renew()?;
         pass.full = true;
         pass.order.clear();
         pass.done.clear();
         pass.forced.clear();
         self.settle(pass, told)
+    }
+
+    /// Goes on in a fresh worker.
+    fn renew(&mut self) -> Result<(), EsgError> {
+        self.executor.fresh()?;
+        self.live.clear();
+        self.tainted = false;
+        Ok(())
     }
 
     /// Runs every step, in a worker that is fresh.
@@ -194,11 +222,11 @@ impl Engine {
 
     fn settle(&mut self, pass: &mut Pass<'_>, told: Told<'_>) -> Result<State, EsgError> {
         loop {
-            let forced = pass.forced.len();
+            let known = (pass.forced.len(), pass.widened);
             match self.once(pass, told)? {
                 Walked::Through(state) => return Ok(state),
                 Walked::Everything => return self.everything(pass, told),
-                Walked::Again if pass.forced.len() == forced => {
+                Walked::Again if (pass.forced.len(), pass.widened) == known => {
                     return Err(EsgError::unreachable_state());
                 }
                 Walked::Again => {}
@@ -226,6 +254,9 @@ impl Engine {
             if pass.untracked && !pass.full {
                 return Ok(Walked::Everything);
             }
+            if self.tainted && !pass.full {
+                self.renew()?;
+            }
             let reason = self.reason(pass, step, &state, &outside);
             let execution = match self.perform(step, &state, pass)? {
                 Ended::Ran(execution) => *execution,
@@ -233,7 +264,9 @@ impl Engine {
                     let makers = self.makers(&state, &entities);
                     let before = pass.forced.len();
                     pass.forced.extend(makers);
-                    if pass.forced.len() == before {
+                    // A run that was discarded used up what its makers had made.
+                    let used = std::mem::replace(&mut pass.used, pass.widened) < pass.widened;
+                    if pass.forced.len() == before && !used {
                         return Err(EsgError::missing(&step.id, &entities));
                     }
                     return Ok(Walked::Again);
@@ -265,7 +298,8 @@ impl Engine {
         state: &State,
         outside: &mut Outside,
     ) -> Option<Arc<Execution>> {
-        for execution in self.history.of(&step.id, step.syntax, &self.name) {
+        let executions = self.history.of(&step.id, step.syntax, &self.name);
+        for execution in executions.filter(|execution| !execution.ending.is_accident()) {
             for (entity, read) in &execution.trace.reads {
                 if matches!(entity, Entity::Package(_)) {
                     outside.trust_package(entity, read.outside.clone());
@@ -302,6 +336,9 @@ impl Engine {
         if self.history.is_invalid(latest) {
             return Some(Reason::Invalidated);
         }
+        if latest.ending.is_accident() {
+            return Some(Reason::Accident);
+        }
         changed(latest, state, outside).map(Reason::from)
     }
 
@@ -309,36 +346,66 @@ impl Engine {
         steps.iter().any(|step| {
             self.history
                 .latest(&step.id)
-                .is_some_and(|latest| latest.syntax == step.syntax && latest.is_untracked())
+                .is_some_and(|latest| latest.syntax == step.syntax && latest.is_doubtful())
         })
     }
 
     /// Brings what is asked for, or everything, to the worker; what can not be stored is made again.
-    pub(crate) fn materialise(
+    fn materialise(
         &mut self,
         steps: &[Planned],
-        state: State,
-        only: Option<BTreeSet<Entity>>,
+        state: &mut State,
+        only: Option<&BTreeSet<Entity>>,
         options: Options,
         told: Told<'_>,
-    ) -> Result<State, EsgError> {
+    ) -> Result<(), EsgError> {
         let mut pass = Pass::new(steps, options);
-        let mut state = state;
         loop {
             let all = || state.entities().map(|(entity, _)| entity.clone()).collect();
-            let needed =
-                close(&state, only.clone().unwrap_or_else(all), std::collections::VecDeque::new());
-            let missing = self.bring(&state, &needed)?;
+            let wanted = only.cloned().unwrap_or_else(all);
+            let needed = close(state, wanted, std::collections::VecDeque::new());
+            let missing = self.bring(state, &needed)?;
             if missing.is_empty() {
-                return Ok(state);
+                return Ok(());
             }
             let before = pass.forced.len();
-            let makers = self.makers(&state, &missing);
+            let makers = self.makers(state, &missing);
             pass.forced.extend(makers);
             if pass.forced.len() == before {
                 return Err(EsgError::unreachable_state());
             }
-            state = self.settle(&mut pass, told)?;
+            *state = self.settle(&mut pass, told)?;
         }
+    }
+
+    /// Brings what is asked for, or everything, to the worker, and asks it something; again, if the
+    /// worker is lost meanwhile.
+    pub(crate) fn ask<T>(
+        &mut self,
+        steps: &[Planned],
+        state: &mut State,
+        only: Option<&BTreeSet<Entity>>,
+        options: Options,
+        told: Told<'_>,
+        ask: impl Fn(&mut dyn Executor) -> Result<T, ExecError>,
+    ) -> Result<T, EsgError> {
+        let mut deaths = 0;
+        loop {
+            self.materialise(steps, state, only, options, &mut *told)?;
+            match ask(&mut *self.executor) {
+                Err(error) if self.survives(&error, &mut deaths) => {}
+                answer => return Ok(answer?),
+            }
+        }
+    }
+
+    /// Takes note that the worker is lost, if it is: then the same may be tried with the next one.
+    pub(crate) fn survives(&mut self, error: &ExecError, deaths: &mut usize) -> bool {
+        if error.lost() {
+            // What was live can be loaded into the next worker.
+            self.live.clear();
+            *deaths += 1;
+        }
+        error.lost() && *deaths <= DEATHS
     }
 }

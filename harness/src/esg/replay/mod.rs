@@ -17,11 +17,11 @@ mod reason;
 mod report;
 mod step;
 
-pub(crate) use engine::{Engine, Options};
+pub(crate) use crate::esg::model::List;
+pub(crate) use engine::{Engine, Options, Told};
 pub(crate) use history::History;
 pub(crate) use looked::Outside;
 pub(crate) use need::close;
-pub(crate) use reason::List;
 pub use reason::Reason;
 pub use report::{Blocked, Report};
 pub(crate) use step::Planned;

@@ -1,7 +1,7 @@
 //! Why a step runs.
 use std::fmt;
 
-use crate::esg::model::Entity;
+use crate::esg::model::{Entity, List};
 use crate::esg::trace::Changed;
 
 /// Why a step ran, or would. Prints as the end of a sentence: `clean ran: its code was edited`.
@@ -24,6 +24,8 @@ pub enum Reason {
     Invalidated,
     /// It ran in another kind of worker.
     Worker,
+    /// It was killed, or there was no memory for it.
+    Accident,
     /// The program touches what is not tracked, so all of it runs.
     Untracked,
 }
@@ -51,38 +53,8 @@ impl fmt::Display for Reason {
             Self::Rebuilt => f.write_str("it makes something that is needed and can not be stored"),
             Self::Invalidated => f.write_str("it was asked for"),
             Self::Worker => f.write_str("it ran in another kind of worker"),
+            Self::Accident => f.write_str("it was ended from outside when it ran last"),
             Self::Untracked => f.write_str("the program touches what is not tracked"),
         }
-    }
-}
-
-/// Entities for people: `rows`, `file d.txt`.
-pub(crate) struct List<'a>(pub(crate) &'a [Entity]);
-
-impl fmt::Display for List<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, entity) in self.0.iter().enumerate() {
-            if at > 0 {
-                f.write_str(if at + 1 == self.0.len() { " and " } else { ", " })?;
-            }
-            match entity {
-                Entity::Name(name) => write!(f, "`{name}`")?,
-                Entity::File(path) | Entity::External(path) => write!(f, "the file `{path}`")?,
-                Entity::Listing(path) => write!(f, "the listing of `{path}`")?,
-                Entity::Module(name) => write!(f, "the module `{name}`")?,
-                Entity::Package(name) => write!(f, "the distribution `{name}`")?,
-                Entity::Process(what) => f.write_str(match what.as_ref() {
-                    "rng" => "the random state",
-                    "cwd" => "the working directory",
-                    "env" => "the environment",
-                    "path" => "the module path",
-                    "warn" => "the warning filters",
-                    other => other,
-                })?,
-                Entity::Everything => f.write_str("the whole namespace")?,
-                Entity::Token(_) => f.write_str("a class or function")?,
-            }
-        }
-        Ok(())
     }
 }

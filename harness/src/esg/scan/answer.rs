@@ -14,15 +14,13 @@ use super::{Definition, Scan, SyntaxError, identity};
 /// The stack for a tree that may be deep. It is only taken as far as it is used.
 const STACK: usize = 512 << 20;
 
-/// The answer, and the names that are surely bound at the end.
-#[derive(Default)]
-pub(super) struct Answer {
-    pub(super) scan: Scan,
-    pub(super) bound: BTreeSet<String>,
-}
+/// How much may be looked at to tell values apart: so much for every step, and one for so many
+/// bytes. What is more is walked coarsely.
+const BUDGET: usize = 4_000;
+const BYTES: usize = 2;
 
 /// Reads a step.
-pub(super) fn of(source: &str) -> Answer {
+pub(super) fn of(source: &str) -> Scan {
     let tree = parse::parse(source);
     if !tree.deep {
         return read(source, tree);
@@ -42,34 +40,34 @@ pub(super) fn of(source: &str) -> Answer {
     })
 }
 
-/// Reads the code of a string.
-pub(super) fn inner(source: &str) -> Answer {
-    of(source)
-}
-
 /// The answer where not even the walk could be made.
-fn refused(source: &str) -> Answer {
+fn refused(source: &str) -> Scan {
     let message = "the step is nested too deeply to be read".to_owned();
     let error = SyntaxError { message, line: 1, column: 1 };
-    let scan = Scan {
-        opaque: true,
-        errors: vec![error],
-        syntax: identity::of_text(source),
-        ..Scan::default()
-    };
-    Answer { scan, bound: BTreeSet::new() }
+    Scan { opaque: true, errors: vec![error], syntax: identity::of_text(source), ..Scan::default() }
 }
 
-fn read(source: &str, tree: Tree) -> Answer {
+fn read(source: &str, tree: Tree) -> Scan {
     let Declared { names, scopes, faults, imports, stars, future } = declare(&tree.module, source);
     let faults: Vec<Fault> = tree.faults.into_iter().chain(faults).collect();
-    let effort = 200 + source.len() / 4;
-    let mut flow = Flow::new(names, scopes, future, effort);
+    let mut flow = Flow::new(names, scopes, future, BUDGET + source.len() / BYTES);
     flow.body(&tree.module.body);
-    let mut answer = Answer::default();
-    let scan = &mut answer.scan;
-    sets(&mut flow, scan, &mut answer.bound);
-    scan.opaque |= flow.opaque || flow.values.wide || !stars.is_empty();
+    let mut scan = Scan::default();
+    sets(&mut flow, &mut scan);
+    flow.share(&mut scan);
+    if flow.spent() {
+        // What was found up to here is not all: another walk answers, which cannot get lost.
+        scan = Scan::default();
+        flow = Flow::new(flow.names, flow.scopes, future, 0);
+        flow.coarsely(&tree.module.body);
+        sets(&mut flow, &mut scan);
+        flow.presume(&mut scan);
+    }
+    if flow.opaque {
+        // Whatever is not known may unbind what it likes.
+        scan.sure_writes.clear();
+    }
+    scan.opaque |= flow.opaque || !stars.is_empty();
     scan.star_imports.extend(stars);
     let legal = faults.is_empty();
     let (syntax, parts) = if legal {
@@ -92,11 +90,11 @@ fn read(source: &str, tree: Tree) -> Answer {
         scan.errors = errors(faults, &lines);
     }
     summaries(&flow, &mut scan.summaries);
-    answer
+    scan
 }
 
 /// The sets of names.
-fn sets(flow: &mut Flow<'_>, scan: &mut Scan, bound: &mut BTreeSet<String>) {
+fn sets(flow: &mut Flow<'_>, scan: &mut Scan) {
     let frame = std::mem::take(&mut flow.frame);
     let text = |flow: &Flow<'_>, name: Name| flow.names.text(name).to_owned();
     for &name in frame.reads.list() {
@@ -136,10 +134,12 @@ fn sets(flow: &mut Flow<'_>, scan: &mut Scan, bound: &mut BTreeSet<String>) {
         }
     }
     for &name in frame.writes.list() {
-        if flow.state.get(global(name)).bits == BOUND {
-            bound.insert(text(flow, name));
+        let sure = flow.state.get(global(name)).bits == BOUND;
+        if sure && !(flow.coarse.on && flow.may_be_unbound(name)) {
+            scan.sure_writes.insert(text(flow, name));
         }
     }
+    flow.frame = frame;
 }
 
 /// The names of the module that a body loads before it binds them.

@@ -13,7 +13,7 @@ use super::state::{BOUND, IN, Path, Slot, UNBOUND, as_global, either, global};
 use super::value::{EMPTY, Reach, Tag, Val, number, origin, reach, tag};
 
 /// How far calls of calls are followed for what they answer.
-const DEPTH: usize = 12;
+const DEPTH: usize = 48;
 
 impl<'a> Flow<'a> {
     fn now(&self) -> u64 {
@@ -22,7 +22,7 @@ impl<'a> Flow<'a> {
 
     /// Runs every body that `val` may be or hold.
     pub(super) fn run(&mut self, val: Val) {
-        if val == EMPTY || self.state.dead {
+        if val == EMPTY || self.state.dead || self.coarse.on {
             return;
         }
         let mut open = self.values.list(val);
@@ -44,6 +44,10 @@ impl<'a> Flow<'a> {
         }
         self.draining = true;
         while let Some(scope) = self.pending.pop() {
+            if self.spent() {
+                self.pending.clear();
+                break;
+            }
             if !self.visited.insert(scope) {
                 continue;
             }
@@ -160,6 +164,12 @@ impl<'a> Flow<'a> {
         definite: bool,
     ) {
         let inner = &summary.frame;
+        if self.spent() {
+            return;
+        }
+        let stores = inner.stores.len() + inner.mutates.len() + inner.escapes.len();
+        self.charge(inner.created.list().len() + inner.executed.list().len() + stores);
+        self.charge(inner.reads.list().len() + inner.writes.list().len() + summary.exit.len());
         self.frame.executed.insert(scope);
         for &made in inner.created.list() {
             self.frame.created.insert(made);
@@ -230,6 +240,9 @@ impl<'a> Flow<'a> {
 
     /// Notes what a parameter is given.
     pub(super) fn give(&mut self, symbol: SymId, val: Val) {
+        if val == EMPTY || self.coarse.on {
+            return;
+        }
         let before = self.given.get(&symbol).copied().unwrap_or(EMPTY);
         let after = self.union(before, val);
         if after != before {
@@ -262,7 +275,7 @@ impl<'a> Flow<'a> {
                     Val::one(Tag::Param, id)
                 } else {
                     let given = self.given.get(&id).copied().unwrap_or(EMPTY);
-                    self.deeper(given, args)
+                    self.deeper(one, given, args)
                 }
             }
             Tag::Global => {
@@ -275,20 +288,29 @@ impl<'a> Flow<'a> {
             Tag::Result => self.result_of(id),
             Tag::Cell if self.is_here(id) => {
                 let held = self.cells.get(&id).copied().unwrap_or(EMPTY);
-                self.deeper(held, args)
+                self.deeper(one, held, args)
             }
             _ => return self.values.of(vec![one]),
         };
         self.values.through(seen, reach(one))
     }
 
-    /// Resolves what was found by resolving, within limits.
-    fn deeper(&mut self, val: Val, args: &[(SymId, Val)]) -> Val {
-        if self.nested >= DEPTH {
+    /// Resolves what a variable was found to hold.
+    fn deeper(&mut self, one: u32, val: Val, args: &[(SymId, Val)]) -> Val {
+        let plain = origin(tag(one), Reach::Is, number(one));
+        if self.resolving.contains(&plain) {
+            // What a variable holds by way of itself is nothing new, unless it is a part of that.
+            self.lost |= matches!(reach(one), Reach::Part | Reach::Deep);
+            return EMPTY;
+        }
+        if self.nested >= DEPTH || self.spent() {
+            self.lost = true;
             return EMPTY;
         }
         self.nested += 1;
+        self.resolving.push(plain);
         let val = self.resolve(val, args);
+        self.resolving.pop();
         self.nested -= 1;
         val
     }
@@ -298,7 +320,11 @@ impl<'a> Flow<'a> {
         let callee = self.peek_global(name);
         let mut all = EMPTY;
         // Each is asked once on the way from one question to its answer.
-        if self.nested >= DEPTH || self.asked.contains(&name) {
+        if self.asked.contains(&name) {
+            return all;
+        }
+        if self.nested >= DEPTH || self.spent() {
+            self.lost = true;
             return all;
         }
         self.nested += 1;
@@ -321,6 +347,9 @@ impl<'a> Flow<'a> {
 
     /// Changes in place what `val` may be.
     pub(super) fn mutate(&mut self, val: Val) {
+        if self.coarse.on || self.spent() {
+            return;
+        }
         for one in self.values.list(val) {
             if reach(one) == Reach::Holds {
                 continue;
@@ -333,7 +362,8 @@ impl<'a> Flow<'a> {
                 Tag::Site | Tag::Body => {}
                 Tag::Param | Tag::Cell | Tag::Global | Tag::Result => {
                     let seen = self.resolve_one(one, &[]);
-                    if self.values.list(seen).contains(&one) || self.nested >= DEPTH {
+                    self.lost |= self.nested >= DEPTH;
+                    if self.lost || self.values.list(seen).contains(&one) {
                         self.frame.mutates.insert(one);
                     } else {
                         self.nested += 1;
@@ -347,6 +377,9 @@ impl<'a> Flow<'a> {
 
     /// Gives `val` to a callable that is not known.
     pub(super) fn escape(&mut self, val: Val) {
+        if self.coarse.on || self.spent() {
+            return;
+        }
         let mut open = self.values.list(val);
         let mut seen: HashSet<u32> = HashSet::new();
         while let Some(one) = open.pop() {
@@ -377,9 +410,10 @@ impl<'a> Flow<'a> {
 
     /// Puts `val` into the objects that `target` may be.
     pub(super) fn put(&mut self, target: Val, val: Val) {
-        if val == EMPTY || self.state.dead {
+        if val == EMPTY || self.state.dead || self.coarse.on || self.spent() {
             return;
         }
+        self.charge(self.frame.stores.len());
         let targets = self.values.list(target);
         if targets.is_empty() {
             // It flows where nobody sees it.

@@ -83,6 +83,9 @@ impl<'a> Flow<'a> {
         if self.state.dead {
             return EMPTY;
         }
+        if self.coarse.on || self.spent() {
+            return EMPTY;
+        }
         let callees = self.values.list(callee);
         let definite = callees.len() == 1;
         let mut unknown = callees.is_empty();
@@ -109,7 +112,8 @@ impl<'a> Flow<'a> {
         if unknown {
             // What is passed escapes: what comes back may be it, and is said to change with it.
             self.run(callee);
-            self.pass(args);
+            let all = self.pass(args);
+            result = self.union(result, all);
         }
         result
     }
@@ -125,6 +129,9 @@ impl<'a> Flow<'a> {
 
     /// What is passed beside a body may be passed to that body.
     pub(super) fn feed(&mut self, all: Val) {
+        if self.coarse.on {
+            return;
+        }
         let list = self.values.list(all);
         if list.len() < 2 || !list.iter().any(|one| tag(*one) == Tag::Body) {
             return;
@@ -270,7 +277,7 @@ impl<'a> Flow<'a> {
         );
         let object = self.eval(&func.value);
         let args = self.args(&node.arguments);
-        if self.state.dead {
+        if self.state.dead || self.coarse.on || self.spent() {
             return EMPTY;
         }
         if matches!(kind, Some("list" | "dict" | "set" | "bytearray" | "object" | "type"))
@@ -321,6 +328,7 @@ impl<'a> Flow<'a> {
                 let data = self.union(all, object);
                 self.feed(data);
                 self.pass(&args);
+                let result = self.union(result, all);
                 return self.union(result, inside);
             }
             self.put(object, all);

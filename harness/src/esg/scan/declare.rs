@@ -3,7 +3,7 @@
 //! Every node that binds or loads a name is given the number of its symbol, and every node that
 //! opens a scope the number of that scope, so that the second walk looks nothing up.
 
-use super::legality::Place;
+use super::legality::{self, Place};
 use super::names::{Names, mangled};
 use super::parse::semantic_errors::SemanticSyntaxChecker;
 use super::parse::visitor::{self, Visitor};
@@ -256,25 +256,11 @@ impl<'a> Walk<'a> {
 
     /// `global` and `nonlocal`: what they forbid is what the scope has met of the name before.
     fn outer_names(&mut self, names: &'a [ast::Identifier], flag: u16) {
-        let word = if flag == GLOBAL { "global" } else { "nonlocal" };
         for name in names {
             let symbol = self.enter(&name.id, 0);
             number(&name.node_index, symbol);
             let met = self.scopes.symbol(symbol).flags;
-            let wrong = if met & PARAM != 0 {
-                Some(format!("name `{}` is parameter and {word}", name.id))
-            } else if met & (GLOBAL | NONLOCAL) & !flag != 0 {
-                Some(format!("name `{}` is nonlocal and global", name.id))
-            } else if met & ANNOTATED != 0 {
-                Some(format!("annotated name `{}` can't be {word}", name.id))
-            } else if met & STORED != 0 {
-                Some(format!("name `{}` is assigned to before {word} declaration", name.id))
-            } else if met & LOADED != 0 {
-                Some(format!("name `{}` is used prior to {word} declaration", name.id))
-            } else {
-                None
-            };
-            if let Some(message) = wrong {
+            if let Some(message) = legality::outer_name(&name.id, met, flag) {
                 self.place.refuse(message, name.range);
             }
             self.enter(&name.id, flag);
@@ -344,7 +330,7 @@ impl<'a> Walk<'a> {
                 self.place.refuse("default `except:` must be last".to_owned(), handler.range);
             }
             if node.is_star {
-                for (word, range) in leaving(&handler.body) {
+                for (word, range) in legality::leaving(&handler.body) {
                     let message = format!("`{word}` cannot appear in an `except*` block");
                     self.place.refuse(message, range);
                 }
@@ -370,41 +356,6 @@ impl<'a> Walk<'a> {
             walk.visit_body(&node.finalbody);
         });
     }
-}
-
-/// The statements that would leave these, of those that stand here.
-fn leaving(body: &[Stmt]) -> Vec<(&'static str, TextRange)> {
-    let mut found = Vec::new();
-    let mut open: Vec<(&Stmt, bool)> = body.iter().map(|statement| (statement, false)).collect();
-    while let Some((statement, looped)) = open.pop() {
-        match statement {
-            Stmt::Return(node) => found.push(("return", node.range)),
-            Stmt::Break(node) if !looped => found.push(("break", node.range)),
-            Stmt::Continue(node) if !looped => found.push(("continue", node.range)),
-            Stmt::If(node) => {
-                open.extend(node.body.iter().map(|one| (one, looped)));
-                for clause in &node.elif_else_clauses {
-                    open.extend(clause.body.iter().map(|one| (one, looped)));
-                }
-            }
-            Stmt::For(node) => {
-                open.extend(node.body.iter().map(|one| (one, true)));
-                open.extend(node.orelse.iter().map(|one| (one, looped)));
-            }
-            Stmt::While(node) => {
-                open.extend(node.body.iter().map(|one| (one, true)));
-                open.extend(node.orelse.iter().map(|one| (one, looped)));
-            }
-            Stmt::With(node) => open.extend(node.body.iter().map(|one| (one, looped))),
-            Stmt::Try(node) => {
-                for body in [&node.body, &node.orelse, &node.finalbody] {
-                    open.extend(body.iter().map(|one| (one, looped)));
-                }
-            }
-            _ => {}
-        }
-    }
-    found
 }
 
 impl<'a> Visitor<'a> for Walk<'a> {

@@ -36,6 +36,19 @@ pub(super) fn divides_by_zero(node: &ast::ExprBinOp) -> bool {
     zero && matches!(node.op, Div | FloorDiv | Mod) && node.left.is_number_literal_expr()
 }
 
+/// Whether an operation makes a number or a text, which holds nothing: one side is written as such.
+pub(super) fn is_plain(node: &ast::ExprBinOp) -> bool {
+    use ast::Operator::{Add, Div, FloorDiv, Mod, Pow, Sub};
+    let number = node.left.is_number_literal_expr() || node.right.is_number_literal_expr();
+    let text = |one: &Expr| one.is_string_literal_expr() || one.is_f_string_expr();
+    match node.op {
+        Add => number || text(&node.left) || text(&node.right),
+        Mod => number || text(&node.left),
+        Sub | Div | FloorDiv | Pow => number,
+        _ => false,
+    }
+}
+
 /// The text of a string that is written out.
 fn text(expr: &Expr) -> Option<&str> {
     match expr {
@@ -74,6 +87,7 @@ impl<'a> Flow<'a> {
     pub(super) fn store_own(&mut self, name: &'a str, val: Val) {
         let name = self.names.of(name.to_owned().into());
         self.frame.writes.insert(name);
+        self.valued(name, val);
         self.state.set(global(name), Slot { val, bits: BOUND });
     }
 
@@ -221,26 +235,27 @@ impl<'a> Flow<'a> {
             return EMPTY;
         }
         let source = if name == "eval" { source.trim_start() } else { source };
-        let inner = super::answer::inner(source);
-        self.opaque |= inner.scan.opaque || !inner.scan.errors.is_empty() || !at_top;
-        let reads = inner.scan.reads.iter().chain(&inner.scan.builtin_reads);
+        let inner = super::answer::of(source);
+        self.opaque |= inner.opaque || !inner.errors.is_empty() || !at_top;
+        let reads = inner.reads.iter().chain(&inner.builtin_reads);
         for read in reads {
             let name = self.names.of(read.clone().into());
             self.load_global(name, true);
         }
-        for late in &inner.scan.deferred_reads {
+        for late in &inner.deferred_reads {
             let name = self.names.of(late.clone().into());
             self.frame.late.insert(name);
         }
-        let mutated = inner.scan.mutates.iter().map(|name| (name, true));
-        for (name, changed) in mutated.chain(inner.scan.escapes.iter().map(|name| (name, false))) {
+        let mutated = inner.mutates.iter().map(|name| (name, true));
+        for (name, changed) in mutated.chain(inner.escapes.iter().map(|name| (name, false))) {
             let name = self.names.of(name.clone().into());
             let val = self.peek_global(name);
             if changed { self.mutate(val) } else { self.escape(val) }
         }
-        for deleted in &inner.scan.deletes {
+        for deleted in &inner.deletes {
             let name = self.names.of(deleted.clone().into());
             self.frame.deletes.insert(name);
+            self.unbound(name);
             let slot = Slot { val: EMPTY, bits: super::state::UNBOUND };
             let slot = either(self.state.get(global(name)), slot, &mut self.values);
             self.state.set(global(name), slot);
@@ -248,13 +263,14 @@ impl<'a> Flow<'a> {
         if !at_top {
             return EMPTY;
         }
-        for written in &inner.scan.writes {
-            let sure = inner.bound.contains(written);
+        for written in &inner.writes {
+            let sure = inner.sure_writes.contains(written);
             let name = self.names.of(written.clone().into());
             self.frame.writes.insert(name);
+            self.valued(name, EMPTY);
             // It may be what any of the names is that the code reads.
             let mut val = EMPTY;
-            for read in &inner.scan.reads {
+            for read in &inner.reads {
                 let read = self.names.of(read.clone().into());
                 let read = self.peek_global(read);
                 val = self.union(val, read);

@@ -33,11 +33,17 @@ impl<'a> Flow<'a> {
                 if super::dynamic::divides_by_zero(node) {
                     self.state.dead = true;
                 }
+                if super::dynamic::is_plain(node) {
+                    return EMPTY;
+                }
                 let both = self.union(left, right);
                 self.values.holding(both)
             }
             Expr::UnaryOp(node) => {
                 let val = self.eval(&node.operand);
+                if node.op == ast::UnaryOp::Not {
+                    return EMPTY;
+                }
                 self.values.holding(val)
             }
             Expr::Compare(node) => self.compare(node),
@@ -161,6 +167,9 @@ impl<'a> Flow<'a> {
 
     /// What was awaited or is iterated: bodies in it run.
     pub(super) fn consumed(&mut self, val: Val) -> Val {
+        if self.coarse.on || self.spent() {
+            return EMPTY;
+        }
         self.run(val);
         let mut all = val;
         for origin in self.values.list(val) {

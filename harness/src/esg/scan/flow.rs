@@ -10,14 +10,14 @@ use super::state::{BOUND, IN, Path, Slot, State, UNBOUND, global, local};
 use super::value::{EMPTY, Tag, Val, Values};
 
 /// How often a loop is followed until what it changes is known.
-const PASSES: usize = 6;
+const PASSES: usize = 12;
 
 /// A loop around.
 #[derive(Default)]
 pub(super) struct Loop {
     mark: usize,
-    breaks: Vec<Path>,
-    ends: Vec<Path>,
+    pub(super) breaks: Vec<Path>,
+    pub(super) ends: Vec<Path>,
 }
 
 /// The second walk.
@@ -51,8 +51,13 @@ pub(super) struct Flow<'a> {
     pub(super) nested: usize,
     /// The functions whose answers are being asked for.
     pub(super) asked: Vec<Name>,
-    /// What is left of the effort that a step is worth.
-    pub(super) effort: usize,
+    /// The variables of which it is being asked what they hold.
+    pub(super) resolving: Vec<u32>,
+    /// How much may be looked at until the step is walked coarsely.
+    budget: usize,
+    /// Whether a bound was met beyond which the answer would not hold.
+    pub(super) lost: bool,
+    pub(super) coarse: super::coarse::Coarse,
 }
 
 /// The number that the first walk gave a node.
@@ -61,7 +66,7 @@ pub(super) fn numbered(node: &ast::AtomicNodeIndex) -> Option<u32> {
 }
 
 impl<'a> Flow<'a> {
-    pub(super) fn new(names: Names<'a>, scopes: Scopes, future: bool, effort: usize) -> Self {
+    pub(super) fn new(names: Names<'a>, scopes: Scopes, future: bool, budget: usize) -> Self {
         let count = scopes.scopes.len();
         Self {
             names,
@@ -86,7 +91,10 @@ impl<'a> Flow<'a> {
             version: 1,
             nested: 0,
             asked: Vec::new(),
-            effort,
+            resolving: Vec::new(),
+            budget,
+            lost: false,
+            coarse: super::coarse::Coarse::default(),
             scopes,
         }
     }
@@ -139,11 +147,14 @@ impl<'a> Flow<'a> {
         }
         let bits = self.state.get(global(name)).bits;
         let builtin = self.names.known(name) == Known::Builtin;
+        if self.coarse.on {
+            self.loaded(name);
+        }
         if bits & IN != 0 {
             self.frame.reads.insert(name);
         } else if bits & UNBOUND != 0 && builtin {
             self.frame.builtins.insert(name);
-        } else if bits == UNBOUND {
+        } else if bits == UNBOUND && !self.coarse.on {
             // It raises for sure.
             self.state.dead = true;
             return EMPTY;
@@ -194,6 +205,9 @@ impl<'a> Flow<'a> {
             Target::Global(name) => {
                 self.frame.writes.insert(name);
                 self.state.set(global(name), slot);
+                if self.coarse.on {
+                    self.valued(name, val);
+                }
             }
             Target::Local(variable) | Target::Class(variable, _) => {
                 self.state.set(local(variable), slot);
@@ -235,7 +249,8 @@ impl<'a> Flow<'a> {
 
     pub(super) fn unbind_global(&mut self, name: Name, read: bool) {
         let bits = self.state.get(global(name)).bits;
-        if read && bits == UNBOUND {
+        self.unbound(name);
+        if read && bits == UNBOUND && !self.coarse.on {
             self.state.dead = true;
             return;
         }
@@ -248,7 +263,7 @@ impl<'a> Flow<'a> {
 
     pub(super) fn body(&mut self, body: &'a [Stmt]) {
         for statement in body {
-            if self.state.dead {
+            if self.state.dead || self.spent() {
                 return;
             }
             self.statement(statement);
@@ -257,8 +272,11 @@ impl<'a> Flow<'a> {
 
     /// Leaves the frame, along every `finally` around.
     pub(super) fn leave(&mut self) {
-        let path = self.state.peek(self.frame.mark);
-        self.frame.returns.push(path);
+        if !self.coarse.on {
+            let path = self.state.peek(self.frame.mark);
+            self.charge(path.changes().len());
+            self.frame.returns.push(path);
+        }
         self.state.dead = true;
     }
 
@@ -266,6 +284,7 @@ impl<'a> Flow<'a> {
     pub(super) fn jump(&mut self, out: bool) {
         if let Some(mark) = self.loops.last().map(|around| around.mark) {
             let path = self.state.peek(mark);
+            self.charge(path.changes().len());
             if let Some(around) = self.loops.last_mut() {
                 let paths = if out { &mut around.breaks } else { &mut around.ends };
                 paths.push(path);
@@ -286,8 +305,12 @@ impl<'a> Flow<'a> {
             ends.push(end);
             let stores = self.values.stores;
             let changed = self.state.widen(&ends, &mut self.values);
-            if pass + 1 < PASSES && (changed || stores != self.values.stores) && self.worth(1) {
-                continue;
+            let more = changed || stores != self.values.stores;
+            if more && !self.coarse.on && !self.spent() {
+                if pass + 1 < PASSES {
+                    continue;
+                }
+                self.lost = true;
             }
             let mark = self.state.mark();
             self.state.follow(&over);
@@ -299,10 +322,14 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Whether more effort may be spent.
-    pub(super) fn worth(&mut self, cost: usize) -> bool {
-        self.effort = self.effort.saturating_sub(cost);
-        self.effort > 0
+    /// Whether this walk is given up: what it found does not count.
+    pub(super) fn spent(&self) -> bool {
+        !self.coarse.on && (self.lost || self.values.wide || self.values.work.get() > self.budget)
+    }
+
+    /// Notes how much was looked at.
+    pub(super) fn charge(&self, work: usize) {
+        self.values.work.set(self.values.work.get() + work);
     }
 
     pub(super) fn for_statement(&mut self, node: &'a ast::StmtFor) {
@@ -401,204 +428,11 @@ impl<'a> Flow<'a> {
         }
     }
 
-    pub(super) fn with_statement(&mut self, items: &'a [ast::WithItem], body: &'a [Stmt]) {
-        let Some((first, rest)) = items.split_first() else {
-            return self.body(body);
-        };
-        let manager = self.eval(&first.context_expr);
-        if self.state.dead {
-            return;
-        }
-        let entered = self.values.through(manager, super::value::Reach::Deep);
-        let entered = self.union(manager, entered);
-        self.run(manager);
-        if let Some(target) = &first.optional_vars {
-            self.bind(target, entered);
-        }
-        // The manager may swallow what the body raises.
-        let mark = self.state.mark();
-        let since = self.state.watch();
-        self.with_statement(rest, body);
-        let end = self.state.take(mark);
-        let raised = self.state.raised(since, &mut self.values);
-        self.state.unwatch();
-        self.state.join(&[end, raised], &mut self.values);
-    }
-
-    pub(super) fn try_statement(&mut self, node: &'a ast::StmtTry) {
-        let mark = self.state.mark();
-        let since = self.state.watch();
-        let jumps = self.jumps();
-        self.body(&node.body);
-        let end = self.state.take(mark);
-        let raised = self.state.raised(since, &mut self.values);
-        let mut paths = Vec::new();
-        if !node.handlers.is_empty() {
-            let mut unmatched = raised;
-            for handler in &node.handlers {
-                let ast::ExceptHandler::ExceptHandler(handler) = handler;
-                self.state.follow(&unmatched);
-                if let Some(kind) = &handler.type_ {
-                    self.eval(kind);
-                }
-                unmatched = self.state.peek(mark);
-                let name = handler.name.as_ref().and(numbered(&handler.node_index));
-                if let Some(name) = name {
-                    self.store(name, EMPTY);
-                }
-                self.body(&handler.body);
-                if let Some(name) = name {
-                    // Whichever way the handler is left, the name goes.
-                    let dead = std::mem::take(&mut self.state.dead);
-                    self.unbind(name, false);
-                    self.state.dead = dead;
-                }
-                paths.push(self.state.take(mark));
-            }
-        }
-        self.state.follow(&end);
-        self.body(&node.orelse);
-        paths.push(self.state.take(mark));
-        if !node.finalbody.is_empty() {
-            // What comes last runs however the rest was left.
-            let anyhow = self.state.raised(since, &mut self.values);
-            self.state.follow(&anyhow);
-            self.body(&node.finalbody);
-            let last = self.state.take(mark);
-            self.leave_through(jumps, &last);
-            if last.dead {
-                paths = vec![last.clone()];
-            } else if !self.worth(node.finalbody.len()) {
-                paths = vec![last.clone()];
-            }
-            if !paths.iter().all(|path| path.dead) && !last.changes().is_empty() {
-                let path = self.state.joined(&paths, &mut self.values);
-                self.state.follow(&path);
-                self.body(&node.finalbody);
-                paths = vec![self.state.take(mark)];
-            }
-        }
-        self.state.unwatch();
-        self.state.join(&paths, &mut self.values);
-    }
-
-    /// How many jumps were noted so far.
-    fn jumps(&self) -> (usize, usize, usize) {
-        let around = self.loops.last();
-        let counts = around.map_or((0, 0), |around| (around.breaks.len(), around.ends.len()));
-        (counts.0, counts.1, self.frame.returns.len())
-    }
-
-    /// Lets every jump since then pass a `finally` that changes this.
-    fn leave_through(&mut self, since: (usize, usize, usize), last: &Path) {
-        let mut jumped: Vec<&mut Path> = Vec::new();
-        if let Some(around) = self.loops.last_mut() {
-            jumped.extend(around.breaks.iter_mut().skip(since.0));
-            jumped.extend(around.ends.iter_mut().skip(since.1));
-        }
-        jumped.extend(self.frame.returns.iter_mut().skip(since.2));
-        for path in jumped {
-            let dead = path.dead;
-            path.dead = false;
-            let both = [std::mem::take(path), last.alive()];
-            *path = self.state.joined(&both, &mut self.values);
-            path.dead = dead || last.dead;
-        }
-    }
-
-    pub(super) fn match_statement(&mut self, node: &'a ast::StmtMatch) {
-        let subject = self.eval(&node.subject);
-        if self.state.dead {
-            return;
-        }
-        let start = self.state.mark();
-        let mut paths = Vec::new();
-        for case in &node.cases {
-            if self.state.dead {
-                break;
-            }
-            let mark = self.state.mark();
-            self.pattern(&case.pattern, subject);
-            let (yes, no) = match &case.guard {
-                Some(guard) => self.condition(guard, mark),
-                None => (self.state.take(mark), Path::dead()),
-            };
-            let refutable = !case.pattern.is_irrefutable();
-            let missed = if refutable { Path::default() } else { Path::dead() };
-            // The body is seen from the start, together with what earlier guards did.
-            let before = self.state.peek(start);
-            self.state.follow(&yes);
-            self.body(&case.body);
-            paths.push(self.state.take(start));
-            self.state.follow(&before);
-            self.state.join(&[no, missed], &mut self.values);
-        }
-        paths.push(self.state.take(start));
-        self.state.join(&paths, &mut self.values);
-    }
-
-    fn pattern(&mut self, pattern: &'a ast::Pattern, subject: Val) {
-        let inside = self.values.inside(subject);
-        match pattern {
-            ast::Pattern::MatchValue(node) => {
-                self.eval(&node.value);
-            }
-            ast::Pattern::MatchSingleton(_) => {}
-            ast::Pattern::MatchSequence(node) => {
-                for one in &node.patterns {
-                    self.pattern(one, inside);
-                }
-            }
-            ast::Pattern::MatchMapping(node) => {
-                for key in &node.keys {
-                    self.eval(key);
-                }
-                for one in &node.patterns {
-                    self.pattern(one, inside);
-                }
-                self.captured(node.rest.as_ref(), &node.node_index, inside);
-            }
-            ast::Pattern::MatchClass(node) => {
-                self.eval(&node.cls);
-                for one in &node.arguments.patterns {
-                    self.pattern(one, inside);
-                }
-                for one in &node.arguments.keywords {
-                    self.pattern(&one.pattern, inside);
-                }
-            }
-            ast::Pattern::MatchStar(node) => {
-                let rest = self.values.holding(subject);
-                self.captured(node.name.as_ref(), &node.node_index, rest);
-            }
-            ast::Pattern::MatchAs(node) => {
-                if let Some(inner) = &node.pattern {
-                    self.pattern(inner, subject);
-                }
-                self.captured(node.name.as_ref(), &node.node_index, subject);
-            }
-            ast::Pattern::MatchOr(node) => {
-                let mark = self.state.mark();
-                let mut paths = Vec::new();
-                for one in &node.patterns {
-                    self.pattern(one, subject);
-                    paths.push(self.state.take(mark));
-                }
-                self.state.join(&paths, &mut self.values);
-            }
-        }
-    }
-
-    fn captured(&mut self, name: Option<&ast::Identifier>, node: &ast::AtomicNodeIndex, val: Val) {
-        if let (Some(_), Some(symbol)) = (name, numbered(node)) {
-            self.store(symbol, val);
-        }
-    }
-
     pub(super) fn code(&mut self, scope: u32, code: Code<'a>) {
         if let Some(body) = self.bodies.get_mut(scope as usize) {
             body.code = Some(code);
         }
         self.frame.created.insert(scope);
+        self.made(scope);
     }
 }

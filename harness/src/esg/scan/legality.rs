@@ -5,8 +5,8 @@ use std::cell::{Cell, RefCell};
 use super::parse::semantic_errors::{
     LazyImportContext, SemanticSyntaxContext, SemanticSyntaxError,
 };
-use super::parse::{Fault, Ranged, TARGET, TextRange, ast};
-use super::scope::Kind;
+use super::parse::{Fault, Ranged, Stmt, TARGET, TextRange, ast};
+use super::scope::{ANNOTATED, GLOBAL, Kind, LOADED, NONLOCAL, PARAM, STORED};
 
 /// Where the walk is, as far as the checks ask.
 #[derive(Default)]
@@ -119,4 +119,57 @@ impl SemanticSyntaxContext for Place<'_> {
     fn in_loop_context(&self) -> bool {
         self.loops > 0
     }
+}
+
+/// Why a name that the scope has met like this cannot be declared `global` or `nonlocal`.
+pub(super) fn outer_name(name: &str, met: u16, flag: u16) -> Option<String> {
+    let word = if flag == GLOBAL { "global" } else { "nonlocal" };
+    if met & PARAM != 0 {
+        Some(format!("name `{name}` is parameter and {word}"))
+    } else if met & (GLOBAL | NONLOCAL) & !flag != 0 {
+        Some(format!("name `{name}` is nonlocal and global"))
+    } else if met & ANNOTATED != 0 {
+        Some(format!("annotated name `{name}` can't be {word}"))
+    } else if met & STORED != 0 {
+        Some(format!("name `{name}` is assigned to before {word} declaration"))
+    } else if met & LOADED != 0 {
+        Some(format!("name `{name}` is used prior to {word} declaration"))
+    } else {
+        None
+    }
+}
+
+/// The statements that would leave these, of those that stand here.
+pub(super) fn leaving(body: &[Stmt]) -> Vec<(&'static str, TextRange)> {
+    let mut found = Vec::new();
+    let mut open: Vec<(&Stmt, bool)> = body.iter().map(|statement| (statement, false)).collect();
+    while let Some((statement, looped)) = open.pop() {
+        match statement {
+            Stmt::Return(node) => found.push(("return", node.range)),
+            Stmt::Break(node) if !looped => found.push(("break", node.range)),
+            Stmt::Continue(node) if !looped => found.push(("continue", node.range)),
+            Stmt::If(node) => {
+                open.extend(node.body.iter().map(|one| (one, looped)));
+                for clause in &node.elif_else_clauses {
+                    open.extend(clause.body.iter().map(|one| (one, looped)));
+                }
+            }
+            Stmt::For(node) => {
+                open.extend(node.body.iter().map(|one| (one, true)));
+                open.extend(node.orelse.iter().map(|one| (one, looped)));
+            }
+            Stmt::While(node) => {
+                open.extend(node.body.iter().map(|one| (one, true)));
+                open.extend(node.orelse.iter().map(|one| (one, looped)));
+            }
+            Stmt::With(node) => open.extend(node.body.iter().map(|one| (one, looped))),
+            Stmt::Try(node) => {
+                for body in [&node.body, &node.orelse, &node.finalbody] {
+                    open.extend(body.iter().map(|one| (one, looped)));
+                }
+            }
+            _ => {}
+        }
+    }
+    found
 }

@@ -5,6 +5,8 @@
 mod answer;
 mod bodies;
 mod calls;
+mod coarse;
+mod compound;
 mod declare;
 mod dynamic;
 mod effects;
@@ -15,6 +17,7 @@ mod legality;
 mod names;
 mod parse;
 mod scope;
+mod sharing;
 mod state;
 mod stmt;
 mod value;
@@ -40,10 +43,12 @@ pub struct Scan {
     pub deletes: BTreeSet<String>,
     /// Names whose incoming object may be changed in place.
     pub mutates: BTreeSet<String>,
-    /// Names whose object only bodies change in place which the step makes and does not run.
+    /// Names whose object the bodies may change in place that the step makes, or pass on to a
+    /// callable that is not known, whenever one runs: in the step or after it.
     pub deferred_mutates: BTreeSet<String>,
-    /// For each name bound here that may be an incoming object, or hold it or a part of it: the
-    /// names those objects came in under.
+    /// For each name bound here: other names that may hold the same object or a part of it, be it
+    /// one that came in under that name, be it one made here. Names that are tied to the same name
+    /// may share as well.
     pub aliases: BTreeMap<String, BTreeSet<String>>,
     /// Names whose incoming object goes to a callable that is not known.
     pub escapes: BTreeSet<String>,
@@ -114,5 +119,5 @@ pub struct SyntaxError {
 /// ```
 #[must_use]
 pub fn scan(source: &str) -> Scan {
-    answer::of(source).scan
+    answer::of(source)
 }

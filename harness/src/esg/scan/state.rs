@@ -62,11 +62,6 @@ impl Path {
         Self { changed: self.changed.clone(), dead: false }
     }
 
-    fn get(&self, var: Var) -> Option<Slot> {
-        let at = self.changed.binary_search_by_key(&var, |(var, _)| *var).ok()?;
-        self.changed.get(at).map(|(_, slot)| *slot)
-    }
-
     pub(super) fn changes(&self) -> &[(Var, Slot)] {
         &self.changed
     }
@@ -139,6 +134,11 @@ impl State {
         }
     }
 
+    /// The names of the module that were touched since a mark.
+    pub(super) fn touched(&self, mark: usize) -> impl Iterator<Item = Name> + '_ {
+        self.trail.get(mark..).unwrap_or_default().iter().filter_map(|(var, _)| as_global(*var))
+    }
+
     pub(super) fn mark(&self) -> usize {
         self.trail.len()
     }
@@ -191,19 +191,19 @@ impl State {
             [one] => return (*one).clone(),
             _ => {}
         }
-        let mut vars: Vec<Var> =
-            live.iter().flat_map(|path| path.changed.iter().map(|(var, _)| *var)).collect();
-        vars.sort_unstable();
-        vars.dedup();
-        let mut changed = Vec::with_capacity(vars.len());
-        for var in vars {
-            let base = self.get(var);
-            let mut all: Option<Slot> = None;
-            for path in &live {
-                let slot = path.get(var).unwrap_or(base);
-                all = Some(all.map_or(slot, |all| either(all, slot, values)));
+        let mut all: Vec<(Var, Slot)> =
+            live.iter().flat_map(|path| path.changed.iter().copied()).collect();
+        all.sort_by_key(|(var, _)| *var);
+        let mut changed: Vec<(Var, Slot)> = Vec::with_capacity(all.len());
+        for of_one in all.chunk_by(|a, b| a.0 == b.0) {
+            let Some(&(var, mut slot)) = of_one.first() else { continue };
+            for &(_, other) in &of_one[1..] {
+                slot = either(slot, other, values);
             }
-            changed.push((var, all.unwrap_or(base)));
+            if of_one.len() < live.len() {
+                slot = either(slot, self.get(var), values);
+            }
+            changed.push((var, slot));
         }
         Path { changed, dead: false }
     }

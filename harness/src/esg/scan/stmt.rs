@@ -74,7 +74,7 @@ impl<'a> Flow<'a> {
     }
 
     fn imported(&mut self, alias: &'a ast::Alias, own: bool) {
-        self.opaque |= own || alias.name.id.as_str() == "*";
+        self.opaque |= own;
         let Some(symbol) = numbered(&alias.node_index) else {
             return;
         };
@@ -236,6 +236,7 @@ impl<'a> Flow<'a> {
     }
 
     fn function(&mut self, node: &'a ast::StmtFunctionDef) {
+        let since = self.mark_made();
         let decorators: Vec<Val> =
             node.decorator_list.iter().map(|one| self.eval(&one.expression)).collect();
         let Some(scope) = numbered(&node.node_index) else {
@@ -246,7 +247,7 @@ impl<'a> Flow<'a> {
         self.annotations(&node.parameters, node.returns.as_deref());
         self.code(scope, Code::Function(node));
         let val = Val::one(Tag::Body, scope);
-        self.decorate(&node.decorator_list, &decorators, val, &node.name, scope);
+        self.decorate(&node.decorator_list, &decorators, val, &node.name, (scope, since));
     }
 
     fn decorate(
@@ -255,17 +256,20 @@ impl<'a> Flow<'a> {
         loaded: &[Val],
         val: Val,
         name: &'a ast::Identifier,
-        scope: ScopeId,
+        (scope, since): (ScopeId, usize),
     ) {
         let mut val = val;
         for (decorator, &with) in decorators.iter().zip(loaded).rev() {
             val = self.decorated(&decorator.expression, with, val);
         }
         if let Some(symbol) = numbered(&name.node_index) {
-            if let Target::Global(name) = self.scopes.symbol(symbol).target
-                && !self.definitions.contains(&(name, scope))
-            {
+            if let Target::Global(name) = self.scopes.symbol(symbol).target {
                 self.definitions.push((name, scope));
+            }
+            if decorators.iter().all(|one| keeps(&one.expression)) {
+                self.lead(symbol, since);
+            } else {
+                self.free(since);
             }
             self.store(symbol, val);
         }
@@ -337,17 +341,24 @@ impl<'a> Flow<'a> {
     }
 
     fn type_alias(&mut self, node: &'a ast::StmtTypeAlias) {
+        let since = self.mark_made();
         self.type_params(node.type_params.as_deref());
         if let Some(scope) = numbered(&node.node_index) {
             self.code(scope, Code::Lazy(vec![&*node.value]));
             if let Some(name) = self.module_name(&node.name) {
                 self.definitions.push((name, scope));
             }
+            if let Expr::Name(name) = &*node.name
+                && let Some(symbol) = numbered(&name.node_index)
+            {
+                self.lead(symbol, since);
+            }
             self.bind(&node.name, Val::one(Tag::Body, scope));
         }
     }
 
     fn class(&mut self, node: &'a ast::StmtClassDef) {
+        let since = self.mark_made();
         let decorators: Vec<Val> =
             node.decorator_list.iter().map(|one| self.eval(&one.expression)).collect();
         self.type_params(node.type_params.as_deref());
@@ -393,7 +404,7 @@ impl<'a> Flow<'a> {
         }
         let known = self.methods(node, &attributes);
         self.classes.insert(scope, known);
-        self.decorate(&node.decorator_list, &decorators, site, &node.name, scope);
+        self.decorate(&node.decorator_list, &decorators, site, &node.name, (scope, since));
     }
 
     /// The attributes of a class under the names that its source has for them.
@@ -444,6 +455,17 @@ impl<'a> Flow<'a> {
         }
         let slot = self.state.get(super::state::global(name));
         (slot.bits & super::state::BOUND == 0).then_some(node.id.as_str())
+    }
+}
+
+/// Whether a decorator only keeps what it decorates, as its name has it.
+fn keeps(expr: &Expr) -> bool {
+    match expr {
+        Expr::Name(node) => {
+            matches!(node.id.as_str(), "property" | "staticmethod" | "classmethod")
+        }
+        Expr::Attribute(node) => matches!(node.attr.id.as_str(), "setter" | "getter" | "deleter"),
+        _ => false,
     }
 }
 

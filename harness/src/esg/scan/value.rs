@@ -4,6 +4,7 @@
 //! before, an import), one it made (a container, a body), or, inside a body, one that only a call
 //! tells (a parameter, what a global holds at the time).
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
 /// One origin: three bits of [`Tag`], two of [`Reach`], 26 of a number.
@@ -35,10 +36,12 @@ pub(super) enum Tag {
 pub(super) enum Reach {
     /// It may be the object itself.
     Is = 0,
-    /// It may be reached from it: an element, an attribute.
+    /// It may be reached from it, over more than one object.
     Deep = 1,
     /// It is another object, which holds it.
     Holds = 2,
+    /// It is an element or an attribute of it.
+    Part = 3,
 }
 
 const NUMBER: u32 = (1 << 26) - 1;
@@ -64,12 +67,18 @@ pub(super) fn reach(origin: Origin) -> Reach {
     match origin >> 26 & 3 {
         0 => Reach::Is,
         1 => Reach::Deep,
-        _ => Reach::Holds,
+        2 => Reach::Holds,
+        _ => Reach::Part,
     }
 }
 
 pub(super) fn number(origin: Origin) -> u32 {
     origin & NUMBER
+}
+
+/// What a value of one origin is.
+pub(super) fn tag_of(val: Val) -> Option<(Tag, u32)> {
+    (val.0 & MANY == 0).then(|| (tag(val.0), number(val.0)))
 }
 
 fn with(origin: Origin, reach: Reach) -> Origin {
@@ -86,6 +95,10 @@ const MANY: u32 = 1 << 31;
 pub(super) const EMPTY: Val = Val(MANY);
 
 impl Val {
+    pub(super) fn of_origin(origin: Origin) -> Self {
+        Self(origin)
+    }
+
     pub(super) fn one(tag: Tag, number: u32) -> Self {
         Self(origin(tag, Reach::Is, number))
     }
@@ -98,13 +111,17 @@ pub(super) struct Values {
     ids: HashMap<Box<[Origin]>, u32>,
     joined: HashMap<(Val, Val), Val>,
     heap: HashMap<Origin, Val>,
+    /// How many origins were looked at.
+    pub(super) work: Cell<usize>,
     /// Whether a value had more origins than are told apart.
     pub(super) wide: bool,
+    /// Whether no value is followed: every one is empty.
+    pub(super) none: bool,
     /// Grows with every change of what a container holds.
     pub(super) stores: u32,
 }
 
-/// The most origins that a value is told apart into. With more the step counts as opaque.
+/// The most origins that a value is told apart into. With more no value is followed.
 const WIDE: usize = 128;
 
 impl Values {
@@ -112,9 +129,15 @@ impl Values {
     pub(super) fn list(&self, val: Val) -> Vec<Origin> {
         match val {
             EMPTY => Vec::new(),
-            Val(one) if one & MANY == 0 => vec![one],
+            Val(one) if one & MANY == 0 => {
+                self.work.set(self.work.get() + 1);
+                vec![one]
+            }
             Val(many) => {
-                self.sets.get((many & !MANY) as usize - 1).map_or_else(Vec::new, |set| set.to_vec())
+                let set = self.sets.get((many & !MANY) as usize - 1);
+                let set = set.map_or_else(Vec::new, |set| set.to_vec());
+                self.work.set(self.work.get() + set.len());
+                set
             }
         }
     }
@@ -125,13 +148,14 @@ impl Values {
         origins.dedup();
         if origins.len() > WIDE {
             self.wide = true;
-            origins.retain(|one| tag(*one) != Tag::Site);
             origins.truncate(WIDE);
         }
         match origins.as_slice() {
             [] => EMPTY,
+            _ if self.none => EMPTY,
             [one] => Val(*one),
             _ => {
+                self.work.set(self.work.get() + origins.len());
                 let set = origins.into_boxed_slice();
                 let fresh = super::names::index(self.sets.len()) + 1;
                 let id = *self.ids.entry(set.clone()).or_insert(fresh);
@@ -144,8 +168,8 @@ impl Values {
     }
 
     pub(super) fn union(&mut self, a: Val, b: Val) -> Val {
-        if a == b || b == EMPTY {
-            return a;
+        if a == b || b == EMPTY || self.none {
+            return if self.none { EMPTY } else { a };
         }
         if a == EMPTY {
             return b;
@@ -182,6 +206,7 @@ impl Values {
                     all.push(with(one, Reach::Is));
                     all.push(with(one, Reach::Deep));
                 }
+                (_, Reach::Is) => all.push(with(one, Reach::Part)),
                 _ => all.push(with(one, Reach::Deep)),
             }
             if let Some(&held) = self.heap.get(&with(one, Reach::Is)) {
@@ -198,7 +223,7 @@ impl Values {
 
     /// Puts `val` into every object that `target` may be.
     pub(super) fn store(&mut self, target: Val, val: Val) {
-        if val == EMPTY {
+        if val == EMPTY || self.none {
             return;
         }
         let targets = self.list(target);
@@ -219,6 +244,7 @@ impl Values {
         match how {
             Reach::Is => val,
             Reach::Holds => self.holding(val),
+            Reach::Part => self.inside(val),
             Reach::Deep => {
                 let once = self.inside(val);
                 let twice = self.inside(once);

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::ops::Bound;
 
-use super::State;
+use super::{FileKind, State};
 use crate::esg::model::{Entity, Print};
 
 /// The print of a part of the state, and what was visited for it, in order.
@@ -81,8 +81,9 @@ impl State {
         match entity {
             Entity::Listing(folder) => {
                 hasher.update(b"d");
-                for path in self.listing(folder) {
+                for (path, kind) in self.listing(folder) {
                     field(hasher, path.as_bytes());
+                    hasher.update(&[kind as u8]);
                 }
             }
             Entity::External(_) | Entity::Package(_) => match looked.outside(entity) {
@@ -100,21 +101,19 @@ impl State {
         }
     }
 
-    /// The names in a directory of scratch.
-    fn listing<'a>(&'a self, folder: &str) -> impl Iterator<Item = &'a str> {
+    /// The names in a directory of scratch, and what each is.
+    fn listing<'a>(&'a self, folder: &str) -> impl Iterator<Item = (&'a str, FileKind)> {
         let prefix = match folder {
             "" | "." => String::new(),
             folder => format!("{}/", folder.trim_end_matches('/')),
         };
         let from = prefix.clone();
+        let bounds = (Bound::Included(from.as_str()), Bound::Unbounded);
         self.files
-            .range::<str, (Bound<&str>, Bound<&str>)>((
-                Bound::Included(from.as_str()),
-                Bound::Unbounded,
-            ))
-            .map(|(path, ())| path.as_ref())
-            .map_while(move |path: &str| path.strip_prefix(prefix.as_str()))
-            .filter(|rest| !rest.is_empty() && !rest.contains('/'))
+            .range::<str, (Bound<&str>, Bound<&str>)>(bounds)
+            .map_while(move |(path, ())| Some((path.strip_prefix(prefix.as_str())?, path)))
+            .filter(|(rest, _)| !rest.is_empty() && !rest.contains('/'))
+            .map(|(rest, path)| (rest, self.file_kind(&Entity::File(path.clone()))))
     }
 
     fn shares(

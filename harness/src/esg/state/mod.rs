@@ -12,6 +12,7 @@ pub(crate) use joint::Looked;
 
 use serde::{Deserialize, Serialize};
 
+use super::blobs::Stored;
 use super::model::{Entity, Member, Unit, UnitKey};
 
 /// A version of a unit, as a step made it.
@@ -20,7 +21,7 @@ pub(crate) struct Made {
     /// What it consists of.
     pub(crate) unit: Unit,
     /// Where its stored form is; absent for a hole.
-    pub(crate) stored: Option<crate::esg::blobs::Stored>,
+    pub(crate) stored: Option<Stored>,
 }
 
 /// Where an entity is.
@@ -49,6 +50,16 @@ impl Slot {
     }
 }
 
+/// What is at a path in scratch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum FileKind {
+    Nothing,
+    File,
+    Directory,
+    Link,
+}
+
 /// The state before or after a step.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
@@ -71,6 +82,17 @@ impl State {
 
     pub(crate) fn entities(&self) -> impl Iterator<Item = (&Entity, &Slot)> {
         self.slots.iter()
+    }
+
+    /// What is at a path in scratch.
+    pub(crate) fn file_kind(&self, entity: &Entity) -> FileKind {
+        let Some(slot) = self.slots.get(entity) else { return FileKind::Nothing };
+        // The first byte of a stored file says what it is; directories and links are small.
+        match &slot.made.stored {
+            Some(Stored::Inline(bytes)) if bytes.first() == Some(&b'd') => FileKind::Directory,
+            Some(Stored::Inline(bytes)) if bytes.first() == Some(&b'l') => FileKind::Link,
+            _ => FileKind::File,
+        }
     }
 
     pub(crate) fn put(&mut self, entity: Entity, slot: Slot) {

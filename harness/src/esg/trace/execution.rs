@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 use crate::esg::exec::{Ending, Output, Untracked, Wrote};
 use crate::esg::model::{Entity, Print, UnitKey};
-use crate::esg::state::Made;
+use crate::esg::state::{FileKind, Made};
 
 /// One run of one version of a step: when, how it ended, and its trace.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -53,6 +53,10 @@ pub struct Trace {
     pub wrote: BTreeMap<Entity, Wrote>,
     /// What it touched that is not tracked.
     pub untracked: Vec<Untracked>,
+    /// Whether another step had touched what is not tracked in the same worker before: what this one
+    /// did may come of that.
+    #[serde(default)]
+    pub tainted: bool,
     /// Its readings of clocks and entropy, in order.
     pub readings: Vec<Json>,
     /// Whether it read a clock or entropy.
@@ -65,6 +69,10 @@ pub struct Trace {
     pub(crate) tied: BTreeSet<Entity>,
     /// The units that could not be stored among what it read or altered.
     pub(crate) holes: BTreeSet<UnitKey>,
+    /// What was at the paths that were written unseen: writing over a directory is another thing
+    /// than writing over a file.
+    #[serde(default)]
+    pub(crate) over: BTreeMap<Entity, FileKind>,
     /// Every unit that came out, and where it is stored.
     pub(crate) units: Vec<Arc<Made>>,
     /// What was bound again to the object that it was bound to, with the unit that it is in, and who
@@ -90,5 +98,10 @@ impl Execution {
     #[must_use]
     pub fn is_untracked(&self) -> bool {
         !self.trace.untracked.is_empty()
+    }
+
+    /// Whether what it did may depend on what is not tracked, by itself or through its worker.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.trace.tainted || self.is_untracked()
     }
 }

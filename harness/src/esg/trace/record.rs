@@ -63,6 +63,9 @@ impl Recorder<'_> {
         trace.joint = Some(joint.print);
         trace.visited = joint.visited;
         trace.tied = tied;
+        let files = ran.wrote.keys().filter(|entity| matches!(entity, Entity::File(_)));
+        let unseen = files.filter(|entity| !trace.reads.contains_key(*entity));
+        trace.over = unseen.map(|entity| (entity.clone(), self.before.file_kind(entity))).collect();
         if ran.ending.is_ok() {
             trace.wrote = std::mem::take(&mut ran.wrote);
             trace.again = again;

@@ -4,7 +4,7 @@
 //! again would do again what it did.
 use super::{Execution, Trace};
 use crate::esg::model::Entity;
-use crate::esg::state::{Looked, State};
+use crate::esg::state::{FileKind, Looked, State};
 
 /// What is not as it was.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,7 +24,10 @@ pub(crate) fn changed(
     let trace = &execution.trace;
     let Some(joint) = trace.joint else { return Some(Changed::default()) };
     let now = state.joint(trace.known(), looked);
-    let same = now.print == joint && same_tokens(trace, &now.visited) && same_groups(trace, state);
+    let same = now.print == joint
+        && same_tokens(trace, &now.visited)
+        && same_groups(trace, state)
+        && same_kinds(trace, state);
     (!same).then(|| differing(trace, state, looked))
 }
 
@@ -50,6 +53,13 @@ fn same_groups(trace: &Trace, state: &State) -> bool {
             .iter()
             .all(|one| trace.reads.contains_key(one) || trace.altered.contains_key(one))
     })
+}
+
+/// What was written unseen went over something of the same kind; over nothing is as good as over a
+/// file.
+fn same_kinds(trace: &Trace, state: &State) -> bool {
+    let as_file = |kind| if kind == FileKind::Nothing { FileKind::File } else { kind };
+    trace.over.iter().all(|(path, kind)| as_file(*kind) == as_file(state.file_kind(path)))
 }
 
 fn differing(trace: &Trace, state: &State, looked: &dyn Looked) -> Changed {

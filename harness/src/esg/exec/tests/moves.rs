@@ -26,6 +26,7 @@ fn a_sync_says_everything_in_its_words() {
             load("1.5", "f", b"bad"),
             load("1.6", "g", b"seven77"),
         ],
+        sources: Vec::new(),
     };
     let synced = python.sync(&request).unwrap();
     assert_eq!(synced.failed, [(Arc::from("1.5"), "it is bad".to_owned())]);

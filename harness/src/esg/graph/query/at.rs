@@ -53,10 +53,16 @@ impl CodeGraph {
             BTreeSet::from([entity]),
             std::collections::VecDeque::new(),
         );
-        let missing = self.engine.bring(&state, &needed)?;
-        if !missing.is_empty() {
-            return Err(EsgError::missing(name, &missing));
+        let mut deaths = 0;
+        loop {
+            let missing = self.engine.bring(&state, &needed)?;
+            if !missing.is_empty() {
+                return Err(EsgError::missing(name, &missing));
+            }
+            match self.engine.executor.value(name) {
+                Err(error) if self.engine.survives(&error, &mut deaths) => {}
+                value => return Ok(value?),
+            }
         }
-        Ok(self.engine.executor.value(name)?)
     }
 }

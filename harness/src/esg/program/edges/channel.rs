@@ -45,6 +45,12 @@ pub(super) struct Channel {
 }
 
 impl Channel {
+    /// A channel with room for so many uses.
+    pub(super) fn new(readers: usize, writers: usize) -> Self {
+        let (readers, writers) = (Vec::with_capacity(readers), Vec::with_capacity(writers));
+        Self { readers, writers, bodies: 0 }
+    }
+
     pub(super) fn add(&mut self, order: &Order, slot: Slot, how: How) {
         if how & READS != 0 {
             add(&mut self.readers, order, slot, how & READS);

@@ -5,16 +5,14 @@ use crate::esg::model::Entity;
 use crate::esg::scan::Scan;
 
 use super::Observed;
-use super::channel::{AFAR, ALIAS, BODY, CHANGE, How, READ, SURE, WRITE};
+use super::channel::{AFAR, ALIAS, BODY, CHANGE, How, LATE, READ, SURE, WRITE};
 use super::names::{Name, Names};
 
-/// What one step does, by itself and by what other steps are.
+/// What one step does by itself, whatever the others are.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Facts {
-    /// By itself.
+    /// How it uses channels.
     pub(super) own: Vec<(Name, How)>,
-    /// By what other steps are.
-    pub(super) derived: Vec<(Name, How)>,
     /// What it binds that has a body, or holds one.
     pub(super) bodies: Vec<Body>,
     /// What these bodies may bind or change.
@@ -40,7 +38,7 @@ impl Facts {
     pub(super) fn of(names: &mut Names, scan: &Scan, observed: Option<&Observed>) -> Self {
         let mut facts = Self::default();
         match observed {
-            Some(observed) => facts.observe(names, observed),
+            Some(observed) => facts.observe(names, scan, observed),
             None => facts.expect(names, scan),
         }
         facts.body(names, scan);
@@ -56,14 +54,30 @@ impl Facts {
         self.bodies.iter().find(|body| body.name == name)
     }
 
-    fn observe(&mut self, names: &mut Names, observed: &Observed) {
+    fn observe(&mut self, names: &mut Names, scan: &Scan, observed: &Observed) {
         self.traced = true;
+        let dark = scan.opaque || !scan.star_imports.is_empty();
+        // What its own code does not name was loaded by the functions it called.
+        let late = |name: &str| {
+            let named = [
+                &scan.reads,
+                &scan.builtin_reads,
+                &scan.mutates,
+                &scan.escapes,
+                &scan.deletes,
+                &scan.writes,
+            ];
+            !dark && named.iter().all(|names| !names.contains(name))
+        };
         for read in &observed.reads {
+            let how = if read.as_name().is_some_and(late) { LATE } else { READ };
             match read {
                 Entity::Everything => self.reads_all = true,
-                read => self.own.push((names.of_entity(read), READ)),
+                read => self.own.push((names.of_entity(read), how)),
             }
         }
+        let altered = observed.altered.iter();
+        self.own.extend(altered.map(|altered| (names.of_entity(altered), ALIAS)));
         // What a run left in a channel is all there is in it: nothing from before shines through.
         let wrote = observed.wrote.iter();
         self.own.extend(wrote.map(|wrote| (names.of_entity(wrote), WRITE | SURE)));

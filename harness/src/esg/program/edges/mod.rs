@@ -4,6 +4,7 @@
 //! steps around it: each name it may load comes from the last step before it that surely binds the
 //! name, and from every step in between that may bind, unbind or change it. After it has run, they
 //! are read off what it was [seen](Observed) to do.
+mod book;
 mod channel;
 mod facts;
 mod names;
@@ -16,10 +17,11 @@ use std::sync::Arc;
 
 pub use query::Edges;
 
+pub(super) use book::Book;
 pub(super) use facts::Facts;
 pub(super) use net::Net;
 
-use crate::esg::model::Entity;
+use crate::esg::model::{Entity, List};
 
 /// Why one step needs another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -91,12 +93,33 @@ pub struct Edge {
     pub source: EdgeSource,
 }
 
+impl fmt::Display for EdgeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Flow => "flow",
+            Self::LateBound => "late-bound",
+            Self::Alias => "alias",
+            Self::Order => "order",
+        })
+    }
+}
+
+impl fmt::Display for Edge {
+    /// `load -> clean: rows (flow)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = List(&self.channels).to_string().replace('`', "");
+        write!(f, "{} -> {}: {what} ({})", self.producer, self.reader, self.kind)
+    }
+}
+
 /// What a step was seen to do when it ran: every channel it read, and every one it left changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Observed {
     /// What it read.
     pub reads: BTreeSet<Entity>,
+    /// What it never looked at, and changed or tied to something through objects it shares.
+    pub altered: BTreeSet<Entity>,
     /// What it bound, changed or deleted.
     pub wrote: BTreeSet<Entity>,
 }
@@ -108,7 +131,15 @@ impl Observed {
         reads: impl IntoIterator<Item = Entity>,
         wrote: impl IntoIterator<Item = Entity>,
     ) -> Self {
-        Self { reads: reads.into_iter().collect(), wrote: wrote.into_iter().collect() }
+        let (reads, wrote) = (reads.into_iter().collect(), wrote.into_iter().collect());
+        Self { reads, wrote, ..Self::default() }
+    }
+
+    /// The same, where it also reached `altered` by other names.
+    #[must_use]
+    pub fn altering(mut self, altered: impl IntoIterator<Item = Entity>) -> Self {
+        self.altered.extend(altered);
+        self
     }
 }
 

@@ -14,7 +14,7 @@ impl Name {
     }
 }
 
-/// Every channel that any step named, each with its number.
+/// Every channel that any step ever named, each with its number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     /// A global name by itself, all others as they print: no name of Python's has a colon.

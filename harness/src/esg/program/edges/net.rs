@@ -2,23 +2,21 @@
 //!
 //! Edges are not stored: a name that many steps may bind has edges from each of them to each of its
 //! readers, which is quadratic. They are read off the index, which is linear.
-use crate::esg::scan::Scan;
-
 use super::super::order::{Order, Slot};
-use super::Observed;
+use super::book::Book;
 use super::channel::{
-    AFAR, ALIAS, BODY, CHANGE, Channel, DERIVED, How, LATE, READ, SURE, Use, WRITE,
+    AFAR, ALIAS, BODY, CHANGE, Channel, DERIVED, How, LATE, READ, READS, SURE, Use, WRITE, WRITES,
 };
 use super::facts::{Body, Facts};
-use super::names::{Name, Names};
+use super::names::Name;
 
 /// Who uses which channel.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Net {
-    pub(super) names: Names,
+    /// By name.
     channels: Vec<Channel>,
-    /// By slot; none of a step that is not in the program.
-    facts: Vec<Option<Facts>>,
+    /// By slot: how a step uses channels because of what other steps are.
+    derived: Vec<Vec<(Name, How)>>,
     /// The steps that may read every name, in order.
     pub(super) readers_of_all: Vec<Slot>,
     /// The steps that may write every name, in order.
@@ -67,71 +65,87 @@ struct Binding {
     late_writes: Vec<(Name, How)>,
 }
 
+/// A step that was taken out, as far as others may have followed from it.
+#[derive(Default)]
+pub(in super::super) struct Left {
+    bindings: Vec<Binding>,
+    links: Vec<(Name, Name)>,
+}
+
 impl Net {
+    /// The index of a whole program.
+    pub(in super::super) fn of(order: &Order, book: &Book) -> Self {
+        let mut room = vec![(0, 0); book.names().len()];
+        for (name, how) in order.slots().iter().flat_map(|slot| book.own(*slot)) {
+            let (readers, writers) = &mut room[name.index()];
+            *readers += usize::from(how & READS != 0);
+            *writers += usize::from(how & WRITES != 0);
+        }
+        let channels = room.into_iter().map(|(readers, writers)| Channel::new(readers, writers));
+        let mut net = Self { channels: channels.collect(), ..Self::default() };
+        for slot in order.slots() {
+            // Nothing that comes behind a step changes what it uses.
+            net.place(order, book, *slot);
+            net.derive(order, book, *slot);
+        }
+        net
+    }
+
     /// A channel's uses.
     pub(super) fn channel(&self, name: Name) -> Option<&Channel> {
         self.channels.get(name.index())
     }
 
-    pub(super) fn facts(&self, slot: Slot) -> Option<&Facts> {
-        self.facts.get(slot.index()).and_then(Option::as_ref)
+    /// How a step uses channels because of what other steps are.
+    pub(super) fn derived(&self, slot: Slot) -> &[(Name, How)] {
+        self.derived.get(slot.index()).map(Vec::as_slice).unwrap_or_default()
     }
 
-    pub(in super::super) fn facts_of(&mut self, scan: &Scan, observed: Option<&Observed>) -> Facts {
-        Facts::of(&mut self.names, scan, observed)
+    /// Takes out a step, which must still have the label and the facts it had.
+    pub(in super::super) fn leave(&mut self, order: &Order, book: &Book, slot: Slot) -> Left {
+        let Some(facts) = book.facts(slot) else { return Left::default() };
+        let left = Left { bindings: self.bindings(book, slot), links: facts.links.clone() };
+        self.displace(order, facts, slot);
+        left
     }
 
-    pub(in super::super) fn facts_of_input(&mut self, name: &str) -> Facts {
-        Facts::input(&mut self.names, name)
+    /// What follows for other steps from a step's leaving for good.
+    pub(in super::super) fn gone(&mut self, order: &Order, slot: Slot, left: Left) {
+        let names: Vec<Name> = left.bindings.iter().map(|binding| binding.name).collect();
+        self.mark(order, slot, &names);
+        self.mark_linked(left.links.into_iter());
     }
 
-    /// Takes in a step at the end, whose place nothing changes. For a whole program, in order.
-    pub(in super::super) fn append(&mut self, order: &Order, slot: Slot, facts: Facts) {
-        self.place(order, slot, facts);
-        self.derive(order, slot);
-    }
-
-    /// Takes in a step, or what it has become. What follows for other steps is found by
-    /// [`settle`](Net::settle).
-    pub(in super::super) fn set(&mut self, order: &Order, slot: Slot, facts: Facts) {
-        let before = self.bindings(slot);
-        let links = self.facts(slot).map(|old| old.links.clone()).unwrap_or_default();
-        self.displace(order, slot);
-        self.place(order, slot, facts);
-        let after = self.bindings(slot);
-        let gone = before.iter().filter(|old| !after.contains(old));
-        let come = after.iter().filter(|new| !before.contains(new));
+    /// Takes in a step. What follows for other steps from its being another than the one that left
+    /// is found by [`settle`](Net::settle).
+    pub(in super::super) fn enter(&mut self, order: &Order, book: &Book, slot: Slot, left: Left) {
+        self.place(order, book, slot);
+        let now = self.bindings(book, slot);
+        let gone = left.bindings.iter().filter(|old| !now.contains(old));
+        let come = now.iter().filter(|new| !left.bindings.contains(new));
         let names: Vec<Name> = gone.chain(come).map(|binding| binding.name).collect();
         self.mark(order, slot, &names);
-        let now = self.facts(slot).map(|facts| facts.links.clone()).unwrap_or_default();
-        if links != now {
-            self.mark_linked(links.into_iter().chain(now));
+        let links = book.facts(slot).map(|facts| facts.links.as_slice()).unwrap_or_default();
+        if links != left.links {
+            self.mark_linked(links.iter().copied().chain(left.links));
         }
         self.dirty.push(slot);
     }
 
-    /// Takes out a step, which must still have the label it had.
-    pub(in super::super) fn remove(&mut self, order: &Order, slot: Slot) {
-        let names: Vec<Name> =
-            self.bindings(slot).into_iter().map(|binding| binding.name).collect();
-        self.mark(order, slot, &names);
-        let links = self.facts(slot).map(|old| old.links.clone()).unwrap_or_default();
-        self.mark_linked(links.into_iter());
-        self.displace(order, slot);
-    }
-
     /// Finds anew what follows from the changes since.
-    pub(in super::super) fn settle(&mut self, order: &Order) {
+    pub(in super::super) fn settle(&mut self, order: &Order, book: &Book) {
         let mut dirty = std::mem::take(&mut self.dirty);
         dirty.sort_unstable();
         dirty.dedup();
         for slot in dirty {
-            self.derive(order, slot);
+            self.derive(order, book, slot);
         }
     }
 
-    fn place(&mut self, order: &Order, slot: Slot, facts: Facts) {
-        self.channels.resize_with(self.names.len().max(self.channels.len()), Channel::default);
+    fn place(&mut self, order: &Order, book: &Book, slot: Slot) {
+        let Some(facts) = book.facts(slot) else { return };
+        let channels = book.names().len().max(self.channels.len());
+        self.channels.resize_with(channels, Channel::default);
         for (name, how) in &facts.own {
             self.channels[name.index()].add(order, slot, *how);
         }
@@ -148,17 +162,11 @@ impl Net {
                 list.insert(at, slot);
             }
         }
-        if self.facts.len() <= slot.index() {
-            self.facts.resize_with(slot.index() + 1, || None);
-        }
-        self.facts[slot.index()] = Some(facts);
     }
 
-    fn displace(&mut self, order: &Order, slot: Slot) {
-        let Some(facts) = self.facts.get_mut(slot.index()).and_then(Option::take) else {
-            return;
-        };
-        for (name, how) in facts.own.iter().chain(&facts.derived) {
+    fn displace(&mut self, order: &Order, facts: &Facts, slot: Slot) {
+        let derived = self.derived.get_mut(slot.index()).map(std::mem::take).unwrap_or_default();
+        for (name, how) in facts.own.iter().chain(&derived) {
             self.channels[name.index()].take(order, slot, *how);
         }
         for name in facts.links.iter().flat_map(|(bound, shared)| [bound, shared]) {
@@ -171,10 +179,8 @@ impl Net {
     }
 
     /// How a step binds the names that somewhere are bound to a body.
-    fn bindings(&self, slot: Slot) -> Vec<Binding> {
-        let Some(facts) = self.facts(slot) else {
-            return Vec::new();
-        };
+    fn bindings(&self, book: &Book, slot: Slot) -> Vec<Binding> {
+        let Some(facts) = book.facts(slot) else { return Vec::new() };
         let written = facts
             .own
             .iter()
@@ -204,7 +210,7 @@ impl Net {
 
     /// Those that change anything linked to these names must be derived anew.
     fn mark_linked(&mut self, links: impl Iterator<Item = (Name, Name)>) {
-        self.seen.clear(self.names.len());
+        self.seen.clear(self.channels.len());
         let mut open: Vec<Name> = links.flat_map(|(bound, shared)| [bound, shared]).collect();
         open.retain(|name| self.seen.add(*name));
         while let Some(name) = open.pop() {
@@ -219,28 +225,41 @@ impl Net {
         }
     }
 
-    fn derive(&mut self, order: &Order, slot: Slot) {
-        let Some(mut facts) = self.facts.get_mut(slot.index()).and_then(Option::take) else {
-            return;
-        };
-        for (name, how) in facts.derived.drain(..) {
+    fn derive(&mut self, order: &Order, book: &Book, slot: Slot) {
+        let Some(facts) = book.facts(slot) else { return };
+        let mut derived =
+            self.derived.get_mut(slot.index()).map(std::mem::take).unwrap_or_default();
+        for (name, how) in derived.drain(..) {
             self.channels[name.index()].take(order, slot, how);
         }
         // What was seen is all there was.
         if !facts.traced {
-            self.close(order, slot, &mut facts);
-            self.spread(order, slot, &mut facts);
+            self.close(order, book, slot, facts, &mut derived);
+            self.spread(order, slot, facts, &mut derived);
         }
-        for (name, how) in &facts.derived {
+        for (name, how) in &derived {
             self.channels[name.index()].add(order, slot, *how & DERIVED);
         }
-        self.facts[slot.index()] = Some(facts);
+        if derived.is_empty() {
+            return;
+        }
+        if self.derived.len() <= slot.index() {
+            self.derived.resize_with(slot.index() + 1, Vec::new);
+        }
+        self.derived[slot.index()] = derived;
     }
 
     /// What is loaded and written by the bodies that the step may run: those bound to the names it
     /// loads where it stands, and to the names that these load, and so on.
-    fn close(&mut self, order: &Order, slot: Slot, facts: &mut Facts) {
-        let Facts { own, derived, bodies: own_bodies, late_writes: own_late, .. } = facts;
+    fn close(
+        &mut self,
+        order: &Order,
+        book: &Book,
+        slot: Slot,
+        facts: &Facts,
+        derived: &mut Vec<(Name, How)>,
+    ) {
+        let Facts { own, bodies: own_bodies, late_writes: own_late, .. } = facts;
         let runs = |name: Name| self.channels[name.index()].bodies > 0;
         let direct = own.iter().filter(|(name, how)| how & READ != 0 && runs(*name));
         // Beside each name: whether the step itself may have bound it before it is run.
@@ -248,7 +267,7 @@ impl Net {
         if open.is_empty() {
             return;
         }
-        self.seen.clear(self.names.len());
+        self.seen.clear(self.channels.len());
         for (name, _) in &open {
             self.seen.add(*name);
         }
@@ -257,7 +276,7 @@ impl Net {
         while let Some((name, late)) = open.pop() {
             let writers = self.channels[name.index()].reaching(order, slot);
             bodies.extend(writers.filter(|writer| writer.how & BODY != 0).filter_map(|writer| {
-                let by = self.facts[writer.slot.index()].as_ref()?;
+                let by = book.facts(writer.slot)?;
                 Some((by.body_of(name)?, by.late_writes.as_slice()))
             }));
             if late && !own_seen.contains(&name) {
@@ -282,20 +301,20 @@ impl Net {
     }
 
     /// The names that share an object with what the step changes.
-    fn spread(&mut self, order: &Order, slot: Slot, facts: &mut Facts) {
+    fn spread(&mut self, order: &Order, slot: Slot, facts: &Facts, derived: &mut Vec<(Name, How)>) {
         if self.links.is_empty() {
             return;
         }
-        let changed = facts.own.iter().chain(&facts.derived);
+        let changed = facts.own.iter().chain(&*derived);
         let changed = changed.filter(|(_, how)| how & (CHANGE | AFAR) != 0);
         let mut open: Vec<Name> = changed.map(|(name, _)| *name).collect();
-        self.seen.clear(self.names.len());
+        self.seen.clear(self.channels.len());
         open.retain(|name| self.seen.add(*name));
         let label = order.label(slot);
         while let Some(name) = open.pop() {
             for (other, by) in self.links.get(&name).into_iter().flatten() {
                 if order.label(*by) <= label && self.seen.add(*other) {
-                    facts.derived.push((*other, ALIAS | AFAR));
+                    derived.push((*other, ALIAS | AFAR));
                     open.push(*other);
                 }
             }

@@ -1,13 +1,14 @@
 //! Questions about edges.
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
+use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::esg::model::Entity;
 
 use super::super::order::{Order, Slot};
 use super::super::{Node, Part, Program, ProgramError};
-use super::channel::{ALIAS, LATE, SURE, WRITE};
+use super::channel::{ALIAS, How, LATE, READS, SURE, WRITE, WRITES};
+use super::facts::Facts;
 use super::names::Name;
 use super::net::{Net, strongest};
 use super::{Edge, EdgeKind, EdgeSource, Origin};
@@ -24,8 +25,24 @@ impl<'a> Edges<'a> {
         Self { program, net }
     }
 
+    /// The program that these are the edges of.
+    pub(in crate::esg) fn program(&self) -> &'a Program {
+        self.program
+    }
+
     fn order(&self) -> &'a Order {
         &self.program.order
+    }
+
+    fn facts(&self, slot: Slot) -> Option<&'a Facts> {
+        self.program.book.facts(slot)
+    }
+
+    /// The channels that a step uses in some of these ways.
+    fn uses(&self, slot: Slot, ways: How) -> impl Iterator<Item = Name> {
+        let own = self.program.book.own(slot).iter();
+        let all = own.chain(self.net.derived(slot));
+        all.filter(move |(_, how)| how & ways != 0).map(|(name, _)| *name)
     }
 
     /// Every edge along which a value may pass, by reader in program order.
@@ -85,7 +102,8 @@ impl<'a> Edges<'a> {
             None => self.behind([slot]),
             Some(names) => {
                 let net = self.net;
-                let names = names.iter().filter_map(|name| net.names.find(name));
+                let known = self.program.book.names();
+                let names = names.iter().filter_map(|name| known.find(name));
                 let channels = names.filter_map(|name| net.channel(name));
                 let direct: BTreeSet<Slot> = channels
                     .flat_map(|channel| channel.reaching(self.order(), slot))
@@ -134,30 +152,22 @@ impl<'a> Edges<'a> {
     /// [`ProgramError::UnknownStep`].
     pub fn order_into(&self, id: &str) -> Result<Vec<Edge>, ProgramError> {
         let slot = self.program.slot(id)?;
-        let Some(facts) = self.net.facts(slot) else {
+        let Some(facts) = self.facts(slot) else {
             return Ok(Vec::new());
         };
-        let mut found: BTreeMap<u64, (Slot, BTreeSet<Name>)> = BTreeMap::new();
+        let mut found = Vec::new();
         for (name, _) in facts.own.iter().filter(|(_, how)| how & WRITE != 0) {
             let Some(channel) = self.net.channel(*name) else { continue };
             let mut from = 0;
-            let mut before: Vec<Slot> = Vec::new();
+            let note = |other| self.note(other, EdgeKind::Order, Some(*name));
             for writer in channel.reaching(self.order(), slot) {
                 from = self.order().label(writer.slot);
-                before.push(writer.slot);
+                found.push(note(writer.slot));
             }
             let readers = channel.readers_between(self.order(), from, slot);
-            before.extend(readers.iter().map(|reader| reader.slot));
-            for other in before {
-                let entry = found.entry(self.order().label(other));
-                entry.or_insert_with(|| (other, BTreeSet::new())).1.insert(*name);
-            }
+            found.extend(readers.iter().map(|reader| note(reader.slot)));
         }
-        let edge = |(other, names): (Slot, BTreeSet<Name>)| {
-            let kinds = BTreeMap::from([(EdgeKind::Order, names.into_iter().map(Some).collect())]);
-            self.edges(other, slot, kinds)
-        };
-        Ok(found.into_values().flat_map(edge).collect())
+        Ok(self.made(found, |other| (other, slot)))
     }
 
     fn artifact_slots(&self, name: &str) -> Result<BTreeSet<Slot>, ProgramError> {
@@ -168,7 +178,8 @@ impl<'a> Edges<'a> {
             match part {
                 Part::Step(id) => slots.extend(self.program.steps.get(id)),
                 Part::Symbol(name) => {
-                    let channel = self.net.names.find(name).and_then(|name| self.net.channel(name));
+                    let known = self.program.book.names().find(name);
+                    let channel = known.and_then(|name| self.net.channel(name));
                     slots.extend(
                         channel.into_iter().flat_map(|found| found.last()).map(|at| at.slot),
                     );
@@ -179,43 +190,38 @@ impl<'a> Edges<'a> {
     }
 
     fn into_slot(self, slot: Slot) -> Vec<Edge> {
-        let Some(facts) = self.net.facts(slot) else {
+        let Some(facts) = self.facts(slot) else {
             return Vec::new();
         };
-        let mut found: Found = BTreeMap::new();
-        for name in reads(facts) {
+        let mut found = Vec::new();
+        for name in self.uses(slot, READS) {
             let Some(channel) = self.net.channel(name) else { continue };
             let Some(kind) = channel.reader(self.order(), slot).map(strongest).map(kind) else {
                 continue;
             };
-            for writer in channel.reaching(self.order(), slot) {
-                note(&mut found, self.order(), writer.slot, kind, Some(name));
-            }
+            let writers = channel.reaching(self.order(), slot);
+            found.extend(writers.map(|writer| self.note(writer.slot, kind, Some(name))));
         }
         let all = if facts.reads_all { self.order().slots() } else { &self.net.writers_of_all };
-        for other in self.before(all, slot) {
-            note(&mut found, self.order(), *other, EdgeKind::Flow, None);
-        }
-        found.into_values().flat_map(|(other, kinds)| self.edges(other, slot, kinds)).collect()
+        let all = self.before(all, slot).iter();
+        found.extend(all.map(|other| self.note(*other, EdgeKind::Flow, None)));
+        self.made(found, |other| (other, slot))
     }
 
     fn of_slot(&self, slot: Slot) -> Vec<Edge> {
-        let Some(facts) = self.net.facts(slot) else {
+        let Some(facts) = self.facts(slot) else {
             return Vec::new();
         };
-        let mut found: Found = BTreeMap::new();
-        for name in writes(facts) {
+        let mut found = Vec::new();
+        for name in self.uses(slot, WRITES) {
             let Some(channel) = self.net.channel(name) else { continue };
-            for reader in channel.reached(self.order(), slot).0 {
-                let kind = kind(strongest(*reader));
-                note(&mut found, self.order(), reader.slot, kind, Some(name));
-            }
+            let readers = channel.reached(self.order(), slot).0.iter();
+            found.extend(readers.map(|at| self.note(at.slot, kind(strongest(*at)), Some(name))));
         }
         let all = if facts.writes_all { self.order().slots() } else { &self.net.readers_of_all };
-        for other in self.after(all, slot) {
-            note(&mut found, self.order(), *other, EdgeKind::Flow, None);
-        }
-        found.into_values().flat_map(|(other, kinds)| self.edges(slot, other, kinds)).collect()
+        let all = self.after(all, slot).iter();
+        found.extend(all.map(|other| self.note(*other, EdgeKind::Flow, None)));
+        self.made(found, |other| (slot, other))
     }
 
     /// Walks forward, nearest first; each stretch of a channel is looked at once.
@@ -227,7 +233,7 @@ impl<'a> Edges<'a> {
         let mut all = false;
         let mut found = Vec::new();
         while let Some(Reverse((_, slot))) = open.pop() {
-            let Some(facts) = net.facts(slot) else { continue };
+            let Some(facts) = self.facts(slot) else { continue };
             if slot != start {
                 found.push(slot);
             }
@@ -245,7 +251,7 @@ impl<'a> Edges<'a> {
                 continue;
             }
             self.after(&net.readers_of_all, slot).iter().copied().for_each(&mut reach);
-            for name in writes(facts) {
+            for name in self.uses(slot, WRITES) {
                 let Some(channel) = net.channel(name) else { continue };
                 if covered.get(&name).is_some_and(|until| *until > order.label(slot)) {
                     continue;
@@ -268,7 +274,7 @@ impl<'a> Edges<'a> {
         let mut covered: HashMap<Name, u64> = HashMap::new();
         let mut all = false;
         while let Some((label, slot)) = open.pop() {
-            let Some(facts) = net.facts(slot) else { continue };
+            let Some(facts) = self.facts(slot) else { continue };
             let mut reach = |other: Slot| {
                 found.insert(other);
                 if seen.insert(other) {
@@ -284,7 +290,7 @@ impl<'a> Edges<'a> {
                 continue;
             }
             self.before(&net.writers_of_all, slot).iter().copied().for_each(&mut reach);
-            for name in reads(facts) {
+            for name in self.uses(slot, READS) {
                 let Some(channel) = net.channel(name) else { continue };
                 // All writers from there up to a later step are known already.
                 if covered.get(&name).is_some_and(|from| *from < label) {
@@ -313,35 +319,39 @@ impl<'a> Edges<'a> {
         &sorted[sorted.partition_point(|other| self.order().label(*other) <= label)..]
     }
 
-    fn edges(
-        &self,
-        producer: Slot,
-        reader: Slot,
-        kinds: BTreeMap<EdgeKind, BTreeSet<Option<Name>>>,
-    ) -> Vec<Edge> {
-        let (Some(from), Some(Origin::Step(to))) = (self.origin(producer), self.origin(reader))
-        else {
-            return Vec::new();
-        };
-        let traced =
-            |slot: Slot, origin: bool| origin || self.net.facts(slot).is_some_and(|at| at.traced);
-        let input = matches!(from, Origin::Input(_));
-        let source = if traced(producer, input) && traced(reader, false) {
-            EdgeSource::Traced
-        } else {
-            EdgeSource::Static
-        };
-        let edge = |(kind, names): (EdgeKind, BTreeSet<Option<Name>>)| {
-            let mut channels: Vec<Entity> = names
-                .into_iter()
-                .map(|name| {
-                    name.map_or(Entity::Everything, |name| self.net.names.entity(name).clone())
-                })
-                .collect();
-            channels.sort();
-            Edge { producer: from.clone(), reader: to.clone(), channels, kind, source }
-        };
-        kinds.into_iter().map(edge).collect()
+    fn note(&self, other: Slot, kind: EdgeKind, name: Option<Name>) -> Note {
+        Note { label: self.order().label(other), other, kind, name }
+    }
+
+    /// The edges of one step, by the other end and by kind. `ends` tells which of the two produces.
+    fn made(&self, mut notes: Vec<Note>, ends: impl Fn(Slot) -> (Slot, Slot)) -> Vec<Edge> {
+        notes.sort_unstable();
+        notes.dedup();
+        let same = |left: &Note, right: &Note| (left.other, left.kind) == (right.other, right.kind);
+        let mut edges = Vec::with_capacity(notes.len());
+        for notes in notes.chunk_by(same) {
+            let Some(Note { other, kind, .. }) = notes.first() else { continue };
+            let (producer, reader) = ends(*other);
+            let (Some(from), Some(Origin::Step(to))) = (self.origin(producer), self.origin(reader))
+            else {
+                continue;
+            };
+            let traced = |slot: Slot| self.facts(slot).is_some_and(|facts| facts.traced);
+            let input = matches!(from, Origin::Input(_));
+            let source = if (input || traced(producer)) && traced(reader) {
+                EdgeSource::Traced
+            } else {
+                EdgeSource::Static
+            };
+            let names = self.program.book.names();
+            let entity = |note: &Note| {
+                note.name.map_or(Entity::Everything, |name| names.entity(name).clone())
+            };
+            let mut channels: Vec<Entity> = notes.iter().map(entity).collect();
+            channels.sort_unstable();
+            edges.push(Edge { producer: from, reader: to, channels, kind: *kind, source });
+        }
+        edges
     }
 
     fn origin(&self, slot: Slot) -> Option<Origin> {
@@ -366,28 +376,19 @@ impl<'a> Edges<'a> {
     }
 }
 
-/// By the label of the other end: that end, and the names for each kind of edge.
-type Found = BTreeMap<u64, (Slot, BTreeMap<EdgeKind, BTreeSet<Option<Name>>>)>;
-
-fn note(found: &mut Found, order: &Order, other: Slot, kind: EdgeKind, name: Option<Name>) {
-    let entry = found.entry(order.label(other)).or_insert_with(|| (other, BTreeMap::new()));
-    entry.1.entry(kind).or_default().insert(name);
+/// Why one step has an edge with another. Sorts by the other's place.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Note {
+    label: u64,
+    other: Slot,
+    kind: EdgeKind,
+    name: Option<Name>,
 }
 
-fn kind(how: super::channel::How) -> EdgeKind {
+fn kind(how: How) -> EdgeKind {
     match how {
         LATE => EdgeKind::LateBound,
         ALIAS => EdgeKind::Alias,
         _ => EdgeKind::Flow,
     }
-}
-
-fn reads(facts: &super::Facts) -> impl Iterator<Item = Name> {
-    use super::channel::READS;
-    facts.own.iter().chain(&facts.derived).filter(|(_, how)| how & READS != 0).map(|at| at.0)
-}
-
-fn writes(facts: &super::Facts) -> impl Iterator<Item = Name> {
-    use super::channel::WRITES;
-    facts.own.iter().chain(&facts.derived).filter(|(_, how)| how & WRITES != 0).map(|at| at.0)
 }

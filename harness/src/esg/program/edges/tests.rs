@@ -328,27 +328,25 @@ fn some_scan() -> impl Strategy<Value = Scan> {
     let summaries = prop::collection::btree_map(function, set(3), 0..2);
     let alias = prop::collection::btree_map(name().prop_map(str::to_owned), set(2), 0..2);
     let rare = prop::bool::weighted(0.15);
-    (set(3), set(3), set(2), set(2), set(2), summaries, alias, rare.clone(), rare, any::<bool>())
-        .prop_map(
-            |(reads, writes, changed, late, held, summaries, aliases, share, late_on, sure)| {
-                let mut scan = Scan { reads, writes, ..Scan::default() };
-                scan.mutates =
-                    changed.into_iter().filter(|name| scan.reads.contains(name)).collect();
-                scan.writes.extend(summaries.keys().cloned());
-                if sure {
-                    scan.sure_writes = scan.writes.clone();
-                }
-                if !summaries.is_empty() && late_on {
-                    scan.deferred_mutates = late;
-                    scan.deferred_writes = held;
-                }
-                scan.summaries = summaries;
-                if share {
-                    scan.aliases = aliases;
-                }
-                scan
-            },
-        )
+    (set(3), set(3), set(2), set(2), set(2), summaries, alias, rare, rare, any::<bool>()).prop_map(
+        |(reads, writes, changed, late, held, summaries, aliases, share, late_on, sure)| {
+            let mut scan = Scan { reads, writes, ..Scan::default() };
+            scan.mutates = changed.into_iter().filter(|name| scan.reads.contains(name)).collect();
+            scan.writes.extend(summaries.keys().cloned());
+            if sure {
+                scan.sure_writes = scan.writes.clone();
+            }
+            if !summaries.is_empty() && late_on {
+                scan.deferred_mutates = late;
+                scan.deferred_writes = held;
+            }
+            scan.summaries = summaries;
+            if share {
+                scan.aliases = aliases;
+            }
+            scan
+        },
+    )
 }
 
 #[derive(Clone, Debug)]

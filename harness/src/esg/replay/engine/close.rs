@@ -1,4 +1,5 @@
 //! The end of a replay: a look at everything, and what to tell.
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Engine, Pass, Told};
@@ -9,14 +10,22 @@ use crate::esg::state::State;
 use crate::esg::trace::Execution;
 
 impl Engine {
-    /// Compares everything that is live with the books. `false` if something changed behind them.
+    /// Compares everything that is live with the books. `false` if something changed behind them, or
+    /// the worker is lost and with it what could have been seen.
     pub(super) fn sweep(
         &mut self,
         state: &State,
         pass: &Pass<'_>,
         told: Told<'_>,
     ) -> Result<bool, EsgError> {
-        let swept = self.executor.sweep()?;
+        // What a failed step left behind goes first.
+        self.bring(state, &BTreeSet::new())?;
+        let swept = match self.executor.sweep() {
+            Ok(swept) => swept,
+            // Nobody can tell any more what the steps have changed.
+            Err(error) if self.survives(&error, &mut 0) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
         let mut found: Vec<String> = swept.strays;
         for member in swept.units.iter().flat_map(|unit| &unit.members) {
             let Some(slot) = state.slot(&member.entity) else { continue };

@@ -12,9 +12,6 @@ use crate::esg::replay::need::need;
 use crate::esg::state::{Made, State};
 use crate::esg::trace::{Execution, Recorder, unify};
 
-/// How many workers in a row may die while they are brought to a state.
-const DEATHS: usize = 3;
-
 impl Engine {
     /// Runs the step on `state`.
     pub(super) fn perform(
@@ -23,6 +20,7 @@ impl Engine {
         state: &State,
         pass: &mut Pass<'_>,
     ) -> Result<Ended, EsgError> {
+        let mut deaths = 0;
         loop {
             // What an earlier try of this pass looked at: the steps that make it may have run since.
             let (more, all) = pass.looked_for.get(&step.id).cloned().unwrap_or_default();
@@ -37,13 +35,18 @@ impl Engine {
             self.seq += 1;
             self.live.knows_source(&step.id, &step.source);
             let started = SystemTime::now();
-            let ran = self.executor.run(&RunStep {
+            let ran = match self.executor.run(&RunStep {
                 seq: self.seq,
                 step: &step.id,
                 source: &step.source,
                 bind: step.bind.as_ref().map(|(name, value)| (&**name, value)),
                 readings: self.readings.get(&step.id).map(Vec::as_slice),
-            })?;
+            }) {
+                Ok(ran) => ran,
+                // It was lost before the step began. What is not tracked is lost with it for good.
+                Err(error) if self.survives(&error, &mut deaths) && !pass.full => continue,
+                Err(error) => return Err(error.into()),
+            };
             let short = self.short(&ran, state);
             if !short.is_empty() {
                 self.discard(&ran);
@@ -106,12 +109,7 @@ impl Engine {
             } else {
                 match self.executor.sync(&moves.sync) {
                     Ok(synced) => synced,
-                    // What was live is gone, and can be loaded into the next worker.
-                    Err(error) if error.lost() && deaths < DEATHS => {
-                        deaths += 1;
-                        self.live.clear();
-                        continue;
-                    }
+                    Err(error) if self.survives(&error, &mut deaths) => continue,
                     Err(error) => return Err(error.into()),
                 }
             };
@@ -176,7 +174,10 @@ impl Engine {
             before: state,
             shown,
         };
-        Ok(recorder.record(ran, made))
+        let mut execution = recorder.record(ran, made);
+        execution.trace.tainted = self.tainted;
+        self.tainted |= execution.is_untracked();
+        Ok(execution)
     }
 
     fn last_good(&self, step: &Arc<str>) -> Option<Arc<Execution>> {
