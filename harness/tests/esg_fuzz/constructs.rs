@@ -92,6 +92,12 @@ const CONSTRUCTS: &[(&str, Is, &str, &str)] = &[
         "out = []\nclass A:\n    def __del__(self):\n        out.append(n)\na = A()",
         "del a\nr = out",
     ),
+    (
+        "an abstract class of the library",
+        Is::Untracked,
+        "from collections.abc import Sized\nclass A: pass\nSized.register(A)",
+        "r = isinstance(A(), Sized), n",
+    ),
     ("a process", Is::Untracked, "import subprocess\nsubprocess.run(['true'])", "r = n"),
     ("a locale", Is::Untracked, "import locale\nlocale.setlocale(locale.LC_ALL, 'C')", "r = n"),
     ("atexit", Is::Untracked, "import atexit\natexit.register(print)", "r = n"),
