@@ -49,8 +49,13 @@ fn the_worker_passes_its_tests_on_every_python_found() {
             .map(|(version, python)| {
                 let run = &run;
                 scope.spawn(move || {
-                    let output =
-                        Command::new(python).args(["-I", "-S", "-B"]).arg(run).output().unwrap();
+                    // As a worker is started: the order of sets must be the same in every process.
+                    let output = Command::new(python)
+                        .args(["-s", "-P", "-S", "-B"])
+                        .arg(run)
+                        .env("PYTHONHASHSEED", "0")
+                        .output()
+                        .unwrap();
                     let text = String::from_utf8_lossy(&output.stderr).into_owned()
                         + &String::from_utf8_lossy(&output.stdout);
                     (!output.status.success())

@@ -4,7 +4,7 @@ UNITS = '''
 class Settled:
     def __init__(self):
         self.units, self.mutated, self.codes = [], set(), []
-        self.created, self.back = set(), set()
+        self.created, self.back, self.notes = set(), set(), []
 
 
 class Graph:
