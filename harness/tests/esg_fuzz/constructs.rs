@@ -114,9 +114,9 @@ const CONSTRUCTS: &[(&str, Is, &str, &str)] = &[
 
 #[test]
 fn every_construct_is_right_or_told_of() {
+    let pythons = pythons();
     let mut wrong = Vec::new();
     for (at, (what, is, first, second)) in CONSTRUCTS.iter().enumerate() {
-        let pythons = pythons();
         let python = &pythons[at % pythons.len()];
         let mut program = Program::new();
         for (id, source) in
