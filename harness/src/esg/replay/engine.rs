@@ -255,6 +255,10 @@ impl Engine {
                 return Ok(Walked::Everything);
             }
             if self.tainted && !pass.full {
+                // What a step of this pass made may be lost with the worker, and never come back.
+                if pass.fresh.iter().any(|execution| execution.is_untracked()) {
+                    return Ok(Walked::Everything);
+                }
                 self.renew()?;
             }
             let reason = self.reason(pass, step, &state, &outside);
