@@ -72,11 +72,15 @@ fn selective_replay_leaves_what_a_full_run_leaves() {
     let begun = Instant::now();
     let one = setting("HARNESS_FUZZ_SEED");
     let mut seed = one.or_else(|| setting("HARNESS_FUZZ_START")).unwrap_or(0);
+    let mut wild = phrases::TOPICS.to_vec();
+    wild.extend([phrases::WILD; 8]);
     let (mut total, mut wrong) = (Tally::default(), Vec::new());
     while begun.elapsed() < time && wrong.len() < ENOUGH {
-        let case = Case::new(seed, phrases::TOPICS);
+        // Every eighth program may leave the tracked world.
+        let rules = Rules { untracked: seed % 8 == 7, ..Rules::default() };
+        let topics = if rules.untracked { &wild[..] } else { phrases::TOPICS };
+        let case = Case::new(seed, topics);
         let python = &pythons[usize::try_from(seed).unwrap() % pythons.len()];
-        let rules = Rules::default();
         let (why, tally) = check(&case, worker(python), rules);
         total.add(tally);
         if let Some(why) = why {

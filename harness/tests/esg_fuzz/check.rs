@@ -81,14 +81,6 @@ fn run(
         tally.rebuilt += report.rebuilt.len();
         tally.widened += report.widened;
         tally.failed += report.failed.len();
-        if std::env::var_os("FUZZ_DEBUG").is_some() {
-            for (i, e) in &report.failed {
-                eprintln!("E {e}");
-                if e.to_string().contains("ran longer") {
-                    eprintln!("{i} {case}");
-                }
-            }
-        }
         if let Some(wrong) = untracked(&report, &graph, rules, tally) {
             return after(wrong);
         }

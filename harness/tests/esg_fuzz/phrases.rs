@@ -420,3 +420,23 @@ const OBJECTS: &[&str] = &[
     "from threading import Lock\nlock = Lock()",
     "with lock:\n    $I = $n",
 ];
+
+/// What leads out of the tracked world. What it leaves can be compared all the same.
+pub(crate) const WILD: &[&str] = &[
+    "import decimal\ndecimal.getcontext().prec = 2 + $n",
+    "import decimal\n$S = str(decimal.Decimal(1) / 7)",
+    "import logging\nlogging.getLogger('fuzz').setLevel(10 + $n)",
+    "import logging\n$I = logging.getLogger('fuzz').level",
+    "$I = len($k.__subclasses__()) >= 0",
+    "import weakref\n$I = weakref.ref($k)() is $k",
+    "$I = id($l) == id($l)",
+    "import threading\nworker = threading.Thread(target=$l.append, args=($n,))\nworker.start()\nworker.join()\ndel worker",
+    "import sys\nsys.modules['fake'] = sys",
+    "import sys\n$I = 'fake' in sys.modules",
+    "$f.__globals__['a'] = $n",
+    "import gc\n$I = gc.isenabled()",
+    "import builtins\nbuiltins.answer = $n",
+    "$I = answer",
+    "import importlib, $m1\nimportlib.reload($m1)",
+    "import json\njson.JSONEncoder.default = $f",
+];

@@ -78,3 +78,35 @@ fn a_file_lost_by_a_failing_step_leaves_a_handle_and_a_module_alone() {
         }],
     );
 }
+
+#[test]
+fn what_can_not_be_stored_is_made_again_as_often_as_a_run_is_discarded() {
+    holds(
+        &[
+            ("first", "a = L.total"),
+            ("make", "import itertools\nit = itertools.count(6)"),
+            ("use", "b = next(it, -1)\nglobals()['c'] = 4"),
+        ],
+        &[&|graph| replace(graph, "first", "extra = 2")],
+    );
+}
+
+#[test]
+fn a_step_that_leaves_the_tracked_world_takes_what_it_did_with_it() {
+    for python in pythons() {
+        let mut graph = graph(
+            &python,
+            &[
+                ("patch", "import decimal\ndecimal.getcontext().prec = 3"),
+                ("use", "import decimal\nr = str(decimal.Decimal(1) / 7)"),
+            ],
+        );
+        graph.replay().unwrap();
+        assert_eq!(graph.value("r").unwrap().repr, "'0.143'");
+        graph.edit(|program| program.remove("patch")).unwrap();
+        graph.replay().unwrap();
+        let verdict = graph.verify().unwrap();
+        assert!(verdict.same, "{verdict}");
+        assert_ne!(graph.value("r").unwrap().repr, "'0.143'");
+    }
+}

@@ -70,6 +70,8 @@ struct Pass<'a> {
     /// A step of the program is known to touch what is not tracked.
     untracked: bool,
     widened: usize,
+    /// How often that was when a step last lacked what can not be stored.
+    used: usize,
     /// What steps looked at though nobody expected it, and whether that was everything.
     looked_for: BTreeMap<Arc<str>, (BTreeSet<Entity>, bool)>,
 }
@@ -88,6 +90,7 @@ impl<'a> Pass<'a> {
             done: BTreeSet::new(),
             untracked: false,
             widened: 0,
+            used: 0,
             looked_for: BTreeMap::new(),
         }
     }
@@ -143,9 +146,13 @@ impl Engine {
         let mut pass = Pass::new(steps, options);
         pass.untracked = self.is_untracked(steps);
         let mut state = self.settle(&mut pass, told)?;
-        if !pass.full && !pass.order.is_empty() {
-            let untracked = pass.chosen.values().any(|execution| execution.is_doubtful());
-            if untracked || options.sweep && !self.sweep(&state, &pass, told)? {
+        if !pass.full {
+            let doubtful = pass.chosen.values().any(|execution| execution.is_doubtful());
+            // What is not tracked may have led from one step to another: that holds only as long as
+            // all of them are there, in this order.
+            let everything = doubtful && (!pass.order.is_empty() || self.differs(&pass))
+                || options.sweep && !pass.order.is_empty() && !self.sweep(&state, &pass, told)?;
+            if everything {
                 state = self.everything(&mut pass, told)?;
             }
         }
@@ -153,6 +160,13 @@ impl Engine {
         self.chosen = pass.chosen;
         self.runs.insert(self.run, self.standing(steps).cloned().collect());
         Ok((report, state))
+    }
+
+    /// Whether other executions stand now than after the last replay, or in another order.
+    fn differs(&self, pass: &Pass<'_>) -> bool {
+        let last = self.runs.last_key_value().map_or(&[][..], |(_, run)| run);
+        let now = pass.steps.iter().filter_map(|step| pass.chosen.get(&step.id));
+        !now.map(|one| one.seq).eq(last.iter().map(|one| one.seq))
     }
 
     /// Runs everything in a fresh worker.
@@ -208,11 +222,11 @@ impl Engine {
 
     fn settle(&mut self, pass: &mut Pass<'_>, told: Told<'_>) -> Result<State, EsgError> {
         loop {
-            let forced = pass.forced.len();
+            let known = (pass.forced.len(), pass.widened);
             match self.once(pass, told)? {
                 Walked::Through(state) => return Ok(state),
                 Walked::Everything => return self.everything(pass, told),
-                Walked::Again if pass.forced.len() == forced => {
+                Walked::Again if (pass.forced.len(), pass.widened) == known => {
                     return Err(EsgError::unreachable_state());
                 }
                 Walked::Again => {}
@@ -241,6 +255,10 @@ impl Engine {
                 return Ok(Walked::Everything);
             }
             if self.tainted && !pass.full {
+                // What a step of this pass made may be lost with the worker, and never come back.
+                if pass.fresh.iter().any(|execution| execution.is_untracked()) {
+                    return Ok(Walked::Everything);
+                }
                 self.renew()?;
             }
             let reason = self.reason(pass, step, &state, &outside);
@@ -250,7 +268,9 @@ impl Engine {
                     let makers = self.makers(&state, &entities);
                     let before = pass.forced.len();
                     pass.forced.extend(makers);
-                    if pass.forced.len() == before {
+                    // A run that was discarded used up what its makers had made.
+                    let used = std::mem::replace(&mut pass.used, pass.widened) < pass.widened;
+                    if pass.forced.len() == before && !used {
                         return Err(EsgError::missing(&step.id, &entities));
                     }
                     return Ok(Walked::Again);

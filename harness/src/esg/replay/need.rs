@@ -30,7 +30,10 @@ pub(crate) fn need<'a>(
                 .map(|name| Entity::name(name)),
         );
     }
-    let all = all || step.scan.opaque;
+    let before: Vec<&Execution> = before.collect();
+    let all = all
+        || step.scan.opaque
+        || before.iter().any(|execution| execution.trace.reads.contains_key(&Entity::Everything));
     let mut maybe: VecDeque<Entity> = VecDeque::new();
     for execution in before {
         sure.extend(execution.trace.reads.keys().cloned());

@@ -32,13 +32,6 @@ class World:
     )
 
 
-def _imported(name):
-    """Whether the name leads to the module that importing it gives, not to one put there by hand."""
-    module = sys.modules.get(name)
-    spec = getattr(module, "__spec__", None)
-    return name == "__main__" or getattr(spec, "name", None) == name
-
-
 class Channels:
     """The front."""
 
@@ -52,7 +45,9 @@ class Channels:
         self.files.on_cwd = lambda: self.process.read("cwd")
         self.paths = Paths(self.events, self.files)
         self.watch = Watch(self.events, namespace)
-        for name in list(sys.modules):
+        # Modules that every process has: whether another one is loaded is up to what ran before.
+        self._always = frozenset(sys.modules)
+        for name in self._always:
             self.clock.imported(name, sys.modules[name])
         self.modules = Modules(self.events, namespace, self.files, self.process)
         self.modules.appeared.append(self.clock.imported)
@@ -207,7 +202,7 @@ class Channels:
         finally:
             self.events.running = False
         if "sys" in touched and "modules" in names:
-            named = [text for text in traits.strings if _imported(text)]
+            named = [text for text in traits.strings if text in self._always and text in sys.modules]
             if not named and "__name__" not in names:
                 self.watch.report("sys.modules")
 

@@ -9,6 +9,7 @@ import _thread
 import builtins
 import re
 import sys
+from collections.abc import Sized
 
 import _harness_standins as standins
 from _harness_traits import line_of, uses
@@ -16,6 +17,8 @@ from _harness_traits import line_of, uses
 _type = type
 _hash = hash
 _ModuleType = _type(sys)
+_ABCMeta = _type(Sized)
+_LIBRARY = sys.stdlib_module_names
 _ADDRESS = re.compile(rb" at 0x[0-9a-fA-F]{6,}")
 
 # Modules that the program's own code cannot use without leaving what is tracked.
@@ -160,6 +163,18 @@ class Watch:
             return real(*args, **named)
 
         standins.install(_thread, "start_new_thread", start_new_thread, raw=True)
+        add = _ABCMeta.register
+
+        def register(cls, subclass):
+            # What the library's abstract classes know lies in no dictionary.
+            if events.running and not events.busy and str(cls.__module__).partition(".")[0] in _LIBRARY:
+                direct, _inside = events.calls()
+                if direct:
+                    self.report("register of an abstract class of the library", events.asker()[1])
+            return add(cls, subclass)
+
+        register.__module__, register.__qualname__, register.__doc__ = "abc", "ABCMeta.register", add.__doc__
+        _ABCMeta.register = register
         threading = sys.modules.get("threading")
         if threading is not None:
             threading._start_new_thread = _thread.start_new_thread
