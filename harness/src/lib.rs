@@ -80,7 +80,7 @@
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
-//! | `code` | no | [`esg`](crate::esg): programs of Python steps, of which only what an edit touched runs again |
+//! | `code` | no | [`esg`]: programs of Python steps, of which only what an edit touched runs again |
 //! | `terminal` | no | `observe::Terminal`: live progress of runs on a terminal |
 //! | `testing` | no | `testing`: the contract of stores as a suite, and stores that fail or take notes |
 

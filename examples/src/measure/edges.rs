@@ -116,7 +116,7 @@ fn scan(at: usize) -> Scan {
     let mut scan = Scan::default();
     let value = |at: usize| format!("v{at}");
     scan.builtin_reads.extend(["len".to_owned(), "print".to_owned()]);
-    if at % 50 == 0 {
+    if at.is_multiple_of(50) {
         let name = format!("f{}", at / 50);
         let mut loads = std::collections::BTreeSet::from(["np".to_owned(), "limit".to_owned()]);
         if let Some(before) = (at / 50).checked_sub(1) {
@@ -127,15 +127,15 @@ fn scan(at: usize) -> Scan {
         scan.writes.insert(name);
     } else {
         scan.reads.extend([value(at - 1), value(at - at % 50 + 1), "np".to_owned()]);
-        if at % 3 == 0 {
+        if at.is_multiple_of(3) {
             scan.reads.insert(format!("f{}", at / 50));
         }
-        if at % 10 == 0 {
+        if at.is_multiple_of(10) {
             scan.mutates.insert(value(at - at % 50 + 1));
         }
         if at % 200 == 1 {
             scan.writes.extend(["df".to_owned(), "np".to_owned(), "limit".to_owned()]);
-        } else if at % 7 == 0 {
+        } else if at.is_multiple_of(7) {
             scan.reads.insert("df".to_owned());
         }
     }

@@ -120,7 +120,7 @@ fn source(at: usize, edit: usize) -> String {
         1 => format!("log = []\nv1 = {edit}"),
         SLOW => "weight = 0\nfor i in range(6000000):\n    weight = (weight * 31 + i + v5) % 1000003\nv10 = weight"
             .to_owned(),
-        _ if at % 10 == 0 => format!("def f{at}(x):\n    return x * {edit} % 1009\nv{at} = f{at}(v{near})"),
+        _ if at.is_multiple_of(10) => format!("def f{at}(x):\n    return x * {edit} % 1009\nv{at} = f{at}(v{near})"),
         _ if at % 10 == 3 => format!("v{at} = sum(r['v'] for r in rows if r['v'] > v{back} % 1000) + {edit}"),
         _ if at % 10 == 5 => format!("v{at} = (v{near} + {edit}) // 1000"),
         _ if at % 10 == 7 => format!("log.append(v{back} + {edit})\nv{at} = len(log)"),
