@@ -26,7 +26,7 @@ fn a_sync_says_everything_in_its_words() {
             load("1.5", "f", b"bad"),
             load("1.6", "g", b"seven77"),
         ],
-        sources: Vec::new(),
+        sources: vec![("load".into(), "rows = []".into())],
     };
     let synced = python.sync(&request).unwrap();
     assert_eq!(synced.failed, [(Arc::from("1.5"), "it is bad".to_owned())]);
@@ -47,6 +47,7 @@ fn a_sync_says_everything_in_its_words() {
             one("f", "1.5", [4, 3], json!([])),
             one("g", "1.6", [7, 7], json!([])),
         ],
+        "sources": {"load": "rows = []"},
     });
     assert_eq!(python.value("sync").unwrap().json, Some(expected));
     assert_eq!(python.value("g").unwrap().json, Some(json!(7)));
