@@ -1,6 +1,7 @@
 //! What the example programs share.
 
 pub mod approval;
+pub mod esg;
 pub mod measure;
 pub mod pipeline;
 pub mod repair;

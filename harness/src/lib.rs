@@ -71,6 +71,7 @@
 //! | list, look at, answer and delete sessions | [`Sessions`], [`Agent::history`], [`Agent::fork`] |
 //! | call a model and tools | [`llm`], [`Cx::llm`] |
 //! | look at sessions, answer and delete them | [`Sessions`] |
+//! | run code that an agent writes step by step | [`esg`] (feature `code`) |
 //! | watch | [`observe`] |
 //!
 //! The guide is [`_guide`]: a page on each of these.
@@ -79,6 +80,7 @@
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
+//! | `code` | no | [`esg`]: programs of Python steps, of which only what an edit touched runs again |
 //! | `terminal` | no | `observe::Terminal`: live progress of runs on a terminal |
 //! | `testing` | no | `testing`: the contract of stores as a suite, and stores that fail or take notes |
 
@@ -95,6 +97,8 @@ mod agent;
 mod clock;
 pub mod context;
 mod declare;
+#[cfg(feature = "code")]
+pub mod esg;
 pub mod graph;
 mod id;
 mod journal;

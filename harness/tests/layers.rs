@@ -29,6 +29,8 @@ const LAYERS: &[&[&str]] = &[
     // The front door. `declare` makes a harness, `agent` runs it.
     &["declare", "sessions"],
     &["agent"],
+    // Code steps.
+    &["esg"],
     // The facade: names everything, and nothing names it.
     &["lib", "prelude", "testing", "__private", "_guide"],
 ];

@@ -2,12 +2,18 @@
 
 mod counting;
 mod disk;
+mod edges;
+mod esg_replay;
+mod esg_step;
+mod esg_sync;
 mod floor;
 mod growing;
 mod log;
 mod ours;
+mod python;
 mod reopen;
 mod runs;
+mod scan;
 
 use std::fmt;
 use std::future::Future;
@@ -35,6 +41,11 @@ pub const CASES: &[(&str, Case)] = &[
     ("resume-file", reopen::resume),
     ("open-memory", reopen::memory),
     ("open-file", reopen::file),
+    ("esg-edges", edges::edges),
+    ("esg-scan", scan::scans),
+    ("esg-step", esg_step::steps),
+    ("esg-sync", esg_sync::syncs),
+    ("esg-replay", esg_replay::replays),
 ];
 
 /// The names of the cases.

@@ -11,7 +11,8 @@ use super::error::unsure;
 use super::index::Verdict;
 use super::lease::write_small;
 use super::record::{self, MAX_RECORD, Prepared};
-use super::session::{Rest, Session, State};
+use super::rest::{Noted, Rest};
+use super::session::{Session, State};
 use super::store::{Inner, Sync, is_named, say_named};
 
 /// How often a record is written anew whose log was rewritten meanwhile.
@@ -36,7 +37,7 @@ impl Inner {
         }
         if let Some(mut rest) = rest {
             rest.durable = self.sync == Sync::Flush;
-            self.note_rest(&session, &rest)?;
+            self.note_rest(&session, lease, rest);
         }
         Ok(Appended { head: Seq(head), mail })
     }
@@ -188,19 +189,11 @@ impl Inner {
         let Some(file) = state.file.clone() else { return Err(session.gone()) };
         let (named, end) = (state.named, state.index.end);
         drop(state);
-        let done = if named {
-            file.sync()
-        } else {
+        let mut done = file.sync();
+        if !named {
             // The name of a file that somebody else has made may not be durable either.
-            std::thread::scope(|threads| {
-                let names = threads.spawn(|| self.sync_names(&session.paths.shard));
-                let data = file.sync();
-                let names = names
-                    .join()
-                    .unwrap_or_else(|_| Err(std::io::Error::other("a thread has panicked")));
-                data.and(names)
-            })
-        };
+            done = done.and_then(|()| self.sync_names(&session.paths.shard));
+        }
         let mut state = session.lock();
         let same = state.file.as_ref().is_some_and(|now| Arc::ptr_eq(now, &file));
         match done {
@@ -237,20 +230,18 @@ impl Inner {
     ///
     /// The log is durable up to there. The note becomes so behind the caller's back, within about a
     /// second: until then, a loss of power leaves the note before it, which is as true.
-    fn note_rest(&self, session: &Session, rest: &Rest) -> Result<(), StoreError> {
+    fn note_rest(&self, session: &Session, lease: &Lease, rest: Rest) {
         let path = &session.paths.rest;
-        let file = match write_small(&*self.disk, path, rest) {
-            Ok(file) => file,
-            // What is acknowledged is in the log; only the note is missing.
-            Err(_) => return Ok(()),
-        };
+        // What is acknowledged is in the log; should this fail, only the note is missing.
+        let Ok(file) = write_small(&*self.disk, path, &rest) else { return };
+        let noted = Noted { token: lease.token, rest, file: Arc::clone(&file) };
+        session.lock().noted_rest = Some(Box::new(noted));
         if self.sync == Sync::Flush {
             match tokio::runtime::Handle::try_current() {
-                Ok(_) => self.notes.sync_later(path, file),
+                Ok(_) => super::notes::sync_later(path, file),
                 // Who calls from no runtime waits for everything.
                 Err(_) => drop(file.sync()),
             }
         }
-        Ok(())
     }
 }

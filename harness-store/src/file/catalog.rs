@@ -17,7 +17,8 @@ use harness::store::StoreError;
 
 use super::error::failed;
 use super::lease::read_small;
-use super::session::{Paths, Rest};
+use super::rest::Rest;
+use super::session::Paths;
 use super::store::Inner;
 
 /// Two changes that lie closer together may bear the same time.

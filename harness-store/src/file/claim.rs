@@ -9,8 +9,11 @@ use super::catalog::{Place, is_of_one_session};
 use super::disk::Mode;
 use super::error::failed;
 use super::index::Index;
-use super::lease::{Renewal, boot_millis, deadline, on_the_wall, read_small, write_small};
+use super::lease::{
+    Renewal, boot_millis, deadline, on_the_wall, read_small, rewrite_small, write_small,
+};
 use super::record::{self, Header, Seal};
+use super::rest::{Noted, Released};
 use super::session::{Session, State};
 use super::store::{FileStore, Inner};
 
@@ -182,6 +185,17 @@ impl Inner {
 
     /// What is written beside the log about its last claim.
     fn renewal(&self, session: &Session, state: &State) -> Result<Option<Renewal>, StoreError> {
+        let Some(seal) = &state.index.seal else { return Ok(None) };
+        // Who holds it knows whether it was released.
+        if seal.owner != self.owner.id || state.released.is_none() {
+            let note: Option<Released> = read_small(&*self.disk, &session.paths.rest)
+                .map_err(|error| failed("read", &session.paths.rest, error))?;
+            let token = note.and_then(|note| note.released);
+            if token.is_some_and(|token| token == seal.token.to_string()) {
+                let life = state.index.life().0.to_owned();
+                return Ok(Some(Renewal { life, fence: seal.fence, until: None }));
+            }
+        }
         let renewal: Option<Renewal> = read_small(&*self.disk, &session.paths.lease)
             .map_err(|error| failed("read", &session.paths.lease, error))?;
         Ok(renewal.filter(|renewal| {
@@ -236,10 +250,25 @@ impl Inner {
         if until.is_none() {
             // Here it is known even if the disk takes no word of it; elsewhere it expires then.
             state.released = Some(lease.fence.0);
+            if Self::release_at_rest(&mut state, lease) {
+                return Ok(state.index.mail());
+            }
         }
         write_small(&*self.disk, &session.paths.lease, &renewal)
             .map_err(|error| failed("write", &session.paths.lease, error))?;
         Ok(state.index.mail())
+    }
+
+    /// Says in the note of a session that came to rest under this lease that it is released: a file
+    /// that is there costs less than another.
+    fn release_at_rest(state: &mut State, lease: &Lease) -> bool {
+        let Some(noted) = state.noted_rest.take() else { return false };
+        let Noted { token, mut rest, file } = *noted;
+        if token != lease.token || (&*rest.life, rest.rewritten) != state.index.life() {
+            return false;
+        }
+        rest.released = Some(token.to_string());
+        rewrite_small(&*file, &rest).is_ok()
     }
 
     pub(crate) fn holder(

@@ -55,6 +55,12 @@ pub(crate) trait Disk: Send + Sync + fmt::Debug {
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     fn unlink(&self, path: &Path) -> io::Result<()>;
+    /// What tells the file of this name from others that have or had it.
+    fn inode(&self, path: &Path) -> io::Result<u64>;
+    /// Whether a file has at most so many bytes, and all of them can be read without waiting.
+    fn is_cached(&self, path: &Path, most: usize) -> bool;
+    /// Whether all who ask for this disk ask for the same.
+    fn is_shared(&self) -> bool;
 }
 
 /// The disk of this machine.
@@ -89,6 +95,36 @@ impl Disk for RealDisk {
 
     fn unlink(&self, path: &Path) -> io::Result<()> {
         std::fs::remove_file(path)
+    }
+
+    fn inode(&self, path: &Path) -> io::Result<u64> {
+        Ok(std::fs::metadata(path)?.ino())
+    }
+
+    #[cfg(target_os = "linux")]
+    fn is_cached(&self, path: &Path, most: usize) -> bool {
+        use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+        use rustix::io::ReadWriteFlags;
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let found = rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::CACHED);
+        let Ok(file) = found.map(File::from) else { return false };
+        let Ok(len) = file.metadata().map(|found| found.len()) else { return false };
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        if len > most {
+            return false;
+        }
+        let mut bytes = vec![0; len];
+        let room = &mut [io::IoSliceMut::new(&mut bytes)];
+        rustix::io::preadv2(&file, room, 0, ReadWriteFlags::NOWAIT).is_ok_and(|read| read == len)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn is_cached(&self, _path: &Path, _most: usize) -> bool {
+        false
+    }
+
+    fn is_shared(&self) -> bool {
+        true
     }
 }
 

@@ -1,16 +1,15 @@
-//! Who holds a session: the clock that leases are timed by, the sign of life of a store, and the
-//! file beside a log that says how long its last claim holds.
+//! Who holds a session: the clock that leases are timed by, and the file beside a log that says how
+//! long its last claim holds. (`alive` has the sign of life of who made it.)
 //!
 //! None of this decides what is in a log; that is the order of its records alone. It decides only
 //! when a claim is polite. So it is never synced, and whatever cannot be read counts as not there.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use harness::UtcMillis;
-use harness::store::Token;
 use serde::{Deserialize, Serialize};
 
 use super::disk::{Disk, DiskFile, Mode};
@@ -45,73 +44,6 @@ pub(crate) fn on_the_wall(until: u64) -> UtcMillis {
     UtcMillis(UtcMillis::now().0.saturating_add_signed(left))
 }
 
-/// The sign that a store lives: a file that it has locked for as long as it is open. The system
-/// unlocks it when the process ends, however it ends, and when the machine starts anew.
-#[derive(Debug)]
-pub(crate) struct Owner {
-    pub(crate) id: u64,
-    dir: PathBuf,
-    disk: Arc<dyn Disk>,
-    /// Locked.
-    _file: Arc<dyn DiskFile>,
-}
-
-impl Owner {
-    pub(crate) fn appear(disk: Arc<dyn Disk>, dir: &Path) -> io::Result<Self> {
-        bury(&*disk, dir)?;
-        let id = (Token::random().as_u128() >> 64) as u64;
-        // It gets its name once it is locked, so that nobody finds it and takes it for dead.
-        let new = dir.join(format!("{id:016x}.new"));
-        let file = disk.open(&new, Mode::AppendNew)?;
-        if !file.try_lock()? {
-            return Err(io::Error::other("a new file is locked by somebody else"));
-        }
-        disk.rename(&new, &dir.join(name(id)))?;
-        Ok(Self { id, dir: dir.to_owned(), disk, _file: file })
-    }
-
-    /// Whether the store that showed itself under `id` lives.
-    pub(crate) fn lives(&self, id: u64) -> bool {
-        if id == self.id {
-            return true;
-        }
-        match self.disk.open(&self.dir.join(name(id)), Mode::Read) {
-            // If it cannot be told, its leases have to expire.
-            Ok(file) => file.is_locked().unwrap_or(true),
-            Err(error) => error.kind() != io::ErrorKind::NotFound,
-        }
-    }
-}
-
-/// Takes away the signs of stores that are gone. They say nothing more than their absence.
-fn bury(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
-    for sign in std::fs::read_dir(dir)? {
-        let path = sign?.path();
-        // One that has no name yet may not be locked yet.
-        if path.extension().is_some() {
-            continue;
-        }
-        // Another store may do the same.
-        if let Ok(file) = disk.open(&path, Mode::Read)
-            && !file.is_locked()?
-        {
-            let _ = disk.unlink(&path);
-        }
-    }
-    Ok(())
-}
-
-impl Drop for Owner {
-    fn drop(&mut self) {
-        // A file that stays says no more than that its store is gone.
-        let _ = self.disk.unlink(&self.dir.join(name(self.id)));
-    }
-}
-
-fn name(id: u64) -> String {
-    format!("{id:016x}")
-}
-
 /// What the file beside a log says of its last claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Renewal {
@@ -128,11 +60,16 @@ pub(crate) fn write_small(
     path: &Path,
     value: &impl Serialize,
 ) -> io::Result<Arc<dyn DiskFile>> {
+    let file = disk.open(path, Mode::InPlace)?;
+    rewrite_small(&*file, value)?;
+    Ok(file)
+}
+
+/// Writes it anew into the file that it was written to.
+pub(crate) fn rewrite_small(file: &dyn DiskFile, value: &impl Serialize) -> io::Result<()> {
     let text = serde_json::to_string(value)?;
     let text = format!("{:08x} {text}\n", crc32fast::hash(text.as_bytes()));
-    let file = disk.open(path, Mode::InPlace)?;
-    file.write_at(text.as_bytes(), 0)?;
-    Ok(file)
+    file.write_at(text.as_bytes(), 0)
 }
 
 /// `None` if there is none that is whole.

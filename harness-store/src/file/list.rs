@@ -13,7 +13,8 @@ use super::disk::Mode;
 use super::error::failed;
 use super::lease::read_small;
 use super::record::{self, Record};
-use super::session::{Paths, Rest};
+use super::rest::Rest;
+use super::session::Paths;
 use super::store::Inner;
 
 impl Inner {

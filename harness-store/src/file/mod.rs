@@ -6,6 +6,7 @@
 //! the records decides all that two processes may disagree on. Nobody holds a lock while writing,
 //! so no process that was stopped halfway keeps another from going on.
 
+mod alive;
 mod append;
 mod catalog;
 mod claim;
@@ -18,6 +19,7 @@ mod notes;
 mod read;
 mod record;
 mod remove;
+mod rest;
 mod session;
 mod start;
 mod store;

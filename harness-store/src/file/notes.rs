@@ -14,31 +14,29 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 type Note = (PathBuf, Arc<dyn DiskFile>);
 
-/// Syncs notes, in a thread of its own once there is one. It outlives the store for as long as there
-/// is something to sync; what the end of the process keeps it from is left to the system, which
-/// writes it within its own time.
-#[derive(Debug, Default)]
-pub(crate) struct Notes {
-    to: Mutex<Option<Sender<Note>>>,
-}
+/// To the thread that syncs the notes of all stores of this process, once there is one. What the end
+/// of the process keeps it from is left to the system, which writes it within its own time.
+static TO: Mutex<Option<Sender<Note>>> = Mutex::new(None);
 
-impl Notes {
-    /// Makes a note durable before long.
-    pub(crate) fn sync_later(&self, path: &Path, file: Arc<dyn DiskFile>) {
-        let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
-        if to.is_none() {
-            let (sender, receiver) = mpsc::channel();
-            let thread = std::thread::Builder::new().name("harness-notes".into());
-            // Should there be no thread, the system writes the notes in its own time.
-            if thread.spawn(move || sync_all(&receiver, PAUSE)).is_ok() {
-                *to = Some(sender);
-            }
-        }
-        if let Some(to) = &*to {
-            // The thread ends only after this sender.
-            let _ = to.send((path.to_owned(), file));
-        }
-    }
+/// Makes a note durable before long.
+pub(crate) fn sync_later(path: &Path, file: Arc<dyn DiskFile>) {
+    let mut to = TO.lock().unwrap_or_else(PoisonError::into_inner);
+    let note = (path.to_owned(), file);
+    let Some(note) = (match &*to {
+        // A thread that has ended takes no more.
+        Some(sender) => sender.send(note).err().map(|back| back.0),
+        None => Some(note),
+    }) else {
+        return;
+    };
+    let (sender, receiver) = mpsc::channel();
+    let thread = std::thread::Builder::new().name("harness-notes".into());
+    // Should there be no thread, the system writes the notes in its own time.
+    *to = thread.spawn(move || sync_all(&receiver, PAUSE)).ok().map(|_| {
+        // Its receiver is there for as long as the thread is.
+        let _ = sender.send(note);
+        sender
+    });
 }
 
 /// Syncs each note once that has come within a pause, until nobody sends any more.
@@ -50,11 +48,7 @@ fn sync_all(notes: &Receiver<Note>, pause: Duration) {
             match notes.recv_timeout(end.saturating_duration_since(Instant::now())) {
                 Ok((path, file)) => drop(due.insert(path, file)),
                 Err(RecvTimeoutError::Timeout) => break,
-                Err(RecvTimeoutError::Disconnected) => {
-                    // The store was dropped; another may be going on with its sessions.
-                    std::thread::sleep(end.saturating_duration_since(Instant::now()));
-                    break;
-                }
+                Err(RecvTimeoutError::Disconnected) => break,
             }
         }
         for file in due.into_values() {

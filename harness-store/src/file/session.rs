@@ -4,18 +4,21 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use harness::store::{Facts, Lease, OpenQuestion, StoreError};
-use harness::{Seq, SessionId, UtcMillis};
-use serde::{Deserialize, Serialize};
+use harness::store::{Lease, StoreError};
+use harness::{Seq, SessionId};
 
 use super::disk::{Disk, DiskFile, Mode};
 use super::error::{failed, flawed};
-use super::index::{Flaw, Index, Mark};
+use super::index::{Flaw, Index};
 use super::lease::read_small;
 use super::record::{self, Prepared};
+use super::rest::{Noted, Rest};
 
 /// How much of a log is read at once.
 const CHUNK: usize = 256 * 1024;
+
+/// A log of so many bytes is read in no time from where it was read before.
+const SHORT: usize = 64 * 1024;
 
 /// Where the files of a session are.
 #[derive(Clone, Debug)]
@@ -38,59 +41,6 @@ impl Paths {
             lease: log.with_extension("lease"),
             start: log.with_extension("start"),
         }
-    }
-}
-
-/// A session at rest, as it is written beside its log: up to where the log was acknowledged, and
-/// what a list says of it, which holds for as long as the log ends there.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Rest {
-    pub(crate) id: SessionId,
-    pub(crate) life: String,
-    #[serde(default)]
-    pub(crate) rewritten: u64,
-    pub(crate) offset: u64,
-    pub(crate) sum: u32,
-    pub(crate) head: u64,
-    pub(crate) created: UtcMillis,
-    pub(crate) updated: UtcMillis,
-    pub(crate) facts: Facts,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) questions: Vec<OpenQuestion>,
-    pub(crate) mail: u64,
-    /// Whether the log and its name were durable when this was written. Where nothing is synced,
-    /// nobody may rely on it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) durable: bool,
-}
-
-impl Rest {
-    pub(crate) fn mark(&self) -> Mark {
-        Mark {
-            life: self.life.clone(),
-            rewritten: self.rewritten,
-            offset: self.offset,
-            sum: self.sum,
-        }
-    }
-
-    /// The session of this index, if it exists; of which nobody says yet that it is durable.
-    pub(crate) fn of(index: &Index) -> Option<Self> {
-        let header = index.header.as_ref()?;
-        Some(Self {
-            id: header.id.clone(),
-            life: header.life.clone(),
-            rewritten: header.rewritten,
-            offset: index.end,
-            sum: index.sum.clone().finalize(),
-            head: index.head,
-            created: index.created?,
-            updated: index.updated,
-            facts: index.facts.clone()?,
-            questions: index.questions.values().cloned().collect(),
-            mail: index.mail().0,
-            durable: false,
-        })
     }
 }
 
@@ -120,6 +70,8 @@ pub(crate) struct State {
     /// The fence of the last lease that was released here, 0 if none was; `None` if this is not
     /// known, as the session was not claimed here since it was read.
     pub(crate) released: Option<u64>,
+    /// What was noted here when the session last came to rest, until its lease is released.
+    pub(crate) noted_rest: Option<Box<Noted>>,
     /// The file could only be opened to be read.
     pub(crate) read_only: bool,
     /// Bytes of torn records that claims have found at the end of the log.
@@ -145,6 +97,23 @@ impl Session {
             state.forget();
             self.state.clear_poison();
             state
+        })
+    }
+
+    /// Whether its log is short, and that and the note beside it are in the memory of the system.
+    pub(crate) fn is_cached(&self, disk: &dyn Disk) -> bool {
+        [&self.paths.log, &self.paths.rest].iter().all(|path| disk.is_cached(path, SHORT))
+    }
+
+    /// Whether it is read and short, and nobody is at work on it.
+    pub(crate) fn is_at_hand(&self) -> bool {
+        self.state.try_lock().is_ok_and(|state| {
+            let index = &state.index;
+            state.file.is_some()
+                && !state.failed
+                && state.len <= SHORT as u64
+                && index.begun()
+                && !index.removed
         })
     }
 

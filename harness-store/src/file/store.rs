@@ -15,11 +15,10 @@ use harness::store::{
 };
 use sha2::{Digest as _, Sha256};
 
+use super::alive::Owner;
 use super::catalog::Catalog;
 use super::disk::{Disk, Mode, RealDisk};
 use super::error::{failed, unsure};
-use super::lease::Owner;
-use super::notes::Notes;
 use super::record::{MAX_RECORD, Prepared};
 use super::session::{Paths, Session};
 
@@ -125,12 +124,19 @@ impl FileStoreOptions {
     /// written; [`StoreError::Unavailable`] if the disk fails.
     pub async fn open(self, dir: impl AsRef<Path>) -> Result<FileStore, StoreError> {
         let dir = dir.as_ref().to_owned();
-        blocking(move || self.open_on(Arc::new(RealDisk), &dir)).await
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        // Where this process has a store open, there is nothing to make.
+        if let Some(owner) = Owner::join(&disk, &dir.join(ALIVE), self.sync == Sync::Flush)
+            && dir.join(SESSIONS).is_dir()
+        {
+            return Ok(self.owned(disk, &dir, owner));
+        }
+        blocking(move || self.open_on(disk, &dir)).await
     }
 
     pub(crate) fn open_on(self, disk: Arc<dyn Disk>, dir: &Path) -> Result<FileStore, StoreError> {
-        let sessions = dir.join("sessions");
-        let alive = dir.join("alive");
+        let sessions = dir.join(SESSIONS);
+        let alive = dir.join(ALIVE);
         let named = is_named(&*disk, dir);
         let parent = dir.parent().unwrap_or(dir);
         let mut unnamed = Vec::new();
@@ -156,20 +162,23 @@ impl FileStoreOptions {
             }
             say_named(&*disk, dir);
         }
-        let owner = Owner::appear(Arc::clone(&disk), &alive)
+        let owner = Owner::appear(&disk, &alive, named || self.sync == Sync::Flush)
             .map_err(|error| failed("make a file in", &alive, error))?;
-        Ok(FileStore {
+        Ok(self.owned(disk, dir, owner))
+    }
+
+    fn owned(self, disk: Arc<dyn Disk>, dir: &Path, owner: Owner) -> FileStore {
+        FileStore {
             inner: Arc::new(Inner {
                 disk,
-                sessions,
+                sessions: dir.join(SESSIONS),
                 sync: self.sync,
                 owner,
                 open: Mutex::default(),
                 open_files: self.open_files,
                 catalog: Mutex::default(),
-                notes: Notes::default(),
             }),
-        })
+        }
     }
 }
 
@@ -191,6 +200,12 @@ impl FileStore {
         blocking(move || work(&inner)).await
     }
 }
+
+/// The part of a store's directory that the sessions are in.
+const SESSIONS: &str = "sessions";
+
+/// The part that shows who has the store open.
+const ALIVE: &str = "alive";
 
 /// What stands in a directory once its name is durable, so that nobody has to see to that again. It
 /// is made after that, so it need not be durable itself: where it is found, that was done.
@@ -231,7 +246,6 @@ pub(crate) struct Inner {
     open: Mutex<Open>,
     open_files: usize,
     pub(crate) catalog: Mutex<Catalog>,
-    pub(crate) notes: Notes,
 }
 
 /// The sessions in use, and when each was used last.
@@ -279,6 +293,20 @@ impl Inner {
     fn is_open(&self, id: &SessionId) -> bool {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).sessions.contains_key(id)
     }
+
+    /// Whether the log of a session is in memory, in nobody's hands and short: to look at it, and to
+    /// write a little, costs less than another thread.
+    fn is_at_hand(&self, id: &SessionId) -> bool {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = open.sessions.get(id).map(|(_, session)| Arc::clone(session));
+        drop(open);
+        match session {
+            Some(session) => session.is_at_hand(),
+            None => {
+                Session::new(id.clone(), Paths::of_log(&self.log_path(id))).is_cached(&*self.disk)
+            }
+        }
+    }
 }
 
 #[async_trait]
@@ -296,6 +324,9 @@ impl SessionStore for FileStore {
     async fn claim(&self, what: Claim<'_>, ttl: Duration) -> Result<Option<Claimed>, StoreError> {
         match what {
             Claim::One(id) => {
+                if self.inner.is_at_hand(id) {
+                    return self.inner.claim_one(id, ttl).map(Some);
+                }
                 let id = id.clone();
                 self.run(move |inner| inner.claim_one(&id, ttl).map(Some)).await
             }
@@ -304,6 +335,10 @@ impl SessionStore for FileStore {
     }
 
     async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<Mail, StoreError> {
+        // One that is held on to is renewed by somebody who renews many, and waits for none.
+        if ttl.is_zero() && self.inner.is_at_hand(&lease.session) {
+            return self.inner.renew(lease, ttl);
+        }
         let lease = lease.clone();
         self.run(move |inner| inner.renew(&lease, ttl)).await
     }
@@ -331,6 +366,9 @@ impl SessionStore for FileStore {
         mail: Mail,
         limit: u64,
     ) -> Result<Option<Page>, StoreError> {
+        if self.inner.is_at_hand(session) {
+            return self.inner.read(session, from, mail, limit);
+        }
         let session = session.clone();
         self.run(move |inner| inner.read(&session, from, mail, limit)).await
     }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod agents;
+mod alive;
 mod failing;
 mod power_loss;
 pub(super) mod recording;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::id::Fence;
 use crate::store::{Lease, Mail, SessionStore};
 
 use super::keeper::{Held, Hold};
@@ -25,10 +26,10 @@ impl Grip {
         Self { store, lease, hold: None, over: false }
     }
 
-    /// Renews the lease from here on.
+    /// Renews the lease from here on. The letters that came before are for the caller to look at.
     pub(super) fn keep(mut self, ttl: Duration, watch: &Arc<Watch>, run: Arc<dyn Held>) -> Self {
-        let (store, watch) = (Arc::clone(&self.store), Arc::clone(watch));
-        self.hold = Some(Hold::keep(store, self.lease.clone(), ttl, watch, run));
+        let (store, watch, looked) = (Arc::clone(&self.store), Arc::clone(watch), watch.mail());
+        self.hold = Some(Hold::keep(store, self.lease.clone(), ttl, watch, run, looked));
         self
     }
 
@@ -39,6 +40,10 @@ impl Grip {
         let (store, lease) = (Arc::clone(&self.store), self.lease.clone());
         let releasing = Box::pin(async move { store.renew(&lease, Duration::ZERO).await });
         to_its_end(releasing).await.ok()
+    }
+
+    pub(super) fn fence(&self) -> Fence {
+        self.lease.fence
     }
 
     /// Somebody else gives it back.

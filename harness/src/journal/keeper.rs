@@ -39,16 +39,18 @@ pub(crate) trait Held: Send + Sync + 'static {
 pub(crate) struct Hold(Option<AbortHandle>);
 
 impl Hold {
+    /// Keeps a lease, and looks at letters behind those that somebody else has `looked` at.
     pub(crate) fn keep(
         store: Arc<dyn SessionStore>,
         lease: Lease,
         ttl: Duration,
         watch: Arc<Watch>,
         run: Arc<dyn Held>,
+        looked: Mail,
     ) -> Self {
-        let kept = RUNTIME
-            .as_ref()
-            .map(|runtime| runtime.spawn(keep(store, lease, ttl, watch, run)).abort_handle());
+        let kept = RUNTIME.as_ref().map(|runtime| {
+            runtime.spawn(keep(store, lease, ttl, watch, run, looked)).abort_handle()
+        });
         Self(kept)
     }
 }
@@ -67,8 +69,8 @@ async fn keep(
     ttl: Duration,
     watch: Arc<Watch>,
     run: Arc<dyn Held>,
+    mut looked: Mail,
 ) {
-    let mut looked = Mail(0);
     let mut wait = ttl / 3;
     loop {
         if watch.mail() > looked {

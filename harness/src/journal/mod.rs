@@ -293,6 +293,7 @@ impl Journal {
             self.ttl,
             Arc::clone(&self.watch),
             run,
+            Mail(0),
         );
         *self.hold.lock().unwrap_or_else(PoisonError::into_inner) = Some(hold);
         *self.lease.lock().unwrap_or_else(PoisonError::into_inner) = claimed.lease;

@@ -12,7 +12,7 @@ use crate::store::{Claim, Claimed, From, Holder, Mail, Posted, SessionStore, Sto
 
 use super::grip::Grip;
 use super::keeper::Held;
-use super::letters::{LetterBody, Unread, unread};
+use super::letters::{LetterBody, Unread, stop_key, unread};
 use super::to_its_end;
 use super::watch::Watch;
 
@@ -105,7 +105,7 @@ impl Opening {
         };
         let watch = Arc::new(Watch::new(since, ttl, claimed.mail));
         let mut opening = Self {
-            grip: grip.keep(ttl, &watch, run),
+            grip: grip.keep(ttl, &watch, Arc::clone(&run)),
             watch,
             head: claimed.head,
             since: 0,
@@ -126,7 +126,13 @@ impl Opening {
                 let unread = read_letters(&**store, session, found.saved.mail).await;
                 opening.saved = Some(found.saved);
                 match unread {
-                    Ok((letters, mail)) => (opening.letters, opening.mail) = (letters, mail),
+                    Ok((letters, mail)) => {
+                        let stop = stop_key(opening.grip.fence());
+                        if letters.iter().any(|letter| letter.key == stop) {
+                            run.stop();
+                        }
+                        (opening.letters, opening.mail) = (letters, mail);
+                    }
                     Err(error) => {
                         opening.release().await;
                         return Err(error.into());

@@ -93,6 +93,18 @@ impl Disk for Recording {
         tape.ops.push(Op::Unlink(path.to_owned()));
         Ok(())
     }
+
+    fn inode(&self, path: &Path) -> io::Result<u64> {
+        RealDisk.inode(path)
+    }
+
+    fn is_cached(&self, _path: &Path, _most: usize) -> bool {
+        false
+    }
+
+    fn is_shared(&self) -> bool {
+        false
+    }
 }
 
 #[derive(Debug)]

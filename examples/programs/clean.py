@@ -1,0 +1,1 @@
+rows = [row for row in rows if row["amount"] > 100]

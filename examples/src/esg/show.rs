@@ -1,0 +1,42 @@
+//! `esg plan`.
+use std::fmt::Write as _;
+use std::path::Path;
+
+use harness::esg::{Program, Step};
+
+use super::{Result, program};
+
+pub(super) fn plan(file: &Path) -> Result<u8> {
+    let program = program(file)?;
+    print!("{}", shown(&program));
+    Ok(0)
+}
+
+/// The steps, the edges that their sources tell, and a drawing of these.
+fn shown(program: &Program) -> String {
+    let edges = program.edges();
+    let mut text = String::from("steps:\n");
+    for (at, step) in program.steps().enumerate() {
+        let _ = writeln!(text, "{:>4}  {}{}", at + 1, step.id, remark(step));
+    }
+    text.push_str("\nedges:\n");
+    let mut none = true;
+    for edge in edges.iter() {
+        none = false;
+        let _ = writeln!(text, "  {edge}");
+    }
+    if none {
+        text.push_str("  none\n");
+    }
+    let _ = write!(text, "\ndrawing (Mermaid):\n{}", edges.to_mermaid());
+    text
+}
+
+/// What there is to say of a step whose edges may be wrong or too many.
+fn remark(step: &Step) -> String {
+    match step.scan.errors.first() {
+        Some(error) => format!(" (line {}: {})", error.line, error.message),
+        None if step.scan.opaque => " (may use any name)".to_owned(),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,56 @@
+//! What it means that a worker ended.
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::error::ExecError;
+use super::process::{End, Fault};
+use super::wire::Ending;
+
+/// What became of the step under which the worker broke down.
+pub(super) fn of_step(fault: Fault, end: Option<End>, cpu: Duration) -> Ending {
+    match fault {
+        Fault::Slow(limit) => Ending::Timeout { limit },
+        Fault::Garbled(what) | Fault::Before(what) => Ending::Protocol { what },
+        // It had nothing left to look at the step's values with.
+        Fault::Failed(what) if what.starts_with("MemoryError") => Ending::OutOfMemory,
+        Fault::Failed(what) => {
+            Ending::Protocol { what: format!("the worker failed around the step: {what}") }
+        }
+        Fault::System(error) => Ending::Protocol { what: error.to_string() },
+        Fault::Gone => {
+            let signal = end.as_ref().and_then(End::signal);
+            let starved = end.as_ref().is_some_and(|end| end.starved);
+            match end.and_then(|end| end.status) {
+                None => {
+                    Ending::Protocol { what: "it closed its output and did not end".to_owned() }
+                }
+                // The system kills so, and tells it only by the count.
+                Some(_) if signal == Some(Signal::KILL.as_raw()) && starved => Ending::OutOfMemory,
+                Some(_) if signal == Some(Signal::XCPU.as_raw()) => Ending::Timeout { limit: cpu },
+                Some(status) => Ending::Crashed { signal, code: status.code() },
+            }
+        }
+    }
+}
+
+/// The error for a worker that broke down when no step ran.
+pub(super) fn outside(op: &str, fault: Fault, end: Option<End>) -> ExecError {
+    let message = format!("the worker was lost at `{op}`: {}", words(&fault, end.as_ref()));
+    match fault {
+        Fault::System(error) => ExecError::io(message, error),
+        _ => ExecError::new(message),
+    }
+}
+
+/// What happened, for a person.
+pub(super) fn words(fault: &Fault, end: Option<&End>) -> String {
+    let status = end.and_then(|end| end.status).map(|status| format!(" ({status})"));
+    match fault {
+        Fault::Slow(limit) => format!("it took longer than {limit:?}"),
+        Fault::Before(what) | Fault::Garbled(what) => what.clone() + &status.unwrap_or_default(),
+        Fault::Failed(what) => format!("it failed: {what}"),
+        Fault::System(error) => error.to_string(),
+        Fault::Gone => format!("it ended{}", status.unwrap_or_default()),
+    }
+}

@@ -1,0 +1,130 @@
+//! Reading from and writing to a process that may stop at any moment.
+use std::io::{ErrorKind, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, ioctl_fionbio};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// How much an interpreter may answer, in bytes.
+const ANSWER: usize = 16 * 1024;
+
+/// What a descriptor is ready for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ready {
+    /// There is something to read, or the end.
+    pub(super) read: bool,
+    /// There is room, or nobody who reads.
+    pub(super) write: bool,
+    /// The second to read from has something.
+    pub(super) aside: bool,
+}
+
+/// Makes reads and writes return at once.
+///
+/// # Errors
+/// If the system refuses.
+pub(super) fn unblock(fd: impl AsFd) -> Result<(), Errno> {
+    ioctl_fionbio(fd, true)
+}
+
+/// Waits until one of them is ready, at most `wait`.
+///
+/// # Errors
+/// If the system refuses.
+pub(super) fn ready(
+    read: BorrowedFd<'_>,
+    write: Option<BorrowedFd<'_>>,
+    aside: Option<BorrowedFd<'_>>,
+    wait: Duration,
+) -> Result<Ready, Errno> {
+    let mut fds = Vec::with_capacity(3);
+    fds.push(PollFd::from_borrowed_fd(read, PollFlags::IN));
+    fds.extend(write.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)));
+    fds.extend(aside.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+    let wait = Timespec {
+        tv_sec: wait.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: wait.subsec_nanos().into(),
+    };
+    match poll(&mut fds, Some(&wait)) {
+        Ok(_) => {}
+        Err(Errno::INTR) => return Ok(Ready::default()),
+        Err(errno) => return Err(errno),
+    }
+    let mut rest = fds[1..].iter().map(|fd| !fd.revents().is_empty());
+    let mut next = |is: bool| is && rest.next().unwrap_or(false);
+    Ok(Ready {
+        read: !fds[0].revents().is_empty(),
+        write: next(write.is_some()),
+        aside: next(aside.is_some()),
+    })
+}
+
+/// What one read gave.
+#[derive(Debug)]
+pub(super) enum Got {
+    /// So many bytes.
+    Bytes(usize),
+    /// Nothing yet.
+    Nothing,
+    /// There is nobody who could write any more.
+    End,
+}
+
+/// Reads what is there.
+pub(super) fn read(mut from: impl Read, into: &mut [u8]) -> Got {
+    match from.read(into) {
+        Ok(0) => Got::End,
+        Ok(count) => Got::Bytes(count),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+            Got::Nothing
+        }
+        Err(_) => Got::End,
+    }
+}
+
+/// What a command writes to its standard output, until it closes that. The error says what went
+/// wrong. Whatever it started is ended.
+///
+/// # Errors
+/// If it does not start, says too much, or takes too long.
+pub(super) fn output(mut command: Command, within: Duration) -> Result<Vec<u8>, String> {
+    let until = Instant::now() + within;
+    let mut child = command
+        .stdout(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .map_err(|error| format!("a file that does not start ({error})"))?;
+    let group = Pid::from_child(&child);
+    let said = child.stdout.take().map(|from| listen(from, until));
+    // Not reaped yet: the group's number still means this group.
+    kill_process_group(group, Signal::KILL).ok();
+    child.wait().ok();
+    said.unwrap_or_else(|| Err("a process without an output".to_owned()))
+}
+
+fn listen(mut from: std::process::ChildStdout, until: Instant) -> Result<Vec<u8>, String> {
+    unblock(&from).map_err(|errno| errno.to_string())?;
+    let mut said = Vec::new();
+    let mut chunk = [0; 4096];
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err("something that does not answer".to_owned());
+        }
+        if !ready(from.as_fd(), None, None, left).map_err(|errno| errno.to_string())?.read {
+            continue;
+        }
+        match read(&mut from, &mut chunk) {
+            Got::Bytes(count) => said.extend_from_slice(&chunk[..count]),
+            Got::Nothing => {}
+            Got::End => return Ok(said),
+        }
+        if said.len() > ANSWER {
+            return Err("something that does not stop talking".to_owned());
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The directory that steps write to, always at one path.
+use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tempfile::TempDir;
+
+use super::cpython::StartError;
+
+/// What steps see.
+const WORK: &str = "work";
+/// Where the content waits while a twin works.
+const ASIDE: &str = "aside";
+/// What an earlier worker left there.
+const BEFORE: &str = "before";
+/// Locked while in use.
+const LOCK: &str = "lock";
+
+/// The directory that steps write to, and the one around it.
+///
+/// Only what is named above is ever moved or removed.
+#[derive(Debug)]
+pub(super) struct Scratch {
+    root: PathBuf,
+    lent: AtomicBool,
+    _lock: File,
+    // Removes the directory, last of all.
+    temporary: Option<TempDir>,
+}
+
+impl Scratch {
+    /// A directory that goes with the worker.
+    ///
+    /// # Errors
+    /// If there is no room for it.
+    pub(super) fn temporary() -> Result<Self, StartError> {
+        let refused =
+            |source| refused(&std::env::temp_dir(), "no directory can be made there", source);
+        let made = tempfile::Builder::new().prefix("harness-").tempdir().map_err(refused)?;
+        // Links in the way to it would show a step another path than its own.
+        let root = fs::canonicalize(made.path()).map_err(refused)?;
+        Self::open(root, Some(made))
+    }
+
+    /// The directory at `path`, which must be empty or have served before.
+    ///
+    /// What the last worker left in it is moved aside, never removed at once.
+    ///
+    /// # Errors
+    /// If it holds anything else, or is in use.
+    pub(super) fn at(path: &Path) -> Result<Self, StartError> {
+        let unusable = |source| refused(path, "it can not be made", source);
+        fs::create_dir_all(path).map_err(unusable)?;
+        let root = fs::canonicalize(path).map_err(unusable)?;
+        for entry in fs::read_dir(&root).map_err(unusable)? {
+            let name = entry.map_err(unusable)?.file_name();
+            if ![WORK, ASIDE, BEFORE, LOCK].iter().any(|known| name == *known) {
+                let why = format!("it holds {}; name an empty directory", name.display());
+                return Err(StartError::Scratch { path: root, why, source: None });
+            }
+        }
+        Self::open(root, None)
+    }
+
+    fn open(root: PathBuf, temporary: Option<TempDir>) -> Result<Self, StartError> {
+        let failed = |source| refused(&root, "it can not be made ready", source);
+        let lock = File::create(root.join(LOCK)).map_err(failed)?;
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::Error(source) => failed(source),
+            TryLockError::WouldBlock => StartError::Scratch {
+                path: root.clone(),
+                why: "another worker uses it; name another directory".to_owned(),
+                source: None,
+            },
+        })?;
+        keep(&root).map_err(failed)?;
+        make(&root.join(WORK)).map_err(failed)?;
+        Ok(Self { root, lent: AtomicBool::new(false), _lock: lock, temporary })
+    }
+
+    /// What steps see.
+    pub(super) fn path(&self) -> PathBuf {
+        self.root.join(WORK)
+    }
+
+    /// Removes everything in it.
+    ///
+    /// # Errors
+    /// If something can not be removed.
+    pub(super) fn clear(&self) -> io::Result<()> {
+        let path = self.path();
+        remove(&path)?;
+        make(&path)
+    }
+
+    /// Whether a twin works at its path.
+    pub(super) fn is_lent(&self) -> bool {
+        self.lent.load(Ordering::Acquire)
+    }
+
+    /// Moves the content aside until the loan is dropped. `None` if it is lent already.
+    ///
+    /// # Errors
+    /// If the content can not be moved. It is where it was then.
+    pub(super) fn lend(self: &Arc<Self>) -> io::Result<Option<Loan>> {
+        if self.lent.swap(true, Ordering::AcqRel) {
+            return Ok(None);
+        }
+        let (work, aside) = (self.path(), self.root.join(ASIDE));
+        // The directory itself moves, so that what the first worker has open stays open.
+        let moved = fs::rename(&work, &aside).and_then(|()| {
+            make(&work).inspect_err(|_| {
+                fs::rename(&aside, &work).ok();
+            })
+        });
+        if let Err(error) = moved {
+            self.lent.store(false, Ordering::Release);
+            return Err(error);
+        }
+        Ok(Some(Loan(Arc::clone(self))))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if self.temporary.is_some() {
+            // A step may have taken its own right to look into a directory.
+            remove(&self.path()).ok();
+        }
+    }
+}
+
+/// The path, lent to a twin.
+#[derive(Debug)]
+pub(super) struct Loan(Arc<Scratch>);
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        let (work, aside) = (self.0.path(), self.0.root.join(ASIDE));
+        // What can not be moved back stays aside, and the first worker stays unusable.
+        match remove(&work).and_then(|()| fs::rename(&aside, &work)) {
+            Ok(()) => self.0.lent.store(false, Ordering::Release),
+            Err(error) => {
+                tracing::error!(%error, aside = %aside.display(), "scratch stays moved aside");
+            }
+        }
+    }
+}
+
+/// Moves what an earlier worker left to where it is kept.
+fn keep(root: &Path) -> io::Result<()> {
+    let (work, aside, before) = (root.join(WORK), root.join(ASIDE), root.join(BEFORE));
+    // With a twin there were two; only what was moved aside is a session's own.
+    let left = if aside.exists() { &aside } else { &work };
+    if fs::read_dir(left).is_ok_and(|mut entries| entries.next().is_some()) {
+        remove(&before)?;
+        fs::rename(left, &before)?;
+    }
+    remove(&aside)?;
+    remove(&work)
+}
+
+fn make(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(path)
+}
+
+/// Removes a directory with all that is in it, or whatever a step put in its place, if it is there.
+fn remove(path: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(path).is_ok_and(|found| !found.is_dir()) {
+        return fs::remove_file(path);
+    }
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            unlock(path)?;
+            fs::remove_dir_all(path)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// Gives back the right to remove what is below `path`, without following links.
+fn unlock(path: &Path) -> io::Result<()> {
+    let mut open = vec![path.to_owned()];
+    while let Some(folder) = open.pop() {
+        fs::set_permissions(&folder, Permissions::from_mode(0o700))?;
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                open.push(entry.path());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn refused(path: &Path, why: &str, source: io::Error) -> StartError {
+    StartError::Scratch { path: path.to_owned(), why: why.to_owned(), source: Some(source) }
+}

@@ -1,0 +1,247 @@
+//! A program, its executions, and the worker that they happen in.
+mod compare;
+mod draw;
+mod journal;
+mod plan;
+mod query;
+mod traced;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+pub use compare::Verdict;
+pub use plan::Plan;
+pub use query::{Chain, Effect, Link, RanAt, Subject, Touched};
+pub use traced::TracedEdge;
+
+use super::blobs::Blobs;
+use super::error::EsgError;
+use super::exec::{Executor, Value};
+use super::model::Entity;
+use super::program::{Program, ProgramError};
+use super::replay::{Engine, Options, Planned, Report};
+use super::state::State;
+use super::trace::Execution;
+use journal::{Journal, Record};
+use traced::Seen;
+
+/// A program whose steps run in a worker, and whose edits run again only what they touched.
+///
+/// After any edit, [`replay`](Self::replay) leaves the state that running every step in a fresh
+/// worker would leave, in everything that is tracked: names and what they share, classes, attributes
+/// of modules, files in scratch, random state, working directory, environment, output. A step that
+/// touches anything else is reported, and such a program runs as a whole.
+#[derive(Debug)]
+pub struct CodeGraph {
+    program: Program,
+    engine: Engine,
+    journal: Option<Journal>,
+    /// The state after the last replay.
+    state: State,
+    options: Options,
+    /// What each step's edges are read off.
+    seen: HashMap<Arc<str>, Seen>,
+}
+
+impl CodeGraph {
+    /// A graph in memory.
+    #[must_use]
+    pub fn new(program: Program, executor: impl Executor + 'static, blobs: Blobs) -> Self {
+        Self {
+            program,
+            engine: Engine::new(Box::new(executor), blobs),
+            journal: None,
+            state: State::default(),
+            options: Options { stop_on_failure: false, sweep: true },
+            seen: HashMap::new(),
+        }
+    }
+
+    /// A graph kept in `dir`: its program, its executions and their values. What an earlier process
+    /// finished there is not run again. A new directory holds an empty program.
+    ///
+    /// # Errors
+    /// If the directory can not be read or written, is in use by another process, or holds something
+    /// damaged.
+    pub fn open(
+        dir: impl AsRef<Path>,
+        executor: impl Executor + 'static,
+    ) -> Result<Self, EsgError> {
+        let dir = dir.as_ref();
+        let (journal, records) = Journal::open(dir)?;
+        let blobs = Blobs::dir(dir.join("blobs"))?;
+        let mut graph = Self::new(Program::new(), executor, blobs);
+        for record in records {
+            match record {
+                Record::Edited(operation) => {
+                    graph.program.apply(operation)?;
+                }
+                Record::Ran(execution) => graph.engine.remember(execution),
+                Record::Invalid(step) => graph.engine.history.invalidate(&step),
+                Record::Settled { run, executions } => graph.engine.settled(run, &executions),
+            }
+        }
+        graph.journal = Some(journal);
+        Ok(graph)
+    }
+
+    /// The program.
+    #[must_use]
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Changes the program. If `edit` fails, nothing of it is done.
+    ///
+    /// # Errors
+    /// What `edit` answered, or that the change could not be written down.
+    pub fn edit<T>(
+        &mut self,
+        edit: impl FnOnce(&mut Program) -> Result<T, ProgramError>,
+    ) -> Result<T, EsgError> {
+        let mark = self.program.mark();
+        let answer = match edit(&mut self.program) {
+            Ok(answer) => answer,
+            Err(error) => {
+                self.take_back(mark)?;
+                return Err(error.into());
+            }
+        };
+        if let Some(journal) = &mut self.journal {
+            let operations = self.program.operations(mark).iter().cloned().map(Record::Edited);
+            if let Err(error) = journal.append(operations) {
+                self.take_back(mark)?;
+                return Err(error);
+            }
+        }
+        Ok(answer)
+    }
+
+    /// Undoes what was done to the program since `mark`.
+    fn take_back(&mut self, mark: usize) -> Result<(), EsgError> {
+        if self.program.mark() != mark {
+            let before = self.program.operations(0)[..mark].to_vec();
+            self.program = Program::fold(before)?;
+            self.take_in();
+        }
+        Ok(())
+    }
+
+    /// Whether the steps after one that failed are left alone. Without, they run, and fail or not by
+    /// themselves.
+    #[must_use]
+    pub fn stop_on_failure(mut self, stop: bool) -> Self {
+        self.options.stop_on_failure = stop;
+        self
+    }
+
+    /// Whether each replay ends with a look at everything that is live, for changes which no step
+    /// was seen to make. On unless switched off.
+    #[must_use]
+    pub fn sweep(mut self, sweep: bool) -> Self {
+        self.options.sweep = sweep;
+        self
+    }
+
+    /// Runs what does not hold any more.
+    ///
+    /// # Errors
+    /// If no worker can be had, or nothing can be stored. What has finished is kept.
+    pub fn replay(&mut self) -> Result<Report, EsgError> {
+        let steps = self.planned();
+        self.replay_steps(&steps)
+    }
+
+    /// The same, up to and with `step`.
+    ///
+    /// # Errors
+    /// As [`replay`](Self::replay), or if there is no such step.
+    pub fn replay_to(&mut self, step: &str) -> Result<Report, EsgError> {
+        self.program.step(step)?;
+        let mut steps = self.planned();
+        if let Some(at) = steps.iter().position(|one| &*one.id == step) {
+            steps.truncate(at + 1);
+        }
+        self.replay_steps(&steps)
+    }
+
+    fn replay_steps(&mut self, steps: &[Planned]) -> Result<Report, EsgError> {
+        let journal = &mut self.journal;
+        let mut told = |execution: &Arc<Execution>, blobs: &mut Blobs| {
+            journal::tell(journal, execution, blobs)
+        };
+        let (report, state) = self.engine.replay(steps, self.options, &mut told)?;
+        self.state = state;
+        self.take_in();
+        if let Some(journal) = &mut self.journal {
+            let executions = self.engine.standing(steps).map(|execution| execution.seq).collect();
+            journal.append([Record::Settled { run: report.run, executions }])?;
+        }
+        Ok(report)
+    }
+
+    /// Has `step` run at the next replay, whatever holds.
+    ///
+    /// # Errors
+    /// If there is no such step, or this can not be written down.
+    pub fn invalidate(&mut self, step: &str) -> Result<(), EsgError> {
+        let id = self.program.step(step)?.id.clone();
+        if let Some(journal) = &mut self.journal {
+            journal.append([Record::Invalid(id.clone())])?;
+        }
+        self.engine.history.invalidate(&id);
+        Ok(())
+    }
+
+    /// The value of a name after the last replay. What can not be stored is made again if need be.
+    ///
+    /// # Errors
+    /// If the name is not bound, or no worker can be had.
+    pub fn value(&mut self, name: &str) -> Result<Value, EsgError> {
+        let entity = Entity::name(name);
+        if self.state.slot(&entity).is_none() {
+            let names = self.state.entities().filter_map(|(entity, _)| entity.as_name());
+            return Err(EsgError::unbound(name, crate::text::near(name, names)));
+        }
+        let steps = self.planned();
+        let journal = &mut self.journal;
+        let mut told = |execution: &Arc<Execution>, blobs: &mut Blobs| {
+            journal::tell(journal, execution, blobs)
+        };
+        let only = std::collections::BTreeSet::from([entity]);
+        let (state, only) = (&mut self.state, Some(&only));
+        self.engine.ask(&steps, state, only, self.options, &mut told, |worker| worker.value(name))
+    }
+
+    /// Every execution so far, oldest first.
+    #[must_use]
+    pub fn executions(&self) -> &[Arc<Execution>] {
+        self.engine.history.all()
+    }
+
+    /// The execution that stands for `step` since the last replay.
+    #[must_use]
+    pub fn execution(&self, step: &str) -> Option<&Arc<Execution>> {
+        self.engine.chosen.get(step)
+    }
+
+    /// The inputs, then the steps.
+    pub(crate) fn planned(&self) -> Vec<Planned> {
+        let inputs = self.program.inputs().map(|input| Planned {
+            id: format!("input/{}", input.name).into(),
+            syntax: input.print,
+            source: input.json.clone(),
+            bind: Some((input.name.clone(), serde_json::from_str(&input.json).unwrap_or_default())),
+            scan: Arc::default(),
+        });
+        let steps = self.program.steps().map(|step| Planned {
+            id: step.id.clone(),
+            syntax: step.syntax,
+            source: step.source.clone(),
+            bind: None,
+            scan: step.scan.clone(),
+        });
+        inputs.chain(steps).collect()
+    }
+}

@@ -1,0 +1,328 @@
+//! The index of who uses which channel, kept up as steps change.
+//!
+//! Edges are not stored: a name that many steps may bind has edges from each of them to each of its
+//! readers, which is quadratic. They are read off the index, which is linear.
+use super::super::order::{Order, Slot};
+use super::book::Book;
+use super::channel::{
+    AFAR, ALIAS, BODY, CHANGE, Channel, DERIVED, How, LATE, READ, READS, SURE, Use, WRITE, WRITES,
+};
+use super::facts::{Body, Facts};
+use super::names::Name;
+
+/// Who uses which channel.
+#[derive(Clone, Debug, Default)]
+pub(in super::super) struct Net {
+    /// By name.
+    channels: Vec<Channel>,
+    /// By slot: how a step uses channels because of what other steps are.
+    derived: Vec<Vec<(Name, How)>>,
+    /// The steps that may read every name, in order.
+    pub(super) readers_of_all: Vec<Slot>,
+    /// The steps that may write every name, in order.
+    pub(super) writers_of_all: Vec<Slot>,
+    /// By name: names whose objects it may share, and the step that made it so.
+    links: std::collections::HashMap<Name, Vec<(Name, Slot)>>,
+    /// Steps whose derived facts may have changed.
+    dirty: Vec<Slot>,
+    seen: Seen,
+}
+
+/// A set of names that is emptied at once.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    round: u32,
+    rounds: Vec<u32>,
+}
+
+impl Seen {
+    fn clear(&mut self, names: usize) {
+        self.round = self.round.wrapping_add(1);
+        if self.round == 0 {
+            self.rounds.clear();
+            self.round = 1;
+        }
+        if self.rounds.len() < names {
+            self.rounds.resize(names, 0);
+        }
+    }
+
+    /// Whether it was not in it.
+    fn add(&mut self, name: Name) -> bool {
+        let Some(round) = self.rounds.get_mut(name.index()) else {
+            return false;
+        };
+        std::mem::replace(round, self.round) != self.round
+    }
+}
+
+/// What a step's binding of a name means to those who run what it holds.
+#[derive(PartialEq)]
+struct Binding {
+    name: Name,
+    sure: bool,
+    loads: Option<Vec<Name>>,
+    late_writes: Vec<(Name, How)>,
+}
+
+/// A step that was taken out, as far as others may have followed from it.
+#[derive(Default)]
+pub(in super::super) struct Left {
+    bindings: Vec<Binding>,
+    links: Vec<(Name, Name)>,
+}
+
+impl Net {
+    /// The index of a whole program.
+    pub(in super::super) fn of(order: &Order, book: &Book) -> Self {
+        let mut room = vec![(0, 0); book.names().len()];
+        for (name, how) in order.slots().iter().flat_map(|slot| book.own(*slot)) {
+            let (readers, writers) = &mut room[name.index()];
+            *readers += usize::from(how & READS != 0);
+            *writers += usize::from(how & WRITES != 0);
+        }
+        let channels = room.into_iter().map(|(readers, writers)| Channel::new(readers, writers));
+        let mut net = Self { channels: channels.collect(), ..Self::default() };
+        for slot in order.slots() {
+            // Nothing that comes behind a step changes what it uses.
+            net.place(order, book, *slot);
+            net.derive(order, book, *slot);
+        }
+        net
+    }
+
+    /// A channel's uses.
+    pub(super) fn channel(&self, name: Name) -> Option<&Channel> {
+        self.channels.get(name.index())
+    }
+
+    /// How a step uses channels because of what other steps are.
+    pub(super) fn derived(&self, slot: Slot) -> &[(Name, How)] {
+        self.derived.get(slot.index()).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Takes out a step, which must still have the label and the facts it had.
+    pub(in super::super) fn leave(&mut self, order: &Order, book: &Book, slot: Slot) -> Left {
+        let Some(facts) = book.facts(slot) else { return Left::default() };
+        let left = Left { bindings: self.bindings(book, slot), links: facts.links.clone() };
+        self.displace(order, facts, slot);
+        left
+    }
+
+    /// What follows for other steps from a step's leaving for good.
+    pub(in super::super) fn gone(&mut self, order: &Order, slot: Slot, left: Left) {
+        let names: Vec<Name> = left.bindings.iter().map(|binding| binding.name).collect();
+        self.mark(order, slot, &names);
+        self.mark_linked(left.links.into_iter());
+    }
+
+    /// Takes in a step. What follows for other steps from its being another than the one that left
+    /// is found by [`settle`](Net::settle).
+    pub(in super::super) fn enter(&mut self, order: &Order, book: &Book, slot: Slot, left: Left) {
+        self.place(order, book, slot);
+        let now = self.bindings(book, slot);
+        let gone = left.bindings.iter().filter(|old| !now.contains(old));
+        let come = now.iter().filter(|new| !left.bindings.contains(new));
+        let names: Vec<Name> = gone.chain(come).map(|binding| binding.name).collect();
+        self.mark(order, slot, &names);
+        let links = book.facts(slot).map(|facts| facts.links.as_slice()).unwrap_or_default();
+        if links != left.links {
+            self.mark_linked(links.iter().copied().chain(left.links));
+        }
+        self.dirty.push(slot);
+    }
+
+    /// Finds anew what follows from the changes since.
+    pub(in super::super) fn settle(&mut self, order: &Order, book: &Book) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        dirty.sort_unstable();
+        dirty.dedup();
+        for slot in dirty {
+            self.derive(order, book, slot);
+        }
+    }
+
+    fn place(&mut self, order: &Order, book: &Book, slot: Slot) {
+        let Some(facts) = book.facts(slot) else { return };
+        let channels = book.names().len().max(self.channels.len());
+        self.channels.resize_with(channels, Channel::default);
+        for (name, how) in &facts.own {
+            self.channels[name.index()].add(order, slot, *how);
+        }
+        for (bound, shared) in &facts.links {
+            self.links.entry(*bound).or_default().push((*shared, slot));
+            self.links.entry(*shared).or_default().push((*bound, slot));
+        }
+        for (all, list) in [
+            (facts.reads_all, &mut self.readers_of_all),
+            (facts.writes_all, &mut self.writers_of_all),
+        ] {
+            if all {
+                let at = list.partition_point(|other| order.label(*other) < order.label(slot));
+                list.insert(at, slot);
+            }
+        }
+    }
+
+    fn displace(&mut self, order: &Order, facts: &Facts, slot: Slot) {
+        let derived = self.derived.get_mut(slot.index()).map(std::mem::take).unwrap_or_default();
+        for (name, how) in facts.own.iter().chain(&derived) {
+            self.channels[name.index()].take(order, slot, *how);
+        }
+        for name in facts.links.iter().flat_map(|(bound, shared)| [bound, shared]) {
+            if let Some(links) = self.links.get_mut(name) {
+                links.retain(|(_, by)| *by != slot);
+            }
+        }
+        self.readers_of_all.retain(|other| *other != slot);
+        self.writers_of_all.retain(|other| *other != slot);
+    }
+
+    /// How a step binds the names that somewhere are bound to a body.
+    fn bindings(&self, book: &Book, slot: Slot) -> Vec<Binding> {
+        let Some(facts) = book.facts(slot) else { return Vec::new() };
+        let written = facts
+            .own
+            .iter()
+            .filter(|(name, how)| how & WRITE != 0 && self.channels[name.index()].bodies > 0);
+        let mut names: Vec<Name> = written.map(|(name, _)| *name).collect();
+        names.sort_unstable();
+        names.dedup();
+        let binding = |name: Name| {
+            let body = facts.body_of(name);
+            Binding {
+                name,
+                sure: facts.own.iter().any(|(other, how)| *other == name && how & SURE != 0),
+                loads: body.map(|body| body.loads.clone()),
+                late_writes: body.map(|_| facts.late_writes.clone()).unwrap_or_default(),
+            }
+        };
+        names.into_iter().map(binding).collect()
+    }
+
+    /// Those to whom the step's values of these names may come must be derived anew.
+    fn mark(&mut self, order: &Order, slot: Slot, names: &[Name]) {
+        for name in names {
+            let (readers, _) = self.channels[name.index()].reached(order, slot);
+            self.dirty.extend(readers.iter().map(|reader| reader.slot));
+        }
+    }
+
+    /// Those that change anything linked to these names must be derived anew.
+    fn mark_linked(&mut self, links: impl Iterator<Item = (Name, Name)>) {
+        self.seen.clear(self.channels.len());
+        let mut open: Vec<Name> = links.flat_map(|(bound, shared)| [bound, shared]).collect();
+        open.retain(|name| self.seen.add(*name));
+        while let Some(name) = open.pop() {
+            let writers = self.channels[name.index()].writers();
+            let changing = writers.iter().filter(|writer| writer.how & (CHANGE | AFAR) != 0);
+            self.dirty.extend(changing.map(|writer| writer.slot));
+            for (other, _) in self.links.get(&name).into_iter().flatten() {
+                if self.seen.add(*other) {
+                    open.push(*other);
+                }
+            }
+        }
+    }
+
+    fn derive(&mut self, order: &Order, book: &Book, slot: Slot) {
+        let Some(facts) = book.facts(slot) else { return };
+        let mut derived =
+            self.derived.get_mut(slot.index()).map(std::mem::take).unwrap_or_default();
+        for (name, how) in derived.drain(..) {
+            self.channels[name.index()].take(order, slot, how);
+        }
+        // What was seen is all there was.
+        if !facts.traced {
+            self.close(order, book, slot, facts, &mut derived);
+            self.spread(order, slot, facts, &mut derived);
+        }
+        for (name, how) in &derived {
+            self.channels[name.index()].add(order, slot, *how & DERIVED);
+        }
+        if derived.is_empty() {
+            return;
+        }
+        if self.derived.len() <= slot.index() {
+            self.derived.resize_with(slot.index() + 1, Vec::new);
+        }
+        self.derived[slot.index()] = derived;
+    }
+
+    /// What is loaded and written by the bodies that the step may run: those bound to the names it
+    /// loads where it stands, and to the names that these load, and so on.
+    fn close(
+        &mut self,
+        order: &Order,
+        book: &Book,
+        slot: Slot,
+        facts: &Facts,
+        derived: &mut Vec<(Name, How)>,
+    ) {
+        let Facts { own, bodies: own_bodies, late_writes: own_late, .. } = facts;
+        let runs = |name: Name| self.channels[name.index()].bodies > 0;
+        let direct = own.iter().filter(|(name, how)| how & READ != 0 && runs(*name));
+        // Beside each name: whether the step itself may have bound it before it is run.
+        let mut open: Vec<(Name, bool)> = direct.map(|(name, _)| (*name, false)).collect();
+        if open.is_empty() {
+            return;
+        }
+        self.seen.clear(self.channels.len());
+        for (name, _) in &open {
+            self.seen.add(*name);
+        }
+        let mut own_seen: Vec<Name> = Vec::new();
+        let mut bodies: Vec<(&Body, &[(Name, How)])> = Vec::new();
+        while let Some((name, late)) = open.pop() {
+            let writers = self.channels[name.index()].reaching(order, slot);
+            bodies.extend(writers.filter(|writer| writer.how & BODY != 0).filter_map(|writer| {
+                let by = book.facts(writer.slot)?;
+                Some((by.body_of(name)?, by.late_writes.as_slice()))
+            }));
+            if late && !own_seen.contains(&name) {
+                own_seen.push(name);
+                let own = own_bodies.iter().find(|body| body.name == name);
+                bodies.extend(own.map(|body| (body, own_late.as_slice())));
+            }
+            for (body, late_writes) in bodies.drain(..) {
+                derived.extend(late_writes);
+                for load in &body.loads {
+                    if self.seen.add(*load) {
+                        derived.push((*load, LATE));
+                        open.push((*load, true));
+                    } else if own_bodies.iter().any(|body| body.name == *load)
+                        && !own_seen.contains(load)
+                    {
+                        open.push((*load, true));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The names that share an object with what the step changes.
+    fn spread(&mut self, order: &Order, slot: Slot, facts: &Facts, derived: &mut Vec<(Name, How)>) {
+        if self.links.is_empty() {
+            return;
+        }
+        let changed = facts.own.iter().chain(&*derived);
+        let changed = changed.filter(|(_, how)| how & (CHANGE | AFAR) != 0);
+        let mut open: Vec<Name> = changed.map(|(name, _)| *name).collect();
+        self.seen.clear(self.channels.len());
+        open.retain(|name| self.seen.add(*name));
+        let label = order.label(slot);
+        while let Some(name) = open.pop() {
+            for (other, by) in self.links.get(&name).into_iter().flatten() {
+                if order.label(*by) <= label && self.seen.add(*other) {
+                    derived.push((*other, ALIAS | AFAR));
+                    open.push(*other);
+                }
+            }
+        }
+    }
+}
+
+/// Why a reader needs a writer.
+pub(super) fn strongest(reader: Use) -> How {
+    [READ, LATE, ALIAS].into_iter().find(|how| reader.how & how != 0).unwrap_or(READ)
+}

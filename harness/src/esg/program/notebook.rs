@@ -1,0 +1,90 @@
+//! Programs from notebooks.
+use ruff_python_ast::token::TokenKind;
+use ruff_python_parser::{Mode, ParseOptions, parse_unchecked};
+use ruff_text_size::Ranged as _;
+use serde_json::Value;
+
+use super::cells::{self, Cell, has_code};
+use super::{Program, ProgramError};
+
+impl Program {
+    /// Reads the JSON of an `.ipynb` file, nbformat 4 or 3: its code cells, in order. Outputs, tags
+    /// and everything else are ignored.
+    ///
+    /// A step is called by the `name` in the cell's metadata, else by the cell's id, else `s0`, `s1`
+    /// and so on. Cells without code are skipped, unless their metadata name them.
+    ///
+    /// # Errors
+    /// [`ProgramError::NotANotebook`]; [`ProgramError::Magic`] for a line that only IPython
+    /// understands; [`ProgramError::DuplicateCell`], [`ProgramError::BadId`].
+    pub fn from_notebook(json: &str) -> Result<Self, ProgramError> {
+        let refuse = |why: String| ProgramError::NotANotebook { why };
+        let notebook: Value =
+            serde_json::from_str(json).map_err(|error| refuse(error.to_string()))?;
+        let format = notebook.get("nbformat").and_then(Value::as_u64);
+        let list = |value: Option<&Value>| value.and_then(Value::as_array).cloned();
+        let found = match format {
+            Some(4) => list(notebook.get("cells"))
+                .ok_or_else(|| refuse("it has no list of `cells`".to_owned()))?,
+            Some(3) => list(notebook.get("worksheets"))
+                .ok_or_else(|| refuse("it has no list of `worksheets`".to_owned()))?
+                .iter()
+                .flat_map(|sheet| list(sheet.get("cells")).unwrap_or_default())
+                .collect(),
+            Some(other) => return Err(refuse(format!("its `nbformat` is {other}"))),
+            None => return Err(refuse("it has no `nbformat`".to_owned())),
+        };
+        let mut cells = Vec::new();
+        for (index, cell) in found.iter().enumerate() {
+            if cell.get("cell_type").and_then(Value::as_str) != Some("code") {
+                continue;
+            }
+            let number = index + 1;
+            let source = cell.get("source").or_else(|| cell.get("input")).and_then(joined);
+            let source = source
+                .ok_or_else(|| refuse(format!("cell {number} has no text in its `source`")))?;
+            let text = |value: Option<&Value>| {
+                value.and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
+            };
+            let named = text(cell.get("metadata").and_then(|metadata| metadata.get("name")));
+            if named.is_none() && !has_code(&source) {
+                continue;
+            }
+            if let Some((line, text)) = magic(&source) {
+                return Err(ProgramError::Magic { cell: number, line, text });
+            }
+            let name = named.or_else(|| text(cell.get("id")));
+            cells.push(Cell { name, source, at: number });
+        }
+        cells::program(cells, false)
+    }
+}
+
+/// Text, or a list of its parts.
+fn joined(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(parts) => parts.iter().map(Value::as_str).collect(),
+        _ => None,
+    }
+}
+
+/// The first line that only IPython understands. Told by its grammar, not by how a line begins:
+/// a line of a long expression may well begin with `%`.
+fn magic(source: &str) -> Option<(usize, String)> {
+    if !source.contains(['%', '!', '?']) {
+        return None;
+    }
+    // The rest of a cell that begins with `%%` may be in any language.
+    let parsed = parse_unchecked(source, ParseOptions::from(Mode::Ipython));
+    let tokens = parsed.tokens();
+    let foreign = [TokenKind::IpyEscapeCommand, TokenKind::Question];
+    let token = tokens.iter().find(|token| foreign.contains(&token.kind()))?;
+    let at = token.start().to_usize();
+    let start = source[..at].rfind('\n').map_or(0, |end| end + 1);
+    let line = source[..at].matches('\n').count() + 1;
+    Some((line, source[start..].lines().next().unwrap_or_default().trim().to_owned()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+use serde_json::json;
+
+use super::*;
+
+fn read(notebook: &Value) -> Result<Vec<(String, String)>, ProgramError> {
+    let program = Program::from_notebook(&notebook.to_string())?;
+    Ok(program.steps().map(|step| (step.id.to_string(), step.source.to_string())).collect())
+}
+
+fn owned<const N: usize>(steps: [(&str, &str); N]) -> Vec<(String, String)> {
+    steps.map(|(id, source)| (id.to_owned(), source.to_owned())).into()
+}
+
+#[test]
+fn code_cells_become_steps() {
+    let notebook = json!({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [
+        {"cell_type": "markdown", "source": "# Words", "metadata": {}},
+        {"cell_type": "code", "id": "a1", "source": ["x = 1\n", "y = 2"], "metadata": {"tags": ["t"]}},
+        {"cell_type": "code", "id": "a2", "source": "z = x", "metadata": {"name": "third"}},
+        {"cell_type": "code", "source": "w = (x\n  % 2)", "metadata": {}, "outputs": []},
+        {"cell_type": "code", "id": "a3", "source": "  \n", "metadata": {}},
+    ]});
+    assert_eq!(
+        read(&notebook).unwrap(),
+        owned([("a1", "x = 1\ny = 2"), ("third", "z = x"), ("s0", "w = (x\n  % 2)")])
+    );
+}
+
+#[test]
+fn the_older_form_is_read_too() {
+    let notebook = json!({"nbformat": 3, "worksheets": [{"cells": [
+        {"cell_type": "code", "input": ["x = 1"], "language": "python"},
+    ]}]});
+    assert_eq!(read(&notebook).unwrap(), owned([("s0", "x = 1")]));
+}
+
+#[test]
+fn what_only_ipython_understands_is_told_by_its_place() {
+    for (source, line, text) in [
+        ("%matplotlib inline", 1, "%matplotlib inline"),
+        ("x = 1\n!pip install y", 2, "!pip install y"),
+        ("%%bash\nls -l", 1, "%%bash"),
+        ("if x:\n    %time y()", 2, "%time y()"),
+        ("files = !ls", 1, "files = !ls"),
+        ("x?", 1, "x?"),
+    ] {
+        let notebook = json!({"nbformat": 4, "cells": [
+            {"cell_type": "code", "source": "a = 1"},
+            {"cell_type": "code", "source": source},
+        ]});
+        let expected = ProgramError::Magic { cell: 2, line, text: text.to_owned() };
+        assert_eq!(read(&notebook), Err(expected), "{source}");
+    }
+}
+
+#[test]
+fn what_is_no_notebook_says_why() {
+    for (text, why) in [
+        ("nonsense", "this is no notebook: expected ident"),
+        ("[]", "this is no notebook: it has no `nbformat`"),
+        ("{\"nbformat\": 2}", "this is no notebook: its `nbformat` is 2"),
+        ("{\"nbformat\": 4}", "this is no notebook: it has no list of `cells`"),
+        (
+            "{\"nbformat\": 4, \"cells\": [{\"cell_type\": \"code\", \"source\": [1]}]}",
+            "this is no notebook: cell 1 has no text",
+        ),
+    ] {
+        let error = Program::from_notebook(text).unwrap_err().to_string();
+        assert!(error.starts_with(why), "{error}");
+    }
+    let twice = json!({"nbformat": 4, "cells": [
+        {"cell_type": "code", "id": "a", "source": "x = 1"},
+        {"cell_type": "code", "id": "a", "source": "y = 1"},
+    ]});
+    assert_eq!(
+        read(&twice).unwrap_err().to_string(),
+        "two cells, 1 and 2, are both called `a` (rename one)"
+    );
+}

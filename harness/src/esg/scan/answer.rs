@@ -1,0 +1,247 @@
+//! The two walks put together, and their answer in words.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::declare::{Declared, declare};
+use super::flow::{Flow, numbered};
+use super::names::{Known, Name};
+use super::parse::{self, Fault, Lines, Ranged, Stmt, TextRange, Tree, ast};
+use super::scope::{ASSIGNED, Kind, LOADED, ScopeId};
+use super::state::{BOUND, global};
+use super::value::{Tag, number, tag};
+use super::{Definition, Scan, SyntaxError, identity};
+
+/// The stack for a tree that may be deep. It is only taken as far as it is used.
+const STACK: usize = 512 << 20;
+
+/// How much may be looked at to tell values apart: so much for every step, and one for so many
+/// bytes. What is more is walked coarsely.
+const BUDGET: usize = 4_000;
+const BYTES: usize = 2;
+/// Sources of more bytes are walked coarsely at once.
+const LARGE: usize = 64 << 10;
+
+/// Reads a step.
+pub(super) fn of(source: &str) -> Scan {
+    let tree = parse::parse(source);
+    if !tree.deep {
+        return read(source, tree);
+    }
+    // Deep trees are walked, and dropped, where there is room.
+    let work = || {
+        let mut tree = tree;
+        if let Some(fault) = parse::cut_chains(&mut tree.module) {
+            tree.faults.push(fault);
+        }
+        read(source, tree)
+    };
+    std::thread::scope(|scope| {
+        let builder = std::thread::Builder::new().name("scan".to_owned()).stack_size(STACK);
+        let thread = builder.spawn_scoped(scope, work);
+        thread.ok().and_then(|thread| thread.join().ok()).unwrap_or_else(|| refused(source))
+    })
+}
+
+/// The answer where not even the walk could be made.
+fn refused(source: &str) -> Scan {
+    let message = "the step is nested too deeply to be read".to_owned();
+    let error = SyntaxError { message, line: 1, column: 1 };
+    Scan { opaque: true, errors: vec![error], syntax: identity::of_text(source), ..Scan::default() }
+}
+
+fn read(source: &str, tree: Tree) -> Scan {
+    let Declared { names, scopes, faults, imports, stars, future } = declare(&tree.module, source);
+    let faults: Vec<Fault> = tree.faults.into_iter().chain(faults).collect();
+    let mut flow = Flow::new(names, scopes, future, BUDGET + source.len() / BYTES);
+    let mut scan = Scan::default();
+    let large = source.len() > LARGE;
+    if !large {
+        flow.body(&tree.module.body);
+        sets(&mut flow, &mut scan);
+        flow.share(&mut scan);
+    }
+    if large || flow.spent() {
+        // What was found up to here is not all: another walk answers, which cannot get lost.
+        scan = Scan::default();
+        flow = Flow::new(flow.names, flow.scopes, future, 0);
+        flow.coarsely(&tree.module.body);
+        sets(&mut flow, &mut scan);
+        flow.presume(&mut scan);
+    }
+    if flow.opaque {
+        // Whatever is not known may unbind what it likes.
+        scan.sure_writes.clear();
+    }
+    scan.opaque |= flow.opaque || !stars.is_empty();
+    scan.star_imports.extend(stars);
+    let legal = faults.is_empty();
+    let (syntax, parts) = if legal {
+        identity::of_tree(&tree.module.body)
+    } else {
+        (identity::of_text(source), Vec::new())
+    };
+    scan.syntax = syntax;
+    let tops = tree.module.body.iter().filter(|one| definition(one).is_some());
+    if !legal || !imports.is_empty() || tops.clone().next().is_some() {
+        let lines = Lines::new(source);
+        for (mut import, range) in imports {
+            import.line = lines.at(range.start()).0;
+            scan.imports.push(import);
+        }
+        for (at, statement) in tops.enumerate() {
+            let hash = parts.get(at).copied();
+            scan.definitions.extend(defined(&flow, statement, &lines, source, hash));
+        }
+        scan.errors = errors(faults, &lines);
+    }
+    summaries(&flow, &mut scan.summaries);
+    scan
+}
+
+/// The sets of names.
+fn sets(flow: &mut Flow<'_>, scan: &mut Scan) {
+    let frame = std::mem::take(&mut flow.frame);
+    let text = |flow: &Flow<'_>, name: Name| flow.names.text(name).to_owned();
+    flow.names.rank();
+    let names = &flow.names;
+    let read = |known: Known| {
+        frame.reads.list().iter().copied().filter(move |&name| names.known(name) == known)
+    };
+    scan.reads = names.texts(read(Known::No));
+    let builtins = frame.builtins.list().iter().copied();
+    scan.builtin_reads = names.texts(read(Known::Builtin).chain(builtins));
+    scan.writes = names.texts(frame.writes.list().iter().copied());
+    scan.deletes = names.texts(frame.deletes.list().iter().copied());
+    for (found, to) in [(&frame.mutates, &mut scan.mutates), (&frame.escapes, &mut scan.escapes)] {
+        for &one in found {
+            if matches!(tag(one), Tag::Incoming | Tag::Imported) {
+                to.insert(text(flow, number(one)));
+            }
+        }
+    }
+    let mut late: Vec<Name> = frame.late.list().to_vec();
+    let mut later: Vec<Name> = Vec::new();
+    for &scope in frame.created.list() {
+        if !frame.executed.contains(scope) {
+            late.extend(loads(flow, scope));
+            later.extend(flow.scopes.globals(scope, ASSIGNED));
+        }
+    }
+    late.sort_unstable();
+    late.dedup();
+    late.retain(|&name| {
+        let sure = flow.state.get(global(name)).bits == BOUND;
+        !sure && flow.names.known(name) == Known::No && !frame.reads.contains(name)
+    });
+    scan.deferred_reads = flow.names.texts(late);
+    later.retain(|&name| !frame.writes.contains(name));
+    scan.deferred_writes = flow.names.texts(later);
+    let mut sure: Vec<Name> = frame.writes.list().to_vec();
+    sure.retain(|&name| {
+        let bound = flow.state.get(global(name)).bits == BOUND;
+        bound && !(flow.coarse.on && flow.may_be_unbound(name))
+    });
+    scan.sure_writes = flow.names.texts(sure);
+    flow.frame = frame;
+}
+
+/// The names of the module that a body loads before it binds them.
+fn loads(flow: &mut Flow<'_>, scope: ScopeId) -> Vec<Name> {
+    let mut all: Vec<Name> = flow.scopes.globals(scope, LOADED).collect();
+    let bound: Vec<Name> = flow.scopes.globals(scope, ASSIGNED).collect();
+    if bound.iter().any(|name| all.contains(name)) {
+        // It binds some of them itself: only a walk tells whether it does so first.
+        let summary = flow.summary(scope);
+        all.retain(|&name| !bound.contains(&name) || summary.frame.reads.contains(name));
+    }
+    all
+}
+
+/// The name that a definition at the top of a step binds.
+fn definition(statement: &Stmt) -> Option<(&ast::Identifier, TextRange, Option<u32>)> {
+    match statement {
+        Stmt::FunctionDef(node) => Some((&node.name, node.range, numbered(&node.node_index))),
+        Stmt::ClassDef(node) => Some((&node.name, node.range, numbered(&node.node_index))),
+        _ => None,
+    }
+}
+
+fn defined(
+    flow: &Flow<'_>,
+    statement: &Stmt,
+    lines: &Lines<'_>,
+    source: &str,
+    hash: Option<[u8; 32]>,
+) -> Option<Definition> {
+    let (name, range, _) = definition(statement)?;
+    let last = range.end().to_usize();
+    let bytes = range.start().to_usize()..last;
+    let from = lines.at(range.start()).0;
+    let to = lines.at(range.end()).0;
+    let mut loaded: Vec<Name> = Vec::new();
+    let inner =
+        parse::names_around(statement, &mut |symbol| match flow.scopes.symbol(symbol).target {
+            super::scope::Target::Global(name) | super::scope::Target::Class(_, name) => {
+                loaded.push(name);
+            }
+            _ => {}
+        });
+    if let Some(scope) = inner {
+        loaded.extend(flow.scopes.globals(scope, LOADED));
+    }
+    loaded.sort_unstable();
+    loaded.dedup();
+    loaded.retain(|&name| flow.names.known(name) == Known::No);
+    let references = flow.names.texts(loaded);
+    let syntax =
+        hash.unwrap_or_else(|| identity::of_text(source.get(bytes.clone()).unwrap_or_default()));
+    Some(Definition {
+        name: name.id.to_string(),
+        lines: from..=to,
+        range: bytes,
+        references,
+        syntax,
+    })
+}
+
+/// What the bodies of each function and class load that the step binds at its top.
+fn summaries(flow: &Flow<'_>, to: &mut BTreeMap<String, BTreeSet<String>>) {
+    for (name, scope) in &flow.definitions {
+        let names = to.entry(flow.names.text(*name).to_owned()).or_default();
+        let own = flow.scopes.scope(*scope);
+        let mut insert = |name: Name| {
+            if flow.names.known(name) == Known::No {
+                names.insert(flow.names.text(name).to_owned());
+            }
+        };
+        if own.kind != Kind::Class {
+            flow.scopes.globals(*scope, LOADED).for_each(&mut insert);
+            continue;
+        }
+        // The code of a class runs where it is defined; what it makes runs later.
+        let mut inner = *scope + 1;
+        while inner < own.end {
+            let found = flow.scopes.scope(inner);
+            if found.kind == Kind::Class || found.kind == Kind::Type {
+                inner += 1;
+            } else {
+                flow.scopes.globals(inner, LOADED).for_each(&mut insert);
+                inner = found.end;
+            }
+        }
+    }
+}
+
+fn errors(faults: Vec<Fault>, lines: &Lines<'_>) -> Vec<SyntaxError> {
+    let mut faults = faults;
+    faults.sort_by_key(|(_, range)| range.start());
+    let mut errors: Vec<SyntaxError> = Vec::with_capacity(faults.len());
+    for (message, range) in faults {
+        let (line, column) = lines.at(range.start());
+        let error = SyntaxError { message, line, column };
+        if errors.last() != Some(&error) {
+            errors.push(error);
+        }
+    }
+    errors
+}

@@ -1,0 +1,204 @@
+//! The coarse walk: what a step may do where telling values apart would take too long.
+//!
+//! No value is followed. A body counts as run from the first time that a name is loaded which may
+//! lead to it, everything the step loads counts as changed and passed on, and everything it binds
+//! as the same object. The walk takes time in proportion to the source.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::Scan;
+use super::effects::Marks;
+use super::flow::Flow;
+use super::names::{Known, Name};
+use super::parse::Stmt;
+use super::scope::{LOADED, ScopeId, SymId, Target};
+use super::state::{IN, global};
+use super::value::{Tag, Val, tag_of};
+
+/// What the coarse walk knows.
+#[derive(Default)]
+pub(super) struct Coarse {
+    /// Whether this walk is the coarse one.
+    pub(super) on: bool,
+    /// Names of the module that were surely bound before the statement of the module that runs.
+    settled: Marks,
+    /// Names that were loaded, by the module or by bodies that ran.
+    loaded: Marks,
+    /// Names that may be unbound again.
+    unbound: Marks,
+    /// Names that were imported.
+    imported: Marks,
+    /// Names bound to more than a body or a module.
+    valued: Marks,
+    /// The bodies to which only that name leads.
+    held: HashMap<Name, Vec<ScopeId>>,
+    /// Bodies made by the statement of the module that runs, to which no name leads.
+    fresh: Vec<ScopeId>,
+}
+
+impl<'a> Flow<'a> {
+    /// The walk over the whole module.
+    pub(super) fn coarsely(&mut self, body: &'a [Stmt]) {
+        self.coarse.on = true;
+        self.values.none = true;
+        for statement in body {
+            if self.state.dead {
+                return;
+            }
+            let mark = self.state.mark();
+            self.statement(statement);
+            self.free(0);
+            let touched: Vec<Name> = self.state.touched(mark).collect();
+            for name in touched {
+                if self.state.get(global(name)).bits & IN == 0 {
+                    self.coarse.settled.insert(name);
+                }
+            }
+        }
+    }
+
+    /// Notes that the module loads a name, and runs what it may lead to.
+    pub(super) fn loaded(&mut self, name: Name) {
+        if self.frame.scope == 0 && self.coarse.loaded.insert(name) {
+            let held = self.coarse.held.remove(&name).unwrap_or_default();
+            self.release(held);
+        }
+    }
+
+    /// Notes a body that the module makes.
+    pub(super) fn made(&mut self, scope: ScopeId) {
+        if self.coarse.on && self.frame.scope == 0 {
+            self.coarse.fresh.push(scope);
+        }
+    }
+
+    /// How many bodies were made to which no name leads yet.
+    pub(super) fn mark_made(&self) -> usize {
+        self.coarse.fresh.len()
+    }
+
+    /// Runs the bodies that were made since: anyone may have them.
+    pub(super) fn free(&mut self, since: usize) {
+        if self.frame.scope != 0 {
+            return;
+        }
+        let free = self.coarse.fresh.split_off(since.min(self.coarse.fresh.len()));
+        self.release(free);
+    }
+
+    /// Says that only this name leads to the bodies that were made since.
+    pub(super) fn lead(&mut self, symbol: SymId, since: usize) {
+        if !self.coarse.on || self.frame.scope != 0 {
+            return;
+        }
+        let Target::Global(name) = self.scopes.symbol(symbol).target else {
+            return;
+        };
+        let made = self.coarse.fresh.split_off(since.min(self.coarse.fresh.len()));
+        if self.coarse.loaded.contains(name) {
+            self.release(made);
+        } else {
+            self.coarse.held.entry(name).or_default().extend(made);
+        }
+    }
+
+    /// Notes what a name of the module is bound to.
+    pub(super) fn valued(&mut self, name: Name, val: Val) {
+        match tag_of(val) {
+            Some((Tag::Imported, _)) => {
+                self.coarse.imported.insert(name);
+            }
+            Some((Tag::Body, scope)) if !self.has_defaults(scope) => {}
+            _ => {
+                self.coarse.valued.insert(name);
+            }
+        }
+    }
+
+    fn has_defaults(&self, scope: ScopeId) -> bool {
+        self.bodies.get(scope as usize).is_some_and(|body| {
+            let mut named = body.positional.iter().chain(&body.keyword);
+            named.any(|(symbol, _)| self.defaults.contains_key(symbol))
+        })
+    }
+
+    /// Notes that a name of the module may be unbound.
+    pub(super) fn unbound(&mut self, name: Name) {
+        self.coarse.unbound.insert(name);
+    }
+
+    /// Runs bodies, and all that they lead to. A name that is surely bound by now stays so: what a
+    /// body reads of the names from before it reads the first time.
+    fn release(&mut self, bodies: Vec<ScopeId>) {
+        let mut open = bodies;
+        while let Some(scope) = open.pop() {
+            if !self.frame.executed.insert(scope) {
+                continue;
+            }
+            let summary = self.summary(scope);
+            let inner = &summary.frame;
+            for &name in inner.reads.list() {
+                if !self.coarse.settled.contains(name) {
+                    self.frame.reads.insert(name);
+                }
+                if self.coarse.loaded.insert(name) {
+                    open.extend(self.coarse.held.remove(&name).unwrap_or_default());
+                }
+            }
+            for (from, to) in [
+                (&inner.builtins, &mut self.frame.builtins),
+                (&inner.writes, &mut self.frame.writes),
+                (&inner.deletes, &mut self.frame.deletes),
+                (&inner.late, &mut self.frame.late),
+                (&inner.created, &mut self.frame.created),
+            ] {
+                for &name in from.list() {
+                    to.insert(name);
+                }
+            }
+            open.extend(inner.created.list());
+        }
+    }
+
+    /// Whether a name of the module may be unbound where the step ends, bound as it seems.
+    pub(super) fn may_be_unbound(&self, name: Name) -> bool {
+        self.coarse.unbound.contains(name)
+    }
+
+    /// Everything that is loaded may be changed, and everything that is bound may be the same.
+    pub(super) fn presume(&mut self, scan: &mut Scan) {
+        let Coarse { loaded, unbound, imported, valued, .. } = std::mem::take(&mut self.coarse);
+        let text = |name: Name| self.names.text(name).to_owned();
+        for &name in loaded.list() {
+            if unbound.contains(name) && self.names.known(name) == Known::Builtin {
+                scan.builtin_reads.insert(text(name));
+            }
+        }
+        let modules = imported.list().iter().filter(|name| loaded.contains(**name));
+        let came: BTreeSet<String> =
+            scan.reads.iter().cloned().chain(modules.map(|&name| text(name))).collect();
+        let mut bound =
+            valued.list().iter().filter(|name| scan.writes.contains(self.names.text(**name)));
+        if let Some(&first) = bound.next() {
+            // All are tied to one, and that one to all that came in.
+            let first = text(first);
+            let tie = |name: &Name| (text(*name), BTreeSet::from([first.clone()]));
+            let ties: BTreeMap<String, BTreeSet<String>> = bound.map(tie).collect();
+            scan.aliases.extend(ties);
+            let others: BTreeSet<String> =
+                came.iter().filter(|name| **name != first).cloned().collect();
+            if !others.is_empty() {
+                scan.aliases.insert(first, others);
+            }
+        }
+        let bodies = self.frame.created.list().iter();
+        let mut later: Vec<Name> =
+            bodies.flat_map(|&scope| self.scopes.globals(scope, LOADED)).collect();
+        later.sort_unstable();
+        later.dedup();
+        later.retain(|&name| self.names.known(name) == Known::No);
+        scan.deferred_mutates = self.names.texts(later);
+        scan.mutates.clone_from(&came);
+        scan.escapes = came;
+    }
+}

@@ -1,0 +1,136 @@
+//! What a frame, the step itself or one body of it, was found to do.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use super::names::Name;
+use super::parse::{Expr, ast};
+use super::scope::{ScopeId, SymId};
+use super::state::{Path, Slot};
+use super::value::{EMPTY, Origin, Val};
+
+/// With more numbers than this a set has a bit for each.
+const FEW: usize = 32;
+
+/// A set of small numbers that remembers their order.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Marks {
+    bits: Vec<u64>,
+    list: Vec<u32>,
+}
+
+impl Marks {
+    pub(super) fn insert(&mut self, id: u32) -> bool {
+        if self.contains(id) {
+            return false;
+        }
+        self.list.push(id);
+        if self.list.len() > FEW {
+            // The first time there are so many, none has its bit yet.
+            let from = if self.bits.is_empty() { 0 } else { self.list.len() - 1 };
+            for &id in &self.list[from..] {
+                let word = id as usize / 64;
+                if word >= self.bits.len() {
+                    self.bits.resize(word + 1, 0);
+                }
+                self.bits[word] |= 1 << (id % 64);
+            }
+        }
+        true
+    }
+
+    pub(super) fn contains(&self, id: u32) -> bool {
+        if self.bits.is_empty() {
+            return self.list.contains(&id);
+        }
+        let word = self.bits.get(id as usize / 64).copied().unwrap_or(0);
+        word & 1 << (id % 64) != 0
+    }
+
+    pub(super) fn list(&self) -> &[u32] {
+        &self.list
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.list.clear();
+        self.bits.clear();
+    }
+}
+
+/// What runs, as far as it was followed.
+#[derive(Default)]
+pub(super) struct Frame {
+    /// The scope that runs: that of the module, or that of a body.
+    pub(super) scope: ScopeId,
+    /// Names of the module that are loaded while what came in may be visible.
+    pub(super) reads: Marks,
+    /// Builtins that are loaded where the step unbound a name of theirs.
+    pub(super) builtins: Marks,
+    pub(super) writes: Marks,
+    pub(super) deletes: Marks,
+    pub(super) mutates: BTreeSet<Origin>,
+    pub(super) escapes: BTreeSet<Origin>,
+    /// What the body answers or yields.
+    pub(super) answers: Answer,
+    /// Bodies that were made.
+    pub(super) created: Marks,
+    /// Bodies that ran, or may have.
+    pub(super) executed: Marks,
+    /// Variables of functions around that are loaded.
+    pub(super) cells: Marks,
+    /// Names that code in a string loads later.
+    pub(super) late: Marks,
+    /// What was put into objects that only a call tells.
+    pub(super) stores: Vec<(Val, Val)>,
+    /// The states in which the body returns.
+    pub(super) returns: Vec<Path>,
+    pub(super) mark: usize,
+}
+
+/// A value that starts out as nothing known.
+#[derive(Clone, Copy)]
+pub(super) struct Answer(pub(super) Val);
+
+impl Default for Answer {
+    fn default() -> Self {
+        Self(EMPTY)
+    }
+}
+
+/// A body after its walk: a frame, and how it leaves the names of the module.
+#[derive(Default)]
+pub(super) struct Summary {
+    pub(super) frame: Frame,
+    pub(super) exit: Vec<(Name, Slot)>,
+}
+
+/// The code of a body.
+#[derive(Clone)]
+pub(super) enum Code<'a> {
+    Function(&'a ast::StmtFunctionDef),
+    Lambda(&'a ast::ExprLambda),
+    Generator(&'a ast::ExprGenerator),
+    Lazy(Vec<&'a Expr>),
+}
+
+/// A body that the step makes.
+#[derive(Default, Clone)]
+pub(super) struct Body<'a> {
+    pub(super) code: Option<Code<'a>>,
+    pub(super) summary: Option<Rc<Summary>>,
+    /// Its positional parameters, the keyword-only ones, and the two that take the rest.
+    pub(super) positional: Vec<(SymId, &'a str)>,
+    pub(super) keyword: Vec<(SymId, &'a str)>,
+    pub(super) rest: Vec<SymId>,
+    /// At which version of everything it ran last.
+    pub(super) ran: u64,
+}
+
+/// What a call passes.
+#[derive(Default)]
+pub(super) struct Args<'a> {
+    pub(super) positional: Vec<Val>,
+    /// What comes out of `*` and `**`.
+    pub(super) spread: Option<Val>,
+    pub(super) keyword: Vec<(&'a str, Val)>,
+}

@@ -1,0 +1,304 @@
+//! Names as small numbers, and what Python knows of them by itself.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
+
+/// A name of this step, interned.
+pub(super) type Name = u32;
+
+/// How many of the names are kept at hand that were met last.
+const MET: usize = 1 << 11;
+/// With fewer names than this, none is kept at hand.
+const SMALL: usize = 64;
+
+/// The names of one step.
+#[derive(Default)]
+pub(super) struct Names<'a> {
+    ids: HashMap<Cow<'a, str>, Name>,
+    texts: Vec<Cow<'a, str>>,
+    kinds: Vec<Known>,
+    /// The place of each name among all in the order of their texts, once that was asked for.
+    ranks: Vec<u32>,
+    /// Names that were met last, each where its length and its ends put it: a look there spares
+    /// most names the table.
+    met: Vec<Name>,
+}
+
+/// What a name means where nobody binds it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Known {
+    /// Nothing: someone must bind it.
+    No,
+    /// A builtin.
+    Builtin,
+    /// Bound in every module, like `__name__`.
+    Implicit,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn of(&mut self, text: Cow<'a, str>) -> Name {
+        let place = place(&text) % MET;
+        if let Some(&id) = self.met.get(place)
+            && self.texts.get(id as usize).is_some_and(|known| *known == text)
+        {
+            return id;
+        }
+        if self.met.is_empty() && self.texts.len() > SMALL {
+            self.met.resize(MET, u32::MAX);
+        }
+        let id = self.enter(text);
+        if let Some(met) = self.met.get_mut(place) {
+            *met = id;
+        }
+        id
+    }
+
+    fn enter(&mut self, text: Cow<'a, str>) -> Name {
+        if let Some(&id) = self.ids.get(text.as_ref()) {
+            return id;
+        }
+        let id = index(self.texts.len());
+        self.kinds.push(known(&text));
+        self.texts.push(text.clone());
+        self.ids.insert(text, id);
+        id
+    }
+
+    pub(super) fn text(&self, name: Name) -> &str {
+        self.texts.get(name as usize).map_or("", AsRef::as_ref)
+    }
+
+    /// Puts all names in order, once, so that no set of them need compare texts again.
+    pub(super) fn rank(&mut self) {
+        let mut order: Vec<Name> = (0..index(self.texts.len())).collect();
+        order.sort_unstable_by(|a, b| self.text(*a).cmp(self.text(*b)));
+        self.ranks = vec![0; order.len()];
+        for (rank, &name) in order.iter().enumerate() {
+            self.ranks[name as usize] = index(rank);
+        }
+    }
+
+    /// These names as text.
+    pub(super) fn texts(&self, names: impl IntoIterator<Item = Name>) -> BTreeSet<String> {
+        let mut names: Vec<Name> = names.into_iter().collect();
+        names.sort_unstable_by_key(|name| self.ranks.get(*name as usize));
+        names.dedup();
+        names.into_iter().map(|name| self.text(name).to_owned()).collect()
+    }
+
+    pub(super) fn known(&self, name: Name) -> Known {
+        self.kinds.get(name as usize).copied().unwrap_or(Known::No)
+    }
+}
+
+/// Where a name is kept among those that were met last.
+fn place(text: &str) -> usize {
+    let at = |at: usize| usize::from(text.as_bytes().get(at).copied().unwrap_or(0));
+    let len = text.len();
+    let ends = at(0) + 31 * at(1) + 7 * at(len.wrapping_sub(1)) + 131 * at(len.wrapping_sub(2));
+    ends + 17 * at(len / 2) + 257 * len
+}
+
+/// A length as an id. Sources have fewer than 2^30 bytes, hence fewer names than that.
+pub(super) fn index(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}
+
+/// What a class makes of a private name: `__x` in `A` is `_A__x`.
+pub(super) fn mangled<'a>(name: &'a str, class: Option<&str>) -> Cow<'a, str> {
+    if !name.starts_with("__") || name.ends_with("__") {
+        return Cow::Borrowed(name);
+    }
+    match class.map(|class| class.trim_start_matches('_')) {
+        Some(class) if !class.is_empty() => Cow::Owned(format!("_{class}{name}")),
+        _ => Cow::Borrowed(name),
+    }
+}
+
+fn known(text: &str) -> Known {
+    if text.len() > 2 && text.starts_with("__") && IMPLICIT.contains(&text) {
+        Known::Implicit
+    } else if BUILTINS.binary_search(&text).is_ok() {
+        Known::Builtin
+    } else {
+        Known::No
+    }
+}
+
+const IMPLICIT: &[&str] = &[
+    "__annotations__",
+    "__builtins__",
+    "__cached__",
+    "__class__",
+    "__debug__",
+    "__dict__",
+    "__doc__",
+    "__file__",
+    "__loader__",
+    "__module__",
+    "__name__",
+    "__package__",
+    "__path__",
+    "__qualname__",
+    "__spec__",
+    "__type_params__",
+    "__classdict__",
+    "__classcell__",
+];
+
+/// The builtins of CPython 3.11 to 3.13, sorted.
+pub(super) const BUILTINS: &[&str] = &[
+    "ArithmeticError",
+    "AssertionError",
+    "AttributeError",
+    "BaseException",
+    "BaseExceptionGroup",
+    "BlockingIOError",
+    "BrokenPipeError",
+    "BufferError",
+    "BytesWarning",
+    "ChildProcessError",
+    "ConnectionAbortedError",
+    "ConnectionError",
+    "ConnectionRefusedError",
+    "ConnectionResetError",
+    "DeprecationWarning",
+    "EOFError",
+    "Ellipsis",
+    "EncodingWarning",
+    "EnvironmentError",
+    "Exception",
+    "ExceptionGroup",
+    "False",
+    "FileExistsError",
+    "FileNotFoundError",
+    "FloatingPointError",
+    "FutureWarning",
+    "GeneratorExit",
+    "IOError",
+    "ImportError",
+    "ImportWarning",
+    "IndentationError",
+    "IndexError",
+    "InterruptedError",
+    "IsADirectoryError",
+    "KeyError",
+    "KeyboardInterrupt",
+    "LookupError",
+    "MemoryError",
+    "ModuleNotFoundError",
+    "NameError",
+    "None",
+    "NotADirectoryError",
+    "NotImplemented",
+    "NotImplementedError",
+    "OSError",
+    "OverflowError",
+    "PendingDeprecationWarning",
+    "PermissionError",
+    "ProcessLookupError",
+    "PythonFinalizationError",
+    "RecursionError",
+    "ReferenceError",
+    "ResourceWarning",
+    "RuntimeError",
+    "RuntimeWarning",
+    "StopAsyncIteration",
+    "StopIteration",
+    "SyntaxError",
+    "SyntaxWarning",
+    "SystemError",
+    "SystemExit",
+    "TabError",
+    "TimeoutError",
+    "True",
+    "TypeError",
+    "UnboundLocalError",
+    "UnicodeDecodeError",
+    "UnicodeEncodeError",
+    "UnicodeError",
+    "UnicodeTranslateError",
+    "UnicodeWarning",
+    "UserWarning",
+    "ValueError",
+    "Warning",
+    "ZeroDivisionError",
+    "_IncompleteInputError",
+    "__build_class__",
+    "__import__",
+    "abs",
+    "aiter",
+    "all",
+    "anext",
+    "any",
+    "ascii",
+    "bin",
+    "bool",
+    "breakpoint",
+    "bytearray",
+    "bytes",
+    "callable",
+    "chr",
+    "classmethod",
+    "compile",
+    "complex",
+    "copyright",
+    "credits",
+    "delattr",
+    "dict",
+    "dir",
+    "divmod",
+    "enumerate",
+    "eval",
+    "exec",
+    "exit",
+    "filter",
+    "float",
+    "format",
+    "frozenset",
+    "getattr",
+    "globals",
+    "hasattr",
+    "hash",
+    "help",
+    "hex",
+    "id",
+    "input",
+    "int",
+    "isinstance",
+    "issubclass",
+    "iter",
+    "len",
+    "license",
+    "list",
+    "locals",
+    "map",
+    "max",
+    "memoryview",
+    "min",
+    "next",
+    "object",
+    "oct",
+    "open",
+    "ord",
+    "pow",
+    "print",
+    "property",
+    "quit",
+    "range",
+    "repr",
+    "reversed",
+    "round",
+    "set",
+    "setattr",
+    "slice",
+    "sorted",
+    "staticmethod",
+    "str",
+    "sum",
+    "super",
+    "tuple",
+    "type",
+    "vars",
+    "zip",
+];

@@ -1,0 +1,118 @@
+//! What a step leaves behind that is shared: names that hold the same object, and objects that its
+//! bodies change whenever they run.
+
+use std::collections::{HashMap, HashSet};
+
+use super::Scan;
+use super::flow::Flow;
+use super::names::{Known, Name};
+use super::state::global;
+use super::value::{EMPTY, Origin, Reach, Tag, Val, number, origin, tag};
+
+impl Flow<'_> {
+    /// Fills in which names share objects, and what bodies change later.
+    pub(super) fn share(&mut self, scan: &mut Scan) {
+        let mut holders: HashMap<Origin, Name> = HashMap::new();
+        for name in self.frame.writes.list().to_vec() {
+            let val = self.state.get(global(name)).val;
+            for one in self.reachable(val) {
+                let first = match tag(one) {
+                    Tag::Incoming | Tag::Imported => number(one),
+                    Tag::Site => *holders.entry(one).or_insert(name),
+                    _ => continue,
+                };
+                if first != name {
+                    let to = scan.aliases.entry(self.names.text(name).to_owned()).or_default();
+                    to.insert(self.names.text(first).to_owned());
+                }
+            }
+        }
+        for one in self.changed_later() {
+            let name = match tag(one) {
+                Tag::Incoming | Tag::Imported | Tag::Global => Some(number(one)),
+                Tag::Site => holders.get(&one).copied(),
+                _ => None,
+            };
+            if let Some(name) = name
+                && self.names.known(name) == Known::No
+            {
+                scan.deferred_mutates.insert(self.names.text(name).to_owned());
+            }
+        }
+    }
+
+    /// The objects that a value may be, hold or be a part of. A class counts by what it holds: its
+    /// instances share that, and not its methods.
+    fn reachable(&mut self, val: Val) -> Vec<Origin> {
+        let mut open = self.values.list(val);
+        let mut seen: HashSet<Origin> = HashSet::new();
+        let mut found = Vec::new();
+        while let Some(one) = open.pop() {
+            let one = origin(tag(one), Reach::Is, number(one));
+            if !seen.insert(one) || self.spent() {
+                continue;
+            }
+            let mut held = match tag(one) {
+                Tag::Body => self.kept(number(one)),
+                _ => self.values.held(one),
+            };
+            if self.classes.contains_key(&number(one)) && tag(one) == Tag::Site {
+                let parts = self.values.list(held);
+                let data = parts.into_iter().filter(|part| tag(*part) != Tag::Body).collect();
+                held = self.values.of(data);
+            } else {
+                found.push(one);
+            }
+            open.extend(self.values.list(held));
+        }
+        found
+    }
+
+    /// What a body keeps: its defaults, and the variables around it.
+    fn kept(&mut self, scope: u32) -> Val {
+        let Some(body) = self.bodies.get(scope as usize) else {
+            return EMPTY;
+        };
+        let named = body.positional.iter().chain(&body.keyword);
+        let mut kept: Vec<Val> =
+            named.filter_map(|(symbol, _)| self.defaults.get(symbol).copied()).collect();
+        if let Some(summary) = &body.summary {
+            let cells = summary.frame.cells.list().iter();
+            kept.extend(cells.filter_map(|cell| self.cells.get(cell).copied()));
+        }
+        let mut all = EMPTY;
+        for val in kept {
+            let val = self.resolve(val, &[]);
+            all = self.union(all, val);
+        }
+        all
+    }
+
+    /// What the bodies change or pass on that the step makes, those included that they make.
+    fn changed_later(&mut self) -> Vec<Origin> {
+        let mut open = self.frame.created.list().to_vec();
+        let mut seen: HashSet<u32> = HashSet::new();
+        let mut found = Vec::new();
+        while let Some(scope) = open.pop() {
+            if !seen.insert(scope) || self.spent() {
+                continue;
+            }
+            let summary = self.summary(scope);
+            open.extend(summary.frame.created.list());
+            for &one in summary.frame.mutates.iter().chain(&summary.frame.escapes) {
+                if tag(one) == Tag::Global {
+                    found.push(one);
+                    continue;
+                }
+                let val = self.resolve(Val::of_origin(one), &[]);
+                found.extend(
+                    self.values
+                        .list(val)
+                        .into_iter()
+                        .map(|one| origin(tag(one), Reach::Is, number(one))),
+                );
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,110 @@
+# The worker's first lines, given to the interpreter with `-c`. They read the hello frame, take the
+# two pipes out of a step's way, load the sources that the frame carries, and hand over to `main`.
+def boot():
+    import builtins
+    import fcntl
+    import json
+    import os
+    import resource
+    import struct
+    import sys
+    import types
+
+    def exactly(length):
+        data = b""
+        while len(data) < length:
+            part = os.read(0, length - len(data))
+            if not part:
+                os._exit(0)
+            data += part
+        return data
+
+    json_len, blob_len = struct.unpack("<II", exactly(8))
+    hello = json.loads(exactly(json_len))
+    exactly(blob_len)
+    nonce = hello.pop("nonce")
+    limits = hello["limits"]
+
+    # High numbers: a step that opens or closes the descriptors it can think of does not meet them.
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    most = 1024 if most == resource.RLIM_INFINITY else min(most, 1024)
+    fds = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, most - 8) for fd in (0, 1)]
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    if null > 2:
+        os.close(null)
+
+    def answer(reply):
+        reply = dict(reply, op="hello", nonce=nonce)
+        data = json.dumps(reply).encode("ascii")
+        data = struct.pack("<II", len(data), 0) + data
+        while data:
+            data = data[os.write(fds[1], data) :]
+
+    if sys.flags.hash_randomization:
+        # `-I` and `-E` ignore the variable.
+        answer({"error": "hashes are random [start with PYTHONHASHSEED=0 and `-s -P -S -B`]"})
+        os._exit(1)
+
+    sources, loaded, prefix = hello.pop("sources"), {}, "_harness_"
+    # The worker's modules are no modules of the process, and have builtins of their own: nothing
+    # that a step does to `builtins` or `sys.modules` reaches them.
+    own = dict(vars(builtins))
+    # `id` tells every audit hook, at the price of calling it. This is made from the address as well.
+    own["id"] = object.__hash__
+    usual = own["__import__"]
+
+    def load(name):
+        if name not in loaded:
+            file = prefix + name
+            module = loaded[name] = types.ModuleType(file)
+            module.__dict__["__builtins__"] = own
+            exec(compile(sources[name], "<%s>" % file, "exec", dont_inherit=True), module.__dict__)
+        return loaded[name]
+
+    def __import__(name, globals=None, locals=None, fromlist=(), level=0):
+        if name.startswith(prefix):
+            return load(name[len(prefix) :])
+        return usual(name, globals, locals, fromlist, level)
+
+    own["__import__"] = __import__
+    try:
+        # It names all that it needs, so that nothing is compiled while a step's limits hold.
+        load("main")
+        os.environ.clear()
+        os.environ.update(hello["baseline"]["env"])
+        load("main").prepare()
+        for name, kinds in (
+            ("address_space", ["RLIMIT_AS"]),
+            ("cpu_seconds", ["RLIMIT_CPU"]),
+            ("file_size", ["RLIMIT_FSIZE"]),
+            ("open_files", ["RLIMIT_NOFILE"]),
+            ("core", ["RLIMIT_CORE"]),
+        ):
+            limit = 0 if name == "core" else limits.get(name)
+            for kind in kinds if limit is not None else ():
+                kind = getattr(resource, kind)
+                hard = resource.getrlimit(kind)[1]
+                if hard != resource.RLIM_INFINITY:
+                    limit = min(limit, hard)
+                resource.setrlimit(kind, (limit, limit))
+        os.chdir(hello["scratch"])
+        serve = load("main").start(hello, fds)
+    except BaseException as error:
+        answer({"error": "the worker does not start: %s: %s" % (type(error).__name__, error)})
+        os._exit(1)
+    answer(
+        {
+            "python": "%d.%d.%d" % sys.version_info[:3],
+            "implementation": sys.implementation.name,
+            "protocol": 1,
+            "prefix": sys.base_prefix,
+            "pid": os.getpid(),
+        }
+    )
+    del hello, sources, answer, nonce
+    serve()
+
+
+boot()

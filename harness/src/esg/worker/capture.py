@@ -1,0 +1,94 @@
+"""What a step prints, and what it finds when it reads: nothing.
+
+The streams are made once and live as long as the worker, since a step may bind `sys.stdout` to a
+name and a later step may print through it.
+"""
+
+import sys
+from io import BufferedWriter, BytesIO, RawIOBase, TextIOWrapper
+
+
+class _Sink(RawIOBase):
+    """Keeps the first bytes written to it and counts the others."""
+
+    def __init__(self, name, limit):
+        self.name = name
+        self._limit = limit
+        self._kept = bytearray()
+        self._dropped = 0
+
+    def writable(self):
+        return True
+
+    def write(self, data):
+        view = memoryview(data).cast("B")
+        room = self._limit - len(self._kept)
+        if room > 0:
+            self._kept += view[:room]
+        self._dropped += max(0, len(view) - max(room, 0))
+        return len(view)
+
+    def take(self):
+        """What was kept and how many bytes were dropped; empty again afterwards."""
+        taken = bytes(self._kept), self._dropped
+        self._kept = bytearray()
+        self._dropped = 0
+        return taken
+
+
+def _unusable(text):
+    """Whether a step closed the stream, or took its buffer away."""
+    try:
+        return text.closed
+    except ValueError:
+        return True
+
+
+class Streams:
+    """Stdin, stdout and stderr of the steps."""
+
+    def __init__(self, limit):
+        self._limit = limit
+        self._text = {}
+        for name in ("stdout", "stderr"):
+            self._make(name)
+        self._stdin = self._empty()
+
+    def _make(self, name):
+        sink = _Sink("<%s>" % name, self._limit)
+        # Text goes through to the buffer at once, so that it and bytes written to `.buffer` stay in
+        # order.
+        text = TextIOWrapper(
+            BufferedWriter(sink), "utf-8", "backslashreplace", newline="\n", write_through=True
+        )
+        text.mode = "w"
+        self._text[name] = (text, sink)
+
+    @staticmethod
+    def _empty():
+        stdin = TextIOWrapper(BytesIO(), "utf-8")
+        stdin.mode = "r"
+        return stdin
+
+    def install(self):
+        """Makes them the process's, under both of the names that each has."""
+        for name in ("stdout", "stderr"):
+            if _unusable(self._text[name][0]):
+                self._make(name)
+        if _unusable(self._stdin):
+            self._stdin = self._empty()
+        streams = {name: text for name, (text, _) in self._text.items()}
+        streams["stdin"] = self._stdin
+        for name, text in streams.items():
+            setattr(sys, name, text)
+            setattr(sys, "__%s__" % name, text)
+
+    def take(self, name):
+        """The bytes written to `name` since the last time, and how many were over the limit."""
+        text, sink = self._text[name]
+        try:
+            text.flush()
+        except Exception:
+            # Closed or detached by the step: what had come through by then is what there is.
+            pass
+        return _Sink.take(sink)

@@ -1,0 +1,366 @@
+"""Everything around the names: files, process state, modules, clock, and what is not tracked.
+
+Order of construction matters to whom loads later: the functions of `os`, `time` and `random` have
+stand-ins from then on, which modules imported afterwards see.
+"""
+
+import sys
+import types
+
+from _harness_clock import Clock
+from _harness_events import Events
+from _harness_files import Files
+from _harness_loading import look_again
+from _harness_modules import Modules, home, inside_of
+from _harness_packages import Packages
+from _harness_paths import Paths
+from _harness_process import Process
+from _harness_traits import Reader
+from _harness_watch import Watch
+
+_dict_get = dict.get
+_MAPPING = type.__dict__["__dict__"].__get__
+_Function = types.FunctionType
+_FIRST_KEY = 1_000_000
+
+
+class World:
+    """What one step did to everything around the names."""
+
+    __slots__ = (
+        "reads", "external", "wrote", "units", "dirty", "untracked", "readings", "clock", "modules"
+    )
+
+
+class Channels:
+    """The front."""
+
+    def __init__(self, scratch, namespace, limits):
+        limit = (limits or {}).get("value_bytes", 64 << 20)
+        self.namespace = namespace
+        self.events = Events(namespace)
+        self.files = Files(self.events, scratch, limit)
+        self.clock = Clock(self.events)
+        self.process = Process(self.events, self.files.scratch)
+        self.files.on_cwd = lambda: self.process.read("cwd")
+        self.paths = Paths(self.events, self.files)
+        self.watch = Watch(self.events, namespace)
+        # Modules that every process has: whether another one is loaded is up to what ran before.
+        self._always = frozenset(sys.modules)
+        for name in self._always:
+            self.clock.imported(name, sys.modules[name])
+        self.modules = Modules(self.events, namespace, self.files, self.process)
+        self.modules.appeared.append(self.clock.imported)
+        self.clock.loading = self.modules.imports
+        self.packages = Packages(self.files)
+        self.reader = Reader()
+        # The version of each `f:` and `p:` entity that is live: its unit's key, and what was stashed.
+        self.keys = {}
+        self._stash = {}
+        self._minted = _FIRST_KEY
+        self._seq = 0
+        self._pending = set()
+        self._code = None
+
+    # Steps.
+
+    def begin(self, code, readings=None, seq=0):
+        """Right before the step runs. `code` is None for what is no code: a binding. `seq` goes into
+        the keys of units, which are unique without it too."""
+        self._seq = seq
+        self._code = code
+        self.process.begin()
+        self.files.begin()
+        self.paths.begin()
+        self.modules.begin()
+        self.clock.begin(readings)
+        self.watch.begin()
+        self.events.failures.clear()
+        self.events.filename = None if code is None else code.co_filename
+        self.events.running = True
+
+    def stop(self):
+        """The step is over: what is asked from here on is not its doing. To be called before the
+        namespace is tidied up."""
+        if self.events.running:
+            self.process.warned(self.namespace)
+        self.events.running = False
+
+    def end(self, ok, codes, reads):
+        """Right after it. `codes`: code objects that ran or that may be called; `reads`: what the
+        tracker says, of which `names` counts."""
+        self.stop()
+        world = World()
+        namespace = self.namespace
+        values = []
+        for name in reads.names:
+            value = _dict_get(namespace, name, self)
+            if value is not self:
+                values.append(value)
+        own = self._code
+        codes = [code for code in codes if self._is_own(code)]
+        traits = self.reader.of(codes if own is None else [own, *codes])
+        if self.modules.scratch:
+            self._scratch_code(traits, values)
+        self.events.running = True
+        try:
+            # Its look at files is part of what the step depends on.
+            touched = self.modules.end(traits, values)
+        finally:
+            self.events.running = False
+        self._hints(traits, touched)
+        listed = self.paths.scanned
+        if listed and not _DETAILS.isdisjoint(traits.names):
+            for rel in listed:
+                self.files.children(rel)
+        file_reads, file_writes = self.files.end()
+        process_reads, process_writes = self.process.end()
+        watch = self.watch
+        if own is not None:
+            watch.code(own, traits, values)
+            for what in self.modules.inside(traits):
+                watch.report(what)
+        world.external = self._external()
+        for full, line in self.paths.listed_outside:
+            if full is not None and not self.packages.is_python(full):
+                watch.report(f"lists {full}", line)
+        for what in self.files.tree.special:
+            watch.report(what)
+        for full, line in self.files.writes_outside:
+            watch.report(f"writes {full}", line)
+        for what in self.events.failures:
+            watch.report(what)
+        world.modules = {f"m:{name}" for name in touched}
+        world.reads = [*file_reads, *process_reads]
+        world.wrote = {f"f:{path}": how for path, how in file_writes.items()}
+        world.wrote.update(process_writes)
+        world.readings = self.clock.end()
+        if self.clock.misfit:
+            watch.report("the readings to replay do not fit")
+        if self.clock.overflow:
+            watch.report("more readings of the clock than are kept")
+        world.clock = bool(world.readings)
+        world.dirty = [] if ok else [*world.wrote, *(f"m:{name}" for name in self.modules.changed)]
+        world.units = self._units(world.wrote) if ok else []
+        if file_writes:
+            self._shadows(file_writes)
+            look_again()
+        if not ok:
+            for entity in world.wrote:
+                self.keys.pop(entity, None)
+        world.untracked = watch.found
+        return world
+
+    def output(self, data):
+        """The step's output, for addresses in it. To be called between `end` and the reply."""
+        self.watch.output(data)
+
+    def _is_own(self, code):
+        """Whether it is the program's code, not a library's."""
+        file = code.co_filename
+        return file.startswith(self.files.scratch) or (file[:1] != "/" and file[:7] != "<frozen")
+
+    def _scratch_code(self, traits, values):
+        """Functions of scratch modules are the program's code, whoever calls them."""
+        scratch = self.modules.scratch
+        used = {home(value) for value in values}
+        for code in list(traits.codes):
+            for name, module in scratch.items():
+                if code.co_filename == inside_of(module).get("__file__"):
+                    used.add(name)
+        used |= traits.imports
+        used &= scratch.keys()
+        # What a scratch module imports from scratch is used with it.
+        pending = list(used)
+        while pending:
+            for value in list(inside_of(scratch[pending.pop()]).values()):
+                name = home(value)
+                if name in scratch and name not in used:
+                    used.add(name)
+                    pending.append(name)
+        self.modules.touched |= used
+        for name in used:
+            for value in list(inside_of(scratch[name]).values()):
+                inner = [value]
+                if issubclass(type(value), type):
+                    inner = list(_MAPPING(value).values())
+                for function in inner:
+                    if type(function) is _Function:
+                        traits.add(self.reader.one(function.__code__))
+
+    def _hints(self, traits, touched):
+        """What only the code tells: `sys.path` and the like have no functions to watch."""
+        names = traits.names
+        self.events.running = True
+        try:
+            if "sys" in touched and "path" in names:
+                self.process.read("path")
+            if "warnings" in touched:
+                self.process.read("warn")
+            if "_inst" in names or "_pickle" in names:
+                self.process.read("rng")
+        finally:
+            self.events.running = False
+        if "sys" in touched and "modules" in names:
+            named = [text for text in traits.strings if text in self._always and text in sys.modules]
+            if not named and "__name__" not in names:
+                self.watch.report("sys.modules")
+
+    def _external(self):
+        external = {}
+        for name in self.modules.touched:
+            self.packages.module(name, sys.modules.get(name), external)
+        for full, line in self.files.outside.items():
+            found, why = self.packages.file(full, external)
+            if why is not None:
+                self.watch.report(f"{why}: {full}", line)
+        return external
+
+    def _units(self, entities):
+        units = []
+        for entity in entities:
+            if self._present(entity):
+                units.append(self._unit(entity))
+            else:
+                self.keys.pop(entity, None)
+        return units
+
+    def _present(self, entity):
+        return entity[0] == "p" or entity[2:] in self.files.tree.entries
+
+    def _unit(self, entity):
+        key = f"{self._seq}.{self._minted}"
+        self._minted += 1
+        self.keys[entity] = key
+        if entity[0] == "p":
+            own, blob, hole = self.process.member(entity[2:])
+        else:
+            own = self.files.tree.entries[entity[2:]].own()
+            blob, hole = self.files.tree.blob(entity[2:])
+        unit = {
+            "key": key,
+            "refs": [],
+            "members": [{"entity": entity, "own": own, "refs": [], "opaque": False}],
+            "share": [],
+            "blob": blob,
+        }
+        if hole is not None:
+            unit["hole"] = hole
+        return unit
+
+    # Syncs.
+
+    def drop(self, entity):
+        """The entity is lost: a file goes, process state is as it was at the start. Directories go
+        when they are empty, now or after a later drop. Answers whether it was ours to drop."""
+        kind, name = entity[0], entity[2:]
+        if kind == "p":
+            self.process.drop(name)
+        elif kind == "f":
+            if not self.files.tree.remove(name):
+                self._pending.add(name)
+            elif self._pending:
+                self._retry()
+        else:
+            return False
+        self.keys.pop(entity, None)
+        return True
+
+    def _retry(self):
+        for name in sorted(self._pending, reverse=True):
+            if self.files.tree.remove(name):
+                self._pending.discard(name)
+
+    def _entities(self, key):
+        return [entity for entity, held in self.keys.items() if held == key]
+
+    def stash(self, key):
+        """Keeps a unit aside and takes it out of the world. False if the key is not ours."""
+        found = self._entities(key)
+        if not found:
+            return False
+        for entity in found:
+            name = entity[2:]
+            if entity[0] == "p":
+                self._stash[key] = entity, self.process.known[name]
+            else:
+                self._stash[key] = entity, self.files.tree.blob(name)[0]
+            self.drop(entity)
+        return True
+
+    def unstash(self, key, members=None):
+        """Puts a stashed unit back. False if it is not ours."""
+        if key not in self._stash:
+            return False
+        entity, content = self._stash.pop(key)
+        if entity[0] == "p":
+            self.process.set(entity[2:], content)
+        else:
+            self._put(entity[2:], content)
+        self.keys[entity] = key
+        return True
+
+    def forget(self, key):
+        """A stashed unit is lost."""
+        return self._stash.pop(key, None) is not None
+
+    def load(self, unit, blob):
+        """Puts a stored unit back; None, or why that failed."""
+        try:
+            for member in unit["members"]:
+                entity = member["entity"] if type(member) is dict else member
+                take = unit.get("take")
+                if take is not None and entity not in take:
+                    continue
+                if entity[0] == "p":
+                    self.process.load(entity[2:], blob)
+                else:
+                    self._put(entity[2:], bytes(blob))
+                self.keys[entity] = unit["key"]
+        except Exception as failure:
+            return f"{type(failure).__name__}: {failure}"
+        return None
+
+    def _put(self, name, blob):
+        self._pending.discard(name)
+        self.files.tree.put(name, blob)
+        look_again()
+
+    def _shadows(self, paths):
+        """A file that takes the name of a library module already loaded: whether that or the file
+        is meant later on depends on who came first, which no entity tells."""
+        modules = self.modules
+        for path in paths:
+            name = path[:-3] if path.endswith(".py") else path
+            if "/" in name or name in modules.preloaded or modules.is_scratch(name):
+                continue
+            if name in sys.modules and path in self.files.tree.entries:
+                self.watch.report(f"{path} takes the name of a loaded module")
+
+    def sweep(self, accounted=()):
+        """Everything live from scratch: `(units, strays)`. `accounted`: the `m:` entities that
+        somebody answers for."""
+        strays = []
+        before = self.files.tree.entries
+        after = self.files.tree.rescan()
+        for path in before.keys() | after.keys():
+            was, now = before.get(path), after.get(path)
+            if was is not now and (was is None or now is None or not was.same(now)):
+                strays.append(f"f:{path} changed")
+        strays += [f"{entity} changed" for entity in self.process.strays()]
+        strays += self.modules.sweep(set(accounted))
+        units = []
+        for entity in [f"f:{path}" for path in after] + [f"p:{name}" for name in self.process.NAMES]:
+            held = self.keys.get(entity)
+            if held is None and entity[0] == "p" and f"{entity} changed" not in strays:
+                continue
+            unit = self._unit(entity)
+            if held is not None:
+                unit["key"] = self.keys[entity] = held
+            unit["blob"] = None
+            units.append(unit)
+        return units, strays
+
+
+# What tells more of a directory's entry than its name and kind.
+_DETAILS = frozenset("stat st_size st_mode inode getsize walk_stat".split())

@@ -1,0 +1,311 @@
+"""The scratch directory: what a step looked at in it, and what it left there.
+
+Reads are known from audit events and from stand-ins for the functions that have none (`paths`).
+Writes are known from comparing the tree before and after, whoever made them and however.
+"""
+
+import fcntl
+import hashlib
+import os
+import stat
+
+from _harness_tree import Tree
+
+_sha = hashlib.sha256
+_scandir = os.scandir
+_lstat = os.lstat
+_readlink = os.readlink
+_stat = os.stat
+_fstat = os.fstat
+_lseek = os.lseek
+_fcntl = fcntl.fcntl
+_fsdecode = os.fsdecode
+_getcwd = os.getcwd
+_realpath = os.path.realpath
+_abspath = os.path.abspath
+
+_LINKS = 40
+_FDS = ("/proc/self/fd", "/dev/fd")
+# Where there is no such link to read, the descriptor itself can be asked.
+_GETPATH = getattr(fcntl, "F_GETPATH", None)
+
+
+class Files:
+    """The tree below scratch, and one step's view of it."""
+
+    def __init__(self, events, scratch, limit):
+        self.events = events
+        self.scratch = _realpath(scratch)
+        self.alias = _abspath(scratch)
+        self.tree = Tree(self.scratch, limit)
+        # Called when a relative path is used.
+        self.on_cwd = lambda: None
+        self.handles = {}
+        self.begin()
+
+    # One step.
+
+    def begin(self):
+        """Forgets the step before. Open handles of earlier steps are watched by their position."""
+        self.first = {}
+        self.listings = set()
+        self.outside = {}
+        self.writes_outside = []
+        self.active = False
+        self.stirred = False
+        self.before = self.tree.entries
+        if self.handles:
+            self.handles = _positions(self.tree)
+
+    def end(self):
+        """`(reads, wrote)`: `wrote` maps paths to how they were written."""
+        after = self.before
+        looked = self.active or self.handles or self.tree.stirred()
+        if looked:
+            after = self.tree.rescan()
+            self._moved()
+        wrote = self._compare(self.before, after) if looked else {}
+        reads = [f"f:{path}" for path, how in self.first.items() if how == "read"]
+        for path in self.listings:
+            if path == "." or path in self.before:
+                reads.append(f"d:{path}")
+        if looked:
+            self.handles = _positions(self.tree)
+        return reads, wrote
+
+    def _compare(self, before, after):
+        wrote = {}
+        first = self.first
+        for path, entry in after.items():
+            was = before.get(path)
+            if was is None:
+                wrote[path] = "bound"
+            elif was is not entry and not was.same(entry):
+                wrote[path] = "bound" if first.get(path) == "replaced" else "mutated"
+        for path in before:
+            if path not in after:
+                wrote[path] = "deleted"
+        # What was replaced unseen is written even if it is as before: what it was is no input, so
+        # nothing else says that it is this step which made it so.
+        for path, how in first.items():
+            if how == "replaced" and path not in wrote:
+                if path in after:
+                    wrote[path] = "bound"
+                else:
+                    first[path] = "read"
+        return wrote
+
+    def _moved(self):
+        """A handle of an earlier step whose position is another one was read or written through."""
+        if not self.handles:
+            return
+        now = _positions(self.tree)
+        for handle, (path, position) in self.handles.items():
+            found = now.get(handle)
+            if found is not None and found[0] == path and found[1] != position:
+                self.first.setdefault(path, "read")
+
+    # What events and stand-ins tell.
+
+    def look(self, path, follow=True, dir_fd=None, kind="read"):
+        """The step looked at a path: its content, or whether it exists."""
+        rel, full = self.resolve(path, follow, dir_fd)
+        if rel is None:
+            if full is not None:
+                self._look_outside(full)
+            return None
+        self.active = True
+        if rel != ".":
+            self.first.setdefault(rel, kind)
+        return rel
+
+    def replace(self, path, dir_fd=None):
+        """The step is about to overwrite a file. What it was is not an input, unless it decides
+        whether that works: a directory, or a link."""
+        rel, full = self.resolve(path, True, dir_fd)
+        if rel is None:
+            if full is not None:
+                self._write_outside(full)
+            return
+        self.active = self.stirred = True
+        was = self.before.get(rel)
+        plain = was is None or was.kind == "file"
+        self.first.setdefault(rel, "replaced" if plain else "read")
+
+    def alter(self, path, follow=False, dir_fd=None):
+        """The step is about to change a path in a way that depends on what is there."""
+        rel, full = self.resolve(path, follow, dir_fd)
+        if rel is None:
+            if full is not None:
+                self._write_outside(full)
+            return None
+        self.active = self.stirred = True
+        if rel != ".":
+            self.first.setdefault(rel, "read")
+        return rel
+
+    def rename(self, source, target, source_fd=None, target_fd=None):
+        """A directory moves with all that is in it. The target is replaced unseen."""
+        rel = self.alter(source, False, source_fd)
+        if rel is not None:
+            for path in self.before:
+                if path.startswith(rel + "/"):
+                    self.first.setdefault(path, "read")
+        rel, full = self.resolve(target, False, target_fd)
+        if rel is None:
+            if full is not None:
+                self._write_outside(full)
+            return
+        was = self.before.get(rel)
+        plain = was is None or was.kind != "directory"
+        self.first.setdefault(rel, "replaced" if plain else "read")
+
+    def list(self, path):
+        """The step listed a directory."""
+        rel = self.look(path)
+        if rel is not None:
+            self.listings.add(rel)
+        return rel
+
+    def children(self, rel):
+        """The step looked at more of what a directory holds than names and kinds."""
+        prefix = "" if rel == "." else rel + "/"
+        for path in self.before:
+            if path.startswith(prefix) and "/" not in path[len(prefix) :]:
+                self.first.setdefault(path, "read")
+
+    def _look_outside(self, full):
+        if full not in self.outside:
+            self.outside[full] = self.events.asker()[1]
+
+    def _write_outside(self, full):
+        if full not in ("/dev/null", "/dev/tty"):
+            self.writes_outside.append((full, self.events.asker()[1]))
+
+    def resolve(self, path, follow=True, dir_fd=None):
+        """`(path from scratch, None)`, or `(None, absolute path)` outside, or two times None.
+
+        Every directory and link on the way decides where it leads, so each is looked at.
+        """
+        if type(path) is int:
+            path = fd_path(path)
+            if path is None:
+                return None, None
+        try:
+            path = _fsdecode(path)
+        except TypeError:
+            return None, None
+        if "\0" in path:
+            return None, None
+        if not path.startswith("/"):
+            if dir_fd is not None and dir_fd >= 0:
+                base = fd_path(dir_fd)
+            else:
+                self.on_cwd()
+                try:
+                    base = _getcwd()
+                except OSError:
+                    base = None
+            if base is None:
+                return None, None
+            path = base + "/" + path
+        for root in (self.scratch, self.alias):
+            if path == root or path.startswith(root + "/"):
+                return self._walk(self.scratch, path[len(root) + 1 :], follow)
+        return self._walk("", path, follow)
+
+    def _walk(self, at, rest, follow):
+        scratch = self.scratch
+        parts = [part for part in reversed(rest.split("/")) if part and part != "."]
+        links = 0
+        while parts:
+            part = parts.pop()
+            if part == "..":
+                at = at.rpartition("/")[0]
+                continue
+            at = at + "/" + part
+            inside = at.startswith(scratch + "/")
+            if not inside and not (scratch + "/").startswith(at + "/") and not follow:
+                continue
+            try:
+                mode = _lstat(at).st_mode
+            except OSError:
+                mode = 0
+            if stat.S_ISLNK(mode) and (parts or follow):
+                if inside:
+                    self._note(at)
+                links += 1
+                if links > _LINKS:
+                    return None, None
+                target = _readlink(at)
+                at = "" if target.startswith("/") else at.rpartition("/")[0]
+                parts.extend(p for p in reversed(target.split("/")) if p and p != ".")
+            elif inside and parts:
+                self._note(at)
+        if at == scratch:
+            return ".", None
+        if at.startswith(scratch + "/"):
+            return at[len(scratch) + 1 :], None
+        return None, at or "/"
+
+    def _note(self, full):
+        self.active = True
+        self.first.setdefault(full[len(self.scratch) + 1 :], "read")
+
+def fd_path(number):
+    """Where an open descriptor leads, if anywhere."""
+    try:
+        if _GETPATH is not None:
+            found = _fsdecode(_fcntl(number, _GETPATH, bytes(1024)).rstrip(b"\0"))
+        else:
+            found = _readlink(f"{_FDS[0]}/{number}")
+    except OSError:
+        return None
+    return found if found.startswith("/") else None
+
+
+def _positions(tree):
+    """Open descriptors of files in the tree: which file, and how far they have come."""
+    numbers = range(3, 256)
+    for place in _FDS:
+        try:
+            with _scandir(place) as listed:
+                numbers = [int(item.name) for item in listed]
+            break
+        except OSError:
+            continue
+    found = {}
+    inodes = None
+    for number in numbers:
+        try:
+            about = _fstat(number)
+            if not stat.S_ISREG(about.st_mode):
+                continue
+            if inodes is None:
+                inodes = {entry.stamp[0]: path for path, entry in tree.entries.items()}
+                device = _lstat(tree.scratch).st_dev
+            path = inodes.get(about.st_ino)
+            if path is not None and about.st_dev == device:
+                found[number] = path, _lseek(number, 0, os.SEEK_CUR)
+        except OSError:
+            continue
+    return found
+
+
+def digest_outside(full):
+    """The content hash of a path outside scratch, None if absent, None and why if it has none."""
+    try:
+        mode = _stat(full).st_mode
+        if stat.S_ISDIR(mode):
+            return _sha(b"directory").hexdigest(), None
+        if not stat.S_ISREG(mode):
+            return None, "reads a device"
+        total = _sha()
+        with open(full, "rb") as opened:
+            while block := opened.read(1 << 20):
+                total.update(block)
+        return total.hexdigest(), None
+    except (FileNotFoundError, NotADirectoryError):
+        return None, None
+    except OSError as failure:
+        return None, f"cannot read: {failure.strerror}"

@@ -1,0 +1,125 @@
+"""Puts back after each step what the interpreter itself is run with.
+
+None of it is state of a program: hooks, limits, builtins. A step that changes them changes
+them for itself. That it replaced a builtin is told, since a function of the step may go on using
+the replacement.
+"""
+
+import builtins
+import sys
+import threading
+from fcntl import F_SETFL, F_SETOWN, fcntl
+from gc import enable, isenabled
+from os import O_ASYNC, getpid
+from select import POLLHUP, poll
+from sys import (
+    getprofile,
+    getrecursionlimit,
+    getswitchinterval,
+    gettrace,
+    setprofile,
+    setrecursionlimit,
+    setswitchinterval,
+    settrace,
+)
+from threading import setprofile as setprofile_of_threads
+from threading import settrace as settrace_of_threads
+
+try:
+    from fcntl import F_SETSIG
+    from signal import SIGKILL
+except ImportError:
+    # Without it the end of the host is noticed between two steps only.
+    F_SETSIG = None
+
+_SYS = (
+    "argv breakpointhook displayhook excepthook meta_path orig_argv path_hooks "
+    "path_importer_cache unraisablehook __displayhook__ __excepthook__ dont_write_bytecode"
+).split()
+_LISTS = "argv meta_path path_hooks".split()
+_MISSING = object()
+
+
+class Guard:
+    """What the interpreter was run with before the first step."""
+
+    def __init__(self):
+        self._builtins = dict(vars(builtins))
+        self._sys = {name: getattr(sys, name) for name in _SYS}
+        self._lists = {name: list(getattr(sys, name)) for name in _LISTS}
+        self._hooks = threading.excepthook
+        self.recursion = getrecursionlimit()
+        self._interval = getswitchinterval()
+
+    def quiet(self):
+        """Switches off what would run code of the step from now on, at the end of the step.
+
+        Nothing is touched that has not been set: to set it is an event that others watch for.
+        """
+        setrecursionlimit(self.recursion)
+        if gettrace() is not None:
+            settrace(None)
+        if getprofile() is not None:
+            setprofile(None)
+
+    def restore(self):
+        """Puts everything back. Answers what is to be reported."""
+        self.quiet()
+        settrace_of_threads(None)
+        setprofile_of_threads(None)
+        threading.excepthook = self._hooks
+        found = vars(sys)
+        for name, value in self._sys.items():
+            if found.get(name, _MISSING) is not value:
+                found[name] = value
+        for name, items in self._lists.items():
+            value = self._sys[name]
+            if value != items:
+                value[:] = items
+        if not isenabled():
+            enable()
+        if getswitchinterval() != self._interval:
+            setswitchinterval(self._interval)
+        return self._restore_builtins()
+
+    def builtin(self, name):
+        """Whether it is a name that every program finds among the builtins."""
+        return name in self._builtins
+
+    def _restore_builtins(self):
+        found, told = vars(builtins), []
+        for name, value in self._builtins.items():
+            if found.get(name, _MISSING) is not value:
+                found[name] = value
+                told.append({"what": "builtins.%s replaced" % name, "line": None})
+        # What interactive use leaves behind.
+        found.pop("_", None)
+        return told
+
+
+class Lifeline:
+    """The pipe from the host: while it is held, its closing ends this process at once.
+
+    A thread could not do that: a loop in C holds the interpreter's lock. The kernel can.
+    """
+
+    def __init__(self, fd):
+        self._fd = fd
+        self._poll = poll()
+        self._poll.register(fd, 0)
+
+    def hold(self):
+        """From here on the end of the host is the end of this process."""
+        if F_SETSIG is None:
+            return
+        fcntl(self._fd, F_SETOWN, getpid())
+        fcntl(self._fd, F_SETSIG, SIGKILL)
+        fcntl(self._fd, F_SETFL, O_ASYNC)
+        if any(event & POLLHUP for _, event in self._poll.poll(0)):
+            # It was over before the kernel was asked to tell.
+            raise EOFError("the host has closed the pipe")
+
+    def let_go(self):
+        """From here on requests may come in again."""
+        if F_SETSIG is not None:
+            fcntl(self._fd, F_SETFL, 0)

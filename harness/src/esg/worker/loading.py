@@ -1,0 +1,97 @@
+"""Loading of modules: seen as it happens, and which files the search for them depended on."""
+
+import os
+import sys
+
+_type = type
+_loaded = sys.modules
+_bootstrap = sys.modules["_frozen_importlib"]
+_lexists = os.path.lexists
+
+
+_FileFinder = _loaded["_frozen_importlib_external"].FileFinder
+
+
+def look_again():
+    """Listings of folders that the import system keeps are told apart by time, too coarsely.
+
+    Only those: finders of other kinds may load modules when they are asked to forget.
+    """
+    kept = sys.path_importer_cache
+    for place, finder in list(kept.items()):
+        if finder is None:
+            del kept[place]
+        elif _type(finder) is _FileFinder:
+            finder.invalidate_caches()
+
+
+class Loading:
+    """The part of `Modules` that stands in the import system."""
+
+    def _install(self):
+        """Takes the place of the function that loads what is not loaded yet.
+
+        Its frame is taken for one of the import system, which leaves it out of tracebacks.
+        """
+        real = _bootstrap._find_and_load
+        load = self._load
+
+        def _find_and_load(name, import_):
+            return load(real, name, import_)
+
+        for function in (_find_and_load, Loading._load):
+            function.__code__ = function.__code__.replace(co_filename="<frozen importlib._bootstrap>")
+        _bootstrap._find_and_load = _find_and_load
+
+    def _load(self, real, name, import_):
+        events = self.events
+        if not events.running or events.busy or name in _loaded:
+            return real(name, import_)
+        with_it = {name}
+        self.imports.append(with_it)
+        self._quietly(self._search, name)
+        try:
+            return real(name, import_)
+        finally:
+            self.imports.pop()
+            if self.imports:
+                self.imports[-1] |= with_it
+            self._with[name] = with_it
+            self._quietly(self._note_new)
+
+    def _quietly(self, function, *args):
+        events = self.events
+        was, events.busy = events.busy, True
+        try:
+            function(*args)
+        except Exception as failure:
+            events.failures.append(f"import: {failure!r}")
+        finally:
+            events.busy = was
+
+    def _search(self, name):
+        """Notes which files the search for a module depends on: those of its name, there or not,
+        in each scratch directory that is searched."""
+        if name in sys.builtin_module_names or name.startswith("_harness_"):
+            return
+        parent, _, last = name.rpartition(".")
+        if parent:
+            places = getattr(_loaded.get(parent), "__path__", ())
+        else:
+            self.process.read("path")
+            places = sys.path
+        files = self.files
+        if files.stirred:
+            look_again()
+        for place in list(places):
+            if _type(place) is not str:
+                continue
+            if place and not place.startswith((files.scratch, files.alias)) and place[0] == "/":
+                continue
+            base = place + "/" + last if place else last
+            found = False
+            for tail in ("", ".py", "/__init__.py"):
+                rel = files.look(base + tail)
+                found = found or (rel is not None and tail != "" and _lexists(files.tree.full(rel)))
+            if found:
+                return

@@ -1,0 +1,349 @@
+"""Imported modules: which the program uses, and how they differ from what importing them gave.
+
+A module outside scratch is known by its difference from a copy of its dictionary, taken right
+after it was loaded. A scratch module is state as a whole.
+"""
+
+import importlib
+import sys
+import types
+
+import _harness_standins as standins
+from _harness_library_state import Library, users
+from _harness_loading import Loading, look_again
+from _harness_scratch import FILE, SOURCE, Scratch
+
+_MISSING = object()
+_inside = types.ModuleType.__dict__["__dict__"].__get__
+_MAPPING = type.__dict__["__dict__"].__get__
+_FLAGS = type.__dict__["__flags__"].__get__
+_IMMUTABLE = 1 << 8
+_ModuleType = types.ModuleType
+_type = type
+_loaded = sys.modules
+
+_CODE_LIKE = (type, types.FunctionType, types.BuiltinFunctionType, standins.StandIn)
+
+# Attributes that importing, warning and debugging set by themselves.
+_OWN = frozenset(("__warningregistry__", "__cached__", "__builtins__"))
+# Of `sys`: restored after each step, tracked elsewhere, or told of elsewhere.
+_SYS = frozenset(
+    "stdin stdout stderr __stdin__ __stdout__ __stderr__ argv path modules last_exc last_type "
+    "last_value last_traceback displayhook excepthook unraisablehook ps1 ps2 meta_path path_hooks "
+    "path_importer_cache tracebacklimit".split()
+)
+# What makes a scratch module a module is made anew with it.
+_FRAME = frozenset("__name__ __loader__ __spec__ __file__ __package__ __path__".split()) | _OWN
+
+
+class _Deleted:
+    """Stands in a difference for an attribute that is gone."""
+
+    def __reduce__(self):
+        return "DELETED"
+
+    def __repr__(self):
+        return "DELETED"
+
+
+DELETED = _Deleted()
+
+
+class Modules(Loading, Scratch):
+    """The `m:` entities."""
+
+    DELETED = DELETED
+
+    def __init__(self, events, namespace, files, process):
+        self.events = events
+        self.namespace = namespace
+        self.files = files
+        self.process = process
+        # Called as `appeared(name, module)` right after the first import of a module.
+        self.appeared = []
+        self.base = {}
+        self.seen = {}
+        self.scratch = {}
+        self.sources = {}
+        # Attributes that the program set or deleted, by module. All else changes by itself.
+        self.altered = {}
+        self.untold = []
+        # What loading a module loaded with it.
+        self._with = {}
+        # The imports that are going on, outermost first: what each has loaded so far.
+        self.imports = []
+        self.touched = set()
+        self.changed = set()
+        self.library = Library()
+        self._count = 0
+        self._sizes = []
+        self._dicts = []
+        self._names = []
+        self._note_new()
+        self.preloaded = frozenset(self.base)
+        self._install()
+
+    def _note_new(self):
+        """Copies the dictionaries of modules that were not there before."""
+        if len(_loaded) == self._count:
+            return
+        for name, module in list(_loaded.items()):
+            if name in self.base or name == "__main__" or name.startswith("_harness_"):
+                continue
+            if not issubclass(_type(module), _ModuleType):
+                continue
+            spec = module.__dict__.get("__spec__")
+            if getattr(spec, "_initializing", False):
+                continue
+            for told in self.appeared:
+                told(name, module)
+            names = module.__dict__
+            if self._in_scratch(module):
+                self.scratch[name] = module
+                self.events.programs[name] = names
+                self._remember_source(name, module)
+                self.seen[name] = None
+                self.base[name] = {}
+                self.changed.add(name)
+            else:
+                self.base[name] = dict(names)
+                self.seen[name] = dict(names)
+                self.library.note(name, names)
+            self._names.append(name)
+            self._dicts.append(names)
+            self._sizes.append(len(names))
+        if not self.imports:
+            self._count = len(_loaded)
+
+    def is_scratch(self, name):
+        """Whether the module's file lies in scratch."""
+        return name in self.scratch
+
+    # One step.
+
+    def begin(self):
+        self.touched = set()
+        self.changed = set()
+        self.untold = []
+
+    def end(self, traits, values):
+        """Finds what the step used: `traits` says what its code names, `values` are the objects
+        its reads are bound to. Afterwards `touched` and `changed` are complete."""
+        self._note_new()
+        touched = self.touched
+        for name in traits.imports:
+            self._touch(name)
+        if traits.dynamic_import:
+            for text in traits.strings:
+                if text in _loaded:
+                    self._touch(text)
+        for value in values:
+            self._touch_value(value)
+        self._touch_inside(traits.names)
+        sizes = list(map(len, self._dicts))
+        suspects = set()
+        if sizes != self._sizes:
+            for name, now, was in zip(self._names, sizes, self._sizes):
+                if now != was:
+                    suspects.add(name)
+            self._sizes = sizes
+        if traits.stores:
+            suspects |= touched
+        for name in suspects:
+            if name not in self.scratch and self._compare(name, traits):
+                self.changed.add(name)
+        touched |= self.changed
+        return touched
+
+    def _touch(self, name):
+        """An import of a loaded module: it and its parents are used, and the search for them, and
+        for what they loaded, decided which module it is."""
+        while name:
+            if name in _loaded and name != "__main__":
+                self.touched.add(name)
+            if name not in self.preloaded and name not in self.scratch:
+                for other in self._with.get(name, (name,)):
+                    self._quietly(self._search, other)
+            name = name.rpartition(".")[0]
+
+    def _touch_value(self, value):
+        name = home(value)
+        if name in self.base and name != "builtins":
+            self.touched.add(name)
+
+    def _touch_inside(self, names):
+        """Modules reachable as attributes that the code names."""
+        pending = list(self.touched)
+        while pending:
+            module = _loaded.get(pending.pop())
+            inside = inside_of(module)
+            if inside is None:
+                continue
+            for name in names:
+                value = inside.get(name)
+                if issubclass(_type(value), _ModuleType):
+                    found = value.__dict__.get("__name__")
+                    if found in self.base and found not in self.touched and found != "builtins":
+                        self.touched.add(found)
+                        pending.append(found)
+
+    def _compare(self, name, traits):
+        """Whether the program changed the module. What its own code changed, lazily filled caches
+        and the like, belongs to it from now on."""
+        now, seen, base = _loaded[name].__dict__, self.seen[name], self.base[name]
+        altered = self.altered.setdefault(name, set())
+        by_program = False
+        replaced = []
+        for key in list(seen.keys() | now.keys()):
+            value = now.get(key, _MISSING)
+            if value is seen.get(key, _MISSING):
+                continue
+            _set(seen, key, value)
+            named = key in traits.names or key in traits.words or traits.dynamic_store
+            if named and not _ignored(name, key, value):
+                by_program = True
+                altered.add(key)
+                if key in base:
+                    replaced.append(key)
+            elif key not in altered:
+                _set(base, key, value)
+        for key in replaced:
+            # Whoever calls that code depends on the change without looking at this module.
+            for user in users(name, key):
+                self.untold.append(f"{name}.{key} was replaced, which {user} uses")
+        return by_program
+
+    def inside(self, traits):
+        """What the step changed inside of library modules, where no entity accounts for it."""
+        return self.untold + self.library.changed(traits, self.touched)
+
+    # What `Graph` asks.
+
+    def baseline(self, name):
+        """The attributes that importing the module gave, or None if it is not loaded."""
+        return self.base.get(name)
+
+    def diff(self, name):
+        """What differs from the baseline, `DELETED` for attributes that are gone; None if nothing
+        does, or the module is not loaded. Of a scratch module all that it holds."""
+        module = _loaded.get(name)
+        if module is None or name not in self.base:
+            return None
+        now = module.__dict__
+        if name in self.scratch:
+            rel, source = self.sources.get(name, (None, b""))
+            found = {FILE: rel, SOURCE: source}
+            for key, value in now.items():
+                if key not in _FRAME and not self._submodule(name, key, value):
+                    found[key] = value
+            return found
+        base = self.base[name]
+        found = {}
+        # In the order of the names, which does not depend on which step came first.
+        for key in sorted(self.altered.get(name, ())):
+            value = now.get(key, _MISSING)
+            if value is not base.get(key, _MISSING):
+                found[key] = DELETED if value is _MISSING else value
+        return found or None
+
+    def _submodule(self, name, key, value):
+        return issubclass(_type(value), _ModuleType) and _loaded.get(f"{name}.{key}") is value
+
+    def reset(self, name):
+        """Takes the module back to its baseline; a scratch module leaves, and what is below it."""
+        if name in self.scratch:
+            for other in list(self.scratch):
+                if other == name or other.startswith(name + "."):
+                    self._forget(other)
+            look_again()
+            return
+        self.apply(name, {})
+
+    def globals(self, name):
+        """The dictionary of a loaded module: the globals of its functions."""
+        return _loaded[name].__dict__
+
+    def apply(self, name, diff):
+        """Makes the module differ from its baseline by `diff`, and by nothing else."""
+        if name in self.scratch or (diff and FILE in diff):
+            module = self.scratch.get(name) or self.shell(name, diff)
+            inside = module.__dict__
+            for key in list(inside):
+                if key not in _FRAME and key not in diff and not self._submodule(name, key, inside[key]):
+                    del inside[key]
+            for key, value in diff.items():
+                if key not in (FILE, SOURCE):
+                    inside[key] = value
+            self._resize(name)
+            return
+        if name not in self.base:
+            importlib.import_module(name)
+            self._note_new()
+        inside, base = _loaded[name].__dict__, self.base[name]
+        seen = self.seen[name]
+        altered = self.altered.setdefault(name, set())
+        for key in altered | diff.keys():
+            want = diff.get(key, base.get(key, _MISSING))
+            want = _MISSING if want is DELETED else want
+            _set(inside, key, want)
+            _set(seen, key, want)
+        altered.update(diff)
+        self._resize(name)
+
+    def _resize(self, name):
+        self._sizes[self._names.index(name)] = len(_loaded[name].__dict__)
+
+    def sweep(self, accounted):
+        """Modules that differ although no entity says so, and modules put in another's place."""
+        strays = []
+        for name in list(self._names):
+            module = _loaded.get(name)
+            if module is None or module.__dict__ is not self._dicts[self._names.index(name)]:
+                strays.append(f"sys.modules[{name!r}] was taken away or replaced")
+            elif name not in self.scratch and f"m:{name}" not in accounted:
+                now, seen = module.__dict__, self.seen[name]
+                for key in now.keys() | seen.keys():
+                    value = now.get(key, _MISSING)
+                    old = seen.get(key, _MISSING)
+                    if value is old or key.startswith("_") or _ignored(name, key, value):
+                        continue
+                    # Plain values are filled in lazily by modules themselves; functions are not.
+                    if issubclass(_type(old), _CODE_LIKE):
+                        strays.append(f"{name}.{key} was replaced")
+        return strays + self.library.sweep()
+
+
+def inside_of(module):
+    """The dictionary of a module, or None for anything else."""
+    return _inside(module) if issubclass(_type(module), _ModuleType) else None
+
+
+def home(value):
+    """The module that a value's behaviour is written in: itself, or that of its function or class.
+    None for what is written in C. No code of the program is asked."""
+    kind = _type(value)
+    if issubclass(kind, _ModuleType):
+        name = _inside(value).get("__name__")
+    elif kind is types.FunctionType:
+        name = dict.get(value.__globals__, "__name__")
+    else:
+        # Instances depend on the code of their class.
+        cls = value if issubclass(kind, type) else kind
+        if _FLAGS(cls) & _IMMUTABLE:
+            return None
+        name = _MAPPING(cls).get("__module__")
+    return name if _type(name) is str else None
+
+
+def _set(names, key, value):
+    if value is _MISSING:
+        names.pop(key, None)
+    else:
+        names[key] = value
+
+
+def _ignored(name, key, value):
+    """Whether an attribute comes and goes without the program's doing."""
+    if key in _OWN or (name == "sys" and key in _SYS):
+        return True
+    return issubclass(_type(value), _ModuleType) and _loaded.get(f"{name}.{key}") is value

@@ -1,0 +1,98 @@
+"""Files and modules that are neither state nor the program's: what of them counts as an input."""
+
+import os
+import sys
+
+from _harness_files import digest_outside
+
+_realpath = os.path.realpath
+_SYSTEM = ("/usr/lib/", "/usr/share/zoneinfo", "/proc/self", "/dev/null", "/etc/localtime", "/lib/")
+
+
+class Packages:
+    """Decides by the place of a file."""
+
+    def __init__(self, files):
+        self.files = files
+        roots = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
+        roots |= {_realpath(root) for root in roots}
+        self.roots = tuple(root.rstrip("/") + "/" for root in roots if root != "/usr")
+        self.above = set()
+        # Directories that paths are resolved through, whatever lies in them.
+        for folder in (files.scratch, *self.roots):
+            while folder not in ("/", ""):
+                folder = os.path.dirname(folder)
+                self.above.add(folder)
+        self._by_folder = {}
+        self._modules = {}
+
+    def module(self, name, module, external):
+        """Adds the distribution that a module belongs to, or its file."""
+        known = self._modules.get(name, self)
+        if known is self:
+            known = self._modules[name] = self._find(module)
+        if known is not None:
+            external[known[0]] = known[1] if known[0][0] == "k" else digest_outside(known[0][2:])[0]
+
+    def _find(self, module):
+        names = getattr(module, "__dict__", None)
+        file = names.get("__file__") if names is not None else None
+        if type(file) is not str or file.startswith(self.files.scratch + "/"):
+            return None
+        return self._place(file)
+
+    def file(self, full, external):
+        """Adds a file outside scratch that was looked at. Answers `(added, why it counts not)`."""
+        if full in self.above or full.startswith(_SYSTEM) or full.startswith("/proc/self"):
+            return False, None
+        if full in ("/dev/urandom", "/dev/random"):
+            return False, "reads a device"
+        place = self._place(full)
+        if place is None:
+            return False, None
+        key, value = place
+        if key[0] == "x":
+            value, why = digest_outside(full)
+            if why is not None:
+                return False, why
+        external[key] = value
+        return True, None
+
+    def is_python(self, full):
+        """Whether a directory belongs to the installation: its listing is as good as constant."""
+        return (full + "/").startswith((*self.roots, *_SYSTEM))
+
+    def _place(self, full):
+        """`(entity, version or None)`, or None for Python's own files."""
+        if "/site-packages/" in full or "/dist-packages/" in full:
+            return self._distribution(full)
+        if full.startswith(self.roots) or full + "/" in self.roots:
+            return None
+        if full.startswith(_SYSTEM):
+            return None
+        return f"x:{full}", None
+
+    def _distribution(self, full):
+        """By the folder, or the file, that lies directly in the place where packages are."""
+        marker = "/site-packages/" if "/site-packages/" in full else "/dist-packages/"
+        at = full.index(marker) + len(marker)
+        home, top = full[: at - 1], full[at:].split("/")[0]
+        if home not in self._by_folder:
+            self._by_folder[home] = _distributions(home)
+        top = top[:-3] if top.endswith(".py") else top
+        return self._by_folder[home].get(top.partition(".")[0], (f"x:{full}", None))
+
+
+def _distributions(home):
+    """By top level name: the distribution that brought it, with its version."""
+    found = {}
+    import importlib.metadata as metadata
+
+    for distribution in metadata.distributions(path=[home]):
+        name = distribution.metadata["Name"]
+        tops = (distribution.read_text("top_level.txt") or "").split()
+        if not tops:
+            tops = {str(file).split("/")[0].partition(".")[0] for file in distribution.files or ()}
+        for top in tops:
+            found.setdefault(top, (f"k:{name}", distribution.version))
+    return found

@@ -1,0 +1,88 @@
+"""What is known of one entity: its fingerprint, the objects whose identity counts, its references."""
+from _blake2 import blake2b
+from _pickle import dumps
+from operator import is_
+
+from _harness_funcs import Function
+from _harness_shapes import ATOM_IDS
+from _harness_walk import TooLarge, Walk
+
+
+class Entry:
+    """An entity as it was last seen."""
+    __slots__ = ("entity", "value", "ids", "own", "refs", "hole", "opaque", "codes", "loads", "notes",
+                 "unit", "walk", "sign", "blind")
+
+    def same(self, other):
+        """Whether nothing changed in between, sharing included."""
+        return self.own == other.own and self.ids == other.ids and self.alike(other)
+
+    def alike(self, other):
+        """Whether the content is the same, whichever objects hold it."""
+        return self.own == other.own and len(self.refs) == len(other.refs) and \
+            all(map(is_, self.refs, other.refs)) and not self.blind
+
+
+def _parts(held):
+    return [v for pair in held.items() for v in pair]
+
+
+def sign(f):
+    """A cheap signature of a stateless function: compared by identity, part by part."""
+    if f.__closure__ or f.__dict__:
+        return None
+    return (f.__code__, f.__defaults__, f.__doc__, f.__module__, f.__name__, f.__qualname__, f.__globals__,
+            *_parts(f.__kwdefaults__ or {}), None, *_parts(f.__annotations__))
+
+
+def unchanged(entry, value):
+    """Whether an entity surely is as it was, without a walk."""
+    if entry.sign is not None:
+        if entry.value is not value:
+            return False
+        now = sign(value)
+        return now is not None and len(now) == len(entry.sign) and all(map(is_, now, entry.sign))
+    return id(type(value)) in ATOM_IDS and entry.value is value
+
+
+def probe(world, entity, value):
+    """Walks an entity's content."""
+    e = Entry()
+    e.entity, e.value, e.unit, e.sign = entity, value, None, None
+    kind = entity[0]
+    inner = (id(value),) if kind == "t" else ()
+    e.walk = walk = Walk(world, inner, extras=True)
+    try:
+        walk.run([module_root(value)] if kind == "m" else [value])
+        e.own = walk.own()
+    except TooLarge as why:
+        walk.hole, walk.opaque, walk.blind, e.own = str(why), True, True, "0" * 64
+    e.ids, e.refs, e.hole, e.opaque, e.blind = walk.ids(), walk.refs, walk.hole, walk.opaque, walk.blind
+    e.codes, e.notes = walk.codes, walk.notes
+    e.loads = walk.loads() if walk.codes else None
+    if kind == "t" and type(value) is Function:
+        e.sign = sign(value)
+    if kind == "m":
+        e.value = None
+    return e
+
+
+def module_root(diff):
+    """What differs in a module, as one value without an identity of its own."""
+    return tuple([v for pair in diff.items() for v in pair])
+
+
+def share(entries):
+    """For each pair of members that share objects, a digest of which: ordinals in both walks."""
+    at = [dict(zip(e.ids, range(len(e.ids)))) for e in entries]
+    out = []
+    for i, a in enumerate(entries):
+        for j in range(i + 1, len(entries)):
+            b = entries[j]
+            common = at[i].keys() & at[j].keys()
+            if common:
+                x, y = (i, j) if a.entity < b.entity else (j, i)
+                which = sorted([(at[x][o], at[y][o]) for o in common])
+                out.append([entries[x].entity, entries[y].entity,
+                            blake2b(dumps(which, 4), digest_size=32).hexdigest()])
+    return sorted(out)

@@ -1,0 +1,342 @@
+"""State of the whole process that steps share: the `random` module, working directory,
+environment, `sys.path`, warning filters.
+
+What was looked at and what was replaced is known from stand-ins for the functions that do it, so
+that a step which uses none of them pays nothing.
+"""
+
+import hashlib
+import json
+import operator
+import os
+import random
+import re
+import struct
+import sys
+import warnings
+
+import _harness_standins as standins
+
+_dumps = json.dumps
+_loads = json.loads
+_sha = hashlib.sha256
+_is = operator.is_
+_fsdecode = os.fsdecode
+_join = os.path.join
+_RNG = struct.Struct("<625I")
+
+
+class Process:
+    """The `p:` entities."""
+
+    NAMES = ("rng", "cwd", "env", "path", "warn")
+
+    def __init__(self, events, scratch):
+        self.events = events
+        self.scratch = scratch
+        self.untracked = []
+        # Per entity how the step first met it: "read", or "replaced" unseen.
+        self.first = {}
+        self._get = {name: getattr(self, f"_get_{name}") for name in self.NAMES}
+        self._put = {name: getattr(self, f"_put_{name}") for name in self.NAMES}
+        self._real_getcwd = standins.original(os.getcwd)
+        random.seed(0)
+        self.known = {name: self._get[name]() for name in self.NAMES}
+        self.initial = dict(self.known)
+        self._path_list = sys.path
+        self._install_random()
+        self._install_environment()
+        self._install_rest()
+
+    # What steps do.
+
+    def begin(self):
+        self.first = {}
+        self.untracked = []
+        warnings.onceregistry.clear()
+
+    def read(self, name):
+        """The step looked at this state."""
+        if self.events.running:
+            self.first.setdefault(name, "read")
+
+    def replaced(self, name):
+        """The step replaced this state; if it had not looked at it before, it never did."""
+        if self.events.running:
+            self.first.setdefault(name, "replaced")
+
+    def warned(self, namespace):
+        """If code of the step issued a warning, seen or not, the filters decided."""
+        if dict.__contains__(namespace, "__warningregistry__"):
+            self.first.setdefault("warn", "read")
+
+    def end(self):
+        """`(reads, wrote)`. `wrote` maps entities to how they were written."""
+        first = self.first
+        # What was replaced unseen is written even if it is as before: what it was is no input, so
+        # nothing else says that it is this step which made it so.
+        changed = [
+            name
+            for name in ("rng", "cwd", "env")
+            if name in first and (self._refresh(name) or first[name] == "replaced")
+        ]
+        if not _same(sys.path, self.known["path"]) or sys.path is not self._path_list:
+            if self._refresh("path"):
+                changed.append("path")
+        if not _same(warnings.filters, self.known["warn"]):
+            if self._refresh("warn"):
+                changed.append("warn")
+        reads = [f"p:{name}" for name, how in first.items() if how == "read"]
+        wrote = {}
+        for name in changed:
+            wrote[f"p:{name}"] = "bound" if first.get(name) == "replaced" else "mutated"
+        return reads, wrote
+
+    def _refresh(self, name):
+        now = self._get[name]()
+        was = self.known[name]
+        if name in ("path", "warn"):
+            self._path_list = sys.path
+            same = _same(now, was) or self._equal(name, now, was)
+        else:
+            same = type(now) is type(was) and now == was
+        self.known[name] = now
+        return not same
+
+    def _equal(self, name, now, was):
+        try:
+            return self._encode(name, now) == self._encode(name, was)
+        except (TypeError, ValueError):
+            return False
+
+    # How the state is stored and put back.
+
+    def member(self, name):
+        """`(own, blob, hole)` of the state as it is known."""
+        try:
+            blob = self._encode(name, self.known[name])
+        except (TypeError, ValueError, struct.error) as failure:
+            return _sha(repr(type(self.known[name])).encode()).hexdigest(), None, f"value {failure}"
+        return _sha(f"p:{name}\0".encode() + blob).hexdigest(), blob, None
+
+    def drop(self, name):
+        """Back to what it was when the process started."""
+        self.set(name, self.initial[name])
+
+    def load(self, name, blob):
+        """Puts stored state back."""
+        self.set(name, self._decode(name, blob))
+
+    def set(self, name, state):
+        self._put[name](state)
+        self.known[name] = self._get[name]()
+
+    def strays(self):
+        """What changed while no step was looked at."""
+        return [f"p:{name}" for name in self.NAMES if self._refresh(name)]
+
+    def _encode(self, name, state):
+        if name == "rng":
+            version, words, gauss = state
+            if version != 3:
+                raise ValueError("random state of an unknown version")
+            return _RNG.pack(*words) + (b"" if gauss is None else struct.pack("<d", gauss))
+        if name == "warn":
+            return _dumps([_encode_filter(entry) for entry in state]).encode()
+        if name == "path" and any(type(entry) is not str for entry in state):
+            raise TypeError("an entry of sys.path is no text")
+        if name == "env":
+            state = [[key.hex(), value.hex()] for key, value in state]
+        return _dumps(state).encode()
+
+    def _decode(self, name, blob):
+        if name == "rng":
+            rest = blob[_RNG.size :]
+            gauss = struct.unpack("<d", rest)[0] if rest else None
+            return 3, _RNG.unpack(blob[: _RNG.size]), gauss
+        state = _loads(blob)
+        if name == "warn":
+            return [_decode_filter(entry) for entry in state]
+        if name == "env":
+            return [(bytes.fromhex(key), bytes.fromhex(value)) for key, value in state]
+        return state
+
+    def _get_rng(self):
+        return _getstate()
+
+    def _put_rng(self, state):
+        _setstate(state)
+
+    def _get_cwd(self):
+        try:
+            now = self._real_getcwd()
+        except OSError:
+            return None
+        if now == self.scratch or now.startswith(self.scratch + "/"):
+            return "./" + now[len(self.scratch) + 1 :]
+        return now
+
+    def _put_cwd(self, state):
+        where = self.scratch if state is None else _join(self.scratch, state)
+        try:
+            os.chdir(where)
+        except OSError:
+            os.chdir(self.scratch)
+
+    def _get_env(self):
+        return list(os.environ._data.items())
+
+    def _put_env(self, state):
+        have = os.environ._data
+        if list(have.items()) == state:
+            return
+        for key in list(have):
+            os.unsetenv(key)
+        have.clear()
+        for key, value in state:
+            os.putenv(key, value)
+            have[key] = value
+
+    def _get_path(self):
+        return list(sys.path)
+
+    def _put_path(self, state):
+        if sys.path is not self._first_path:
+            sys.path = self._first_path
+        sys.path[:] = state
+
+    def _get_warn(self):
+        return list(warnings.filters)
+
+    def _put_warn(self, state):
+        warnings.filters[:] = state
+        warnings._filters_mutated()
+
+    # The stand-ins.
+
+    def _install_random(self):
+        """The functions of the module are methods of one hidden generator."""
+        self._first_path = sys.path
+        hidden = random._inst
+        for name, method in list(vars(random).items()):
+            if getattr(method, "__self__", None) is not hidden:
+                continue
+            replaces = name in ("seed", "setstate")
+            # Of the class as it is now: the module's own methods were bound when it was loaded.
+            method = getattr(hidden, name)
+            standins.install(random, name, self._drawing(method, replaces), raw=True)
+
+    def _drawing(self, method, replaces):
+        events = self.events
+        first = self
+
+        def draw(_self, /, *args, **named):
+            if events.running:
+                first.first.setdefault("rng", "read")
+            return method(*args, **named)
+
+        def replace(_self, /, *args, **named):
+            try:
+                answer = method(*args, **named)
+            except BaseException:
+                first.read("rng")
+                raise
+            first.replaced("rng")
+            return answer
+
+        return replace if replaces else draw
+
+    def _install_environment(self):
+        """All ways to the environment, `environb` too, lead through one class."""
+        kind = type(os.environ)
+        for name in ("__getitem__", "__iter__", "__len__", "__repr__", "copy", "setdefault"):
+            setattr(kind, name, _noting(kind.__dict__[name], lambda: self.read("env")))
+        for name in ("__setitem__", "__delitem__"):
+            setattr(kind, name, _noting(kind.__dict__[name], lambda: self.read("env")))
+
+    def _install_rest(self):
+        real_cwd, real_cwdb = self._real_getcwd, os.getcwdb
+
+        def getcwd():
+            self.read("cwd")
+            return real_cwd()
+
+        def getcwdb():
+            self.read("cwd")
+            return real_cwdb()
+
+        standins.install(os, "getcwd", getcwd)
+        standins.install(os, "getcwdb", getcwdb)
+        real_warn = warnings.warn
+
+        def warn(message, category=None, stacklevel=1, source=None, **named):
+            self.read("warn")
+            # This function and the stand-in's are two more frames.
+            return real_warn(message, category, max(stacklevel, 1) + 2, source, **named)
+
+        standins.install(warnings, "warn", warn)
+        real_explicit = warnings.warn_explicit
+
+        def warn_explicit(*args, **named):
+            self.read("warn")
+            return real_explicit(*args, **named)
+
+        standins.install(warnings, "warn_explicit", warn_explicit)
+        self.events.listen("os.chdir", self._chdir)
+
+    def _chdir(self, _event, args):
+        path = args[0]
+        if type(path) is int:
+            self.replaced("cwd")
+            return
+        path = _fsdecode(path)
+        (self.replaced if path.startswith("/") else self.read)("cwd")
+
+
+_getstate = random.getstate
+_setstate = random.setstate
+
+
+def _noting(real, note):
+    def method(self, *args, **named):
+        note()
+        return real(self, *args, **named)
+
+    method.__name__ = real.__name__
+    method.__qualname__ = real.__qualname__
+    method.__module__ = real.__module__
+    method.__doc__ = real.__doc__
+    return method
+
+
+def _same(now, was):
+    """Whether two lists hold the same objects, without asking any of them."""
+    return type(now) is list and len(now) == len(was) and all(map(_is, now, was))
+
+
+def _encode_filter(entry):
+    action, message, category, module, line = entry
+    home = sys.modules.get(category.__module__)
+    found = getattr(home, category.__qualname__, None) if home is not None else None
+    if found is not category or category.__module__ == "__main__":
+        raise TypeError("a warning filter names a class of the program")
+    return [action, _pattern(message), category.__module__, category.__qualname__, _pattern(module), line]
+
+
+def _decode_filter(entry):
+    action, message, module, name, where, line = entry
+    __import__(module)
+    category = getattr(sys.modules[module], name)
+    return action, _compiled(message), category, _compiled(where), line
+
+
+def _pattern(pattern):
+    if pattern is None or type(pattern) is str:
+        return pattern
+    return [pattern.pattern, pattern.flags]
+
+
+def _compiled(pattern):
+    if type(pattern) is list:
+        return re.compile(*pattern)
+    return pattern

@@ -1,0 +1,255 @@
+"""What both trackers share: which names count, what a step has read, and the `__main__` module.
+
+A read is a load of a name that is still bound as it was when the step began, or that is not bound.
+Once a name is bound to something of the step's own it can not become a read again: whatever binds
+it to the incoming object must have loaded that object under some name.
+
+A binding is a write even if it leaves the name as it was: `import math` after another step's
+`import math` binds the very same object, and still the name would be there without the other step.
+Only a step that read the name is excused, since it runs again when the name changes. For the same
+reason a name that the step bound and deleted is deleted, even if it was not there before.
+"""
+
+from itertools import compress, islice
+from operator import is_, is_not
+from re import compile as _pattern
+from sys import modules
+from types import ModuleType
+
+# Names that every module has. They are put back after each step, so none is state.
+DUNDERS = frozenset(
+    (
+        "__name__",
+        "__builtins__",
+        "__doc__",
+        "__loader__",
+        "__spec__",
+        "__package__",
+        "__file__",
+        "__cached__",
+        "__warningregistry__",
+    )
+)
+
+ABSENT = object()
+
+_words = _pattern(r"[^\W\d]\w*").findall
+_attribute = ModuleType.__getattribute__
+_contains = dict.__contains__
+# What any module has by its type, and what the import system asks every module for.
+_OF_MODULES = frozenset(ModuleType.__dict__) | frozenset(object.__dict__) | {"__path__"}
+_item = dict.__getitem__
+_names = dict.keys
+_values = dict.values
+
+
+class _Here(BaseException):
+    """Raised to be caught at once, see `caller`."""
+
+
+def caller(depth):
+    """The frame that many calls above the one that asks.
+
+    `sys._getframe` would tell every audit hook that somebody looks at frames, at the price of
+    calling it, and it would look as if the step did.
+    """
+    try:
+        raise _Here
+    except _Here as here:
+        frame = here.__traceback__.tb_frame.f_back
+    while depth:
+        frame = frame.f_back
+        depth -= 1
+    return frame
+
+
+class Reads:
+    """What one step has read of the namespace."""
+
+    __slots__ = ("names", "everything", "executed", "bound", "gone")
+
+    def __init__(self):
+        # Names loaded while bound as at the start, or absent.
+        self.names = set()
+        # Whether the step has looked at the namespace as a whole.
+        self.everything = False
+        # Code objects that ran, as far as they are known: the step's, and such as its functions
+        # and those of modules in scratch.
+        self.executed = {}
+        # Names that the step bound, and names that it left unbound. See above for those that are as
+        # they were.
+        self.bound = set()
+        self.gone = set()
+
+
+class Ledger:
+    """Decides for every name once a step whether it was read."""
+
+    __slots__ = ("namespace", "start", "decided", "stored", "reads", "active")
+
+    def __init__(self):
+        self.namespace = {}
+        self.start = {}
+        self.decided = set()
+        # Names that were bound or deleted, whatever became of them.
+        self.stored = set()
+        self.reads = Reads()
+        self.active = False
+
+    def begin(self):
+        """From here on loads count, against the bindings that there are now."""
+        self.start = dict.copy(self.namespace)
+        # One set for all steps: the namespace of Python 3.11 keeps it at hand.
+        self.decided.clear()
+        self.decided.update(DUNDERS)
+        self.stored.clear()
+        self.reads = Reads()
+        self.active = True
+
+    def end(self):
+        """From here on loads do not count. Answers what was read and what is bound."""
+        self.active = False
+        start, now, reads = self.start, self.namespace, self.reads
+        if len(start) <= len(now) and all(map(is_, start, _names(now))):
+            # No name has left its place, and others come after them: no loop of Python's is needed,
+            # however many there are.
+            reads.bound.update(compress(start, map(is_not, _values(start), _values(now))))
+            reads.bound.update(islice(_names(now), len(start), None))
+        else:
+            for name, value in dict.items(now):
+                if dict.get(start, name, ABSENT) is not value:
+                    reads.bound.add(name)
+            reads.gone.update(name for name in start if not _contains(now, name))
+        for name in self.stored:
+            self.stores(name)
+        reads.bound -= DUNDERS
+        reads.gone -= DUNDERS
+        return reads
+
+    def stores(self, name):
+        """The step has bound or deleted `name` for certain."""
+        reads = self.reads
+        if not _contains(self.namespace, name):
+            reads.gone.add(name)
+        elif name not in reads.names and not reads.everything:
+            reads.bound.add(name)
+
+    def may_store(self, name):
+        """The step may have bound or deleted `name`. If so, nothing shows it: then it counts as
+        read, which makes the step run again whenever that could matter."""
+        now = dict.get(self.namespace, name, ABSENT)
+        if now is dict.get(self.start, name, ABSENT) and name not in DUNDERS:
+            self.reads.names.add(name)
+
+    def load(self, name):
+        """The step is about to look at `name`."""
+        if name in self.decided or not self.active:
+            return
+        if type(name) is not str:
+            # No statement loads such a name: it is a key that a step put into `globals()`.
+            self.reads.everything = True
+            return
+        self.decided.add(name)
+        if name in self.stored:
+            # What it finds is of the step's own doing, be it the same object.
+            return
+        now = dict.get(self.namespace, name, ABSENT)
+        if now is ABSENT or now is dict.get(self.start, name, ABSENT):
+            self.reads.names.add(name)
+
+    def store(self, name):
+        """The step is about to bind or delete `name`."""
+        if self.active:
+            self.stored.add(name)
+
+    def everything(self):
+        """The step is about to look at the namespace as a whole."""
+        if self.active:
+            self.reads.everything = True
+
+
+def main_module(namespace_of, ledger):
+    """A module `__main__` that tells who looks at its attributes.
+
+    `namespace_of(module)` answers the dict that steps run in: the module's own, or the one that
+    stands in for it, and the ledger's from here on. Answers the module.
+    """
+
+    class module(ModuleType):
+        # The class answers for a plain module to whoever asks its type's name.
+
+        def __getattribute__(self, name):
+            if name == "__dict__":
+                _whole(ledger)
+                return namespace
+            if name == "__class__":
+                return ModuleType
+            if _contains(namespace, name):
+                ledger.load(name)
+                return _item(namespace, name)
+            if name not in DUNDERS and name not in _OF_MODULES:
+                ledger.load(name)
+                late = dict.get(namespace, "__getattr__")
+                if late is not None:
+                    return late(name)
+            return _attribute(self, name)
+
+        def __setattr__(self, name, value):
+            ledger.store(name)
+            dict.__setitem__(namespace, name, value)
+
+        def __delattr__(self, name):
+            ledger.load(name)
+            ledger.store(name)
+            if not _contains(namespace, name):
+                raise AttributeError("module '__main__' has no attribute %r" % name, name=name)
+            dict.__delitem__(namespace, name)
+
+        def __dir__(self):
+            ledger.everything()
+            return list(_names(namespace))
+
+        def __repr__(self):
+            return "<module '__main__'>"
+
+    module.__module__ = "builtins"
+    module.__qualname__ = "module"
+    main = module("__main__")
+    namespace = ledger.namespace = namespace_of(main)
+    return main
+
+
+def _whole(ledger):
+    """Somebody takes the dict of `__main__`.
+
+    The package dataclasses does so for every class it is given, to find out whether an annotation
+    that is a string means `ClassVar`: it looks up the words of that annotation. Typing and inspect
+    evaluate such strings, whose loads are seen like any others.
+    """
+    frame = caller(2)
+    asks = dict.get(frame.f_globals, "__name__") if type(frame.f_globals) is dict else None
+    if asks == "typing" or asks == "inspect" and frame.f_code.co_name == "get_annotations":
+        return
+    if asks == "dataclasses":
+        if frame.f_code.co_name == "_is_type":
+            annotation = frame.f_locals.get("annotation")
+            if type(annotation) is str:
+                for word in _words(annotation):
+                    ledger.load(word)
+            return
+        if frame.f_code.co_name == "_process_class":
+            return
+    ledger.everything()
+
+
+def starred(name):
+    """The names that `from name import *` binds, once the module is imported."""
+    module = dict.get(modules, name)
+    try:
+        scope = vars(module)
+    except TypeError:
+        return ()
+    listed = scope.get("__all__")
+    if type(listed) in (list, tuple):
+        return [one for one in listed if type(one) is str]
+    return [one for one in scope if type(one) is str and not one.startswith("_")]

@@ -1,0 +1,315 @@
+"""What a step did: entities are probed, changed ones grouped into units and described.
+
+Only what a step touched is looked at: names it read or bound, the members of their units, and the
+classes, functions and modules they refer to. Everything else is known from when it was last seen.
+"""
+import gc
+import types
+
+import _harness_pickles as pickles
+from _harness_groups import by_sharing, join_circles
+from _harness_bynames import module_dict
+from _harness_prints import module_root, probe, share, unchanged
+from _harness_shapes import MRO
+from _harness_walk import TooLarge, Walk, World
+
+_Module = types.ModuleType
+_module_dict = _Module.__dict__["__dict__"].__get__
+MISSING = object()
+# What every module has; not names of the program.
+MODULE_NAMES = frozenset(("__name__", "__builtins__", "__doc__", "__loader__", "__spec__", "__package__",
+                          "__file__", "__cached__", "__warningregistry__"))
+_STALE = 50_000
+
+
+_collects, _pause, _resume = gc.isenabled, gc.disable, gc.enable
+
+
+def undisturbed(work):
+    """Runs without the cycle collector: it would go through every object just made, again and again."""
+    def run(*args, **named):
+        if not _collects():
+            return work(*args, **named)
+        _pause()
+        try:
+            return work(*args, **named)
+        finally:
+            _resume()
+    return run
+
+
+class Unit:
+    """Entities that one blob holds."""
+    __slots__ = ("key", "members", "refs", "live")
+
+
+class Settled:
+    """What a step did."""
+
+    def __init__(self):
+        self.units, self.codes, self.notes = [], [], []
+        self.mutated, self.created, self.back, self.met = set(), set(), set(), set()
+
+
+class Standing:
+    """What is live in the namespace, and how it hangs together."""
+
+    def __init__(self, namespace, modules, limits):
+        self.namespace, self.modules, self.limits = namespace, modules, limits
+        self.world = World(namespace, modules)
+        self.world.deleted = getattr(modules, "DELETED", None)
+        self.objects = {}       # t: entity -> object
+        self.entries = {}       # entity -> Entry
+        self.owner = {}         # id -> Unit, with stale ones
+        self.aside = {}         # key -> {entity: (value, entry)}
+        self.seq, self.count, self.keys, self.blobs = 0, 0, 0, True
+        self.seen = {}          # entity -> (value, entry): probed since the step, used once more
+
+    # -- names of things ------------------------------------------------------------------
+    def entity(self, o):
+        """The entity a reference names; an identity object met for the first time gets a token."""
+        if issubclass(type(o), _Module):
+            return "m:" + _module_dict(o)["__name__"]
+        token = self.world.tokens.get(id(o))
+        if token is None:
+            token = "t:%s.%d" % (self.seq, self.count)
+            self.count += 1
+            self.name(token, o)
+        return token
+
+    def name(self, token, o):
+        self.objects[token] = o
+        self.world.tokens[id(o)] = token
+
+    def value(self, entity):
+        """What an entity holds now: an object, for a module what differs; `MISSING` if nothing."""
+        kind, name = entity[0], entity[2:]
+        if kind == "n":
+            return dict.get(self.namespace, name, MISSING)
+        if kind == "t":
+            return self.objects.get(entity, MISSING)
+        diff = self.modules.diff(name) if module_dict(name) is not None else None
+        return diff if diff else MISSING
+
+    # -- looking --------------------------------------------------------------------------
+    def look(self, start, discover=True, memo=True):
+        """Probes entities and all that belongs to them. -> (fresh entries, units drawn in, all seen)"""
+        todo, done, fresh, drawn = list(start), {}, {}, set()
+        while todo:
+            e = todo.pop()
+            if e in done or e[1] != ":":
+                continue
+            known, value = self.entries.get(e), self.value(e)
+            if known is not None and known.unit is not None:
+                todo.extend(known.unit.members)
+            if value is MISSING:
+                done[e] = None
+                continue
+            if memo and known is not None and unchanged(known, value):
+                new = known
+            else:
+                seen = self.seen.pop(e, None)
+                if seen is not None and seen[0] is value and e[0] != "m":
+                    new = seen[1]
+                else:
+                    new = probe(self.world, e, value)
+                if not discover:
+                    self.seen[e] = (value, new)
+                if known is not None and memo and known.same(new):
+                    new = known
+                else:
+                    fresh[e] = new
+                    for unit in set(map(self.owner.get, new.ids)):
+                        if unit is not None and unit.live:
+                            drawn.add(unit)
+                            todo.extend(unit.members)
+            done[e] = new
+            for r in new.refs:
+                if discover or issubclass(type(r), _Module) or id(r) in self.world.tokens:
+                    todo.append(self.entity(r))
+        return fresh, drawn, done
+
+    @undisturbed
+    def settle(self, seq, touched, bound, gone):
+        """After a good step: what changed, as units with blobs."""
+        if seq != self.seq:
+            self.seq, self.count, self.keys = seq, 0, 0
+        out, affected = Settled(), set()
+        bound = set(bound)
+        for e in gone:
+            affected |= self.leave(e)
+        before = set(self.objects)
+        start = sorted(bound) + sorted(touched) + sorted(affected)
+        fresh, drawn, done = self.look(start)
+        self.seen = {}
+        out.created = set(self.objects) - before if len(self.objects) != len(before) else set()
+        for e, new in done.items():
+            if new is None and e in self.entries and e[0] == "m":
+                affected |= self.leave(e)
+                out.back.add(e)
+            elif new is not None:
+                out.codes += new.codes
+                out.notes += [n for n in new.notes if n not in out.notes]
+        for e, new in list(fresh.items()):
+            known = self.entries.get(e)
+            if known is None:
+                continue
+            alone = known.unit is not None and len(known.unit.members) == 1 and drawn <= {known.unit}
+            if e not in bound and alone and known.alike(new):
+                # The same content in other objects nobody else sees: no effect.
+                new.unit, new.walk, new.value = known.unit, None, new.value
+                self.entries[e] = new
+                known.unit.members[e] = new
+                self.owner.update(dict.fromkeys(new.ids, new.unit))
+                del fresh[e]
+            elif e not in bound:
+                out.mutated.add(e)
+        out.met = {e for e in fresh if e not in self.entries}
+        self.regroup(out, fresh, drawn, affected)
+        return out
+
+    def regroup(self, out, fresh, drawn, affected):
+        """Forms the units anew around what changed."""
+        if not fresh and not affected:
+            return
+        units = {u for u in drawn}
+        for e in fresh:
+            known = self.entries.get(e)
+            if known is not None and known.unit is not None:
+                units.add(known.unit)
+        for e in affected:
+            if e in self.entries and self.entries[e].unit is not None:
+                units.add(self.entries[e].unit)
+        entries = dict(fresh)
+        for unit in units:
+            for e in unit.members:
+                if e in self.entries:
+                    entries.setdefault(e, self.entries[e])
+        groups = by_sharing(entries.values()) if len(entries) > 1 else [set(entries)]
+        find = lambda e: entries.get(e) or self.entries.get(e)
+
+        def group_of(e):
+            known = find(e)
+            return known.unit.members if known is not None and known.unit is not None else (e,)
+
+        def refs_of(e):
+            known = find(e)
+            return [self.entity(r) for r in known.refs] if known is not None else ()
+
+        if any([e[0] != "n" for e in entries]):
+            groups = join_circles(groups, group_of, refs_of)
+        for e, new in fresh.items():
+            self.entries[e] = new
+        for group in self.ordered(groups, find):
+            members = [self.entries[e] for e in group if e in self.entries]
+            old = members[0].unit if members else None
+            if not members or (old is not None and old.live and set(old.members) == group
+                               and not any([e in fresh for e in group])):
+                continue
+            out.units.append(self.unit(members))
+        if len(self.owner) > _STALE and len(self.owner) > 2 * sum([len(e.ids) for e in self.entries.values()]):
+            self.owner = {}
+            for e in self.entries.values():
+                self.owner.update(dict.fromkeys(e.ids, e.unit))
+
+    def ordered(self, groups, find):
+        """Groups so that what is referred to comes first."""
+        home = {e: n for n, g in enumerate(groups) for e in g}
+        out, state = [], {}
+        for start in range(len(groups)):
+            work = [start]
+            while work:
+                n = work[-1]
+                if state.get(n) == 2:
+                    work.pop()
+                    continue
+                if state.get(n) == 1:
+                    state[n] = 2
+                    out.append(groups[n])
+                    work.pop()
+                    continue
+                state[n] = 1
+                for e in groups[n]:
+                    known = find(e)
+                    for r in known.refs if known is not None else ():
+                        m = home.get(self.entity(r))
+                        if m is not None and m not in state:
+                            work.append(m)
+        return out
+
+    def unit(self, members):
+        """Makes a unit of entries, with its description and blob."""
+        members.sort(key=self.rank)
+        unit = Unit()
+        unit.key = "%s.%d" % (self.seq, self.keys)
+        self.keys += 1
+        unit.live = True
+        for e in members:
+            if e.unit is not None and e.unit.live:
+                e.unit.members.pop(e.entity, None)
+                e.unit.live = bool(e.unit.members)
+            e.unit = unit
+        unit.members = {e.entity: e for e in members}
+        holes = [e.hole for e in members if e.hole is not None]
+        hole, blob, joint = (holes or [None])[0], None, members[0].walk
+        inner = [i for i, e in enumerate(members) if e.entity[0] == "t"]
+        if len(members) > 1 or joint is None:
+            joint = Walk(self.world, {id(members[i].value) for i in inner}, extras=True)
+            try:
+                joint.run([self.root(e) for e in members])
+                hole = hole or joint.hole
+            except TooLarge as why:
+                hole = hole or str(why)
+        refs = [self.entity(r) for r in joint.refs]
+        if hole is None and self.blobs:
+            blob = pickles.join(joint)
+            if len(blob) > self.limits.get("unit_bytes", 1 << 62):
+                hole, blob = "too large", None
+            elif not joint.sure:
+                hole = pickles.trial(self.world, joint, blob, inner)
+                blob = None if hole else blob
+        at = {r: i for i, r in enumerate(refs)}
+        told = []
+        for e in members:
+            own_refs = []
+            for r in e.refs:
+                r = self.entity(r)
+                if r not in at:
+                    at[r] = len(refs)
+                    refs.append(r)
+                own_refs.append(at[r])
+            told.append({"entity": e.entity, "own": e.own, "refs": own_refs, "opaque": e.opaque})
+            if e.loads is not None:
+                told[-1]["loads"] = e.loads
+            e.walk = None
+            self.owner.update(dict.fromkeys(e.ids, unit))
+        unit.refs = refs
+        return {"key": unit.key, "members": told, "refs": refs, "hole": hole, "blob": blob,
+                "share": share(members) if len(members) > 1 else []}
+
+    def rank(self, e):
+        """Classes before what may be made of them, bases first; then by name."""
+        depth = len(MRO(e.value)) if e.entity[0] == "t" and issubclass(type(e.value), type) else 0
+        return (0, depth) if depth else (1, 0), e.entity
+
+    def root(self, e):
+        if e.entity[0] != "m":
+            return self.value(e.entity)
+        return module_root(self.value(e.entity))
+
+    def leave(self, e):
+        """Takes an entity out of its unit for good: the rest has to be described anew."""
+        known = self.entries.get(e)
+        left = self.forget_entry(e)
+        if known is not None and known.unit is not None:
+            known.unit.live = False
+        return left
+
+    def forget_entry(self, e):
+        """Takes an entity out of its unit; answers who is left there."""
+        known = self.entries.pop(e, None)
+        if known is None or known.unit is None:
+            return set()
+        known.unit.members.pop(e, None)
+        known.unit.live = bool(known.unit.members)
+        return set(known.unit.members)

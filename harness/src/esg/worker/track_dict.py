@@ -1,0 +1,221 @@
+"""Reads of names on Python 3.11: the namespace is a dict that tells of every access.
+
+Loads by module code, and loads of globals by functions, lambdas and comprehensions, go through the
+methods below, because the interpreter treats a dict of another type as a mapping. Three ways past
+them exist, and each is watched by other means:
+
+- class bodies find a name that is not in the class with a C function: the builtin that starts them
+  is wrapped, and every name that the body may load counts;
+- code run by `exec` or `eval` with locals of its own does the same: an audit event tells of it;
+- names declared `global` in a function are bound and deleted so: its code tells, when the step is
+  over.
+"""
+
+import builtins
+import sys
+from types import CodeType, ModuleType
+
+from _harness_codes import changes_globals, may_load, nested, own_changes, stores
+from _harness_reads import DUNDERS, Ledger, caller, main_module, starred
+
+_build_class = builtins.__build_class__
+_WHOLE = frozenset(("globals", "locals"))
+
+
+def _make_namespace(ledger):
+    """A dict whose every access is told to the ledger. No method is missing: one that were
+    inherited would be a way to read that nobody sees."""
+    item = dict.__getitem__
+    decided, stored = ledger.decided, ledger.stored
+
+    class namespace(dict):
+        __slots__ = ()
+
+        def __getitem__(self, name):
+            if name not in decided:
+                one(name)
+            return item(self, name)
+
+        def get(self, name, default=None):
+            one(name)
+            return dict.get(self, name, default)
+
+        def __contains__(self, name):
+            one(name)
+            return dict.__contains__(self, name)
+
+        def setdefault(self, name, default=None):
+            one(name)
+            return dict.setdefault(self, name, default)
+
+        def pop(self, name, *default):
+            one(name)
+            return dict.pop(self, name, *default)
+
+        def __setitem__(self, name, value):
+            if name not in stored:
+                ledger.store(name)
+            dict.__setitem__(self, name, value)
+
+        def __delitem__(self, name):
+            one(name)
+            ledger.store(name)
+            dict.__delitem__(self, name)
+
+        def __bool__(self):
+            # It is never empty, whatever the program does: it has the names of every module.
+            return True
+
+    def one(name):
+        ledger.load(name)
+        if name in _WHOLE and not dict.__contains__(ledger.namespace, name):
+            _whole(ledger, name)
+
+    def whole(method):
+        def told(self, *args, **named):
+            ledger.everything()
+            return method(self, *args, **named)
+
+        told.__name__ = method.__name__
+        return told
+
+    for name in (
+        "keys values items copy popitem clear __iter__ __reversed__ __len__ __eq__ __ne__ "
+        "__or__ __ror__ __repr__ __sizeof__ __reduce_ex__"
+    ).split():
+        setattr(namespace, name, whole(getattr(dict, name)))
+    namespace.__hash__ = None
+    namespace.__module__ = "builtins"
+    namespace.__name__ = namespace.__qualname__ = "dict"
+    return namespace()
+
+
+def _whole(ledger, name):
+    """The builtin `globals`, or `locals` where these are the globals, is about to be called."""
+    frame = caller(3)
+    if name == "globals" or frame.f_locals is ledger.namespace:
+        ledger.everything()
+
+
+class Tracker:
+    """Which names a step reads and binds."""
+
+    def __init__(self, scratch=None):
+        # Where modules of the user's lie: of no use here, since no function is seen running.
+        del scratch
+        self._ledger = ledger = Ledger()
+
+        def namespace_of(main):
+            made = _make_namespace(ledger)
+            dict.update(made, ModuleType.__getattribute__(main, "__dict__"))
+            return made
+
+        self.main = main_module(namespace_of, ledger)
+        self.namespace = ledger.namespace
+        # The step's code, and code that `exec` and `eval` ran. What was found out about code.
+        self._code = None
+        self._ran = []
+        self._stores = {}
+        self._changes = {}
+        self._nested = {}
+        self._own = {}
+        sys.addaudithook(self._audit)
+
+        def __build_class__(func, name, *bases, **named):
+            if ledger.active and func.__globals__ is ledger.namespace:
+                self._runs(func.__code__)
+            return _build_class(func, name, *bases, **named)
+
+        self._hook = __build_class__
+
+    def _runs(self, code):
+        """Code is about to run that may find names in the globals unseen."""
+        ledger = self._ledger
+        ledger.reads.executed[code] = None
+        for name in may_load(code):
+            ledger.load(name)
+
+    def _audit(self, event, args):
+        if event != "exec" or not self._ledger.active:
+            return
+        if type(args[0]) is not CodeType or args[0] is self._code:
+            return
+        # The import of a module runs its code too, with globals of its own.
+        if not caller(1).f_code.co_filename.startswith("<frozen importlib"):
+            self._ran.append(args[0])
+            self._runs(args[0])
+
+    def begin(self, code):
+        """Remembers what each name is bound to, and tells of loads from here on.
+
+        `code` is the step's, whose locals are the namespace itself.
+        """
+        self._ledger.begin()
+        self._code = code
+        self._ran = []
+        if code is not None:
+            self._ledger.reads.executed[code] = None
+        builtins.__build_class__ = self._hook
+
+    def end(self):
+        """What was read since `begin`, and which names are bound to others or unbound."""
+        reads = self._ledger.end()
+        # The step may have deleted it.
+        if getattr(builtins, "__build_class__", None) is self._hook:
+            builtins.__build_class__ = _build_class
+        return reads
+
+    def late(self, reads, codes_of):
+        """Adds what only the code tells that has run, or that may have been called.
+
+        `codes_of` answers the code objects that can be reached from some entities.
+        """
+        ledger, step = self._ledger, self._code
+        if reads.everything:
+            return
+        may_run = [code for code in reads.executed if code is not step]
+        if step is not None:
+            surely, perhaps, stars, maybe_stars = self._known(self._stores, step, stores)
+            surely = surely.union(*map(starred, stars))
+            perhaps = perhaps.union(*map(starred, maybe_stars)) - surely
+            for name in surely:
+                if name in ledger.start and dict.__contains__(ledger.namespace, name):
+                    ledger.stores(name)
+            self._may_store(perhaps)
+            self._may_delete(self._known(self._own, step, own_changes)[1])
+            for code, name in self._known(self._nested, step, nested):
+                if name is None or name in ledger.decided:
+                    may_run.append(code)
+        for code in self._ran:
+            for names in self._known(self._stores, code, stores)[:2]:
+                self._may_store(names)
+        loaded = [name for name in ledger.decided if dict.__contains__(ledger.namespace, name)]
+        may_run += codes_of(["n:" + name for name in loaded if name not in DUNDERS])
+        for code in may_run:
+            stored, deleted = self._known(self._changes, code, changes_globals)
+            self._may_store(stored)
+            self._may_delete(deleted)
+
+    def _may_delete(self, names):
+        """Names that may have been deleted unseen. What was had to be there before, whatever
+        became of it."""
+        for name in names - DUNDERS:
+            if name in self._ledger.start:
+                self._ledger.reads.names.add(name)
+            else:
+                self._ledger.may_store(name)
+
+    def _may_store(self, names):
+        """Names that may have been bound. One that was not there before is there now, or it has
+        been deleted, which is seen."""
+        for name in names:
+            if name in self._ledger.start:
+                self._ledger.may_store(name)
+
+    @staticmethod
+    def _known(known, code, ask):
+        """What `ask` answers for the code, asked once."""
+        answer = known.get(code)
+        if answer is None:
+            answer = known[code] = ask(code)
+        return answer

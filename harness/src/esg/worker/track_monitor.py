@@ -1,0 +1,177 @@
+"""Reads of names from Python 3.12 on: `sys.monitoring` tells of the first run of an instruction.
+
+The namespace is a plain dict. Which code belongs to the step is told by the globals of the frame
+that runs it, never by its file: code that `exec` compiles, functions defined by earlier steps and
+generators resumed by this one all count.
+
+An instruction that has been judged is switched off until the next step. This is right because of
+what a read is, see `_harness_reads`. It is not right where a name may be found elsewhere than in
+the globals, so there the instruction stays on.
+"""
+
+from sys import _getframe, modules, monitoring
+from types import FunctionType, ModuleType
+
+from _harness_names import LOAD, STAR, STORE, names_of
+from _harness_reads import Ledger, caller, main_module, starred
+
+_NAME = "harness"
+_DISABLE = monitoring.DISABLE
+_EVENTS = monitoring.events
+_OPTIMIZED = 1  # CO_OPTIMIZED: the code has fast locals, so no mapping that it looks names up in
+_MOST_TABLES = 20_000
+# What a function's frame answers for its locals: a dict in 3.12, a view in 3.13.
+_VIEW = (lambda: type(_getframe().f_locals))()
+_VIEW = None if _VIEW is dict else _VIEW
+
+
+def _pulse():
+    # Run at the end of each step: whether its events arrive tells if the step took the tool away.
+    return __name__  # noqa: F821
+
+
+class Tracker:
+    """Which names a step reads and binds."""
+
+    def __init__(self, scratch=None):
+        self._scratch = None if scratch is None else scratch.rstrip("/") + "/"
+        self._ledger = ledger = Ledger()
+        self.main = main_module(
+            lambda main: ModuleType.__getattribute__(main, "__dict__"), ledger
+        )
+        self.namespace = ledger.namespace
+        # What the instructions of a code object do with names. The last one asked for is at hand:
+        # to find it among the others hashes the code, while its identity is told to audit hooks.
+        self._tables = {}
+        self._last = None, {}
+        self._beats = set()
+        self._pulse = FunctionType(_pulse.__code__, self.namespace)
+        self._tool = None
+        self._claim()
+
+    def _claim(self):
+        """Takes a tool of `sys.monitoring` and hangs the callbacks onto it."""
+        if self._tool is None:
+            # Those in the middle have no customary user.
+            self._tool = next(
+                tool for tool in (4, 3, 1, 2, 0, 5) if monitoring.get_tool(tool) is None
+            )
+        elif monitoring.get_tool(self._tool) is not None:
+            monitoring.free_tool_id(self._tool)
+        monitoring.use_tool_id(self._tool, _NAME)
+        monitoring.register_callback(self._tool, _EVENTS.PY_START, self._starts)
+        monitoring.register_callback(self._tool, _EVENTS.PY_RESUME, self._starts)
+        monitoring.register_callback(self._tool, _EVENTS.INSTRUCTION, self._runs)
+        monitoring.set_local_events(self._tool, self._pulse.__code__, _EVENTS.INSTRUCTION)
+        self._tables.clear()
+
+    def begin(self, code):
+        """Remembers what each name is bound to, and tells of loads from here on."""
+        if len(self._tables) > _MOST_TABLES:
+            self._tables.clear()
+        self._ledger.begin()
+        del code  # That it runs is told like that of any other.
+        monitoring.set_events(self._tool, _EVENTS.PY_START | _EVENTS.PY_RESUME)
+        monitoring.restart_events()
+
+    def end(self):
+        """What was read since `begin`, and which names are bound to others or unbound."""
+        self._beats.clear()
+        self._pulse()
+        if len(self._beats) < 2 or monitoring.get_tool(self._tool) != _NAME:
+            # Nobody knows since when nothing was told.
+            self._ledger.everything()
+            self._claim()
+        monitoring.set_events(self._tool, 0)
+        return self._ledger.end()
+
+    def late(self, reads, codes_of):
+        """Nothing is left to tell from the code alone."""
+
+    def _starts(self, code, _offset):
+        """Code begins to run, or a generator goes on."""
+        ledger = self._ledger
+        if not ledger.active:
+            return _DISABLE
+        scope = caller(1).f_globals
+        if scope is ledger.namespace:
+            if code is self._pulse.__code__:
+                self._beats.add("start")
+                return _DISABLE
+            ledger.reads.executed[code] = None
+            if not monitoring.get_local_events(self._tool, code):
+                monitoring.set_local_events(self._tool, code, _EVENTS.INSTRUCTION)
+            return _DISABLE
+        if self._scratch is not None and code.co_filename.startswith(self._scratch):
+            ledger.reads.executed[code] = None
+        # The same code may run again with the step's globals, unless it is a module's.
+        return _DISABLE if _of_a_module(scope) else None
+
+    def _runs(self, code, offset):
+        """An instruction is about to run."""
+        last, uses = self._last
+        if last is not code:
+            if code is self._pulse.__code__:
+                self._beats.add("instruction")
+                return _DISABLE
+            uses = self._tables.get(code)
+            if uses is None:
+                uses = self._tables[code] = names_of(code)
+            self._last = code, uses
+        use = uses.get(offset)
+        if use is None:
+            return _DISABLE
+        ledger = self._ledger
+        frame = caller(1)
+        if not ledger.active or frame.f_globals is not ledger.namespace:
+            return None
+        kind, name, local, whole = use
+        if local and not code.co_flags & _OPTIMIZED:
+            scope = _elsewhere(frame, ledger.namespace)
+            if scope is not None:
+                # A class body, or code that was given locals of its own.
+                if kind != LOAD:
+                    return None
+                if type(scope) is dict and dict.__contains__(scope, name):
+                    return None
+        if kind == LOAD:
+            if whole and not dict.__contains__(ledger.namespace, name):
+                if name == "globals" or not code.co_flags & _OPTIMIZED:
+                    ledger.everything()
+                ledger.load(name)
+                return None
+            ledger.load(name)
+        elif kind == STORE:
+            ledger.store(name)
+        elif kind == STAR:
+            for one in starred(name):
+                ledger.store(one)
+        else:
+            ledger.load(name)
+            ledger.store(name)
+        return _DISABLE
+
+
+def _elsewhere(frame, namespace):
+    """The mapping that the frame's names are looked up in first, none if that is the namespace.
+
+    While a comprehension runs in module code, the frame's locals are told as a copy (3.12) or as a
+    view (3.13) that has the comprehension's variables too.
+    """
+    scope = frame.f_locals
+    if scope is namespace or type(scope) is _VIEW:
+        return None
+    if type(scope) is dict and dict.get(scope, "__builtins__") is namespace["__builtins__"]:
+        return None
+    return scope
+
+
+def _of_a_module(scope):
+    """Whether these are the globals of an imported module, or of a class made by `namedtuple`."""
+    name = dict.get(scope, "__name__") if isinstance(scope, dict) else None
+    if type(name) is not str:
+        return False
+    if name.startswith("namedtuple_"):
+        return True
+    module = dict.get(modules, name)
+    return type(module) is ModuleType and module.__dict__ is scope

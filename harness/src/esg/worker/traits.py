@@ -1,0 +1,168 @@
+"""What code names: imports, attributes, constants. Found once per code object."""
+
+import dis
+import types
+
+_CodeType = types.CodeType
+_instructions = dis.get_instructions
+_address = object.__hash__
+_type = type
+_STORES = frozenset(dis.opmap[name] for name in ("STORE_ATTR", "DELETE_ATTR"))
+_IMPORT = dis.opmap["IMPORT_NAME"]
+_MAX_MEMO = 4096
+
+# Names by which attributes are set that the code does not name.
+_DYNAMIC_STORE = frozenset("setattr delattr __dict__ vars __setattr__ __delattr__ exec eval reload patch".split())
+_DYNAMIC_IMPORT = frozenset("__import__ import_module modules exec eval reload".split())
+
+_EMPTY = frozenset()
+
+
+class Traits:
+    """What one code object, or several together, name."""
+
+    __slots__ = ("names", "strings", "words", "imports", "stored", "codes")
+
+    def __init__(self):
+        self.names = set()
+        self.strings = set()
+        self.words = set()
+        # Module names of import statements.
+        self.imports = set()
+        # Attributes set or deleted on something else than a method's own instance.
+        self.stored = set()
+        # Every code object, nested ones too.
+        self.codes = []
+
+    def add(self, other):
+        self.names |= other.names
+        self.strings |= other.strings
+        self.words |= other.words
+        self.imports |= other.imports
+        self.stored |= other.stored
+        self.codes += other.codes
+
+    @property
+    def stores(self):
+        """Whether attributes of modules may have been set."""
+        return bool(self.stored) or self.dynamic_store
+
+    @property
+    def dynamic_store(self):
+        return not _DYNAMIC_STORE.isdisjoint(self.names)
+
+    @property
+    def dynamic_import(self):
+        return not _DYNAMIC_IMPORT.isdisjoint(self.names)
+
+
+class Reader:
+    """Finds traits, and remembers them."""
+
+    def __init__(self):
+        self._memo = {}
+
+    def of(self, codes):
+        """The traits of all of them together."""
+        total = Traits()
+        done = set()
+        for code in codes:
+            key = _address(code)
+            if key not in done:
+                done.add(key)
+                total.add(self.one(code))
+        return total
+
+    def one(self, code):
+        """The traits of a code object and of those nested in it."""
+        key = _address(code)
+        known = self._memo.get(key)
+        if known is not None:
+            return known[1]
+        if len(self._memo) > _MAX_MEMO:
+            self._memo.clear()
+        found = Traits()
+        found.codes.append(code)
+        found.names.update(code.co_names)
+        for constant in code.co_consts:
+            self._constant(constant, found)
+        ops = code.co_code[::2]
+        if _IMPORT in ops or not _STORES.isdisjoint(ops):
+            _details(code, found)
+        # The code is kept, so its address stays its own.
+        self._memo[key] = code, found
+        return found
+
+    def _constant(self, constant, found):
+        kind = _type(constant)
+        if kind is str:
+            found.strings.add(constant)
+            found.words.update(constant.split(".") if "." in constant and len(constant) < 200 else (constant,))
+        elif kind is _CodeType:
+            found.add(self.one(constant))
+        elif kind is tuple or kind is frozenset:
+            for item in constant:
+                self._constant(item, found)
+
+
+def _details(code, found):
+    """Import statements, and on what attributes are stored."""
+    before = None
+    own = code.co_varnames[0] if code.co_argcount else None
+    level_at = []
+    module = None
+    for step in _instructions(code):
+        name = step.opname
+        if name == "CACHE":
+            continue
+        if name in ("STORE_ATTR", "DELETE_ATTR"):
+            if not (before is not None and before.opname.startswith("LOAD_FAST") and _last(before.argval) == own and own):
+                found.stored.add(step.argval)
+        elif name == "IMPORT_NAME":
+            module = step.argval
+            if module:
+                found.imports.add(module)
+        elif name == "IMPORT_FROM" and module is not None:
+            found.imports.add(f"{module}.{step.argval}")
+        level_at.append(name)
+        before = step
+
+
+def _last(value):
+    """Some instructions load two variables."""
+    return value[-1] if _type(value) is tuple else value
+
+
+def uses(code, name):
+    """Yields `(line, before, instruction)` for each use of `name` as an attribute, or imported."""
+    before = None
+    line = None
+    module = None
+    for step in _instructions(code):
+        if step.opname == "CACHE":
+            continue
+        if step.positions is not None and step.positions.lineno is not None:
+            line = step.positions.lineno
+        if step.opname == "IMPORT_NAME":
+            module = step.argval
+        if step.argval == name and step.opname in ATTRIBUTE_OPS:
+            yield line, (module if step.opname == "IMPORT_FROM" else before and _last(before.argval)), step.opname
+        before = step
+
+
+ATTRIBUTE_OPS = frozenset(
+    "LOAD_ATTR LOAD_METHOD STORE_ATTR DELETE_ATTR IMPORT_FROM LOAD_SUPER_ATTR LOAD_SUPER_METHOD".split()
+)
+
+
+def line_of(code, name):
+    """The first line of the code that names `name`."""
+    line = None
+    for step in _instructions(code):
+        if step.positions is not None and step.positions.lineno is not None:
+            line = step.positions.lineno
+        if step.argval == name:
+            return line
+        if step.opname == "IMPORT_NAME" and _type(step.argval) is str and step.argval.partition(".")[0] == name:
+            return line
+    return None

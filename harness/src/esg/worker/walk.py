@@ -1,0 +1,302 @@
+"""The walk over a value: breadth first, level by level, in batches that cost C-level time.
+
+One stream results, made of plain data only. It is hashed for the fingerprint and kept as the blob,
+so both see the same. Objects whose identity counts get ordinals in the order they are met; what
+ends the walk (classes, stateless functions, modules) becomes an index into a list of references.
+Immutable containers are written out wherever they are met: their identity is no content.
+"""
+import io
+import sys
+import types
+from _blake2 import blake2b
+from _pickle import Pickler
+
+import _harness_klass as klass
+import _harness_layouts as layouts
+import _harness_library as library
+from _harness_codeforms import loads as code_loads
+from _harness_funcs import BOUND_BUILTIN, CACHED, CACHED_TYPE, FUNC, Builtin, Function, stateless
+from _harness_bynames import Names, module_dict, ours, streams
+from _harness_shapes import ATOM_IDS, MAPPING, MRO, TABLE, Hole
+
+_modules = sys.modules
+_Module = types.ModuleType
+_module_dict = _Module.__dict__["__dict__"].__get__
+_FLAGS = type.__dict__["__flags__"].__get__
+_NAME = type.__dict__["__name__"].__get__
+_MODULE = type.__dict__["__module__"].__get__
+_OPAQUE_MODULE = Hole("type module", kids=lambda walk, o: [_module_dict(o)])
+_OURS = Hole("the worker's own", kids=lambda walk, o: [])
+_ENTITY_LIMIT = 4_000_000       # containers written out in one walk
+
+
+class TooLarge(Exception):
+    """A value with more containers than one walk goes through."""
+
+
+class World:
+    """What a walk needs to know about the process: the program's modules and the kinds of its classes."""
+
+    def __init__(self, namespace, modules):
+        self.namespace = namespace
+        self.shell = getattr(modules, "shell", None)    # makes an empty scratch module
+        self.names = Names(lambda module: module == "__main__" or modules.is_scratch(module), modules.baseline)
+        self.tokens = {}        # id -> entity of an identity object
+        self.kinds = {}         # id of a class -> (ancestry, kind, class)
+        self.deleted = None     # stands for a deleted attribute in what `Modules.diff` returns
+
+    def module(self, name):
+        """A loaded module, or None."""
+        return _modules.get(name)
+
+    def main(self):
+        """The program's module object."""
+        return _modules.get("__main__")
+
+    def is_space(self, o):
+        """Whether a dict is the namespace of a module."""
+        if o is self.namespace:
+            return True
+        return type(o) is dict and type(o.get("__name__")) is str and module_dict(o["__name__"]) is o
+
+    def kind(self, cls):
+        """The kind of the instances of a class; found again when its ancestry changed."""
+        known = self.kinds.get(id(cls))
+        if known is not None and known[0] is MRO(cls):
+            return known[1]
+        kind = library.late_kind(self.names, cls) or layouts.instance_kind(cls)
+        self.kinds[id(cls)] = (MRO(cls), kind, cls)
+        return kind
+
+
+class Walk:
+    """One walk from some roots. `inner`: ids of identity objects that are written out, not referred to."""
+
+    def __init__(self, world, inner=(), extras=False):
+        self.world, self.inner = world, inner
+        self.seen = {}          # id -> ordinal, of all whose identity counts
+        self.refs = []          # references, in order
+        self.ref_at = {}
+        self.names = {}         # id of a class -> its mark
+        self.extras = [] if extras else None
+        self.codes, self.notes, self.temps = [], [], []
+        self.hole, self.opaque, self.blind, self.sure = None, False, False, True
+        self.buffer = io.BytesIO()
+        pickler = Pickler(self.buffer, 4)
+        pickler.fast = True
+        self.put = pickler.dump
+
+    def space(self, held):
+        """How a function's globals are written: a module's mark, or None for a dict of its own."""
+        if held is self.world.namespace:
+            return ("g", "<main>", "__dict__")
+        return ("v", self.ref(_modules[held["__name__"]])[1]) if self.world.is_space(held) else None
+
+    def note(self, what):
+        if what not in self.notes:
+            self.notes.append(what)
+
+    def extra(self, get):
+        """What is stored but not hashed: line numbers."""
+        if self.extras is not None:
+            self.extras.append(get())
+
+    def ref(self, o):
+        at = self.ref_at.get(id(o))
+        if at is None:
+            at = self.ref_at[id(o)] = len(self.refs)
+            self.refs.append(o)
+        return ("r", at)
+
+    def name(self, cls):
+        """The mark of a class as a part of a description: by name, by reference, or one of this walk's own."""
+        known = self.names.get(id(cls))
+        if known is None:
+            at = self.seen.get(id(cls))
+            if at is not None:
+                return ("b", at)
+            if id(cls) in self.inner:
+                raise TooLarge("classes in a knot")
+            name = self.world.names.of(cls)
+            known = self.names[id(cls)] = ("g",) + name if name is not None else self.ref(cls)
+        return known
+
+    def pick(self, o, t):
+        """The kind of an object that no table settles, or its mark if the walk ends here."""
+        if o is self.world.namespace:
+            return ("g", "<main>", "__dict__")
+        if t is Function:
+            if id(o) in self.inner:
+                return FUNC
+            if id(o) in self.world.tokens:
+                return self.ref(o)
+            name = self.world.names.of(o)
+            if name is not None:
+                return ("g",) + name
+            if ours(dict.get(o.__globals__, "__name__")):
+                return _OURS
+            return self.ref(o) if stateless(self, o) else FUNC
+        if issubclass(t, type):
+            if id(o) in self.inner:
+                return klass.CLASS
+            name = self.world.names.of(o)
+            if name is None and not layouts.python_made(o):
+                self.fail("type " + _NAME(o))
+            return ("g",) + name if name is not None else self.ref(o)
+        if issubclass(t, _Module):
+            held = _module_dict(o)
+            name = held.get("__name__")
+            if held is self.world.namespace:
+                return ("g", "<main>", "")
+            return self.ref(o) if type(name) is str and module_dict(name) is held else _OPAQUE_MODULE
+        if o is self.world.deleted and o is not None:
+            return ("x",)
+        if t is Builtin or id(t) in _DESCRIPTORS:
+            name = self.world.names.of(o)
+            if name is not None:
+                return ("g",) + name
+            if t is not Builtin:
+                return library.HIDDEN
+            return BOUND_BUILTIN if type(o.__self__) is not _Module else layouts_hole(t)
+        if t is CACHED_TYPE:
+            return CACHED.pick(self, o)
+        if id(t) in library.PICKS:
+            return library.PICKS[id(t)](self, o)
+        if "_member_map_" in MAPPING(t) and id(t) not in self.inner and \
+                object.__getattribute__(o, "__dict__").get("_value_", self) is not self:
+            return klass.MEMBER
+        if not _FLAGS(t) & 512 or self.world.names.of(t) is not None:
+            name = self.world.names.constant(o) or streams(o)
+            kind = name is None and library.pick_type_var(self, o, t)
+            if name is not None or kind:
+                return kind or ("g",) + name
+        elif ours(_MODULE(t)):
+            name = streams(o) or self.world.names.callable(o)
+            return ("g",) + name if name is not None else _OURS
+        return self.world.kind(t)
+
+    def fail(self, why):
+        self.hole = self.hole or why
+
+    def run(self, roots):
+        """Walks; afterwards `seen`, `refs`, the stream and the flags are settled."""
+        flat, total = roots, 0
+        while True:
+            groups = {}
+            self.marks(flat, groups)
+            if not groups:
+                return self
+            flat = []
+            for kind, objs in groups.items():
+                total += len(objs)
+                if total > _ENTITY_LIMIT:
+                    raise TooLarge("too large")
+                if kind.hole is not None:
+                    self.fail(kind.hole)
+                    self.opaque = self.opaque or kind.opaque
+                    self.blind = self.blind or kind.blind
+                self.sure = self.sure and kind.sure
+                head, kids = kind.split(self, objs)
+                self.put((len(objs), len(kids), head))
+                for o in objs if kind.owned is not None else ():
+                    held = id(kind.owned(o))
+                    if held in self.seen:
+                        self.fail("a dict that is met before the object it is part of")
+                    self.seen[held] = len(self.seen)
+                if len(groups) == 1:
+                    flat = kids
+                else:
+                    flat += kids
+
+    def marks(self, flat, groups):
+        """Writes one level's objects: atoms as they are, others by marks, new ones into groups."""
+        kinds = set(map(id, map(type, flat))) - ATOM_IDS
+        if not kinds:
+            self.put(flat)
+            return
+        if len(kinds) == 1 and len(flat) > 1:
+            # Types are compared by identity here: over many objects that is what costs.
+            new = type(next(filter(lambda o: id(type(o)) in kinds, flat)))
+            if self.bulk(flat, [o for o in flat if type(o) is new], new, groups):
+                return
+        seen, inner, marks, kind_marks = self.seen, self.inner, [], {}
+        for o in flat:
+            t = type(o)
+            if id(t) in ATOM_IDS:
+                marks.append(o)
+                continue
+            at = seen.get(id(o))
+            if at is not None:
+                marks.append(("b", at))
+                continue
+            kind = TABLE.get(id(t))
+            if kind is None:
+                kind = self.pick(o, t)
+                if type(kind) is tuple:
+                    marks.append(kind)
+                    continue
+            elif t is dict and self.world.is_space(o):
+                marks.append(("g", "<main>", "__dict__") if o is self.world.namespace
+                             else ("v", self.ref(_modules[o["__name__"]])[1]))
+                continue
+            if kind.mutable:
+                seen[id(o)] = len(seen)
+            mark = kind_marks.get(kind)
+            if mark is None:
+                mark = kind_marks[kind] = kind.mark(self)
+            marks.append(mark)
+            group = groups.get(kind)
+            if group is None:
+                groups[kind] = [o]
+            else:
+                group.append(o)
+        self.put(tuple(marks))
+
+    def bulk(self, flat, objs, t, groups):
+        """Writes a level whose new objects are all of one type; False when they are not new or not alike."""
+        kind = TABLE.get(id(t))
+        if kind is None:
+            if not _FLAGS(t) & 512 or "_member_map_" in MAPPING(t) or issubclass(t, type) or issubclass(t, _Module) or \
+                    self.world.names.of(t) is not None or ours(_MODULE(t)) or \
+                    objs[0] is self.world.namespace or objs[0] is self.world.deleted:
+                return False
+            kind = self.world.kind(t)
+        if kind.mutable:
+            ids = list(map(id, objs))
+            if len(set(ids)) != len(ids) or not self.seen.keys().isdisjoint(ids) or \
+                    (t is dict and len(objs) < 64 and any(map(self.world.is_space, objs))):
+                return False
+            self.seen.update(zip(ids, range(len(self.seen), len(self.seen) + len(ids))))
+        mark = kind.mark(self)
+        if len(objs) == len(flat):
+            self.put({mark: len(flat)})
+        else:
+            self.put(tuple([mark if type(o) is t else o for o in flat]))
+        groups[kind] = objs
+        return True
+
+    def ids(self):
+        return list(self.seen)
+
+    def stream(self):
+        return self.buffer.getvalue()
+
+    def own(self):
+        """The fingerprint: 32 bytes in hex."""
+        return blake2b(self.buffer.getbuffer(), digest_size=32).hexdigest()
+
+    def loads(self):
+        found = set()
+        for code in self.codes:
+            found |= code_loads(code)
+        return sorted(found)
+
+
+def layouts_hole(t):
+    return Hole("type " + t.__name__, kids=layouts.referents)
+
+_DESCRIPTORS = frozenset(map(id, (
+    types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType,
+    types.GetSetDescriptorType, types.MemberDescriptorType)))
+for _t in _DESCRIPTORS:
+    TABLE.pop(_t, None)

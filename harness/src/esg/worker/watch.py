@@ -1,0 +1,282 @@
+"""Constructs whose effects or inputs are not tracked: named, so that nothing is guessed.
+
+Two sources: what the code of the program names, and audit events. What the standard library does
+on its own account is none of the program's doing, unless it starts a thread or a process or talks
+to the network, which is told of whoever asked.
+"""
+
+import _thread
+import builtins
+import re
+import sys
+from collections.abc import Sized
+
+import _harness_standins as standins
+from _harness_traits import line_of, uses
+
+_type = type
+_hash = hash
+_ModuleType = _type(sys)
+_ABCMeta = _type(Sized)
+_LIBRARY = sys.stdlib_module_names
+_ADDRESS = re.compile(rb" at 0x[0-9a-fA-F]{6,}")
+
+# Modules that the program's own code cannot use without leaving what is tracked.
+MODULES = frozenset(
+    "gc weakref _weakref ctypes _ctypes cffi signal _signal logging atexit faulthandler tracemalloc "
+    "mmap fcntl resource readline contextvars _contextvars posix _posixsubprocess _thread dbm shelve "
+    "tkinter curses termios _testcapi _testinternalcapi _xxsubinterpreters _interpreters".split()
+)
+# Attributes that lead out of what is tracked, whatever they are asked of.
+ATTRIBUTES = frozenset(
+    "__subclasses__ __globals__ __builtins__ f_back f_locals f_globals f_builtins tb_frame gi_frame "
+    "cr_frame ag_frame __weakref__ st_mtime st_atime st_ctime st_mtime_ns st_atime_ns st_ctime_ns "
+    "st_birthtime st_ino st_dev".split()
+)
+# Methods that run when nobody calls them.
+DEFINED = frozenset(("__del__",))
+# Functions of modules.
+FUNCTIONS = {
+    "os": "umask nice setuid setgid seteuid setegid setpriority sched_setaffinity sched_setscheduler "
+    "chroot pread pwrite sendfile copy_file_range pipe pipe2 dup dup2 openpty eventfd memfd_create "
+    "register_at_fork wait waitpid abort _exit",
+    "os.path": "getmtime getatime getctime samestat",
+    "sys": "setrecursionlimit setswitchinterval set_int_max_str_digits settrace setprofile getrefcount "
+    "_current_frames getallocatedblocks set_asyncgen_hooks set_coroutine_origin_tracking_depth "
+    "addaudithook monitoring setdlopenflags meta_path path_hooks path_importer_cache activate_stack_trampoline",
+    "time": "tzset",
+    "locale": "setlocale",
+    "decimal": "getcontext setcontext localcontext DefaultContext BasicContext ExtendedContext",
+    "inspect": "currentframe stack getouterframes getinnerframes trace",
+    "threading": "settrace setprofile get_ident get_native_id",
+    "importlib": "reload",
+    "traceback": "walk_stack print_stack extract_stack format_stack",
+    "asyncio": "set_event_loop set_event_loop_policy get_event_loop",
+    "codecs": "register register_error unregister",
+    "copyreg": "pickle constructor add_extension remove_extension",
+    "csv": "register_dialect unregister_dialect field_size_limit",
+    "mimetypes": "init add_type",
+    "socket": "setdefaulttimeout",
+    "sqlite3": "register_adapter register_converter",
+    "shutil": "register_archive_format register_unpack_format unregister_archive_format",
+    "abc": "update_abstractmethods",
+    "re": "purge",
+    "linecache": "clearcache checkcache updatecache cache",
+}
+FUNCTIONS = {module: frozenset(names.split()) for module, names in FUNCTIONS.items()}
+_FUNCTION_NAMES = frozenset().union(*FUNCTIONS.values())
+_NUMPY_STATE = frozenset(
+    "seed rand randn randint random_sample ranf sample random choice shuffle permutation normal uniform "
+    "standard_normal binomial poisson exponential get_state set_state".split()
+)
+_NUMPY_OWN = frozenset(("default_rng", "RandomState", "Generator"))
+
+# Told of whoever asked.
+ALWAYS = frozenset(
+    "subprocess.Popen os.system os.exec os.fork os.forkpty os.posix_spawn os.spawn os.kill os.killpg "
+    "os.startfile pty.spawn _thread.start_new_thread _thread.start_joinable_thread socket.connect "
+    "socket.bind socket.sendto socket.sendmsg socket.getaddrinfo socket.gethostbyname "
+    "socket.gethostbyaddr socket.getnameinfo socket.sethostname mmap.__new__ "
+    "resource.setrlimit resource.prlimit signal.pthread_kill webbrowser.open shutil.chown os.lockf "
+    "sqlite3.load_extension sqlite3.enable_load_extension ctypes.dlsym ctypes.call_function "
+    "code.__interact builtins.breakpoint sys.addaudithook".split()
+)
+# Told of if the program's own code asked.
+DIRECT = {
+    "sys._getframe": "sys._getframe",
+    "sys._getframemodulename": "sys._getframemodulename",
+    "sys._current_frames": "sys._current_frames",
+    "sys._current_exceptions": "sys._current_exceptions",
+    "sys.settrace": "sys.settrace",
+    "sys.setprofile": "sys.setprofile",
+    "sys.monitoring.register_callback": "sys.monitoring",
+    "gc.get_objects": "gc.get_objects",
+    "gc.get_referrers": "gc.get_referrers",
+    "gc.get_referents": "gc.get_referents",
+    "builtins.id": "id",
+    "os.putenv": "os.putenv",
+    "os.unsetenv": "os.unsetenv",
+    "socket.gethostname": "socket.gethostname",
+    "ctypes.dlopen": "ctypes",
+}
+_MAX_REPORTS = 32
+
+
+class Watch:
+    """Collects what is not tracked, step by step."""
+
+    def __init__(self, events, namespace):
+        self.events = events
+        self.namespace = namespace
+        self.found = []
+        self._seen = set()
+        for event in ALWAYS:
+            events.listen(event, self._always)
+        for event in DIRECT:
+            events.listen(event, self._direct)
+        # Event loops make a pair of sockets for themselves.
+        events.listen("socket.__new__", self._socket)
+        self._install()
+
+    def begin(self):
+        self.found = []
+        self._seen = set()
+
+    def report(self, what, line=None):
+        """Notes a construct, once per step and line."""
+        key = what, line
+        if key not in self._seen and len(self.found) < _MAX_REPORTS:
+            self._seen.add(key)
+            self.found.append({"what": what, "line": line})
+
+    def _always(self, event, _args):
+        self.report(event, self.events.asker()[1])
+
+    def _direct(self, event, _args):
+        direct, line = self.events.asker()
+        if direct:
+            self.report(DIRECT[event], line)
+
+    def _socket(self, event, _args):
+        direct, line = self.events.asker(("socket", "_socket"))
+        if direct:
+            self.report(event, line)
+
+    def _install(self):
+        """What has no audit event: hashes made of addresses and, before 3.12, threads."""
+        events = self.events
+
+        def by_program(_self, value, /):
+            if events.running and not events.busy and _by_address(value):
+                direct, inside = events.calls()
+                # A method that hashes makes keys of dictionaries, whose order it does not decide.
+                if direct and inside != "__hash__":
+                    self.report("hash of an address", events.asker()[1])
+            return _hash(value)
+
+        standins.install(builtins, "hash", by_program, raw=True)
+        real = _thread.start_new_thread
+
+        def start_new_thread(_self, /, *args, **named):
+            if events.running:
+                self.report("_thread.start_new_thread", events.asker()[1])
+            return real(*args, **named)
+
+        standins.install(_thread, "start_new_thread", start_new_thread, raw=True)
+        add = _ABCMeta.register
+
+        def register(cls, subclass):
+            # What the library's abstract classes know lies in no dictionary.
+            if events.running and not events.busy and str(cls.__module__).partition(".")[0] in _LIBRARY:
+                direct, _inside = events.calls()
+                if direct:
+                    self.report("register of an abstract class of the library", events.asker()[1])
+            return add(cls, subclass)
+
+        register.__module__, register.__qualname__, register.__doc__ = "abc", "ABCMeta.register", add.__doc__
+        _ABCMeta.register = register
+        threading = sys.modules.get("threading")
+        if threading is not None:
+            threading._start_new_thread = _thread.start_new_thread
+
+    def code(self, code, traits, values):
+        """Looks at what the code names. `values` are the objects that read names are bound to."""
+        names = traits.names
+        for module in traits.imports:
+            top = module.partition(".")[0]
+            if top in MODULES or module in MODULES:
+                self.report(top, line_of(code, top))
+        for value in values:
+            if _type(value) is _ModuleType:
+                name = value.__dict__.get("__name__")
+                if name in MODULES:
+                    self.report(name, self._named(code, value))
+        for name in ATTRIBUTES & names:
+            for line in self._places(code, traits, name):
+                self.report(name, line)
+        for name in DEFINED & names:
+            self.report(name, line_of(code, name))
+        for name in ATTRIBUTES & traits.strings:
+            self.report(name, None)
+        hits = _FUNCTION_NAMES & names
+        if hits:
+            self._functions(code, traits, hits)
+        for value in values:
+            kind = _type(value)
+            if kind is not _Function and kind is not _Builtin:
+                continue
+            name = value.__name__
+            if _type(name) is str and name in _FUNCTION_NAMES:
+                home = value.__module__
+                home = "os" if home == "posix" else home
+                if name in FUNCTIONS.get(home, ()):
+                    self.report(f"{home}.{name}", line_of(code, name))
+        if "random" in names and names & _NUMPY_STATE and not names & _NUMPY_OWN:
+            if any(_is_module(value, "numpy") for value in values):
+                self.report("numpy.random", line_of(code, "random"))
+
+    def _places(self, code, traits, name):
+        """Lines of the step on which an attribute is used; None for uses in code of other steps."""
+        for inner in traits.codes:
+            if name in inner.co_names:
+                for line, _before, _op in uses(inner, name):
+                    yield line if inner.co_filename == code.co_filename else None
+
+    def _functions(self, code, traits, hits):
+        for inner in traits.codes:
+            for name in hits.intersection(inner.co_names):
+                for line, before, _op in uses(inner, name):
+                    home = self._home(before, inner)
+                    if home is not None and name in FUNCTIONS.get(home, ()):
+                        self.report(f"{home}.{name}", line if inner.co_filename == code.co_filename else None)
+
+    def _home(self, before, code):
+        """The module that an attribute is asked of, if the instruction before loads one."""
+        if _type(before) is not str:
+            return None
+        value = dict.get(self.namespace, before)
+        if _type(value) is _ModuleType:
+            name = value.__dict__.get("__name__")
+            return "os.path" if name in ("posixpath", "ntpath", "genericpath") else name
+        if before == "path":
+            return "os.path"
+        return before if before in FUNCTIONS and before not in self.namespace_names() else None
+
+    def namespace_names(self):
+        """The names that are bound, without telling anybody that they were looked at."""
+        return dict.keys(self.namespace)
+
+    def _named(self, code, value):
+        for name, bound in dict.items(self.namespace):
+            if bound is value and name in code.co_names:
+                return line_of(code, name)
+        return None
+
+    def output(self, data):
+        """Addresses in what was printed."""
+        if b" at 0x" in data and _ADDRESS.search(data):
+            self.report("an address in the output")
+
+
+_Function = _type(Watch.begin)
+_Builtin = _type(len)
+_attribute = type.__getattribute__
+_object_hash = object.__hash__
+_NONE_BY_ADDRESS = sys.version_info < (3, 12)
+
+
+def _by_address(value):
+    """Whether the hash of a value tells where it lies in memory."""
+    kind = _type(value)
+    # By identity: the class of a class may compare and hash as it likes.
+    if kind is str or kind is int or kind is float or kind is bool or kind is bytes:
+        return False
+    if kind is tuple or kind is frozenset:
+        return any(map(_by_address, value))
+    if value is None:
+        return _NONE_BY_ADDRESS
+    return _attribute(kind, "__hash__") is _object_hash or kind is _Builtin
+
+
+def _is_module(value, name):
+    return _type(value) is _ModuleType and value.__dict__.get("__name__") == name

@@ -1,0 +1,183 @@
+"""Fingerprints tell apart what a program can tell apart, and nothing else; blobs keep it all."""
+import unittest
+
+from support import Reloading, Session, fresh
+
+# Two sources for `v` that must not be confused.
+DIFFERENT = [
+    ("1", "True"), ("0", "False"), ("1", "1.0"), ("0.0", "-0.0"), ("1", "'1'"), ("None", "'None'"),
+    ("b'a'", "'a'"), ("b'a'", "bytearray(b'a')"), ("[1]", "(1,)"), ("[]", "()"), ("{}", "[]"), ("set()", "frozenset()"),
+    ("{'a': 1, 'b': 2}", "{'b': 2, 'a': 1}"), ("{1: 0}", "{True: 0}"), ("{1: 0}", "{1.0: 0}"),
+    ("float('nan')", "__import__('struct').unpack('<d', b'\\x01\\0\\0\\0\\0\\0\\xf8\\x7f')[0]"),
+    ("'\\ud800'", "'\\udc00'"), ("1j", "1"), ("0j", "-0j"), ("range(3)", "[0, 1, 2]"), ("range(3)", "range(0, 3, 2)"),
+    ("10**30", "10**30 + 1"), ("slice(1)", "slice(0, 1)"), ("...", "None"), ("int", "float"), ("len", "abs"),
+    ("__import__('math').sqrt", "__import__('cmath').sqrt"), ("[[], []]", "[[]] * 2"),
+    ("[1, [2]]", "[[2], 1]"), ("[[1], 2]", "[[1, 2]]"), ("((), ())", "((), ((),))"), ("[None]", "[]"),
+    ("lambda: 1", "lambda: 2"), ("lambda x: x", "lambda y: y"), ("lambda x=1: x", "lambda x=2: x"),
+    ("lambda *, x=1: x", "lambda x=1: x"), ("str.upper", "str.lower"), ("'a'.upper", "'b'.upper"),
+    ("object()", "type('O', (), {})()"), ("type('A', (), {})", "type('B', (), {})"),
+    ("type('A', (), {'x': 1})", "type('A', (), {'x': True})"), ("type('A', (int,), {})(1)", "type('A', (), {})()"),
+    ("type('A', (int,), {})(1)", "type('A', (int,), {})(2)"), ("type('A', (str,), {})('x')", "'x'"),
+    ("[type('L', (list,), {})()]", "[[]]"), ("type('A', (dict,), {})(a=1)", "type('A', (dict,), {})(a=2)"),
+    ("__import__('collections').deque([1])", "__import__('collections').deque([1], 5)"),
+    ("__import__('collections').OrderedDict(a=1)", "{'a': 1}"),
+    ("__import__('collections').defaultdict(int)", "__import__('collections').defaultdict(list)"),
+    ("__import__('collections').Counter('ab')", "__import__('collections').Counter('ba')"),
+    ("__import__('datetime').date(2020, 1, 1)", "__import__('datetime').datetime(2020, 1, 1)"),
+    ("__import__('decimal').Decimal('1.0')", "__import__('decimal').Decimal('1.00')"),
+    ("__import__('decimal').Decimal('0')", "__import__('decimal').Decimal('-0')"),
+    ("__import__('fractions').Fraction(1, 2)", "__import__('fractions').Fraction(1, 3)"),
+    ("__import__('pathlib').Path('a')", "__import__('pathlib').PurePosixPath('a')"),
+    ("__import__('re').compile('a')", "__import__('re').compile('a', 2)"),
+    ("__import__('random').Random(1)", "__import__('random').Random(2)"),
+    ("__import__('functools').partial(int, 1)", "__import__('functools').partial(int, 2)"),
+    ("__import__('array').array('i', [1])", "__import__('array').array('l', [1])"),
+    ("__import__('types').SimpleNamespace(a=1)", "__import__('types').SimpleNamespace(a=2)"),
+    ("ValueError(1)", "ValueError(True)"), ("ValueError(1)", "TypeError(1)"), ("iter([1, 2])", "iter([2])"),
+    ("property(len)", "property(abs)"), ("staticmethod(len)", "classmethod(len)"), ("list[int]", "list[str]"),
+    ("int | str", "str | int"), ("__import__('io').StringIO('a')", "__import__('io').BytesIO(b'a')"),
+    ("NotImplemented", "..."), ("[].append", "[].extend"), ("{1: 0}.keys()", "{1: 0}.values()"),
+]
+
+# Two sources for `v` with equal content.
+EQUAL = [
+    ("[1, 2]", "list((1, 2))"), ("{'a': 1}", "dict(a=1)"), ("'ab' * 3", "'ababab'"),
+    ("[('a', 1)] * 2", "[('a', 1), tuple(['a', 1])]"), ("(1, (2, 3))", "tuple([1, tuple([2, 3])])"),
+    ("['x' * 1000, 'x' * 1000]", "[s for s in ['x' * 1000] for _ in 'ab']"),
+    ("lambda x: x + 1", "(\n\nlambda  x :\n x+1)"), ("10**40", "int('1' + '0' * 40)"),
+    ("type('A', (), {'x': 1})", "\n\ntype('A', (), {'x': 1})"), ("float('1e300')", "1e300"),
+    ("[[1], [2]]", "[[1], list([2])]"), ("{**{'a': 1}}", "{'a': 1}"), ("-0.0", "0.0 * -1"),
+    ("b''.join([b'a', b'b'])", "b'ab'"), ("frozenset([1])", "frozenset({1})"),
+]
+
+# Sources for `v` with a check that must hold after loading in another process.
+KEPT = [
+    ("[1, True, None, 2.5, -0.0, 1j, 'x', b'y', 10**50]", "import math; assert math.copysign(1, v[4]) < 0 and v[1] is True"),
+    ("{'a': [1, {'b': (2, [3])}], 5: frozenset([1, 2])}", "assert v == {'a': [1, {'b': (2, [3])}], 5: frozenset([1, 2])}"),
+    ("[[0]] * 3", "assert v[0] is v[1] is v[2]"),
+    ("(lambda a: (a.append(a), a)[1])([])", "assert v[0] is v"),
+    ("(lambda a: (a.update(me=a), a)[1])({})", "assert v['me'] is v"),
+    ("(lambda a: (a.append((a,)), a)[1])([])", "assert v[0][0] is v"),
+    ("__import__('collections').deque([1, 2], 3)", "v.append(3); v.append(4); assert list(v) == [2, 3, 4]"),
+    ("__import__('collections').defaultdict(list, a=[1])", "v['z'].append(1); assert v == {'a': [1], 'z': [1]}"),
+    ("__import__('collections').OrderedDict([('b', 1), ('a', 2)])", "v.move_to_end('b'); assert list(v) == ['a', 'b']"),
+    ("__import__('collections').Counter('aab')", "v.update('b'); assert v['b'] == 2 and type(v).__name__ == 'Counter'"),
+    ("__import__('datetime').datetime(2020, 2, 3, tzinfo=__import__('datetime').timezone.utc)",
+     "import datetime; assert v.tzinfo is datetime.timezone.utc and v.isoformat() == '2020-02-03T00:00:00+00:00'"),
+    ("__import__('datetime').timedelta(1, 2)", "assert v.total_seconds() == 86402"),
+    ("__import__('decimal').Decimal('-1.50')", "assert str(v) == '-1.50'"),
+    ("__import__('fractions').Fraction(1, 3)", "assert v * 3 == 1"),
+    ("__import__('uuid').UUID(int=5)", "import uuid; assert v == uuid.UUID(int=5)"),
+    ("__import__('pathlib').Path('a/b')", "assert v.name == 'b'"),
+    ("__import__('re').compile('(a)+', 2)", "assert v.match('AA')"),
+    ("__import__('random').Random(7)", "import random; assert v.random() == random.Random(7).random()"),
+    ("__import__('functools').partial(int, base=2)", "assert v('11') == 3"),
+    ("__import__('types').SimpleNamespace(a=[1])", "assert v.a == [1]"),
+    ("__import__('array').array('d', [1.5])", "assert v[0] == 1.5"),
+    ("__import__('io').StringIO('abc\\ndef')", "assert v.readline() == 'abc\\n'"),
+    ("__import__('io').BytesIO(b'abc')", "assert v.read() == b'abc'"),
+    ("bytearray(b'abc')", "v.append(100); assert v == b'abcd'"),
+    ("iter([1, 2, 3])", "assert list(v) == [1, 2, 3]"),
+    ("(lambda i: (next(i), i)[1])(iter([1, 2, 3]))", "assert list(v) == [2, 3]"),
+    ("KeyError('k')", "assert v.args == ('k',)"), ("OSError(2, 'no', 'f')", "assert v.filename == 'f' and v.errno == 2"),
+    ("[].append", "v(1); assert v.__self__ == [1]"), ("list[int]", "assert v == list[int]"), ("int | None", "assert v == int | None"),
+    ("__import__('typing').Optional[int]", "import typing; assert v == typing.Optional[int]"),
+    ("__import__('typing').Dict[str, int]", "import typing; assert v == typing.Dict[str, int]"),
+    ("__import__('dataclasses').MISSING", "import dataclasses; assert v is dataclasses.MISSING"),
+    ("__import__('re').IGNORECASE", "import re; assert v is re.IGNORECASE"),
+    ("[len, str, str.upper, print, dict.fromkeys]", "assert v[0] is len and v[2]('a') == 'A' and v[4]('a') == {'a': None}"),
+    ("__import__('argparse').Namespace(a=1)", "assert v.a == 1"),
+    ("__import__('collections').UserDict(a=1)", "assert v['a'] == 1"),
+    ("__import__('collections').ChainMap({'a': 1})", "assert v['a'] == 1"),
+    ("__import__('string').Template('$x')", "assert v.substitute(x=1) == '1'"),
+    ("__import__('operator').itemgetter", "assert v(0)([5]) == 5"),
+    ("__import__('threading').Lock()", "assert v.acquire(False)"), ("{1: 0}.keys()", "assert list(v) == [1]"),
+    ("object()", "assert type(v) is object"), ("{k: k for k in range(50)}", "assert list(v) == list(range(50))"),
+    ("{(1, 'a'): [2], None: 3, 1.5: 4}", "assert v[(1, 'a')] == [2] and list(v) == [(1, 'a'), None, 1.5]"),
+    ("'\\ud800'", "assert v == '\\ud800'"), ("slice(1, [2], None)", "assert v == slice(1, [2], None)"),
+    ("__import__('math')", "import math; assert v is math"), ("__import__('sys').stdout", "import sys; assert v is sys.stdout"),
+]
+
+
+def own(source):
+    session = Session()
+    session.run("v = " + source if not source.startswith("\n") else "v = (" + source + ")")
+    return session.own("v")
+
+
+class Fingerprints(unittest.TestCase):
+    def test_different_content_differs(self):
+        for a, b in DIFFERENT:
+            self.assertNotEqual(own(a), own(b), (a, b))
+            self.assertNotEqual(own("[0, (%s)]" % a), own("[0, (%s)]" % b), (a, b))
+
+    def test_equal_content_is_equal(self):
+        for a, b in EQUAL + [(a, a) for pair in DIFFERENT for a in pair]:
+            self.assertEqual(own(a), own(b), (a, b))
+            self.assertEqual(own("{'k': (%s)}" % a), own("{'k': (%s)}" % b), (a, b))
+
+    def test_code_counts_without_its_place(self):
+        a, b = Session(), Session()
+        a.run("def f(x):\n    return x * 2")
+        b.run("\n\n# far below\ndef f(x):\n\n    return x * 2  # twice")
+        self.assertEqual(a.own("f"), b.own("f"))
+        for other in ("def f(x):\n    return x * 3", "def f(x):\n    'doc'\n    return x * 2", "def f(x: int):\n    return x * 2",
+                      "def f(y):\n    return y * 2", "async def f(x):\n    return x * 2", "f = lambda x: x * 2"):
+            self.assertNotEqual(a.own("f"), fresh(other).own("f"), other)
+
+    def test_large_and_small_forms_agree(self):
+        a, b = Session(), Session()
+        a.run("v = [{'a': i, 'b': [i]} for i in range(300)]")
+        b.run("v = []\nfor i in range(300):\n    v.append(dict(a=i, b=list([i])))")
+        self.assertEqual(a.own("v"), b.own("v"))
+        b.run("v[299]['b'] = v[298]['b']")
+        self.assertNotEqual(a.own("v"), b.own("v"))
+
+
+class Blobs(Reloading):
+    def test_values_come_back_in_another_process(self):
+        for source, check in KEPT:
+            session = fresh("v = " + source)
+            self.assertIsNone(session.hole("v"), source)
+        # One process for all: loading is per unit, so each has a name of its own.
+        session = Session()
+        session.run("\n".join("v%d = %s" % (i, source) for i, (source, _) in enumerate(KEPT)))
+        check = "\n".join("v = v%d\n%s" % (i, check) for i, (_, check) in enumerate(KEPT))
+        self.answer(session, check)
+
+    def test_deep_nesting(self):
+        session = fresh("v = []\nfor i in range(10000):\n    v = [v]\nclass N: pass\nn = None\nfor i in range(10000):\n"
+                        "    m = N(); m.next = n; n = m\ndel m")
+        self.answer(session, "k = 0\nwhile v:\n    v = v[0]; k += 1\nassert k == 10000\nwhile n:\n    n = n.next; k -= 1\nassert k == 0")
+
+    def test_shared_tuples_do_not_explode(self):
+        session = Session()
+        session.run("t = ()\nfor i in range(60):\n    t = (t, t)")
+        self.assertEqual(session.hole("t"), "too large")
+
+    def test_sets_keep_their_order_or_are_holes(self):
+        session = Session()
+        session.run("a = {3, 1, 2}\nb = set('hello world')\nc = a | b\nd = frozenset(b)\ne = set(range(1000))\n"
+                    "f = set(e)\nfor i in range(3, 997): f.discard(i)")
+        for name in "abcde":
+            self.assertIsNone(session.hole(name), name)
+        self.assertEqual(session.hole("f"), "set order", "a table larger than a rebuilt one orders later elements")
+
+    def test_a_set_by_address_is_noted(self):
+        session = Session()
+        self.assertEqual(session.run("class A: pass\ns = {A(), A()}").notes, ["a set ordered by address"])
+        self.assertEqual(session.run("q = {1, 'a', (2, 3)}", {"n:q"}).notes, [])
+
+    def test_holes_say_why(self):
+        session = Session()
+        session.run("import itertools, threading\ng = (i for i in [1])\nc = itertools.count()\nl = threading.Lock()\nl.acquire()\n"
+                    "m = map(len, [])\ntry:\n    1 / 0\nexcept Exception as e:\n    err = e")
+        for name, why in (("g", "generator"), ("c", "type itertools.count"), ("l", "type lock"), ("m", "type map"),
+                          ("err", "a traceback")):
+            self.assertEqual(session.hole(name), why)
+        self.assertFalse(session.member("n:g")["opaque"])
+        self.assertTrue(session.member("n:c")["opaque"])
+
+
+if __name__ == "__main__":
+    unittest.main()
