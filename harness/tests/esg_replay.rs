@@ -8,6 +8,8 @@ mod cases;
 mod edges;
 #[path = "esg_replay/engine.rs"]
 mod engine;
+#[path = "esg_replay/trials.rs"]
+mod trials;
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
 //! What replay promises, a case each.
-use harness::esg::{Blobs, CodeGraph, Entity, Reason};
+use harness::esg::{CodeGraph, Entity, Reason};
 
 use crate::{graph, pythons, worker};
 
@@ -121,5 +121,4 @@ fn a_lost_value_is_made_again() {
     let report = second.replay().unwrap();
     assert_eq!(report.rebuilt, ["a".into(), "b".into()], "{report}");
     assert!(second.verify().unwrap().same);
-    let _ = Blobs::memory();
 }

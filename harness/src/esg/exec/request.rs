@@ -151,7 +151,6 @@ pub(super) struct WireRun<'a> {
     source: &'a str,
     readings: Option<&'a [Json]>,
     bind: Option<WireBind<'a>>,
-    allow: Nothing,
 }
 
 #[derive(Debug, Serialize)]
@@ -173,7 +172,6 @@ impl<'a> From<&RunStep<'a>> for WireRun<'a> {
             source: step.source,
             readings: step.readings,
             bind: step.bind.map(|(name, json)| WireBind { name, json: json.to_string() }),
-            allow: Nothing {},
         }
     }
 }

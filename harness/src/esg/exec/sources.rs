@@ -18,17 +18,3 @@ pub(super) const MODULES: &[(&str, &str)] = modules! {
     "scratch" "settle" "shapes" "show" "standins" "step" "track_dict" "track_monitor" "traits"
     "tree" "units" "walk" "watch" "wire"
 };
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn every_file_of_the_worker_is_shipped() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/esg/worker");
-        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
-        let mut files: Vec<_> = files.map(|name| name.into_string().unwrap()).collect();
-        files.retain(|name| name.ends_with(".py") && name != "boot.py");
-        files.sort();
-        let shipped: Vec<_> = super::MODULES.iter().map(|(name, _)| format!("{name}.py")).collect();
-        assert_eq!(shipped, files);
-    }
-}

@@ -1,13 +1,12 @@
 //! What is outside of the state, as it is now.
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read as _;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::esg::model::Entity;
+use crate::esg::model::{Entity, Print};
 use crate::esg::state::Looked;
 
 /// Files and distributions as they are now; each is looked at once.
@@ -51,9 +50,5 @@ fn digest(path: &str) -> Option<String> {
             read => hasher.update(&buffer[..read]),
         }
     }
-    let mut hex = String::with_capacity(64);
-    for byte in hasher.finalize() {
-        write!(hex, "{byte:02x}").ok()?;
-    }
-    Some(hex)
+    Some(Print::new(hasher.finalize().into()).to_string())
 }

@@ -1,0 +1,75 @@
+//! Programs written to break replay, a construct each: every edit, made to a program that has run,
+//! must leave what running everything leaves. Where a step touches what is not tracked, it must be
+//! told of, and everything must have run.
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde::Deserialize;
+
+use crate::{graph, pythons};
+
+const TRIALS: &str = include_str!("trials.json");
+
+#[derive(Deserialize)]
+struct Trial {
+    id: String,
+    steps: Vec<String>,
+    edits: Vec<Edit>,
+}
+
+#[derive(Deserialize)]
+struct Edit {
+    step: usize,
+    /// Without one, the step is removed.
+    source: Option<String>,
+}
+
+impl Trial {
+    fn edit(&self, edit: &Edit, python: &std::path::Path) -> Option<String> {
+        let ids: Vec<_> = (0..self.steps.len()).map(|at| format!("s{at}")).collect();
+        let steps: Vec<_> =
+            std::iter::zip(&ids, &self.steps).map(|(id, source)| (&**id, &**source)).collect();
+        let mut graph = graph(python, &steps);
+        graph.replay().unwrap();
+        let step = &*ids[edit.step];
+        match &edit.source {
+            Some(source) => {
+                graph.edit(|program| program.replace(step, source)).unwrap();
+            }
+            None => graph.edit(|program| program.remove(step)).unwrap(),
+        }
+        let report = graph.replay().unwrap();
+        if !report.untracked.is_empty() {
+            let all = report.executed().count() == graph.program().len();
+            return (!all).then(|| format!("untracked, and not everything ran: {report}"));
+        }
+        let verdict = graph.verify().unwrap();
+        (!verdict.same).then(|| format!("{verdict}\n{report}"))
+    }
+}
+
+#[test]
+fn programs_written_to_break_it_end_as_a_full_run_does() {
+    let trials: Vec<Trial> = serde_json::from_str(TRIALS).unwrap();
+    let pythons = pythons();
+    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(trial) = trials.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    for (at, edit) in trial.edits.iter().enumerate() {
+                        // Each edit in another Python, which spreads the programs over all of them.
+                        let python = &pythons[at % pythons.len()];
+                        if let Some(what) = trial.edit(edit, python) {
+                            let python = python.display();
+                            let said = format!("{} edit {at} on {python}: {what}", trial.id);
+                            wrong.lock().unwrap().push(said);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let wrong = wrong.into_inner().unwrap();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
