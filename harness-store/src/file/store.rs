@@ -19,6 +19,7 @@ use super::alive::Owner;
 use super::catalog::Catalog;
 use super::disk::{Disk, Mode, RealDisk};
 use super::error::{failed, unsure};
+use super::pace::{Holding, Pace};
 use super::record::{MAX_RECORD, Prepared};
 use super::session::{Paths, Session};
 
@@ -131,6 +132,9 @@ impl FileStoreOptions {
         {
             return Ok(self.owned(disk, &dir, owner));
         }
+        if disk.device(&dir).is_ok_and(|device| Pace::of(device).is_short()) {
+            return self.open_on(disk, &dir);
+        }
         blocking(move || self.open_on(disk, &dir)).await
     }
 
@@ -168,8 +172,11 @@ impl FileStoreOptions {
     }
 
     fn owned(self, disk: Arc<dyn Disk>, dir: &Path, owner: Owner) -> FileStore {
+        let device = disk.device(dir).ok().filter(|_| disk.is_shared());
+        let pace = device.map_or_else(Arc::default, Pace::of);
         FileStore {
             inner: Arc::new(Inner {
+                holding: Holding::new(pace),
                 disk,
                 sessions: dir.join(SESSIONS),
                 sync: self.sync,
@@ -243,6 +250,7 @@ pub(crate) struct Inner {
     pub(crate) sessions: PathBuf,
     pub(crate) sync: Sync,
     pub(crate) owner: Owner,
+    pub(crate) holding: Holding,
     open: Mutex<Open>,
     open_files: usize,
     pub(crate) catalog: Mutex<Catalog>,
@@ -307,6 +315,11 @@ impl Inner {
             }
         }
     }
+
+    /// Whether a session can be begun in place.
+    fn begins_at_once(&self, id: &SessionId) -> bool {
+        self.holding.pace.is_short() && !self.is_open(id) && !self.log_path(id).exists()
+    }
 }
 
 #[async_trait]
@@ -324,7 +337,7 @@ impl SessionStore for FileStore {
     async fn claim(&self, what: Claim<'_>, ttl: Duration) -> Result<Option<Claimed>, StoreError> {
         match what {
             Claim::One(id) => {
-                if self.inner.is_at_hand(id) {
+                if self.inner.is_at_hand(id) || self.inner.begins_at_once(id) {
                     return self.inner.claim_one(id, ttl).map(Some);
                 }
                 let id = id.clone();
@@ -345,9 +358,10 @@ impl SessionStore for FileStore {
 
     async fn append(&self, lease: &Lease, batch: Batch<'_>) -> Result<Appended, StoreError> {
         let prepared = Prepared::new(&batch)?;
-        // One small write costs less than another thread.
-        let syncs = batch.flush && self.inner.sync == Sync::Flush;
-        if !syncs && self.inner.is_open(&lease.session) {
+        // One small write costs less than another thread, and so does a sync on a good disk.
+        let waits =
+            batch.flush && self.inner.sync == Sync::Flush && !self.inner.holding.pace.is_short();
+        if !waits && self.inner.is_open(&lease.session) {
             return self.inner.append(lease, &prepared);
         }
         let lease = lease.clone();
@@ -355,6 +369,9 @@ impl SessionStore for FileStore {
     }
 
     async fn post(&self, to: &SessionId, letters: &[Letter]) -> Result<Posted, StoreError> {
+        if self.inner.holding.pace.is_short() && self.inner.is_at_hand(to) {
+            return self.inner.post(to, letters);
+        }
         let (to, letters) = (to.clone(), letters.to_vec());
         self.run(move |inner| inner.post(&to, &letters)).await
     }
