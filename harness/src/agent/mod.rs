@@ -13,6 +13,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures_util::future::{FutureExt as _, ready};
 use tracing::{Instrument, Span};
 
 use crate::context::Context;
@@ -24,11 +25,11 @@ use crate::log::Fit;
 use crate::observe::{Observer, Observers};
 use crate::run::{
     Driver, ErasedSlots, Held, Kind, Launched, Options, Outcome, Resume, Resumer, RunCore,
-    RunRequest, Slot, Source, Taken, accept, words,
+    RunError, RunRequest, Slot, Source, Taken, accept, words,
 };
 use crate::session::Session;
 use crate::state::{Ops, State};
-use crate::step::{Answers, Ids};
+use crate::step::{Answers, BoxFuture, Ids};
 use crate::store::SessionStore;
 
 use lineage::Lineage;
@@ -240,7 +241,7 @@ impl<C: Context, S: State> Agent<C, S> {
         RunRequest::new(self.options(), move |launched| {
             let begun = begin(input, launched.session.clone(), &agent.inner.harness.graph().wiring)
                 .map(|session| agent.driver(launched, session, None, None, None, slots));
-            Box::pin(async move { Ok(begun?.run().await) })
+            Begun::boxed(begun)
         })
     }
 
@@ -303,7 +304,7 @@ impl<C: Context, S: State> Agent<C, S> {
             let begun = taken.map(|(session, (home, taken))| {
                 agent.driver(launched, session, Some(home), Some(taken), None, slots)
             });
-            Box::pin(async move { Ok(begun?.run().await) })
+            Begun::boxed(begun)
         })
     }
 
@@ -348,7 +349,7 @@ impl<C: Context, S: State> Agent<C, S> {
             parent: launched.parent,
         };
         let graph = harness.graph().clone();
-        let budget = launched.budget.unwrap_or(graph.wiring.budget);
+        let budget = launched.budget.map(Box::new);
         let core = RunCore::new(ids, graph, launched.fanout, launched.brakes, journal);
         let driver = Box::new(Driver::new(program, context, core, session, home, taken, budget));
         Begun { agent: self, driver, span, abandoned: launched.abandoned }
@@ -368,10 +369,18 @@ struct Begun<C: Context, S: State> {
 }
 
 impl<C: Context, S: State> Begun<C, S> {
-    async fn run(self) -> Outcome<S> {
+    /// Not an `async fn`: that would keep room for what it was called with beside what it awaits.
+    fn run(self) -> impl Future<Output = Outcome<S>> + Send {
         let Self { agent, driver, span, abandoned } = self;
-        let settled = driver.run().instrument(span).await;
-        settled.into_outcome(&abandoned, Arc::new(agent))
+        let settled = driver.run().instrument(span);
+        settled.map(move |settled| settled.into_outcome(&abandoned, Arc::new(agent)))
+    }
+
+    fn boxed(begun: Result<Self, Kind>) -> BoxFuture<Result<Outcome<S>, RunError>> {
+        match begun {
+            Ok(begun) => begun.run().map(Ok).boxed(),
+            Err(refused) => ready(Err(refused.into())).boxed(),
+        }
     }
 }
 

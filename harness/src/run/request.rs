@@ -179,13 +179,13 @@ impl<S: State> IntoFuture for RunRequest<S> {
     type IntoFuture = BoxFuture<Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let (launched, refused) = self.options.launch(None);
-            match refused {
-                Some(error) => Err(error),
-                None => (self.launch)(launched).await,
-            }
-        })
+        // Nothing of it runs before it is polled; it is put together here, so that a live run keeps no
+        // room for what was asked.
+        let (launched, refused) = self.options.launch(None);
+        match refused {
+            Some(error) => Box::pin(std::future::ready(Err(error))),
+            None => (self.launch)(launched),
+        }
     }
 }
 
