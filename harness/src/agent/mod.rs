@@ -9,7 +9,6 @@ mod validate;
 use std::any::type_name;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -24,7 +23,7 @@ use crate::journal::{Durability, Journal, OnBusy};
 use crate::log::Fit;
 use crate::observe::{Observer, Observers};
 use crate::run::{
-    Driver, ErasedSlots, Held, Kind, Launched, Options, Outcome, Resume, Resumer, RunCore,
+    Brakes, Driver, ErasedSlots, Held, Kind, Launched, Options, Outcome, Resume, Resumer, RunCore,
     RunError, RunRequest, Slot, Source, Taken, accept, words,
 };
 use crate::session::Session;
@@ -350,9 +349,10 @@ impl<C: Context, S: State> Agent<C, S> {
         };
         let graph = harness.graph().clone();
         let budget = launched.budget.map(Box::new);
+        let brakes = launched.brakes.clone();
         let core = RunCore::new(ids, graph, launched.fanout, launched.brakes, journal);
         let driver = Box::new(Driver::new(program, context, core, session, home, taken, budget));
-        Begun { agent: self, driver, span, abandoned: launched.abandoned }
+        Begun { agent: self, driver, span, brakes }
     }
 }
 
@@ -365,15 +365,15 @@ struct Begun<C: Context, S: State> {
     agent: Agent<C, S>,
     driver: Box<Driver<C, S>>,
     span: Span,
-    abandoned: Arc<AtomicBool>,
+    brakes: Brakes,
 }
 
 impl<C: Context, S: State> Begun<C, S> {
     /// Not an `async fn`: that would keep room for what it was called with beside what it awaits.
     fn run(self) -> impl Future<Output = Outcome<S>> + Send {
-        let Self { agent, driver, span, abandoned } = self;
+        let Self { agent, driver, span, brakes } = self;
         let settled = driver.run().instrument(span);
-        settled.map(move |settled| settled.into_outcome(&abandoned, Arc::new(agent)))
+        settled.map(move |settled| settled.into_outcome(&brakes, Arc::new(agent)))
     }
 
     fn boxed(begun: Result<Self, Kind>) -> BoxFuture<Result<Outcome<S>, RunError>> {

@@ -18,7 +18,7 @@ use crate::observe::EventKind;
 use crate::session::Half;
 use crate::state::{Ops, State};
 use crate::step::{
-    Action, Active, Asked, AtWork, BoxFuture, Boxed, Cx, FailureKind, Finished, Place, Room,
+    Action, Active, Asked, AtWork, BoxFuture, BoxRoom, Boxed, Cx, FailureKind, Finished, Place,
     Shared, Spare, StepError, View,
 };
 use crate::text::words;
@@ -54,7 +54,7 @@ pub(super) struct Begun<W> {
 /// The body of a step that has to wait.
 pub(super) enum Work<C: Context, S: State> {
     /// In its room, which goes back to its place afterwards.
-    Room(Box<dyn Room<C, S>>),
+    Room(BoxRoom<C, S>),
     /// It asked, or has an effect in flight, and went on all the same: no default may stand in for
     /// an answer, and no effect be left out of the record.
     Finished(Finished<S::Update>),
@@ -63,7 +63,7 @@ pub(super) enum Work<C: Context, S: State> {
 impl<C: Context, S: State> AtWork<S::Update> for Work<C, S> {
     fn poll(&mut self, task: &mut Task<'_>) -> Poll<Result<S::Update, StepError>> {
         match self {
-            Self::Room(room) => room.poll(task),
+            Self::Room(room) => room.as_mut().poll(task),
             Self::Finished(finished) => finished.poll(task),
         }
     }
@@ -227,9 +227,9 @@ impl<C: Context, S: State> Driver<C, S> {
                     Some(shared) => {
                         let view = View::new(twin.lend(state));
                         let cx = Cx::new(shared, place);
-                        room.start(view, cx, task)
+                        room.as_mut().start(view, cx, task)
                     }
-                    None => room.poll(task),
+                    None => room.as_mut().poll(task),
                 };
                 if core.is_unsettled()
                     && let Poll::Ready(result) = polled

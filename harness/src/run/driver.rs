@@ -16,7 +16,7 @@ use crate::graph::{Budget, Limit, Program};
 use crate::observe::EventKind;
 use crate::session::{Ending, Session};
 use crate::state::State;
-use crate::step::{Active, Effects, Place, Room, Scope, Shared, Twin};
+use crate::step::{Active, BoxRoom, Effects, Place, Scope, Shared, Twin};
 
 use super::advance::Pause;
 use super::answers::Taken;
@@ -40,7 +40,7 @@ pub(crate) struct Driver<C: Context, S: State> {
     /// In place of the loop's own.
     budget: Option<Box<Budget>>,
     /// Where the bodies of steps work that have been entered.
-    pub(super) rooms: Vec<Option<Box<dyn Room<C, S>>>>,
+    pub(super) rooms: Vec<Option<BoxRoom<C, S>>>,
     /// The step that waits in its room, to be polled when it is woken.
     pub(super) waiting: Option<Place>,
     pub(super) scope: Option<Active>,

@@ -31,6 +31,7 @@ pub use request::RunRequest;
 
 pub(crate) use crate::text::words;
 pub(crate) use answers::{Taken, accept};
+pub(crate) use brakes::Brakes;
 pub(crate) use driver::Driver;
 pub(crate) use effects::RunCore;
 pub(crate) use error::Kind;

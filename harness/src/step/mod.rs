@@ -38,7 +38,7 @@ pub use view::View;
 pub(crate) use view::Twin;
 
 pub(crate) use action::{Action, Route};
-pub(crate) use body::{AtWork, BoxFuture, Boxed, Finished, Room};
+pub(crate) use body::{AtWork, BoxFuture, BoxRoom, Boxed, Finished};
 pub(crate) use cx::Shared;
 pub(crate) use effects::{AskReply, Asked, Effects, Guard, Ids, OnceReply, Place};
 pub(crate) use interrupt::{Answer, Check, QuestionType};
