@@ -76,7 +76,7 @@ fn read(source: &str, tree: Tree) -> Scan {
     scan.star_imports.extend(stars);
     let legal = faults.is_empty();
     let (syntax, parts) = if legal {
-        identity::of_tree(&tree.module.body)
+        identity::of_tree(&tree.module.body, source)
     } else {
         (identity::of_text(source), Vec::new())
     };
