@@ -85,7 +85,7 @@ fn read(source: &str, tree: Tree) -> Scan {
     if !legal || !imports.is_empty() || tops.clone().next().is_some() {
         let lines = Lines::new(source);
         for (mut import, range) in imports {
-            import.line = lines.at(range.start()).0;
+            import.line = lines.line(range.start());
             scan.imports.push(import);
         }
         for (at, statement) in tops.enumerate() {
@@ -94,7 +94,7 @@ fn read(source: &str, tree: Tree) -> Scan {
         }
         scan.errors = errors(faults, &lines);
     }
-    summaries(&flow, &mut scan.summaries);
+    scan.summaries = summaries(&flow);
     scan
 }
 
@@ -176,8 +176,7 @@ fn defined(
     let (name, range, _) = definition(statement)?;
     let last = range.end().to_usize();
     let bytes = range.start().to_usize()..last;
-    let from = lines.at(range.start()).0;
-    let to = lines.at(range.end()).0;
+    let (from, to) = (lines.line(range.start()), lines.line(range.end()));
     let mut loaded: Vec<Name> = Vec::new();
     let inner =
         parse::names_around(statement, &mut |symbol| match flow.scopes.symbol(symbol).target {
@@ -205,29 +204,34 @@ fn defined(
 }
 
 /// What the bodies of each function and class load that the step binds at its top.
-fn summaries(flow: &Flow<'_>, to: &mut BTreeMap<String, BTreeSet<String>>) {
-    for (name, scope) in &flow.definitions {
-        let names = to.entry(flow.names.text(*name).to_owned()).or_default();
-        let own = flow.scopes.scope(*scope);
-        let mut insert = |name: Name| {
-            if flow.names.known(name) == Known::No {
-                names.insert(flow.names.text(name).to_owned());
-            }
-        };
-        if own.kind != Kind::Class {
-            flow.scopes.globals(*scope, LOADED).for_each(&mut insert);
-            continue;
-        }
-        // The code of a class runs where it is defined; what it makes runs later.
-        let mut inner = *scope + 1;
-        while inner < own.end {
-            let found = flow.scopes.scope(inner);
-            if found.kind == Kind::Class || found.kind == Kind::Type {
-                inner += 1;
-            } else {
-                flow.scopes.globals(inner, LOADED).for_each(&mut insert);
-                inner = found.end;
-            }
+fn summaries(flow: &Flow<'_>) -> BTreeMap<String, BTreeSet<String>> {
+    let mut definitions = flow.definitions.clone();
+    definitions.sort_unstable_by_key(|(name, _)| flow.names.rank_of(*name));
+    let of_one = definitions.chunk_by(|(a, _), (b, _)| a == b).filter_map(|all| {
+        let mut loaded = Vec::new();
+        all.iter().for_each(|(_, scope)| loads_later(flow, *scope, &mut loaded));
+        loaded.retain(|&name| flow.names.known(name) == Known::No);
+        let (name, _) = all.first()?;
+        Some((flow.names.text(*name).to_owned(), flow.names.texts(loaded)))
+    });
+    of_one.collect()
+}
+
+/// The names of the module that the bodies of a function or class load.
+fn loads_later(flow: &Flow<'_>, scope: ScopeId, to: &mut Vec<Name>) {
+    let own = flow.scopes.scope(scope);
+    if own.kind != Kind::Class {
+        return to.extend(flow.scopes.globals(scope, LOADED));
+    }
+    // The code of a class runs where it is defined; what it makes runs later.
+    let mut inner = scope + 1;
+    while inner < own.end {
+        let found = flow.scopes.scope(inner);
+        if found.kind == Kind::Class || found.kind == Kind::Type {
+            inner += 1;
+        } else {
+            to.extend(flow.scopes.globals(inner, LOADED));
+            inner = found.end;
         }
     }
 }

@@ -3,8 +3,9 @@
 //! A body is walked once, as if nothing around it were known; its summary is then applied wherever
 //! it runs. A body counts as run once it is loaded again, passed, decorated or called.
 
-use std::collections::HashSet;
 use std::rc::Rc;
+
+use rustc_hash::FxHashSet;
 
 use super::effects::{Code, Frame, Summary};
 use super::flow::Flow;
@@ -26,7 +27,7 @@ impl<'a> Flow<'a> {
             return;
         }
         let mut open = self.values.list(val);
-        let mut seen: HashSet<u32> = HashSet::new();
+        let mut seen: FxHashSet<u32> = FxHashSet::default();
         while let Some(one) = open.pop() {
             if tag(one) == Tag::Body {
                 if !self.visited.contains(number(one)) {
@@ -138,7 +139,7 @@ impl<'a> Flow<'a> {
                 self.answer(val);
             }
             Code::Generator(node) => {
-                let first = self.scopes.scope(scope).symbols.first().copied();
+                let first = self.scopes.symbols_of(scope).first().copied();
                 let elements = first.map_or(EMPTY, |symbol| Val::one(Tag::Param, symbol));
                 let mark = self.state.mark();
                 self.clauses(&node.generators, elements);
@@ -381,7 +382,7 @@ impl<'a> Flow<'a> {
             return;
         }
         let mut open = self.values.list(val);
-        let mut seen: HashSet<u32> = HashSet::new();
+        let mut seen: FxHashSet<u32> = FxHashSet::default();
         while let Some(one) = open.pop() {
             if !seen.insert(one) {
                 continue;

@@ -4,7 +4,9 @@
 //! lead to it, everything the step loads counts as changed and passed on, and everything it binds
 //! as the same object. The walk takes time in proportion to the source.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashMap;
 
 use super::Scan;
 use super::effects::Marks;
@@ -31,7 +33,7 @@ pub(super) struct Coarse {
     /// Names bound to more than a body or a module.
     valued: Marks,
     /// The bodies to which only that name leads.
-    held: HashMap<Name, Vec<ScopeId>>,
+    held: FxHashMap<Name, Vec<ScopeId>>,
     /// Bodies made by the statement of the module that runs, to which no name leads.
     fresh: Vec<ScopeId>,
 }
@@ -174,23 +176,23 @@ impl<'a> Flow<'a> {
                 scan.builtin_reads.insert(text(name));
             }
         }
-        let modules = imported.list().iter().filter(|name| loaded.contains(**name));
-        let came: BTreeSet<String> =
-            scan.reads.iter().cloned().chain(modules.map(|&name| text(name))).collect();
-        let mut bound =
-            valued.list().iter().filter(|name| scan.writes.contains(self.names.text(**name)));
-        if let Some(&first) = bound.next() {
+        let modules = imported.list().iter().copied().filter(|&name| loaded.contains(name));
+        let reads = self.frame.reads.list().iter().copied();
+        let reads = reads.filter(|&name| self.names.known(name) == Known::No);
+        let came: Vec<Name> = reads.chain(modules).collect();
+        let bound = valued.list().iter().copied();
+        let mut bound: Vec<Name> = bound.filter(|&name| self.frame.writes.contains(name)).collect();
+        if let Some(&first) = bound.first() {
             // All are tied to one, and that one to all that came in.
-            let first = text(first);
-            let tie = |name: &Name| (text(*name), BTreeSet::from([first.clone()]));
-            let ties: BTreeMap<String, BTreeSet<String>> = bound.map(tie).collect();
-            scan.aliases.extend(ties);
-            let others: BTreeSet<String> =
-                came.iter().filter(|name| **name != first).cloned().collect();
-            if !others.is_empty() {
-                scan.aliases.insert(first, others);
-            }
+            let others = self.names.texts(came.iter().copied().filter(|&name| name != first));
+            bound.sort_unstable_by_key(|name| self.names.rank_of(*name));
+            let ties = bound.iter().map(|&name| {
+                let others = if name == first { others.clone() } else { [text(first)].into() };
+                (text(name), others)
+            });
+            scan.aliases = ties.filter(|(_, others)| !others.is_empty()).collect();
         }
+        let came: BTreeSet<String> = self.names.texts(came);
         let bodies = self.frame.created.list().iter();
         let mut later: Vec<Name> =
             bodies.flat_map(|&scope| self.scopes.globals(scope, LOADED)).collect();

@@ -1,7 +1,9 @@
 //! Names as small numbers, and what Python knows of them by itself.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashMap;
 
 /// A name of this step, interned.
 pub(super) type Name = u32;
@@ -14,7 +16,7 @@ const SMALL: usize = 64;
 /// The names of one step.
 #[derive(Default)]
 pub(super) struct Names<'a> {
-    ids: HashMap<Cow<'a, str>, Name>,
+    ids: FxHashMap<Cow<'a, str>, Name>,
     texts: Vec<Cow<'a, str>>,
     kinds: Vec<Known>,
     /// The place of each name among all in the order of their texts, once that was asked for.
@@ -70,18 +72,26 @@ impl<'a> Names<'a> {
 
     /// Puts all names in order, once, so that no set of them need compare texts again.
     pub(super) fn rank(&mut self) {
-        let mut order: Vec<Name> = (0..index(self.texts.len())).collect();
-        order.sort_unstable_by(|a, b| self.text(*a).cmp(self.text(*b)));
+        let beginnings = self.texts.iter().map(|text| beginning(text));
+        let mut order: Vec<(u128, Name)> = beginnings.zip(0..).collect();
+        order.sort_unstable_by(|(a, first), (b, second)| {
+            a.cmp(b).then_with(|| self.text(*first).cmp(self.text(*second)))
+        });
         self.ranks = vec![0; order.len()];
-        for (rank, &name) in order.iter().enumerate() {
+        for (rank, &(_, name)) in order.iter().enumerate() {
             self.ranks[name as usize] = index(rank);
         }
+    }
+
+    /// The place of a name among all, once they were put in order.
+    pub(super) fn rank_of(&self, name: Name) -> Option<u32> {
+        self.ranks.get(name as usize).copied()
     }
 
     /// These names as text.
     pub(super) fn texts(&self, names: impl IntoIterator<Item = Name>) -> BTreeSet<String> {
         let mut names: Vec<Name> = names.into_iter().collect();
-        names.sort_unstable_by_key(|name| self.ranks.get(*name as usize));
+        names.sort_unstable_by_key(|name| self.rank_of(*name));
         names.dedup();
         names.into_iter().map(|name| self.text(name).to_owned()).collect()
     }
@@ -97,6 +107,14 @@ fn place(text: &str) -> usize {
     let len = text.len();
     let ends = at(0) + 31 * at(1) + 7 * at(len.wrapping_sub(1)) + 131 * at(len.wrapping_sub(2));
     ends + 17 * at(len / 2) + 257 * len
+}
+
+/// The first bytes of a text, as a number that is in the order of texts: no name has a zero byte.
+fn beginning(text: &str) -> u128 {
+    let mut bytes = [0; 16];
+    let len = text.len().min(bytes.len());
+    bytes[..len].copy_from_slice(&text.as_bytes()[..len]);
+    u128::from_be_bytes(bytes)
 }
 
 /// A length as an id. Sources have fewer than 2^30 bytes, hence fewer names than that.
@@ -118,12 +136,31 @@ pub(super) fn mangled<'a>(name: &'a str, class: Option<&str>) -> Cow<'a, str> {
 fn known(text: &str) -> Known {
     if text.len() > 2 && text.starts_with("__") && IMPLICIT.contains(&text) {
         Known::Implicit
-    } else if BUILTINS.binary_search(&text).is_ok() {
+    } else if may_be_builtin(text) && BUILTINS.binary_search(&text).is_ok() {
         Known::Builtin
     } else {
         Known::No
     }
 }
+
+/// Whether a builtin begins with the same byte and has the same length.
+fn may_be_builtin(text: &str) -> bool {
+    let first = text.as_bytes().first().copied().unwrap_or_default();
+    let lengths = LENGTHS.get(usize::from(first)).copied().unwrap_or(0);
+    text.len() < 64 && lengths & 1 << text.len() != 0
+}
+
+/// By first byte, a bit for each length that a builtin has which begins with it.
+const LENGTHS: [u64; 128] = {
+    let mut lengths = [0; 128];
+    let mut at = 0;
+    while at < BUILTINS.len() {
+        let builtin = BUILTINS[at].as_bytes();
+        lengths[builtin[0] as usize] |= 1 << builtin.len();
+        at += 1;
+    }
+    lengths
+};
 
 const IMPLICIT: &[&str] = &[
     "__annotations__",

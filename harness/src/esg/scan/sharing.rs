@@ -1,7 +1,7 @@
 //! What a step leaves behind that is shared: names that hold the same object, and objects that its
 //! bodies change whenever they run.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Scan;
 use super::flow::Flow;
@@ -12,7 +12,7 @@ use super::value::{EMPTY, Origin, Reach, Tag, Val, number, origin, tag};
 impl Flow<'_> {
     /// Fills in which names share objects, and what bodies change later.
     pub(super) fn share(&mut self, scan: &mut Scan) {
-        let mut holders: HashMap<Origin, Name> = HashMap::new();
+        let mut holders: FxHashMap<Origin, Name> = FxHashMap::default();
         for name in self.frame.writes.list().to_vec() {
             let val = self.state.get(global(name)).val;
             for one in self.reachable(val) {
@@ -45,7 +45,7 @@ impl Flow<'_> {
     /// instances share that, and not its methods.
     fn reachable(&mut self, val: Val) -> Vec<Origin> {
         let mut open = self.values.list(val);
-        let mut seen: HashSet<Origin> = HashSet::new();
+        let mut seen: FxHashSet<Origin> = FxHashSet::default();
         let mut found = Vec::new();
         while let Some(one) = open.pop() {
             let one = origin(tag(one), Reach::Is, number(one));
@@ -91,7 +91,7 @@ impl Flow<'_> {
     /// What the bodies change or pass on that the step makes, those included that they make.
     fn changed_later(&mut self) -> Vec<Origin> {
         let mut open = self.frame.created.list().to_vec();
-        let mut seen: HashSet<u32> = HashSet::new();
+        let mut seen: FxHashSet<u32> = FxHashSet::default();
         let mut found = Vec::new();
         while let Some(scope) = open.pop() {
             if !seen.insert(scope) || self.spent() {

@@ -383,7 +383,7 @@ impl<'a> Flow<'a> {
             return;
         }
         debug_assert!(self.scopes.scope(scope).kind == Kind::Class);
-        let symbols = self.scopes.scope(scope).symbols.clone();
+        let symbols = self.scopes.symbols_of(scope).to_vec();
         for &symbol in &symbols {
             if let Target::Class(variable, _) = self.scopes.symbol(symbol).target {
                 self.state.set(local(variable), FRESH);
