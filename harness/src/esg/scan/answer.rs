@@ -1,7 +1,5 @@
 //! The two walks put together, and their answer in words.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::declare::{Declared, declare};
 use super::flow::{Flow, numbered};
 use super::names::{Known, Name};
@@ -9,7 +7,7 @@ use super::parse::{self, Fault, Lines, Ranged, Stmt, TextRange, Tree, ast};
 use super::scope::{ASSIGNED, Kind, LOADED, ScopeId};
 use super::state::{BOUND, global};
 use super::value::{Tag, number, tag};
-use super::{Definition, Scan, SyntaxError, identity};
+use super::{Definition, NameMap, NameSet, Scan, SyntaxError, identity};
 
 /// The stack for a tree that may be deep. It is only taken as far as it is used.
 const STACK: usize = 512 << 20;
@@ -70,7 +68,7 @@ fn read(source: &str, tree: Tree) -> Scan {
     }
     if flow.opaque {
         // Whatever is not known may unbind what it likes.
-        scan.sure_writes.clear();
+        scan.sure_writes = NameSet::default();
     }
     scan.opaque |= flow.opaque || !stars.is_empty();
     scan.star_imports.extend(stars);
@@ -101,23 +99,19 @@ fn read(source: &str, tree: Tree) -> Scan {
 /// The sets of names.
 fn sets(flow: &mut Flow<'_>, scan: &mut Scan) {
     let frame = std::mem::take(&mut flow.frame);
-    let text = |flow: &Flow<'_>, name: Name| flow.names.text(name).to_owned();
     flow.names.rank();
     let names = &flow.names;
     let read = |known: Known| {
         frame.reads.list().iter().copied().filter(move |&name| names.known(name) == known)
     };
-    scan.reads = names.texts(read(Known::No));
+    scan.reads = names.set(read(Known::No));
     let builtins = frame.builtins.list().iter().copied();
-    scan.builtin_reads = names.texts(read(Known::Builtin).chain(builtins));
-    scan.writes = names.texts(frame.writes.list().iter().copied());
-    scan.deletes = names.texts(frame.deletes.list().iter().copied());
+    scan.builtin_reads = names.set(read(Known::Builtin).chain(builtins));
+    scan.writes = names.set(frame.writes.list().iter().copied());
+    scan.deletes = names.set(frame.deletes.list().iter().copied());
     for (found, to) in [(&frame.mutates, &mut scan.mutates), (&frame.escapes, &mut scan.escapes)] {
-        for &one in found {
-            if matches!(tag(one), Tag::Incoming | Tag::Imported) {
-                to.insert(text(flow, number(one)));
-            }
-        }
+        let found = found.iter().filter(|one| matches!(tag(**one), Tag::Incoming | Tag::Imported));
+        *to = names.set(found.map(|one| number(*one)));
     }
     let mut late: Vec<Name> = frame.late.list().to_vec();
     let mut later: Vec<Name> = Vec::new();
@@ -133,15 +127,15 @@ fn sets(flow: &mut Flow<'_>, scan: &mut Scan) {
         let sure = flow.state.get(global(name)).bits == BOUND;
         !sure && flow.names.known(name) == Known::No && !frame.reads.contains(name)
     });
-    scan.deferred_reads = flow.names.texts(late);
+    scan.deferred_reads = flow.names.set(late);
     later.retain(|&name| !frame.writes.contains(name));
-    scan.deferred_writes = flow.names.texts(later);
+    scan.deferred_writes = flow.names.set(later);
     let mut sure: Vec<Name> = frame.writes.list().to_vec();
     sure.retain(|&name| {
         let bound = flow.state.get(global(name)).bits == BOUND;
         bound && !(flow.coarse.on && flow.may_be_unbound(name))
     });
-    scan.sure_writes = flow.names.texts(sure);
+    scan.sure_writes = flow.names.set(sure);
     flow.frame = frame;
 }
 
@@ -191,7 +185,7 @@ fn defined(
     loaded.sort_unstable();
     loaded.dedup();
     loaded.retain(|&name| flow.names.known(name) == Known::No);
-    let references = flow.names.texts(loaded);
+    let references = flow.names.set(loaded);
     let syntax =
         hash.unwrap_or_else(|| identity::of_text(source.get(bytes.clone()).unwrap_or_default()));
     Some(Definition {
@@ -204,17 +198,16 @@ fn defined(
 }
 
 /// What the bodies of each function and class load that the step binds at its top.
-fn summaries(flow: &Flow<'_>) -> BTreeMap<String, BTreeSet<String>> {
+fn summaries(flow: &Flow<'_>) -> NameMap {
     let mut definitions = flow.definitions.clone();
-    definitions.sort_unstable_by_key(|(name, _)| flow.names.rank_of(*name));
+    definitions.sort_unstable();
     let of_one = definitions.chunk_by(|(a, _), (b, _)| a == b).filter_map(|all| {
         let mut loaded = Vec::new();
         all.iter().for_each(|(_, scope)| loads_later(flow, *scope, &mut loaded));
         loaded.retain(|&name| flow.names.known(name) == Known::No);
-        let (name, _) = all.first()?;
-        Some((flow.names.text(*name).to_owned(), flow.names.texts(loaded)))
+        Some((all.first()?.0, flow.names.set(loaded)))
     });
-    of_one.collect()
+    flow.names.map(of_one.collect())
 }
 
 /// The names of the module that the bodies of a function or class load.

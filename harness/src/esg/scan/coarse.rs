@@ -4,8 +4,6 @@
 //! lead to it, everything the step loads counts as changed and passed on, and everything it binds
 //! as the same object. The walk takes time in proportion to the source.
 
-use std::collections::BTreeSet;
-
 use rustc_hash::FxHashMap;
 
 use super::Scan;
@@ -170,37 +168,37 @@ impl<'a> Flow<'a> {
     /// Everything that is loaded may be changed, and everything that is bound may be the same.
     pub(super) fn presume(&mut self, scan: &mut Scan) {
         let Coarse { loaded, unbound, imported, valued, .. } = std::mem::take(&mut self.coarse);
-        let text = |name: Name| self.names.text(name).to_owned();
-        for &name in loaded.list() {
-            if unbound.contains(name) && self.names.known(name) == Known::Builtin {
-                scan.builtin_reads.insert(text(name));
-            }
-        }
+        let gone = loaded
+            .list()
+            .iter()
+            .copied()
+            .filter(|&name| unbound.contains(name) && self.names.known(name) == Known::Builtin);
+        scan.builtin_reads.extend(gone.map(|name| self.names.text(name)));
         let modules = imported.list().iter().copied().filter(|&name| loaded.contains(name));
         let reads = self.frame.reads.list().iter().copied();
         let reads = reads.filter(|&name| self.names.known(name) == Known::No);
         let came: Vec<Name> = reads.chain(modules).collect();
         let bound = valued.list().iter().copied();
-        let mut bound: Vec<Name> = bound.filter(|&name| self.frame.writes.contains(name)).collect();
+        let bound: Vec<Name> = bound.filter(|&name| self.frame.writes.contains(name)).collect();
         if let Some(&first) = bound.first() {
             // All are tied to one, and that one to all that came in.
-            let others = self.names.texts(came.iter().copied().filter(|&name| name != first));
-            bound.sort_unstable_by_key(|name| self.names.rank_of(*name));
+            let others = self.names.set(came.iter().copied().filter(|&name| name != first));
+            let one = self.names.set([first]);
             let ties = bound.iter().map(|&name| {
-                let others = if name == first { others.clone() } else { [text(first)].into() };
-                (text(name), others)
+                let others = if name == first { others.clone() } else { one.clone() };
+                (name, others)
             });
-            scan.aliases = ties.filter(|(_, others)| !others.is_empty()).collect();
+            scan.aliases = self.names.map(ties.filter(|(_, others)| !others.is_empty()).collect());
         }
-        let came: BTreeSet<String> = self.names.texts(came);
+        let came = self.names.set(came);
         let bodies = self.frame.created.list().iter();
         let mut later: Vec<Name> =
             bodies.flat_map(|&scope| self.scopes.globals(scope, LOADED)).collect();
         later.sort_unstable();
         later.dedup();
         later.retain(|&name| self.names.known(name) == Known::No);
-        scan.deferred_mutates = self.names.texts(later);
-        scan.mutates.clone_from(&came);
+        scan.deferred_mutates = self.names.set(later);
+        scan.mutates = came.clone();
         scan.escapes = came;
     }
 }

@@ -1,9 +1,11 @@
 //! Names as small numbers, and what Python knows of them by itself.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+
+use super::sets::{NameMap, NameSet, Texts};
 
 /// A name of this step, interned.
 pub(super) type Name = u32;
@@ -21,6 +23,8 @@ pub(super) struct Names<'a> {
     kinds: Vec<Known>,
     /// The place of each name among all in the order of their texts, once that was asked for.
     ranks: Vec<u32>,
+    /// All texts in that order.
+    ordered: Arc<Texts>,
     /// Names that were met last, each where its length and its ends put it: a look there spares
     /// most names the table.
     met: Vec<Name>,
@@ -81,19 +85,37 @@ impl<'a> Names<'a> {
         for (rank, &(_, name)) in order.iter().enumerate() {
             self.ranks[name as usize] = index(rank);
         }
+        let ordered = order.iter().map(|(_, name)| self.text(*name));
+        self.ordered = Arc::new(Texts::of(ordered));
     }
 
-    /// The place of a name among all, once they were put in order.
-    pub(super) fn rank_of(&self, name: Name) -> Option<u32> {
+    /// The place of a name among all. Names that came after they were put in order have none.
+    fn rank_of(&self, name: Name) -> Option<u32> {
         self.ranks.get(name as usize).copied()
     }
 
-    /// These names as text.
-    pub(super) fn texts(&self, names: impl IntoIterator<Item = Name>) -> BTreeSet<String> {
-        let mut names: Vec<Name> = names.into_iter().collect();
-        names.sort_unstable_by_key(|name| self.rank_of(*name));
-        names.dedup();
-        names.into_iter().map(|name| self.text(name).to_owned()).collect()
+    /// These names as a set.
+    pub(super) fn set(&self, names: impl IntoIterator<Item = Name>) -> NameSet {
+        let names: Vec<Name> = names.into_iter().collect();
+        let places: Option<Vec<u32>> = names.iter().map(|name| self.rank_of(*name)).collect();
+        let Some(mut places) = places else {
+            return names.iter().map(|name| self.text(*name)).collect();
+        };
+        places.sort_unstable();
+        places.dedup();
+        NameSet::at(&self.ordered, places)
+    }
+
+    /// These names, each with its set, as a map.
+    pub(super) fn map(&self, sets: Vec<(Name, NameSet)>) -> NameMap {
+        if sets.iter().any(|(name, _)| self.rank_of(*name).is_none()) {
+            return sets.into_iter().map(|(name, set)| (self.text(name), set)).collect();
+        }
+        let ranked = sets.into_iter();
+        let ranked = ranked.filter_map(|(name, set)| Some((self.rank_of(name)?, set)));
+        let mut entries: Vec<_> = ranked.collect();
+        entries.sort_by_key(|(place, _)| *place);
+        NameMap::at(&self.ordered, entries)
     }
 
     pub(super) fn known(&self, name: Name) -> Known {

@@ -12,6 +12,7 @@ use super::value::{EMPTY, Origin, Reach, Tag, Val, number, origin, tag};
 impl Flow<'_> {
     /// Fills in which names share objects, and what bodies change later.
     pub(super) fn share(&mut self, scan: &mut Scan) {
+        let mut shared: Vec<(Name, Name)> = Vec::new();
         let mut holders: FxHashMap<Origin, Name> = FxHashMap::default();
         for name in self.frame.writes.list().to_vec() {
             let val = self.state.get(global(name)).val;
@@ -22,11 +23,16 @@ impl Flow<'_> {
                     _ => continue,
                 };
                 if first != name {
-                    let to = scan.aliases.entry(self.names.text(name).to_owned()).or_default();
-                    to.insert(self.names.text(first).to_owned());
+                    shared.push((name, first));
                 }
             }
         }
+        shared.sort_unstable();
+        let of_one = shared.chunk_by(|(a, _), (b, _)| a == b).filter_map(|all| {
+            Some((all.first()?.0, self.names.set(all.iter().map(|(_, other)| *other))))
+        });
+        scan.aliases = self.names.map(of_one.collect());
+        let mut later: Vec<Name> = Vec::new();
         for one in self.changed_later() {
             let name = match tag(one) {
                 Tag::Incoming | Tag::Imported | Tag::Global => Some(number(one)),
@@ -36,9 +42,10 @@ impl Flow<'_> {
             if let Some(name) = name
                 && self.names.known(name) == Known::No
             {
-                scan.deferred_mutates.insert(self.names.text(name).to_owned());
+                later.push(name);
             }
         }
+        scan.deferred_mutates = self.names.set(later);
     }
 
     /// The objects that a value may be, hold or be a part of. A class counts by what it holds: its
