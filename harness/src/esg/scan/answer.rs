@@ -2,12 +2,13 @@
 
 use super::declare::{Declared, declare};
 use super::flow::{Flow, numbered};
+use super::identity::{Identity, of_text};
 use super::names::{Known, Name};
 use super::parse::{self, Fault, Lines, Ranged, Stmt, TextRange, Tree, ast};
 use super::scope::{ASSIGNED, Kind, LOADED, ScopeId};
 use super::state::{BOUND, global};
 use super::value::{Tag, number, tag};
-use super::{Definition, NameMap, NameSet, Scan, SyntaxError, identity};
+use super::{Definition, NameMap, NameSet, Scan, SyntaxError};
 
 /// The stack for a tree that may be deep. It is only taken as far as it is used.
 const STACK: usize = 512 << 20;
@@ -44,11 +45,19 @@ pub(super) fn of(source: &str) -> Scan {
 fn refused(source: &str) -> Scan {
     let message = "the step is nested too deeply to be read".to_owned();
     let error = SyntaxError { message, line: 1, column: 1 };
-    Scan { opaque: true, errors: vec![error], syntax: identity::of_text(source), ..Scan::default() }
+    Scan { opaque: true, errors: vec![error], syntax: of_text(source), ..Scan::default() }
 }
 
 fn read(source: &str, tree: Tree) -> Scan {
-    let Declared { names, scopes, faults, imports, stars, future } = declare(&tree.module, source);
+    let parsed = tree.faults.is_empty();
+    let mut identity = Identity::new(source);
+    // What was just walked is still at hand.
+    let declared = declare(&tree.module, source, |statement| {
+        if parsed {
+            identity.add(statement);
+        }
+    });
+    let Declared { names, scopes, faults, imports, stars, future } = declared;
     let faults: Vec<Fault> = tree.faults.into_iter().chain(faults).collect();
     let mut flow = Flow::new(names, scopes, future, BUDGET + source.len() / BYTES);
     let mut scan = Scan::default();
@@ -73,11 +82,7 @@ fn read(source: &str, tree: Tree) -> Scan {
     scan.opaque |= flow.opaque || !stars.is_empty();
     scan.star_imports.extend(stars);
     let legal = faults.is_empty();
-    let (syntax, parts) = if legal {
-        identity::of_tree(&tree.module.body, source)
-    } else {
-        (identity::of_text(source), Vec::new())
-    };
+    let (syntax, parts) = if legal { identity.done() } else { (of_text(source), Vec::new()) };
     scan.syntax = syntax;
     let tops = tree.module.body.iter().filter(|one| definition(one).is_some());
     if !legal || !imports.is_empty() || tops.clone().next().is_some() {
@@ -186,8 +191,7 @@ fn defined(
     loaded.dedup();
     loaded.retain(|&name| flow.names.known(name) == Known::No);
     let references = flow.names.set(loaded);
-    let syntax =
-        hash.unwrap_or_else(|| identity::of_text(source.get(bytes.clone()).unwrap_or_default()));
+    let syntax = hash.unwrap_or_else(|| of_text(source.get(bytes.clone()).unwrap_or_default()));
     Some(Definition {
         name: name.id.to_string(),
         lines: from..=to,

@@ -30,10 +30,25 @@ pub(super) struct Coarse {
     imported: Marks,
     /// Names bound to more than a body or a module.
     valued: Marks,
-    /// The bodies to which only that name leads.
-    held: FxHashMap<Name, Vec<ScopeId>>,
+    /// The place in `bodies` of the last one to which only that name leads.
+    held: FxHashMap<Name, usize>,
+    /// Bodies to which one name leads, each with the place of the one before it.
+    bodies: Vec<(ScopeId, Option<usize>)>,
     /// Bodies made by the statement of the module that runs, to which no name leads.
     fresh: Vec<ScopeId>,
+}
+
+impl Coarse {
+    /// The bodies to which only that name led, in the order in which they were made.
+    fn let_go(&mut self, name: Name, to: &mut Vec<ScopeId>) {
+        let from = to.len();
+        let mut last = self.held.remove(&name);
+        while let Some(&(scope, before)) = last.and_then(|last| self.bodies.get(last)) {
+            to.push(scope);
+            last = before;
+        }
+        to[from..].reverse();
+    }
 }
 
 impl<'a> Flow<'a> {
@@ -48,9 +63,10 @@ impl<'a> Flow<'a> {
             let mark = self.state.mark();
             self.statement(statement);
             self.free(0);
-            let touched: Vec<Name> = self.state.touched(mark).collect();
-            for name in touched {
-                if self.state.get(global(name)).bits & IN == 0 {
+            for at in mark..self.state.mark() {
+                if let Some(name) = self.state.touched(at)
+                    && self.state.get(global(name)).bits & IN == 0
+                {
                     self.coarse.settled.insert(name);
                 }
             }
@@ -60,8 +76,9 @@ impl<'a> Flow<'a> {
     /// Notes that the module loads a name, and runs what it may lead to.
     pub(super) fn loaded(&mut self, name: Name) {
         if self.frame.scope == 0 && self.coarse.loaded.insert(name) {
-            let held = self.coarse.held.remove(&name).unwrap_or_default();
-            self.release(held);
+            let mut open = Vec::new();
+            self.coarse.let_go(name, &mut open);
+            self.release(open);
         }
     }
 
@@ -82,8 +99,10 @@ impl<'a> Flow<'a> {
         if self.frame.scope != 0 {
             return;
         }
-        let free = self.coarse.fresh.split_off(since.min(self.coarse.fresh.len()));
-        self.release(free);
+        if since < self.coarse.fresh.len() {
+            let free = self.coarse.fresh.split_off(since);
+            self.release(free);
+        }
     }
 
     /// Says that only this name leads to the bodies that were made since.
@@ -94,11 +113,13 @@ impl<'a> Flow<'a> {
         let Target::Global(name) = self.scopes.symbol(symbol).target else {
             return;
         };
-        let made = self.coarse.fresh.split_off(since.min(self.coarse.fresh.len()));
         if self.coarse.loaded.contains(name) {
-            self.release(made);
-        } else {
-            self.coarse.held.entry(name).or_default().extend(made);
+            return self.free(since);
+        }
+        let Coarse { held, bodies, fresh, .. } = &mut self.coarse;
+        for scope in fresh.drain(since.min(fresh.len())..) {
+            let before = held.insert(name, bodies.len());
+            bodies.push((scope, before));
         }
     }
 
@@ -142,7 +163,7 @@ impl<'a> Flow<'a> {
                     self.frame.reads.insert(name);
                 }
                 if self.coarse.loaded.insert(name) {
-                    open.extend(self.coarse.held.remove(&name).unwrap_or_default());
+                    self.coarse.let_go(name, &mut open);
                 }
             }
             for (from, to) in [

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::sets::{NameMap, NameSet, Texts};
 
@@ -41,7 +41,21 @@ pub(super) enum Known {
     Implicit,
 }
 
+/// How many bytes of a large source there are, about, to a name that is new.
+const BYTES: usize = 48;
+
 impl<'a> Names<'a> {
+    /// No names yet, with room for those of a source of so many bytes.
+    pub(super) fn within(bytes: usize) -> Self {
+        let count = bytes / BYTES;
+        Self {
+            ids: FxHashMap::with_capacity_and_hasher(count, FxBuildHasher),
+            texts: Vec::with_capacity(count),
+            kinds: Vec::with_capacity(count),
+            ..Self::default()
+        }
+    }
+
     pub(super) fn of(&mut self, text: Cow<'a, str>) -> Name {
         let place = place(&text) % MET;
         if let Some(&id) = self.met.get(place)

@@ -89,7 +89,19 @@ pub(super) struct Scopes {
     order: Vec<SymId>,
 }
 
+/// How many bytes of a large source there are, about, to a symbol, and to a scope.
+const BYTES: (usize, usize) = (32, 128);
+
 impl Scopes {
+    /// No scopes yet, with room for those of a source of so many bytes.
+    pub(super) fn within(bytes: usize) -> Self {
+        Self {
+            scopes: Vec::with_capacity(bytes / BYTES.1 + 1),
+            symbols: Vec::with_capacity(bytes / BYTES.0 + 4),
+            ..Self::default()
+        }
+    }
+
     pub(super) fn open(&mut self, kind: Kind, parent: ScopeId, is_async: bool) -> ScopeId {
         let id = super::names::index(self.scopes.len());
         self.scopes.push(Scope {

@@ -279,18 +279,16 @@ impl<'a> Flow<'a> {
         let mut positional = Vec::new();
         let mut keyword = Vec::new();
         let by_place = parameters.posonlyargs.iter().chain(&parameters.args);
-        for (all, to) in [
-            (by_place.collect::<Vec<_>>(), &mut positional),
-            (parameters.kwonlyargs.iter().collect(), &mut keyword),
-        ] {
-            for one in all {
-                let default = one.default.as_deref().map(|default| self.eval(default));
-                if let Some(symbol) = numbered(&one.parameter.node_index) {
-                    to.push((symbol, one.parameter.name.id.as_str()));
-                    if let Some(default) = default {
-                        self.defaults.insert(symbol, default);
-                        self.give(symbol, default);
-                    }
+        let by_place = by_place.map(|one| (one, true));
+        let by_name = parameters.kwonlyargs.iter().map(|one| (one, false));
+        for (one, is_positional) in by_place.chain(by_name) {
+            let default = one.default.as_deref().map(|default| self.eval(default));
+            if let Some(symbol) = numbered(&one.parameter.node_index) {
+                let to = if is_positional { &mut positional } else { &mut keyword };
+                to.push((symbol, one.parameter.name.id.as_str()));
+                if let Some(default) = default {
+                    self.defaults.insert(symbol, default);
+                    self.give(symbol, default);
                 }
             }
         }

@@ -29,7 +29,7 @@ struct Writer<'s> {
 
 impl<'s> Writer<'s> {
     fn new(source: &'s str) -> Self {
-        let bytes = Vec::with_capacity(source.len() / 2 + 64);
+        let bytes = Vec::with_capacity(source.len().min(1 << 16) + 64);
         Self { bytes, source, escapes: text::escapes(source) }
     }
 
@@ -89,20 +89,32 @@ pub(super) fn of_text(source: &str) -> [u8; 32] {
     digest(" text ", source.as_bytes())
 }
 
-/// The identity of a step, and those of the functions and classes at its top, in their order.
-pub(super) fn of_tree(body: &[Stmt], source: &str) -> ([u8; 32], Vec<[u8; 32]>) {
-    let mut writer = Writer::new(source);
-    let mut definitions = Vec::new();
-    for statement in body {
-        let start = writer.bytes.len();
-        writer.stmt(statement);
+/// The identity of a step, and those of the functions and classes at its top.
+pub(super) struct Identity<'s> {
+    writer: Writer<'s>,
+    definitions: Vec<[u8; 32]>,
+}
+
+impl<'s> Identity<'s> {
+    pub(super) fn new(source: &'s str) -> Self {
+        Self { writer: Writer::new(source), definitions: Vec::new() }
+    }
+
+    /// Adds the next statement of the step.
+    pub(super) fn add(&mut self, statement: &Stmt) {
+        let start = self.writer.bytes.len();
+        self.writer.stmt(statement);
         if matches!(statement, Stmt::FunctionDef(_) | Stmt::ClassDef(_)) {
-            let part = digest(" tree ", &writer.bytes[start..]);
-            writer.bytes.truncate(start);
-            writer.kind(PART);
-            writer.bytes.extend_from_slice(&part);
-            definitions.push(part);
+            let part = digest(" tree ", &self.writer.bytes[start..]);
+            self.writer.bytes.truncate(start);
+            self.writer.kind(PART);
+            self.writer.bytes.extend_from_slice(&part);
+            self.definitions.push(part);
         }
     }
-    (digest(" tree ", &writer.bytes), definitions)
+
+    /// The identity of the step, and those of its definitions, in their order.
+    pub(super) fn done(self) -> ([u8; 32], Vec<[u8; 32]>) {
+        (digest(" tree ", &self.writer.bytes), self.definitions)
+    }
 }

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::hash::{Hash as _, Hasher};
 
-use super::of_tree;
+use super::Identity;
 use crate::esg::scan::parse::{Stmt, ast, parse};
 
 /// What the parser's own notion of equal code hashes, byte for byte.
@@ -24,6 +24,12 @@ fn comparable(body: &[Stmt]) -> Vec<u8> {
         ast::comparable::ComparableStmt::from(statement).hash(&mut bytes);
     }
     bytes.0
+}
+
+fn of_tree(body: &[Stmt], source: &str) -> [u8; 32] {
+    let mut identity = Identity::new(source);
+    body.iter().for_each(|statement| identity.add(statement));
+    identity.done().0
 }
 
 const EXPRESSIONS: &str = r#"
@@ -194,7 +200,7 @@ fn code_is_the_same_where_its_tree_is() {
         }
         read += 1;
         let theirs = comparable(&tree.module.body);
-        let ours = of_tree(&tree.module.body, &source).0;
+        let ours = of_tree(&tree.module.body, &source);
         let (before, first) =
             by_tree.entry(theirs.clone()).or_insert_with(|| (ours, source.clone()));
         assert_eq!(*before, ours, "the same code:\n{first}\n\n{source}");
@@ -209,7 +215,7 @@ fn code_is_the_same_where_its_tree_is() {
 fn identity(source: &str) -> [u8; 32] {
     let tree = parse(source);
     assert!(tree.faults.is_empty(), "{:?}", tree.faults);
-    of_tree(&tree.module.body, source).0
+    of_tree(&tree.module.body, source)
 }
 
 /// The tree has one and the same character for every half of a surrogate pair.

@@ -54,7 +54,7 @@ pub struct NameSet {
     /// None where it has no name.
     texts: Option<Arc<Texts>>,
     /// The places of its names among the texts, in ascending order.
-    places: Box<[u32]>,
+    places: Arc<[u32]>,
 }
 
 impl NameSet {
