@@ -91,9 +91,10 @@ fn read(source: &str, tree: Tree) -> Scan {
             import.line = lines.line(range.start());
             scan.imports.push(import);
         }
+        let mut loaded = Vec::new();
         for (at, statement) in tops.enumerate() {
             let hash = parts.get(at).copied();
-            scan.definitions.extend(defined(&flow, statement, &lines, source, hash));
+            scan.definitions.extend(defined(&flow, statement, &lines, source, hash, &mut loaded));
         }
         scan.errors = errors(faults, &lines);
     }
@@ -132,15 +133,15 @@ fn sets(flow: &mut Flow<'_>, scan: &mut Scan) {
         let sure = flow.state.get(global(name)).bits == BOUND;
         !sure && flow.names.known(name) == Known::No && !frame.reads.contains(name)
     });
-    scan.deferred_reads = flow.names.set(late);
+    scan.deferred_reads = flow.names.set(late.into_iter());
     later.retain(|&name| !frame.writes.contains(name));
-    scan.deferred_writes = flow.names.set(later);
+    scan.deferred_writes = flow.names.set(later.into_iter());
     let mut sure: Vec<Name> = frame.writes.list().to_vec();
     sure.retain(|&name| {
         let bound = flow.state.get(global(name)).bits == BOUND;
         bound && !(flow.coarse.on && flow.may_be_unbound(name))
     });
-    scan.sure_writes = flow.names.set(sure);
+    scan.sure_writes = flow.names.set(sure.into_iter());
     flow.frame = frame;
 }
 
@@ -171,12 +172,13 @@ fn defined(
     lines: &Lines<'_>,
     source: &str,
     hash: Option<[u8; 32]>,
+    loaded: &mut Vec<Name>,
 ) -> Option<Definition> {
     let (name, range, _) = definition(statement)?;
     let last = range.end().to_usize();
     let bytes = range.start().to_usize()..last;
     let (from, to) = (lines.line(range.start()), lines.line(range.end()));
-    let mut loaded: Vec<Name> = Vec::new();
+    loaded.clear();
     let inner =
         parse::names_around(statement, &mut |symbol| match flow.scopes.symbol(symbol).target {
             super::scope::Target::Global(name) | super::scope::Target::Class(_, name) => {
@@ -187,9 +189,7 @@ fn defined(
     if let Some(scope) = inner {
         loaded.extend(flow.scopes.globals(scope, LOADED));
     }
-    loaded.sort_unstable();
-    loaded.dedup();
-    loaded.retain(|&name| flow.names.known(name) == Known::No);
+    let loaded = loaded.iter().copied().filter(|&name| flow.names.known(name) == Known::No);
     let references = flow.names.set(loaded);
     let syntax = hash.unwrap_or_else(|| of_text(source.get(bytes.clone()).unwrap_or_default()));
     Some(Definition {
@@ -205,10 +205,11 @@ fn defined(
 fn summaries(flow: &Flow<'_>) -> NameMap {
     let mut definitions = flow.definitions.clone();
     definitions.sort_unstable();
+    let mut loaded = Vec::new();
     let of_one = definitions.chunk_by(|(a, _), (b, _)| a == b).filter_map(|all| {
-        let mut loaded = Vec::new();
+        loaded.clear();
         all.iter().for_each(|(_, scope)| loads_later(flow, *scope, &mut loaded));
-        loaded.retain(|&name| flow.names.known(name) == Known::No);
+        let loaded = loaded.iter().copied().filter(|&name| flow.names.known(name) == Known::No);
         Some((all.first()?.0, flow.names.set(loaded)))
     });
     flow.names.map(of_one.collect())

@@ -204,21 +204,21 @@ impl<'a> Flow<'a> {
         if let Some(&first) = bound.first() {
             // All are tied to one, and that one to all that came in.
             let others = self.names.set(came.iter().copied().filter(|&name| name != first));
-            let one = self.names.set([first]);
+            let one = self.names.set(std::iter::once(first));
             let ties = bound.iter().map(|&name| {
                 let others = if name == first { others.clone() } else { one.clone() };
                 (name, others)
             });
             scan.aliases = self.names.map(ties.filter(|(_, others)| !others.is_empty()).collect());
         }
-        let came = self.names.set(came);
+        let came = self.names.set(came.into_iter());
         let bodies = self.frame.created.list().iter();
         let mut later: Vec<Name> =
             bodies.flat_map(|&scope| self.scopes.globals(scope, LOADED)).collect();
         later.sort_unstable();
         later.dedup();
         later.retain(|&name| self.names.known(name) == Known::No);
-        scan.deferred_mutates = self.names.set(later);
+        scan.deferred_mutates = self.names.set(later.into_iter());
         scan.mutates = came.clone();
         scan.escapes = came;
     }

@@ -109,11 +109,10 @@ impl<'a> Names<'a> {
     }
 
     /// These names as a set.
-    pub(super) fn set(&self, names: impl IntoIterator<Item = Name>) -> NameSet {
-        let names: Vec<Name> = names.into_iter().collect();
-        let places: Option<Vec<u32>> = names.iter().map(|name| self.rank_of(*name)).collect();
+    pub(super) fn set(&self, names: impl Iterator<Item = Name> + Clone) -> NameSet {
+        let places: Option<Vec<u32>> = names.clone().map(|name| self.rank_of(name)).collect();
         let Some(mut places) = places else {
-            return names.iter().map(|name| self.text(*name)).collect();
+            return names.map(|name| self.text(name)).collect();
         };
         places.sort_unstable();
         places.dedup();

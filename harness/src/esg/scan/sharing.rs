@@ -45,7 +45,7 @@ impl Flow<'_> {
                 later.push(name);
             }
         }
-        scan.deferred_mutates = self.names.set(later);
+        scan.deferred_mutates = self.names.set(later.into_iter());
     }
 
     /// The objects that a value may be, hold or be a part of. A class counts by what it holds: its

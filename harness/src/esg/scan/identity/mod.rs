@@ -16,6 +16,8 @@ use super::parse::{Stmt, VERSION};
 const LONG: u8 = 254;
 /// Stands before the identity of a definition, where a statement would begin.
 const PART: u8 = 255;
+/// The kind of what is hashed, where it is code that could be read.
+const TREE: &str = " tree ";
 /// Ends a text: no byte of UTF-8 is this one.
 const END: u8 = 255;
 
@@ -76,17 +78,15 @@ impl<'s> Writer<'s> {
     }
 }
 
-fn digest(kind: &str, bytes: &[u8]) -> [u8; 32] {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(VERSION.as_bytes());
-    hasher.update(kind.as_bytes());
-    hasher.update(bytes);
-    *hasher.finalize().as_bytes()
+/// Stands before what is hashed: the same code is another to another parser.
+fn head(kind: &str) -> impl Iterator<Item = u8> {
+    VERSION.bytes().chain(kind.bytes())
 }
 
 /// The identity of a source that does not parse: its text.
 pub(super) fn of_text(source: &str) -> [u8; 32] {
-    digest(" text ", source.as_bytes())
+    let bytes: Vec<u8> = head(" text ").chain(source.bytes()).collect();
+    *blake3::hash(&bytes).as_bytes()
 }
 
 /// The identity of a step, and those of the functions and classes at its top.
@@ -97,24 +97,28 @@ pub(super) struct Identity<'s> {
 
 impl<'s> Identity<'s> {
     pub(super) fn new(source: &'s str) -> Self {
-        Self { writer: Writer::new(source), definitions: Vec::new() }
+        let mut writer = Writer::new(source);
+        writer.bytes.extend(head(TREE));
+        Self { writer, definitions: Vec::new() }
     }
 
     /// Adds the next statement of the step.
     pub(super) fn add(&mut self, statement: &Stmt) {
-        let start = self.writer.bytes.len();
-        self.writer.stmt(statement);
-        if matches!(statement, Stmt::FunctionDef(_) | Stmt::ClassDef(_)) {
-            let part = digest(" tree ", &self.writer.bytes[start..]);
-            self.writer.bytes.truncate(start);
-            self.writer.kind(PART);
-            self.writer.bytes.extend_from_slice(&part);
-            self.definitions.push(part);
+        if !matches!(statement, Stmt::FunctionDef(_) | Stmt::ClassDef(_)) {
+            return self.writer.stmt(statement);
         }
+        let start = self.writer.bytes.len();
+        self.writer.bytes.extend(head(TREE));
+        self.writer.stmt(statement);
+        let part = *blake3::hash(&self.writer.bytes[start..]).as_bytes();
+        self.writer.bytes.truncate(start);
+        self.writer.kind(PART);
+        self.writer.bytes.extend_from_slice(&part);
+        self.definitions.push(part);
     }
 
     /// The identity of the step, and those of its definitions, in their order.
     pub(super) fn done(self) -> ([u8; 32], Vec<[u8; 32]>) {
-        (digest(" tree ", &self.writer.bytes), self.definitions)
+        (*blake3::hash(&self.writer.bytes).as_bytes(), self.definitions)
     }
 }
