@@ -91,13 +91,7 @@ impl<'a> Flow<'a> {
         let Some(code) = body.code.clone() else {
             return Rc::default();
         };
-        let parameters: Vec<SymId> = body
-            .positional
-            .iter()
-            .chain(&body.keyword)
-            .map(|(symbol, _)| *symbol)
-            .chain(body.rest.iter().copied())
-            .collect();
+        let parameters = body.symbols();
         let aside = self.state.aside();
         let frame = Frame { scope, mark: self.state.mark(), ..Frame::default() };
         let frame = std::mem::replace(&mut self.frame, frame);

@@ -138,8 +138,7 @@ impl<'a> Flow<'a> {
 
     fn has_defaults(&self, scope: ScopeId) -> bool {
         self.bodies.get(scope as usize).is_some_and(|body| {
-            let mut named = body.positional.iter().chain(&body.keyword);
-            named.any(|(symbol, _)| self.defaults.contains_key(symbol))
+            body.named().any(|(symbol, ..)| self.defaults.contains_key(&symbol))
         })
     }
 

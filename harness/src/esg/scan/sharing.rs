@@ -80,9 +80,9 @@ impl Flow<'_> {
         let Some(body) = self.bodies.get(scope as usize) else {
             return EMPTY;
         };
-        let named = body.positional.iter().chain(&body.keyword);
+        let named = body.named();
         let mut kept: Vec<Val> =
-            named.filter_map(|(symbol, _)| self.defaults.get(symbol).copied()).collect();
+            named.filter_map(|(symbol, ..)| self.defaults.get(&symbol).copied()).collect();
         if let Some(summary) = &body.summary {
             let cells = summary.frame.cells.list().iter();
             kept.extend(cells.filter_map(|cell| self.cells.get(cell).copied()));

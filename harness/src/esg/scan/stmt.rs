@@ -276,28 +276,19 @@ impl<'a> Flow<'a> {
     }
 
     pub(super) fn parameters(&mut self, scope: ScopeId, parameters: &'a ast::Parameters) {
-        let mut positional = Vec::new();
-        let mut keyword = Vec::new();
         let by_place = parameters.posonlyargs.iter().chain(&parameters.args);
-        let by_place = by_place.map(|one| (one, true));
-        let by_name = parameters.kwonlyargs.iter().map(|one| (one, false));
-        for (one, is_positional) in by_place.chain(by_name) {
-            let default = one.default.as_deref().map(|default| self.eval(default));
+        for one in by_place.chain(&parameters.kwonlyargs) {
+            let Some(default) = one.default.as_deref() else {
+                continue;
+            };
+            let default = self.eval(default);
             if let Some(symbol) = numbered(&one.parameter.node_index) {
-                let to = if is_positional { &mut positional } else { &mut keyword };
-                to.push((symbol, one.parameter.name.id.as_str()));
-                if let Some(default) = default {
-                    self.defaults.insert(symbol, default);
-                    self.give(symbol, default);
-                }
+                self.defaults.insert(symbol, default);
+                self.give(symbol, default);
             }
         }
-        let rest = [&parameters.vararg, &parameters.kwarg].into_iter().flatten();
-        let rest = rest.filter_map(|one| numbered(&one.node_index)).collect();
         if let Some(body) = self.bodies.get_mut(scope as usize) {
-            body.positional = positional;
-            body.keyword = keyword;
-            body.rest = rest;
+            body.parameters = Some(parameters);
         }
     }
 
