@@ -15,10 +15,10 @@ fn scan(line: &str) -> Scan {
     for word in line.split_whitespace() {
         let set = |text: &str| -> NameSet { text.split(',').filter(|n| !n.is_empty()).collect() };
         if let Some((name, loads)) = word.split_once('=') {
-            scan.summaries.extend([(name, set(loads))]);
-            scan.writes.extend([name]);
+            scan.summaries.insert(name, set(loads));
+            scan.writes.insert(name);
         } else if let Some((name, others)) = word.split_once('~') {
-            scan.aliases.extend([(name, set(others))]);
+            scan.aliases.insert(name, set(others));
         } else {
             let (kind, names) = word.split_once(':').unwrap_or((word, ""));
             match kind {

@@ -54,6 +54,11 @@ impl NameMap {
         self.get(name).is_some()
     }
 
+    /// Gives a name this set. The map is made anew: add many with `extend`.
+    pub fn insert(&mut self, name: impl AsRef<str>, set: NameSet) {
+        self.extend([(name, set)]);
+    }
+
     /// The names and their sets, in ascending order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &NameSet)> {
         let texts = self.texts.as_deref();

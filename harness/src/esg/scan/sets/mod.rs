@@ -83,6 +83,15 @@ impl NameSet {
         self.places.binary_search_by(|place| text(texts, *place).cmp(name)).is_ok()
     }
 
+    /// Adds a name. Answers whether it is new. The set is made anew: add many with `extend`.
+    pub fn insert(&mut self, name: impl AsRef<str>) -> bool {
+        let is_new = !self.contains(name.as_ref());
+        if is_new {
+            self.extend([name]);
+        }
+        is_new
+    }
+
     /// The names, in ascending order.
     #[must_use]
     pub fn iter(&self) -> NameIter<'_> {
