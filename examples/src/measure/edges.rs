@@ -44,8 +44,8 @@ pub(super) fn edges() -> Vec<Figure> {
                 other = !other;
                 let mut scan = original.clone();
                 if other {
-                    scan.reads.insert("v3".to_owned());
-                    scan.writes.insert("extra".to_owned());
+                    scan.reads.insert("v3");
+                    scan.writes.insert("extra");
                 }
                 let text = if other { "other" } else { "again" };
                 let (took, found) = timed(|| {
@@ -136,7 +136,7 @@ fn scan(at: usize) -> Scan {
         if at % 200 == 1 {
             scan.writes.extend(["df".to_owned(), "np".to_owned(), "limit".to_owned()]);
         } else if at.is_multiple_of(7) {
-            scan.reads.insert("df".to_owned());
+            scan.reads.insert("df");
         }
     }
     scan.writes.insert(value(at));
