@@ -10,6 +10,7 @@ import sys
 import threading
 from fcntl import F_SETFL, F_SETOWN, fcntl
 from gc import enable, isenabled
+from operator import is_, itemgetter
 from os import O_ASYNC, getpid
 from select import POLLHUP, poll
 from sys import (
@@ -46,6 +47,9 @@ class Guard:
     def __init__(self):
         self._builtins = dict(vars(builtins))
         self._sys = {name: getattr(sys, name) for name in _SYS}
+        # All of them at once, for the usual case that nothing has changed.
+        self._now_builtins = itemgetter(*self._builtins)
+        self._now_sys = itemgetter(*_SYS)
         self._lists = {name: list(getattr(sys, name)) for name in _LISTS}
         self._hooks = threading.excepthook
         self.recursion = getrecursionlimit()
@@ -69,9 +73,10 @@ class Guard:
         setprofile_of_threads(None)
         threading.excepthook = self._hooks
         found = vars(sys)
-        for name, value in self._sys.items():
-            if found.get(name, _MISSING) is not value:
-                found[name] = value
+        if not _as_before(self._now_sys, found, self._sys):
+            for name, value in self._sys.items():
+                if found.get(name, _MISSING) is not value:
+                    found[name] = value
         for name, items in self._lists.items():
             value = self._sys[name]
             if value != items:
@@ -88,13 +93,22 @@ class Guard:
 
     def _restore_builtins(self):
         found, told = vars(builtins), []
-        for name, value in self._builtins.items():
-            if found.get(name, _MISSING) is not value:
-                found[name] = value
-                told.append({"what": "builtins.%s replaced" % name, "line": None})
+        if not _as_before(self._now_builtins, found, self._builtins):
+            for name, value in self._builtins.items():
+                if found.get(name, _MISSING) is not value:
+                    found[name] = value
+                    told.append({"what": "builtins.%s replaced" % name, "line": None})
         # What interactive use leaves behind.
         found.pop("_", None)
         return told
+
+
+def _as_before(now, found, known):
+    """Whether the names of `known`, which `now` gets, are bound to the same objects in `found`."""
+    try:
+        return all(map(is_, now(found), known.values()))
+    except KeyError:
+        return False
 
 
 class Lifeline:
@@ -107,17 +121,19 @@ class Lifeline:
         self._fd = fd
         self._poll = poll()
         self._poll.register(fd, 0)
+        if F_SETSIG is not None:
+            fcntl(fd, F_SETOWN, getpid())
+            fcntl(fd, F_SETSIG, SIGKILL)
 
     def hold(self):
         """From here on the end of the host is the end of this process."""
         if F_SETSIG is None:
             return
-        fcntl(self._fd, F_SETOWN, getpid())
-        fcntl(self._fd, F_SETSIG, SIGKILL)
         fcntl(self._fd, F_SETFL, O_ASYNC)
-        if any(event & POLLHUP for _, event in self._poll.poll(0)):
-            # It was over before the kernel was asked to tell.
-            raise EOFError("the host has closed the pipe")
+        for _, event in self._poll.poll(0):
+            if event & POLLHUP:
+                # It was over before the kernel was asked to tell.
+                raise EOFError("the host has closed the pipe")
 
     def let_go(self):
         """From here on requests may come in again."""
