@@ -332,7 +332,9 @@ fn turn<T: DeserializeOwned>(
     let length = blobs.iter().map(|blob| blob.len()).sum();
     let head = head(json.len(), length)
         .ok_or_else(|| Fault::System(std::io::Error::other("a request of more than 4 GiB")))?;
-    let mut parts: Vec<&[u8]> = vec![&head, &json];
+    // One write, that the other side wakes up once.
+    let first = [&head[..], &json].concat();
+    let mut parts: Vec<&[u8]> = vec![&first];
     parts.extend(blobs.iter().map(|blob| &***blob));
     let message = process.turn(&parts, may)?;
     match reply::parse(&message.json, op, &nonce) {

@@ -103,8 +103,8 @@ def boot():
             "pid": os.getpid(),
         }
     )
-    del hello, sources, answer, nonce
-    serve()
+    sources.clear()
+    return serve
 
 
-boot()
+boot()()

@@ -15,7 +15,7 @@ from _harness_modules import Modules, home, inside_of
 from _harness_packages import Packages
 from _harness_paths import Paths
 from _harness_process import Process
-from _harness_traits import Reader
+from _harness_traits import Reader, Traits
 from _harness_watch import Watch
 
 _dict_get = dict.get
@@ -98,10 +98,10 @@ class Channels:
             if value is not self:
                 values.append(value)
         own = self._code
-        codes = [code for code in codes if self._is_own(code)]
+        codes = [code for code in codes if code is own or self._is_own(code)]
         traits = self.reader.of(codes if own is None else [own, *codes])
         if self.modules.scratch:
-            self._scratch_code(traits, values)
+            traits = self._scratch_code(traits, values)
         self.events.running = True
         try:
             # Its look at files is part of what the step depends on.
@@ -161,7 +161,8 @@ class Channels:
         return file.startswith(self.files.scratch) or (file[:1] != "/" and file[:7] != "<frozen")
 
     def _scratch_code(self, traits, values):
-        """Functions of scratch modules are the program's code, whoever calls them."""
+        """The traits with those of functions of scratch modules: these are the program's code,
+        whoever calls them."""
         scratch = self.modules.scratch
         used = {home(value) for value in values}
         for code in list(traits.codes):
@@ -179,6 +180,8 @@ class Channels:
                     used.add(name)
                     pending.append(name)
         self.modules.touched |= used
+        total = Traits()
+        total.add(traits)
         for name in used:
             for value in list(inside_of(scratch[name]).values()):
                 inner = [value]
@@ -186,7 +189,8 @@ class Channels:
                     inner = list(_MAPPING(value).values())
                 for function in inner:
                     if type(function) is _Function:
-                        traits.add(self.reader.one(function.__code__))
+                        total.add(self.reader.one(function.__code__))
+        return total
 
     def _hints(self, traits, touched):
         """What only the code tells: `sys.path` and the like have no functions to watch."""

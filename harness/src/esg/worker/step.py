@@ -17,7 +17,10 @@ _MODULE = {
     "__loader__": None,
     "__spec__": None,
     "__package__": None,
+    # `exec` puts it in if it is not there, and takes whatever is.
+    "__builtins__": builtins,
 }
+_pop, _update = dict.pop, dict.update
 
 
 def remember(step, source):
@@ -42,24 +45,36 @@ class Steps:
 
     def run(self, request):
         """The reply to `run`, its blobs, and the keys of the units that are the channels'."""
-        seq, bind = request["seq"], request.get("bind")
+        code, ending = self._begin(request)
+        # From here to the tracker's end little code of ours runs, and little lies on the stack: the
+        # interpreter may have to prepare all of it for events, twice.
+        self._tracker.begin(code)
+        begun = perf_counter_ns()
+        if code is not None:
+            ending = self._execute(code, request["step"])
+        elif ending is None:
+            ending = self._bind(request["bind"])
+        ran = perf_counter_ns()
+        reads = self._tracker.end()
+        return self._end(request["seq"], ending, reads, begun, ran)
+
+    def _begin(self, request):
+        """The code to run, if there is any; and the ending, if nothing is to run any more."""
+        bind = request.get("bind")
         self._streams.install()
         # What was printed between two steps belongs to none.
         self._streams.take("stdout")
         self._streams.take("stderr")
-        code, ending = (None, OK) if bind else self._compile(request["step"], request["source"])
+        code, ending = (None, None) if bind else self._compile(request["step"], request["source"])
         # What binds a value, or does not compile, is to the channels a step without a line.
         empty = code or compile("", file_of(request["step"]), "exec", dont_inherit=True)
-        self._channels.begin(empty, request.get("readings"), seq)
-        self._tracker.begin(code)
-        begun = perf_counter_ns()
-        if bind:
-            ending = self._bind(bind)
-        elif ending is OK:
-            ending = self._execute(code, request["step"])
-        ran = perf_counter_ns()
-        reads = self._tracker.end()
+        self._lifeline.hold()
+        self._channels.begin(empty, request.get("readings"), request["seq"])
+        return code, ending
+
+    def _end(self, seq, ending, reads, begun, ran):
         self._channels.stop()
+        self._lifeline.let_go()
         self._streams.install()
         untracked = self._guard.restore()
         self._put_back()
@@ -74,16 +89,15 @@ class Steps:
     def _compile(self, step, source):
         remember(step, source)
         try:
-            return compile(source, file_of(step), "exec", dont_inherit=True), OK
+            return compile(source, file_of(step), "exec", dont_inherit=True), None
         except BaseException as error:
             return None, raised(error, step, self._guard.recursion, syntax=True)
 
     def _execute(self, code, step):
-        self._lifeline.hold()
         try:
             try:
                 exec(code, self._namespace)
-                ending = OK
+                return OK
             finally:
                 # Not in a function: its call would be traced, or be one too many.
                 setrecursionlimit(self._guard.recursion)
@@ -93,8 +107,8 @@ class Steps:
                     setprofile(None)
         except BaseException as error:
             ending = raised(error, step, self._guard.recursion)
+        # To tell of it may have run code of the step.
         self._guard.quiet()
-        self._lifeline.let_go()
         return ending
 
     def _bind(self, bind):
@@ -111,38 +125,38 @@ class Steps:
         """The names of the module that are none of the program's."""
         namespace = self._namespace
         for name in ("__warningregistry__", "__file__", "__cached__"):
-            dict.pop(namespace, name, None)
-        for name, value in _MODULE.items():
-            dict.__setitem__(namespace, name, value)
-        # `exec` puts it in if it is not there, and takes whatever is.
-        dict.__setitem__(namespace, "__builtins__", builtins)
+            _pop(namespace, name, None)
+        _update(namespace, _MODULE)
 
     def _tell(self, seq, ending, reads):
         """The reply, once what ran is over."""
         ok = ending is OK
         names = dict.keys(self._namespace)
-        looked = {"n:" + name for name in reads.names | reads.bound if name in names}
-        codes = [*reads.executed, *self._graph.codes(looked)]
-        self._tracker.late(reads, self._graph.codes)
+        graph = self._graph
+        looked = ["n:" + name for name in reads.names if name in names]
+        looked += ["n:" + name for name in reads.bound if name in names]
+        codes = [*reads.executed, *graph.codes(set(looked))]
+        self._tracker.late(reads, graph.codes)
         world = self._channels.end(ok, codes, reads)
         bound = {"n:" + name for name in reads.bound}
         gone = {"n:" + name for name in reads.gone}
-        looked = {"n:" + name for name in reads.names if name in names}
-        touched = looked | bound | set(world.modules)
-        modules = set(world.modules)
-        absent = [name for name in reads.names if name not in names and name not in reads.gone]
-        if not all(map(self._guard.builtin, absent)):
-            # Found among what a step has added to the builtins, or missed there.
-            modules.add("m:builtins")
+        read = {"n:" + name for name in reads.names}
+        touched = {"n:" + name for name in reads.names if name in names}
+        touched |= bound
+        touched |= world.modules
+        read |= world.modules
+        read.update(world.reads)
+        if reads.everything:
+            read.add("*")
+        for name in reads.names:
+            if name not in names and name not in reads.gone and not self._guard.builtin(name):
+                # Found among what a step has added to the builtins, or missed there.
+                read.add("m:builtins")
+                break
         parts = _Parts()
         reply = {
             "ending": ending,
-            "reads": sorted(
-                {"n:" + name for name in reads.names}
-                | set(world.reads)
-                | modules
-                | ({"*"} if reads.everything else set())
-            ),
+            "reads": sorted(read),
             "external": world.external,
             "wrote": {},
             "units": [],
@@ -151,14 +165,15 @@ class Steps:
         }
         for name in ("stdout", "stderr"):
             data, dropped = self._streams.take(name)
-            self._channels.output(data)
+            if data:
+                self._channels.output(data)
             reply[name] = {"at": parts.add(data), "dropped": dropped}
         reply["untracked"] = list(world.untracked)
         if not ok:
-            dirty = bound | gone | set(self._graph.dirty(touched, bound)) | set(world.dirty)
+            dirty = bound | gone | set(graph.dirty(touched, bound)) | set(world.dirty)
             reply["dirty"] = sorted(dirty)
             return reply, parts.parts, []
-        settled = self._graph.settle(seq, touched, bound, gone)
+        settled = graph.settle(seq, touched, bound, gone)
         reply["untracked"] += [{"what": note, "line": None} for note in settled.notes]
         wrote = dict(world.wrote)
         # Classes and functions met for the first time, and modules that differ by now or again do
@@ -170,10 +185,11 @@ class Steps:
                     wrote[entity] = "bound"
                 elif entity[0] == "m" and entity in settled.met:
                     wrote[entity] = "mutated"
-        wrote.update((entity, "deleted") for entity in settled.back)
-        wrote.update((entity, "mutated") for entity in settled.mutated)
-        wrote.update((entity, "deleted") for entity in gone)
-        wrote.update((entity, "bound") for entity in bound)
+        for entities, how in (
+            (settled.back, "deleted"), (settled.mutated, "mutated"), (gone, "deleted"), (bound, "bound")
+        ):
+            for entity in entities:
+                wrote[entity] = how
         reply["wrote"] = wrote
         reply["units"] = [parts.unit(unit) for unit in (*settled.units, *world.units)]
         return reply, parts.parts, [unit["key"] for unit in world.units]

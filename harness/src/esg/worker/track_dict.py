@@ -22,6 +22,12 @@ _build_class = builtins.__build_class__
 _WHOLE = frozenset(("globals", "locals"))
 
 
+class _Plain(dict):
+    """What the namespace is while it is copied."""
+
+    __slots__ = ()
+
+
 def _make_namespace(ledger):
     """A dict whose every access is told to the ledger. No method is missing: one that were
     inherited would be a way to read that nobody sees."""
@@ -87,6 +93,16 @@ def _make_namespace(ledger):
     namespace.__hash__ = None
     namespace.__module__ = "builtins"
     namespace.__name__ = namespace.__qualname__ = "dict"
+
+    def copy(names):
+        # A dict whose class has methods of its own is copied item by item, through these methods.
+        names.__class__ = _Plain
+        try:
+            return dict.copy(names)
+        finally:
+            names.__class__ = namespace
+
+    ledger.copy = copy
     return namespace()
 
 

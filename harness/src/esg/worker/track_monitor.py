@@ -18,6 +18,8 @@ from _harness_reads import Ledger, caller, main_module, starred
 _NAME = "harness"
 _DISABLE = monitoring.DISABLE
 _EVENTS = monitoring.events
+_STARTS = _EVENTS.PY_START | _EVENTS.PY_RESUME
+_restart_events, _set_events = monitoring.restart_events, monitoring.set_events
 _OPTIMIZED = 1  # CO_OPTIMIZED: the code has fast locals, so no mapping that it looks names up in
 _MOST_TABLES = 20_000
 # What a function's frame answers for its locals: a dict in 3.12, a view in 3.13.
@@ -71,8 +73,9 @@ class Tracker:
             self._tables.clear()
         self._ledger.begin()
         del code  # That it runs is told like that of any other.
-        monitoring.set_events(self._tool, _EVENTS.PY_START | _EVENTS.PY_RESUME)
-        monitoring.restart_events()
+        # In this order: what lies on the stack is prepared for events once, not twice.
+        _restart_events()
+        _set_events(self._tool, _STARTS)
 
     def end(self):
         """What was read since `begin`, and which names are bound to others or unbound."""
@@ -82,7 +85,7 @@ class Tracker:
             # Nobody knows since when nothing was told.
             self._ledger.everything()
             self._claim()
-        monitoring.set_events(self._tool, 0)
+        _set_events(self._tool, 0)
         return self._ledger.end()
 
     def late(self, reads, codes_of):
@@ -171,7 +174,8 @@ def _of_a_module(scope):
     name = dict.get(scope, "__name__") if isinstance(scope, dict) else None
     if type(name) is not str:
         return False
-    if name.startswith("namedtuple_"):
+    # The worker's own modules are in no list of modules.
+    if name.startswith(("namedtuple_", "_harness_")):
         return True
     module = dict.get(modules, name)
     return type(module) is ModuleType and module.__dict__ is scope
