@@ -7,6 +7,7 @@ and a reply goes out under a nonce that only the loop's own frame knows.
 import random
 import sys
 import time
+from gc import freeze
 from os import _exit, getpid
 
 from _harness_capture import Streams
@@ -49,6 +50,8 @@ def start(hello, fds):
     channels = Channels(scratch, tracker.namespace, limits)
     graph = Graph(tracker.namespace, channels.modules, limits)
     worker = Worker(tracker, channels, graph, streams, Guard(), Lifeline(fds[0]))
+    # What is there by now stays: nobody has to look through it for garbage.
+    freeze()
     return lambda: serve(worker, *fds)
 
 
@@ -118,6 +121,7 @@ class Worker:
             reply, parts, keys = self._steps.run(request)
             self._keys.update(keys)
             return reply, parts
+        self._steps.disturb()
         return self._answer(op, request, blob)
 
     def _answer(self, op, request, blob):

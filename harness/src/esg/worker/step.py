@@ -24,10 +24,11 @@ _pop, _update = dict.pop, dict.update
 
 
 def remember(step, source):
-    """Lets tracebacks, warnings and `inspect` find the source of a step."""
+    """Lets tracebacks, warnings and `inspect` find the source of a step. Answers its file."""
     file = file_of(step)
     # Without a time it stays, though there is no such file.
     cache[file] = (len(source), None, source.splitlines(True), file)
+    return file
 
 
 class Steps:
@@ -41,7 +42,13 @@ class Steps:
         self._streams = streams
         self._guard = guard
         self._lifeline = lifeline
+        # Whether anything was done since the last step.
+        self._disturbed = True
         self._put_back()
+
+    def disturb(self):
+        """Something else than a step may run code of the program."""
+        self._disturbed = True
 
     def run(self, request):
         """The reply to `run`, its blobs, and the keys of the units that are the channels'."""
@@ -61,10 +68,12 @@ class Steps:
     def _begin(self, request):
         """The code to run, if there is any; and the ending, if nothing is to run any more."""
         bind = request.get("bind")
-        self._streams.install()
-        # What was printed between two steps belongs to none.
-        self._streams.take("stdout")
-        self._streams.take("stderr")
+        if self._disturbed:
+            self._disturbed = False
+            self._streams.install()
+            # What was printed between two steps belongs to none.
+            self._streams.take("stdout")
+            self._streams.take("stderr")
         code, ending = (None, None) if bind else self._compile(request["step"], request["source"])
         # What binds a value, or does not compile, is to the channels a step without a line.
         empty = code or compile("", file_of(request["step"]), "exec", dont_inherit=True)
@@ -87,9 +96,8 @@ class Steps:
         return reply, parts, keys
 
     def _compile(self, step, source):
-        remember(step, source)
         try:
-            return compile(source, file_of(step), "exec", dont_inherit=True), None
+            return compile(source, remember(step, source), "exec", dont_inherit=True), None
         except BaseException as error:
             return None, raised(error, step, self._guard.recursion, syntax=True)
 
@@ -172,6 +180,9 @@ class Steps:
         if not ok:
             dirty = bound | gone | set(graph.dirty(touched, bound)) | set(world.dirty)
             reply["dirty"] = sorted(dirty)
+            return reply, parts.parts, []
+        if not touched and not gone and not world.wrote:
+            graph.seen = {}
             return reply, parts.parts, []
         settled = graph.settle(seq, touched, bound, gone)
         reply["untracked"] += [{"what": note, "line": None} for note in settled.notes]

@@ -42,8 +42,8 @@ class Tracker:
             lambda main: ModuleType.__getattribute__(main, "__dict__"), ledger
         )
         self.namespace = ledger.namespace
-        # What the instructions of a code object do with names. The last one asked for is at hand:
-        # to find it among the others hashes the code, while its identity is told to audit hooks.
+        # What the instructions of a code object do with names, by its address: to hash it takes
+        # long. The last one asked for is at hand.
         self._tables = {}
         self._last = None, {}
         self._beats = set()
@@ -117,10 +117,11 @@ class Tracker:
             if code is self._pulse.__code__:
                 self._beats.add("instruction")
                 return _DISABLE
-            uses = self._tables.get(code)
-            if uses is None:
-                uses = self._tables[code] = names_of(code)
-            self._last = code, uses
+            known = self._tables.get(id(code))
+            if known is None:
+                known = self._tables[id(code)] = code, names_of(code)
+            self._last = known
+            uses = known[1]
         use = uses.get(offset)
         if use is None:
             return _DISABLE

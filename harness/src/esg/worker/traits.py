@@ -64,11 +64,10 @@ class Reader:
 
     def of(self, codes):
         """The traits of all of them together. Nothing may be added to them."""
-        codes = list({_address(code): code for code in codes}.values())
         if len(codes) == 1:
             return self.one(codes[0])
         total = Traits()
-        for code in codes:
+        for code in {_address(code): code for code in codes}.values():
             total.add(self.one(code))
         return total
 
