@@ -95,8 +95,10 @@ class Worker:
         named = {"readings": None, "bind": None, "allow": {}, **named}
         reply = self.ask("run", seq=self._seq, step=step, source=source, **named)
         if "error" not in reply:
+            # What is nothing may be left out.
+            reply = {"external": {}, "readings": [], "clock": False, "untracked": [], **reply}
             for name in ("stdout", "stderr"):
-                at, length = reply[name]["at"]
+                at, length = reply.setdefault(name, {"at": [0, 0], "dropped": 0})["at"]
                 reply[name]["text"] = self.blob[at : at + length].decode()
         return reply
 

@@ -10,7 +10,7 @@ from types import CodeType
 _JUMPS = frozenset(hasjabs) | frozenset(hasjrel)
 _LEAVES = frozenset(("RETURN_VALUE", "RERAISE", "RAISE_VARARGS"))
 _GLOBALS = frozenset((opmap["STORE_GLOBAL"], opmap["DELETE_GLOBAL"]))
-_STORES = frozenset((opmap["STORE_NAME"], opmap["STORE_GLOBAL"]))
+_STORE_NAME = opmap["STORE_NAME"]
 _RETURN = opmap["RETURN_VALUE"]
 # Without any of these, code runs through to its end, and each argument is one byte.
 _CROOKED = _JUMPS | {EXTENDED_ARG, opmap.get("IMPORT_STAR", 0), opmap["RERAISE"], opmap["RAISE_VARARGS"]}
@@ -79,14 +79,25 @@ def nested(code):
     return found
 
 
+def of_module(code):
+    """What `stores`, `own_changes` and `nested` answer for module code."""
+    data = code.co_code
+    ops = data[::2]
+    if (
+        not _CROOKED.isdisjoint(ops)
+        or not _GLOBALS.isdisjoint(ops)
+        or code.co_exceptiontable
+        or ops.find(_RETURN) != len(ops) - 1
+    ):
+        return stores(code), own_changes(code), nested(code)
+    names = code.co_names
+    stored = {names[at] for op, at in zip(ops, data[1::2]) if op == _STORE_NAME}
+    return (stored, set(), set(), set()), (set(), set()), nested(code)
+
+
 def stores(code):
     """The names that module code binds: those that it does for certain if it runs to its end, and
     those that it may. Then the modules it imports all names from, likewise."""
-    data = code.co_code
-    ops = data[::2]
-    if _CROOKED.isdisjoint(ops) and not code.co_exceptiontable and ops.find(_RETURN) == len(ops) - 1:
-        names = code.co_names
-        return {names[at] for op, at in zip(ops, data[1::2]) if op in _STORES}, set(), set(), set()
     instructions = list(get_instructions(code))
     # A jump forward, or into the handler of an exception, leaves out what lies between.
     doubtful = [

@@ -9,7 +9,6 @@ import builtins
 import sys
 import threading
 from fcntl import F_SETFL, F_SETOWN, fcntl
-from gc import enable, isenabled
 from operator import is_, itemgetter
 from os import O_ASYNC, getpid
 from select import POLLHUP, poll
@@ -81,8 +80,6 @@ class Guard:
             value = self._sys[name]
             if value != items:
                 value[:] = items
-        if not isenabled():
-            enable()
         if getswitchinterval() != self._interval:
             setswitchinterval(self._interval)
         return self._restore_builtins()

@@ -7,7 +7,7 @@ and a reply goes out under a nonce that only the loop's own frame knows.
 import random
 import sys
 import time
-from gc import freeze
+from gc import disable, freeze
 from os import _exit, getpid
 
 from _harness_capture import Streams
@@ -50,8 +50,10 @@ def start(hello, fds):
     channels = Channels(scratch, tracker.namespace, limits)
     graph = Graph(tracker.namespace, channels.modules, limits)
     worker = Worker(tracker, channels, graph, streams, Guard(), Lifeline(fds[0]))
-    # What is there by now stays: nobody has to look through it for garbage.
+    # What is there by now stays: nobody has to look through it for garbage. Steps turn the
+    # collector on.
     freeze()
+    disable()
     return lambda: serve(worker, *fds)
 
 

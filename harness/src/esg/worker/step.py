@@ -1,6 +1,7 @@
 """One step: compiled, run under tracker and channels, and told about."""
 
 import builtins
+from gc import disable, enable
 from linecache import cache
 from sys import getprofile, gettrace, setprofile, setrecursionlimit, settrace
 from time import perf_counter_ns
@@ -79,16 +80,24 @@ class Steps:
         empty = code or compile("", file_of(request["step"]), "exec", dont_inherit=True)
         self._lifeline.hold()
         self._channels.begin(empty, request.get("readings"), request["seq"])
+        # Garbage is looked for while steps run, and at no other time: what is made between them is
+        # not theirs, and its look would go through all of theirs.
+        enable()
         return code, ending
 
     def _end(self, seq, ending, reads, begun, ran):
+        disable()
         self._channels.stop()
         self._lifeline.let_go()
         self._streams.install()
         untracked = self._guard.restore()
         self._put_back()
         reply, parts, keys = self._tell(seq, ending, reads)
-        reply["untracked"] = reply["untracked"] + untracked
+        untracked = reply["untracked"] + untracked
+        if untracked:
+            reply["untracked"] = untracked
+        else:
+            del reply["untracked"]
         reply["micros"] = {
             "run": (ran - begun) // 1000,
             "probe": (perf_counter_ns() - ran) // 1000,
@@ -162,20 +171,18 @@ class Steps:
                 read.add("m:builtins")
                 break
         parts = _Parts()
-        reply = {
-            "ending": ending,
-            "reads": sorted(read),
-            "external": world.external,
-            "wrote": {},
-            "units": [],
-            "readings": world.readings,
-            "clock": world.clock,
-        }
+        # What is nothing is left out, but for what the host must not miss.
+        reply = {"ending": ending, "reads": sorted(read), "wrote": {}, "units": []}
+        if world.external:
+            reply["external"] = world.external
+        if world.readings:
+            reply["readings"], reply["clock"] = world.readings, True
         for name in ("stdout", "stderr"):
             data, dropped = self._streams.take(name)
             if data:
                 self._channels.output(data)
-            reply[name] = {"at": parts.add(data), "dropped": dropped}
+            if data or dropped:
+                reply[name] = {"at": parts.add(data), "dropped": dropped}
         reply["untracked"] = list(world.untracked)
         if not ok:
             dirty = bound | gone | set(graph.dirty(touched, bound)) | set(world.dirty)

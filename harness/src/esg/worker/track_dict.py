@@ -15,7 +15,7 @@ import builtins
 import sys
 from types import CodeType, ModuleType
 
-from _harness_codes import changes_globals, may_load, nested, own_changes, stores
+from _harness_codes import changes_globals, may_load, of_module, stores
 from _harness_reads import DUNDERS, Ledger, caller, main_module, starred
 
 _build_class = builtins.__build_class__
@@ -192,7 +192,7 @@ class Tracker:
         may_run = [code for code in reads.executed if code is not step]
         if step is not None:
             # A step's code runs once.
-            surely, perhaps, stars, maybe_stars = stores(step)
+            (surely, perhaps, stars, maybe_stars), changes, inside = of_module(step)
             if stars or maybe_stars:
                 surely = surely.union(*map(starred, stars))
                 perhaps = perhaps.union(*map(starred, maybe_stars)) - surely
@@ -200,8 +200,8 @@ class Tracker:
                 if name in ledger.start and dict.__contains__(ledger.namespace, name):
                     ledger.stores(name)
             self._may_store(perhaps)
-            self._may_delete(own_changes(step)[1])
-            for code, name in nested(step):
+            self._may_delete(changes[1])
+            for code, name in inside:
                 if name is None or name in ledger.decided:
                     may_run.append(code)
         for code in self._ran:

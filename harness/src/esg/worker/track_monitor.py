@@ -47,6 +47,7 @@ class Tracker:
         self._tables = {}
         self._last = None, {}
         self._beats = set()
+        self._pulse_code = _pulse.__code__
         self._pulse = FunctionType(_pulse.__code__, self.namespace)
         self._tool = None
         self._claim()
@@ -96,11 +97,11 @@ class Tracker:
         ledger = self._ledger
         if not ledger.active:
             return _DISABLE
+        if code is self._pulse_code:
+            self._beats.add("start")
+            return _DISABLE
         scope = caller(1).f_globals
         if scope is ledger.namespace:
-            if code is self._pulse.__code__:
-                self._beats.add("start")
-                return _DISABLE
             ledger.reads.executed[code] = None
             if not monitoring.get_local_events(self._tool, code):
                 monitoring.set_local_events(self._tool, code, _EVENTS.INSTRUCTION)
@@ -114,7 +115,7 @@ class Tracker:
         """An instruction is about to run."""
         last, uses = self._last
         if last is not code:
-            if code is self._pulse.__code__:
+            if code is self._pulse_code:
                 self._beats.add("instruction")
                 return _DISABLE
             known = self._tables.get(id(code))
