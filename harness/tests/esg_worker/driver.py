@@ -39,7 +39,9 @@ class Ended(Exception):
 class Worker:
     """A worker process and its two pipes."""
 
-    def __init__(self, replaced=(), limits=(), flags=("-s", "-P", "-S", "-B"), **named):
+    def __init__(
+        self, replaced=(), limits=(), flags=("-s", "-P", "-S", "-B"), compiled=b"", **named
+    ):
         self.scratch = tempfile.mkdtemp()
         with open(os.path.join(WORKER, "boot.py"), encoding="utf-8") as opened:
             boot = opened.read()
@@ -54,8 +56,9 @@ class Worker:
         self.blob = b""
         self.hello = self.ask(
             "hello",
+            compiled,
             protocol=1,
-            sources=sources(replaced),
+            sources={} if compiled else sources(replaced),
             scratch=self.scratch,
             baseline={"env": ENVIRONMENT, "path": []},
             limits={**LIMITS, **dict(limits)},
