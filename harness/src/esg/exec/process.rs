@@ -145,12 +145,7 @@ impl Process {
     /// If anything else happens. The process must be ended then.
     pub(super) fn turn(&mut self, parts: &[&[u8]], may: Allowance) -> Result<Message, Fault> {
         let now = Instant::now();
-        let mut watch = Watch {
-            until: now + may.wall,
-            may,
-            cpu: None,
-            look: now + LOOK,
-        };
+        let mut watch = Watch { until: now + may.wall, may, cpu: None, look: now + LOOK };
         if pipe::ready(self.from.as_fd(), None, None, Duration::ZERO).map_err(system)?.read {
             let mut byte = [0];
             return Err(Fault::Before(match pipe::read(&mut self.from, &mut byte) {
