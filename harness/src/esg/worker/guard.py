@@ -11,7 +11,7 @@ import threading
 from fcntl import F_SETFL, F_SETOWN, fcntl
 from operator import is_, itemgetter
 from os import O_ASYNC, getpid
-from select import POLLHUP, poll
+from select import POLLERR, poll
 from sys import (
     getprofile,
     getrecursionlimit,
@@ -109,9 +109,12 @@ def _as_before(now, found, known):
 
 
 class Lifeline:
-    """The pipe from the host: while it is held, its closing ends this process at once.
+    """The pipe to the host: while it is held, its closing ends this process at once.
 
-    A thread could not do that: a loop in C holds the interpreter's lock. The kernel can.
+    A thread could not do that: a loop in C holds the interpreter's lock. The kernel can. It tells of
+    all that happens to the pipe, so this is the one that nothing happens to while a step runs. The
+    other one will not do: the kernel wakes who waits for a request first, and then tells of it, which
+    may come when the step is running already.
     """
 
     def __init__(self, fd):
@@ -128,11 +131,11 @@ class Lifeline:
             return
         fcntl(self._fd, F_SETFL, O_ASYNC)
         for _, event in self._poll.poll(0):
-            if event & POLLHUP:
+            if event & POLLERR:
                 # It was over before the kernel was asked to tell.
                 raise EOFError("the host has closed the pipe")
 
     def let_go(self):
-        """From here on requests may come in again."""
+        """From here on the reply may be read."""
         if F_SETSIG is not None:
             fcntl(self._fd, F_SETFL, 0)

@@ -49,7 +49,7 @@ def start(hello, fds):
     sys.modules["__main__"] = tracker.main
     channels = Channels(scratch, tracker.namespace, limits)
     graph = Graph(tracker.namespace, channels.modules, limits)
-    worker = Worker(tracker, channels, graph, streams, Guard(), Lifeline(fds[0]))
+    worker = Worker(tracker, channels, graph, streams, Guard(), Lifeline(fds[1]))
     # What is there by now stays: nobody has to look through it for garbage. Steps turn the
     # collector on.
     freeze()
