@@ -104,6 +104,8 @@ pub(super) struct Process {
     aside: Option<ChildStderr>,
     errors: Vec<u8>,
     starved: Option<u64>,
+    /// What is read goes here first.
+    chunk: Vec<u8>,
 }
 
 impl Process {
@@ -129,7 +131,8 @@ impl Process {
         let aside = child.stderr.take();
         let starved = starved();
         let group = Arc::clone(group);
-        let process = Self { child, pid, group, to, from, aside, errors: Vec::new(), starved };
+        let (errors, chunk) = (Vec::new(), Vec::new());
+        let process = Self { child, pid, group, to, from, aside, errors, starved, chunk };
         pipe::unblock(&process.to)?;
         pipe::unblock(&process.from)?;
         process.aside.as_ref().map(pipe::unblock).transpose()?;
@@ -142,12 +145,7 @@ impl Process {
     /// If anything else happens. The process must be ended then.
     pub(super) fn turn(&mut self, parts: &[&[u8]], may: Allowance) -> Result<Message, Fault> {
         let now = Instant::now();
-        let mut watch = Watch {
-            until: now + may.wall,
-            may,
-            cpu: may.cpu.and_then(|_| cpu(self.pid)).unwrap_or_default(),
-            look: now + LOOK,
-        };
+        let mut watch = Watch { until: now + may.wall, may, cpu: None, look: now + LOOK };
         if pipe::ready(self.from.as_fd(), None, None, Duration::ZERO).map_err(system)?.read {
             let mut byte = [0];
             return Err(Fault::Before(match pipe::read(&mut self.from, &mut byte) {
@@ -158,7 +156,11 @@ impl Process {
         for part in parts {
             self.write(part, &mut watch)?;
         }
-        self.read(&mut watch)
+        let mut chunk = std::mem::take(&mut self.chunk);
+        chunk.resize(CHUNK, 0);
+        let message = self.read(&mut chunk, &mut watch);
+        self.chunk = chunk;
+        message
     }
 
     fn write(&mut self, mut part: &[u8], watch: &mut Watch) -> Result<(), Fault> {
@@ -191,33 +193,35 @@ impl Process {
         }
     }
 
-    fn read(&mut self, watch: &mut Watch) -> Result<Message, Fault> {
+    fn read(&mut self, chunk: &mut [u8], watch: &mut Watch) -> Result<Message, Fault> {
         let mut incoming = Incoming::new(watch.may.bounds);
-        let mut chunk = vec![0; CHUNK];
+        // Whether the last read took all that there was.
+        let mut short = false;
         while !incoming.is_whole() {
-            match pipe::read(&mut self.from, &mut chunk) {
-                Got::Bytes(count) => {
-                    incoming.take(&chunk[..count])?;
-                    // One that never stops is never waited for.
-                    watch.wait()?;
-                    continue;
-                }
-                Got::Nothing => {}
-                // Also within a reply: it may have been ended there.
-                Got::End => return Err(Fault::Gone),
-            }
             let wait = watch.wait()?;
             let aside = self.aside.as_ref().map(AsFd::as_fd);
             let ready = pipe::ready(self.from.as_fd(), None, aside, wait).map_err(system)?;
             if ready.aside {
                 self.listen_aside();
             }
-            if !ready.read && watch.look(self.pid)? {
-                // Something it started may hold its output open.
-                return Err(Fault::Gone);
+            if !ready.read {
+                if watch.look(self.pid)? {
+                    // Something it started may hold its output open.
+                    return Err(Fault::Gone);
+                }
+                continue;
+            }
+            match pipe::read(&mut self.from, chunk) {
+                Got::Bytes(count) => {
+                    incoming.take(&chunk[..count])?;
+                    short = count < chunk.len();
+                }
+                Got::Nothing => {}
+                // Also within a reply: it may have been ended there.
+                Got::End => return Err(Fault::Gone),
             }
         }
-        if let Got::Bytes(count) = pipe::read(&mut self.from, &mut chunk) {
+        if !short && let Got::Bytes(count) = pipe::read(&mut self.from, chunk) {
             return Err(FrameError::Trailing(count).into());
         }
         Ok(incoming.done()?)
@@ -289,7 +293,9 @@ impl Drop for Process {
 struct Watch {
     until: Instant,
     may: Allowance,
-    cpu: Duration,
+    /// What the process had used when it was first looked at. One that answers before that costs no
+    /// look.
+    cpu: Option<Duration>,
     look: Instant,
 }
 
@@ -311,7 +317,8 @@ impl Watch {
         }
         self.look = now + LOOK;
         if let Some(limit) = self.may.cpu
-            && cpu(pid).is_some_and(|used| used.saturating_sub(self.cpu) > limit)
+            && let Some(used) = cpu(pid)
+            && used.saturating_sub(*self.cpu.get_or_insert(used)) > limit
         {
             return Err(Fault::Slow(limit));
         }

@@ -15,7 +15,7 @@ from _harness_modules import Modules, home, inside_of
 from _harness_packages import Packages
 from _harness_paths import Paths
 from _harness_process import Process
-from _harness_traits import Reader
+from _harness_traits import Reader, Traits
 from _harness_watch import Watch
 
 _dict_get = dict.get
@@ -75,9 +75,10 @@ class Channels:
         self.modules.begin()
         self.clock.begin(readings)
         self.watch.begin()
-        self.events.failures.clear()
-        self.events.filename = None if code is None else code.co_filename
-        self.events.running = True
+        events = self.events
+        events.failures.clear()
+        events.filename = None if code is None else code.co_filename
+        events.running = True
 
     def stop(self):
         """The step is over: what is asked from here on is not its doing. To be called before the
@@ -98,17 +99,20 @@ class Channels:
             if value is not self:
                 values.append(value)
         own = self._code
-        codes = [code for code in codes if self._is_own(code)]
-        traits = self.reader.of(codes if own is None else [own, *codes])
+        codes = [code for code in codes if code is not own and self._is_own(code)]
+        if own is not None:
+            codes.insert(0, own)
+        traits = self.reader.of(codes)
         if self.modules.scratch:
-            self._scratch_code(traits, values)
+            traits = self._scratch_code(traits, values)
         self.events.running = True
         try:
             # Its look at files is part of what the step depends on.
             touched = self.modules.end(traits, values)
+            if touched or not _RANDOM.isdisjoint(traits.names):
+                self._hints(traits, touched)
         finally:
             self.events.running = False
-        self._hints(traits, touched)
         listed = self.paths.scanned
         if listed and not _DETAILS.isdisjoint(traits.names):
             for rel in listed:
@@ -120,7 +124,7 @@ class Channels:
             watch.code(own, traits, values)
             for what in self.modules.inside(traits):
                 watch.report(what)
-        world.external = self._external()
+        world.external = self._external() if touched or self.files.outside else {}
         for full, line in self.paths.listed_outside:
             if full is not None and not self.packages.is_python(full):
                 watch.report(f"lists {full}", line)
@@ -133,7 +137,8 @@ class Channels:
         world.modules = {f"m:{name}" for name in touched}
         world.reads = [*file_reads, *process_reads]
         world.wrote = {f"f:{path}": how for path, how in file_writes.items()}
-        world.wrote.update(process_writes)
+        if process_writes:
+            world.wrote.update(process_writes)
         world.readings = self.clock.end()
         if self.clock.misfit:
             watch.report("the readings to replay do not fit")
@@ -161,7 +166,8 @@ class Channels:
         return file.startswith(self.files.scratch) or (file[:1] != "/" and file[:7] != "<frozen")
 
     def _scratch_code(self, traits, values):
-        """Functions of scratch modules are the program's code, whoever calls them."""
+        """The traits with those of functions of scratch modules: these are the program's code,
+        whoever calls them."""
         scratch = self.modules.scratch
         used = {home(value) for value in values}
         for code in list(traits.codes):
@@ -179,6 +185,8 @@ class Channels:
                     used.add(name)
                     pending.append(name)
         self.modules.touched |= used
+        total = Traits()
+        total.add(traits)
         for name in used:
             for value in list(inside_of(scratch[name]).values()):
                 inner = [value]
@@ -186,21 +194,18 @@ class Channels:
                     inner = list(_MAPPING(value).values())
                 for function in inner:
                     if type(function) is _Function:
-                        traits.add(self.reader.one(function.__code__))
+                        total.add(self.reader.one(function.__code__))
+        return total
 
     def _hints(self, traits, touched):
         """What only the code tells: `sys.path` and the like have no functions to watch."""
         names = traits.names
-        self.events.running = True
-        try:
-            if "sys" in touched and "path" in names:
-                self.process.read("path")
-            if "warnings" in touched:
-                self.process.read("warn")
-            if "_inst" in names or "_pickle" in names:
-                self.process.read("rng")
-        finally:
-            self.events.running = False
+        if "sys" in touched and "path" in names:
+            self.process.read("path")
+        if "warnings" in touched:
+            self.process.read("warn")
+        if not _RANDOM.isdisjoint(names):
+            self.process.read("rng")
         if "sys" in touched and "modules" in names:
             named = [text for text in traits.strings if text in self._always and text in sys.modules]
             if not named and "__name__" not in names:
@@ -362,5 +367,7 @@ class Channels:
         return units, strays
 
 
+# By these the generator behind the module `random` can be had.
+_RANDOM = frozenset(("_inst", "_pickle"))
 # What tells more of a directory's entry than its name and kind.
 _DETAILS = frozenset("stat st_size st_mode inode getsize walk_stat".split())

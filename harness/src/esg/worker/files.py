@@ -59,18 +59,17 @@ class Files:
 
     def end(self):
         """`(reads, wrote)`: `wrote` maps paths to how they were written."""
-        after = self.before
-        looked = self.active or self.handles or self.tree.stirred()
-        if looked:
-            after = self.tree.rescan()
-            self._moved()
-        wrote = self._compare(self.before, after) if looked else {}
+        unseen = not (self.active or self.handles or self.first or self.listings)
+        if unseen and not self.tree.stirred():
+            return [], {}
+        after = self.tree.rescan()
+        self._moved()
+        wrote = self._compare(self.before, after)
         reads = [f"f:{path}" for path, how in self.first.items() if how == "read"]
         for path in self.listings:
             if path == "." or path in self.before:
                 reads.append(f"d:{path}")
-        if looked:
-            self.handles = _positions(self.tree)
+        self.handles = _positions(self.tree)
         return reads, wrote
 
     def _compare(self, before, after):

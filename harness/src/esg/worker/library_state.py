@@ -59,7 +59,7 @@ class Library:
                     if value is not known.get(key, _MISSING):
                         told.append(f"{now.get('__module__')}.{_QUALNAME(cls)}.{key} was replaced")
                         known[key] = value
-        for name in touched & self.containers.keys():
+        for name in touched & self.containers.keys() if touched else ():
             held = self.containers[name]
             for key in traits.names & held.keys():
                 value, known = held[key]

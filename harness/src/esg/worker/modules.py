@@ -129,7 +129,8 @@ class Modules(Loading, Scratch):
     def end(self, traits, values):
         """Finds what the step used: `traits` says what its code names, `values` are the objects
         its reads are bound to. Afterwards `touched` and `changed` are complete."""
-        self._note_new()
+        if len(_loaded) != self._count:
+            self._note_new()
         touched = self.touched
         for name in traits.imports:
             self._touch(name)
@@ -139,7 +140,8 @@ class Modules(Loading, Scratch):
                     self._touch(text)
         for value in values:
             self._touch_value(value)
-        self._touch_inside(traits.names)
+        if touched:
+            self._touch_inside(traits.names)
         sizes = list(map(len, self._dicts))
         suspects = set()
         if sizes != self._sizes:
@@ -168,7 +170,7 @@ class Modules(Loading, Scratch):
 
     def _touch_value(self, value):
         name = home(value)
-        if name in self.base and name != "builtins":
+        if name is not None and name in self.base and name != "builtins":
             self.touched.add(name)
 
     def _touch_inside(self, names):
@@ -322,6 +324,8 @@ def home(value):
     """The module that a value's behaviour is written in: itself, or that of its function or class.
     None for what is written in C. No code of the program is asked."""
     kind = _type(value)
+    if kind is int or kind is str or kind is list or kind is dict:
+        return None
     if issubclass(kind, _ModuleType):
         name = _inside(value).get("__name__")
     elif kind is types.FunctionType:

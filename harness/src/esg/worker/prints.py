@@ -4,6 +4,7 @@ from _pickle import dumps
 from operator import is_
 
 from _harness_funcs import Function
+from _harness_plain import leaf
 from _harness_shapes import ATOM_IDS
 from _harness_walk import TooLarge, Walk
 
@@ -50,6 +51,13 @@ def probe(world, entity, value):
     e = Entry()
     e.entity, e.value, e.unit, e.sign = entity, value, None, None
     kind = entity[0]
+    if kind == "n" and id(type(value)) in ATOM_IDS:
+        found = leaf(value)
+        if found is not None:
+            e.walk, e.own = found
+            e.ids, e.refs, e.codes, e.notes = [], [], [], []
+            e.hole, e.opaque, e.blind, e.loads = None, False, False, None
+            return e
     inner = (id(value),) if kind == "t" else ()
     e.walk = walk = Walk(world, inner, extras=True)
     try:

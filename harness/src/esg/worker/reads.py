@@ -85,10 +85,12 @@ class Reads:
 class Ledger:
     """Decides for every name once a step whether it was read."""
 
-    __slots__ = ("namespace", "start", "decided", "stored", "reads", "active")
+    __slots__ = ("namespace", "copy", "start", "decided", "stored", "reads", "active")
 
     def __init__(self):
         self.namespace = {}
+        # Makes a plain dict of the namespace.
+        self.copy = dict.copy
         self.start = {}
         self.decided = set()
         # Names that were bound or deleted, whatever became of them.
@@ -98,7 +100,7 @@ class Ledger:
 
     def begin(self):
         """From here on loads count, against the bindings that there are now."""
-        self.start = dict.copy(self.namespace)
+        self.start = self.copy(self.namespace)
         # One set for all steps: the namespace of Python 3.11 keeps it at hand.
         self.decided.clear()
         self.decided.update(DUNDERS)

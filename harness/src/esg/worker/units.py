@@ -8,6 +8,7 @@ import importlib
 
 from _harness_bynames import module_dict
 from _harness_pickles import Load, Unloadable, fingerprint
+from _harness_plain import others
 from _harness_prints import Entry, probe
 from _harness_settle import MISSING, MODULE_NAMES, Settled, Standing, Unit, undisturbed
 
@@ -34,6 +35,9 @@ class Graph(Standing):
 
         Asked for after a step has run, before `settle`, which then does not look again.
         """
+        entities = others(self.namespace, entities)
+        if not entities:
+            return []
         _, _, done = self.look(entities, discover=False)
         found, seen, todo = {}, set(), [e for e in done.values() if e is not None]
         while todo:

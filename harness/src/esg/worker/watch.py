@@ -65,6 +65,7 @@ FUNCTIONS = {
 }
 FUNCTIONS = {module: frozenset(names.split()) for module, names in FUNCTIONS.items()}
 _FUNCTION_NAMES = frozenset().union(*FUNCTIONS.values())
+_NOTED = ATTRIBUTES | DEFINED | _FUNCTION_NAMES
 _NUMPY_STATE = frozenset(
     "seed rand randn randint random_sample ranf sample random choice shuffle permutation normal uniform "
     "standard_normal binomial poisson exponential get_state set_state".split()
@@ -191,16 +192,18 @@ class Watch:
                 name = value.__dict__.get("__name__")
                 if name in MODULES:
                     self.report(name, self._named(code, value))
-        for name in ATTRIBUTES & names:
-            for line in self._places(code, traits, name):
-                self.report(name, line)
-        for name in DEFINED & names:
-            self.report(name, line_of(code, name))
-        for name in ATTRIBUTES & traits.strings:
-            self.report(name, None)
-        hits = _FUNCTION_NAMES & names
-        if hits:
-            self._functions(code, traits, hits)
+        if not _NOTED.isdisjoint(names):
+            for name in ATTRIBUTES & names:
+                for line in self._places(code, traits, name):
+                    self.report(name, line)
+            for name in DEFINED & names:
+                self.report(name, line_of(code, name))
+            hits = _FUNCTION_NAMES & names
+            if hits:
+                self._functions(code, traits, hits)
+        if not ATTRIBUTES.isdisjoint(traits.strings):
+            for name in ATTRIBUTES & traits.strings:
+                self.report(name, None)
         for value in values:
             kind = _type(value)
             if kind is not _Function and kind is not _Builtin:

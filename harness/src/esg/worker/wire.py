@@ -10,6 +10,8 @@ from os import read, write
 from struct import Struct
 
 HEAD = Struct("<II")
+# How much is read or written at once.
+_MOST = 1 << 16
 
 # The C halves of the json package, set up by hand: no method of a class that a step may replace is
 # looked up on the way.
@@ -31,23 +33,35 @@ class TooLarge(Exception):
     """A frame would be longer than the host accepts."""
 
 
-def read_exactly(fd, length):
-    """Reads `length` bytes; `Closed` when the pipe ends before."""
-    parts = []
-    while length:
+def read_exactly(fd, length, first=b""):
+    """Reads until there are `length` bytes with those that came first; `Closed` when the pipe ends
+    before."""
+    parts, length = [first], length - len(first)
+    while length > 0:
         part = read(fd, min(length, 1 << 20))
         if not part:
             raise Closed
         parts.append(part)
         length -= len(part)
-    return b"".join(parts)
+    return b"".join(parts) if len(parts) > 1 else first
 
 
 def read_frame(fd):
-    """The next request and its blob part."""
-    json_len, blob_len = HEAD.unpack(read_exactly(fd, HEAD.size))
-    text = read_exactly(fd, json_len).decode("utf-8")
-    return parse(text), read_exactly(fd, blob_len)
+    """The next request and its blob part.
+
+    Whoever asks waits for the answer, so what there is to read is of one frame.
+    """
+    first = read(fd, _MOST)
+    if not first:
+        raise Closed
+    if len(first) < HEAD.size:
+        first = read_exactly(fd, HEAD.size, first)
+    json_len, blob_len = HEAD.unpack_from(first)
+    end = HEAD.size + json_len
+    if len(first) > end + blob_len:
+        raise ValueError("more than one frame")
+    text = read_exactly(fd, json_len, first[HEAD.size : end])
+    return parse(text.decode("utf-8")), read_exactly(fd, blob_len, first[end:])
 
 
 def write_all(fd, data):
@@ -66,7 +80,12 @@ def write_frame(fd, reply, parts, json_bytes, blob_bytes):
     length = sum(map(len, parts))
     if len(data) > json_bytes or length > blob_bytes:
         raise TooLarge("json of %d bytes, blob of %d bytes" % (len(data), length))
-    write_all(fd, HEAD.pack(len(data), length) + data)
+    head = HEAD.pack(len(data), length) + data
+    if length <= _MOST:
+        # At once, that the other side wakes up once.
+        write_all(fd, b"".join((head, *parts)))
+        return
+    write_all(fd, head)
     for part in parts:
         write_all(fd, part)
 
@@ -77,7 +96,7 @@ def parse(text):
         value, end = _scan(text, len(text) - len(text.lstrip(" \t\n\r")))
     except StopIteration as stop:
         raise ValueError("no json at %s" % stop.value) from None
-    if text[end:].strip(" \t\n\r"):
+    if end != len(text) and text[end:].strip(" \t\n\r"):
         raise ValueError("text after the json at %d" % end)
     return value
 
