@@ -55,8 +55,8 @@ def probe(world, entity, value):
     try:
         walk.run([module_root(value)] if kind == "m" else [value])
         e.own = walk.own()
-    except TooLarge as why:
-        walk.hole, walk.opaque, walk.blind, e.own = str(why), True, True, "0" * 64
+    except (TooLarge, MemoryError) as why:
+        walk.hole, walk.opaque, walk.blind, e.own = str(why) or "too large", True, True, "0" * 64
     e.ids, e.refs, e.hole, e.opaque, e.blind = walk.ids(), walk.refs, walk.hole, walk.opaque, walk.blind
     e.codes, e.notes = walk.codes, walk.notes
     e.loads = walk.loads() if walk.codes else None

@@ -15,7 +15,7 @@ ATOMS = frozenset((type(None), bool, int, float, str, bytes))
 ATOM_IDS = frozenset(map(id, ATOMS))     # types are known by id: hashing one may run code of its metaclass
 MAPPING = type.__dict__["__dict__"].__get__
 MRO = type.__dict__["__mro__"].__get__
-_STR = {id(str)}
+_STRINGS = {str, id(str)}
 _NONE_BY_ADDRESS = sys.version_info < (3, 12)
 _flat = chain.from_iterable
 _object_hash = object.__hash__
@@ -115,14 +115,19 @@ class Dict(Kind):
     tag = "d"
 
     def split(self, walk, objs):
-        types = set(map(id, map(type, _flat(objs))))
-        if types <= ATOM_IDS:
+        keys = list(_flat(objs))
+        types = set(map(type, keys)) if walk.types_hash_plainly() else set(map(id, map(type, keys)))
+        if types <= _STRINGS:
             values = list(_flat(map(dict.values, objs)))
-            if types <= _STR:
-                shapes = {}
-                at = [shapes.setdefault(row, len(shapes)) for row in map(tuple, objs)]
-                return (0 if len(shapes) == 1 else at, list(shapes)), values
-            return (list(map(len, objs)), None, list(_flat(objs))), values
+            first = tuple(objs[0])
+            if keys == list(first) * len(objs):
+                return (0, [first]), values
+            rows = list(map(tuple, objs))
+            shapes = dict.fromkeys(rows)
+            shapes.update(zip(shapes, range(len(shapes))))
+            return (list(map(shapes.__getitem__, rows)), list(shapes)), values
+        if types <= ATOMS or types <= ATOM_IDS:
+            return (list(map(len, objs)), None, keys), list(_flat(map(dict.values, objs)))
         walk.sure = False
         return list(map(len, objs)), pairs(objs)
 

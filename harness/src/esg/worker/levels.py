@@ -1,0 +1,106 @@
+"""Levels with many objects, written at the speed of C: no line of Python runs for each object.
+
+What is written depends on the content alone: how many objects, of which types, in which order.
+"""
+from itertools import compress
+
+from _harness_shapes import ATOM_IDS, ATOMS, KINDS, MAPPING, MRO
+
+MANY = 16                       # objects of a level from which on it is written in bulk
+CHUNK = 1024                    # objects in one piece of the stream
+LIMIT = 1 << 30                 # bytes of one stream
+_MOST = 100                     # kinds of objects on a level
+_ATOM = bytes([1]) + bytes(255)
+_PICK = [bytes(at) + b"\1" + bytes(255 - at) for at in range(_MOST + 1)]
+_HASH = object.__dict__["__hash__"]
+_DICT = KINDS[dict]
+
+
+class TooLarge(Exception):
+    """A value with more containers, or more bytes, than one walk goes through."""
+
+
+class Sink:
+    """Keeps the pieces of a stream. One string that is met again and again is not written for ever."""
+
+    def __init__(self):
+        self.parts, self.size = [], 0
+
+    def write(self, data):
+        self.size += len(data)
+        if self.size > LIMIT:
+            raise TooLarge("too large")
+        self.parts.append(data)
+
+
+def types_hash_plainly():
+    """Whether a set of types can be made without running code of the program: a metaclass may have its
+    own `__hash__`."""
+    todo = [type]
+    while todo:
+        meta = todo.pop()
+        for base in MRO(meta):
+            if MAPPING(base).get("__hash__", _HASH) is not _HASH:
+                return False
+        todo += type.__subclasses__(meta)
+    return True
+
+
+def put_atoms(walk, atoms):
+    """Writes atoms: in pieces if there are many, as a piece is in memory twice."""
+    if len(atoms) <= CHUNK:
+        walk.put(atoms)
+        return
+    walk.put(len(atoms))
+    for at in range(0, len(atoms), CHUNK):
+        walk.put(atoms[at:at + CHUNK])
+
+
+def put_level(walk, flat, groups):
+    """Writes a level, and its new objects into groups. False, with nothing done, if some of them were
+    met before or have to be looked at one by one."""
+    plain = walk.types_hash_plainly()
+
+    def types():
+        return map(type, flat) if plain else map(id, map(type, flat))
+
+    met = set(types())
+    found = met - (ATOMS if plain else ATOM_IDS)
+    if not found:
+        put_atoms(walk, flat)
+        return True
+    if len(found) > _MOST:
+        return False
+    kinds, number = [], dict.fromkeys(met, 0)
+    by_type = {t: t for t in found} if plain else {id(t): t for t in map(type, flat) if id(t) in found}
+    for key, t in by_type.items():
+        kind = walk.settled(t)
+        if kind is None:
+            return False
+        if kind not in kinds:
+            kinds.append(kind)
+        number[key] = kinds.index(kind) + 1
+    alone = len(kinds) == 1 and len(met) == len(found)
+    if alone:
+        sorted_out = [flat]
+    else:
+        codes = bytes(map(number.__getitem__, types()))
+        order = sorted(range(1, len(kinds) + 1), key=codes.index)
+        kinds = [kinds[at - 1] for at in order]
+        codes = codes.translate(bytes.maketrans(bytes(order), bytes(range(1, len(order) + 1))))
+        sorted_out = [list(compress(flat, codes.translate(_PICK[at]))) for at in range(1, len(kinds) + 1)]
+    ids = []
+    for kind, objs in zip(kinds, sorted_out):
+        if kind.mutable:
+            ids += map(id, objs)
+    if not walk.meet(ids, spaces=_DICT in kinds):
+        return False
+    marks = tuple([kind.mark(walk) for kind in kinds])
+    if alone:
+        walk.put({marks[0]: len(flat)})
+    else:
+        walk.put(codes)
+        walk.put(marks)
+        put_atoms(walk, list(compress(flat, codes.translate(_ATOM))))
+    groups.update(zip(kinds, sorted_out))
+    return True
