@@ -330,7 +330,7 @@ def trial(world, walk, blob, inner):
         again.run(made)
         if again.stream() != walk.stream():
             return "unfaithful"
-        if [id(r) for r in again.refs] != [id(r) for r in walk.refs] or again.ids() != [id(o) for o in load.nodes]:
+        if [id(r) for r in again.refs] != [id(r) for r in walk.refs] or again.order != [id(o) for o in load.nodes]:
             return "unfaithful"
     except Unloadable as why:
         return str(why)

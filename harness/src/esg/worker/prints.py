@@ -11,7 +11,14 @@ from _harness_walk import TooLarge, Walk
 class Entry:
     """An entity as it was last seen."""
     __slots__ = ("entity", "value", "ids", "own", "refs", "hole", "opaque", "codes", "loads", "notes",
-                 "unit", "walk", "sign", "blind")
+                 "unit", "walk", "sign", "blind", "_known")
+
+    @property
+    def known(self):
+        """`ids` as a set."""
+        if self._known is None or len(self._known) != len(self.ids):
+            self._known = set(self.ids)
+        return self._known
 
     def same(self, other):
         """Whether nothing changed in between, sharing included."""
@@ -57,8 +64,8 @@ def probe(world, entity, value):
         e.own = walk.own()
     except (TooLarge, MemoryError) as why:
         walk.hole, walk.opaque, walk.blind, e.own = str(why) or "too large", True, True, "0" * 64
-    e.ids, e.refs, e.hole, e.opaque, e.blind = walk.ids(), walk.refs, walk.hole, walk.opaque, walk.blind
-    e.codes, e.notes = walk.codes, walk.notes
+    e.ids, e.refs, e.hole, e.opaque, e.blind = walk.order, walk.refs, walk.hole, walk.opaque, walk.blind
+    e.codes, e.notes, e._known = walk.codes, walk.notes, walk.known
     e.loads = walk.loads() if walk.codes else None
     if kind == "t" and type(value) is Function:
         e.sign = sign(value)

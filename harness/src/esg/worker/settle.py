@@ -9,6 +9,7 @@ import types
 import _harness_pickles as pickles
 from _harness_groups import by_sharing, join_circles
 from _harness_bynames import module_dict
+from _harness_owners import Owners
 from _harness_prints import module_root, probe, share, unchanged
 from _harness_shapes import MRO
 from _harness_walk import TooLarge, Walk, World
@@ -19,7 +20,6 @@ MISSING = object()
 # What every module has; not names of the program.
 MODULE_NAMES = frozenset(("__name__", "__builtins__", "__doc__", "__loader__", "__spec__", "__package__",
                           "__file__", "__cached__", "__warningregistry__"))
-_STALE = 50_000
 
 
 _collects, _pause, _resume = gc.isenabled, gc.disable, gc.enable
@@ -60,7 +60,7 @@ class Standing:
         self.world.deleted = getattr(modules, "DELETED", None)
         self.objects = {}       # t: entity -> object
         self.entries = {}       # entity -> Entry
-        self.owner = {}         # id -> Unit, with stale ones
+        self.owners = Owners()
         self.aside = {}         # key -> {entity: (value, entry)}
         self.seq, self.count, self.keys, self.blobs = 0, 0, 0, True
         self.seen = {}          # entity -> (value, entry): probed since the step, used once more
@@ -119,10 +119,9 @@ class Standing:
                     new = known
                 else:
                     fresh[e] = new
-                    for unit in set(map(self.owner.get, new.ids)):
-                        if unit is not None and unit.live:
-                            drawn.add(unit)
-                            todo.extend(unit.members)
+                    for unit in self.owners.of(new):
+                        drawn.add(unit)
+                        todo.extend(unit.members)
             done[e] = new
             for r in new.refs:
                 if discover or issubclass(type(r), _Module) or id(r) in self.world.tokens:
@@ -160,7 +159,7 @@ class Standing:
                 new.unit, new.walk, new.value = known.unit, None, new.value
                 self.entries[e] = new
                 known.unit.members[e] = new
-                self.owner.update(dict.fromkeys(new.ids, new.unit))
+                self.owners.add(new)
                 del fresh[e]
             elif e not in bound:
                 out.mutated.add(e)
@@ -207,10 +206,7 @@ class Standing:
                                and not any([e in fresh for e in group])):
                 continue
             out.units.append(self.unit(members))
-        if len(self.owner) > _STALE and len(self.owner) > 2 * sum([len(e.ids) for e in self.entries.values()]):
-            self.owner = {}
-            for e in self.entries.values():
-                self.owner.update(dict.fromkeys(e.ids, e.unit))
+        self.owners.tidy(self.entries.values())
 
     def ordered(self, groups, find):
         """Groups so that what is referred to comes first."""
@@ -282,7 +278,7 @@ class Standing:
             if e.loads is not None:
                 told[-1]["loads"] = e.loads
             e.walk = None
-            self.owner.update(dict.fromkeys(e.ids, unit))
+            self.owners.add(e)
         unit.refs = refs
         return {"key": unit.key, "members": told, "refs": refs, "hole": hole, "blob": blob,
                 "share": share(members) if len(members) > 1 else []}

@@ -143,7 +143,7 @@ class Graph(Standing):
         x.unit, unit.live = unit, True
         unit.members[e] = x
         self.entries[e] = x
-        self.owner.update(dict.fromkeys(x.ids, unit))
+        self.owners.add(x)
 
     @undisturbed
     def load(self, items):
@@ -191,7 +191,7 @@ class Graph(Standing):
         """The entry of a unit's only member follows from its blob: no walk."""
         x = Entry()
         x.entity, x.value, x.sign, x.walk, x.unit = e, value if e[0] != "m" else None, None, None, None
-        x.own, x.ids = fingerprint(load.stream), list(map(id, load.nodes))
+        x.own, x.ids, x._known = fingerprint(load.stream), list(map(id, load.nodes)), None
         x.refs, x.hole, x.opaque, x.blind, x.notes = [
             self.world.module(*r) if type(r) is tuple else r for r in load.refs], None, False, False, []
         x.codes = load.made_codes()

@@ -75,7 +75,9 @@ class Walk:
 
     def __init__(self, world, inner=(), extras=False):
         self.world, self.inner = world, inner
-        self.seen = {}          # id -> ordinal, of all whose identity counts
+        self.order = []         # ids of all whose identity counts: the place is the ordinal
+        self.known = set()      # those of them that are not in `seen`
+        self.seen = {}          # id -> ordinal, brought up to date by `ordinals`
         self.refs = []          # references, in order
         self.ref_at = {}
         self.names = {}         # id of a class -> its mark
@@ -114,7 +116,7 @@ class Walk:
         """The mark of a class as a part of a description: by name, by reference, or one of this walk's own."""
         known = self.names.get(id(cls))
         if known is None:
-            at = self.seen.get(id(cls))
+            at = self.ordinals().get(id(cls))
             if at is not None:
                 return ("b", at)
             if id(cls) in self.inner:
@@ -181,7 +183,7 @@ class Walk:
         self.hole = self.hole or why
 
     def run(self, roots):
-        """Walks; afterwards `seen`, `refs`, the stream and the flags are settled."""
+        """Walks; afterwards `order`, `refs`, the stream and the flags are settled."""
         flat, total = roots, 0
         while True:
             groups = {}
@@ -202,9 +204,11 @@ class Walk:
                 self.put((len(objs), len(kids), head))
                 for o in objs if kind.owned is not None else ():
                     held = id(kind.owned(o))
-                    if held in self.seen:
+                    if held in self.ordinals():
                         self.fail("a dict that is met before the object it is part of")
-                    self.seen[held] = len(self.seen)
+                    else:
+                        self.seen[held] = len(self.seen)
+                        self.order.append(held)
                 if len(groups) == 1:
                     flat = kids
                 else:
@@ -218,7 +222,7 @@ class Walk:
         elif set(map(id, map(type, flat))) <= ATOM_IDS:
             put_atoms(self, flat)
             return
-        seen, marks, kind_marks = self.seen, [], {}
+        seen, order, marks, kind_marks = self.ordinals(), self.order, [], {}
         for o in flat:
             t = type(o)
             if id(t) in ATOM_IDS:
@@ -240,6 +244,7 @@ class Walk:
                 continue
             if kind.mutable:
                 seen[id(o)] = len(seen)
+                order.append(id(o))
             mark = kind_marks.get(kind)
             if mark is None:
                 mark = kind_marks[kind] = kind.mark(self)
@@ -272,20 +277,25 @@ class Walk:
         """Gives ordinals to objects whose identity counts. False, with nothing done, if one of them was
         met before, or, where there are dicts, is the namespace of a module."""
         new = set(ids)
-        if len(new) != len(ids) or not self.seen.keys().isdisjoint(new):
+        if len(new) != len(ids) or not self.seen.keys().isdisjoint(new) or not self.known.isdisjoint(new):
             return False
         if spaces:
             if self.spaces is None:
                 self.spaces = self.world.spaces()
             if not self.spaces.isdisjoint(new):
                 return False
-        self.seen.update(zip(ids, range(len(self.seen), len(self.seen) + len(ids))))
+        self.order += ids
+        self.known = self.known | new if self.known else new
         return True
 
-    # -- results --------------------------------------------------------------------------
-    def ids(self):
-        return list(self.seen)
+    def ordinals(self):
+        """The ordinals of all objects met whose identity counts."""
+        if self.known:
+            self.seen.update(zip(self.order[len(self.seen):], range(len(self.seen), len(self.order))))
+            self.known = set()
+        return self.seen
 
+    # -- results --------------------------------------------------------------------------
     def stream(self):
         return b"".join(self.sink.parts)
 

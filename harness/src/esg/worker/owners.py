@@ -1,0 +1,48 @@
+"""Which units the objects belong to whose identity counts."""
+
+_LARGE = 20_000         # objects of an entity from which on they are kept as a set of its own
+_STALE = 50_000
+
+
+class Owners:
+    """Finds units by the ids of objects. Few entities have very many objects: writing each of these into a
+    table would cost more than asking all of their sets."""
+
+    def __init__(self):
+        self.units = {}         # id -> Unit, with stale ones
+        self.large = {}         # Entry -> the set of its ids, with stale ones
+
+    def add(self, entry):
+        """Notes that the objects of an entry belong to its unit."""
+        if len(entry.ids) < _LARGE:
+            self.units.update(dict.fromkeys(entry.ids, entry.unit))
+        elif entry not in self.large:
+            self.large = {e: ids for e, ids in self.large.items() if stands(e)}
+            self.large[entry] = entry.known
+
+    def of(self, entry):
+        """The live units that objects of an entry belong to."""
+        found = set()
+        if len(entry.ids) < _LARGE:
+            found.update(map(self.units.get, entry.ids))
+        else:
+            found.update(map(self.units.get, self.units.keys() & entry.known))
+        for e, ids in self.large.items():
+            if e.unit not in found and stands(e) and not ids.isdisjoint(entry.known):
+                found.add(e.unit)
+        return [unit for unit in found if unit is not None and unit.live]
+
+    def tidy(self, entries):
+        """Leaves out what is stale, if that is most of it."""
+        if len(self.units) <= _STALE:
+            return
+        small = [e for e in entries if e.unit is not None and len(e.ids) < _LARGE]
+        if len(self.units) > 2 * sum([len(e.ids) for e in small]):
+            self.units = {}
+            for e in small:
+                self.add(e)
+
+
+def stands(entry):
+    """Whether an entry still is what is known of its entity."""
+    return entry.unit is not None and entry.unit.live and entry.unit.members.get(entry.entity) is entry
