@@ -14,7 +14,7 @@ pub(super) const BOOT: &str = include_str!("../worker/boot.py");
 pub(super) const MODULES: &[(&str, &str)] = modules! {
     "bynames" "capture" "channels" "clock" "codeforms" "codes" "endings" "events" "files"
     "funcs" "groups" "guard" "klass" "layouts" "levels" "library" "library_state" "loading" "main"
-    "modules" "names" "owners" "packages" "paths" "payloads" "pickles" "prints" "process" "reads"
+    "modules" "names" "owners" "packages" "paths" "payloads" "pickles" "prints" "process" "reads" "rows"
     "scratch" "settle" "shapes" "show" "standins" "step" "track_dict" "track_monitor" "traits"
     "tree" "units" "walk" "watch" "wire"
 };

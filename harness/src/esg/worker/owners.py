@@ -10,15 +10,14 @@ class Owners:
 
     def __init__(self):
         self.units = {}         # id -> Unit, with stale ones
-        self.large = {}         # Entry -> the set of its ids, with stale ones
+        self.large = []         # entries, with stale ones
 
     def add(self, entry):
         """Notes that the objects of an entry belong to its unit."""
         if len(entry.ids) < _LARGE:
             self.units.update(dict.fromkeys(entry.ids, entry.unit))
         elif entry not in self.large:
-            self.large = {e: ids for e, ids in self.large.items() if stands(e)}
-            self.large[entry] = entry.known
+            self.large = [e for e in self.large if stands(e)] + [entry]
 
     def of(self, entry):
         """The live units that objects of an entry belong to."""
@@ -27,8 +26,8 @@ class Owners:
             found.update(map(self.units.get, entry.ids))
         else:
             found.update(map(self.units.get, self.units.keys() & entry.known))
-        for e, ids in self.large.items():
-            if e.unit not in found and stands(e) and not ids.isdisjoint(entry.known):
+        for e in self.large:
+            if e.unit not in found and stands(e) and not e.known.isdisjoint(entry.known):
                 found.add(e.unit)
         return [unit for unit in found if unit is not None and unit.live]
 

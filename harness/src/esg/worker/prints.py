@@ -65,7 +65,7 @@ def probe(world, entity, value):
     except (TooLarge, MemoryError) as why:
         walk.hole, walk.opaque, walk.blind, e.own = str(why) or "too large", True, True, "0" * 64
     e.ids, e.refs, e.hole, e.opaque, e.blind = walk.order, walk.refs, walk.hole, walk.opaque, walk.blind
-    e.codes, e.notes, e._known = walk.codes, walk.notes, walk.known
+    e.codes, e.notes, e._known = walk.codes, walk.notes, walk.everything()
     e.loads = walk.loads() if walk.codes else None
     if kind == "t" and type(value) is Function:
         e.sign = sign(value)

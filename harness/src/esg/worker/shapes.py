@@ -8,8 +8,10 @@ loses can go unnoticed. No code of the program runs here: no `__eq__`, `__hash__
 import collections
 import sys
 import types
-from itertools import chain, islice, repeat
+from itertools import chain, islice
 from operator import is_
+
+from _harness_rows import fill_lists, fill_rows, in_runs, new_rows, same_length
 
 ATOMS = frozenset((type(None), bool, int, float, str, bytes))
 ATOM_IDS = frozenset(map(id, ATOMS))     # types are known by id: hashing one may run code of its metaclass
@@ -83,6 +85,10 @@ class List(Kind):
         return [[] for _ in range(n)]
 
     def fill(self, load, objs, head, kids):
+        n = same_length(head)
+        if n:
+            fill_lists(objs, n, kids)
+            return
         for o, part in cuts(objs, head, kids):
             o[:] = part
 
@@ -94,7 +100,8 @@ class Tuple(Kind):
         return list(map(len, objs)), list(_flat(objs))
 
     def build(self, load, head, kids, n):
-        return [tuple(part) for _, part in cuts(head, head, kids)]
+        size = same_length(head)
+        return list(in_runs(kids, size)) if size else [tuple(part) for _, part in cuts(head, head, kids)]
 
 
 def pairs(objs):
@@ -132,11 +139,13 @@ class Dict(Kind):
         return list(map(len, objs)), pairs(objs)
 
     def make(self, load, head, n):
-        return [{} for _ in range(n)]
+        return new_rows(head[1][0], n) if type(head) is tuple and head[0] == 0 else [{} for _ in range(n)]
 
     def fill(self, load, objs, head, kids):
         if type(head) is list:
             load.keyed(self, objs, head, kids)
+        elif head[0] == 0:
+            fill_rows(objs, head[1][0], kids)
         elif head[1] is None:
             keys, values = iter(head[2]), iter(kids)
             for o, n in zip(objs, head[0]):
@@ -144,7 +153,7 @@ class Dict(Kind):
         else:
             at, shapes = head
             values = iter(kids)
-            for o, row in zip(objs, repeat(shapes[0]) if at == 0 else map(shapes.__getitem__, at)):
+            for o, row in zip(objs, map(shapes.__getitem__, at)):
                 o.update(zip(row, values))
 
     def refill(self, load, objs, head, kids):

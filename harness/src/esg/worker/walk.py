@@ -295,6 +295,13 @@ class Walk:
             self.known = set()
         return self.seen
 
+    def everything(self):
+        """The ids of all whose identity counts, if they are together already."""
+        if not self.known or len(self.seen) > len(self.known):
+            return None
+        self.known.update(self.seen)
+        return self.known
+
     # -- results --------------------------------------------------------------------------
     def stream(self):
         return b"".join(self.sink.parts)
