@@ -56,15 +56,17 @@ def put_atoms(walk, atoms):
         walk.put(atoms[at:at + CHUNK])
 
 
-def put_level(walk, flat, groups):
+def put_level(walk, flat, groups, width=0):
     """Writes a level, and its new objects into groups. False, with nothing done, if some of them were
-    met before or have to be looked at one by one."""
+    met before or have to be looked at one by one. `width`: of the rows that the level consists of."""
     plain = walk.types_hash_plainly()
 
-    def types():
-        return map(type, flat) if plain else map(id, map(type, flat))
+    def types(objs):
+        return map(type, objs) if plain else map(id, map(type, objs))
 
-    met = set(types())
+    columns = [flat[at::width] for at in range(width)] if 1 < width * 64 < len(flat) else [flat]
+    types_met = [set(types(column)) for column in columns]
+    met = set().union(*types_met)
     found = met - (ATOMS if plain else ATOM_IDS)
     if not found:
         put_atoms(walk, flat)
@@ -84,7 +86,12 @@ def put_level(walk, flat, groups):
     if alone:
         sorted_out = [flat]
     else:
-        codes = bytes(map(number.__getitem__, types()))
+        codes = bytearray(len(flat))
+        for at, (column, there) in enumerate(zip(columns, types_met)):
+            numbers = {number[t] for t in there}
+            codes[at::len(columns)] = bytes(numbers) * len(column) if len(numbers) == 1 else \
+                bytes(map(number.__getitem__, types(column)))
+        codes = bytes(codes)
         order = sorted(range(1, len(kinds) + 1), key=codes.index)
         kinds = [kinds[at - 1] for at in order]
         codes = codes.translate(bytes.maketrans(bytes(order), bytes(range(1, len(order) + 1))))

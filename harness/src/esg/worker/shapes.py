@@ -8,7 +8,7 @@ loses can go unnoticed. No code of the program runs here: no `__eq__`, `__hash__
 import collections
 import sys
 import types
-from itertools import chain, islice
+from itertools import chain, cycle, islice
 from operator import is_
 
 from _harness_rows import fill_lists, fill_rows, in_runs, new_rows, same_length
@@ -17,7 +17,7 @@ ATOMS = frozenset((type(None), bool, int, float, str, bytes))
 ATOM_IDS = frozenset(map(id, ATOMS))     # types are known by id: hashing one may run code of its metaclass
 MAPPING = type.__dict__["__dict__"].__get__
 MRO = type.__dict__["__mro__"].__get__
-_STRINGS = {str, id(str)}
+_STRINGS = {str, id(str)}   # as types, or as their ids
 _NONE_BY_ADDRESS = sys.version_info < (3, 12)
 _flat = chain.from_iterable
 _object_hash = object.__hash__
@@ -43,6 +43,10 @@ class Kind:
 
     def mark(self, walk):
         return (self.tag,)
+
+    def width(self, head):
+        """How many parts each object has, if all have as many."""
+        return 0
 
 
 def lookup(cls, name):
@@ -81,6 +85,9 @@ class List(Kind):
     def split(self, walk, objs):
         return list(map(len, objs)), objs[0] if len(objs) == 1 else list(_flat(objs))
 
+    def width(self, head):
+        return same_length(head) or 0
+
     def make(self, load, head, n):
         return [[] for _ in range(n)]
 
@@ -98,6 +105,8 @@ class Tuple(Kind):
 
     def split(self, walk, objs):
         return list(map(len, objs)), list(_flat(objs))
+
+    width = List.width
 
     def build(self, load, head, kids, n):
         size = same_length(head)
@@ -122,11 +131,14 @@ class Dict(Kind):
     tag = "d"
 
     def split(self, walk, objs):
+        first = tuple(objs[0])
+        if set(map(id, map(type, first))) <= _STRINGS and sum(map(len, objs)) == len(first) * len(objs) and \
+                all(map(is_, _flat(objs), cycle(first))):
+            return (0, [first]), list(_flat(map(dict.values, objs)))
         keys = list(_flat(objs))
         types = set(map(type, keys)) if walk.types_hash_plainly() else set(map(id, map(type, keys)))
         if types <= _STRINGS:
             values = list(_flat(map(dict.values, objs)))
-            first = tuple(objs[0])
             if keys == list(first) * len(objs):
                 return (0, [first]), values
             rows = list(map(tuple, objs))
@@ -137,6 +149,9 @@ class Dict(Kind):
             return (list(map(len, objs)), None, keys), list(_flat(map(dict.values, objs)))
         walk.sure = False
         return list(map(len, objs)), pairs(objs)
+
+    def width(self, head):
+        return len(head[1][0]) if type(head) is tuple and head[0] == 0 else 0
 
     def make(self, load, head, n):
         return new_rows(head[1][0], n) if type(head) is tuple and head[0] == 0 else [{} for _ in range(n)]

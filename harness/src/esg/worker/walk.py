@@ -184,13 +184,13 @@ class Walk:
 
     def run(self, roots):
         """Walks; afterwards `order`, `refs`, the stream and the flags are settled."""
-        flat, total = roots, 0
+        flat, total, width = roots, 0, 0
         while True:
             groups = {}
-            self.marks(flat, groups)
+            self.marks(flat, groups, width)
             if not groups:
                 return self
-            flat = []
+            flat, width = [], 0
             for kind, objs in groups.items():
                 total += len(objs)
                 if total > _ENTITY_LIMIT:
@@ -210,14 +210,14 @@ class Walk:
                         self.seen[held] = len(self.seen)
                         self.order.append(held)
                 if len(groups) == 1:
-                    flat = kids
+                    flat, width = kids, kind.width(head)
                 else:
                     flat += kids
 
-    def marks(self, flat, groups):
+    def marks(self, flat, groups, width):
         """Writes one level's objects: atoms as they are, others by marks, new ones into groups."""
         if len(flat) >= MANY:
-            if put_level(self, flat, groups):
+            if put_level(self, flat, groups, width):
                 return
         elif set(map(id, map(type, flat))) <= ATOM_IDS:
             put_atoms(self, flat)
@@ -285,7 +285,10 @@ class Walk:
             if not self.spaces.isdisjoint(new):
                 return False
         self.order += ids
-        self.known = self.known | new if self.known else new
+        if self.known:
+            self.known.update(new)
+        else:
+            self.known = new
         return True
 
     def ordinals(self):
