@@ -82,20 +82,21 @@ def put_level(walk, flat, groups, width=0):
         if kind not in kinds:
             kinds.append(kind)
         number[key] = kinds.index(kind) + 1
+    whole = [at for at, there in enumerate(types_met) if not there.isdisjoint(found)]
     alone = len(kinds) == 1 and len(met) == len(found)
     if alone:
-        sorted_out = [flat]
+        sorted_out, atoms = [flat], []
+    elif len(kinds) == 1 and len(whole) == 1 and types_met[whole[0]] <= found:
+        # One column of containers: the others are what is left when it is cut out.
+        at, step = whole[0], len(columns)
+        codes = (bytes(at) + b"\1" + bytes(step - at - 1)) * len(columns[0])
+        codes, sorted_out, atoms = codes[:len(flat)], [columns[at]], list(flat)
+        del atoms[at::step]
     else:
-        codes = bytearray(len(flat))
-        for at, (column, there) in enumerate(zip(columns, types_met)):
-            numbers = {number[t] for t in there}
-            codes[at::len(columns)] = bytes(numbers) * len(column) if len(numbers) == 1 else \
-                bytes(map(number.__getitem__, types(column)))
-        codes = bytes(codes)
-        order = sorted(range(1, len(kinds) + 1), key=codes.index)
+        codes, order = codes_of(flat, columns, types_met, number, types)
         kinds = [kinds[at - 1] for at in order]
-        codes = codes.translate(bytes.maketrans(bytes(order), bytes(range(1, len(order) + 1))))
         sorted_out = [list(compress(flat, codes.translate(_PICK[at]))) for at in range(1, len(kinds) + 1)]
+        atoms = list(compress(flat, codes.translate(_ATOM)))
     ids = []
     for kind, objs in zip(kinds, sorted_out):
         if kind.mutable:
@@ -108,6 +109,18 @@ def put_level(walk, flat, groups, width=0):
     else:
         walk.put(codes)
         walk.put(marks)
-        put_atoms(walk, list(compress(flat, codes.translate(_ATOM))))
+        put_atoms(walk, atoms)
     groups.update(zip(kinds, sorted_out))
     return True
+
+
+def codes_of(flat, columns, types_met, number, types):
+    """For each object 0, or the number of its kind in order of first appearance. -> (codes, the kinds'
+    earlier numbers in that order)"""
+    codes = bytearray(len(flat))
+    for at, (column, there) in enumerate(zip(columns, types_met)):
+        numbers = {number[t] for t in there}
+        codes[at::len(columns)] = bytes(numbers) * len(column) if len(numbers) == 1 else \
+            bytes(map(number.__getitem__, types(column)))
+    order = sorted(set(codes) - {0}, key=codes.index)
+    return bytes(codes.translate(bytes.maketrans(bytes(order), bytes(range(1, len(order) + 1))))), order
