@@ -1,6 +1,6 @@
 """Which units the objects belong to whose identity counts."""
 
-_LARGE = 20_000         # objects of an entity from which on they are kept as a set of its own
+LARGE = 20_000         # objects of an entity from which on they are kept as a set of its own
 _STALE = 50_000
 
 
@@ -14,28 +14,28 @@ class Owners:
 
     def add(self, entry):
         """Notes that the objects of an entry belong to its unit."""
-        if len(entry.ids) < _LARGE:
+        if len(entry.ids) < LARGE:
             self.units.update(dict.fromkeys(entry.ids, entry.unit))
         elif entry not in self.large:
             self.large = [e for e in self.large if stands(e)] + [entry]
 
-    def of(self, entry):
-        """The live units that objects of an entry belong to."""
-        found = set()
-        if len(entry.ids) < _LARGE:
+    def of(self, entry, besides=None):
+        """The live units that objects of an entry belong to; `besides` may be left out."""
+        found = {besides}
+        if len(entry.ids) < LARGE:
             found.update(map(self.units.get, entry.ids))
         else:
             found.update(map(self.units.get, self.units.keys() & entry.known))
         for e in self.large:
             if e.unit not in found and stands(e) and not e.known.isdisjoint(entry.known):
                 found.add(e.unit)
-        return [unit for unit in found if unit is not None and unit.live]
+        return [unit for unit in found if unit is not None and unit is not besides and unit.live]
 
     def tidy(self, entries):
         """Leaves out what is stale, if that is most of it."""
         if len(self.units) <= _STALE:
             return
-        small = [e for e in entries if e.unit is not None and len(e.ids) < _LARGE]
+        small = [e for e in entries if e.unit is not None and len(e.ids) < LARGE]
         if len(self.units) > 2 * sum([len(e.ids) for e in small]):
             self.units = {}
             for e in small:

@@ -64,9 +64,9 @@ class Load:
 
     def __init__(self, world, blob, refs, shells=None):
         self.world, self.refs, self.shells = world, refs, shells or {}
-        size, = _HEAD.unpack_from(blob)
-        self.stream = bytes(blob[4:4 + size])
-        self.extras = iter(_loads(bytes(blob[4 + size:])))
+        self.blob, (size,) = blob, _HEAD.unpack_from(blob)
+        self.end_of_stream = _HEAD.size + size
+        self.extras = iter(_loads(memoryview(blob)[self.end_of_stream:]))
         self.nodes, self.levels, self.afterwards, self.stored = [], [], [], {}
 
     # -- what kinds call ------------------------------------------------------------------
@@ -123,7 +123,9 @@ class Load:
 
     def read(self):
         """All roots, in the order they were written."""
-        load = _Reader(io.BytesIO(self.stream)).load
+        stream = io.BytesIO(self.blob)
+        stream.seek(_HEAD.size)
+        load = _Reader(stream).load
         while True:
             record = self.record(load)
             groups = self.groups(record)
@@ -147,6 +149,10 @@ class Load:
         for work in self.afterwards:
             work()
         return self.resolve(0)
+
+    def own(self):
+        """The fingerprint of what was read."""
+        return blake2b(memoryview(self.blob)[_HEAD.size:self.end_of_stream], digest_size=32).hexdigest()
 
     def make_shells(self):
         """Modules that the blob holds are there, empty, before functions take their dicts as globals."""
@@ -337,7 +343,3 @@ def trial(world, walk, blob, inner):
     except Exception as why:    # a class that cannot be made is a hole, whatever the reason
         return "unfaithful: " + type(why).__name__
     return None
-
-
-def fingerprint(stream):
-    return blake2b(stream, digest_size=32).hexdigest()

@@ -10,8 +10,19 @@ from _harness_walk import TooLarge, Walk
 
 class Entry:
     """An entity as it was last seen."""
-    __slots__ = ("entity", "value", "ids", "own", "refs", "hole", "opaque", "codes", "loads", "notes",
+    __slots__ = ("entity", "value", "ids", "_own", "refs", "hole", "opaque", "codes", "loads", "notes",
                  "unit", "walk", "sign", "blind", "_known")
+
+    @property
+    def own(self):
+        """The fingerprint. That of a loaded atom is made when it is asked for."""
+        if self._own is None:
+            self._own = Walk(None).run([self.value]).own()
+        return self._own
+
+    @own.setter
+    def own(self, print):
+        self._own = print
 
     @property
     def known(self):

@@ -119,7 +119,7 @@ class Standing:
                     new = known
                 else:
                     fresh[e] = new
-                    for unit in self.owners.of(new):
+                    for unit in self.owners.of(new, known.unit if known is not None else None):
                         drawn.add(unit)
                         todo.extend(unit.members)
             done[e] = new

@@ -7,8 +7,9 @@ Blobs are bytes here; the order of a unit's members and refs is part of it and c
 import importlib
 
 from _harness_bynames import module_dict
-from _harness_pickles import Load, Unloadable, fingerprint
+from _harness_pickles import Load, Unloadable
 from _harness_prints import Entry, probe
+from _harness_shapes import ATOM_IDS
 from _harness_settle import MISSING, MODULE_NAMES, Settled, Standing, Unit, undisturbed
 
 
@@ -191,7 +192,8 @@ class Graph(Standing):
         """The entry of a unit's only member follows from its blob: no walk."""
         x = Entry()
         x.entity, x.value, x.sign, x.walk, x.unit = e, value if e[0] != "m" else None, None, None, None
-        x.own, x.ids, x._known = fingerprint(load.stream), list(map(id, load.nodes)), None
+        x.own = None if e[0] == "n" and id(type(value)) in ATOM_IDS else load.own()
+        x.ids, x._known = list(map(id, load.nodes)), None
         x.refs, x.hole, x.opaque, x.blind, x.notes = [
             self.world.module(*r) if type(r) is tuple else r for r in load.refs], None, False, False, []
         x.codes = load.made_codes()
