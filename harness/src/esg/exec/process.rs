@@ -22,8 +22,8 @@ const LEAVE: Duration = Duration::from_millis(500);
 /// How much is kept of what it writes to standard error, in bytes.
 const ERRORS: usize = 8 * 1024;
 
-/// How much is read at a time, in bytes: what a pipe holds.
-const CHUNK: usize = 64 * 1024;
+/// How much is read before the time is looked at, in bytes.
+const CHUNK: usize = 1024 * 1024;
 
 /// Processor time is told in hundredths of a second.
 const TICK: Duration = Duration::from_millis(10);
@@ -193,11 +193,10 @@ impl Process {
 
     fn read(&mut self, watch: &mut Watch) -> Result<Message, Fault> {
         let mut incoming = Incoming::new(watch.may.bounds);
-        let mut chunk = vec![0; CHUNK];
-        while !incoming.is_whole() {
-            match pipe::read(&mut self.from, &mut chunk) {
-                Got::Bytes(count) => {
-                    incoming.take(&chunk[..count])?;
+        while let Some((part, left)) = incoming.next() {
+            match pipe::append(&mut self.from, part, left.min(CHUNK)) {
+                Got::Bytes(_) => {
+                    incoming.came()?;
                     // One that never stops is never waited for.
                     watch.wait()?;
                     continue;
@@ -217,7 +216,7 @@ impl Process {
                 return Err(Fault::Gone);
             }
         }
-        if let Got::Bytes(count) = pipe::read(&mut self.from, &mut chunk) {
+        if let Got::Bytes(count) = pipe::read(&mut self.from, &mut [0; 1024]) {
             return Err(FrameError::Trailing(count).into());
         }
         Ok(incoming.done()?)
