@@ -164,14 +164,15 @@ class Load:
                 at += g.kids
             before = sum([mark == ("t",) for mark in self.roots(0)[:root]])
             at += sum(g.head[:before])
-            flat = self.levels[1][0][at:at + g.head[before]]
+            flat = self.roots(1)[at:at + g.head[before]]
             self.world.shell(name, dict(zip(flat[::2], flat[1::2])))
 
     def roots(self, at):
-        """The marks of a level, one by one."""
+        """The marks and atoms of a level, one by one."""
         record = self.levels[at][0]
         if type(record) is Mixed:
-            return [record.marks[code - 1] if code else None for code in record.codes]
+            atoms = iter(record.atoms)
+            return [record.marks[code - 1] if code else next(atoms) for code in record.codes]
         return [mark for mark, n in record.items() for _ in range(n)] if type(record) is dict else list(record)
 
     def record(self, load):

@@ -254,8 +254,8 @@ class Standing:
             try:
                 joint.run([self.root(e) for e in members])
                 hole = hole or joint.hole
-            except TooLarge as why:
-                hole = hole or str(why)
+            except (TooLarge, MemoryError) as why:
+                hole = hole or str(why) or "too large"
         refs = [self.entity(r) for r in joint.refs]
         if hole is None and self.blobs:
             blob = pickles.join(joint)
