@@ -22,8 +22,8 @@ const LEAVE: Duration = Duration::from_millis(500);
 /// How much is kept of what it writes to standard error, in bytes.
 const ERRORS: usize = 8 * 1024;
 
-/// How much is read at a time, in bytes: what a pipe holds.
-const CHUNK: usize = 64 * 1024;
+/// How much is read before the time is looked at, in bytes.
+const CHUNK: usize = 1024 * 1024;
 
 /// Processor time is told in hundredths of a second.
 const TICK: Duration = Duration::from_millis(10);
@@ -104,8 +104,6 @@ pub(super) struct Process {
     aside: Option<ChildStderr>,
     errors: Vec<u8>,
     starved: Option<u64>,
-    /// What is read goes here first.
-    chunk: Vec<u8>,
 }
 
 impl Process {
@@ -131,8 +129,8 @@ impl Process {
         let aside = child.stderr.take();
         let starved = starved();
         let group = Arc::clone(group);
-        let (errors, chunk) = (Vec::new(), Vec::new());
-        let process = Self { child, pid, group, to, from, aside, errors, starved, chunk };
+        let errors = Vec::new();
+        let process = Self { child, pid, group, to, from, aside, errors, starved };
         pipe::unblock(&process.to)?;
         pipe::unblock(&process.from)?;
         process.aside.as_ref().map(pipe::unblock).transpose()?;
@@ -156,11 +154,7 @@ impl Process {
         for part in parts {
             self.write(part, &mut watch)?;
         }
-        let mut chunk = std::mem::take(&mut self.chunk);
-        chunk.resize(CHUNK, 0);
-        let message = self.read(&mut chunk, &mut watch);
-        self.chunk = chunk;
-        message
+        self.read(&mut watch)
     }
 
     fn write(&mut self, mut part: &[u8], watch: &mut Watch) -> Result<(), Fault> {
@@ -193,35 +187,40 @@ impl Process {
         }
     }
 
-    fn read(&mut self, chunk: &mut [u8], watch: &mut Watch) -> Result<Message, Fault> {
+    fn read(&mut self, watch: &mut Watch) -> Result<Message, Fault> {
         let mut incoming = Incoming::new(watch.may.bounds);
         // Whether the last read took all that there was.
-        let mut short = false;
+        let mut dry = true;
         while !incoming.is_whole() {
+            // One that never stops is never waited for.
             let wait = watch.wait()?;
-            let aside = self.aside.as_ref().map(AsFd::as_fd);
-            let ready = pipe::ready(self.from.as_fd(), None, aside, wait).map_err(system)?;
-            if ready.aside {
-                self.listen_aside();
-            }
-            if !ready.read {
-                if watch.look(self.pid)? {
-                    // Something it started may hold its output open.
-                    return Err(Fault::Gone);
+            if dry {
+                let aside = self.aside.as_ref().map(AsFd::as_fd);
+                let ready = pipe::ready(self.from.as_fd(), None, aside, wait).map_err(system)?;
+                if ready.aside {
+                    self.listen_aside();
                 }
-                continue;
+                if !ready.read {
+                    if watch.look(self.pid)? {
+                        // Something it started may hold its output open.
+                        return Err(Fault::Gone);
+                    }
+                    continue;
+                }
             }
-            match pipe::read(&mut self.from, chunk) {
+            let Some((part, left)) = incoming.next() else { break };
+            let most = left.min(CHUNK);
+            match pipe::append(&mut self.from, part, most) {
                 Got::Bytes(count) => {
-                    incoming.take(&chunk[..count])?;
-                    short = count < chunk.len();
+                    incoming.came()?;
+                    dry = count < most;
                 }
-                Got::Nothing => {}
+                Got::Nothing => dry = true,
                 // Also within a reply: it may have been ended there.
                 Got::End => return Err(Fault::Gone),
             }
         }
-        if !short && let Got::Bytes(count) = pipe::read(&mut self.from, chunk) {
+        if let Got::Bytes(count) = pipe::read(&mut self.from, &mut [0; 1024]) {
             return Err(FrameError::Trailing(count).into());
         }
         Ok(incoming.done()?)

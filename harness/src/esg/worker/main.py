@@ -17,7 +17,7 @@ from _harness_guard import Guard, Lifeline
 from _harness_show import as_json, show
 from _harness_step import Steps, remember
 from _harness_units import Graph
-from _harness_wire import Closed, TooLarge, read_frame, write_frame
+from _harness_wire import Closed, TooLarge, read_frame, reading, write_frame
 
 if sys.version_info >= (3, 12):
     from _harness_track_monitor import Tracker
@@ -60,6 +60,7 @@ def start(hello, fds):
 def serve(worker, requests, replies):
     """Answers requests until there are none."""
     pid = getpid()
+    requests = reading(requests)
     while True:
         request, blob = _next(requests)
         nonce = request.pop("nonce")

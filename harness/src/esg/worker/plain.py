@@ -26,21 +26,21 @@ _put = _pickler.dump
 class Leaf:
     """A walk over a plain value, as far as anybody asks a walk that is over."""
 
-    __slots__ = ("data",)
+    __slots__ = ("parts", "size")
     hole, opaque, blind, sure, loads = None, False, False, True, None
     # Nobody changes them.
-    refs, extras, codes, notes = [], [], [], []
+    refs, order, extras, codes, notes = [], [], [], [], []
 
     def __init__(self, data):
-        self.data = data
+        self.parts, self.size = (data,), len(data)
 
     @property
-    def buffer(self):
+    def sink(self):
+        """Where the stream is kept."""
         return self
 
-    def getvalue(self):
-        """The stream."""
-        return self.data
+    def stream(self):
+        return self.parts[0]
 
 
 def leaf(value):

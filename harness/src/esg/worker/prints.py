@@ -11,8 +11,26 @@ from _harness_walk import TooLarge, Walk
 
 class Entry:
     """An entity as it was last seen."""
-    __slots__ = ("entity", "value", "ids", "own", "refs", "hole", "opaque", "codes", "loads", "notes",
-                 "unit", "walk", "sign", "blind")
+    __slots__ = ("entity", "value", "ids", "_own", "refs", "hole", "opaque", "codes", "loads", "notes",
+                 "unit", "walk", "sign", "blind", "_known")
+
+    @property
+    def own(self):
+        """The fingerprint. That of a loaded atom is made when it is asked for."""
+        if self._own is None:
+            self._own = Walk(None).run([self.value]).own()
+        return self._own
+
+    @own.setter
+    def own(self, print):
+        self._own = print
+
+    @property
+    def known(self):
+        """`ids` as a set."""
+        if self._known is None or len(self._known) != len(self.ids):
+            self._known = set(self.ids)
+        return self._known
 
     def same(self, other):
         """Whether nothing changed in between, sharing included."""
@@ -55,7 +73,7 @@ def probe(world, entity, value):
         found = leaf(value)
         if found is not None:
             e.walk, e.own = found
-            e.ids, e.refs, e.codes, e.notes = [], [], [], []
+            e.ids, e.refs, e.codes, e.notes, e._known = [], [], [], [], None
             e.hole, e.opaque, e.blind, e.loads = None, False, False, None
             return e
     inner = (id(value),) if kind == "t" else ()
@@ -63,10 +81,10 @@ def probe(world, entity, value):
     try:
         walk.run([module_root(value)] if kind == "m" else [value])
         e.own = walk.own()
-    except TooLarge as why:
-        walk.hole, walk.opaque, walk.blind, e.own = str(why), True, True, "0" * 64
-    e.ids, e.refs, e.hole, e.opaque, e.blind = walk.ids(), walk.refs, walk.hole, walk.opaque, walk.blind
-    e.codes, e.notes = walk.codes, walk.notes
+    except (TooLarge, MemoryError) as why:
+        walk.hole, walk.opaque, walk.blind, e.own = str(why) or "too large", True, True, "0" * 64
+    e.ids, e.refs, e.hole, e.opaque, e.blind = walk.order, walk.refs, walk.hole, walk.opaque, walk.blind
+    e.codes, e.notes, e._known = walk.codes, walk.notes, walk.everything()
     e.loads = walk.loads() if walk.codes else None
     if kind == "t" and type(value) is Function:
         e.sign = sign(value)

@@ -4,13 +4,14 @@ Everything here is bound when the worker starts. A step may replace `os.read` or
 frame still goes out whole or not at all.
 """
 
+from _io import BufferedReader, FileIO
 from json.decoder import JSONDecoder
 from json.encoder import c_make_encoder, encode_basestring
-from os import read, write
+from os import write
 from struct import Struct
 
 HEAD = Struct("<II")
-# How much is read or written at once.
+# How much is written at once.
 _MOST = 1 << 16
 
 # The C halves of the json package, set up by hand: no method of a class that a step may replace is
@@ -33,35 +34,25 @@ class TooLarge(Exception):
     """A frame would be longer than the host accepts."""
 
 
-def read_exactly(fd, length, first=b""):
-    """Reads until there are `length` bytes with those that came first; `Closed` when the pipe ends
-    before."""
-    parts, length = [first], length - len(first)
-    while length > 0:
-        part = read(fd, min(length, 1 << 20))
-        if not part:
-            raise Closed
-        parts.append(part)
-        length -= len(part)
-    return b"".join(parts) if len(parts) > 1 else first
+def reading(fd):
+    """What frames are read from. A descriptor that a step closes or another one takes is nothing to it."""
+    return BufferedReader(FileIO(fd, closefd=False))
 
 
-def read_frame(fd):
-    """The next request and its blob part.
-
-    Whoever asks waits for the answer, so what there is to read is of one frame.
-    """
-    first = read(fd, _MOST)
-    if not first:
+def read_exactly(requests, length):
+    """Reads `length` bytes, without a copy in between; `Closed` when the pipe ends before."""
+    data = requests.read(length)
+    # None where a step has made the pipe one that does not wait.
+    if data is None or len(data) != length:
         raise Closed
-    if len(first) < HEAD.size:
-        first = read_exactly(fd, HEAD.size, first)
-    json_len, blob_len = HEAD.unpack_from(first)
-    end = HEAD.size + json_len
-    if len(first) > end + blob_len:
-        raise ValueError("more than one frame")
-    text = read_exactly(fd, json_len, first[HEAD.size : end])
-    return parse(text.decode("utf-8")), read_exactly(fd, blob_len, first[end:])
+    return data
+
+
+def read_frame(requests):
+    """The next request and its blob part."""
+    json_len, blob_len = HEAD.unpack(read_exactly(requests, HEAD.size))
+    text = read_exactly(requests, json_len).decode("utf-8")
+    return parse(text), read_exactly(requests, blob_len)
 
 
 def write_all(fd, data):
