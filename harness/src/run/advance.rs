@@ -19,7 +19,7 @@ use crate::session::Half;
 use crate::state::{Ops, State};
 use crate::step::{
     Action, Active, Asked, AtWork, BoxFuture, BoxRoom, Boxed, Cx, FailureKind, Finished, Place,
-    Shared, Spare, StepError, View,
+    Shared, Spare, StepError, View, same,
 };
 use crate::text::words;
 
@@ -240,7 +240,7 @@ impl<C: Context, S: State> Driver<C, S> {
                     Poll::Ready(Ok(update)) => {
                         core.conclude();
                         stage.set(Stage::Reducer);
-                        let view = Active::take_view().and_then(|view| view.downcast().ok());
+                        let view = Active::take_view().and_then(|view| same(view, state));
                         twin.take_back(view);
                         twin.change(state, |state| state.apply(update, ops));
                         stage.set(Stage::Route);
@@ -296,10 +296,8 @@ impl<C: Context, S: State> Driver<C, S> {
     /// What a `Cx` holds: what the last one gave back, or else one more reference.
     #[inline]
     fn take_or_share(&self, spare: Option<Spare>) -> Arc<Shared<C>> {
-        match spare.map(Arc::downcast::<Shared<C>>) {
-            Some(Ok(spare)) if Arc::ptr_eq(&spare, &self.shared) => spare,
-            _ => Arc::clone(&self.shared),
-        }
+        let spare = spare.and_then(|spare| same(spare, &self.shared));
+        spare.unwrap_or_else(|| Arc::clone(&self.shared))
     }
 
     fn enter(&mut self) -> (Place, Option<Spare>) {
@@ -341,7 +339,7 @@ impl<C: Context, S: State> Driver<C, S> {
         let (work, scope) = attempt.end(matches!(ended, Polled::Ready(_)));
         self.scope = scope;
         let view = self.scope.as_mut().and_then(Active::take_kept_view);
-        self.twin.take_back(view.and_then(|view| view.downcast().ok()));
+        self.twin.take_back(view.and_then(|view| same(view, &self.session.state)));
         let asked = self.core.close(place).await;
         let result = match ended {
             Polled::Ready(result) => result.map_err(failed),

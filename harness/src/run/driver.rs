@@ -37,6 +37,8 @@ pub(crate) struct Driver<C: Context, S: State> {
     pub(super) twin: Twin<S>,
     /// Where the session goes back to if this run is dropped.
     pub(super) home: Option<Slot<S>>,
+    /// How many steps a turn may take before `.finally(..)`.
+    most_steps: u64,
     /// In place of the loop's own.
     budget: Option<Box<Budget>>,
     /// Where the bodies of steps work that have been entered.
@@ -70,6 +72,7 @@ impl<C: Context, S: State> Driver<C, S> {
         let limits = budget.as_deref().unwrap_or(&program.graph.wiring.budget);
         let timed = limits.wall.is_some() || program.graph.wiring.finally.is_some();
         let limited = timed || limits.tokens.is_some() || limits.cost_micros.is_some();
+        let most_steps = limits.steps.unwrap_or(u64::MAX);
         let core = Arc::new(core);
         let effects: Arc<dyn Effects> = Arc::clone(&core) as Arc<dyn Effects>;
         let silent = core.fanout.is_silent();
@@ -90,6 +93,7 @@ impl<C: Context, S: State> Driver<C, S> {
             home,
             budget,
             limited,
+            most_steps,
             silent,
             started: timed.then(Instant::now),
             taken,
@@ -117,6 +121,11 @@ impl<C: Context, S: State> Driver<C, S> {
         loop {
             self.announce();
             let how = self.drive(&program).await;
+            if self.core.journal.is_none() && self.silent {
+                // Nobody has to hear of it, and nothing goes on behind it.
+                self.account_time();
+                return self.conclude(how);
+            }
             if let Some(settlement) = Box::pin(self.settle(how)).await {
                 return settlement;
             }
@@ -133,12 +142,23 @@ impl<C: Context, S: State> Driver<C, S> {
             let pause =
                 poll_fn(|task| Active::enter(&mut scope, || self.advance(program, task))).await;
             self.scope = scope;
-            if matches!(pause, Pause::Yield) {
-                tokio::task::yield_now().await;
-                continue;
-            }
             // Boxed, so that every live run is small: what waits, waits in `advance`.
-            if let Some(how) = Box::pin(self.see_to(program, pause)).await {
+            let settled = match pause {
+                Pause::Yield => {
+                    tokio::task::yield_now().await;
+                    None
+                }
+                Pause::Done(branch) => {
+                    match Box::pin(self.record_done(&program.graph.wiring, branch)).await {
+                        Ok(settled) => settled,
+                        Err(undone) => {
+                            Box::pin(self.see_to(program, Pause::Happened(undone))).await
+                        }
+                    }
+                }
+                pause => Box::pin(self.see_to(program, pause)).await,
+            };
+            if let Some(how) = settled {
                 return how;
             }
         }
@@ -148,11 +168,7 @@ impl<C: Context, S: State> Driver<C, S> {
     async fn see_to(&mut self, program: &Program<C, S>, pause: Pause<C, S>) -> Option<How> {
         let wiring = &*program.graph.wiring;
         let undone = match pause {
-            Pause::Yield => return None,
-            Pause::Done(branch) => match self.record_done(wiring, branch).await {
-                Ok(how) => return how,
-                Err(undone) => undone,
-            },
+            Pause::Yield | Pause::Done(_) => return None,
             Pause::Happened(undone) => {
                 if matches!(undone.0, Happened::Cut) && self.core.holds().await {
                     return None;
@@ -199,9 +215,12 @@ impl<C: Context, S: State> Driver<C, S> {
             return Some(if cancelled { Happened::Cancel } else { Happened::Stop });
         }
         let cursor = &self.session.cursor;
-        let budget = budget_at(self.budget(), cursor);
+        let out_of_steps = match &cursor.finishing {
+            None => cursor.steps >= self.most_steps,
+            Some(_) => out_of_steps(budget_at(self.budget(), cursor), cursor),
+        };
         // A position that was entered before has been counted before.
-        if cursor.attempt <= cursor.unsure && out_of_steps(budget, cursor) {
+        if out_of_steps && cursor.attempt <= cursor.unsure {
             return Some(Happened::Over(Limit::Steps));
         }
         if !cursor.visits.is_empty() && out_of_visits(&self.program.graph.wiring, cursor) {
@@ -210,6 +229,7 @@ impl<C: Context, S: State> Driver<C, S> {
         if !self.limited {
             return None;
         }
+        let budget = budget_at(self.budget(), cursor);
         if (budget.tokens.is_some() || budget.cost_micros.is_some())
             && let Some(limit) = overspent(budget, &self.core.spent())
         {
@@ -276,10 +296,7 @@ impl<C: Context, S: State> Driver<C, S> {
         if let Some(durable) = &mut self.durable {
             durable.over = true;
         }
-        if matches!(how, How::Turn(Ending::Ended { .. }, _)) {
-            // It is over: whoever does not hear of it must not run its last step again.
-            self.home = None;
-        }
+        self.leave_home(&how);
         let session = &self.session;
         let settled = how.describe(session.open().count());
         self.core.publish(None, || EventKind::Settled {
@@ -289,11 +306,24 @@ impl<C: Context, S: State> Driver<C, S> {
         });
         // Until it is taken below, the session is given back if this is dropped.
         self.core.fanout.flush().await;
+        Some(self.conclude(how))
+    }
+
+    /// A turn that is over is over: whoever does not hear of it must not run its last step again.
+    fn leave_home(&mut self, how: &How) {
+        if matches!(how, How::Turn(Ending::Ended { .. }, _)) {
+            self.home = None;
+        }
+    }
+
+    /// Hands the session over to whoever tells of the outcome.
+    fn conclude(&mut self, how: How) -> Settlement<S> {
+        self.leave_home(&how);
         let home = self.home.take();
         let session = self.take_session();
         let run = self.core.ids.run.clone();
         let durable = self.durable.is_some();
-        Some(Settlement { session, how, lost: self.lost, run, home, durable })
+        Settlement { session, how, lost: self.lost, run, home, durable }
     }
 }
 

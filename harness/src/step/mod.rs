@@ -18,6 +18,7 @@ mod id;
 mod interrupt;
 mod once;
 mod policy;
+mod same;
 mod scope;
 mod view;
 
@@ -43,4 +44,5 @@ pub(crate) use cx::Shared;
 pub(crate) use effects::{AskReply, Asked, Effects, Guard, Ids, OnceReply, Place};
 pub(crate) use interrupt::{Answer, Check, QuestionType};
 pub(crate) use policy::Policy;
+pub(crate) use same::same;
 pub(crate) use scope::{Active, Spare};
