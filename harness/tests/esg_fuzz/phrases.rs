@@ -5,6 +5,7 @@ pub(crate) const TOPICS: &[&[&str]] = &[
     NUMBERS, LISTS, LISTS, NESTED, NESTED, DICTS, TEXT, SETS, ALIASES, ALIASES, FUNCTIONS,
     FUNCTIONS, COUNTERS, CLASSES, CLASSES, INSTANCES, INSTANCES, SPECIAL, GENERATORS, MISSING,
     FAILING, RANDOM, FILES, FILES, MODULES, PATCHES, PROCESS, DYNAMIC, OUTPUT, CLOCKS, OBJECTS,
+    SUBMODULES,
 ];
 
 const NUMBERS: &[&str] = &[
@@ -336,6 +337,42 @@ const MODULES: &[&str] = &[
     "try:\n    $I1 = K + 1\nexcept NameError:\n    $I1 = 0",
     "import $m1\n$O = $m1.C()",
     "try:\n    import alpha\n    $I1 = 1\nexcept ImportError:\n    $I1 = 0",
+];
+
+const SUBMODULES: &[&str] = &[
+    "import xml",
+    "import xml.dom",
+    "import xml.dom.minidom",
+    "import xml.sax.saxutils as sax",
+    "from xml import etree",
+    "from xml.sax import handler",
+    "from xml.dom.pulldom import CHARACTERS as $I",
+    "import importlib\nimportlib.import_module('xml.etree.ElementTree')",
+    "__import__('xml.parsers')",
+    "if $i > $n:\n    import xml.etree",
+    "try:\n    import xml.dom.minidom\n    import xml.nothing\nexcept ImportError:\n    $I = $n",
+    "import xml.dom\nraise ValueError('x')",
+    "def $F():\n    import xml.sax.handler\n    return $n",
+    "def $F():\n    import xml\n    return len(xml.dom.minidom.parseString('<a/>').documentElement.tagName)",
+    "import email.mime.text",
+    "import email\n$I = hasattr(email, 'mime') + 2 * hasattr(email, 'message')",
+    "import xml\n$I = hasattr(xml, 'dom') + 2 * hasattr(xml, 'sax')",
+    "import xml\n$I = xml.dom.Node.TEXT_NODE",
+    "$I = len(xml.etree.ElementTree.fromstring('<a><b/></a>'))",
+    "import xml\n$S = ' '.join(sorted(z for z in vars(xml) if z[0] != '_'))",
+    "import xml\n$I = len(xml.sax.handler.all_features)",
+    "import xml as held\n$O1 = held",
+    "from xml import *\n$I = 'dom' in globals()",
+    "import xml.dom.minidom as mini\n$O1 = mini.Document()\n$O1 = str(len($O1.childNodes))",
+    "import asyncio, concurrent\n$I = hasattr(concurrent, 'futures')",
+    "import concurrent\n$I = hasattr(concurrent, 'futures')",
+    "import json.tool",
+    "import json\n$I = hasattr(json, 'tool')",
+    "import pathlib\npathlib.Path('pkg').mkdir(exist_ok=True)\npathlib.Path('pkg/__init__.py').write_text('')\npathlib.Path('pkg/one.py').write_text('K = $n')",
+    "import pkg.one",
+    "from pkg import one",
+    "import pkg\n$I = pkg.one.K",
+    "import pkg\n$I = hasattr(pkg, 'one')",
 ];
 
 const PATCHES: &[&str] = &[

@@ -15,6 +15,7 @@ from _harness_modules import Modules, home, inside_of
 from _harness_packages import Packages
 from _harness_paths import Paths
 from _harness_process import Process
+from _harness_submodules import BY_TEXT, PREFIX, nested_in
 from _harness_traits import Reader
 from _harness_watch import Watch
 
@@ -22,6 +23,7 @@ _dict_get = dict.get
 _MAPPING = type.__dict__["__dict__"].__get__
 _Function = types.FunctionType
 _FIRST_KEY = 1_000_000
+_IMPORTED = "p:" + PREFIX
 
 
 class World:
@@ -73,6 +75,7 @@ class Channels:
         self.files.begin()
         self.paths.begin()
         self.modules.begin()
+        self.modules.submodules.begin()
         self.clock.begin(readings)
         self.watch.begin()
         self.events.failures.clear()
@@ -86,9 +89,9 @@ class Channels:
             self.process.warned(self.namespace)
         self.events.running = False
 
-    def end(self, ok, codes, reads):
+    def end(self, ok, codes, reads, packages=()):
         """Right after it. `codes`: code objects that ran or that may be called; `reads`: what the
-        tracker says, of which `names` counts."""
+        tracker says, of which `names` counts; `packages`: modules that values refer to."""
         self.stop()
         world = World()
         namespace = self.namespace
@@ -131,7 +134,8 @@ class Channels:
         for what in self.events.failures:
             watch.report(what)
         world.modules = {f"m:{name}" for name in touched}
-        world.reads = [*file_reads, *process_reads]
+        looked = self._submodules(touched.union(packages), traits)
+        world.reads = [*file_reads, *process_reads, *looked]
         world.wrote = {f"f:{path}": how for path, how in file_writes.items()}
         world.wrote.update(process_writes)
         world.readings = self.clock.end()
@@ -142,6 +146,7 @@ class Channels:
         world.clock = bool(world.readings)
         world.dirty = [] if ok else [*world.wrote, *(f"m:{name}" for name in self.modules.changed)]
         world.units = self._units(world.wrote) if ok else []
+        self._imported(ok, world)
         if file_writes:
             self._shadows(file_writes)
             look_again()
@@ -150,6 +155,37 @@ class Channels:
                 self.keys.pop(entity, None)
         world.untracked = watch.found
         return world
+
+    def _submodules(self, packages, traits):
+        """Submodules that the step may have looked for, there or not."""
+        nested = nested_in(self.reader, self._code)
+        looked = self.modules.submodules.reads(packages, traits, self._code, nested)
+        found = [f"p:{PREFIX}{name}" for name in looked]
+        for package in packages & self.modules.scratch.keys():
+            # Those are modules of their own, which come and go with the state.
+            held = inside_of(self.modules.scratch[package])
+            if "__path__" in held:
+                names = traits.names
+                if not BY_TEXT.isdisjoint(names) or "*" in traits.strings:
+                    names = names | traits.words | self.files.stems(package.replace(".", "/"))
+                names = names - held.keys()
+                found += [f"m:{package}.{name}" for name in names if name.isidentifier()]
+        return found
+
+    def _imported(self, ok, world):
+        """Submodules that are there because of the step too; those that the state has stay what they are."""
+        submodules = self.modules.submodules
+        for name in submodules.writes():
+            entity = f"p:{PREFIX}{name}"
+            if entity in self.keys:
+                if ok:
+                    world.wrote[entity] = "bound"
+            elif ok:
+                world.wrote[entity] = "bound"
+                submodules.put(name)
+                world.units.append(self._unit(entity))
+            else:
+                world.dirty.append(entity)
 
     def output(self, data):
         """The step's output, for addresses in it. To be called between `end` and the reply."""
@@ -232,7 +268,10 @@ class Channels:
         key = f"{self._seq}.{self._minted}"
         self._minted += 1
         self.keys[entity] = key
-        if entity[0] == "p":
+        if entity.startswith(_IMPORTED):
+            own, blob = self.modules.submodules.member(entity[len(_IMPORTED) :])
+            hole = None
+        elif entity[0] == "p":
             own, blob, hole = self.process.member(entity[2:])
         else:
             own = self.files.tree.entries[entity[2:]].own()
@@ -250,11 +289,17 @@ class Channels:
 
     # Syncs.
 
+    def settle(self):
+        """What was put or dropped takes effect, as far as that is done for all of it at once."""
+        self.modules.submodules.settle()
+
     def drop(self, entity):
         """The entity is lost: a file goes, process state is as it was at the start. Directories go
         when they are empty, now or after a later drop. Answers whether it was ours to drop."""
         kind, name = entity[0], entity[2:]
-        if kind == "p":
+        if entity.startswith(_IMPORTED):
+            self.modules.submodules.drop(entity[len(_IMPORTED) :])
+        elif kind == "p":
             self.process.drop(name)
         elif kind == "f":
             if not self.files.tree.remove(name):
@@ -281,7 +326,9 @@ class Channels:
             return False
         for entity in found:
             name = entity[2:]
-            if entity[0] == "p":
+            if entity.startswith(_IMPORTED):
+                self._stash[key] = entity, None
+            elif entity[0] == "p":
                 self._stash[key] = entity, self.process.known[name]
             else:
                 self._stash[key] = entity, self.files.tree.blob(name)[0]
@@ -293,7 +340,9 @@ class Channels:
         if key not in self._stash:
             return False
         entity, content = self._stash.pop(key)
-        if entity[0] == "p":
+        if entity.startswith(_IMPORTED):
+            self.modules.submodules.put(entity[len(_IMPORTED) :])
+        elif entity[0] == "p":
             self.process.set(entity[2:], content)
         else:
             self._put(entity[2:], content)
@@ -312,7 +361,9 @@ class Channels:
                 take = unit.get("take")
                 if take is not None and entity not in take:
                     continue
-                if entity[0] == "p":
+                if entity.startswith(_IMPORTED):
+                    self.modules.submodules.put(entity[len(_IMPORTED) :])
+                elif entity[0] == "p":
                     self.process.load(entity[2:], blob)
                 else:
                     self._put(entity[2:], bytes(blob))
@@ -350,7 +401,9 @@ class Channels:
         strays += [f"{entity} changed" for entity in self.process.strays()]
         strays += self.modules.sweep(set(accounted))
         units = []
-        for entity in [f"f:{path}" for path in after] + [f"p:{name}" for name in self.process.NAMES]:
+        imported = [entity for entity in self.keys if entity.startswith(_IMPORTED)]
+        process = [f"p:{name}" for name in self.process.NAMES]
+        for entity in [f"f:{path}" for path in after] + process + imported:
             held = self.keys.get(entity)
             if held is None and entity[0] == "p" and f"{entity} changed" not in strays:
                 continue

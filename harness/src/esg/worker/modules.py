@@ -12,6 +12,7 @@ import _harness_standins as standins
 from _harness_library_state import Library, users
 from _harness_loading import Loading, look_again
 from _harness_scratch import FILE, SOURCE, Scratch
+from _harness_submodules import Submodules
 
 _MISSING = object()
 _inside = types.ModuleType.__dict__["__dict__"].__get__
@@ -81,6 +82,7 @@ class Modules(Loading, Scratch):
         self._names = []
         self._note_new()
         self.preloaded = frozenset(self.base)
+        self.submodules = Submodules(self)
         self._install()
 
     def _note_new(self):
@@ -226,7 +228,7 @@ class Modules(Loading, Scratch):
     def diff(self, name):
         """What differs from the baseline, `DELETED` for attributes that are gone; None if nothing
         does, or the module is not loaded. Of a scratch module all that it holds."""
-        module = _loaded.get(name)
+        module = self.submodules.at(name)
         if module is None or name not in self.base:
             return None
         now = module.__dict__
@@ -261,7 +263,7 @@ class Modules(Loading, Scratch):
 
     def globals(self, name):
         """The dictionary of a loaded module: the globals of its functions."""
-        return _loaded[name].__dict__
+        return self.submodules.at(name).__dict__
 
     def apply(self, name, diff):
         """Makes the module differ from its baseline by `diff`, and by nothing else."""
@@ -279,7 +281,7 @@ class Modules(Loading, Scratch):
         if name not in self.base:
             importlib.import_module(name)
             self._note_new()
-        inside, base = _loaded[name].__dict__, self.base[name]
+        inside, base = self.submodules.at(name).__dict__, self.base[name]
         seen = self.seen[name]
         altered = self.altered.setdefault(name, set())
         for key in altered | diff.keys():
@@ -290,14 +292,25 @@ class Modules(Loading, Scratch):
         altered.update(diff)
         self._resize(name)
 
+    def rebind(self, name, key, value=_MISSING):
+        """Binds an attribute of a module, or takes it away, which is no change by the program."""
+        _set(_inside(_loaded[name]), key, value)
+        self._count = -1
+        if name in self.base and name not in self.scratch:
+            _set(self.seen[name], key, value)
+            if key not in self.altered.get(name, ()):
+                _set(self.base[name], key, value)
+        if name in self.base:
+            self._resize(name)
+
     def _resize(self, name):
-        self._sizes[self._names.index(name)] = len(_loaded[name].__dict__)
+        self._sizes[self._names.index(name)] = len(self.submodules.at(name).__dict__)
 
     def sweep(self, accounted):
         """Modules that differ although no entity says so, and modules put in another's place."""
         strays = []
         for name in list(self._names):
-            module = _loaded.get(name)
+            module = self.submodules.at(name)
             if module is None or module.__dict__ is not self._dicts[self._names.index(name)]:
                 strays.append(f"sys.modules[{name!r}] was taken away or replaced")
             elif name not in self.scratch and f"m:{name}" not in accounted:

@@ -124,7 +124,7 @@ class Steps:
         looked = {"n:" + name for name in reads.names | reads.bound if name in names}
         codes = [*reads.executed, *self._graph.codes(looked)]
         self._tracker.late(reads, self._graph.codes)
-        world = self._channels.end(ok, codes, reads)
+        world = self._channels.end(ok, codes, reads, self._graph.modules_met)
         bound = {"n:" + name for name in reads.bound}
         gone = {"n:" + name for name in reads.gone}
         looked = {"n:" + name for name in reads.names if name in names}

@@ -36,13 +36,16 @@ class Graph(Standing):
         """
         _, _, done = self.look(entities, discover=False)
         found, seen, todo = {}, set(), [e for e in done.values() if e is not None]
+        # The modules that they refer to, by name.
+        self.modules_met = set()
         while todo:
             e = todo.pop()
             for code in e.codes:
                 found[id(code)] = code
             for r in e.refs:
-                if id(r) not in seen and id(r) not in self.world.tokens and r is not e.value \
-                        and type(r).__name__ != "module":
+                if type(r).__name__ == "module":
+                    self.modules_met.add(self.entity(r)[2:])
+                elif id(r) not in seen and id(r) not in self.world.tokens and r is not e.value:
                     seen.add(id(r))
                     todo.append(probe(self.world, "t:", r))
         return list(found.values())
