@@ -51,6 +51,8 @@ class Loading:
         if not events.running or events.busy:
             return submodules.load(real, name, import_)
         with_it = {name}
+        if not self.imports:
+            self._quietly(self.before_load)
         self.imports.append(with_it)
         self._quietly(self._search, name)
         try:
@@ -61,6 +63,8 @@ class Loading:
                 self.imports[-1] |= with_it
             self._with[name] = with_it
             self._quietly(self._note_new)
+            if not self.imports:
+                self._quietly(self.after_load)
 
     def _quietly(self, function, *args):
         events = self.events

@@ -276,6 +276,8 @@ class Submodules:
         """Makes what is there what the state has."""
         if not self._stirred and len(_loaded) == self._counted:
             return
+        if len(_loaded) != self._counted:
+            self.modules.loaded_by_itself()
         for name in sorted(self.hidden):
             if self._is_there(name):
                 self._show(name)
