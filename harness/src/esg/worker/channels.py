@@ -10,6 +10,7 @@ import types
 from _harness_clock import Clock
 from _harness_events import Events
 from _harness_files import Files
+from _harness_identity import Identity
 from _harness_loading import look_again
 from _harness_modules import Modules, home, inside_of
 from _harness_packages import Packages
@@ -56,6 +57,7 @@ class Channels:
         self.clock.loading = self.modules.imports
         self.packages = Packages(self.files)
         self.reader = Reader()
+        self.identity = Identity(namespace)
         # The version of each `f:` and `p:` entity that is live: its unit's key, and what was stashed.
         self.keys = {}
         self._stash = {}
@@ -123,6 +125,8 @@ class Channels:
             watch.code(own, traits, values)
             for what in self.modules.inside(traits):
                 watch.report(what)
+            for line in self.identity.told(own, traits, reads.names, reads.start):
+                watch.report("identity of an immutable value", line)
         world.external = self._external()
         for full, line in self.paths.listed_outside:
             if full is not None and not self.packages.is_python(full):

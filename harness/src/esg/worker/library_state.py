@@ -40,6 +40,9 @@ _KNOWN = _OURS | frozenset(
     "concurrent queue multiprocessing decimal _pydecimal fnmatch glob sre_compile sre_parse _strptime "
     "tempfile".split()
 )
+# Tables that are loaded when they are first needed.
+_TABLES = frozenset(("mimetypes.suffix_map", "mimetypes.encodings_map", "mimetypes.types_map",
+                     "mimetypes.common_types", "pyclbr._modules"))
 _CACHE = re.compile("cache|memo|lazy|lazily|warned|inited|initiali[sz]ed|registry_weak|finali[sz]e|lock", re.IGNORECASE)
 
 
@@ -88,7 +91,7 @@ class Library:
         return told + [
             f"{name}.{key} was changed in place"
             for name, key in self.differing(modules)
-            if key in traits.names or name.partition(".")[0] not in _KNOWN
+            if key in traits.names or not is_cache(name, key)
         ]
 
     def differing(self, modules):
@@ -117,7 +120,7 @@ class Library:
 
 def is_cache(module, key):
     """Whether a variable of a library is filled in by the library, to no effect but speed."""
-    return module.partition(".")[0] in _KNOWN or _told_by_name(key)
+    return module.partition(".")[0] in _KNOWN or _told_by_name(key) or f"{module}.{key}" in _TABLES
 
 
 def _told_by_name(key):
