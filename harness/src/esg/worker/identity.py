@@ -11,6 +11,7 @@ from dis import get_instructions
 from opcode import opmap
 
 _IS = opmap["IS_OP"]
+_CONST = opmap["LOAD_CONST"]
 _type = type
 _SCALARS = (str, bytes, int, float, complex, range, slice, datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo)
 _BASES = (*_SCALARS, tuple, frozenset)
@@ -54,7 +55,16 @@ def comparisons(code):
 
 
 def _asks(code):
-    return _IS in code.co_code[::2]
+    """Whether something is compared with anything else than a constant that there is one of."""
+    raw = code.co_code
+    if _IS not in raw[::2]:
+        return False
+    for at in range(0, len(raw), 2):
+        if raw[at] == _IS:
+            const = code.co_consts[raw[at - 1]] if raw[at - 2] == _CONST and raw[at - 1] < len(code.co_consts) else ""
+            if not (const is None or const is True or const is False or const is ...):
+                return True
+    return False
 
 
 def _comparisons(code):

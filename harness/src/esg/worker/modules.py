@@ -14,6 +14,7 @@ from _harness_library_state import Library, Reach, is_cache, users
 from _harness_loading import Loading, look_again
 from _harness_scratch import FILE, SOURCE, Scratch
 from _harness_submodules import Submodules
+from _harness_traits import uses
 
 _MISSING = object()
 _inside = types.ModuleType.__dict__["__dict__"].__get__
@@ -159,7 +160,7 @@ class Modules(Loading, Scratch):
         for value in values:
             self._touch_value(value)
         self._touch_inside(traits.names)
-        self.reached = self._reached(traits.names, values)
+        self.reached = self._reached(traits, values)
         self._by_itself(traits)
         sizes = list(map(len, self._dicts))
         suspects = set()
@@ -208,15 +209,15 @@ class Modules(Loading, Scratch):
                         self.touched.add(found)
                         pending.append(found)
 
-    def _reached(self, names, values):
+    def _reached(self, traits, values):
         """The modules in which functions may keep something that the code calls: those of what it
         names in modules, or is bound to."""
-        found = set(self.touched)
+        found, names = set(self.touched), traits.names
         for name in self.touched:
             inside = inside_of(_loaded.get(name))
             if inside is not None and name not in self.scratch:
                 values = [*values, *map(inside.get, names & inside.keys())]
-        inner = _INNER & names
+        inner = {(name, before) for name in _INNER & names for code in traits.codes for _, before, _ in uses(code, name)}
         for value in values:
             if _type(value) is types.FunctionType:
                 found |= self.reach.of(value)
@@ -232,8 +233,9 @@ class Modules(Loading, Scratch):
         inside = inside_of(_loaded.get(held)) if held in self.base else None
         if inside is None or inside.get(function.__name__) is not function or held in self.scratch:
             return
-        for name in names:
-            if name != "register" or "registry" in function.__dict__:
+        for name, before in names:
+            named = before == function.__name__ or dict.get(self.namespace, before) is function
+            if named and (name != "register" or "registry" in function.__dict__):
                 self.untold.append(f"{name} of {held}.{function.__qualname__}")
 
     def before_load(self):
