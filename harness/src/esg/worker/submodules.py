@@ -220,20 +220,24 @@ class Submodules:
                 continue
             starred = "*" in traits.strings and package in traits.imports
             children = self._listing(package, held)
-            for last in children if every or starred else children & names:
+            unseen = every or starred
+            for last in children if unseen else children & names:
                 full = f"{package}.{last}"
-                if self.is_own(full) and not self._excused(full, last, traits, own, nested):
+                if self.is_own(full) and not self._excused(full, last, traits, own, nested, unseen):
                     found.add(full)
         return found
 
-    def _excused(self, full, last, traits, own, nested):
-        """Whether the step itself imports it before it could look for it."""
+    def _excused(self, full, last, traits, own, nested, unseen):
+        """Whether the step itself imports it before it could look for it. `unseen`: it may do so
+        without naming it."""
         if own is None:
             return False
         for one in early(own):
             if last in one.looked or full not in self.brings(one.module):
                 continue
-            if one.first or not any(last in code.co_names for code in traits.codes if id(code) not in nested):
+            if one.first:
+                return True
+            if not unseen and not any(last in code.co_names for code in traits.codes if id(code) not in nested):
                 return True
         return False
 
