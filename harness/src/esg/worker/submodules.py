@@ -95,6 +95,8 @@ class Submodules:
         """A loaded module is imported, or some attribute was not found in it."""
         if type(name) is not str or name.startswith("_harness_"):
             return
+        if name in self.asked and not self._loading and not self.hidden:
+            return
         frame = caller(2)
         code, at = frame.f_code, frame.f_lasti
         operation = code.co_code[at]
