@@ -56,10 +56,12 @@ fn programs_written_to_break_it_end_as_a_full_run_does() {
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                while let Some(trial) = trials.get(next.fetch_add(1, Ordering::Relaxed)) {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(trial) = trials.get(number) else { break };
                     for (at, edit) in trial.edits.iter().enumerate() {
                         // Each edit in another Python, which spreads the programs over all of them.
-                        let python = &pythons[at % pythons.len()];
+                        let python = &pythons[(number + at) % pythons.len()];
                         if let Some(what) = trial.edit(edit, python) {
                             let python = python.display();
                             let said = format!("{} edit {at} on {python}: {what}", trial.id);

@@ -10,11 +10,13 @@ import types
 from _harness_clock import Clock
 from _harness_events import Events
 from _harness_files import Files
+from _harness_identity import Identity
 from _harness_loading import look_again
 from _harness_modules import Modules, home, inside_of
 from _harness_packages import Packages
 from _harness_paths import Paths
 from _harness_process import Process
+from _harness_submodules import BY_TEXT, PREFIX, nested_in
 from _harness_traits import Reader, Traits
 from _harness_watch import Watch
 
@@ -22,6 +24,7 @@ _dict_get = dict.get
 _MAPPING = type.__dict__["__dict__"].__get__
 _Function = types.FunctionType
 _FIRST_KEY = 1_000_000
+_IMPORTED = "p:" + PREFIX
 
 
 class World:
@@ -54,6 +57,7 @@ class Channels:
         self.clock.loading = self.modules.imports
         self.packages = Packages(self.files)
         self.reader = Reader()
+        self.identity = Identity(namespace)
         # The version of each `f:` and `p:` entity that is live: its unit's key, and what was stashed.
         self.keys = {}
         self._stash = {}
@@ -73,6 +77,7 @@ class Channels:
         self.files.begin()
         self.paths.begin()
         self.modules.begin()
+        self.modules.submodules.begin()
         self.clock.begin(readings)
         self.watch.begin()
         events = self.events
@@ -87,9 +92,9 @@ class Channels:
             self.process.warned(self.namespace)
         self.events.running = False
 
-    def end(self, ok, codes, reads):
+    def end(self, ok, codes, reads, packages=()):
         """Right after it. `codes`: code objects that ran or that may be called; `reads`: what the
-        tracker says, of which `names` counts."""
+        tracker says, of which `names` counts; `packages`: modules that values refer to."""
         self.stop()
         world = World()
         namespace = self.namespace
@@ -124,6 +129,8 @@ class Channels:
             watch.code(own, traits, values)
             for what in self.modules.inside(traits):
                 watch.report(what)
+            for line in self.identity.told(own, traits, reads.names, reads.start):
+                watch.report("identity of an immutable value", line)
         world.external = self._external() if touched or self.files.outside else {}
         for full, line in self.paths.listed_outside:
             if full is not None and not self.packages.is_python(full):
@@ -135,7 +142,8 @@ class Channels:
         for what in self.events.failures:
             watch.report(what)
         world.modules = {f"m:{name}" for name in touched}
-        world.reads = [*file_reads, *process_reads]
+        looked = self._submodules(touched.union(packages), traits)
+        world.reads = [*file_reads, *process_reads, *looked]
         world.wrote = {f"f:{path}": how for path, how in file_writes.items()}
         if process_writes:
             world.wrote.update(process_writes)
@@ -147,6 +155,7 @@ class Channels:
         world.clock = bool(world.readings)
         world.dirty = [] if ok else [*world.wrote, *(f"m:{name}" for name in self.modules.changed)]
         world.units = self._units(world.wrote) if ok else []
+        self._imported(ok, world)
         if file_writes:
             self._shadows(file_writes)
             look_again()
@@ -155,6 +164,37 @@ class Channels:
                 self.keys.pop(entity, None)
         world.untracked = watch.found
         return world
+
+    def _submodules(self, packages, traits):
+        """Submodules that the step may have looked for, there or not."""
+        nested = nested_in(self.reader, self._code)
+        looked = self.modules.submodules.reads(packages, traits, self._code, nested)
+        found = [f"p:{PREFIX}{name}" for name in looked]
+        for package in packages & self.modules.scratch.keys():
+            # Those are modules of their own, which come and go with the state.
+            held = inside_of(self.modules.scratch[package])
+            if "__path__" in held:
+                names = traits.names
+                if not BY_TEXT.isdisjoint(names) or "*" in traits.strings:
+                    names = names | traits.words | self.files.stems(package.replace(".", "/"))
+                names = names - held.keys()
+                found += [f"m:{package}.{name}" for name in names if name.isidentifier()]
+        return found
+
+    def _imported(self, ok, world):
+        """Submodules that are there because of the step too; those that the state has stay what they are."""
+        submodules = self.modules.submodules
+        for name in submodules.writes():
+            entity = f"p:{PREFIX}{name}"
+            if entity in self.keys:
+                if ok:
+                    world.wrote[entity] = "bound"
+            elif ok:
+                world.wrote[entity] = "bound"
+                submodules.put(name)
+                world.units.append(self._unit(entity))
+            else:
+                world.dirty.append(entity)
 
     def output(self, data):
         """The step's output, for addresses in it. To be called between `end` and the reply."""
@@ -237,7 +277,10 @@ class Channels:
         key = f"{self._seq}.{self._minted}"
         self._minted += 1
         self.keys[entity] = key
-        if entity[0] == "p":
+        if entity.startswith(_IMPORTED):
+            own, blob = self.modules.submodules.member(entity[len(_IMPORTED) :])
+            hole = None
+        elif entity[0] == "p":
             own, blob, hole = self.process.member(entity[2:])
         else:
             own = self.files.tree.entries[entity[2:]].own()
@@ -255,11 +298,17 @@ class Channels:
 
     # Syncs.
 
+    def settle(self):
+        """What was put or dropped takes effect, as far as that is done for all of it at once."""
+        self.modules.submodules.settle()
+
     def drop(self, entity):
         """The entity is lost: a file goes, process state is as it was at the start. Directories go
         when they are empty, now or after a later drop. Answers whether it was ours to drop."""
         kind, name = entity[0], entity[2:]
-        if kind == "p":
+        if entity.startswith(_IMPORTED):
+            self.modules.submodules.drop(entity[len(_IMPORTED) :])
+        elif kind == "p":
             self.process.drop(name)
         elif kind == "f":
             if not self.files.tree.remove(name):
@@ -286,7 +335,9 @@ class Channels:
             return False
         for entity in found:
             name = entity[2:]
-            if entity[0] == "p":
+            if entity.startswith(_IMPORTED):
+                self._stash[key] = entity, None
+            elif entity[0] == "p":
                 self._stash[key] = entity, self.process.known[name]
             else:
                 self._stash[key] = entity, self.files.tree.blob(name)[0]
@@ -298,7 +349,9 @@ class Channels:
         if key not in self._stash:
             return False
         entity, content = self._stash.pop(key)
-        if entity[0] == "p":
+        if entity.startswith(_IMPORTED):
+            self.modules.submodules.put(entity[len(_IMPORTED) :])
+        elif entity[0] == "p":
             self.process.set(entity[2:], content)
         else:
             self._put(entity[2:], content)
@@ -317,7 +370,9 @@ class Channels:
                 take = unit.get("take")
                 if take is not None and entity not in take:
                     continue
-                if entity[0] == "p":
+                if entity.startswith(_IMPORTED):
+                    self.modules.submodules.put(entity[len(_IMPORTED) :])
+                elif entity[0] == "p":
                     self.process.load(entity[2:], blob)
                 else:
                     self._put(entity[2:], bytes(blob))
@@ -355,7 +410,9 @@ class Channels:
         strays += [f"{entity} changed" for entity in self.process.strays()]
         strays += self.modules.sweep(set(accounted))
         units = []
-        for entity in [f"f:{path}" for path in after] + [f"p:{name}" for name in self.process.NAMES]:
+        imported = [entity for entity in self.keys if entity.startswith(_IMPORTED)]
+        process = [f"p:{name}" for name in self.process.NAMES]
+        for entity in [f"f:{path}" for path in after] + process + imported:
             held = self.keys.get(entity)
             if held is None and entity[0] == "p" and f"{entity} changed" not in strays:
                 continue

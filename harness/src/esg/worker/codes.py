@@ -8,7 +8,7 @@ from dis import EXTENDED_ARG, get_instructions, hasjabs, hasjrel, opmap
 from types import CodeType
 
 _JUMPS = frozenset(hasjabs) | frozenset(hasjrel)
-_LEAVES = frozenset(("RETURN_VALUE", "RERAISE", "RAISE_VARARGS"))
+_LEAVES = frozenset(("RETURN_VALUE", "RETURN_CONST", "RERAISE", "RAISE_VARARGS"))
 _GLOBALS = frozenset((opmap["STORE_GLOBAL"], opmap["DELETE_GLOBAL"]))
 _STORE_NAME = opmap["STORE_NAME"]
 _RETURN = opmap["RETURN_VALUE"]
@@ -99,14 +99,7 @@ def stores(code):
     """The names that module code binds: those that it does for certain if it runs to its end, and
     those that it may. Then the modules it imports all names from, likewise."""
     instructions = list(get_instructions(code))
-    # A jump forward, or into the handler of an exception, leaves out what lies between.
-    doubtful = [
-        (one.offset, one.argval)
-        for one in instructions
-        if one.opcode in _JUMPS and one.argval > one.offset
-    ]
-    for start, _end, target in _handlers(code):
-        doubtful.append((start - 1, target))
+    doubtful = skipped(code, instructions)
     surely, perhaps, stars, maybe_stars = set(), set(), set(), set()
     over, module = False, None
     for one in instructions:
@@ -117,10 +110,28 @@ def stores(code):
             (stars if sure else maybe_stars).add(module)
         elif one.opname in ("STORE_NAME", "STORE_GLOBAL"):
             (surely if sure else perhaps).add(one.argval)
-        elif one.opname in _LEAVES:
+        elif leaves(one):
             # What follows is reached by a jump or a handler only.
             over = True
     return surely, perhaps - surely, stars, maybe_stars - stars
+
+
+def skipped(code, instructions):
+    """The ranges of instructions that may be left out: a jump forward, or into the handler of an
+    exception, leaves out what lies between."""
+    doubtful = [
+        (one.offset, one.argval)
+        for one in instructions
+        if one.opcode in _JUMPS and one.argval > one.offset
+    ]
+    for start, _end, target in _handlers(code):
+        doubtful.append((start - 1, target))
+    return doubtful
+
+
+def leaves(instruction):
+    """Whether what follows is reached by a jump or a handler only."""
+    return instruction.opname in _LEAVES
 
 
 def _handlers(code):

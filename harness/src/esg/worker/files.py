@@ -173,6 +173,12 @@ class Files:
             if path.startswith(prefix) and "/" not in path[len(prefix) :]:
                 self.first.setdefault(path, "read")
 
+    def stems(self, rel):
+        """The names of what lies in a directory, up to the first dot."""
+        start = rel + "/"
+        rest = (path[len(start) :] for path in self.tree.entries if path.startswith(start))
+        return {name.partition(".")[0] for name in rest if "/" not in name}
+
     def _look_outside(self, full):
         if full not in self.outside:
             self.outside[full] = self.events.asker()[1]

@@ -162,11 +162,15 @@ class Worker:
                 channels.unstash(item["key"], item["members"])
             else:
                 own.append(item)
+        # Values refer to modules.
+        channels.settle()
         graph.unstash(own)
-        return {"failed": self._load(request.get("load", ()), blob)}
+        failed = self._load(request.get("load", ()), blob)
+        channels.settle()
+        return {"failed": failed}
 
     def _load(self, items, blob):
-        failed = []
+        failed, own = [], []
         for item in items:
             if item["blob"] is None:
                 failed.append([item["key"], "there is no blob"])
@@ -180,7 +184,9 @@ class Worker:
                 else:
                     failed.append([item["key"], why])
             else:
-                failed.extend(self._graph.load([{**item, "blob": data}]))
+                own.append({**item, "blob": data})
+        self._channels.settle()
+        failed.extend(self._graph.load(own))
         return failed
 
     def _owners(self, keys):

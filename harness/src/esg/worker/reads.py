@@ -66,7 +66,7 @@ def caller(depth):
 class Reads:
     """What one step has read of the namespace."""
 
-    __slots__ = ("names", "everything", "executed", "bound", "gone")
+    __slots__ = ("names", "everything", "executed", "bound", "gone", "start")
 
     def __init__(self):
         # Names loaded while bound as at the start, or absent.
@@ -80,6 +80,8 @@ class Reads:
         # they were.
         self.bound = set()
         self.gone = set()
+        # What names were bound to when the step began.
+        self.start = {}
 
 
 class Ledger:
@@ -112,6 +114,7 @@ class Ledger:
         """From here on loads do not count. Answers what was read and what is bound."""
         self.active = False
         start, now, reads = self.start, self.namespace, self.reads
+        reads.start = start
         if len(start) <= len(now) and all(map(is_, start, _names(now))):
             # No name has left its place, and others come after them: no loop of Python's is needed,
             # however many there are.

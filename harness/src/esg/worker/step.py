@@ -153,8 +153,9 @@ class Steps:
         looked = ["n:" + name for name in reads.names if name in names]
         looked += ["n:" + name for name in reads.bound if name in names]
         codes = [*reads.executed, *graph.codes(set(looked))]
+        modules = graph.modules_met
         self._tracker.late(reads, graph.codes)
-        world = self._channels.end(ok, codes, reads)
+        world = self._channels.end(ok, codes, reads, modules | graph.modules_met)
         bound = {"n:" + name for name in reads.bound}
         gone = {"n:" + name for name in reads.gone}
         read = {"n:" + name for name in reads.names}

@@ -36,6 +36,8 @@ class Graph(Standing):
 
         Asked for after a step has run, before `settle`, which then does not look again.
         """
+        # The modules that they refer to, by name.
+        self.modules_met = set()
         entities = others(self.namespace, entities)
         if not entities:
             return []
@@ -46,8 +48,9 @@ class Graph(Standing):
             for code in e.codes:
                 found[id(code)] = code
             for r in e.refs:
-                if id(r) not in seen and id(r) not in self.world.tokens and r is not e.value \
-                        and type(r).__name__ != "module":
+                if type(r).__name__ == "module":
+                    self.modules_met.add(self.entity(r)[2:])
+                elif id(r) not in seen and id(r) not in self.world.tokens and r is not e.value:
                     seen.add(id(r))
                     todo.append(probe(self.world, "t:", r))
         return list(found.values())
