@@ -24,6 +24,7 @@ use crate::step::{
 
 use super::brakes::Brakes;
 use super::desk::Desk;
+use super::purse::Purse;
 
 /// What all steps of one run share with its driver.
 pub(crate) struct RunCore {
@@ -33,8 +34,6 @@ pub(crate) struct RunCore {
     pub(crate) brakes: Brakes,
     /// Writes the session's log, where it has one.
     pub(crate) journal: Option<Box<Journal>>,
-    /// Whether anything was spent since the last entry was made.
-    charged: AtomicBool,
     /// The attempt at work, as one number.
     current: AtomicU64,
     /// The last attempt that asked something nobody has answered.
@@ -44,19 +43,10 @@ pub(crate) struct RunCore {
     stirred: AtomicBool,
     /// What most runs never use is made when it is, so that every live run is small.
     desk: OnceLock<Box<Mutex<Desk>>>,
-    purse: OnceLock<Box<Mutex<Purse>>>,
+    purse: Purse,
     failure: Mutex<Option<Arc<Failure>>>,
     effects_running: AtomicUsize,
     effect_ended: Notify,
-}
-
-/// What was spent.
-#[derive(Debug, Default)]
-struct Purse {
-    /// In this turn.
-    spent: Spend,
-    /// Since the last entry was made.
-    unrecorded: Spend,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -83,12 +73,11 @@ impl RunCore {
             fanout,
             brakes,
             journal,
-            charged: AtomicBool::new(false),
             current: AtomicU64::new(0),
             asked: AtomicU64::new(0),
             stirred: AtomicBool::new(false),
             desk: OnceLock::new(),
-            purse: OnceLock::new(),
+            purse: Purse::default(),
             failure: Mutex::default(),
             effects_running: AtomicUsize::new(0),
             effect_ended: Notify::new(),
@@ -189,20 +178,14 @@ impl RunCore {
         lock(self.desk.get_or_init(Box::default))
     }
 
-    fn purse(&self) -> MutexGuard<'_, Purse> {
-        lock(self.purse.get_or_init(Box::default))
-    }
-
     /// What the turn has spent, if that is anything.
     pub(crate) fn spent_so_far(&self) -> Option<Box<Spend>> {
-        self.purse.get().map(|purse| Box::new(lock(purse).spent))
+        self.purse.spent().map(Box::new)
     }
 
     /// Takes over what the turn has spent before this run.
     pub(crate) fn set_spent(&self, spent: Option<Box<Spend>>) {
-        if spent.is_some() || self.purse.get().is_some() {
-            self.purse().spent = spent.map(|spent| *spent).unwrap_or_default();
-        }
+        self.purse.begin(spent.as_deref());
     }
 
     pub(crate) fn set_failure(&self, failure: Option<Arc<Failure>>) {
@@ -237,10 +220,7 @@ impl RunCore {
 
     /// An entry made now, which takes along what was spent since the one before.
     pub(crate) fn entry(&self, kind: EntryKind) -> Entry {
-        let spent = self
-            .charged
-            .swap(false, Ordering::AcqRel)
-            .then(|| std::mem::take(&mut self.purse().unrecorded));
+        let spent = self.purse.unrecorded();
         Entry { at: UtcMillis::now(), spent, kind }
     }
 
@@ -327,19 +307,12 @@ impl Effects for RunCore {
     }
 
     fn charge(&self, place: Place, spend: &Spend) {
-        {
-            let mut purse = self.purse();
-            purse.spent += *spend;
-            if self.journal.is_some() {
-                purse.unrecorded += *spend;
-                self.charged.store(true, Ordering::Release);
-            }
-        }
+        self.purse.charge(spend, self.journal.is_some());
         self.publish(Some(place), || EventKind::Charged { spend: *spend });
     }
 
     fn spent(&self) -> Spend {
-        self.purse.get().map_or_else(Spend::default, |purse| lock(purse).spent)
+        self.purse.spent().unwrap_or_default()
     }
 
     fn begin_call(&self, place: Place, model: &str) -> CallId {

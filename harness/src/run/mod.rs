@@ -16,6 +16,7 @@ mod handle;
 mod held;
 mod outcome;
 mod perform;
+mod purse;
 mod record;
 mod request;
 mod settle;
