@@ -8,7 +8,7 @@ fn set(names: &[&str]) -> NameSet {
 fn a_set_is_in_order_and_has_each_name_once() {
     let names = set(&["b", "a", "aa", "b", ""]);
     assert_eq!(names.iter().collect::<Vec<_>>(), ["", "a", "aa", "b"]);
-    assert_eq!(names.iter().rev().next(), Some("b"));
+    assert_eq!(names.iter().next_back(), Some("b"));
     assert_eq!((names.len(), names.is_empty()), (4, false));
     for name in ["", "a", "aa", "b"] {
         assert!(names.contains(name), "{name}");
