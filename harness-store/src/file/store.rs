@@ -42,6 +42,10 @@ pub enum Sync {
 /// not wait for each other. The lease of a process that has ended, or of a store that was dropped,
 /// is free at once; that of a process that was stopped is free when it expires.
 ///
+/// Who asks for something waits for the disk on another thread, unless it is short: where the last
+/// syncs took less than half a millisecond, and this process holds no second session, handing the
+/// wait over would take a third as long as the wait, and nobody else could use the time.
+///
 /// A store that is new to a long session reads it from its last snapshot on. So what is damaged
 /// before that is told, as [`StoreError::Corrupt`], to those who ask for what is there, who prune,
 /// or who have no word of where to start; what is damaged or missing from the snapshot on is told
