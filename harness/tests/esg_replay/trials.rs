@@ -19,7 +19,10 @@ struct Trial {
 
 #[derive(Deserialize)]
 struct Edit {
+    #[serde(default)]
     step: usize,
+    /// A new step comes before this one, instead.
+    before: Option<usize>,
     /// Without one, the step is removed.
     source: Option<String>,
 }
@@ -32,12 +35,15 @@ impl Trial {
         let mut graph = graph(python, &steps);
         graph.replay().unwrap();
         let step = &*ids[edit.step];
-        match &edit.source {
-            Some(source) => {
-                graph.edit(|program| program.replace(step, source)).unwrap();
-            }
-            None => graph.edit(|program| program.remove(step)).unwrap(),
-        }
+        graph
+            .edit(|program| match (&edit.source, edit.before) {
+                (Some(source), Some(at)) => {
+                    program.insert_before(&ids[at], "new", source).map(drop)
+                }
+                (Some(source), None) => program.replace(step, source).map(drop),
+                (None, _) => program.remove(step),
+            })
+            .unwrap();
         let report = graph.replay().unwrap();
         if !report.untracked.is_empty() {
             let all = report.executed().count() == graph.program().len();

@@ -62,6 +62,12 @@ class Grouping(unittest.TestCase):
         self.assertNotEqual(a.units["n:m"]["share"], b.units["n:m"]["share"])
         self.assertEqual([p[:2] for p in a.units["n:m"]["share"]], [["n:m", "n:row"]])
 
+    def test_what_two_tokens_share_is_told_both_ways_round(self):
+        session = fresh("class A: pass\nclass B: pass\nA.x, B.x = ([0], 1), [2]\nA.y, B.y = B.x, A.x")
+        a, b = session.units["n:A"]["refs"][0], session.units["n:B"]["refs"][0]
+        told = {tuple(p[:2]): p[2] for p in session.units[a]["share"]}
+        self.assertEqual(set(told), {(a, b), (b, a)})
+
 
 class Steps(unittest.TestCase):
     def steps(self, *told):

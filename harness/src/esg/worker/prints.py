@@ -99,15 +99,23 @@ def module_root(diff):
 
 
 def share(entries):
-    """For each pair of members that share objects, a digest of which: ordinals in both walks."""
+    """For each pair of members that share objects, a digest of which: ordinals in both walks.
+
+    A pair is told from the one whose name comes first. What a token is called says only when it was made,
+    so a pair of tokens is told both ways round: either may be met first.
+    """
     at = [dict(zip(e.ids, range(len(e.ids)))) for e in entries]
     out = []
     for i, a in enumerate(entries):
         for j in range(i + 1, len(entries)):
             b = entries[j]
             common = at[i].keys() & at[j].keys()
-            if common:
-                x, y = (i, j) if a.entity < b.entity else (j, i)
+            if not common:
+                continue
+            ways = [(i, j), (j, i)]
+            if a.entity[0] != "t" or b.entity[0] != "t":
+                ways = ways[:1] if a.entity < b.entity else ways[1:]
+            for x, y in ways:
                 which = sorted([(at[x][o], at[y][o]) for o in common])
                 out.append([entries[x].entity, entries[y].entity,
                             blake2b(dumps(which, 4), digest_size=32).hexdigest()])
