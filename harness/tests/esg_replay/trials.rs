@@ -21,9 +21,9 @@ struct Trial {
 struct Edit {
     #[serde(default)]
     step: usize,
-    /// A new step comes before this one, instead.
+    /// A new step comes before this one, instead; or, without a source, the step moves there.
     before: Option<usize>,
-    /// Without one, the step is removed.
+    /// Without one, and without a place to move to, the step is removed.
     source: Option<String>,
 }
 
@@ -41,7 +41,8 @@ impl Trial {
                     program.insert_before(&ids[at], "new", source).map(drop)
                 }
                 (Some(source), None) => program.replace(step, source).map(drop),
-                (None, _) => program.remove(step),
+                (None, Some(at)) => program.move_before(step, &ids[at]),
+                (None, None) => program.remove(step),
             })
             .unwrap();
         let report = graph.replay().unwrap();

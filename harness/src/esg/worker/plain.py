@@ -72,7 +72,7 @@ def settle(standing, probe, make, out, touched, bound):
         if entity[0] != "n" or id(type(_get(space, entity[2:], entries))) not in ATOM_IDS:
             return False
         known = entries.get(entity)
-        if known is not None and (known.unit is None or len(known.unit.members) > 1):
+        if known is not None and (known.refs or known.unit is None or len(known.unit.members) > 1):
             return False
     for entity in sorted({*touched, *bound}):
         known, value = entries.get(entity), _get(space, entity[2:])

@@ -105,6 +105,7 @@ class Standing:
                 todo.extend(known.unit.members)
             if value is MISSING:
                 done[e] = None
+                todo += self.left(known)
                 continue
             if memo and known is not None and unchanged(known, value):
                 new = known
@@ -120,6 +121,7 @@ class Standing:
                     new = known
                 else:
                     fresh[e] = new
+                    todo += self.left(known)
                     for unit in self.owners.of(new, known.unit if known is not None else None):
                         drawn.add(unit)
                         todo.extend(unit.members)
@@ -128,6 +130,14 @@ class Standing:
                 if discover or issubclass(type(r), _Module) or id(r) in self.world.tokens:
                     todo.append(self.entity(r))
         return fresh, drawn, done
+
+    def left(self, known):
+        """What an entity referred to before. A step may have changed a class and then let go of it:
+        whoever else refers to it, or still will after an edit, finds it changed."""
+        if known is None or not known.refs:
+            return []
+        return [self.entity(r) for r in known.refs
+                if issubclass(type(r), _Module) or id(r) in self.world.tokens]
 
     @undisturbed
     def settle(self, seq, touched, bound, gone):
@@ -139,10 +149,11 @@ class Standing:
         if not gone and plain.settle(self, probe, Unit, out, touched, bound):
             self.seen = {}
             return out
+        behind = [r for e in sorted(gone) for r in self.left(self.entries.get(e))]
         for e in gone:
             affected |= self.leave(e)
         before = set(self.objects)
-        start = sorted(bound) + sorted(touched) + sorted(affected)
+        start = sorted(bound) + sorted(touched) + sorted(affected) + behind
         fresh, drawn, done = self.look(start)
         self.seen = {}
         out.created = set(self.objects) - before if len(self.objects) != len(before) else set()

@@ -186,7 +186,7 @@ class Steps:
                 reply[name] = {"at": parts.add(data), "dropped": dropped}
         reply["untracked"] = list(world.untracked)
         if not ok:
-            dirty = bound | gone | set(graph.dirty(touched, bound)) | set(world.dirty)
+            dirty = bound | gone | set(graph.dirty(touched | gone, bound)) | set(world.dirty)
             reply["dirty"] = sorted(dirty)
             return reply, parts.parts, []
         if not touched and not gone and not world.wrote:
