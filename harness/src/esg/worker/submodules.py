@@ -170,7 +170,8 @@ class Submodules:
         parent = name.rpartition(".")[0]
         if not parent or name in self.preloaded or self.modules.is_scratch(name):
             return False
-        return name not in self.reach(parent)
+        # The interpreter keeps a codec once it was asked for: only the first who does loads it.
+        return parent != "encodings" and name not in self.reach(parent)
 
     def reach(self, name):
         """What loading the module loads, itself included."""
