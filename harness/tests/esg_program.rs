@@ -86,9 +86,10 @@ fn edges_of_scans_miss_none_of_the_run() {
         let mut program = Program::new();
         for id in &case.steps {
             let mut scan = Scan::default();
-            scan.reads = case.names(&case.reads, id);
-            scan.writes = case.names(&case.wrote, id);
-            scan.opaque = scan.reads.remove("*");
+            let mut reads = case.names(&case.reads, id);
+            scan.opaque = reads.remove("*");
+            scan.reads = reads.iter().collect();
+            scan.writes = case.names(&case.wrote, id).iter().collect();
             program.push_scanned(id, id, scan).unwrap();
         }
         let found = flows(&program);

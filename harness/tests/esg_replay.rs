@@ -17,7 +17,10 @@ use harness::esg::{Blobs, CPython, CodeGraph, Program, Python, Trust};
 
 /// Every Python that steps can run in. There must be one.
 fn pythons() -> Vec<PathBuf> {
-    let found = CPython::all();
+    let mut found = CPython::all();
+    // One of each version: many paths lead to the same.
+    let mut versions = std::collections::BTreeSet::new();
+    found.retain(|python| versions.insert(python.version()[1]));
     let mut minors: Vec<_> = found.iter().map(|python| python.version()[1]).collect();
     let mut paths: Vec<_> = found.iter().map(|python| python.path().to_owned()).collect();
     // Also those that are installed beside each other and not in PATH.

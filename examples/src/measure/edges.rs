@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::hint::black_box;
 use std::time::Duration;
 
-use harness::esg::{Program, Scan};
+use harness::esg::{NameSet, Program, Scan};
 
 use super::{Figure, cpu_time, given_up, rounds};
 
@@ -44,8 +44,8 @@ pub(super) fn edges() -> Vec<Figure> {
                 other = !other;
                 let mut scan = original.clone();
                 if other {
-                    scan.reads.insert("v3".to_owned());
-                    scan.writes.insert("extra".to_owned());
+                    scan.reads.insert("v3");
+                    scan.writes.insert("extra");
                 }
                 let text = if other { "other" } else { "again" };
                 let (took, found) = timed(|| {
@@ -118,12 +118,12 @@ fn scan(at: usize) -> Scan {
     scan.builtin_reads.extend(["len".to_owned(), "print".to_owned()]);
     if at.is_multiple_of(50) {
         let name = format!("f{}", at / 50);
-        let mut loads = std::collections::BTreeSet::from(["np".to_owned(), "limit".to_owned()]);
+        let mut loads = NameSet::from_iter(["np", "limit"]);
         if let Some(before) = (at / 50).checked_sub(1) {
             loads.insert(format!("f{}", before - before % 4));
         }
-        scan.deferred_reads.extend(loads.iter().cloned());
-        scan.summaries.insert(name.clone(), loads);
+        scan.deferred_reads.extend(&loads);
+        scan.summaries.insert(&name, loads);
         scan.writes.insert(name);
     } else {
         scan.reads.extend([value(at - 1), value(at - at % 50 + 1), "np".to_owned()]);
@@ -136,7 +136,7 @@ fn scan(at: usize) -> Scan {
         if at % 200 == 1 {
             scan.writes.extend(["df".to_owned(), "np".to_owned(), "limit".to_owned()]);
         } else if at.is_multiple_of(7) {
-            scan.reads.insert("df".to_owned());
+            scan.reads.insert("df");
         }
     }
     scan.writes.insert(value(at));

@@ -80,12 +80,18 @@ fn by_hand(dir: &Path, id: u64) -> io::Result<()> {
 /// A question, its answer from elsewhere, and the end, all on disk.
 pub(super) fn resume() -> Vec<Figure> {
     const EACH: u64 = 10;
+    const USED: u64 = 1_000;
     let Ok(dir) = dir() else { return vec![given_up("resume-file")] };
     let count = Cell::new(0);
     let next = || {
         count.set(count.get() + 1);
         count.get()
     };
+    // By hand there is a directory already. So there is here: a store in use has made its own.
+    for _ in 0..USED {
+        let id = format!("letter-{}", next());
+        assert_eq!(block_on(ask_and_answer(dir.path(), &id)), Some(true));
+    }
     let mut figure = compare_waiting(
         "resume-file".to_owned(),
         EACH,

@@ -117,21 +117,30 @@ async fn by_hand(table: Arc<Vec<Body>>, gate: Gate) -> Result<u64, Error> {
     Ok(n)
 }
 
-/// Starts all, waits until all have started, lets them go: seconds, live bytes at the gate, and
-/// live bytes after the end.
-async fn at_once<F, Fut>(run: F) -> (f64, i64, i64)
+/// What one round found. Bytes are counted in rounds of their own: to count them from two threads
+/// takes longer than to allocate them.
+struct Round {
+    seconds: f64,
+    /// Bytes at the gate.
+    live: i64,
+    /// Bytes after the end.
+    left: i64,
+}
+
+/// Starts all, waits until all have started, lets them go.
+async fn at_once<F, Fut>(run: F, counted: bool) -> Round
 where
     F: Fn(Gate) -> Fut,
     Fut: Future<Output = u64> + Send + 'static,
 {
     let gate = Gate::new();
     let mut tasks = Vec::with_capacity(RUNS);
-    let before = watch(true);
+    let before = watch(counted);
     for _ in 0..RUNS {
         tasks.push(tokio::spawn(run(gate.clone())));
     }
     let _ = gate.arrived.acquire_many(RUNS as u32).await;
-    let live = watch(true) - before;
+    let live = watch(counted) - before;
     let started = Instant::now();
     gate.open.close();
     for task in tasks {
@@ -140,7 +149,7 @@ where
     }
     let seconds = started.elapsed().as_secs_f64();
     let left = watch(false) - before;
-    (seconds, live, left)
+    Round { seconds, live, left }
 }
 
 /// Time for a step, and memory of a live run, beside the same by hand.
@@ -148,36 +157,41 @@ pub(super) fn runs() -> Vec<Figure> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let (Ok(runtime), Some(agent)) = (runtime, agent()) else { return Vec::new() };
-    let ours = |runtime: &Runtime| {
+    let ours = |runtime: &Runtime, counted| {
         let agent = agent.clone();
-        runtime.block_on(at_once(move |gate| {
+        let run = move |gate| {
             let request = agent.run(Count::update(), Ctx::runtime().gate(gate).build());
             async move {
                 let outcome = request.await;
                 outcome.ok().and_then(|it| it.state().map(|count| count.n)).unwrap_or(0)
             }
-        }))
+        };
+        runtime.block_on(at_once(run, counted))
     };
     let table = table();
-    let floor = |runtime: &Runtime| {
+    let floor = |runtime: &Runtime, counted| {
         let table = Arc::clone(&table);
-        runtime.block_on(at_once(move |gate| {
+        let run = move |gate| {
             let run = by_hand(Arc::clone(&table), gate);
             async move { run.await.unwrap_or(0) }
-        }))
+        };
+        runtime.block_on(at_once(run, counted))
     };
-    let measured: Vec<_> = rounds(|| (ours(&runtime), floor(&runtime)));
-    let figure = |case: &str, unit, each: &dyn Fn(&(f64, i64, i64)) -> f64| Figure {
-        case: case.to_owned(),
-        ours: median(measured.iter().map(|(ours, _)| each(ours))),
-        floor: median(measured.iter().map(|(_, floor)| each(floor))),
-        unit,
-        ratio: median(measured.iter().map(|(ours, floor)| each(ours) / each(floor))),
-    };
+    let timed = rounds(|| (ours(&runtime, false), floor(&runtime, false)));
+    let counted: Vec<_> = (0..3).map(|_| (ours(&runtime, true), floor(&runtime, true))).collect();
+    let figure =
+        |case: &str, unit, rounds: &[(Round, Round)], each: &dyn Fn(&Round) -> f64| Figure {
+            case: case.to_owned(),
+            ours: median(rounds.iter().map(|(ours, _)| each(ours))),
+            floor: median(rounds.iter().map(|(_, floor)| each(floor))),
+            unit,
+            ratio: median(rounds.iter().map(|(ours, floor)| each(ours) / each(floor))),
+        };
     let steps = RUNS as f64 * STEPS as f64;
+    let per_run = |bytes: i64| bytes as f64 / RUNS as f64;
     vec![
-        figure("runs", "ns/step", &|(seconds, ..)| seconds * 1e9 / steps),
-        figure("runs-memory", "bytes/live run", &|(_, live, _)| *live as f64 / RUNS as f64),
-        figure("runs-left", "bytes/ended run", &|(.., left)| *left as f64 / RUNS as f64),
+        figure("runs", "ns/step", &timed, &|round| round.seconds * 1e9 / steps),
+        figure("runs-memory", "bytes/live run", &counted, &|round| per_run(round.live)),
+        figure("runs-left", "bytes/ended run", &counted, &|round| per_run(round.left)),
     ]
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
+use std::time::Instant;
 
 use harness::store::{Appended, Lease, Letter, Posted, StoreError};
 use harness::{Seq, SessionId, UtcMillis};
@@ -189,7 +190,9 @@ impl Inner {
         let Some(file) = state.file.clone() else { return Err(session.gone()) };
         let (named, end) = (state.named, state.index.end);
         drop(state);
+        let begun = Instant::now();
         let mut done = file.sync();
+        self.holding.pace.took(begun.elapsed());
         if !named {
             // The name of a file that somebody else has made may not be durable either.
             done = done.and_then(|()| self.sync_names(&session.paths.shard));
@@ -221,9 +224,13 @@ impl Inner {
         let named = is_named(&*self.disk, shard);
         if !named {
             self.disk.sync_dir(&self.sessions)?;
+        }
+        self.disk.sync_dir(shard)?;
+        if !named {
+            // Last: what is made between two syncs makes the second write more.
             say_named(&*self.disk, shard);
         }
-        self.disk.sync_dir(shard)
+        Ok(())
     }
 
     /// Notes beside the log how far it was acknowledged, so that what is missing from it is missed.

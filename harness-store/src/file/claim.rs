@@ -75,6 +75,7 @@ impl Inner {
             return Err(StoreError::Busy { session: id.clone(), until: UtcMillis::now() });
         }
         state.released = Some(0);
+        self.holding.takes(id);
         for path in left_over {
             // Should it fail, whoever takes the session over next tries again.
             let _ = self.disk.unlink(&path);
@@ -214,6 +215,7 @@ impl Inner {
         if held.is_ok() && !self.is_released(session, state)? {
             return Ok(());
         }
+        self.holding.leaves(&lease.session);
         // A session that was never written and that nobody holds is none.
         if !state.index.exists() && self.held_until(session, state)?.is_none() {
             return Err(session.gone());
@@ -250,6 +252,7 @@ impl Inner {
         if until.is_none() {
             // Here it is known even if the disk takes no word of it; elsewhere it expires then.
             state.released = Some(lease.fence.0);
+            self.holding.leaves(&lease.session);
             if Self::release_at_rest(&mut state, lease) {
                 return Ok(state.index.mail());
             }

@@ -57,6 +57,8 @@ pub(crate) trait Disk: Send + Sync + fmt::Debug {
     fn unlink(&self, path: &Path) -> io::Result<()>;
     /// What tells the file of this name from others that have or had it.
     fn inode(&self, path: &Path) -> io::Result<u64>;
+    /// What tells the device that a file is on from others.
+    fn device(&self, path: &Path) -> io::Result<u64>;
     /// Whether a file has at most so many bytes, and all of them can be read without waiting.
     fn is_cached(&self, path: &Path, most: usize) -> bool;
     /// Whether all who ask for this disk ask for the same.
@@ -99,6 +101,10 @@ impl Disk for RealDisk {
 
     fn inode(&self, path: &Path) -> io::Result<u64> {
         Ok(std::fs::metadata(path)?.ino())
+    }
+
+    fn device(&self, path: &Path) -> io::Result<u64> {
+        Ok(std::fs::metadata(path)?.dev())
     }
 
     #[cfg(target_os = "linux")]

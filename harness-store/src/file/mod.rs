@@ -16,6 +16,7 @@ mod index;
 mod lease;
 mod list;
 mod notes;
+mod pace;
 mod read;
 mod record;
 mod remove;

@@ -22,7 +22,11 @@ impl Inner {
         session.refresh(&*self.disk, &mut state)?;
         self.check(&session, &state, lease)?;
         match what {
-            Remove::All => self.remove_all(&session, &mut state, lease),
+            Remove::All => {
+                self.remove_all(&session, &mut state, lease)?;
+                self.holding.leaves(&lease.session);
+                Ok(())
+            }
             Remove::Below(seq) => self.remove_below(&session, &mut state, lease, seq),
         }
     }

@@ -9,10 +9,10 @@ mod validate;
 use std::any::type_name;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures_util::future::{FutureExt as _, ready};
 use tracing::{Instrument, Span};
 
 use crate::context::Context;
@@ -23,12 +23,12 @@ use crate::journal::{Durability, Journal, OnBusy};
 use crate::log::Fit;
 use crate::observe::{Observer, Observers};
 use crate::run::{
-    Driver, ErasedSlots, Held, Kind, Launched, Options, Outcome, Resume, Resumer, RunCore,
-    RunRequest, Slot, Source, Taken, accept, words,
+    Brakes, Driver, ErasedSlots, Held, Kind, Launched, Options, Outcome, Resume, Resumer, RunCore,
+    RunError, RunRequest, Slot, Source, Taken, accept, words,
 };
 use crate::session::Session;
 use crate::state::{Ops, State};
-use crate::step::{Answers, Ids};
+use crate::step::{Answers, BoxFuture, Ids};
 use crate::store::SessionStore;
 
 use lineage::Lineage;
@@ -240,7 +240,7 @@ impl<C: Context, S: State> Agent<C, S> {
         RunRequest::new(self.options(), move |launched| {
             let begun = begin(input, launched.session.clone(), &agent.inner.harness.graph().wiring)
                 .map(|session| agent.driver(launched, session, None, None, None, slots));
-            Box::pin(async move { Ok(begun?.run().await) })
+            Begun::boxed(begun)
         })
     }
 
@@ -303,7 +303,7 @@ impl<C: Context, S: State> Agent<C, S> {
             let begun = taken.map(|(session, (home, taken))| {
                 agent.driver(launched, session, Some(home), Some(taken), None, slots)
             });
-            Box::pin(async move { Ok(begun?.run().await) })
+            Begun::boxed(begun)
         })
     }
 
@@ -348,10 +348,11 @@ impl<C: Context, S: State> Agent<C, S> {
             parent: launched.parent,
         };
         let graph = harness.graph().clone();
-        let budget = launched.budget.unwrap_or(graph.wiring.budget);
+        let budget = launched.budget.map(Box::new);
+        let brakes = launched.brakes.clone();
         let core = RunCore::new(ids, graph, launched.fanout, launched.brakes, journal);
         let driver = Box::new(Driver::new(program, context, core, session, home, taken, budget));
-        Begun { agent: self, driver, span, abandoned: launched.abandoned }
+        Begun { agent: self, driver, span, brakes }
     }
 }
 
@@ -364,14 +365,22 @@ struct Begun<C: Context, S: State> {
     agent: Agent<C, S>,
     driver: Box<Driver<C, S>>,
     span: Span,
-    abandoned: Arc<AtomicBool>,
+    brakes: Brakes,
 }
 
 impl<C: Context, S: State> Begun<C, S> {
-    async fn run(self) -> Outcome<S> {
-        let Self { agent, driver, span, abandoned } = self;
-        let settled = driver.run().instrument(span).await;
-        settled.into_outcome(&abandoned, Arc::new(agent))
+    /// Not an `async fn`: that would keep room for what it was called with beside what it awaits.
+    fn run(self) -> impl Future<Output = Outcome<S>> + Send {
+        let Self { agent, driver, span, brakes } = self;
+        let settled = driver.run().instrument(span);
+        settled.map(move |settled| settled.into_outcome(&brakes, Arc::new(agent)))
+    }
+
+    fn boxed(begun: Result<Self, Kind>) -> BoxFuture<Result<Outcome<S>, RunError>> {
+        match begun {
+            Ok(begun) => begun.run().map(Ok).boxed(),
+            Err(refused) => ready(Err(refused.into())).boxed(),
+        }
     }
 }
 

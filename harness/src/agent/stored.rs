@@ -17,7 +17,7 @@ use crate::run::{How, Kind, Launched, Outcome, RunError, Settlement, resolutions
 use crate::session::Session;
 use crate::state::{State, encode};
 use crate::step::{Answers, Failure, FailureKind, StepError};
-use crate::store::{From, Mail, Phase, StoreError};
+use crate::store::{From, Letter, Mail, Phase, StoreError};
 
 use super::input::{Base, Begun, Given, begin, queue};
 use super::validate::{post, validate};
@@ -81,7 +81,7 @@ pub(super) async fn run<C: Context, S: State>(
             opening.release().await;
             Ok(agent.at_rest(*saved, state, &launched))
         }
-        Begun::GoesOn(taken) => agent.go_on(&stored, opening, *taken, slots, launched).await,
+        Begun::GoesOn(taken) => agent.go_on(&stored, opening, *taken, &[], slots, launched).await,
         Begun::Turn { entries, session, base, withdrawn } => {
             let journal = match base {
                 Base::Kept(saved) => Journal::new(opening, *saved, stored.durability),
@@ -197,7 +197,7 @@ pub(super) async fn resume<C: Context, S: State>(
         }
         None => {
             let taken = TakenUp { saved, fitted };
-            agent.go_on(&stored, opening, taken, slots, launched).await
+            agent.go_on(&stored, opening, taken, &letters, slots, launched).await
         }
     }
 }
@@ -272,15 +272,17 @@ impl<C: Context, S: State> Agent<C, S> {
             .unwrap_or_else(|| Session::new(id, state, wiring));
         let run = saved.run.unwrap_or_else(|| launched.run.clone());
         let settlement = Settlement { session, how, lost: false, run, home: None, durable: true };
-        settlement.into_outcome(&launched.abandoned, Arc::new(self.clone()))
+        settlement.into_outcome(&launched.brakes, Arc::new(self.clone()))
     }
 
-    /// Goes on where the session stands, with what letters say became of its questions.
+    /// Goes on where the session stands, with what letters say became of its questions. Those that
+    /// were `posted` by this call are durable.
     async fn go_on(
         self,
         stored: &Stored,
         opening: Opening,
         taken: TakenUp<S>,
+        posted: &[Letter],
         slots: C::Runtime,
         launched: Launched,
     ) -> Result<Outcome<S>, RunError> {
@@ -332,8 +334,12 @@ impl<C: Context, S: State> Agent<C, S> {
             };
             entries.push(entry(EntryKind::Settled(Box::new(settled))));
         }
-        // A step behind an answered question may act on it at once.
-        let durably = given_up || !answered.is_empty();
+        // A step behind an answered question may act on it at once, so the answer must not be lost.
+        // What was posted here is durable, and whoever finds the session without these entries
+        // finds the same answer among its letters. They are flushed before an effect acts, like
+        // everything before it. A letter that somebody else has posted may not be durable yet.
+        let is_posted = |id| posted.iter().any(|letter| letter.question.as_ref() == Some(id));
+        let durably = given_up || answered.iter().any(|(id, _)| !is_posted(id));
         let journal = Journal::new(opening, saved, stored.durability);
         let when = if durably { When::Now } else { When::Kept };
         if let Err(broken) = journal.write(entries, when, Vec::new()).await {

@@ -85,5 +85,5 @@ pub use program::{
     ProgramError, Step, Version, VersionId, VersionKind,
 };
 pub use replay::{Blocked, Reason, Report};
-pub use scan::{Definition, Import, Scan, SyntaxError, scan};
+pub use scan::{Definition, Import, NameIter, NameMap, NameSet, Scan, SyntaxError, scan};
 pub use trace::{Execution, Trace};

@@ -45,9 +45,8 @@ pub(crate) use watch::Watch;
 pub(crate) use writer::{Broken, Receipt, Tell, When};
 use writer::{LaidUp, Writer};
 
-/// When commits are made durable. Whatever the mode: before anything acts outside (an effect, a
-/// step behind an answered question), when questions are asked and when a run settles, everything
-/// before is.
+/// When commits are made durable. Whatever the mode: before an effect acts, when questions are
+/// asked, before a step acts on an answer and when a run settles, all that led there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Durability {

@@ -18,8 +18,8 @@ use crate::observe::EventKind;
 use crate::session::Half;
 use crate::state::{Ops, State};
 use crate::step::{
-    Action, Active, Asked, AtWork, BoxFuture, Boxed, Cx, FailureKind, Finished, Place, Room,
-    Shared, Spare, StepError, View,
+    Action, Active, Asked, AtWork, BoxFuture, BoxRoom, Boxed, Cx, FailureKind, Finished, Place,
+    Shared, Spare, StepError, View, same,
 };
 use crate::text::words;
 
@@ -54,7 +54,7 @@ pub(super) struct Begun<W> {
 /// The body of a step that has to wait.
 pub(super) enum Work<C: Context, S: State> {
     /// In its room, which goes back to its place afterwards.
-    Room(Box<dyn Room<C, S>>),
+    Room(BoxRoom<C, S>),
     /// It asked, or has an effect in flight, and went on all the same: no default may stand in for
     /// an answer, and no effect be left out of the record.
     Finished(Finished<S::Update>),
@@ -63,7 +63,7 @@ pub(super) enum Work<C: Context, S: State> {
 impl<C: Context, S: State> AtWork<S::Update> for Work<C, S> {
     fn poll(&mut self, task: &mut Task<'_>) -> Poll<Result<S::Update, StepError>> {
         match self {
-            Self::Room(room) => room.poll(task),
+            Self::Room(room) => room.as_mut().poll(task),
             Self::Finished(finished) => finished.poll(task),
         }
     }
@@ -227,9 +227,9 @@ impl<C: Context, S: State> Driver<C, S> {
                     Some(shared) => {
                         let view = View::new(twin.lend(state));
                         let cx = Cx::new(shared, place);
-                        room.start(view, cx, task)
+                        room.as_mut().start(view, cx, task)
                     }
-                    None => room.poll(task),
+                    None => room.as_mut().poll(task),
                 };
                 if core.is_unsettled()
                     && let Poll::Ready(result) = polled
@@ -240,7 +240,7 @@ impl<C: Context, S: State> Driver<C, S> {
                     Poll::Ready(Ok(update)) => {
                         core.conclude();
                         stage.set(Stage::Reducer);
-                        let view = Active::take_view().and_then(|view| view.downcast().ok());
+                        let view = Active::take_view().and_then(|view| same(view, state));
                         twin.take_back(view);
                         twin.change(state, |state| state.apply(update, ops));
                         stage.set(Stage::Route);
@@ -296,10 +296,8 @@ impl<C: Context, S: State> Driver<C, S> {
     /// What a `Cx` holds: what the last one gave back, or else one more reference.
     #[inline]
     fn take_or_share(&self, spare: Option<Spare>) -> Arc<Shared<C>> {
-        match spare.map(Arc::downcast::<Shared<C>>) {
-            Some(Ok(spare)) if Arc::ptr_eq(&spare, &self.shared) => spare,
-            _ => Arc::clone(&self.shared),
-        }
+        let spare = spare.and_then(|spare| same(spare, &self.shared));
+        spare.unwrap_or_else(|| Arc::clone(&self.shared))
     }
 
     fn enter(&mut self) -> (Place, Option<Spare>) {
@@ -341,7 +339,7 @@ impl<C: Context, S: State> Driver<C, S> {
         let (work, scope) = attempt.end(matches!(ended, Polled::Ready(_)));
         self.scope = scope;
         let view = self.scope.as_mut().and_then(Active::take_kept_view);
-        self.twin.take_back(view.and_then(|view| view.downcast().ok()));
+        self.twin.take_back(view.and_then(|view| same(view, &self.session.state)));
         let asked = self.core.close(place).await;
         let result = match ended {
             Polled::Ready(result) => result.map_err(failed),

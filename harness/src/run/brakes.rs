@@ -21,6 +21,8 @@ struct Shared {
     /// Of the step at work.
     waker: AtomicWaker,
     stopping: OnceLock<CancellationToken>,
+    /// Nobody will take the outcome.
+    abandoned: AtomicBool,
 }
 
 impl Brakes {
@@ -47,6 +49,15 @@ impl Brakes {
     /// Says whom to wake. Look at the flags after this, not before.
     pub(crate) fn register(&self, waker: &Waker) {
         self.shared.waker.register(waker);
+    }
+
+    /// Nobody will take the outcome.
+    pub(crate) fn abandon(&self) {
+        self.shared.abandoned.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.shared.abandoned.load(Ordering::SeqCst)
     }
 
     #[inline]

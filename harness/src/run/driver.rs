@@ -14,9 +14,9 @@ use tokio::time::Instant;
 use crate::context::Context;
 use crate::graph::{Budget, Limit, Program};
 use crate::observe::EventKind;
-use crate::session::{Ending, Memory, Session};
+use crate::session::{Ending, Session};
 use crate::state::State;
-use crate::step::{Active, Effects, Place, Room, Scope, Shared, Twin};
+use crate::step::{Active, BoxRoom, Effects, Place, Scope, Shared, Twin};
 
 use super::advance::Pause;
 use super::answers::Taken;
@@ -37,9 +37,12 @@ pub(crate) struct Driver<C: Context, S: State> {
     pub(super) twin: Twin<S>,
     /// Where the session goes back to if this run is dropped.
     pub(super) home: Option<Slot<S>>,
-    budget: Budget,
+    /// How many steps a turn may take before `.finally(..)`.
+    most_steps: u64,
+    /// In place of the loop's own.
+    budget: Option<Box<Budget>>,
     /// Where the bodies of steps work that have been entered.
-    pub(super) rooms: Vec<Option<Box<dyn Room<C, S>>>>,
+    pub(super) rooms: Vec<Option<BoxRoom<C, S>>>,
     /// The step that waits in its room, to be polled when it is woken.
     pub(super) waiting: Option<Place>,
     pub(super) scope: Option<Active>,
@@ -64,12 +67,15 @@ impl<C: Context, S: State> Driver<C, S> {
         session: Session<S>,
         home: Option<Slot<S>>,
         taken: Option<Vec<Taken>>,
-        budget: Budget,
+        budget: Option<Box<Budget>>,
     ) -> Self {
+        let limits = budget.as_deref().unwrap_or(&program.graph.wiring.budget);
+        let timed = limits.wall.is_some() || program.graph.wiring.finally.is_some();
+        let limited = timed || limits.tokens.is_some() || limits.cost_micros.is_some();
+        let most_steps = limits.steps.unwrap_or(u64::MAX);
         let core = Arc::new(core);
         let effects: Arc<dyn Effects> = Arc::clone(&core) as Arc<dyn Effects>;
         let silent = core.fanout.is_silent();
-        let timed = budget.wall.is_some() || program.graph.wiring.finally.is_some();
         let durable = core.journal.is_some().then(|| Durable::new(taken.is_some()));
         let mut driver = Self {
             durable,
@@ -86,7 +92,8 @@ impl<C: Context, S: State> Driver<C, S> {
             twin: Twin::new(),
             home,
             budget,
-            limited: timed || budget.tokens.is_some() || budget.cost_micros.is_some(),
+            limited,
+            most_steps,
             silent,
             started: timed.then(Instant::now),
             taken,
@@ -102,8 +109,8 @@ impl<C: Context, S: State> Driver<C, S> {
         if session.open().next().is_none() {
             session.take_answers();
         }
-        self.core.remember(std::mem::take(&mut session.memory));
-        *self.core.spent_so_far() = session.spent;
+        self.core.remember(session.memory.take());
+        self.core.set_spent(session.spent.take());
         self.core.set_failure(session.cursor.failure.clone());
         session.cursor.retries = 0;
     }
@@ -114,6 +121,11 @@ impl<C: Context, S: State> Driver<C, S> {
         loop {
             self.announce();
             let how = self.drive(&program).await;
+            if self.core.journal.is_none() && self.silent {
+                // Nobody has to hear of it, and nothing goes on behind it.
+                self.account_time();
+                return self.conclude(how);
+            }
             if let Some(settlement) = Box::pin(self.settle(how)).await {
                 return settlement;
             }
@@ -122,7 +134,6 @@ impl<C: Context, S: State> Driver<C, S> {
 
     /// Runs until the session settles.
     async fn drive(&mut self, program: &Program<C, S>) -> How {
-        let wiring = &*program.graph.wiring;
         if self.session.open().next().is_some() {
             return How::Interrupted;
         }
@@ -131,44 +142,58 @@ impl<C: Context, S: State> Driver<C, S> {
             let pause =
                 poll_fn(|task| Active::enter(&mut scope, || self.advance(program, task))).await;
             self.scope = scope;
-            let undone = match pause {
+            // Boxed, so that every live run is small: what waits, waits in `advance`.
+            let settled = match pause {
                 Pause::Yield => {
                     tokio::task::yield_now().await;
-                    continue;
+                    None
                 }
-                Pause::Done(branch) => match self.record_done(wiring, branch).await {
-                    Ok(None) => continue,
-                    Ok(Some(how)) => return how,
-                    Err(undone) => undone,
-                },
-                Pause::Happened(undone) => {
-                    if matches!(undone.0, Happened::Cut) && Box::pin(self.core.holds()).await {
-                        continue;
+                Pause::Done(branch) => {
+                    match Box::pin(self.record_done(&program.graph.wiring, branch)).await {
+                        Ok(settled) => settled,
+                        Err(undone) => {
+                            Box::pin(self.see_to(program, Pause::Happened(undone))).await
+                        }
                     }
-                    undone
                 }
-                Pause::Waits(entered, begun) => self.finish(program, entered, begun).await,
-                // What few steps need is boxed, so that every live run is small.
-                Pause::Gate(entered) => Box::pin(self.gate(program, entered)).await,
+                pause => Box::pin(self.see_to(program, pause)).await,
             };
-            let (mut happened, mut left) = *undone;
-            if matches!(happened, Happened::Done { .. })
-                && let Err(error) = self.take_ops().await
-            {
-                happened = Happened::Failed { retryable: false };
-                left.failure = Some(error);
-            }
-            let next = transition(wiring, &self.session.cursor, happened);
-            if let (Transition::Enter { step }, Happened::Done { branch }) = (next, happened)
-                && self.durable.is_none()
-            {
-                self.commit_done(wiring, branch, step);
-                continue;
-            }
-            if let Some(how) = Box::pin(self.perform(wiring, happened, next, left)).await {
+            if let Some(how) = settled {
                 return how;
             }
         }
+    }
+
+    /// Does what keeps the driver from going straight on. Says how the run settles, once it does.
+    async fn see_to(&mut self, program: &Program<C, S>, pause: Pause<C, S>) -> Option<How> {
+        let wiring = &*program.graph.wiring;
+        let undone = match pause {
+            Pause::Yield | Pause::Done(_) => return None,
+            Pause::Happened(undone) => {
+                if matches!(undone.0, Happened::Cut) && self.core.holds().await {
+                    return None;
+                }
+                undone
+            }
+            // What few steps need is boxed for itself.
+            Pause::Waits(entered, begun) => Box::pin(self.finish(program, entered, begun)).await,
+            Pause::Gate(entered) => Box::pin(self.gate(program, entered)).await,
+        };
+        let (mut happened, mut left) = *undone;
+        if matches!(happened, Happened::Done { .. })
+            && let Err(error) = self.take_ops().await
+        {
+            happened = Happened::Failed { retryable: false };
+            left.failure = Some(error);
+        }
+        let next = transition(wiring, &self.session.cursor, happened);
+        if let (Transition::Enter { step }, Happened::Done { branch }) = (next, happened)
+            && self.durable.is_none()
+        {
+            self.commit_done(wiring, branch, step);
+            return None;
+        }
+        Box::pin(self.perform(wiring, happened, next, left)).await
     }
 
     fn announce(&mut self) {
@@ -190,9 +215,12 @@ impl<C: Context, S: State> Driver<C, S> {
             return Some(if cancelled { Happened::Cancel } else { Happened::Stop });
         }
         let cursor = &self.session.cursor;
-        let budget = budget_at(&self.budget, cursor);
+        let out_of_steps = match &cursor.finishing {
+            None => cursor.steps >= self.most_steps,
+            Some(_) => out_of_steps(budget_at(self.budget(), cursor), cursor),
+        };
         // A position that was entered before has been counted before.
-        if cursor.attempt <= cursor.unsure && out_of_steps(budget, cursor) {
+        if out_of_steps && cursor.attempt <= cursor.unsure {
             return Some(Happened::Over(Limit::Steps));
         }
         if !cursor.visits.is_empty() && out_of_visits(&self.program.graph.wiring, cursor) {
@@ -201,8 +229,9 @@ impl<C: Context, S: State> Driver<C, S> {
         if !self.limited {
             return None;
         }
+        let budget = budget_at(self.budget(), cursor);
         if (budget.tokens.is_some() || budget.cost_micros.is_some())
-            && let Some(limit) = overspent(budget, &self.core.spent_so_far())
+            && let Some(limit) = overspent(budget, &self.core.spent())
         {
             return Some(Happened::Over(limit));
         }
@@ -212,9 +241,13 @@ impl<C: Context, S: State> Driver<C, S> {
         }
     }
 
+    fn budget(&self) -> &Budget {
+        self.budget.as_deref().unwrap_or(&self.program.graph.wiring.budget)
+    }
+
     pub(super) fn wall_deadline(&self) -> Option<Instant> {
         let started = self.started?;
-        let wall = budget_at(&self.budget, &self.session.cursor).wall?;
+        let wall = budget_at(self.budget(), &self.session.cursor).wall?;
         let used = match self.session.cursor.finishing {
             Some(_) => Duration::ZERO,
             None => self.session.active,
@@ -236,11 +269,13 @@ impl<C: Context, S: State> Driver<C, S> {
     /// Gives the session all that the run laid up for it. May be done again.
     fn rest(&mut self) {
         let session = &mut self.session;
-        session.memory.extend(std::mem::take(&mut self.core.desk().memory));
+        if let Some(memory) = self.core.take_memory() {
+            session.remember(memory);
+        }
         if session.cursor.finishing.is_none() {
             session.unpark();
         }
-        session.spent = self.core.spent();
+        session.spent = self.core.spent_so_far();
     }
 
     /// Takes the session out of the driver.
@@ -261,24 +296,34 @@ impl<C: Context, S: State> Driver<C, S> {
         if let Some(durable) = &mut self.durable {
             durable.over = true;
         }
-        if matches!(how, How::Turn(Ending::Ended { .. }, _)) {
-            // It is over: whoever does not hear of it must not run its last step again.
-            self.home = None;
-        }
+        self.leave_home(&how);
         let session = &self.session;
         let settled = how.describe(session.open().count());
         self.core.publish(None, || EventKind::Settled {
             outcome: settled,
             steps: session.cursor.steps,
-            spent: session.spent,
+            spent: session.spent(),
         });
         // Until it is taken below, the session is given back if this is dropped.
         self.core.fanout.flush().await;
+        Some(self.conclude(how))
+    }
+
+    /// A turn that is over is over: whoever does not hear of it must not run its last step again.
+    fn leave_home(&mut self, how: &How) {
+        if matches!(how, How::Turn(Ending::Ended { .. }, _)) {
+            self.home = None;
+        }
+    }
+
+    /// Hands the session over to whoever tells of the outcome.
+    fn conclude(&mut self, how: How) -> Settlement<S> {
+        self.leave_home(&how);
         let home = self.home.take();
         let session = self.take_session();
         let run = self.core.ids.run.clone();
         let durable = self.durable.is_some();
-        Some(Settlement { session, how, lost: self.lost, run, home, durable })
+        Settlement { session, how, lost: self.lost, run, home, durable }
     }
 }
 
@@ -300,11 +345,11 @@ impl<C: Context, S: State> Drop for Driver<C, S> {
             Ok(runtime) if !settled => {
                 runtime.spawn(async move {
                     core.effects_done().await;
-                    let late = std::mem::take(&mut core.desk().memory);
+                    let late = core.take_memory();
                     home.put_back(session, late);
                 });
             }
-            _ => home.put_back(session, Memory::default()),
+            _ => home.put_back(session, None),
         }
     }
 }

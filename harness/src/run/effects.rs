@@ -1,7 +1,7 @@
 //! What the run does for its steps: the executor's side of the seam.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use serde_json::Value;
@@ -24,6 +24,7 @@ use crate::step::{
 
 use super::brakes::Brakes;
 use super::desk::Desk;
+use super::purse::Purse;
 
 /// What all steps of one run share with its driver.
 pub(crate) struct RunCore {
@@ -33,10 +34,6 @@ pub(crate) struct RunCore {
     pub(crate) brakes: Brakes,
     /// Writes the session's log, where it has one.
     pub(crate) journal: Option<Box<Journal>>,
-    /// What was spent since the last entry was made.
-    unrecorded: Mutex<Spend>,
-    /// Whether that is anything.
-    charged: AtomicBool,
     /// The attempt at work, as one number.
     current: AtomicU64,
     /// The last attempt that asked something nobody has answered.
@@ -44,8 +41,9 @@ pub(crate) struct RunCore {
     /// Set by whoever uses the desk, until the position is left: steps that do not use it cost no
     /// lock, and are asked this one question.
     stirred: AtomicBool,
-    desk: Mutex<Desk>,
-    spent: Mutex<Spend>,
+    /// What most runs never use is made when it is, so that every live run is small.
+    desk: OnceLock<Box<Mutex<Desk>>>,
+    purse: Purse,
     failure: Mutex<Option<Arc<Failure>>>,
     effects_running: AtomicUsize,
     effect_ended: Notify,
@@ -75,13 +73,11 @@ impl RunCore {
             fanout,
             brakes,
             journal,
-            unrecorded: Mutex::default(),
-            charged: AtomicBool::new(false),
             current: AtomicU64::new(0),
             asked: AtomicU64::new(0),
             stirred: AtomicBool::new(false),
-            desk: Mutex::default(),
-            spent: Mutex::default(),
+            desk: OnceLock::new(),
+            purse: Purse::default(),
             failure: Mutex::default(),
             effects_running: AtomicUsize::new(0),
             effect_ended: Notify::new(),
@@ -89,9 +85,18 @@ impl RunCore {
     }
 
     /// Takes over what the session remembers.
-    pub(crate) fn remember(&self, memory: Memory) {
-        self.stirred.store(memory.holds_position(), Ordering::Relaxed);
-        self.desk().memory = memory;
+    pub(crate) fn remember(&self, memory: Option<Box<Memory>>) {
+        let holds = memory.as_ref().is_some_and(|memory| memory.holds_position());
+        self.stirred.store(holds, Ordering::Relaxed);
+        match memory {
+            Some(memory) => self.desk().memory = *memory,
+            None => drop(self.take_memory()),
+        }
+    }
+
+    /// What is to be remembered, if anything was laid on the desk.
+    pub(crate) fn take_memory(&self) -> Option<Memory> {
+        self.desk.get().map(|desk| std::mem::take(&mut lock(desk).memory))
     }
 
     /// Says which attempt is at work from here on.
@@ -124,6 +129,10 @@ impl RunCore {
     /// Ends the attempt unless it has effects in flight. Effects begin under the same lock, so
     /// that none is left out of the record.
     pub(crate) fn try_conclude(&self, place: Place) -> Option<Vec<(String, Asked)>> {
+        if self.desk.get().is_none() && self.current.load(Ordering::Relaxed) == 0 {
+            // Only an attempt at work lays something on the desk.
+            return Some(Vec::new());
+        }
         let mut desk = self.desk();
         if self.effects_running.load(Ordering::SeqCst) > 0 {
             return None;
@@ -133,7 +142,9 @@ impl RunCore {
     }
 
     pub(crate) fn abort_tasks(&self) {
-        self.desk().abort_tasks();
+        if let Some(desk) = self.desk.get() {
+            lock(desk).abort_tasks();
+        }
     }
 
     /// Whether the desk was used at this position.
@@ -164,11 +175,17 @@ impl RunCore {
     }
 
     pub(crate) fn desk(&self) -> MutexGuard<'_, Desk> {
-        lock(&self.desk)
+        lock(self.desk.get_or_init(Box::default))
     }
 
-    pub(crate) fn spent_so_far(&self) -> MutexGuard<'_, Spend> {
-        lock(&self.spent)
+    /// What the turn has spent, if that is anything.
+    pub(crate) fn spent_so_far(&self) -> Option<Box<Spend>> {
+        self.purse.spent().map(Box::new)
+    }
+
+    /// Takes over what the turn has spent before this run.
+    pub(crate) fn set_spent(&self, spent: Option<Box<Spend>>) {
+        self.purse.begin(spent.as_deref());
     }
 
     pub(crate) fn set_failure(&self, failure: Option<Arc<Failure>>) {
@@ -203,10 +220,7 @@ impl RunCore {
 
     /// An entry made now, which takes along what was spent since the one before.
     pub(crate) fn entry(&self, kind: EntryKind) -> Entry {
-        let spent = self
-            .charged
-            .swap(false, Ordering::AcqRel)
-            .then(|| std::mem::take(&mut *lock(&self.unrecorded)));
+        let spent = self.purse.unrecorded();
         Entry { at: UtcMillis::now(), spent, kind }
     }
 
@@ -293,16 +307,12 @@ impl Effects for RunCore {
     }
 
     fn charge(&self, place: Place, spend: &Spend) {
-        *lock(&self.spent) += *spend;
-        if self.journal.is_some() {
-            *lock(&self.unrecorded) += *spend;
-            self.charged.store(true, Ordering::Release);
-        }
+        self.purse.charge(spend, self.journal.is_some());
         self.publish(Some(place), || EventKind::Charged { spend: *spend });
     }
 
     fn spent(&self) -> Spend {
-        *lock(&self.spent)
+        self.purse.spent().unwrap_or_default()
     }
 
     fn begin_call(&self, place: Place, model: &str) -> CallId {

@@ -2,7 +2,6 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use futures_util::FutureExt;
@@ -31,7 +30,6 @@ pub struct Run<S: State> {
     events: Option<Receiver<Arc<Event>>>,
     /// Keeps the stream's other readers possible without keeping the stream open.
     resubscribe: tokio::sync::broadcast::WeakSender<Arc<Event>>,
-    abandoned: Arc<AtomicBool>,
     done: bool,
 }
 
@@ -71,9 +69,8 @@ impl<S: State> Run<S> {
         control: RunControl,
         events: Receiver<Arc<Event>>,
         resubscribe: tokio::sync::broadcast::WeakSender<Arc<Event>>,
-        abandoned: Arc<AtomicBool>,
     ) -> Self {
-        Self { task, control, events: Some(events), resubscribe, abandoned, done: false }
+        Self { task, control, events: Some(events), resubscribe, done: false }
     }
 
     /// This run's id.
@@ -125,7 +122,7 @@ impl<S: State> Future for Run<S> {
 impl<S: State> Drop for Run<S> {
     fn drop(&mut self) {
         if !self.done {
-            self.abandoned.store(true, Ordering::SeqCst);
+            self.control.brakes.abandon();
             self.control.cancel();
             // It may have settled already, unheard.
             let settled = tokio::task::unconstrained(&mut self.task).now_or_never();

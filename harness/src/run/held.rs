@@ -21,8 +21,10 @@ impl<S> Slot<S> {
     }
 
     /// Gives the session back, with what effects recorded meanwhile.
-    pub(crate) fn put_back(&self, mut session: Session<S>, late: Memory) {
-        session.memory.extend(late);
+    pub(crate) fn put_back(&self, mut session: Session<S>, late: Option<Memory>) {
+        if let Some(late) = late {
+            session.remember(late);
+        }
         *self.lock() = Some(session);
     }
 }
@@ -75,7 +77,7 @@ impl<S: State> Held<S> {
         if let Some(home) = &self.home
             && let Some(session) = self.slot.lock().take()
         {
-            home.put_back(session, Memory::default());
+            home.put_back(session, None);
         }
     }
 

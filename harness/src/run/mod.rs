@@ -16,6 +16,7 @@ mod handle;
 mod held;
 mod outcome;
 mod perform;
+mod purse;
 mod record;
 mod request;
 mod settle;
@@ -31,6 +32,7 @@ pub use request::RunRequest;
 
 pub(crate) use crate::text::words;
 pub(crate) use answers::{Taken, accept};
+pub(crate) use brakes::Brakes;
 pub(crate) use driver::Driver;
 pub(crate) use effects::RunCore;
 pub(crate) use error::Kind;

@@ -255,7 +255,7 @@ impl<S: State> Outcome<S> {
     pub(crate) fn new(settled: Settlement<S>, agent: Arc<dyn Resumer<S>>) -> Self {
         let Settlement { session: rest, how, lost, run, home, durable } = settled;
         let (state, session) = (View::new(Arc::clone(&rest.state)), rest.id.clone());
-        let spent = rest.spent;
+        let spent = rest.spent();
         let questions = rest.open().map(|question| question.interrupt.clone()).collect();
         let hold = |rest: Session<S>| match durable {
             true => Held::stored(rest.id, agent),

@@ -1,7 +1,6 @@
 use std::fmt;
 use std::future::IntoFuture;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use serde_json::{Map, Value};
 
@@ -60,8 +59,6 @@ pub(crate) struct Launched {
     pub(crate) withdraw: bool,
     pub(crate) trace: Option<Map<String, Value>>,
     pub(crate) brakes: Brakes,
-    /// Nobody will take the outcome.
-    pub(crate) abandoned: Arc<AtomicBool>,
 }
 
 impl<S: State> RunRequest<S> {
@@ -137,14 +134,13 @@ impl<S: State> RunRequest<S> {
         let resubscribe = send.downgrade();
         let (launched, refused) = self.options.launch(Some(send));
         let control = RunControl::new(launched.run.clone(), &launched);
-        let abandoned = Arc::clone(&launched.abandoned);
         let task = tokio::spawn(async move {
             match refused {
                 Some(error) => Err(error),
                 None => (self.launch)(launched).await,
             }
         });
-        Run::new(task, control, receive, resubscribe, abandoned)
+        Run::new(task, control, receive, resubscribe)
     }
 }
 
@@ -168,7 +164,6 @@ impl Options {
             withdraw: self.withdraw,
             trace: self.trace,
             brakes: Brakes::default(),
-            abandoned: Arc::default(),
         };
         (launched, refused)
     }
@@ -179,13 +174,13 @@ impl<S: State> IntoFuture for RunRequest<S> {
     type IntoFuture = BoxFuture<Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let (launched, refused) = self.options.launch(None);
-            match refused {
-                Some(error) => Err(error),
-                None => (self.launch)(launched).await,
-            }
-        })
+        // Nothing of it runs before it is polled; it is put together here, so that a live run keeps no
+        // room for what was asked.
+        let (launched, refused) = self.options.launch(None);
+        match refused {
+            Some(error) => Box::pin(std::future::ready(Err(error))),
+            None => (self.launch)(launched),
+        }
     }
 }
 

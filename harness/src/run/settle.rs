@@ -1,5 +1,4 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::graph::Wiring;
@@ -10,6 +9,7 @@ use crate::session::{Cursor, Ending, Session};
 use crate::state::State;
 use crate::step::Failure;
 
+use super::brakes::Brakes;
 use super::held::{Resumer, Slot};
 use super::outcome::Outcome;
 
@@ -83,13 +83,9 @@ impl How {
 impl<S: State> Settlement<S> {
     /// Tells the settlement as an outcome. If nobody will take it, the session goes back to where
     /// it came from.
-    pub(crate) fn into_outcome(
-        self,
-        abandoned: &AtomicBool,
-        agent: Arc<dyn Resumer<S>>,
-    ) -> Outcome<S> {
+    pub(crate) fn into_outcome(self, brakes: &Brakes, agent: Arc<dyn Resumer<S>>) -> Outcome<S> {
         let outcome = Outcome::new(self, agent);
-        if abandoned.load(Ordering::SeqCst) {
+        if brakes.is_abandoned() {
             outcome.give_back();
         }
         outcome

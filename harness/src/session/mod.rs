@@ -34,11 +34,12 @@ pub(crate) struct Session<S> {
     pub(crate) state: Arc<S>,
     pub(crate) cursor: Cursor,
     pub(crate) questions: Vec<Question>,
-    pub(crate) memory: Memory,
+    /// None while there is nothing to remember, as in most sessions.
+    pub(crate) memory: Option<Box<Memory>>,
     /// Where to go on after `.finally(..)` has run for a turn that is not over.
     pub(crate) parked: Option<Box<Parked>>,
-    /// What this turn has spent.
-    pub(crate) spent: Spend,
+    /// What this turn has spent, if that is anything.
+    pub(crate) spent: Option<Box<Spend>>,
     /// How long this turn has run, waiting not counted.
     pub(crate) active: Duration,
 }
@@ -88,6 +89,28 @@ impl Question {
     }
 }
 
+impl<S> Session<S> {
+    /// What this turn has spent.
+    pub(crate) fn spent(&self) -> Spend {
+        self.spent.as_deref().copied().unwrap_or_default()
+    }
+
+    /// Adds what was remembered elsewhere.
+    pub(crate) fn remember(&mut self, late: Memory) {
+        match &mut self.memory {
+            Some(memory) => memory.extend(late),
+            None => self.memory = Some(Box::new(late)),
+        }
+    }
+
+    /// Forgets what belongs to a position that is left.
+    fn forget_position(&mut self) {
+        if let Some(memory) = &mut self.memory {
+            memory.leave();
+        }
+    }
+}
+
 impl<S: State> Session<S> {
     /// A session before its first step.
     pub(crate) fn new(id: SessionId, state: S, wiring: &Wiring) -> Self {
@@ -97,9 +120,9 @@ impl<S: State> Session<S> {
             state: Arc::new(state),
             cursor: Cursor::start(wiring),
             questions: Vec::new(),
-            memory: Memory::default(),
+            memory: None,
             parked: None,
-            spent: Spend::default(),
+            spent: None,
             active: Duration::ZERO,
         }
     }
@@ -112,9 +135,9 @@ impl<S: State> Session<S> {
             state: Arc::new(S::default()),
             cursor: Cursor::default(),
             questions: Vec::new(),
-            memory: Memory::default(),
+            memory: None,
             parked: None,
-            spent: Spend::default(),
+            spent: None,
             active: Duration::ZERO,
         }
     }
@@ -135,11 +158,11 @@ impl<S: State> Session<S> {
         if let Some(parked) = self.parked.take() {
             let last = self.cursor.last;
             // The last step of `.finally(..)` may have failed, and left its effects behind.
-            self.memory.leave();
+            self.forget_position();
             self.cursor = parked.cursor;
             self.cursor.last = last;
             self.questions = parked.questions;
-            self.memory.extend(parked.memory);
+            self.remember(parked.memory);
         }
     }
 
@@ -153,7 +176,7 @@ impl<S: State> Session<S> {
     /// questions stay until the position is left, so that the same answer again is taken as read.
     pub(crate) fn take_answers(&mut self) {
         for question in &self.questions {
-            question.hand_over(&mut self.memory);
+            question.hand_over(self.memory.get_or_insert_default());
             if question.interrupt.key.is_none() {
                 self.cursor.half = match question.expired {
                     true => Half::Expired,

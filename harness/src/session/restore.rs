@@ -54,9 +54,9 @@ impl<S: State> Session<S> {
             state: Arc::new(state),
             cursor,
             questions: questions(&saved.questions),
-            memory,
+            memory: Some(Box::new(memory)),
             parked,
-            spent: saved.spent,
+            spent: Some(Box::new(saved.spent)),
             active: Duration::from_millis(saved.active_ms),
         })
     }
@@ -66,9 +66,9 @@ impl<S: State> Session<S> {
         let last = self.cursor.last;
         self.cursor = Cursor::start_behind(wiring, last);
         self.questions.clear();
-        self.memory.leave();
+        self.forget_position();
         self.parked = None;
-        self.spent = Default::default();
+        self.spent = None;
         self.active = Duration::ZERO;
     }
 

@@ -5,6 +5,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as Task, Poll};
 
+use pin_project_lite::pin_project;
+
 use crate::context::Context;
 use crate::state::State;
 
@@ -20,16 +22,27 @@ pub(crate) trait AtWork<T>: Send {
 
 /// The body of a step: makes rooms for itself to work in.
 pub(crate) trait Body<C: Context, S: State>: Send + Sync {
-    fn room(&self) -> Box<dyn Room<C, S>>;
+    fn room(&self) -> BoxRoom<C, S>;
 }
 
 /// Where the futures of one body are kept, one after the other: a loop that comes back to a step
 /// allocates nothing for it.
-pub(crate) trait Room<C: Context, S: State>: AtWork<S::Update> {
+pub(crate) trait Room<C: Context, S: State>: Send {
     /// Makes the body's future and polls it once. A future that is done is dropped at once, and
     /// with it whatever it holds.
-    fn start(&mut self, state: View<S>, cx: Cx<C>, task: &mut Task<'_>) -> Poll<StepResult<S>>;
+    fn start(
+        self: Pin<&mut Self>,
+        state: View<S>,
+        cx: Cx<C>,
+        task: &mut Task<'_>,
+    ) -> Poll<StepResult<S>>;
+
+    /// Polls the future that was started last.
+    fn poll(self: Pin<&mut Self>, task: &mut Task<'_>) -> Poll<StepResult<S>>;
 }
+
+/// A room, wherever it was made.
+pub(crate) type BoxRoom<C, S> = Pin<Box<dyn Room<C, S>>>;
 
 /// A body that is a function.
 pub(super) struct FnBody<F>(Arc<F>);
@@ -47,22 +60,16 @@ where
     F: Fn(View<S>, Cx<C>) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = StepResult<S>> + Send + 'static,
 {
-    fn room(&self) -> Box<dyn Room<C, S>> {
-        Box::new(FnRoom { body: Arc::clone(&self.0), future: Box::pin(None) })
+    fn room(&self) -> BoxRoom<C, S> {
+        Box::pin(FnRoom { body: Arc::clone(&self.0), future: None })
     }
 }
 
-struct FnRoom<F, Fut> {
-    body: Arc<F>,
-    future: Pin<Box<Option<Fut>>>,
-}
-
-impl<F: Send + Sync, T, Fut> AtWork<T> for FnRoom<F, Fut>
-where
-    Fut: Future<Output = Result<T, StepError>> + Send,
-{
-    fn poll(&mut self, task: &mut Task<'_>) -> Poll<Result<T, StepError>> {
-        poll_and_drop(self.future.as_mut(), task)
+pin_project! {
+    struct FnRoom<F, Fut> {
+        body: Arc<F>,
+        #[pin]
+        future: Option<Fut>,
     }
 }
 
@@ -73,9 +80,19 @@ where
     F: Fn(View<S>, Cx<C>) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = StepResult<S>> + Send + 'static,
 {
-    fn start(&mut self, state: View<S>, cx: Cx<C>, task: &mut Task<'_>) -> Poll<StepResult<S>> {
-        self.future.set(Some((self.body)(state, cx)));
-        poll_and_drop(self.future.as_mut(), task)
+    fn start(
+        self: Pin<&mut Self>,
+        state: View<S>,
+        cx: Cx<C>,
+        task: &mut Task<'_>,
+    ) -> Poll<StepResult<S>> {
+        let mut room = self.project();
+        room.future.set(Some((room.body)(state, cx)));
+        poll_and_drop(room.future, task)
+    }
+
+    fn poll(self: Pin<&mut Self>, task: &mut Task<'_>) -> Poll<StepResult<S>> {
+        poll_and_drop(self.project().future, task)
     }
 }
 

@@ -18,6 +18,7 @@ mod id;
 mod interrupt;
 mod once;
 mod policy;
+mod same;
 mod scope;
 mod view;
 
@@ -38,9 +39,10 @@ pub use view::View;
 pub(crate) use view::Twin;
 
 pub(crate) use action::{Action, Route};
-pub(crate) use body::{AtWork, BoxFuture, Boxed, Finished, Room};
+pub(crate) use body::{AtWork, BoxFuture, BoxRoom, Boxed, Finished};
 pub(crate) use cx::Shared;
 pub(crate) use effects::{AskReply, Asked, Effects, Guard, Ids, OnceReply, Place};
 pub(crate) use interrupt::{Answer, Check, QuestionType};
 pub(crate) use policy::Policy;
+pub(crate) use same::same;
 pub(crate) use scope::{Active, Spare};

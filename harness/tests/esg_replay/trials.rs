@@ -19,8 +19,11 @@ struct Trial {
 
 #[derive(Deserialize)]
 struct Edit {
+    #[serde(default)]
     step: usize,
-    /// Without one, the step is removed.
+    /// A new step comes before this one, instead; or, without a source, the step moves there.
+    before: Option<usize>,
+    /// Without one, and without a place to move to, the step is removed.
     source: Option<String>,
 }
 
@@ -32,12 +35,16 @@ impl Trial {
         let mut graph = graph(python, &steps);
         graph.replay().unwrap();
         let step = &*ids[edit.step];
-        match &edit.source {
-            Some(source) => {
-                graph.edit(|program| program.replace(step, source)).unwrap();
-            }
-            None => graph.edit(|program| program.remove(step)).unwrap(),
-        }
+        graph
+            .edit(|program| match (&edit.source, edit.before) {
+                (Some(source), Some(at)) => {
+                    program.insert_before(&ids[at], "new", source).map(drop)
+                }
+                (Some(source), None) => program.replace(step, source).map(drop),
+                (None, Some(at)) => program.move_before(step, &ids[at]),
+                (None, None) => program.remove(step),
+            })
+            .unwrap();
         let report = graph.replay().unwrap();
         if !report.untracked.is_empty() {
             let all = report.executed().count() == graph.program().len();
@@ -56,10 +63,12 @@ fn programs_written_to_break_it_end_as_a_full_run_does() {
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                while let Some(trial) = trials.get(next.fetch_add(1, Ordering::Relaxed)) {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(trial) = trials.get(number) else { break };
                     for (at, edit) in trial.edits.iter().enumerate() {
                         // Each edit in another Python, which spreads the programs over all of them.
-                        let python = &pythons[at % pythons.len()];
+                        let python = &pythons[(number + at) % pythons.len()];
                         if let Some(what) = trial.edit(edit, python) {
                             let python = python.display();
                             let said = format!("{} edit {at} on {python}: {what}", trial.id);

@@ -1,13 +1,17 @@
 //! Small steps, each with what it reads, reads late, binds, changes and unbinds.
 use std::collections::BTreeSet;
 
-use harness::esg::scan;
+use harness::esg::{NameSet, scan};
 
 /// A step; what it reads; reads late; binds; changes in place; unbinds.
 type Case = (&'static str, &'static str, &'static str, &'static str, &'static str, &'static str);
 
 pub(crate) fn set(listed: &str) -> BTreeSet<String> {
     listed.split_whitespace().map(str::to_owned).collect()
+}
+
+pub(crate) fn own(names: &NameSet) -> BTreeSet<String> {
+    names.iter().map(str::to_owned).collect()
 }
 
 /// The step in a source that is so large that it is answered coarsely.
@@ -20,24 +24,26 @@ pub(crate) fn check(cases: &[Case]) {
     let mut wrong = Vec::new();
     for &(source, reads, late, writes, mutates, deletes) in cases {
         let found = scan(source);
-        let changed: BTreeSet<_> = found.mutates.difference(&found.escapes).cloned().collect();
+        let mutated = own(&found.mutates);
+        let changed: BTreeSet<_> = mutated.difference(&own(&found.escapes)).cloned().collect();
         let told = found.errors.is_empty()
-            && found.reads == set(reads)
-            && found.deferred_reads == set(late)
-            && found.writes == set(writes)
+            && own(&found.reads) == set(reads)
+            && own(&found.deferred_reads) == set(late)
+            && own(&found.writes) == set(writes)
             && changed.is_subset(&set(mutates))
-            && set(mutates).is_subset(&found.mutates)
-            && found.deletes == set(deletes);
+            && set(mutates).is_subset(&mutated)
+            && own(&found.deletes) == set(deletes);
         if told {
             // A large source is answered coarsely: nothing may be missing.
             let found = scan(&large(source));
-            let all: BTreeSet<_> = found.reads.union(&found.deferred_reads).cloned().collect();
+            let read = own(&found.reads);
+            let all: BTreeSet<_> = read.union(&own(&found.deferred_reads)).cloned().collect();
             let sound = found.errors.is_empty()
-                && set(reads).is_subset(&found.reads)
+                && set(reads).is_subset(&read)
                 && set(late).is_subset(&all)
-                && set(writes) == found.writes
-                && set(mutates).is_subset(&found.mutates)
-                && set(deletes) == found.deletes;
+                && set(writes) == own(&found.writes)
+                && set(mutates).is_subset(&own(&found.mutates))
+                && set(deletes) == own(&found.deletes);
             if !sound {
                 wrong.push(format!("{source}\n  in a large source: {found:#?}"));
             }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use harness::esg::scan;
 
-use super::cases::set;
+use super::cases::{own, set};
 
 #[test]
 fn names_that_every_good_end_leaves_bound_are_sure() {
@@ -27,7 +27,7 @@ fn names_that_every_good_end_leaves_bound_are_sure() {
         ("while True:\n    x = f()\n    if x:\n        break", "x"),
         ("match x:\n    case [a]:\n        b = 1\n    case _:\n        b = 2", "b"),
     ] {
-        assert_eq!(scan(source).sure_writes, set(sure), "{source}");
+        assert_eq!(own(&scan(source).sure_writes), set(sure), "{source}");
     }
 }
 
@@ -60,7 +60,7 @@ fn names_that_share_an_object_are_tied() {
     ] {
         let found = scan(source);
         let told = found.aliases.get(name).cloned().unwrap_or_default();
-        assert_eq!(told, set(others), "{source}");
+        assert_eq!(own(&told), set(others), "{source}");
     }
 }
 
@@ -81,7 +81,7 @@ fn what_bodies_change_when_they_run_is_told() {
         ("def f():\n    xs = []\n    xs.append(1)", ""),
         ("def f():\n    return xs", ""),
     ] {
-        assert_eq!(scan(source).deferred_mutates, set(changed), "{source}");
+        assert_eq!(own(&scan(source).deferred_mutates), set(changed), "{source}");
     }
 }
 
@@ -118,17 +118,17 @@ fn what_is_too_much_to_follow_is_answered_coarsely_but_in_full() {
     for name in ["made", "maybe", "i"] {
         assert!(found.writes.contains(name) && !found.sure_writes.contains(name), "{name}");
     }
-    assert_eq!(found.deferred_reads, set("unseen"));
-    assert_eq!(found.deletes, set("gone"));
+    assert_eq!(own(&found.deferred_reads), set("unseen"));
+    assert_eq!(own(&found.deletes), set("gone"));
     assert!(found.deferred_mutates.contains("pool") && found.deferred_mutates.contains("unseen"));
     // Whatever shares an object is tied, over other names at most.
     let mut open = vec!["v7".to_owned()];
     let mut tied = set("");
     while let Some(name) = open.pop() {
         if tied.insert(name.clone()) {
-            let to = found.aliases.get(&name).into_iter().flatten().cloned();
+            let to = found.aliases.get(&name).into_iter().flatten().map(str::to_owned);
             let from = found.aliases.iter().filter(|(_, others)| others.contains(&name));
-            open.extend(to.chain(from.map(|(other, _)| other.clone())));
+            open.extend(to.chain(from.map(|(other, _)| other.to_owned())));
         }
     }
     assert!(tied.contains("pool") && tied.contains("k3") && tied.contains("v399"));

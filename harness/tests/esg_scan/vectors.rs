@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use harness::esg::{Scan, scan};
 use serde_json::Value;
 
-use super::cases::large;
+use super::cases::{large, own};
 
 type Names = BTreeSet<String>;
 
@@ -30,41 +30,45 @@ fn judge(case: &Value, found: &Scan) -> (Vec<&'static str>, Vec<&'static str>) {
     let excused = known_opaque && found.opaque;
     let (reads, deferred) = (names(case, "reads"), names(case, "deferred_reads"));
     let tolerated = names(case, "reads_ok_extra");
-    let all = union(&[&found.reads, &found.deferred_reads]);
-    if !excused && !reads.is_subset(&found.reads) {
+    let all = union(&[&own(&found.reads), &own(&found.deferred_reads)]);
+    if !excused && !reads.is_subset(&own(&found.reads)) {
         unsound.push("reads");
     }
     if !excused && !deferred.is_subset(&all) {
         unsound.push("deferred_reads");
     }
-    let spurious: Names = found.reads.difference(&reads).cloned().collect();
+    let spurious: Names = own(&found.reads).difference(&reads).cloned().collect();
     let late: Names = deferred.difference(&tolerated).cloned().collect();
-    if !found.reads.is_subset(&union(&[&reads, &tolerated]))
-        || !found.deferred_reads.is_subset(&union(&[&deferred, &tolerated, &reads]))
+    if !own(&found.reads).is_subset(&union(&[&reads, &tolerated]))
+        || !own(&found.deferred_reads).is_subset(&union(&[&deferred, &tolerated, &reads]))
         || !late.is_disjoint(&spurious)
     {
         inexact.push("reads");
     }
     let writes = names(case, "writes");
-    if !excused && !writes.is_subset(&found.writes) {
+    if !excused && !writes.is_subset(&own(&found.writes)) {
         unsound.push("writes");
     }
-    if !found.writes.is_subset(&union(&[&writes, &names(case, "writes_ok_extra")])) {
+    if !own(&found.writes).is_subset(&union(&[&writes, &names(case, "writes_ok_extra")])) {
         inexact.push("writes");
     }
     let mutates = names(case, "mutates");
     let escapes = names(case, "escapes");
-    if !excused && !mutates.is_subset(&found.mutates) {
+    if !excused && !mutates.is_subset(&own(&found.mutates)) {
         unsound.push("mutates");
     }
-    if !found.mutates.is_subset(&union(&[&mutates, &names(case, "mutates_ok_extra"), &escapes])) {
+    if !own(&found.mutates).is_subset(&union(&[
+        &mutates,
+        &names(case, "mutates_ok_extra"),
+        &escapes,
+    ])) {
         inexact.push("mutates");
     }
     let deletes = names(case, "deletes");
-    if !excused && !deletes.is_subset(&found.deletes) {
+    if !excused && !deletes.is_subset(&own(&found.deletes)) {
         unsound.push("deletes");
     }
-    if !found.deletes.is_subset(&deletes) {
+    if !own(&found.deletes).is_subset(&deletes) {
         inexact.push("deletes");
     }
     if known_opaque && !found.opaque && !unsound.is_empty() {
@@ -73,13 +77,13 @@ fn judge(case: &Value, found: &Scan) -> (Vec<&'static str>, Vec<&'static str>) {
     if !names(case, "star_imports").is_subset(&found.star_imports) {
         unsound.push("star_imports");
     }
-    if !names(case, "builtin_reads").is_subset(&found.builtin_reads) {
+    if !names(case, "builtin_reads").is_subset(&own(&found.builtin_reads)) {
         unsound.push("builtin_reads");
     }
     for (name, loaded) in case["summaries"].as_object().unwrap() {
         let listed = loaded.as_array().unwrap().iter();
         let listed: Names = listed.map(|name| name.as_str().unwrap().to_owned()).collect();
-        if !found.summaries.get(name).is_some_and(|answer| listed.is_subset(answer)) {
+        if !found.summaries.get(name).is_some_and(|answer| listed.is_subset(&own(answer))) {
             unsound.push("summaries");
         }
     }

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use harness::esg::{
-    CodeGraph, EsgError, ExecError, Executor, KillHandle, Ran, Reason, RunStep, Swept, Sync,
-    Synced, Value,
+    BlobLimits, Blobs, CodeGraph, EsgError, ExecError, Executor, KillHandle, Program, Ran, Reason,
+    RunStep, Swept, Sync, Synced, Value,
 };
 
 use super::{interpreters, push, shown, worker, worker_of};
@@ -125,6 +125,40 @@ fn journal() -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     kept(dir.path(), &[("a", "xs = [1, 2]"), ("b", "n = len(xs)")]);
     fs::read(dir.path().join("journal")).unwrap()
+}
+
+/// How many values of that size find room.
+fn room_for(values: u64) -> Blobs {
+    let mut limits = BlobLimits::default();
+    limits.store = values * 100_000;
+    Blobs::memory_with(limits)
+}
+
+#[test]
+fn a_value_that_went_for_want_of_room_is_made_again() {
+    for values in 0..=4 {
+        let mut graph = CodeGraph::new(Program::new(), worker(), room_for(values));
+        let large = |at: u8| format!("v{at} = bytes([{at}]) * 90_000");
+        graph
+            .edit(|program| {
+                for at in 1..=3 {
+                    program.push(&format!("make{at}"), &large(at))?;
+                    program.push(&format!("grow{at}"), &format!("v{at} += b'!'"))?;
+                }
+                program.push("sum", "n = len(v1) + len(v2) + len(v3)").map(drop)
+            })
+            .unwrap();
+        assert!(graph.replay().unwrap().ok());
+        // What `v1` was before it grew is nowhere but among what is kept.
+        graph.edit(|program| program.replace("grow1", "v1 += b'??'").map(drop)).unwrap();
+        let report = graph.replay().unwrap();
+        assert!(report.ok(), "room for {values}: {report}");
+        assert_eq!(shown(&mut graph, "n"), "270004", "room for {values}");
+        let again = report.ran.iter().any(|(step, _)| &**step == "make1");
+        let again = again || report.rebuilt.iter().any(|step| &**step == "make1");
+        assert!(values > 1 || again, "room for {values}: {report}");
+        assert!(graph.verify().unwrap().same, "room for {values}");
+    }
 }
 
 fn open(dir: &Path, journal: &[u8]) -> Result<CodeGraph, EsgError> {

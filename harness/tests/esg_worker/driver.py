@@ -39,7 +39,9 @@ class Ended(Exception):
 class Worker:
     """A worker process and its two pipes."""
 
-    def __init__(self, replaced=(), limits=(), flags=("-s", "-P", "-S", "-B"), **named):
+    def __init__(
+        self, replaced=(), limits=(), flags=("-s", "-P", "-S", "-B"), compiled=b"", **named
+    ):
         self.scratch = tempfile.mkdtemp()
         with open(os.path.join(WORKER, "boot.py"), encoding="utf-8") as opened:
             boot = opened.read()
@@ -54,8 +56,9 @@ class Worker:
         self.blob = b""
         self.hello = self.ask(
             "hello",
+            compiled,
             protocol=1,
-            sources=sources(replaced),
+            sources={} if compiled else sources(replaced),
             scratch=self.scratch,
             baseline={"env": ENVIRONMENT, "path": []},
             limits={**LIMITS, **dict(limits)},
@@ -95,8 +98,10 @@ class Worker:
         named = {"readings": None, "bind": None, "allow": {}, **named}
         reply = self.ask("run", seq=self._seq, step=step, source=source, **named)
         if "error" not in reply:
+            # What is nothing may be left out.
+            reply = {"external": {}, "readings": [], "clock": False, "untracked": [], **reply}
             for name in ("stdout", "stderr"):
-                at, length = reply[name]["at"]
+                at, length = reply.setdefault(name, {"at": [0, 0], "dropped": 0})["at"]
                 reply[name]["text"] = self.blob[at : at + length].decode()
         return reply
 

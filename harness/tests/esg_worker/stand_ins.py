@@ -11,6 +11,7 @@ class Graph:
     def __init__(self, namespace, modules, limits):
         self._namespace = namespace
         self.entries = {}
+        self.modules_met = set()
 
     def settle(self, seq, touched, bound, gone):
         settled = Settled()
@@ -79,12 +80,15 @@ class Channels:
     def output(self, data):
         pass
 
-    def end(self, ok, codes, reads):
+    def end(self, ok, codes, reads, packages):
         world = World()
         world.external = {"codes": sorted({code.co_name for code in codes})}
         return world
 
     def drop(self, entity):
+        pass
+
+    def settle(self):
         pass
 
     def sweep(self, modules):

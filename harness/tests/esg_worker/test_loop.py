@@ -35,6 +35,26 @@ class Loop(unittest.TestCase):
         return reply["ending"]
 
 
+class TestCompiled(unittest.TestCase):
+    """The sources go to the first worker, and what it made of them to others."""
+
+    def test_compiled_once(self):
+        with Worker(PARTS) as first:
+            self.assertEqual(first.blob, b"")
+        with Worker(PARTS, keep=True) as first:
+            compiled = first.blob
+        with Worker(compiled=compiled) as second:
+            self.assertNotIn("error", second.hello)
+            self.assertEqual(second.blob, b"")
+            self.assertEqual(second.run("print(1)")["stdout"]["text"], "1\n")
+
+    def test_of_another_interpreter(self):
+        with Worker(PARTS, keep=True) as first:
+            compiled = first.blob
+        with Worker(compiled=b"4" + compiled[1:]) as second:
+            self.assertIn("another than it was", second.hello["error"])
+
+
 class TestEndings(Loop):
     def test_hello(self):
         hello = self.worker.hello

@@ -62,6 +62,12 @@ class Grouping(unittest.TestCase):
         self.assertNotEqual(a.units["n:m"]["share"], b.units["n:m"]["share"])
         self.assertEqual([p[:2] for p in a.units["n:m"]["share"]], [["n:m", "n:row"]])
 
+    def test_what_two_tokens_share_is_told_both_ways_round(self):
+        session = fresh("class A: pass\nclass B: pass\nA.x, B.x = ([0], 1), [2]\nA.y, B.y = B.x, A.x")
+        a, b = session.units["n:A"]["refs"][0], session.units["n:B"]["refs"][0]
+        told = {tuple(p[:2]): p[2] for p in session.units[a]["share"]}
+        self.assertEqual(set(told), {(a, b), (b, a)})
+
 
 class Steps(unittest.TestCase):
     def steps(self, *told):
@@ -130,7 +136,7 @@ class Steps(unittest.TestCase):
         looked = []
         held, session.graph.value = session.graph.value, lambda e: (looked.append(e), held(e))[1]
         session.run("x = 5", set())
-        self.assertEqual(set(looked), {"n:x"})
+        self.assertLessEqual(set(looked), {"n:x"})
 
     def test_dirty(self):
         session = Session()

@@ -168,6 +168,24 @@ class Blobs(Reloading):
         self.assertEqual(session.run("class A: pass\ns = {A(), A()}").notes, ["a set ordered by address"])
         self.assertEqual(session.run("q = {1, 'a', (2, 3)}", {"n:q"}).notes, [])
 
+    def test_registered_classes_of_one_name_are_told_by_their_content(self):
+        source = ("import abc\nclass I(abc.ABC): pass\ndef mk(n):\n    class K: v = n\n    return K\n"
+                  "A, B = mk(%d), mk(%d)\nI.register(A), I.register(B)")
+        session = Session()
+        self.assertEqual(session.run(source % (1, 2)).notes, [])
+        refs = session.units[session.units["n:I"]["refs"][0]]["refs"]
+        self.assertIsNone(session.units[session.units["n:I"]["refs"][0]]["hole"])
+        self.assertEqual(Session().run(source % (1, 1)).notes, ["registered classes ordered by address"])
+        orders = set()
+        for n, m in ((1, 2), (2, 1)) * 4:
+            other = Session()
+            other.run(source % (n, m))
+            unit = other.units[other.units["n:I"]["refs"][0]]
+            names = [other.units["n:A"]["refs"][0], other.units["n:B"]["refs"][0]]
+            orders.add((n, tuple([names.index(r) for r in unit["refs"] if r in names])))
+        self.assertEqual(len(refs), 2)
+        self.assertEqual(len(orders), 2, orders)
+
     def test_holes_say_why(self):
         session = Session()
         session.run("import itertools, threading\ng = (i for i in [1])\nc = itertools.count()\nl = threading.Lock()\nl.acquire()\n"

@@ -332,6 +332,28 @@ y = {**{'a': 1}}
 match y:
     case {'a': n}: pass
 """,
+    """\
+import xml.etree.ElementTree as ET, html, difflib, pprint, calendar, argparse, configparser
+tree = ET.fromstring('<a><b x="1"/></a>'); text = ET.tostring(tree)
+a = html.unescape('&lt;'), list(difflib.ndiff(['a'], ['b']))
+month = calendar.month(2020, 1)
+parser = argparse.ArgumentParser(prog='x'); parser.add_argument('--a', type=int)
+usage = parser.format_help()
+""",
+    """\
+import email, http.cookies, urllib.request, locale, gettext, doctest, pyclbr
+mail = email.message_from_string('A: b\\n\\nx')
+cookie = http.cookies.SimpleCookie('a=b'); asked = urllib.request.Request('http://x')
+found = gettext.gettext('a'), locale.localeconv()['decimal_point'], pyclbr.readmodule('colorsys') is None
+""",
+    """\
+class Foo: pass
+mark, kind = object(), Foo
+held = {'k': mark, 'j': 'abc'}
+def plain(v=mark):
+    return v is mark or v is None
+checks = kind is Foo, held['k'] is mark, plain('abc'), type(held) is dict, held is held, (1, 2) is not None
+""",
 ]
 
 

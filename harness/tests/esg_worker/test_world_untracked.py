@@ -55,6 +55,16 @@ STEPS = [
     ('import time\ntime.tzset()', 'tzset'),
     ("os.putenv('A', 'b')", 'putenv'),
     ("del sys.modules['string']", 'sys.modules'),
+    ('import xml.etree.ElementTree as ET\nET.register_namespace("p", "uri")', 'register_namespace'),
+    ('import calendar as cal\nset_first = cal.setfirstweekday\nset_first(6)', 'calendar'),
+    ('import reprlib\nreprlib.aRepr.maxlist = 1', 'reprlib.aRepr'),
+    ('import json\njson._default_encoder.indent = 2', 'json._default_encoder'),
+    ('import gettext\nf = gettext.textdomain\nf("zz")', 'gettext'),
+    ('from email import charset\ncharset.ALIASES["zz"] = "utf-8"', 'email.charset.ALIASES'),
+    ('import copy\ncopy._deepcopy_dispatch[complex] = None', 'copy._deepcopy_dispatch'),
+    ('pair = (1, 2)\ntwin = pair\nr = pair is twin', 'identity'),
+    ('def same(x, y):\n    return x is y\nr = same(pair, twin)', 'identity'),
+    ('words = ["ab" * n for n in (2, 2)]\nr = words[0] is words[1]', 'identity'),
 ]
 
 

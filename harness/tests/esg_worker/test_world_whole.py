@@ -88,6 +88,15 @@ class TestWhole(unittest.TestCase):
             self.load(other, live)
             self.run_all(other, ["import math\nassert math.seen is seen and seen == [1]"])
 
+    def test_a_module_with_many_names_and_nothing_but_data(self):
+        for value in ("[{}]", "{}", "'x{}'", "[{}] if {} % 2 else {}"):
+            source = "\n".join("a%d = %s" % (i, value.replace("{}", str(i))) for i in range(40))
+            steps = ["open('data.py', 'w').write(%r)\nimport data" % source, "x = data.a3"]
+            check = "import data\nassert [data.__dict__['a%%d' %% i] for i in range(40)] == [%s for i in range(40)]"
+            with Worker() as worker, Worker() as other:
+                self.load(other, self.run_all(worker, steps))
+                self.run_all(other, [check % {"[{}]": "[i]", "{}": "i", "'x{}'": "'x%d' % i"}.get(value, "[i] if i % 2 else i")])
+
     def test_random_state_files_and_names_together(self):
         steps = [
             "import random\nrandom.seed(4)\nx = random.random()",

@@ -26,6 +26,7 @@ class Reads:
         self.names = names
         self.everything = False
         self.executed = []
+        self.start = {}
 
 
 def codes_of(code, namespace, into):

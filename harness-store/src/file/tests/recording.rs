@@ -98,6 +98,10 @@ impl Disk for Recording {
         RealDisk.inode(path)
     }
 
+    fn device(&self, path: &Path) -> io::Result<u64> {
+        RealDisk.device(path)
+    }
+
     fn is_cached(&self, _path: &Path, _most: usize) -> bool {
         false
     }

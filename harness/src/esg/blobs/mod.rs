@@ -145,6 +145,21 @@ impl Blobs {
     /// # Errors
     /// [`BlobError::TooLarge`]; [`BlobError::Io`], if much was put since the last flush.
     pub fn put(&self, bytes: &[u8]) -> Result<BlobId, BlobError> {
+        self.place(bytes, || bytes.into())
+    }
+
+    /// Stores a value, or takes it as it is if it is small. It is not copied.
+    ///
+    /// # Errors
+    /// As [`put`](Blobs::put).
+    pub(crate) fn keep(&self, blob: Blob) -> Result<Stored, BlobError> {
+        if blob.len() <= INLINE {
+            return Ok(Stored::Inline(blob));
+        }
+        self.place(&blob, || blob.clone()).map(Stored::Blob)
+    }
+
+    fn place(&self, bytes: &[u8], blob: impl FnOnce() -> Blob) -> Result<BlobId, BlobError> {
         let (len, limit) = (bytes.len() as u64, self.inner.limits.value);
         if len > limit {
             return Err(BlobError::TooLarge { bytes: len, limit });
@@ -156,7 +171,7 @@ impl Blobs {
             return Ok(id);
         }
         let Store { shelf, disk } = &mut *store;
-        shelf.add(id, Place::Here(bytes.into()), len, now);
+        shelf.add(id, Place::Here(blob()), len, now);
         let written = disk.as_mut().map_or(Ok(()), |disk| disk.put(shelf, id, len));
         store.evict(self.inner.limits.store);
         written.map(|()| id)

@@ -53,25 +53,30 @@ impl Incoming {
         Self { bounds, head, json: 0, blob: 0, message: Message::default() }
     }
 
-    /// Takes in what came.
+    /// Where the next bytes belong, and how many at most. `None` if the message is whole.
+    pub(super) fn next(&mut self) -> Option<(&mut Vec<u8>, usize)> {
+        let Self { head, json, blob, message, .. } = self;
+        [(head, HEAD), (&mut message.json, *json), (&mut message.blob, *blob)]
+            .into_iter()
+            .map(|(part, length)| (length - part.len(), part))
+            .find_map(|(left, part)| (left > 0).then_some((part, left)))
+    }
+
+    /// Takes note of bytes that were put where they belong.
     ///
     /// # Errors
-    /// If that can not be part of one message.
-    pub(super) fn take(&mut self, mut bytes: &[u8]) -> Result<(), FrameError> {
-        if self.head.len() < HEAD {
-            move_to(&mut self.head, &mut bytes, HEAD);
-            let [a, b, c, d, e, f, g, h] = self.head[..] else {
-                return Ok(());
-            };
+    /// If they announce more than a message may have.
+    pub(super) fn came(&mut self) -> Result<(), FrameError> {
+        if let [a, b, c, d, e, f, g, h] = self.head[..]
+            && self.message == Message::default()
+        {
             self.json = u32::from_le_bytes([a, b, c, d]) as usize;
             self.blob = u32::from_le_bytes([e, f, g, h]) as usize;
             if self.json > self.bounds.json || self.blob > self.bounds.blob {
                 return Err(FrameError::TooLong { json: self.json, blob: self.blob });
             }
         }
-        move_to(&mut self.message.json, &mut bytes, self.json);
-        move_to(&mut self.message.blob, &mut bytes, self.blob);
-        if bytes.is_empty() { Ok(()) } else { Err(FrameError::Trailing(bytes.len())) }
+        Ok(())
     }
 
     /// Whether the message is whole.
@@ -88,11 +93,4 @@ impl Incoming {
     pub(super) fn done(self) -> Result<Message, FrameError> {
         if self.is_whole() { Ok(self.message) } else { Err(FrameError::Cut) }
     }
-}
-
-/// Moves bytes until `to` has `until` of them.
-fn move_to(to: &mut Vec<u8>, from: &mut &[u8], until: usize) {
-    let (moved, rest) = from.split_at(from.len().min(until - to.len()));
-    to.extend_from_slice(moved);
-    *from = rest;
 }

@@ -12,6 +12,9 @@ use rustix::process::{Pid, Signal, kill_process_group};
 /// How much an interpreter may answer, in bytes.
 const ANSWER: usize = 16 * 1024;
 
+/// How much room there is at least for what is read, in bytes: what a pipe holds.
+const CHUNK: usize = 64 * 1024;
+
 /// What a descriptor is ready for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ready {
@@ -83,6 +86,19 @@ pub(super) fn read(mut from: impl Read, into: &mut [u8]) -> Got {
             Got::Nothing
         }
         Err(_) => Got::End,
+    }
+}
+
+/// Reads what is there to the end of `into`, and at most `most` bytes.
+pub(super) fn append(from: impl Read, into: &mut Vec<u8>, most: usize) -> Got {
+    let before = into.len();
+    // It grows with what came, and never by what was announced.
+    into.reserve(most.min(CHUNK));
+    let ended = from.take(most as u64).read_to_end(into);
+    match (into.len() - before, ended) {
+        (0, Err(error)) if error.kind() == ErrorKind::WouldBlock => Got::Nothing,
+        (0, _) if most > 0 => Got::End,
+        (count, _) => Got::Bytes(count),
     }
 }
 

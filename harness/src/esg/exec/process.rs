@@ -22,8 +22,8 @@ const LEAVE: Duration = Duration::from_millis(500);
 /// How much is kept of what it writes to standard error, in bytes.
 const ERRORS: usize = 8 * 1024;
 
-/// How much is read at a time, in bytes: what a pipe holds.
-const CHUNK: usize = 64 * 1024;
+/// How much is read before the time is looked at, in bytes.
+const CHUNK: usize = 1024 * 1024;
 
 /// Processor time is told in hundredths of a second.
 const TICK: Duration = Duration::from_millis(10);
@@ -129,7 +129,8 @@ impl Process {
         let aside = child.stderr.take();
         let starved = starved();
         let group = Arc::clone(group);
-        let process = Self { child, pid, group, to, from, aside, errors: Vec::new(), starved };
+        let errors = Vec::new();
+        let process = Self { child, pid, group, to, from, aside, errors, starved };
         pipe::unblock(&process.to)?;
         pipe::unblock(&process.from)?;
         process.aside.as_ref().map(pipe::unblock).transpose()?;
@@ -142,12 +143,7 @@ impl Process {
     /// If anything else happens. The process must be ended then.
     pub(super) fn turn(&mut self, parts: &[&[u8]], may: Allowance) -> Result<Message, Fault> {
         let now = Instant::now();
-        let mut watch = Watch {
-            until: now + may.wall,
-            may,
-            cpu: may.cpu.and_then(|_| cpu(self.pid)).unwrap_or_default(),
-            look: now + LOOK,
-        };
+        let mut watch = Watch { until: now + may.wall, may, cpu: None, look: now + LOOK };
         if pipe::ready(self.from.as_fd(), None, None, Duration::ZERO).map_err(system)?.read {
             let mut byte = [0];
             return Err(Fault::Before(match pipe::read(&mut self.from, &mut byte) {
@@ -193,31 +189,38 @@ impl Process {
 
     fn read(&mut self, watch: &mut Watch) -> Result<Message, Fault> {
         let mut incoming = Incoming::new(watch.may.bounds);
-        let mut chunk = vec![0; CHUNK];
+        // Whether the last read took all that there was.
+        let mut dry = true;
         while !incoming.is_whole() {
-            match pipe::read(&mut self.from, &mut chunk) {
-                Got::Bytes(count) => {
-                    incoming.take(&chunk[..count])?;
-                    // One that never stops is never waited for.
-                    watch.wait()?;
+            // One that never stops is never waited for.
+            let wait = watch.wait()?;
+            if dry {
+                let aside = self.aside.as_ref().map(AsFd::as_fd);
+                let ready = pipe::ready(self.from.as_fd(), None, aside, wait).map_err(system)?;
+                if ready.aside {
+                    self.listen_aside();
+                }
+                if !ready.read {
+                    if watch.look(self.pid)? {
+                        // Something it started may hold its output open.
+                        return Err(Fault::Gone);
+                    }
                     continue;
                 }
-                Got::Nothing => {}
+            }
+            let Some((part, left)) = incoming.next() else { break };
+            let most = left.min(CHUNK);
+            match pipe::append(&mut self.from, part, most) {
+                Got::Bytes(count) => {
+                    incoming.came()?;
+                    dry = count < most;
+                }
+                Got::Nothing => dry = true,
                 // Also within a reply: it may have been ended there.
                 Got::End => return Err(Fault::Gone),
             }
-            let wait = watch.wait()?;
-            let aside = self.aside.as_ref().map(AsFd::as_fd);
-            let ready = pipe::ready(self.from.as_fd(), None, aside, wait).map_err(system)?;
-            if ready.aside {
-                self.listen_aside();
-            }
-            if !ready.read && watch.look(self.pid)? {
-                // Something it started may hold its output open.
-                return Err(Fault::Gone);
-            }
         }
-        if let Got::Bytes(count) = pipe::read(&mut self.from, &mut chunk) {
+        if let Got::Bytes(count) = pipe::read(&mut self.from, &mut [0; 1024]) {
             return Err(FrameError::Trailing(count).into());
         }
         Ok(incoming.done()?)
@@ -289,7 +292,9 @@ impl Drop for Process {
 struct Watch {
     until: Instant,
     may: Allowance,
-    cpu: Duration,
+    /// What the process had used when it was first looked at. One that answers before that costs no
+    /// look.
+    cpu: Option<Duration>,
     look: Instant,
 }
 
@@ -311,7 +316,8 @@ impl Watch {
         }
         self.look = now + LOOK;
         if let Some(limit) = self.may.cpu
-            && cpu(pid).is_some_and(|used| used.saturating_sub(self.cpu) > limit)
+            && let Some(used) = cpu(pid)
+            && used.saturating_sub(*self.cpu.get_or_insert(used)) > limit
         {
             return Err(Fault::Slow(limit));
         }

@@ -1,8 +1,9 @@
 //! The worker that runs Python, as its host sees it.
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use serde::Serialize;
@@ -35,6 +36,10 @@ const BOUNDS: Bounds = Bounds { json: JSON, blob: BLOBS };
 
 /// How much of a value is shown, in bytes.
 const SHOWN: u64 = 64 * 1024;
+
+/// The worker's modules, compiled, by interpreter and version of them. Each interpreter compiles
+/// them once in the life of this process.
+static COMPILED: Mutex<BTreeMap<(PathBuf, String), Blob>> = Mutex::new(BTreeMap::new());
 
 /// How a worker is set up, for it and those that follow it.
 #[derive(Debug)]
@@ -70,6 +75,23 @@ impl Setup {
             let _ = write!(fingerprint, " packages {}", Print::of(&names));
         }
         Self { interpreter, packages, limits, boot, modules, fingerprint }
+    }
+
+    /// The modules as an earlier worker of this process compiled them.
+    fn compiled(&self) -> Option<Blob> {
+        let kept = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.get(&self.program()).cloned()
+    }
+
+    /// Keeps what a worker compiled, before any step ran in it.
+    fn keep(&self, compiled: Vec<u8>) {
+        let mut kept = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.insert(self.program(), compiled.into());
+    }
+
+    /// The interpreter, and the modules that it is to run.
+    fn program(&self) -> (PathBuf, String) {
+        (self.interpreter.path().to_owned(), self.fingerprint.clone())
     }
 
     /// What moving values may take.
@@ -290,18 +312,25 @@ fn greet(
     scratch: &str,
     env: &[(&str, &str)],
 ) -> Result<Process, StartError> {
+    // What is sent compiled needs no source.
+    let compiled = setup.compiled();
     let hello = Hello {
         protocol: PROTOCOL,
-        sources: Ordered(setup.modules),
+        sources: Ordered(if compiled.is_some() { &[] } else { setup.modules }),
+        keep: compiled.is_none(),
         scratch,
         baseline: Baseline { env: Ordered(env), path: &setup.packages.path },
         limits: WireLimits::from(&setup.limits),
     };
-    let fault = match turn::<HelloReply>(&mut process, "hello", hello, &[], setup.service()) {
-        Ok((reply, _)) => {
+    let blobs: Vec<&Blob> = compiled.iter().collect();
+    let fault = match turn::<HelloReply>(&mut process, "hello", hello, &blobs, setup.service()) {
+        Ok((reply, blob)) => {
             let [major, minor, patch] = setup.interpreter.version();
             let expected = format!("{major}.{minor}.{patch}");
             if reply.protocol == PROTOCOL && reply.python == expected {
+                if !blob.is_empty() {
+                    setup.keep(blob);
+                }
                 return Ok(process);
             }
             let HelloReply { python, protocol } = reply;
@@ -332,7 +361,9 @@ fn turn<T: DeserializeOwned>(
     let length = blobs.iter().map(|blob| blob.len()).sum();
     let head = head(json.len(), length)
         .ok_or_else(|| Fault::System(std::io::Error::other("a request of more than 4 GiB")))?;
-    let mut parts: Vec<&[u8]> = vec![&head, &json];
+    // One write, that the other side wakes up once.
+    let first = [&head[..], &json].concat();
+    let mut parts: Vec<&[u8]> = vec![&first];
     parts.extend(blobs.iter().map(|blob| &***blob));
     let message = process.turn(&parts, may)?;
     match reply::parse(&message.json, op, &nonce) {

@@ -177,7 +177,7 @@ struct Micros {
     run: u64,
 }
 
-/// What a step did.
+/// What a step did. Much of it is left out if it is nothing.
 #[derive(Debug, Deserialize)]
 pub(super) struct RunReply {
     ending: Ending,
@@ -194,7 +194,9 @@ pub(super) struct RunReply {
     readings: Vec<Json>,
     #[serde(default)]
     clock: bool,
+    #[serde(default)]
     stdout: Printed,
+    #[serde(default)]
     stderr: Printed,
     #[serde(default)]
     micros: Micros,

@@ -26,7 +26,10 @@ pub(super) struct Envelope<'a, T> {
 #[derive(Debug, Serialize)]
 pub(super) struct Hello<'a> {
     pub(super) protocol: u32,
+    /// None, if they come compiled.
     pub(super) sources: Ordered<'a>,
+    /// Whether the compiled sources are asked for.
+    pub(super) keep: bool,
     pub(super) scratch: &'a str,
     pub(super) baseline: Baseline<'a>,
     pub(super) limits: WireLimits,

@@ -87,6 +87,6 @@ impl CodeGraph {
         }
         let scan = &step.scan;
         let writes = scan.writes.iter().chain(&scan.mutates).chain(&scan.deletes);
-        unknown.extend(writes.map(|name| Entity::name(name)));
+        unknown.extend(writes.map(Entity::name));
     }
 }

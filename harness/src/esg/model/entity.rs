@@ -30,7 +30,8 @@ pub enum Entity {
     Module(Arc<str>),
     /// `f:` a file or directory in the scratch directory, by its path from there.
     File(Arc<str>),
-    /// `p:` state of the whole process: `rng`, `cwd`, `env`, `path`, `warn`.
+    /// `p:` state of the whole process: `rng`, `cwd`, `env`, `path`, `warn`, and `import/a.b` for each
+    /// submodule that is loaded though its package does not load it.
     Process(Arc<str>),
     /// `d:` the listing of a directory in scratch. Only read.
     Listing(Arc<str>),

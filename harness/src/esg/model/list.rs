@@ -18,14 +18,17 @@ impl fmt::Display for List<'_> {
                 Entity::Listing(path) => write!(f, "the listing of `{path}`")?,
                 Entity::Module(name) => write!(f, "the module `{name}`")?,
                 Entity::Package(name) => write!(f, "the distribution `{name}`")?,
-                Entity::Process(what) => f.write_str(match what.as_ref() {
-                    "rng" => "the random state",
-                    "cwd" => "the working directory",
-                    "env" => "the environment",
-                    "path" => "the module path",
-                    "warn" => "the warning filters",
-                    other => other,
-                })?,
+                Entity::Process(what) => match what.as_ref() {
+                    "rng" => f.write_str("the random state")?,
+                    "cwd" => f.write_str("the working directory")?,
+                    "env" => f.write_str("the environment")?,
+                    "path" => f.write_str("the module path")?,
+                    "warn" => f.write_str("the warning filters")?,
+                    other => match other.strip_prefix("import/") {
+                        Some(name) => write!(f, "whether `{name}` is loaded")?,
+                        None => f.write_str(other)?,
+                    },
+                },
                 Entity::Everything => f.write_str("the whole namespace")?,
                 Entity::Token(_) => f.write_str("a class or function")?,
             }

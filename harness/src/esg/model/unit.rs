@@ -16,7 +16,8 @@ pub struct Unit {
     pub key: UnitKey,
     /// Its members.
     pub members: Vec<Member>,
-    /// For pairs of members (their indices) that share mutable objects: which ones.
+    /// For pairs of members (their indices) that share mutable objects: which ones. A pair of tokens
+    /// is told both ways round, as the order of their names means nothing.
     #[serde(default)]
     pub share: Vec<(usize, usize, Print)>,
     /// What its members refer to outside it: tokens and modules.

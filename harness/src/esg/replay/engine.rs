@@ -58,6 +58,9 @@ struct Pass<'a> {
     options: Options,
     /// Steps that run again to make what can not be stored.
     forced: BTreeSet<Arc<str>>,
+    /// Failed steps that do not run again in this pass. Whatever a failed step looked at and what can
+    /// not be stored is made again behind it, and would be lost to it for ever.
+    spared: BTreeSet<Arc<str>>,
     /// Everything runs, as something is untracked.
     full: bool,
     reasons: BTreeMap<Arc<str>, Reason>,
@@ -82,6 +85,7 @@ impl<'a> Pass<'a> {
             steps,
             options,
             forced: BTreeSet::new(),
+            spared: BTreeSet::new(),
             full: false,
             reasons: BTreeMap::new(),
             order: Vec::new(),
@@ -93,6 +97,14 @@ impl<'a> Pass<'a> {
             used: 0,
             looked_for: BTreeMap::new(),
         }
+    }
+
+    /// Lets steps that have failed stand from here on. `false` if all of them do already.
+    fn spare_failed(&mut self) -> bool {
+        let before = self.spared.len();
+        let failed = self.chosen.iter().filter(|(_, execution)| !execution.ending.is_ok());
+        self.spared.extend(failed.map(|(step, _)| step.clone()));
+        self.spared.len() > before
     }
 }
 
@@ -176,6 +188,7 @@ impl Engine {
         pass.order.clear();
         pass.done.clear();
         pass.forced.clear();
+        pass.spared.clear();
         self.settle(pass, told)
     }
 
@@ -222,11 +235,11 @@ impl Engine {
 
     fn settle(&mut self, pass: &mut Pass<'_>, told: Told<'_>) -> Result<State, EsgError> {
         loop {
-            let known = (pass.forced.len(), pass.widened);
+            let known = (pass.forced.len(), pass.widened, pass.spared.len());
             match self.once(pass, told)? {
                 Walked::Through(state) => return Ok(state),
                 Walked::Everything => return self.everything(pass, told),
-                Walked::Again if (pass.forced.len(), pass.widened) == known => {
+                Walked::Again if (pass.forced.len(), pass.widened, pass.spared.len()) == known => {
                     return Err(EsgError::unreachable_state());
                 }
                 Walked::Again => {}
@@ -240,6 +253,12 @@ impl Engine {
         let mut outside = Outside::default();
         let steps = pass.steps;
         for step in steps {
+            if pass.spared.contains(&step.id)
+                && let Some(failed) = pass.chosen.get(&step.id)
+            {
+                state.apply(failed);
+                continue;
+            }
             let forced =
                 pass.full && !pass.done.contains(&step.id) || pass.forced.contains(&step.id);
             if !forced && let Some(valid) = self.valid(step, &state, &mut outside) {
@@ -270,7 +289,7 @@ impl Engine {
                     pass.forced.extend(makers);
                     // A run that was discarded used up what its makers had made.
                     let used = std::mem::replace(&mut pass.used, pass.widened) < pass.widened;
-                    if pass.forced.len() == before && !used {
+                    if pass.forced.len() == before && !used && !pass.spare_failed() {
                         return Err(EsgError::missing(&step.id, &entities));
                     }
                     return Ok(Walked::Again);
@@ -374,7 +393,7 @@ impl Engine {
             let before = pass.forced.len();
             let makers = self.makers(state, &missing);
             pass.forced.extend(makers);
-            if pass.forced.len() == before {
+            if pass.forced.len() == before && !pass.spare_failed() {
                 return Err(EsgError::unreachable_state());
             }
             *state = self.settle(&mut pass, told)?;

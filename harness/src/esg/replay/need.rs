@@ -22,13 +22,7 @@ pub(crate) fn need<'a>(
     let mut sure: BTreeSet<Entity> = more.clone();
     if step.bind.is_none() {
         let scan = &step.scan;
-        sure.extend(
-            scan.reads
-                .iter()
-                .chain(&scan.mutates)
-                .chain(&scan.deletes)
-                .map(|name| Entity::name(name)),
-        );
+        sure.extend(scan.reads.iter().chain(&scan.mutates).chain(&scan.deletes).map(Entity::name));
     }
     let before: Vec<&Execution> = before.collect();
     let all = all
@@ -40,9 +34,7 @@ pub(crate) fn need<'a>(
         sure.extend(execution.trace.altered.keys().cloned());
     }
     let scan = &step.scan;
-    maybe.extend(
-        scan.deferred_reads.iter().chain(&scan.builtin_reads).map(|name| Entity::name(name)),
-    );
+    maybe.extend(scan.deferred_reads.iter().chain(&scan.builtin_reads).map(Entity::name));
     // Files, modules and the process are as the state says, whoever needs them.
     if all {
         let stored = state.entities().filter(|(_, slot)| slot.made.unit.hole.is_none());

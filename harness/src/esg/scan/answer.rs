@@ -1,15 +1,14 @@
 //! The two walks put together, and their answer in words.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::declare::{Declared, declare};
 use super::flow::{Flow, numbered};
+use super::identity::{Identity, of_text};
 use super::names::{Known, Name};
 use super::parse::{self, Fault, Lines, Ranged, Stmt, TextRange, Tree, ast};
 use super::scope::{ASSIGNED, Kind, LOADED, ScopeId};
 use super::state::{BOUND, global};
 use super::value::{Tag, number, tag};
-use super::{Definition, Scan, SyntaxError, identity};
+use super::{Definition, NameMap, NameSet, Scan, SyntaxError};
 
 /// The stack for a tree that may be deep. It is only taken as far as it is used.
 const STACK: usize = 512 << 20;
@@ -46,11 +45,19 @@ pub(super) fn of(source: &str) -> Scan {
 fn refused(source: &str) -> Scan {
     let message = "the step is nested too deeply to be read".to_owned();
     let error = SyntaxError { message, line: 1, column: 1 };
-    Scan { opaque: true, errors: vec![error], syntax: identity::of_text(source), ..Scan::default() }
+    Scan { opaque: true, errors: vec![error], syntax: of_text(source), ..Scan::default() }
 }
 
 fn read(source: &str, tree: Tree) -> Scan {
-    let Declared { names, scopes, faults, imports, stars, future } = declare(&tree.module, source);
+    let parsed = tree.faults.is_empty();
+    let mut identity = Identity::new(source);
+    // What was just walked is still at hand.
+    let declared = declare(&tree.module, source, |statement| {
+        if parsed {
+            identity.add(statement);
+        }
+    });
+    let Declared { names, scopes, faults, imports, stars, future } = declared;
     let faults: Vec<Fault> = tree.faults.into_iter().chain(faults).collect();
     let mut flow = Flow::new(names, scopes, future, BUDGET + source.len() / BYTES);
     let mut scan = Scan::default();
@@ -70,54 +77,47 @@ fn read(source: &str, tree: Tree) -> Scan {
     }
     if flow.opaque {
         // Whatever is not known may unbind what it likes.
-        scan.sure_writes.clear();
+        scan.sure_writes = NameSet::default();
     }
     scan.opaque |= flow.opaque || !stars.is_empty();
     scan.star_imports.extend(stars);
     let legal = faults.is_empty();
-    let (syntax, parts) = if legal {
-        identity::of_tree(&tree.module.body)
-    } else {
-        (identity::of_text(source), Vec::new())
-    };
+    let (syntax, parts) = if legal { identity.done() } else { (of_text(source), Vec::new()) };
     scan.syntax = syntax;
     let tops = tree.module.body.iter().filter(|one| definition(one).is_some());
     if !legal || !imports.is_empty() || tops.clone().next().is_some() {
         let lines = Lines::new(source);
         for (mut import, range) in imports {
-            import.line = lines.at(range.start()).0;
+            import.line = lines.line(range.start());
             scan.imports.push(import);
         }
+        let mut loaded = Vec::new();
         for (at, statement) in tops.enumerate() {
             let hash = parts.get(at).copied();
-            scan.definitions.extend(defined(&flow, statement, &lines, source, hash));
+            scan.definitions.extend(defined(&flow, statement, &lines, source, hash, &mut loaded));
         }
         scan.errors = errors(faults, &lines);
     }
-    summaries(&flow, &mut scan.summaries);
+    scan.summaries = summaries(&flow);
     scan
 }
 
 /// The sets of names.
 fn sets(flow: &mut Flow<'_>, scan: &mut Scan) {
     let frame = std::mem::take(&mut flow.frame);
-    let text = |flow: &Flow<'_>, name: Name| flow.names.text(name).to_owned();
     flow.names.rank();
     let names = &flow.names;
     let read = |known: Known| {
         frame.reads.list().iter().copied().filter(move |&name| names.known(name) == known)
     };
-    scan.reads = names.texts(read(Known::No));
+    scan.reads = names.set(read(Known::No));
     let builtins = frame.builtins.list().iter().copied();
-    scan.builtin_reads = names.texts(read(Known::Builtin).chain(builtins));
-    scan.writes = names.texts(frame.writes.list().iter().copied());
-    scan.deletes = names.texts(frame.deletes.list().iter().copied());
+    scan.builtin_reads = names.set(read(Known::Builtin).chain(builtins));
+    scan.writes = names.set(frame.writes.list().iter().copied());
+    scan.deletes = names.set(frame.deletes.list().iter().copied());
     for (found, to) in [(&frame.mutates, &mut scan.mutates), (&frame.escapes, &mut scan.escapes)] {
-        for &one in found {
-            if matches!(tag(one), Tag::Incoming | Tag::Imported) {
-                to.insert(text(flow, number(one)));
-            }
-        }
+        let found = found.iter().filter(|one| matches!(tag(**one), Tag::Incoming | Tag::Imported));
+        *to = names.set(found.map(|one| number(*one)));
     }
     let mut late: Vec<Name> = frame.late.list().to_vec();
     let mut later: Vec<Name> = Vec::new();
@@ -133,15 +133,15 @@ fn sets(flow: &mut Flow<'_>, scan: &mut Scan) {
         let sure = flow.state.get(global(name)).bits == BOUND;
         !sure && flow.names.known(name) == Known::No && !frame.reads.contains(name)
     });
-    scan.deferred_reads = flow.names.texts(late);
+    scan.deferred_reads = flow.names.set(late.into_iter());
     later.retain(|&name| !frame.writes.contains(name));
-    scan.deferred_writes = flow.names.texts(later);
+    scan.deferred_writes = flow.names.set(later.into_iter());
     let mut sure: Vec<Name> = frame.writes.list().to_vec();
     sure.retain(|&name| {
         let bound = flow.state.get(global(name)).bits == BOUND;
         bound && !(flow.coarse.on && flow.may_be_unbound(name))
     });
-    scan.sure_writes = flow.names.texts(sure);
+    scan.sure_writes = flow.names.set(sure.into_iter());
     flow.frame = frame;
 }
 
@@ -172,13 +172,13 @@ fn defined(
     lines: &Lines<'_>,
     source: &str,
     hash: Option<[u8; 32]>,
+    loaded: &mut Vec<Name>,
 ) -> Option<Definition> {
     let (name, range, _) = definition(statement)?;
     let last = range.end().to_usize();
     let bytes = range.start().to_usize()..last;
-    let from = lines.at(range.start()).0;
-    let to = lines.at(range.end()).0;
-    let mut loaded: Vec<Name> = Vec::new();
+    let (from, to) = (lines.line(range.start()), lines.line(range.end()));
+    loaded.clear();
     let inner =
         parse::names_around(statement, &mut |symbol| match flow.scopes.symbol(symbol).target {
             super::scope::Target::Global(name) | super::scope::Target::Class(_, name) => {
@@ -189,12 +189,9 @@ fn defined(
     if let Some(scope) = inner {
         loaded.extend(flow.scopes.globals(scope, LOADED));
     }
-    loaded.sort_unstable();
-    loaded.dedup();
-    loaded.retain(|&name| flow.names.known(name) == Known::No);
-    let references = flow.names.texts(loaded);
-    let syntax =
-        hash.unwrap_or_else(|| identity::of_text(source.get(bytes.clone()).unwrap_or_default()));
+    let loaded = loaded.iter().copied().filter(|&name| flow.names.known(name) == Known::No);
+    let references = flow.names.set(loaded);
+    let syntax = hash.unwrap_or_else(|| of_text(source.get(bytes.clone()).unwrap_or_default()));
     Some(Definition {
         name: name.id.to_string(),
         lines: from..=to,
@@ -205,29 +202,34 @@ fn defined(
 }
 
 /// What the bodies of each function and class load that the step binds at its top.
-fn summaries(flow: &Flow<'_>, to: &mut BTreeMap<String, BTreeSet<String>>) {
-    for (name, scope) in &flow.definitions {
-        let names = to.entry(flow.names.text(*name).to_owned()).or_default();
-        let own = flow.scopes.scope(*scope);
-        let mut insert = |name: Name| {
-            if flow.names.known(name) == Known::No {
-                names.insert(flow.names.text(name).to_owned());
-            }
-        };
-        if own.kind != Kind::Class {
-            flow.scopes.globals(*scope, LOADED).for_each(&mut insert);
-            continue;
-        }
-        // The code of a class runs where it is defined; what it makes runs later.
-        let mut inner = *scope + 1;
-        while inner < own.end {
-            let found = flow.scopes.scope(inner);
-            if found.kind == Kind::Class || found.kind == Kind::Type {
-                inner += 1;
-            } else {
-                flow.scopes.globals(inner, LOADED).for_each(&mut insert);
-                inner = found.end;
-            }
+fn summaries(flow: &Flow<'_>) -> NameMap {
+    let mut definitions = flow.definitions.clone();
+    definitions.sort_unstable();
+    let mut loaded = Vec::new();
+    let of_one = definitions.chunk_by(|(a, _), (b, _)| a == b).filter_map(|all| {
+        loaded.clear();
+        all.iter().for_each(|(_, scope)| loads_later(flow, *scope, &mut loaded));
+        let loaded = loaded.iter().copied().filter(|&name| flow.names.known(name) == Known::No);
+        Some((all.first()?.0, flow.names.set(loaded)))
+    });
+    flow.names.map(of_one.collect())
+}
+
+/// The names of the module that the bodies of a function or class load.
+fn loads_later(flow: &Flow<'_>, scope: ScopeId, to: &mut Vec<Name>) {
+    let own = flow.scopes.scope(scope);
+    if own.kind != Kind::Class {
+        return to.extend(flow.scopes.globals(scope, LOADED));
+    }
+    // The code of a class runs where it is defined; what it makes runs later.
+    let mut inner = scope + 1;
+    while inner < own.end {
+        let found = flow.scopes.scope(inner);
+        if found.kind == Kind::Class || found.kind == Kind::Type {
+            inner += 1;
+        } else {
+            to.extend(flow.scopes.globals(inner, LOADED));
+            inner = found.end;
         }
     }
 }

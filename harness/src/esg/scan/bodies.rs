@@ -3,8 +3,9 @@
 //! A body is walked once, as if nothing around it were known; its summary is then applied wherever
 //! it runs. A body counts as run once it is loaded again, passed, decorated or called.
 
-use std::collections::HashSet;
 use std::rc::Rc;
+
+use rustc_hash::FxHashSet;
 
 use super::effects::{Code, Frame, Summary};
 use super::flow::Flow;
@@ -26,7 +27,7 @@ impl<'a> Flow<'a> {
             return;
         }
         let mut open = self.values.list(val);
-        let mut seen: HashSet<u32> = HashSet::new();
+        let mut seen: FxHashSet<u32> = FxHashSet::default();
         while let Some(one) = open.pop() {
             if tag(one) == Tag::Body {
                 if !self.visited.contains(number(one)) {
@@ -90,13 +91,7 @@ impl<'a> Flow<'a> {
         let Some(code) = body.code.clone() else {
             return Rc::default();
         };
-        let parameters: Vec<SymId> = body
-            .positional
-            .iter()
-            .chain(&body.keyword)
-            .map(|(symbol, _)| *symbol)
-            .chain(body.rest.iter().copied())
-            .collect();
+        let parameters = body.symbols();
         let aside = self.state.aside();
         let frame = Frame { scope, mark: self.state.mark(), ..Frame::default() };
         let frame = std::mem::replace(&mut self.frame, frame);
@@ -138,7 +133,7 @@ impl<'a> Flow<'a> {
                 self.answer(val);
             }
             Code::Generator(node) => {
-                let first = self.scopes.scope(scope).symbols.first().copied();
+                let first = self.scopes.symbols_of(scope).first().copied();
                 let elements = first.map_or(EMPTY, |symbol| Val::one(Tag::Param, symbol));
                 let mark = self.state.mark();
                 self.clauses(&node.generators, elements);
@@ -381,7 +376,7 @@ impl<'a> Flow<'a> {
             return;
         }
         let mut open = self.values.list(val);
-        let mut seen: HashSet<u32> = HashSet::new();
+        let mut seen: FxHashSet<u32> = FxHashSet::default();
         while let Some(one) = open.pop() {
             if !seen.insert(one) {
                 continue;

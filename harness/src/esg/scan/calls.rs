@@ -150,10 +150,8 @@ impl<'a> Flow<'a> {
     }
 
     fn symbols(&self, scope: ScopeId) -> Vec<SymId> {
-        self.bodies.get(scope as usize).map_or_else(Vec::new, |body| {
-            let named = body.positional.iter().chain(&body.keyword).map(|(symbol, _)| *symbol);
-            named.chain(body.rest.iter().copied()).collect()
-        })
+        let body = self.bodies.get(scope as usize);
+        body.map_or_else(Vec::new, |body| body.symbols().collect())
     }
 
     /// Calls a body of this step.
@@ -185,11 +183,10 @@ impl<'a> Flow<'a> {
         let Some(body) = self.bodies.get(scope as usize) else {
             return Vec::new();
         };
-        let (positional, keyword) = (body.positional.clone(), body.keyword.clone());
-        let rest = body.rest.clone();
+        let (named, mut rest) = (body.named(), body.rest().peekable());
         let mut bound = Vec::new();
-        for (at, &(symbol, name)) in positional.iter().chain(&keyword).enumerate() {
-            let by_place = if at < positional.len() { args.positional.get(at) } else { None };
+        for (at, (symbol, name, by_place)) in named.enumerate() {
+            let by_place = if by_place { args.positional.get(at) } else { None };
             let by_name = args.keyword.iter().find(|(arg, _)| *arg == name).map(|(_, val)| val);
             let mut val = match by_place.or(by_name) {
                 Some(&val) => val,
@@ -200,10 +197,10 @@ impl<'a> Flow<'a> {
             }
             bound.push((symbol, val));
         }
-        if !rest.is_empty() {
+        if rest.peek().is_some() {
             let all = self.all(args);
             let all = self.values.holding(all);
-            bound.extend(rest.into_iter().map(|symbol| (symbol, all)));
+            bound.extend(rest.map(|symbol| (symbol, all)));
         }
         bound
     }

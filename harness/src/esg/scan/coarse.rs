@@ -4,7 +4,7 @@
 //! lead to it, everything the step loads counts as changed and passed on, and everything it binds
 //! as the same object. The walk takes time in proportion to the source.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use rustc_hash::FxHashMap;
 
 use super::Scan;
 use super::effects::Marks;
@@ -30,10 +30,25 @@ pub(super) struct Coarse {
     imported: Marks,
     /// Names bound to more than a body or a module.
     valued: Marks,
-    /// The bodies to which only that name leads.
-    held: HashMap<Name, Vec<ScopeId>>,
+    /// The place in `bodies` of the last one to which only that name leads.
+    held: FxHashMap<Name, usize>,
+    /// Bodies to which one name leads, each with the place of the one before it.
+    bodies: Vec<(ScopeId, Option<usize>)>,
     /// Bodies made by the statement of the module that runs, to which no name leads.
     fresh: Vec<ScopeId>,
+}
+
+impl Coarse {
+    /// The bodies to which only that name led, in the order in which they were made.
+    fn let_go(&mut self, name: Name, to: &mut Vec<ScopeId>) {
+        let from = to.len();
+        let mut last = self.held.remove(&name);
+        while let Some(&(scope, before)) = last.and_then(|last| self.bodies.get(last)) {
+            to.push(scope);
+            last = before;
+        }
+        to[from..].reverse();
+    }
 }
 
 impl<'a> Flow<'a> {
@@ -48,9 +63,10 @@ impl<'a> Flow<'a> {
             let mark = self.state.mark();
             self.statement(statement);
             self.free(0);
-            let touched: Vec<Name> = self.state.touched(mark).collect();
-            for name in touched {
-                if self.state.get(global(name)).bits & IN == 0 {
+            for at in mark..self.state.mark() {
+                if let Some(name) = self.state.touched(at)
+                    && self.state.get(global(name)).bits & IN == 0
+                {
                     self.coarse.settled.insert(name);
                 }
             }
@@ -60,8 +76,9 @@ impl<'a> Flow<'a> {
     /// Notes that the module loads a name, and runs what it may lead to.
     pub(super) fn loaded(&mut self, name: Name) {
         if self.frame.scope == 0 && self.coarse.loaded.insert(name) {
-            let held = self.coarse.held.remove(&name).unwrap_or_default();
-            self.release(held);
+            let mut open = Vec::new();
+            self.coarse.let_go(name, &mut open);
+            self.release(open);
         }
     }
 
@@ -82,8 +99,10 @@ impl<'a> Flow<'a> {
         if self.frame.scope != 0 {
             return;
         }
-        let free = self.coarse.fresh.split_off(since.min(self.coarse.fresh.len()));
-        self.release(free);
+        if since < self.coarse.fresh.len() {
+            let free = self.coarse.fresh.split_off(since);
+            self.release(free);
+        }
     }
 
     /// Says that only this name leads to the bodies that were made since.
@@ -94,11 +113,13 @@ impl<'a> Flow<'a> {
         let Target::Global(name) = self.scopes.symbol(symbol).target else {
             return;
         };
-        let made = self.coarse.fresh.split_off(since.min(self.coarse.fresh.len()));
         if self.coarse.loaded.contains(name) {
-            self.release(made);
-        } else {
-            self.coarse.held.entry(name).or_default().extend(made);
+            return self.free(since);
+        }
+        let Coarse { held, bodies, fresh, .. } = &mut self.coarse;
+        for scope in fresh.drain(since.min(fresh.len())..) {
+            let before = held.insert(name, bodies.len());
+            bodies.push((scope, before));
         }
     }
 
@@ -117,8 +138,7 @@ impl<'a> Flow<'a> {
 
     fn has_defaults(&self, scope: ScopeId) -> bool {
         self.bodies.get(scope as usize).is_some_and(|body| {
-            let mut named = body.positional.iter().chain(&body.keyword);
-            named.any(|(symbol, _)| self.defaults.contains_key(symbol))
+            body.named().any(|(symbol, ..)| self.defaults.contains_key(&symbol))
         })
     }
 
@@ -142,7 +162,7 @@ impl<'a> Flow<'a> {
                     self.frame.reads.insert(name);
                 }
                 if self.coarse.loaded.insert(name) {
-                    open.extend(self.coarse.held.remove(&name).unwrap_or_default());
+                    self.coarse.let_go(name, &mut open);
                 }
             }
             for (from, to) in [
@@ -168,37 +188,37 @@ impl<'a> Flow<'a> {
     /// Everything that is loaded may be changed, and everything that is bound may be the same.
     pub(super) fn presume(&mut self, scan: &mut Scan) {
         let Coarse { loaded, unbound, imported, valued, .. } = std::mem::take(&mut self.coarse);
-        let text = |name: Name| self.names.text(name).to_owned();
-        for &name in loaded.list() {
-            if unbound.contains(name) && self.names.known(name) == Known::Builtin {
-                scan.builtin_reads.insert(text(name));
-            }
-        }
-        let modules = imported.list().iter().filter(|name| loaded.contains(**name));
-        let came: BTreeSet<String> =
-            scan.reads.iter().cloned().chain(modules.map(|&name| text(name))).collect();
-        let mut bound =
-            valued.list().iter().filter(|name| scan.writes.contains(self.names.text(**name)));
-        if let Some(&first) = bound.next() {
+        let gone = loaded
+            .list()
+            .iter()
+            .copied()
+            .filter(|&name| unbound.contains(name) && self.names.known(name) == Known::Builtin);
+        scan.builtin_reads.extend(gone.map(|name| self.names.text(name)));
+        let modules = imported.list().iter().copied().filter(|&name| loaded.contains(name));
+        let reads = self.frame.reads.list().iter().copied();
+        let reads = reads.filter(|&name| self.names.known(name) == Known::No);
+        let came: Vec<Name> = reads.chain(modules).collect();
+        let bound = valued.list().iter().copied();
+        let bound: Vec<Name> = bound.filter(|&name| self.frame.writes.contains(name)).collect();
+        if let Some(&first) = bound.first() {
             // All are tied to one, and that one to all that came in.
-            let first = text(first);
-            let tie = |name: &Name| (text(*name), BTreeSet::from([first.clone()]));
-            let ties: BTreeMap<String, BTreeSet<String>> = bound.map(tie).collect();
-            scan.aliases.extend(ties);
-            let others: BTreeSet<String> =
-                came.iter().filter(|name| **name != first).cloned().collect();
-            if !others.is_empty() {
-                scan.aliases.insert(first, others);
-            }
+            let others = self.names.set(came.iter().copied().filter(|&name| name != first));
+            let one = self.names.set(std::iter::once(first));
+            let ties = bound.iter().map(|&name| {
+                let others = if name == first { others.clone() } else { one.clone() };
+                (name, others)
+            });
+            scan.aliases = self.names.map(ties.filter(|(_, others)| !others.is_empty()).collect());
         }
+        let came = self.names.set(came.into_iter());
         let bodies = self.frame.created.list().iter();
         let mut later: Vec<Name> =
             bodies.flat_map(|&scope| self.scopes.globals(scope, LOADED)).collect();
         later.sort_unstable();
         later.dedup();
         later.retain(|&name| self.names.known(name) == Known::No);
-        scan.deferred_mutates = self.names.texts(later);
-        scan.mutates.clone_from(&came);
+        scan.deferred_mutates = self.names.set(later.into_iter());
+        scan.mutates = came.clone();
         scan.escapes = came;
     }
 }

@@ -28,12 +28,17 @@ pub(super) struct Declared<'a> {
     pub(super) future: bool,
 }
 
-pub(super) fn declare<'a>(module: &'a ast::ModModule, source: &'a str) -> Declared<'a> {
+/// Walks a module. `each` is called with every statement at its top, right after it was walked.
+pub(super) fn declare<'a>(
+    module: &'a ast::ModModule,
+    source: &'a str,
+    mut each: impl FnMut(&'a Stmt),
+) -> Declared<'a> {
     let mut walk = Walk {
         checker: SemanticSyntaxChecker::new(),
         place: Place { source, ..Place::default() },
-        names: Names::default(),
-        scopes: Scopes::default(),
+        names: Names::within(source.len()),
+        scopes: Scopes::within(source.len()),
         here: 0,
         classes: Vec::new(),
         blocks: 0,
@@ -43,7 +48,10 @@ pub(super) fn declare<'a>(module: &'a ast::ModModule, source: &'a str) -> Declar
     };
     walk.scopes.open(Kind::Module, 0, true);
     walk.place.scopes.push((Kind::Module, true));
-    walk.visit_body(&module.body);
+    for statement in &module.body {
+        walk.visit_stmt(statement);
+        each(statement);
+    }
     walk.scopes.close(0);
     for lost in walk.scopes.resolve() {
         let name = walk.names.text(walk.scopes.symbol(lost).name);

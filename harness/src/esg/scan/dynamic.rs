@@ -240,21 +240,21 @@ impl<'a> Flow<'a> {
         self.opaque |= inner.opaque || !inner.errors.is_empty() || !at_top;
         let reads = inner.reads.iter().chain(&inner.builtin_reads);
         for read in reads {
-            let name = self.names.of(read.clone().into());
+            let name = self.names.of(read.to_owned().into());
             self.load_global(name, true);
         }
         for late in &inner.deferred_reads {
-            let name = self.names.of(late.clone().into());
+            let name = self.names.of(late.to_owned().into());
             self.frame.late.insert(name);
         }
         let mutated = inner.mutates.iter().map(|name| (name, true));
         for (name, changed) in mutated.chain(inner.escapes.iter().map(|name| (name, false))) {
-            let name = self.names.of(name.clone().into());
+            let name = self.names.of(name.to_owned().into());
             let val = self.peek_global(name);
             if changed { self.mutate(val) } else { self.escape(val) }
         }
         for deleted in &inner.deletes {
-            let name = self.names.of(deleted.clone().into());
+            let name = self.names.of(deleted.to_owned().into());
             self.frame.deletes.insert(name);
             self.unbound(name);
             let slot = Slot { val: EMPTY, bits: super::state::UNBOUND };
@@ -266,13 +266,13 @@ impl<'a> Flow<'a> {
         }
         for written in &inner.writes {
             let sure = inner.sure_writes.contains(written);
-            let name = self.names.of(written.clone().into());
+            let name = self.names.of(written.to_owned().into());
             self.frame.writes.insert(name);
             self.valued(name, EMPTY);
             // It may be what any of the names is that the code reads.
             let mut val = EMPTY;
             for read in &inner.reads {
-                let read = self.names.of(read.clone().into());
+                let read = self.names.of(read.to_owned().into());
                 let read = self.peek_global(read);
                 val = self.union(val, read);
             }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use super::flow::numbered;
 use super::names::Name;
 use super::parse::{Expr, ast};
 use super::scope::{ScopeId, SymId};
@@ -118,12 +119,37 @@ pub(super) enum Code<'a> {
 pub(super) struct Body<'a> {
     pub(super) code: Option<Code<'a>>,
     pub(super) summary: Option<Rc<Summary>>,
-    /// Its positional parameters, the keyword-only ones, and the two that take the rest.
-    pub(super) positional: Vec<(SymId, &'a str)>,
-    pub(super) keyword: Vec<(SymId, &'a str)>,
-    pub(super) rest: Vec<SymId>,
+    pub(super) parameters: Option<&'a ast::Parameters>,
     /// At which version of everything it ran last.
     pub(super) ran: u64,
+}
+
+impl<'a> Body<'a> {
+    /// Its parameters by name, each with whether it takes an argument by its place.
+    pub(super) fn named(&self) -> impl Iterator<Item = (SymId, &'a str, bool)> + use<'a> {
+        self.parameters.into_iter().flat_map(|parameters| {
+            let by_place = parameters.posonlyargs.iter().chain(&parameters.args);
+            let by_place = by_place.map(|one| (one, true));
+            let by_name = parameters.kwonlyargs.iter().map(|one| (one, false));
+            by_place.chain(by_name).filter_map(|(one, by_place)| {
+                let symbol = numbered(&one.parameter.node_index)?;
+                Some((symbol, one.parameter.name.id.as_str(), by_place))
+            })
+        })
+    }
+
+    /// The two parameters that take the rest.
+    pub(super) fn rest(&self) -> impl Iterator<Item = SymId> + use<'a> {
+        self.parameters.into_iter().flat_map(|parameters| {
+            let rest = [&parameters.vararg, &parameters.kwarg].into_iter().flatten();
+            rest.filter_map(|one| numbered(&one.node_index))
+        })
+    }
+
+    /// All its parameters.
+    pub(super) fn symbols(&self) -> impl Iterator<Item = SymId> + use<'a> {
+        self.named().map(|(symbol, ..)| symbol).chain(self.rest())
+    }
 }
 
 /// What a call passes.

@@ -333,7 +333,7 @@ impl<'a> Flow<'a> {
             return EMPTY;
         }
         // The first symbol of the scope stands for what the iterable gives.
-        if let Some(&symbol) = self.scopes.scope(scope).symbols.first() {
+        if let Some(&symbol) = self.scopes.symbols_of(scope).first() {
             self.give(symbol, elements);
         }
         self.code(scope, Code::Generator(node));

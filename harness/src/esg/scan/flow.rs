@@ -1,6 +1,6 @@
 //! The second walk: what runs, in which order, and what may be bound where it does.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::effects::{Body, Code, Frame, Marks};
 use super::names::{Known, Name, Names};
@@ -33,12 +33,12 @@ pub(super) struct Flow<'a> {
     pub(super) frame: Frame,
     pub(super) bodies: Vec<Body<'a>>,
     /// What parameters were given so far.
-    pub(super) given: HashMap<SymId, Val>,
-    pub(super) defaults: HashMap<SymId, Val>,
+    pub(super) given: FxHashMap<SymId, Val>,
+    pub(super) defaults: FxHashMap<SymId, Val>,
     /// What variables held that bodies inside refer to.
-    pub(super) cells: HashMap<SymId, Val>,
+    pub(super) cells: FxHashMap<SymId, Val>,
     /// The attributes of the classes that the step makes, by the number of their site.
-    pub(super) classes: HashMap<u32, Vec<(&'a str, Val)>>,
+    pub(super) classes: FxHashMap<u32, Vec<(&'a str, Val)>>,
     pub(super) sites: u32,
     pub(super) loops: Vec<Loop>,
     /// The classes whose code runs here.
@@ -76,10 +76,10 @@ impl<'a> Flow<'a> {
             values: Values::within(budget),
             frame: Frame::default(),
             bodies: vec![Body::default(); count],
-            given: HashMap::new(),
-            defaults: HashMap::new(),
-            cells: HashMap::new(),
-            classes: HashMap::new(),
+            given: FxHashMap::default(),
+            defaults: FxHashMap::default(),
+            cells: FxHashMap::default(),
+            classes: FxHashMap::default(),
             // Comprehensions and classes are numbered by their scopes.
             sites: super::names::index(count),
             loops: Vec::new(),

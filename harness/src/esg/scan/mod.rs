@@ -17,12 +17,15 @@ mod legality;
 mod names;
 mod parse;
 mod scope;
+mod sets;
 mod sharing;
 mod state;
 mod stmt;
 mod value;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+
+pub use sets::{NameIter, NameMap, NameSet};
 
 /// What one step may do to the names around it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,32 +33,32 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Scan {
     /// Global names, not builtins, that the step may load where it has not surely bound them: what
     /// it needs from the steps before it. A deleted name counts as read.
-    pub reads: BTreeSet<String>,
+    pub reads: NameSet,
     /// Global names that only bodies load which the step makes and does not run.
-    pub deferred_reads: BTreeSet<String>,
+    pub deferred_reads: NameSet,
     /// Names the step may bind.
-    pub writes: BTreeSet<String>,
+    pub writes: NameSet,
     /// Of `writes`, those that the step surely binds and does not unbind, unless it fails.
-    pub sure_writes: BTreeSet<String>,
+    pub sure_writes: NameSet,
     /// Names that only bodies bind which the step makes and does not run.
-    pub deferred_writes: BTreeSet<String>,
+    pub deferred_writes: NameSet,
     /// Names the step may unbind.
-    pub deletes: BTreeSet<String>,
+    pub deletes: NameSet,
     /// Names whose incoming object may be changed in place.
-    pub mutates: BTreeSet<String>,
+    pub mutates: NameSet,
     /// Names whose object the bodies may change in place that the step makes, or pass on to a
     /// callable that is not known, whenever one runs: in the step or after it.
-    pub deferred_mutates: BTreeSet<String>,
+    pub deferred_mutates: NameSet,
     /// For each name bound here: other names that may hold the same object or a part of it, be it
     /// one that came in under that name, be it one made here. Names that are tied to the same name
     /// may share as well.
-    pub aliases: BTreeMap<String, BTreeSet<String>>,
+    pub aliases: NameMap,
     /// Names whose incoming object goes to a callable that is not known.
-    pub escapes: BTreeSet<String>,
+    pub escapes: NameSet,
     /// Builtins loaded: they are read from a step that binds such a name.
-    pub builtin_reads: BTreeSet<String>,
+    pub builtin_reads: NameSet,
     /// For each function or class bound here: every name, not a builtin, that its bodies load.
-    pub summaries: BTreeMap<String, BTreeSet<String>>,
+    pub summaries: NameMap,
     /// The functions and classes at the top of the step, in the order of the source.
     pub definitions: Vec<Definition>,
     /// What is imported, anywhere in the step.
@@ -81,7 +84,7 @@ pub struct Definition {
     /// Its bytes in the source of the step, decorators included.
     pub range: std::ops::Range<usize>,
     /// The global names, not builtins, that it refers to: when defined or when called.
-    pub references: BTreeSet<String>,
+    pub references: NameSet,
     /// A hash of its syntax tree.
     pub syntax: [u8; 32],
 }

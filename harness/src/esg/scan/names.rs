@@ -1,7 +1,11 @@
 //! Names as small numbers, and what Python knows of them by itself.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use super::sets::{NameMap, NameSet, Texts};
 
 /// A name of this step, interned.
 pub(super) type Name = u32;
@@ -14,11 +18,13 @@ const SMALL: usize = 64;
 /// The names of one step.
 #[derive(Default)]
 pub(super) struct Names<'a> {
-    ids: HashMap<Cow<'a, str>, Name>,
+    ids: FxHashMap<Cow<'a, str>, Name>,
     texts: Vec<Cow<'a, str>>,
     kinds: Vec<Known>,
     /// The place of each name among all in the order of their texts, once that was asked for.
     ranks: Vec<u32>,
+    /// All texts in that order.
+    ordered: Arc<Texts>,
     /// Names that were met last, each where its length and its ends put it: a look there spares
     /// most names the table.
     met: Vec<Name>,
@@ -35,7 +41,21 @@ pub(super) enum Known {
     Implicit,
 }
 
+/// How many bytes of a large source there are, about, to a name that is new.
+const BYTES: usize = 48;
+
 impl<'a> Names<'a> {
+    /// No names yet, with room for those of a source of so many bytes.
+    pub(super) fn within(bytes: usize) -> Self {
+        let count = bytes / BYTES;
+        Self {
+            ids: FxHashMap::with_capacity_and_hasher(count, FxBuildHasher),
+            texts: Vec::with_capacity(count),
+            kinds: Vec::with_capacity(count),
+            ..Self::default()
+        }
+    }
+
     pub(super) fn of(&mut self, text: Cow<'a, str>) -> Name {
         let place = place(&text) % MET;
         if let Some(&id) = self.met.get(place)
@@ -70,20 +90,45 @@ impl<'a> Names<'a> {
 
     /// Puts all names in order, once, so that no set of them need compare texts again.
     pub(super) fn rank(&mut self) {
-        let mut order: Vec<Name> = (0..index(self.texts.len())).collect();
-        order.sort_unstable_by(|a, b| self.text(*a).cmp(self.text(*b)));
+        let beginnings = self.texts.iter().map(|text| beginning(text));
+        let mut order: Vec<(u128, Name)> = beginnings.zip(0..).collect();
+        order.sort_unstable_by(|(a, first), (b, second)| {
+            a.cmp(b).then_with(|| self.text(*first).cmp(self.text(*second)))
+        });
         self.ranks = vec![0; order.len()];
-        for (rank, &name) in order.iter().enumerate() {
+        for (rank, &(_, name)) in order.iter().enumerate() {
             self.ranks[name as usize] = index(rank);
         }
+        let ordered = order.iter().map(|(_, name)| self.text(*name));
+        self.ordered = Arc::new(Texts::of(ordered));
     }
 
-    /// These names as text.
-    pub(super) fn texts(&self, names: impl IntoIterator<Item = Name>) -> BTreeSet<String> {
-        let mut names: Vec<Name> = names.into_iter().collect();
-        names.sort_unstable_by_key(|name| self.ranks.get(*name as usize));
-        names.dedup();
-        names.into_iter().map(|name| self.text(name).to_owned()).collect()
+    /// The place of a name among all. Names that came after they were put in order have none.
+    fn rank_of(&self, name: Name) -> Option<u32> {
+        self.ranks.get(name as usize).copied()
+    }
+
+    /// These names as a set.
+    pub(super) fn set(&self, names: impl Iterator<Item = Name> + Clone) -> NameSet {
+        let places: Option<Vec<u32>> = names.clone().map(|name| self.rank_of(name)).collect();
+        let Some(mut places) = places else {
+            return names.map(|name| self.text(name)).collect();
+        };
+        places.sort_unstable();
+        places.dedup();
+        NameSet::at(&self.ordered, places)
+    }
+
+    /// These names, each with its set, as a map.
+    pub(super) fn map(&self, sets: Vec<(Name, NameSet)>) -> NameMap {
+        if sets.iter().any(|(name, _)| self.rank_of(*name).is_none()) {
+            return sets.into_iter().map(|(name, set)| (self.text(name), set)).collect();
+        }
+        let ranked = sets.into_iter();
+        let ranked = ranked.filter_map(|(name, set)| Some((self.rank_of(name)?, set)));
+        let mut entries: Vec<_> = ranked.collect();
+        entries.sort_by_key(|(place, _)| *place);
+        NameMap::at(&self.ordered, entries)
     }
 
     pub(super) fn known(&self, name: Name) -> Known {
@@ -97,6 +142,14 @@ fn place(text: &str) -> usize {
     let len = text.len();
     let ends = at(0) + 31 * at(1) + 7 * at(len.wrapping_sub(1)) + 131 * at(len.wrapping_sub(2));
     ends + 17 * at(len / 2) + 257 * len
+}
+
+/// The first bytes of a text, as a number that is in the order of texts: no name has a zero byte.
+fn beginning(text: &str) -> u128 {
+    let mut bytes = [0; 16];
+    let len = text.len().min(bytes.len());
+    bytes[..len].copy_from_slice(&text.as_bytes()[..len]);
+    u128::from_be_bytes(bytes)
 }
 
 /// A length as an id. Sources have fewer than 2^30 bytes, hence fewer names than that.
@@ -118,12 +171,31 @@ pub(super) fn mangled<'a>(name: &'a str, class: Option<&str>) -> Cow<'a, str> {
 fn known(text: &str) -> Known {
     if text.len() > 2 && text.starts_with("__") && IMPLICIT.contains(&text) {
         Known::Implicit
-    } else if BUILTINS.binary_search(&text).is_ok() {
+    } else if may_be_builtin(text) && BUILTINS.binary_search(&text).is_ok() {
         Known::Builtin
     } else {
         Known::No
     }
 }
+
+/// Whether a builtin begins with the same byte and has the same length.
+fn may_be_builtin(text: &str) -> bool {
+    let first = text.as_bytes().first().copied().unwrap_or_default();
+    let lengths = LENGTHS.get(usize::from(first)).copied().unwrap_or(0);
+    text.len() < 64 && lengths & 1 << text.len() != 0
+}
+
+/// By first byte, a bit for each length that a builtin has which begins with it.
+const LENGTHS: [u64; 128] = {
+    let mut lengths = [0; 128];
+    let mut at = 0;
+    while at < BUILTINS.len() {
+        let builtin = BUILTINS[at].as_bytes();
+        lengths[builtin[0] as usize] |= 1 << builtin.len();
+        at += 1;
+    }
+    lengths
+};
 
 const IMPLICIT: &[&str] = &[
     "__annotations__",

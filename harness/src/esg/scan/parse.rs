@@ -27,6 +27,9 @@ const DEEP: usize = 96;
 /// The largest source that is read: offsets have 32 bits.
 const MAX_BYTES: usize = 1 << 30;
 
+/// How many lines are looked at one by one.
+const NEAR: usize = 32;
+
 /// A refusal and its place.
 pub(super) type Fault = (String, TextRange);
 
@@ -168,11 +171,26 @@ fn dismantle(expr: &mut Expr) {
 pub(super) struct Lines<'a> {
     source: &'a str,
     index: LineIndex,
+    /// The line that was asked for last, from 0: most are asked for in their order.
+    last: Cell<usize>,
 }
 
 impl<'a> Lines<'a> {
     pub(super) fn new(source: &'a str) -> Self {
-        Self { source, index: LineIndex::from_source_text(source) }
+        Self { source, index: LineIndex::from_source_text(source), last: Cell::new(0) }
+    }
+
+    /// The line, from 1.
+    pub(super) fn line(&self, offset: TextSize) -> usize {
+        let starts = self.index.line_starts();
+        let last = self.last.get();
+        let from = if starts.get(last).is_some_and(|start| *start <= offset) { last } else { 0 };
+        let rest = starts.get(from..).unwrap_or_default();
+        // A few lines on, in most cases.
+        let near = rest.iter().take(NEAR).take_while(|start| **start <= offset).count();
+        let lines = if near < NEAR { near } else { rest.partition_point(|start| *start <= offset) };
+        self.last.set((from + lines).saturating_sub(1));
+        (from + lines).max(1)
     }
 
     /// The line and the column, in characters, both from 1.

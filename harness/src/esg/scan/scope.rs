@@ -1,7 +1,5 @@
 //! Scopes, the names in them, and where each name leads.
 
-use std::collections::HashMap;
-
 use super::names::Name;
 
 /// A scope, numbered in the order of the source: those inside it follow it up to its `end`.
@@ -34,7 +32,10 @@ pub(super) struct Scope {
     pub(super) end: ScopeId,
     pub(super) is_async: bool,
     pub(super) yields: bool,
-    pub(super) symbols: Vec<SymId>,
+    /// The symbol that it was given last, while it is open.
+    newest: SymId,
+    /// Where its symbols begin among all, once it is known where each name leads.
+    first: u32,
 }
 
 /// A name in a scope.
@@ -44,6 +45,10 @@ pub(super) struct Symbol {
     pub(super) scope: ScopeId,
     pub(super) flags: u16,
     pub(super) target: Target,
+    /// The symbol of this name in the next scope around that has one.
+    shadowed: SymId,
+    /// The one before it in its scope.
+    before: SymId,
 }
 
 /// Where a name leads.
@@ -70,17 +75,33 @@ pub(super) const CAPTURED: u16 = 64;
 pub(super) const ASSIGNED: u16 = STORED;
 const LOCAL: u16 = STORED | PARAM | ANNOTATED;
 
+/// No symbol.
+const NONE: SymId = SymId::MAX;
+
 /// All scopes of a step.
 #[derive(Default, Debug)]
 pub(super) struct Scopes {
     pub(super) scopes: Vec<Scope>,
     pub(super) symbols: Vec<Symbol>,
-    ids: HashMap<(ScopeId, Name), SymId>,
-    /// By name, the scope in which it was met last: most names are met again in the same one.
-    last: Vec<(ScopeId, SymId)>,
+    /// By name, its symbol in the innermost open scope that has one.
+    innermost: Vec<SymId>,
+    /// The symbols in the order of their scopes.
+    order: Vec<SymId>,
 }
 
+/// How many bytes of a large source there are, about, to a symbol, and to a scope.
+const BYTES: (usize, usize) = (32, 128);
+
 impl Scopes {
+    /// No scopes yet, with room for those of a source of so many bytes.
+    pub(super) fn within(bytes: usize) -> Self {
+        Self {
+            scopes: Vec::with_capacity(bytes / BYTES.1 + 1),
+            symbols: Vec::with_capacity(bytes / BYTES.0 + 4),
+            ..Self::default()
+        }
+    }
+
     pub(super) fn open(&mut self, kind: Kind, parent: ScopeId, is_async: bool) -> ScopeId {
         let id = super::names::index(self.scopes.len());
         self.scopes.push(Scope {
@@ -89,15 +110,22 @@ impl Scopes {
             end: id + 1,
             is_async,
             yields: false,
-            symbols: Vec::new(),
+            newest: NONE,
+            first: 0,
         });
         id
     }
 
+    /// Closes the innermost open scope.
     pub(super) fn close(&mut self, id: ScopeId) {
         let end = super::names::index(self.scopes.len());
-        if let Some(scope) = self.scopes.get_mut(id as usize) {
-            scope.end = end;
+        let scope = &mut self.scopes[id as usize];
+        scope.end = end;
+        let mut symbol = scope.newest;
+        while symbol != NONE {
+            let Symbol { name, shadowed, before, .. } = self.symbols[symbol as usize];
+            self.innermost[name as usize] = shadowed;
+            symbol = before;
         }
     }
 
@@ -109,82 +137,142 @@ impl Scopes {
         &self.symbols[id as usize]
     }
 
-    /// The symbol of a name in a scope, made where there is none.
+    /// The symbol of a name in an open scope, made where there is none.
     pub(super) fn enter(&mut self, scope: ScopeId, name: Name, flags: u16) -> SymId {
         let at = name as usize;
-        if at >= self.last.len() {
-            self.last.resize(at + 64, (u32::MAX, 0));
+        if at >= self.innermost.len() {
+            self.innermost.resize(at + 64, NONE);
         }
-        let (last, known) = self.last[at];
-        let id = if last == scope {
-            known
-        } else {
-            let fresh = super::names::index(self.symbols.len());
-            let id = *self.ids.entry((scope, name)).or_insert(fresh);
-            if id == fresh {
-                let target = Target::Global(name);
-                self.symbols.push(Symbol { name, scope, flags: 0, target });
-                self.scopes[scope as usize].symbols.push(id);
+        // Open scopes are numbered from the outermost to the innermost.
+        let mut inside = NONE;
+        let mut found = self.innermost[at];
+        while let Some(symbol) = self.symbols.get_mut(found as usize) {
+            if symbol.scope == scope {
+                symbol.flags |= flags;
+                return found;
             }
-            self.last[at] = (scope, id);
-            id
-        };
-        self.symbols[id as usize].flags |= flags;
+            if symbol.scope < scope {
+                break;
+            }
+            inside = found;
+            found = symbol.shadowed;
+        }
+        let id = super::names::index(self.symbols.len());
+        let before = std::mem::replace(&mut self.scopes[scope as usize].newest, id);
+        let target = Target::Global(name);
+        self.symbols.push(Symbol { name, scope, flags, target, shadowed: found, before });
+        match self.symbols.get_mut(inside as usize) {
+            Some(inside) => inside.shadowed = id,
+            None => self.innermost[at] = id,
+        }
         id
     }
 
     /// Leads every name to its variable. Answers the symbols of `nonlocal` that lead nowhere.
     pub(super) fn resolve(&mut self) -> Vec<SymId> {
+        self.arrange();
         let mut lost = Vec::new();
-        for id in 0..self.symbols.len() {
-            let Symbol { name, scope, flags, .. } = self.symbols[id];
-            let kind = self.scope(scope).kind;
-            let id = super::names::index(id);
-            let target = if kind == Kind::Module || flags & GLOBAL != 0 {
-                Target::Global(name)
-            } else if flags & NONLOCAL == 0 && flags & LOCAL != 0 {
-                if kind == Kind::Class { Target::Class(id, name) } else { Target::Local(id) }
-            } else {
-                self.around(scope, name)
-            };
-            if flags & NONLOCAL != 0 && !matches!(target, Target::Free(_)) {
-                lost.push(id);
+        let mut open: Vec<ScopeId> = Vec::new();
+        self.innermost.fill(NONE);
+        for scope in 0..super::names::index(self.scopes.len()) {
+            while let Some(&last) = open.last()
+                && self.scope(last).end <= scope
+            {
+                for at in self.places(last, last + 1) {
+                    let Symbol { name, shadowed, .. } = self.symbols[self.order[at] as usize];
+                    self.innermost[name as usize] = shadowed;
+                }
+                open.pop();
             }
-            if let Target::Free(variable) = target {
-                self.symbols[variable as usize].flags |= CAPTURED;
+            for at in self.places(scope, scope + 1) {
+                let id = self.order[at];
+                let symbol = &mut self.symbols[id as usize];
+                let around = &mut self.innermost[symbol.name as usize];
+                symbol.shadowed = std::mem::replace(around, id);
+                if self.lead(id) {
+                    lost.push(id);
+                }
             }
-            self.symbols[id as usize].target = target;
+            open.push(scope);
         }
+        lost.sort_unstable();
         lost
     }
 
+    /// Puts the symbols in the order of their scopes, and within one in that in which they were met.
+    fn arrange(&mut self) {
+        let mut next = vec![0; self.scopes.len()];
+        for symbol in &self.symbols {
+            next[symbol.scope as usize] += 1;
+        }
+        let mut first = 0;
+        for (scope, next) in self.scopes.iter_mut().zip(&mut next) {
+            scope.first = first;
+            first += std::mem::replace(next, first);
+        }
+        self.order = vec![NONE; self.symbols.len()];
+        for (id, symbol) in self.symbols.iter().enumerate() {
+            let next = &mut next[symbol.scope as usize];
+            self.order[*next as usize] = super::names::index(id);
+            *next += 1;
+        }
+    }
+
+    /// Where the symbols of these scopes are in the order of scopes.
+    fn places(&self, from: ScopeId, to: ScopeId) -> std::ops::Range<usize> {
+        let first = |scope: ScopeId| {
+            let scope = self.scopes.get(scope as usize);
+            scope.map_or(self.order.len(), |scope| scope.first as usize)
+        };
+        first(from)..first(to)
+    }
+
+    /// Leads a name to its variable. Answers whether it leads nowhere, though it says that it does.
+    fn lead(&mut self, id: SymId) -> bool {
+        let Symbol { name, scope, flags, .. } = self.symbols[id as usize];
+        let kind = self.scope(scope).kind;
+        let target = if kind == Kind::Module || flags & GLOBAL != 0 {
+            Target::Global(name)
+        } else if flags & NONLOCAL == 0 && flags & LOCAL != 0 {
+            if kind == Kind::Class { Target::Class(id, name) } else { Target::Local(id) }
+        } else {
+            self.around(id)
+        };
+        if let Target::Free(variable) = target {
+            self.symbols[variable as usize].flags |= CAPTURED;
+        }
+        self.symbols[id as usize].target = target;
+        flags & NONLOCAL != 0 && !matches!(target, Target::Free(_))
+    }
+
     /// Where a name leads that its own scope does not bind. Classes are not looked into.
-    fn around(&self, scope: ScopeId, name: Name) -> Target {
-        let mut scope = scope;
-        loop {
-            if scope == 0 {
-                return Target::Global(name);
-            }
-            scope = self.scope(scope).parent;
-            if matches!(self.scope(scope).kind, Kind::Module | Kind::Class) {
-                continue;
-            }
-            if let Some(&id) = self.ids.get(&(scope, name)) {
-                let flags = self.symbol(id).flags;
+    fn around(&self, id: SymId) -> Target {
+        let Symbol { name, shadowed, .. } = self.symbols[id as usize];
+        let mut found = shadowed;
+        while let Some(symbol) = self.symbols.get(found as usize) {
+            let Symbol { scope, flags, shadowed, .. } = *symbol;
+            if !matches!(self.scope(scope).kind, Kind::Module | Kind::Class) {
                 if flags & GLOBAL != 0 {
-                    return Target::Global(name);
+                    break;
                 }
                 if flags & NONLOCAL == 0 && flags & LOCAL != 0 {
-                    return Target::Free(id);
+                    return Target::Free(found);
                 }
             }
+            found = shadowed;
         }
+        Target::Global(name)
+    }
+
+    /// The symbols of a scope, in the order in which they were met.
+    pub(super) fn symbols_of(&self, scope: ScopeId) -> &[SymId] {
+        self.order.get(self.places(scope, scope + 1)).unwrap_or_default()
     }
 
     /// The global names that a scope and those inside it have with these flags.
     pub(super) fn globals(&self, scope: ScopeId, flags: u16) -> impl Iterator<Item = Name> + '_ {
-        let range = scope as usize..self.scope(scope).end as usize;
-        self.scopes[range].iter().flat_map(|scope| &scope.symbols).filter_map(move |&id| {
+        let places = self.places(scope, self.scope(scope).end);
+        self.order.get(places).unwrap_or_default().iter().filter_map(move |&id| {
             let symbol = self.symbol(id);
             if symbol.flags & flags == 0 {
                 return None;

@@ -1,7 +1,7 @@
 //! What a step leaves behind that is shared: names that hold the same object, and objects that its
 //! bodies change whenever they run.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Scan;
 use super::flow::Flow;
@@ -12,7 +12,8 @@ use super::value::{EMPTY, Origin, Reach, Tag, Val, number, origin, tag};
 impl Flow<'_> {
     /// Fills in which names share objects, and what bodies change later.
     pub(super) fn share(&mut self, scan: &mut Scan) {
-        let mut holders: HashMap<Origin, Name> = HashMap::new();
+        let mut shared: Vec<(Name, Name)> = Vec::new();
+        let mut holders: FxHashMap<Origin, Name> = FxHashMap::default();
         for name in self.frame.writes.list().to_vec() {
             let val = self.state.get(global(name)).val;
             for one in self.reachable(val) {
@@ -22,11 +23,16 @@ impl Flow<'_> {
                     _ => continue,
                 };
                 if first != name {
-                    let to = scan.aliases.entry(self.names.text(name).to_owned()).or_default();
-                    to.insert(self.names.text(first).to_owned());
+                    shared.push((name, first));
                 }
             }
         }
+        shared.sort_unstable();
+        let of_one = shared.chunk_by(|(a, _), (b, _)| a == b).filter_map(|all| {
+            Some((all.first()?.0, self.names.set(all.iter().map(|(_, other)| *other))))
+        });
+        scan.aliases = self.names.map(of_one.collect());
+        let mut later: Vec<Name> = Vec::new();
         for one in self.changed_later() {
             let name = match tag(one) {
                 Tag::Incoming | Tag::Imported | Tag::Global => Some(number(one)),
@@ -36,16 +42,17 @@ impl Flow<'_> {
             if let Some(name) = name
                 && self.names.known(name) == Known::No
             {
-                scan.deferred_mutates.insert(self.names.text(name).to_owned());
+                later.push(name);
             }
         }
+        scan.deferred_mutates = self.names.set(later.into_iter());
     }
 
     /// The objects that a value may be, hold or be a part of. A class counts by what it holds: its
     /// instances share that, and not its methods.
     fn reachable(&mut self, val: Val) -> Vec<Origin> {
         let mut open = self.values.list(val);
-        let mut seen: HashSet<Origin> = HashSet::new();
+        let mut seen: FxHashSet<Origin> = FxHashSet::default();
         let mut found = Vec::new();
         while let Some(one) = open.pop() {
             let one = origin(tag(one), Reach::Is, number(one));
@@ -73,9 +80,9 @@ impl Flow<'_> {
         let Some(body) = self.bodies.get(scope as usize) else {
             return EMPTY;
         };
-        let named = body.positional.iter().chain(&body.keyword);
+        let named = body.named();
         let mut kept: Vec<Val> =
-            named.filter_map(|(symbol, _)| self.defaults.get(symbol).copied()).collect();
+            named.filter_map(|(symbol, ..)| self.defaults.get(&symbol).copied()).collect();
         if let Some(summary) = &body.summary {
             let cells = summary.frame.cells.list().iter();
             kept.extend(cells.filter_map(|cell| self.cells.get(cell).copied()));
@@ -91,7 +98,7 @@ impl Flow<'_> {
     /// What the bodies change or pass on that the step makes, those included that they make.
     fn changed_later(&mut self) -> Vec<Origin> {
         let mut open = self.frame.created.list().to_vec();
-        let mut seen: HashSet<u32> = HashSet::new();
+        let mut seen: FxHashSet<u32> = FxHashSet::default();
         let mut found = Vec::new();
         while let Some(scope) = open.pop() {
             if !seen.insert(scope) || self.spent() {

@@ -134,9 +134,9 @@ impl State {
         }
     }
 
-    /// The names of the module that were touched since a mark.
-    pub(super) fn touched(&self, mark: usize) -> impl Iterator<Item = Name> + '_ {
-        self.trail.get(mark..).unwrap_or_default().iter().filter_map(|(var, _)| as_global(*var))
+    /// The name of the module that was touched at a mark, if it was one.
+    pub(super) fn touched(&self, mark: usize) -> Option<Name> {
+        self.trail.get(mark).and_then(|(var, _)| as_global(*var))
     }
 
     pub(super) fn mark(&self) -> usize {

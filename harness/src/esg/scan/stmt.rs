@@ -276,30 +276,19 @@ impl<'a> Flow<'a> {
     }
 
     pub(super) fn parameters(&mut self, scope: ScopeId, parameters: &'a ast::Parameters) {
-        let mut positional = Vec::new();
-        let mut keyword = Vec::new();
         let by_place = parameters.posonlyargs.iter().chain(&parameters.args);
-        for (all, to) in [
-            (by_place.collect::<Vec<_>>(), &mut positional),
-            (parameters.kwonlyargs.iter().collect(), &mut keyword),
-        ] {
-            for one in all {
-                let default = one.default.as_deref().map(|default| self.eval(default));
-                if let Some(symbol) = numbered(&one.parameter.node_index) {
-                    to.push((symbol, one.parameter.name.id.as_str()));
-                    if let Some(default) = default {
-                        self.defaults.insert(symbol, default);
-                        self.give(symbol, default);
-                    }
-                }
+        for one in by_place.chain(&parameters.kwonlyargs) {
+            let Some(default) = one.default.as_deref() else {
+                continue;
+            };
+            let default = self.eval(default);
+            if let Some(symbol) = numbered(&one.parameter.node_index) {
+                self.defaults.insert(symbol, default);
+                self.give(symbol, default);
             }
         }
-        let rest = [&parameters.vararg, &parameters.kwarg].into_iter().flatten();
-        let rest = rest.filter_map(|one| numbered(&one.node_index)).collect();
         if let Some(body) = self.bodies.get_mut(scope as usize) {
-            body.positional = positional;
-            body.keyword = keyword;
-            body.rest = rest;
+            body.parameters = Some(parameters);
         }
     }
 
@@ -383,7 +372,7 @@ impl<'a> Flow<'a> {
             return;
         }
         debug_assert!(self.scopes.scope(scope).kind == Kind::Class);
-        let symbols = self.scopes.scope(scope).symbols.clone();
+        let symbols = self.scopes.symbols_of(scope).to_vec();
         for &symbol in &symbols {
             if let Target::Class(variable, _) = self.scopes.symbol(symbol).target {
                 self.state.set(local(variable), FRESH);

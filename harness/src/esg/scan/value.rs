@@ -5,7 +5,8 @@
 //! tells (a parameter, what a global holds at the time).
 
 use std::cell::Cell;
-use std::collections::HashMap;
+
+use rustc_hash::FxHashMap;
 
 /// One origin: three bits of [`Tag`], two of [`Reach`], 26 of a number.
 pub(super) type Origin = u32;
@@ -108,9 +109,9 @@ impl Val {
 #[derive(Default)]
 pub(super) struct Values {
     sets: Vec<Box<[Origin]>>,
-    ids: HashMap<Box<[Origin]>, u32>,
-    joined: HashMap<(Val, Val), Val>,
-    heap: HashMap<Origin, Val>,
+    ids: FxHashMap<Box<[Origin]>, u32>,
+    joined: FxHashMap<(Val, Val), Val>,
+    heap: FxHashMap<Origin, Val>,
     /// How many origins were looked at.
     pub(super) work: Cell<usize>,
     /// How many may be: with more, no value is told any more.

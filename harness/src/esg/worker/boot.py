@@ -4,11 +4,15 @@ def boot():
     import builtins
     import fcntl
     import json
+    import marshal
     import os
     import resource
     import struct
     import sys
     import types
+
+    # Bytes: what a pipe takes in before its writer has to wait.
+    PIPE = 256 << 10
 
     def exactly(length):
         data = b""
@@ -21,7 +25,7 @@ def boot():
 
     json_len, blob_len = struct.unpack("<II", exactly(8))
     hello = json.loads(exactly(json_len))
-    exactly(blob_len)
+    compiled = exactly(blob_len)
     nonce = hello.pop("nonce")
     limits = hello["limits"]
 
@@ -29,16 +33,22 @@ def boot():
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     most = 1024 if most == resource.RLIM_INFINITY else min(most, 1024)
     fds = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, most - 8) for fd in (0, 1)]
+    for fd in fds:
+        # Values go through in large pieces. Where the system grants no more, it takes longer.
+        try:
+            fcntl.fcntl(fd, getattr(fcntl, "F_SETPIPE_SZ", -1), PIPE)
+        except OSError:
+            pass
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
     if null > 2:
         os.close(null)
 
-    def answer(reply):
+    def answer(reply, blob=b""):
         reply = dict(reply, op="hello", nonce=nonce)
         data = json.dumps(reply).encode("ascii")
-        data = struct.pack("<II", len(data), 0) + data
+        data = struct.pack("<II", len(data), len(blob)) + data + blob
         while data:
             data = data[os.write(fds[1], data) :]
 
@@ -47,7 +57,14 @@ def boot():
         answer({"error": "hashes are random [start with PYTHONHASHSEED=0 and `-s -P -S -B`]"})
         os._exit(1)
 
-    sources, loaded, prefix = hello.pop("sources"), {}, "_harness_"
+    sources, codes, loaded, prefix = hello.pop("sources"), {}, {}, "_harness_"
+    # What an earlier worker compiled is of use to the same interpreter only.
+    build = (sys.version + " " + sys.implementation.cache_tag).encode("ascii") + b"\n"
+    if compiled:
+        if not compiled.startswith(build):
+            answer({"error": "the interpreter is another than it was [start a worker anew]"})
+            os._exit(1)
+        codes = marshal.loads(compiled[len(build) :])
     # The worker's modules are no modules of the process, and have builtins of their own: nothing
     # that a step does to `builtins` or `sys.modules` reaches them.
     own = dict(vars(builtins))
@@ -60,7 +77,9 @@ def boot():
             file = prefix + name
             module = loaded[name] = types.ModuleType(file)
             module.__dict__["__builtins__"] = own
-            exec(compile(sources[name], "<%s>" % file, "exec", dont_inherit=True), module.__dict__)
+            if name not in codes:
+                codes[name] = compile(sources[name], "<%s>" % file, "exec", dont_inherit=True)
+            exec(codes[name], module.__dict__)
         return loaded[name]
 
     def __import__(name, globals=None, locals=None, fromlist=(), level=0):
@@ -101,10 +120,12 @@ def boot():
             "protocol": 1,
             "prefix": sys.base_prefix,
             "pid": os.getpid(),
-        }
+        },
+        build + marshal.dumps(codes) if hello.get("keep") else b"",
     )
-    del hello, sources, answer, nonce
-    serve()
+    sources.clear()
+    codes.clear()
+    return serve
 
 
-boot()
+boot()()

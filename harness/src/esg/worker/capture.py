@@ -7,6 +7,8 @@ name and a later step may print through it.
 import sys
 from io import BufferedWriter, BytesIO, RawIOBase, TextIOWrapper
 
+_sys = vars(sys)
+
 
 class _Sink(RawIOBase):
     """Keeps the first bytes written to it and counts the others."""
@@ -30,6 +32,8 @@ class _Sink(RawIOBase):
 
     def take(self):
         """What was kept and how many bytes were dropped; empty again afterwards."""
+        if not self._kept and not self._dropped:
+            return b"", 0
         taken = bytes(self._kept), self._dropped
         self._kept = bytearray()
         self._dropped = 0
@@ -53,6 +57,7 @@ class Streams:
         for name in ("stdout", "stderr"):
             self._make(name)
         self._stdin = self._empty()
+        self._names = ()
 
     def _make(self, name):
         sink = _Sink("<%s>" % name, self._limit)
@@ -63,6 +68,7 @@ class Streams:
         )
         text.mode = "w"
         self._text[name] = (text, sink)
+        self._names = ()
 
     @staticmethod
     def _empty():
@@ -72,16 +78,21 @@ class Streams:
 
     def install(self):
         """Makes them the process's, under both of the names that each has."""
+        text = self._text
         for name in ("stdout", "stderr"):
-            if _unusable(self._text[name][0]):
+            if _unusable(text[name][0]):
                 self._make(name)
         if _unusable(self._stdin):
             self._stdin = self._empty()
-        streams = {name: text for name, (text, _) in self._text.items()}
-        streams["stdin"] = self._stdin
-        for name, text in streams.items():
-            setattr(sys, name, text)
-            setattr(sys, "__%s__" % name, text)
+            self._names = ()
+        if not self._names:
+            of = {"stdin": self._stdin, **{name: one for name, (one, _) in text.items()}}
+            self._names = [
+                (key, one) for name, one in of.items() for key in (name, "__%s__" % name)
+            ]
+        for name, one in self._names:
+            if _sys.get(name) is not one:
+                _sys[name] = one
 
     def take(self, name):
         """The bytes written to `name` since the last time, and how many were over the limit."""

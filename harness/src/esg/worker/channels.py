@@ -10,18 +10,21 @@ import types
 from _harness_clock import Clock
 from _harness_events import Events
 from _harness_files import Files
+from _harness_identity import Identity
 from _harness_loading import look_again
 from _harness_modules import Modules, home, inside_of
 from _harness_packages import Packages
 from _harness_paths import Paths
 from _harness_process import Process
-from _harness_traits import Reader
+from _harness_submodules import BY_TEXT, PREFIX, nested_in
+from _harness_traits import Reader, Traits
 from _harness_watch import Watch
 
 _dict_get = dict.get
 _MAPPING = type.__dict__["__dict__"].__get__
 _Function = types.FunctionType
 _FIRST_KEY = 1_000_000
+_IMPORTED = "p:" + PREFIX
 
 
 class World:
@@ -54,6 +57,7 @@ class Channels:
         self.clock.loading = self.modules.imports
         self.packages = Packages(self.files)
         self.reader = Reader()
+        self.identity = Identity(namespace)
         # The version of each `f:` and `p:` entity that is live: its unit's key, and what was stashed.
         self.keys = {}
         self._stash = {}
@@ -73,11 +77,13 @@ class Channels:
         self.files.begin()
         self.paths.begin()
         self.modules.begin()
+        self.modules.submodules.begin()
         self.clock.begin(readings)
         self.watch.begin()
-        self.events.failures.clear()
-        self.events.filename = None if code is None else code.co_filename
-        self.events.running = True
+        events = self.events
+        events.failures.clear()
+        events.filename = None if code is None else code.co_filename
+        events.running = True
 
     def stop(self):
         """The step is over: what is asked from here on is not its doing. To be called before the
@@ -86,9 +92,9 @@ class Channels:
             self.process.warned(self.namespace)
         self.events.running = False
 
-    def end(self, ok, codes, reads):
+    def end(self, ok, codes, reads, packages=()):
         """Right after it. `codes`: code objects that ran or that may be called; `reads`: what the
-        tracker says, of which `names` counts."""
+        tracker says, of which `names` counts; `packages`: modules that values refer to."""
         self.stop()
         world = World()
         namespace = self.namespace
@@ -98,17 +104,20 @@ class Channels:
             if value is not self:
                 values.append(value)
         own = self._code
-        codes = [code for code in codes if self._is_own(code)]
-        traits = self.reader.of(codes if own is None else [own, *codes])
+        codes = [code for code in codes if code is not own and self._is_own(code)]
+        if own is not None:
+            codes.insert(0, own)
+        traits = self.reader.of(codes)
         if self.modules.scratch:
-            self._scratch_code(traits, values)
+            traits = self._scratch_code(traits, values)
         self.events.running = True
         try:
             # Its look at files is part of what the step depends on.
             touched = self.modules.end(traits, values)
+            if touched or not _RANDOM.isdisjoint(traits.names):
+                self._hints(traits, touched)
         finally:
             self.events.running = False
-        self._hints(traits, touched)
         listed = self.paths.scanned
         if listed and not _DETAILS.isdisjoint(traits.names):
             for rel in listed:
@@ -120,7 +129,9 @@ class Channels:
             watch.code(own, traits, values)
             for what in self.modules.inside(traits):
                 watch.report(what)
-        world.external = self._external()
+            for line in self.identity.told(own, traits, reads.names, reads.start):
+                watch.report("identity of an immutable value", line)
+        world.external = self._external() if touched or self.files.outside else {}
         for full, line in self.paths.listed_outside:
             if full is not None and not self.packages.is_python(full):
                 watch.report(f"lists {full}", line)
@@ -131,9 +142,11 @@ class Channels:
         for what in self.events.failures:
             watch.report(what)
         world.modules = {f"m:{name}" for name in touched}
-        world.reads = [*file_reads, *process_reads]
+        looked = self._submodules(touched.union(packages), traits)
+        world.reads = [*file_reads, *process_reads, *looked]
         world.wrote = {f"f:{path}": how for path, how in file_writes.items()}
-        world.wrote.update(process_writes)
+        if process_writes:
+            world.wrote.update(process_writes)
         world.readings = self.clock.end()
         if self.clock.misfit:
             watch.report("the readings to replay do not fit")
@@ -142,6 +155,7 @@ class Channels:
         world.clock = bool(world.readings)
         world.dirty = [] if ok else [*world.wrote, *(f"m:{name}" for name in self.modules.changed)]
         world.units = self._units(world.wrote) if ok else []
+        self._imported(ok, world)
         if file_writes:
             self._shadows(file_writes)
             look_again()
@@ -150,6 +164,37 @@ class Channels:
                 self.keys.pop(entity, None)
         world.untracked = watch.found
         return world
+
+    def _submodules(self, packages, traits):
+        """Submodules that the step may have looked for, there or not."""
+        nested = nested_in(self.reader, self._code)
+        looked = self.modules.submodules.reads(packages, traits, self._code, nested)
+        found = [f"p:{PREFIX}{name}" for name in looked]
+        for package in packages & self.modules.scratch.keys():
+            # Those are modules of their own, which come and go with the state.
+            held = inside_of(self.modules.scratch[package])
+            if "__path__" in held:
+                names = traits.names
+                if not BY_TEXT.isdisjoint(names) or "*" in traits.strings:
+                    names = names | traits.words | self.files.stems(package.replace(".", "/"))
+                names = names - held.keys()
+                found += [f"m:{package}.{name}" for name in names if name.isidentifier()]
+        return found
+
+    def _imported(self, ok, world):
+        """Submodules that are there because of the step too; those that the state has stay what they are."""
+        submodules = self.modules.submodules
+        for name in submodules.writes():
+            entity = f"p:{PREFIX}{name}"
+            if entity in self.keys:
+                if ok:
+                    world.wrote[entity] = "bound"
+            elif ok:
+                world.wrote[entity] = "bound"
+                submodules.put(name)
+                world.units.append(self._unit(entity))
+            else:
+                world.dirty.append(entity)
 
     def output(self, data):
         """The step's output, for addresses in it. To be called between `end` and the reply."""
@@ -161,7 +206,8 @@ class Channels:
         return file.startswith(self.files.scratch) or (file[:1] != "/" and file[:7] != "<frozen")
 
     def _scratch_code(self, traits, values):
-        """Functions of scratch modules are the program's code, whoever calls them."""
+        """The traits with those of functions of scratch modules: these are the program's code,
+        whoever calls them."""
         scratch = self.modules.scratch
         used = {home(value) for value in values}
         for code in list(traits.codes):
@@ -179,6 +225,8 @@ class Channels:
                     used.add(name)
                     pending.append(name)
         self.modules.touched |= used
+        total = Traits()
+        total.add(traits)
         for name in used:
             for value in list(inside_of(scratch[name]).values()):
                 inner = [value]
@@ -186,21 +234,18 @@ class Channels:
                     inner = list(_MAPPING(value).values())
                 for function in inner:
                     if type(function) is _Function:
-                        traits.add(self.reader.one(function.__code__))
+                        total.add(self.reader.one(function.__code__))
+        return total
 
     def _hints(self, traits, touched):
         """What only the code tells: `sys.path` and the like have no functions to watch."""
         names = traits.names
-        self.events.running = True
-        try:
-            if "sys" in touched and "path" in names:
-                self.process.read("path")
-            if "warnings" in touched:
-                self.process.read("warn")
-            if "_inst" in names or "_pickle" in names:
-                self.process.read("rng")
-        finally:
-            self.events.running = False
+        if "sys" in touched and "path" in names:
+            self.process.read("path")
+        if "warnings" in touched:
+            self.process.read("warn")
+        if not _RANDOM.isdisjoint(names):
+            self.process.read("rng")
         if "sys" in touched and "modules" in names:
             named = [text for text in traits.strings if text in self._always and text in sys.modules]
             if not named and "__name__" not in names:
@@ -232,7 +277,10 @@ class Channels:
         key = f"{self._seq}.{self._minted}"
         self._minted += 1
         self.keys[entity] = key
-        if entity[0] == "p":
+        if entity.startswith(_IMPORTED):
+            own, blob = self.modules.submodules.member(entity[len(_IMPORTED) :])
+            hole = None
+        elif entity[0] == "p":
             own, blob, hole = self.process.member(entity[2:])
         else:
             own = self.files.tree.entries[entity[2:]].own()
@@ -250,11 +298,17 @@ class Channels:
 
     # Syncs.
 
+    def settle(self):
+        """What was put or dropped takes effect, as far as that is done for all of it at once."""
+        self.modules.submodules.settle()
+
     def drop(self, entity):
         """The entity is lost: a file goes, process state is as it was at the start. Directories go
         when they are empty, now or after a later drop. Answers whether it was ours to drop."""
         kind, name = entity[0], entity[2:]
-        if kind == "p":
+        if entity.startswith(_IMPORTED):
+            self.modules.submodules.drop(entity[len(_IMPORTED) :])
+        elif kind == "p":
             self.process.drop(name)
         elif kind == "f":
             if not self.files.tree.remove(name):
@@ -281,7 +335,9 @@ class Channels:
             return False
         for entity in found:
             name = entity[2:]
-            if entity[0] == "p":
+            if entity.startswith(_IMPORTED):
+                self._stash[key] = entity, None
+            elif entity[0] == "p":
                 self._stash[key] = entity, self.process.known[name]
             else:
                 self._stash[key] = entity, self.files.tree.blob(name)[0]
@@ -293,7 +349,9 @@ class Channels:
         if key not in self._stash:
             return False
         entity, content = self._stash.pop(key)
-        if entity[0] == "p":
+        if entity.startswith(_IMPORTED):
+            self.modules.submodules.put(entity[len(_IMPORTED) :])
+        elif entity[0] == "p":
             self.process.set(entity[2:], content)
         else:
             self._put(entity[2:], content)
@@ -312,7 +370,9 @@ class Channels:
                 take = unit.get("take")
                 if take is not None and entity not in take:
                     continue
-                if entity[0] == "p":
+                if entity.startswith(_IMPORTED):
+                    self.modules.submodules.put(entity[len(_IMPORTED) :])
+                elif entity[0] == "p":
                     self.process.load(entity[2:], blob)
                 else:
                     self._put(entity[2:], bytes(blob))
@@ -350,7 +410,9 @@ class Channels:
         strays += [f"{entity} changed" for entity in self.process.strays()]
         strays += self.modules.sweep(set(accounted))
         units = []
-        for entity in [f"f:{path}" for path in after] + [f"p:{name}" for name in self.process.NAMES]:
+        imported = [entity for entity in self.keys if entity.startswith(_IMPORTED)]
+        process = [f"p:{name}" for name in self.process.NAMES]
+        for entity in [f"f:{path}" for path in after] + process + imported:
             held = self.keys.get(entity)
             if held is None and entity[0] == "p" and f"{entity} changed" not in strays:
                 continue
@@ -362,5 +424,7 @@ class Channels:
         return units, strays
 
 
+# By these the generator behind the module `random` can be had.
+_RANDOM = frozenset(("_inst", "_pickle"))
 # What tells more of a directory's entry than its name and kind.
 _DETAILS = frozenset("stat st_size st_mode inode getsize walk_stat".split())

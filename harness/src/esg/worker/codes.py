@@ -4,11 +4,16 @@ Stores by module code are not watched as they happen, since that would slow ever
 code tells which stores have happened for certain in a step that ended well.
 """
 
-from dis import get_instructions, hasjabs, hasjrel
+from dis import EXTENDED_ARG, get_instructions, hasjabs, hasjrel, opmap
 from types import CodeType
 
 _JUMPS = frozenset(hasjabs) | frozenset(hasjrel)
-_LEAVES = frozenset(("RETURN_VALUE", "RERAISE", "RAISE_VARARGS"))
+_LEAVES = frozenset(("RETURN_VALUE", "RETURN_CONST", "RERAISE", "RAISE_VARARGS"))
+_GLOBALS = frozenset((opmap["STORE_GLOBAL"], opmap["DELETE_GLOBAL"]))
+_STORE_NAME = opmap["STORE_NAME"]
+_RETURN = opmap["RETURN_VALUE"]
+# Without any of these, code runs through to its end, and each argument is one byte.
+_CROOKED = _JUMPS | {EXTENDED_ARG, opmap.get("IMPORT_STAR", 0), opmap["RERAISE"], opmap["RAISE_VARARGS"]}
 
 
 def may_load(code):
@@ -49,6 +54,8 @@ def own_changes(code):
     Module code does so for names that it declares global, or that a comprehension in it binds.
     """
     stored, deleted = set(), set()
+    if _GLOBALS.isdisjoint(code.co_code[::2]):
+        return stored, deleted
     for instruction in get_instructions(code):
         if instruction.opname == "STORE_GLOBAL":
             stored.add(instruction.argval)
@@ -62,6 +69,8 @@ def nested(code):
 
     A function that is only bound can be called by that name alone; no name is told for others.
     """
+    if not any([type(const) is CodeType for const in code.co_consts]):
+        return []
     found, instructions = [], list(get_instructions(code))
     for one, after, then in zip(instructions, instructions[1:], instructions[2:]):
         if one.opname == "LOAD_CONST" and type(one.argval) is CodeType:
@@ -70,18 +79,27 @@ def nested(code):
     return found
 
 
+def of_module(code):
+    """What `stores`, `own_changes` and `nested` answer for module code."""
+    data = code.co_code
+    ops = data[::2]
+    if (
+        not _CROOKED.isdisjoint(ops)
+        or not _GLOBALS.isdisjoint(ops)
+        or code.co_exceptiontable
+        or ops.find(_RETURN) != len(ops) - 1
+    ):
+        return stores(code), own_changes(code), nested(code)
+    names = code.co_names
+    stored = {names[at] for op, at in zip(ops, data[1::2]) if op == _STORE_NAME}
+    return (stored, set(), set(), set()), (set(), set()), nested(code)
+
+
 def stores(code):
     """The names that module code binds: those that it does for certain if it runs to its end, and
     those that it may. Then the modules it imports all names from, likewise."""
     instructions = list(get_instructions(code))
-    # A jump forward, or into the handler of an exception, leaves out what lies between.
-    doubtful = [
-        (one.offset, one.argval)
-        for one in instructions
-        if one.opcode in _JUMPS and one.argval > one.offset
-    ]
-    for start, _end, target in _handlers(code):
-        doubtful.append((start - 1, target))
+    doubtful = skipped(code, instructions)
     surely, perhaps, stars, maybe_stars = set(), set(), set(), set()
     over, module = False, None
     for one in instructions:
@@ -92,10 +110,28 @@ def stores(code):
             (stars if sure else maybe_stars).add(module)
         elif one.opname in ("STORE_NAME", "STORE_GLOBAL"):
             (surely if sure else perhaps).add(one.argval)
-        elif one.opname in _LEAVES:
+        elif leaves(one):
             # What follows is reached by a jump or a handler only.
             over = True
     return surely, perhaps - surely, stars, maybe_stars - stars
+
+
+def skipped(code, instructions):
+    """The ranges of instructions that may be left out: a jump forward, or into the handler of an
+    exception, leaves out what lies between."""
+    doubtful = [
+        (one.offset, one.argval)
+        for one in instructions
+        if one.opcode in _JUMPS and one.argval > one.offset
+    ]
+    for start, _end, target in _handlers(code):
+        doubtful.append((start - 1, target))
+    return doubtful
+
+
+def leaves(instruction):
+    """Whether what follows is reached by a jump or a handler only."""
+    return instruction.opname in _LEAVES
 
 
 def _handlers(code):

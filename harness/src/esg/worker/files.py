@@ -59,18 +59,17 @@ class Files:
 
     def end(self):
         """`(reads, wrote)`: `wrote` maps paths to how they were written."""
-        after = self.before
-        looked = self.active or self.handles or self.tree.stirred()
-        if looked:
-            after = self.tree.rescan()
-            self._moved()
-        wrote = self._compare(self.before, after) if looked else {}
+        unseen = not (self.active or self.handles or self.first or self.listings)
+        if unseen and not self.tree.stirred():
+            return [], {}
+        after = self.tree.rescan()
+        self._moved()
+        wrote = self._compare(self.before, after)
         reads = [f"f:{path}" for path, how in self.first.items() if how == "read"]
         for path in self.listings:
             if path == "." or path in self.before:
                 reads.append(f"d:{path}")
-        if looked:
-            self.handles = _positions(self.tree)
+        self.handles = _positions(self.tree)
         return reads, wrote
 
     def _compare(self, before, after):
@@ -173,6 +172,12 @@ class Files:
         for path in self.before:
             if path.startswith(prefix) and "/" not in path[len(prefix) :]:
                 self.first.setdefault(path, "read")
+
+    def stems(self, rel):
+        """The names of what lies in a directory, up to the first dot."""
+        start = rel + "/"
+        rest = (path[len(start) :] for path in self.tree.entries if path.startswith(start))
+        return {name.partition(".")[0] for name in rest if "/" not in name}
 
     def _look_outside(self, full):
         if full not in self.outside:

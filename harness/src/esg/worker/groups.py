@@ -1,4 +1,5 @@
 """How entities hang together: by shared objects, and by references that run in a circle."""
+from _harness_owners import LARGE
 
 
 def by_sharing(entries):
@@ -10,16 +11,24 @@ def by_sharing(entries):
             parent[e] = e = parent[parent[e]]
         return e
 
+    large = []
     for entry in entries:
         e = entry.entity
         parent[e] = e
-        ids = entry.ids
-        if not ids:
+        if not entry.ids:
             continue
-        for hit in set(map(first.get, ids)):
-            if hit is not None:
+        for other in large:
+            if not other.known.isdisjoint(entry.known):
+                parent[top(other.entity)] = top(e)
+        if len(entry.ids) < LARGE:
+            for hit in set(map(first.get, entry.ids)):
+                if hit is not None:
+                    parent[top(hit)] = top(e)
+            first.update(dict.fromkeys(entry.ids, e))
+        else:
+            for hit in set(map(first.get, first.keys() & entry.known)):
                 parent[top(hit)] = top(e)
-        first.update(dict.fromkeys(ids, e))
+            large.append(entry)
     found = {}
     for e in parent:
         found.setdefault(top(e), set()).add(e)

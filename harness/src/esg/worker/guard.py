@@ -9,9 +9,9 @@ import builtins
 import sys
 import threading
 from fcntl import F_SETFL, F_SETOWN, fcntl
-from gc import enable, isenabled
+from operator import is_, itemgetter
 from os import O_ASYNC, getpid
-from select import POLLHUP, poll
+from select import POLLERR, poll
 from sys import (
     getprofile,
     getrecursionlimit,
@@ -46,6 +46,9 @@ class Guard:
     def __init__(self):
         self._builtins = dict(vars(builtins))
         self._sys = {name: getattr(sys, name) for name in _SYS}
+        # All of them at once, for the usual case that nothing has changed.
+        self._now_builtins = itemgetter(*self._builtins)
+        self._now_sys = itemgetter(*_SYS)
         self._lists = {name: list(getattr(sys, name)) for name in _LISTS}
         self._hooks = threading.excepthook
         self.recursion = getrecursionlimit()
@@ -69,15 +72,14 @@ class Guard:
         setprofile_of_threads(None)
         threading.excepthook = self._hooks
         found = vars(sys)
-        for name, value in self._sys.items():
-            if found.get(name, _MISSING) is not value:
-                found[name] = value
+        if not _as_before(self._now_sys, found, self._sys):
+            for name, value in self._sys.items():
+                if found.get(name, _MISSING) is not value:
+                    found[name] = value
         for name, items in self._lists.items():
             value = self._sys[name]
             if value != items:
                 value[:] = items
-        if not isenabled():
-            enable()
         if getswitchinterval() != self._interval:
             setswitchinterval(self._interval)
         return self._restore_builtins()
@@ -88,38 +90,52 @@ class Guard:
 
     def _restore_builtins(self):
         found, told = vars(builtins), []
-        for name, value in self._builtins.items():
-            if found.get(name, _MISSING) is not value:
-                found[name] = value
-                told.append({"what": "builtins.%s replaced" % name, "line": None})
+        if not _as_before(self._now_builtins, found, self._builtins):
+            for name, value in self._builtins.items():
+                if found.get(name, _MISSING) is not value:
+                    found[name] = value
+                    told.append({"what": "builtins.%s replaced" % name, "line": None})
         # What interactive use leaves behind.
         found.pop("_", None)
         return told
 
 
-class Lifeline:
-    """The pipe from the host: while it is held, its closing ends this process at once.
+def _as_before(now, found, known):
+    """Whether the names of `known`, which `now` gets, are bound to the same objects in `found`."""
+    try:
+        return all(map(is_, now(found), known.values()))
+    except KeyError:
+        return False
 
-    A thread could not do that: a loop in C holds the interpreter's lock. The kernel can.
+
+class Lifeline:
+    """The pipe to the host: while it is held, its closing ends this process at once.
+
+    A thread could not do that: a loop in C holds the interpreter's lock. The kernel can. It tells of
+    all that happens to the pipe, so this is the one that nothing happens to while a step runs. The
+    other one will not do: the kernel wakes who waits for a request first, and then tells of it, which
+    may come when the step is running already.
     """
 
     def __init__(self, fd):
         self._fd = fd
         self._poll = poll()
         self._poll.register(fd, 0)
+        if F_SETSIG is not None:
+            fcntl(fd, F_SETOWN, getpid())
+            fcntl(fd, F_SETSIG, SIGKILL)
 
     def hold(self):
         """From here on the end of the host is the end of this process."""
         if F_SETSIG is None:
             return
-        fcntl(self._fd, F_SETOWN, getpid())
-        fcntl(self._fd, F_SETSIG, SIGKILL)
         fcntl(self._fd, F_SETFL, O_ASYNC)
-        if any(event & POLLHUP for _, event in self._poll.poll(0)):
-            # It was over before the kernel was asked to tell.
-            raise EOFError("the host has closed the pipe")
+        for _, event in self._poll.poll(0):
+            if event & POLLERR:
+                # It was over before the kernel was asked to tell.
+                raise EOFError("the host has closed the pipe")
 
     def let_go(self):
-        """From here on requests may come in again."""
+        """From here on the reply may be read."""
         if F_SETSIG is not None:
             fcntl(self._fd, F_SETFL, 0)

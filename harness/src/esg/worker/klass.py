@@ -6,7 +6,9 @@ metaclass hook.
 import _abc
 import sys
 import types
+from collections import Counter
 
+from _harness_levels import TooLarge
 from _harness_shapes import MAPPING, MRO, Kind, Unloadable, lookup, register
 
 _Getset, _Member = types.GetSetDescriptorType, types.MemberDescriptorType
@@ -24,7 +26,7 @@ def own_slot(cls, name, value):
     return (t is _Member or t is _Getset) and value.__objclass__ is cls
 
 
-def registered(cls):
+def registered(walk, cls):
     """The virtual subclasses of an abstract class, in an order that does not depend on addresses."""
     if "_abc_impl" not in MAPPING(cls):
         return []
@@ -32,8 +34,23 @@ def registered(cls):
         found = [ref() for ref in _abc._get_dump(cls)[0]]
     except TypeError:
         return []
-    return sorted([c for c in found if c is not None],
-                  key=lambda c: (str(type.__dict__["__module__"].__get__(c)), _QUALNAME(c)))
+    found = [c for c in found if c is not None]
+    names = {id(c): (str(type.__dict__["__module__"].__get__(c)), _QUALNAME(c)) for c in found}
+    many = Counter(names.values())
+    rank = {id(c): (names[id(c)], content(walk, c) if many[names[id(c)]] > 1 else "") for c in found}
+    if len(set(rank.values())) < len(found):
+        walk.note("registered classes ordered by address")
+    return sorted(found, key=lambda c: rank[id(c)])
+
+
+def content(walk, cls):
+    """What tells a class from others of its name; nothing where that can not be said."""
+    own = type(walk)(walk.world, (id(cls),))
+    try:
+        own.run([cls])
+        return own.own() if own.hole is None else ""
+    except (TooLarge, MemoryError):
+        return ""
 
 
 class Class(Kind):
@@ -60,7 +77,7 @@ class Class(Kind):
             slots = MAPPING(cls).get("__slots__")
             if slots is not None and type(slots) is not str:
                 slots = [s for s in slots if type(s) is str]
-            virtual = registered(cls)
+            virtual = registered(walk, cls)
             kept = [k for k in ("__dict__", "__weakref__") if k in MAPPING(cls)]
             walk.extra(lambda line=line: line)
             head.append((_NAME(cls), _QUALNAME(cls), walk.name(type(cls)), bases, keys, slots, kept, len(virtual)))

@@ -157,6 +157,13 @@ class Proxy(Kind):
     """`mappingproxy`, and the views of dicts: a look at another object."""
     tag, mutable, early, sure = "mp", False, False, False
 
+    def pick(self, walk, o):
+        """All fields of dataclasses hold one empty proxy: a copy would share its dict with none of them."""
+        held = sys.modules.get("dataclasses")
+        if type(held) is types.ModuleType and vars(held).get("_EMPTY_METADATA") is o:
+            return ("g", "dataclasses", "_EMPTY_METADATA")
+        return self
+
     def split(self, walk, objs):
         return None, [get_referents(o)[0] for o in objs]
 
@@ -172,7 +179,7 @@ class View(Proxy):
         return [self.look(v) for v in kids]
 
 
-register(Proxy(), types.MappingProxyType)
+PICKS[id(types.MappingProxyType)] = register(Proxy()).pick
 for _tag, _look in (("dk", dict.keys), ("dv", dict.values), ("di", dict.items)):
     register(View(_tag, _look), type(_look({})))
 

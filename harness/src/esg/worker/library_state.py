@@ -1,27 +1,49 @@
 """State inside of library modules that is neither an attribute of a module nor the program's: classes
-written in Python, and the lists and dictionaries that modules export.
+written in Python, and what modules and their classes keep in lists, dictionaries and objects.
 
-It is not tracked, so a change is to be told of.
+It is not tracked, so a change is to be told of. What a module changes while it is loaded, in itself or
+in others, belongs to loading it.
 """
 
 import operator
+import re
 import sys
 import types
+from collections import OrderedDict, defaultdict, deque
 
 _MAPPING = type.__dict__["__dict__"].__get__
 _FLAGS = type.__dict__["__flags__"].__get__
 _QUALNAME = type.__dict__["__qualname__"].__get__
 _IMMUTABLE = 1 << 8
+_HEAP = 1 << 9
 _inside = types.ModuleType.__dict__["__dict__"].__get__
+_attribute = object.__getattribute__
 _MISSING = object()
 _Function = types.FunctionType
 _loaded = sys.modules
 _type = type
 _is = operator.is_
-_CONTAINERS = (dict, list, set)
+_MAPPINGS = frozenset((dict, OrderedDict, defaultdict))
+_CONTAINERS = _MAPPINGS | {list, set, deque}
 _MOST = 4096
+# How much of what lies in a container is looked at: objects in objects.
+_DEEP = 2
+_OBJECTS = 512
 # State that is tracked, restored, or filled in by the modules themselves.
-_KNOWN = frozenset(("sys", "warnings", "builtins", "linecache", "os", "re", "copyreg", "typing"))
+_OURS = frozenset(("sys", "warnings", "builtins", "linecache", "os", "re", "copyreg", "typing"))
+# Of these only what they export counts, and only where the program names it: the rest is how they do
+# their work, or is told of by what the program calls.
+_KNOWN = _OURS | frozenset(
+    "enum functools inspect tokenize token abc _abc _py_abc _weakrefset weakref threading contextlib types "
+    "dataclasses ast dis opcode encodings codecs zipimport traceback site sysconfig posixpath genericpath "
+    "ntpath stat io _pyio random time importlib struct logging subprocess signal selectors asyncio "
+    "concurrent queue multiprocessing decimal _pydecimal fnmatch glob sre_compile sre_parse _strptime "
+    "tempfile".split()
+)
+# Tables that are loaded when they are first needed.
+_TABLES = frozenset(("mimetypes.suffix_map", "mimetypes.encodings_map", "mimetypes.types_map",
+                     "mimetypes.common_types", "pyclbr._modules"))
+_CACHE = re.compile("cache|memo|lazy|lazily|warned|inited|initiali[sz]ed|registry_weak|finali[sz]e|lock", re.IGNORECASE)
 
 
 class Library:
@@ -29,26 +51,33 @@ class Library:
 
     def __init__(self):
         self.classes = []
-        self.containers = {}
+        # By module: what its containers hold, by name.
+        self.held = {}
 
     def note(self, name, names):
         """Remembers the inside of a module that has just been loaded."""
         held = {}
+        known = name.partition(".")[0] in _KNOWN
         for key, value in names.items():
-            kind = type(value)
-            if kind in _CONTAINERS:
-                if key[:1] != "_" and name not in _KNOWN and len(value) <= _MOST:
-                    held[key] = value, _shallow(value)
-            elif issubclass(kind, type) and not _FLAGS(value) & _IMMUTABLE:
+            if issubclass(type(value), type):
                 # Types that nothing has used yet may have none.
-                inside = _MAPPING(value)
+                inside = None if _FLAGS(value) & _IMMUTABLE else _MAPPING(value)
                 if inside is not None and inside.get("__module__") == name:
                     self.classes.append((value, dict(inside)))
+                    if not known:
+                        for inner, one in inside.items():
+                            if type(one) in _CONTAINERS and not _told_by_name(inner):
+                                held[f"{key}.{inner}"] = one, _content(one)
+            elif known and (key[:1] == "_" or name in _OURS or type(value) not in _CONTAINERS):
+                continue
+            elif not _told_by_name(key) and _holds(value):
+                held[key] = value, _content(value)
         if held:
-            self.containers[name] = held
+            self.held[name] = held
 
-    def changed(self, traits, touched):
-        """What the step changed, as far as its code names it."""
+    def changed(self, traits, modules):
+        """What the step changed: in classes as far as its code names it, in containers of modules that
+        it reaches."""
         told = []
         stored = traits.stored | traits.words if traits.dynamic_store else traits.stored
         if stored:
@@ -59,15 +88,24 @@ class Library:
                     if value is not known.get(key, _MISSING):
                         told.append(f"{now.get('__module__')}.{_QUALNAME(cls)}.{key} was replaced")
                         known[key] = value
-        for name in touched & self.containers.keys():
-            held = self.containers[name]
-            for key in traits.names & held.keys():
-                value, known = held[key]
-                now = _shallow(value)
+        return told + [
+            f"{name}.{key} was changed in place"
+            for name, key in self.differing(modules)
+            if key in traits.names or not is_cache(name, key)
+        ]
+
+    def differing(self, modules):
+        """The containers of some modules that hold something else than before, which they did from
+        now on."""
+        found = []
+        for name in sorted(modules & self.held.keys()):
+            held = self.held[name]
+            for key, (value, known) in held.items():
+                now = _content(value)
                 if len(now) != len(known) or not all(map(_is, now, known)):
-                    told.append(f"{name}.{key} was changed in place")
+                    found.append((name, key))
                     held[key] = value, now
-        return told
+        return found
 
     def sweep(self):
         """Classes that have other methods than when they were loaded."""
@@ -80,11 +118,112 @@ class Library:
         return told
 
 
-def _shallow(value):
-    """What a container holds, in order, without asking any of it."""
-    if type(value) is dict:
-        return [*value, *value.values()]
-    return list(value)
+def is_cache(module, key):
+    """Whether a variable of a library is filled in by the library, to no effect but speed."""
+    return module.partition(".")[0] in _KNOWN or _told_by_name(key) or f"{module}.{key}" in _TABLES
+
+
+def _told_by_name(key):
+    return key[:2] == "__" or key[:5] == "_abc_" or _CACHE.search(key) is not None
+
+
+def _holds(value):
+    """Whether something may change in it: a container, or an object of a class written in Python."""
+    kind = type(value)
+    if kind in _CONTAINERS:
+        return len(value) <= _MOST
+    return bool(_FLAGS(kind) & _HEAP) and _names_of(value) is not None
+
+
+def _names_of(value):
+    """The attributes of an object, without asking it."""
+    kind = type(value)
+    if not _FLAGS(kind) & _HEAP or issubclass(kind, (type, types.ModuleType, BaseException)):
+        return None
+    try:
+        names = _attribute(value, "__dict__")
+    except Exception:
+        return None
+    return names if type(names) is dict else None
+
+
+def _content(value):
+    """What a container or an object holds, in order, and what that holds, without asking any of it."""
+    found, todo, seen = [], [(value, 0)], {id(value)}
+    for value, depth in todo:
+        kind = type(value)
+        if kind in _MAPPINGS:
+            items = [*dict.keys(value), *dict.values(value)]
+        elif kind in _CONTAINERS or kind is tuple:
+            items = list(value)
+        else:
+            names = _names_of(value)
+            items = list(names.values()) if names else ()
+        found += items
+        if depth < _DEEP and len(todo) < _OBJECTS:
+            for item in items:
+                kind = type(item)
+                if (kind in _CONTAINERS or kind is tuple or _FLAGS(kind) & _HEAP) and id(item) not in seen:
+                    if kind is tuple or _holds(item):
+                        seen.add(id(item))
+                        todo.append((item, depth + 1))
+        if len(found) > _MOST:
+            break
+    return found
+
+
+class Reach:
+    """Which modules the code of a library function leads to: where its state may lie."""
+
+    def __init__(self):
+        self._known = {}
+
+    def of(self, function):
+        """The names of the modules that the function and those which it calls are written in, and of
+        those that they name."""
+        known = self._known.get(id(function))
+        if known is None or known[0] is not function:
+            known = self._known[id(function)] = function, self._find(function)
+        return known[1]
+
+    def _find(self, function):
+        top = _top(function)
+        found, todo, seen = set(), [(function, 0)], set()
+        for function, depth in todo:
+            names = function.__globals__
+            home = names.get("__name__")
+            if type(home) is str:
+                found.add(home)
+            if depth > 3 or len(todo) > 200:
+                continue
+            for name in _named(function.__code__):
+                value = names.get(name)
+                if issubclass(_type(value), types.ModuleType):
+                    other = _inside(value).get("__name__")
+                    if type(other) is str and other.partition(".")[0] == top:
+                        found.add(other)
+                    continue
+                if issubclass(_type(value), type) and not _FLAGS(value) & _IMMUTABLE:
+                    other = _MAPPING(value).get("__module__")
+                    if type(other) is str and other.partition(".")[0] == top:
+                        found.add(other)
+                elif type(value) is _Function and id(value) not in seen and _top(value) == top:
+                    seen.add(id(value))
+                    todo.append((value, depth + 1))
+        return frozenset(found)
+
+
+def _named(code):
+    names = set(code.co_names)
+    for const in code.co_consts:
+        if type(const) is types.CodeType:
+            names |= _named(const)
+    return names
+
+
+def _top(function):
+    name = function.__globals__.get("__name__")
+    return name.partition(".")[0] if type(name) is str else None
 
 
 def users(module, key):

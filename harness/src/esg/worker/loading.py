@@ -44,20 +44,27 @@ class Loading:
         _bootstrap._find_and_load = _find_and_load
 
     def _load(self, real, name, import_):
-        events = self.events
-        if not events.running or events.busy or name in _loaded:
+        events, submodules = self.events, self.submodules
+        if name in _loaded:
+            submodules.imported(name)
             return real(name, import_)
+        if not events.running or events.busy:
+            return submodules.load(real, name, import_)
         with_it = {name}
+        if not self.imports:
+            self._quietly(self.before_load)
         self.imports.append(with_it)
         self._quietly(self._search, name)
         try:
-            return real(name, import_)
+            return submodules.load(real, name, import_)
         finally:
             self.imports.pop()
             if self.imports:
                 self.imports[-1] |= with_it
             self._with[name] = with_it
             self._quietly(self._note_new)
+            if not self.imports:
+                self._quietly(self.after_load)
 
     def _quietly(self, function, *args):
         events = self.events

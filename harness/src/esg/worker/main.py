@@ -7,6 +7,7 @@ and a reply goes out under a nonce that only the loop's own frame knows.
 import random
 import sys
 import time
+from gc import disable, freeze
 from os import _exit, getpid
 
 from _harness_capture import Streams
@@ -16,7 +17,7 @@ from _harness_guard import Guard, Lifeline
 from _harness_show import as_json, show
 from _harness_step import Steps, remember
 from _harness_units import Graph
-from _harness_wire import Closed, TooLarge, read_frame, write_frame
+from _harness_wire import Closed, TooLarge, read_frame, reading, write_frame
 
 if sys.version_info >= (3, 12):
     from _harness_track_monitor import Tracker
@@ -48,19 +49,20 @@ def start(hello, fds):
     sys.modules["__main__"] = tracker.main
     channels = Channels(scratch, tracker.namespace, limits)
     graph = Graph(tracker.namespace, channels.modules, limits)
-    worker = Worker(tracker, channels, graph, streams, Guard(), Lifeline(fds[0]))
+    worker = Worker(tracker, channels, graph, streams, Guard(), Lifeline(fds[1]))
+    # What is there by now stays: nobody has to look through it for garbage. Steps turn the
+    # collector on.
+    freeze()
+    disable()
     return lambda: serve(worker, *fds)
 
 
 def serve(worker, requests, replies):
     """Answers requests until there are none."""
     pid = getpid()
+    requests = reading(requests)
     while True:
-        try:
-            request, blob = read_frame(requests)
-        except (Closed, OSError, ValueError):
-            # The host is gone, or a step has closed the pipe or read from it.
-            _exit(0)
+        request, blob = _next(requests)
         nonce = request.pop("nonce")
         op = request.pop("op")
         try:
@@ -70,16 +72,29 @@ def serve(worker, requests, replies):
         if getpid() != pid:
             # A process that the step has forked, and that came back here instead of ending.
             _exit(0)
-        try:
-            try:
-                reply = {**reply, "op": op, "nonce": nonce}
-                write_frame(replies, reply, parts, JSON_BYTES, BLOB_BYTES)
-            except (TooLarge, TypeError, ValueError) as error:
-                reply = {"error": _report(error), "op": op, "nonce": nonce}
-                write_frame(replies, reply, [], JSON_BYTES, BLOB_BYTES)
-        except OSError:
-            _exit(0)
+        _reply(replies, op, nonce, reply, parts)
         request = blob = reply = parts = nonce = None
+
+
+def _next(requests):
+    """The next request and its blob."""
+    try:
+        return read_frame(requests)
+    except (Closed, OSError, ValueError):
+        # The host is gone, or a step has closed the pipe or read from it.
+        _exit(0)
+
+
+def _reply(replies, op, nonce, reply, parts):
+    try:
+        try:
+            reply = {**reply, "op": op, "nonce": nonce}
+            write_frame(replies, reply, parts, JSON_BYTES, BLOB_BYTES)
+        except (TooLarge, TypeError, ValueError) as error:
+            reply = {"error": _report(error), "op": op, "nonce": nonce}
+            write_frame(replies, reply, [], JSON_BYTES, BLOB_BYTES)
+    except OSError:
+        _exit(0)
 
 
 def _report(error):
@@ -109,6 +124,10 @@ class Worker:
             reply, parts, keys = self._steps.run(request)
             self._keys.update(keys)
             return reply, parts
+        self._steps.disturb()
+        return self._answer(op, request, blob)
+
+    def _answer(self, op, request, blob):
         if op == "sync":
             return self._sync(request, blob), []
         if op == "sweep":
@@ -143,11 +162,15 @@ class Worker:
                 channels.unstash(item["key"], item["members"])
             else:
                 own.append(item)
+        # Values refer to modules.
+        channels.settle()
         graph.unstash(own)
-        return {"failed": self._load(request.get("load", ()), blob)}
+        failed = self._load(request.get("load", ()), blob)
+        channels.settle()
+        return {"failed": failed}
 
     def _load(self, items, blob):
-        failed = []
+        failed, own = [], []
         for item in items:
             if item["blob"] is None:
                 failed.append([item["key"], "there is no blob"])
@@ -161,7 +184,9 @@ class Worker:
                 else:
                     failed.append([item["key"], why])
             else:
-                failed.extend(self._graph.load([{**item, "blob": data}]))
+                own.append({**item, "blob": data})
+        self._channels.settle()
+        failed.extend(self._graph.load(own))
         return failed
 
     def _owners(self, keys):

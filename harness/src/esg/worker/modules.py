@@ -7,11 +7,14 @@ after it was loaded. A scratch module is state as a whole.
 import importlib
 import sys
 import types
+from operator import is_ as _is
 
 import _harness_standins as standins
-from _harness_library_state import Library, users
+from _harness_library_state import Library, Reach, is_cache, users
 from _harness_loading import Loading, look_again
 from _harness_scratch import FILE, SOURCE, Scratch
+from _harness_submodules import Submodules
+from _harness_traits import uses
 
 _MISSING = object()
 _inside = types.ModuleType.__dict__["__dict__"].__get__
@@ -34,6 +37,10 @@ _SYS = frozenset(
 )
 # What makes a scratch module a module is made anew with it.
 _FRAME = frozenset("__name__ __loader__ __spec__ __file__ __package__ __path__".split()) | _OWN
+
+
+# Attributes by which what lies inside of functions is changed.
+_INNER = frozenset(("__defaults__", "__kwdefaults__", "__code__", "register"))
 
 
 class _Deleted:
@@ -75,12 +82,17 @@ class Modules(Loading, Scratch):
         self.touched = set()
         self.changed = set()
         self.library = Library()
+        self.reach = Reach()
+        # Containers that the step had changed when a module was loaded: `(module, name)`.
+        self.inner = []
+        self.bound_before = []
         self._count = 0
         self._sizes = []
         self._dicts = []
         self._names = []
         self._note_new()
         self.preloaded = frozenset(self.base)
+        self.submodules = Submodules(self)
         self._install()
 
     def _note_new(self):
@@ -125,11 +137,14 @@ class Modules(Loading, Scratch):
         self.touched = set()
         self.changed = set()
         self.untold = []
+        self.inner = []
+        self.bound_before = []
 
     def end(self, traits, values):
         """Finds what the step used: `traits` says what its code names, `values` are the objects
         its reads are bound to. Afterwards `touched` and `changed` are complete."""
-        self._note_new()
+        if len(_loaded) != self._count:
+            self._note_new()
         touched = self.touched
         for name in traits.imports:
             self._touch(name)
@@ -137,9 +152,18 @@ class Modules(Loading, Scratch):
             for text in traits.strings:
                 if text in _loaded:
                     self._touch(text)
+        if traits.dynamic_store:
+            # `patch("json.dumps", ...)`
+            for text in traits.strings:
+                head = text.rpartition(".")[0]
+                if head in _loaded:
+                    self._touch(head)
         for value in values:
             self._touch_value(value)
-        self._touch_inside(traits.names)
+        if touched:
+            self._touch_inside(traits.names)
+        self.reached = self._reached(traits, values)
+        self._by_itself(traits)
         sizes = list(map(len, self._dicts))
         suspects = set()
         if sizes != self._sizes:
@@ -168,7 +192,7 @@ class Modules(Loading, Scratch):
 
     def _touch_value(self, value):
         name = home(value)
-        if name in self.base and name != "builtins":
+        if name is not None and name in self.base and name != "builtins":
             self.touched.add(name)
 
     def _touch_inside(self, names):
@@ -187,6 +211,80 @@ class Modules(Loading, Scratch):
                         self.touched.add(found)
                         pending.append(found)
 
+    def _reached(self, traits, values):
+        """The modules in which functions may keep something that the code calls: those of what it
+        names in modules, or is bound to."""
+        found, names = set(self.touched), traits.names
+        for name in self.touched:
+            inside = inside_of(_loaded.get(name))
+            if inside is not None and name not in self.scratch:
+                values = [*values, *map(inside.get, names & inside.keys())]
+        inner = {(name, before) for name in _INNER & names for code in traits.codes for _, before, _ in uses(code, name)}
+        for value in values:
+            if _type(value) is types.FunctionType:
+                found |= self.reach.of(value)
+                if inner and value.__globals__ is not self.namespace:
+                    self._inner(value, inner)
+            else:
+                found.add(home(value))
+        return found - self.scratch.keys() - {None, "__main__", "builtins"}
+
+    def _inner(self, function, names):
+        """What lies inside of a function of a library."""
+        held = function.__module__
+        inside = inside_of(_loaded.get(held)) if held in self.base else None
+        if inside is None or inside.get(function.__name__) is not function or held in self.scratch:
+            return
+        for name, before in names:
+            named = before == function.__name__ or dict.get(self.namespace, before) is function
+            if named and (name != "register" or "registry" in function.__dict__):
+                self.untold.append(f"{name} of {held}.{function.__qualname__}")
+
+    def before_load(self):
+        """What changed so far is not the loading's doing."""
+        self.inner += self.library.differing(self.library.held.keys())
+        self.bound_before = self._rebound(self.seen)
+
+    def after_load(self):
+        """What changed since is: in modules that were there before."""
+        self.library.differing(self.library.held.keys())
+        for name, key in set(self._rebound(self.seen)) - set(self.bound_before):
+            self._settle_key(name, key)
+
+    def loaded_by_itself(self):
+        """Modules were loaded while no step ran."""
+        self._note_new()
+        self.after_load()
+
+    def _rebound(self, modules):
+        """Variables that modules hold something else in than before."""
+        found = []
+        for name in modules:
+            seen, now = self.seen.get(name), inside_of(_loaded.get(name))
+            if seen is None or now is None or len(seen) == len(now) and all(map(_is, now.values(), seen.values())):
+                continue
+            for key, value in list(now.items()):
+                if value is not seen.get(key, _MISSING):
+                    found.append((name, key))
+        return found
+
+    def _settle_key(self, name, key):
+        value = _inside(_loaded[name]).get(key, _MISSING)
+        _set(self.seen[name], key, value)
+        if key not in self.altered.get(name, ()):
+            _set(self.base[name], key, value)
+
+    def _by_itself(self, traits):
+        """Tells of variables that functions of the modules have bound to something else. What was not
+        there, or None, is only filled in."""
+        for name, key in self._rebound(self.reached):
+            value, was = _inside(_loaded[name]).get(key), self.seen[name].get(key)
+            if _named(key, traits) or _ignored(name, key, value):
+                continue
+            if was is not None and not is_cache(name, key):
+                self.untold.append(f"{name}.{key} was bound to something else")
+            self._settle_key(name, key)
+
     def _compare(self, name, traits):
         """Whether the program changed the module. What its own code changed, lazily filled caches
         and the like, belongs to it from now on."""
@@ -199,8 +297,7 @@ class Modules(Loading, Scratch):
             if value is seen.get(key, _MISSING):
                 continue
             _set(seen, key, value)
-            named = key in traits.names or key in traits.words or traits.dynamic_store
-            if named and not _ignored(name, key, value):
+            if _named(key, traits) and not _ignored(name, key, value):
                 by_program = True
                 altered.add(key)
                 if key in base:
@@ -215,7 +312,11 @@ class Modules(Loading, Scratch):
 
     def inside(self, traits):
         """What the step changed inside of library modules, where no entity accounts for it."""
-        return self.untold + self.library.changed(traits, self.touched)
+        told = self.untold + self.library.changed(traits, self.reached)
+        for name, key in self.inner:
+            if name in self.reached and (key in traits.names or not is_cache(name, key)):
+                told.append(f"{name}.{key} was changed in place")
+        return told
 
     # What `Graph` asks.
 
@@ -226,7 +327,7 @@ class Modules(Loading, Scratch):
     def diff(self, name):
         """What differs from the baseline, `DELETED` for attributes that are gone; None if nothing
         does, or the module is not loaded. Of a scratch module all that it holds."""
-        module = _loaded.get(name)
+        module = self.submodules.at(name)
         if module is None or name not in self.base:
             return None
         now = module.__dict__
@@ -261,7 +362,7 @@ class Modules(Loading, Scratch):
 
     def globals(self, name):
         """The dictionary of a loaded module: the globals of its functions."""
-        return _loaded[name].__dict__
+        return self.submodules.at(name).__dict__
 
     def apply(self, name, diff):
         """Makes the module differ from its baseline by `diff`, and by nothing else."""
@@ -279,7 +380,7 @@ class Modules(Loading, Scratch):
         if name not in self.base:
             importlib.import_module(name)
             self._note_new()
-        inside, base = _loaded[name].__dict__, self.base[name]
+        inside, base = self.submodules.at(name).__dict__, self.base[name]
         seen = self.seen[name]
         altered = self.altered.setdefault(name, set())
         for key in altered | diff.keys():
@@ -290,14 +391,25 @@ class Modules(Loading, Scratch):
         altered.update(diff)
         self._resize(name)
 
+    def rebind(self, name, key, value=_MISSING):
+        """Binds an attribute of a module, or takes it away, which is no change by the program."""
+        _set(_inside(_loaded[name]), key, value)
+        self._count = -1
+        if name in self.base and name not in self.scratch:
+            _set(self.seen[name], key, value)
+            if key not in self.altered.get(name, ()):
+                _set(self.base[name], key, value)
+        if name in self.base:
+            self._resize(name)
+
     def _resize(self, name):
-        self._sizes[self._names.index(name)] = len(_loaded[name].__dict__)
+        self._sizes[self._names.index(name)] = len(self.submodules.at(name).__dict__)
 
     def sweep(self, accounted):
         """Modules that differ although no entity says so, and modules put in another's place."""
         strays = []
         for name in list(self._names):
-            module = _loaded.get(name)
+            module = self.submodules.at(name)
             if module is None or module.__dict__ is not self._dicts[self._names.index(name)]:
                 strays.append(f"sys.modules[{name!r}] was taken away or replaced")
             elif name not in self.scratch and f"m:{name}" not in accounted:
@@ -313,6 +425,10 @@ class Modules(Loading, Scratch):
         return strays + self.library.sweep()
 
 
+def _named(key, traits):
+    return key in traits.names or key in traits.words or traits.dynamic_store
+
+
 def inside_of(module):
     """The dictionary of a module, or None for anything else."""
     return _inside(module) if issubclass(_type(module), _ModuleType) else None
@@ -322,6 +438,8 @@ def home(value):
     """The module that a value's behaviour is written in: itself, or that of its function or class.
     None for what is written in C. No code of the program is asked."""
     kind = _type(value)
+    if kind is int or kind is str or kind is list or kind is dict:
+        return None
     if issubclass(kind, _ModuleType):
         name = _inside(value).get("__name__")
     elif kind is types.FunctionType:

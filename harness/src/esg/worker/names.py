@@ -1,6 +1,6 @@
 """Which names the instructions of a code object load and bind, from Python 3.12 on."""
 
-from dis import _inline_cache_entries, opname
+from dis import EXTENDED_ARG, _inline_cache_entries, opmap, opname
 
 # What an instruction does with a name. `STAR`: it binds the names of the module of that name.
 LOAD, STORE, DELETE, STAR = "load", "store", "delete", "star"
@@ -20,6 +20,15 @@ _USES = {
     "STORE_NAME": (STORE, True),
 }
 _IMPORT_STAR = 2  # INTRINSIC_IMPORT_STAR
+
+_LOAD_GLOBAL = opmap["LOAD_GLOBAL"]
+# By number: those that stand for themselves.
+_PLAIN = {opmap[name]: use for name, use in _USES.items() if name in opmap}
+_PLAIN[_LOAD_GLOBAL] = LOAD, False
+# Those that take more than a look at one instruction.
+_CROOKED = frozenset(
+    opmap[name] for name in ("SETUP_ANNOTATIONS", "CALL_INTRINSIC_1") if name in opmap
+) | {EXTENDED_ARG}
 
 
 def _instructions(code):
@@ -53,6 +62,16 @@ def names_of(code):
     """
     uses = {}
     names = code.co_names
+    data = code.co_code
+    if _CROOKED.isdisjoint(data[::2]) and _WHOLE.isdisjoint(names):
+        # Caches are zeros here, and no instruction that does something with a name is number zero.
+        for at, op in enumerate(data[::2]):
+            use = _PLAIN.get(op)
+            if use is not None:
+                argument = data[2 * at + 1]
+                name = names[argument >> 1 if op == _LOAD_GLOBAL else argument]
+                uses[2 * at] = (use[0], name, use[1], False)
+        return uses
     listed = list(_instructions(code))
     spreads = any(op == "CALL_FUNCTION_EX" for _, _, op, _ in listed)
     for index, (begin, at, op, argument) in enumerate(listed):

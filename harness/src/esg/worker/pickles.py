@@ -33,6 +33,14 @@ class Group:
     __slots__ = ("mark", "n", "kids", "head", "kind", "objs", "ords")
 
 
+class Mixed:
+    """A level written in bulk: for each object 0 if it is an atom, or the number of its mark."""
+    __slots__ = ("codes", "marks", "atoms")
+
+    def __init__(self, codes, marks, atoms):
+        self.codes, self.marks, self.atoms = codes, marks, atoms
+
+
 def check_keys(keys):
     """Refuses keys whose hashing would run code of the program that does more than read."""
     for key in keys:
@@ -56,9 +64,9 @@ class Load:
 
     def __init__(self, world, blob, refs, shells=None):
         self.world, self.refs, self.shells = world, refs, shells or {}
-        size, = _HEAD.unpack_from(blob)
-        self.stream = bytes(blob[4:4 + size])
-        self.extras = iter(_loads(bytes(blob[4 + size:])))
+        self.blob, (size,) = blob, _HEAD.unpack_from(blob)
+        self.end_of_stream = _HEAD.size + size
+        self.extras = iter(_loads(memoryview(blob)[self.end_of_stream:]))
         self.nodes, self.levels, self.afterwards, self.stored = [], [], [], {}
 
     # -- what kinds call ------------------------------------------------------------------
@@ -115,9 +123,11 @@ class Load:
 
     def read(self):
         """All roots, in the order they were written."""
-        load = _Reader(io.BytesIO(self.stream)).load
+        stream = io.BytesIO(self.blob)
+        stream.seek(_HEAD.size)
+        load = _Reader(stream).load
         while True:
-            record = load()
+            record = self.record(load)
             groups = self.groups(record)
             self.levels.append((record, groups))
             if not groups:
@@ -140,6 +150,10 @@ class Load:
             work()
         return self.resolve(0)
 
+    def own(self):
+        """The fingerprint of what was read."""
+        return blake2b(memoryview(self.blob)[_HEAD.size:self.end_of_stream], digest_size=32).hexdigest()
+
     def make_shells(self):
         """Modules that the blob holds are there, empty, before functions take their dicts as globals."""
         for root, name in self.shells.items():
@@ -150,26 +164,45 @@ class Load:
                 at += g.kids
             before = sum([mark == ("t",) for mark in self.roots(0)[:root]])
             at += sum(g.head[:before])
-            flat = self.levels[1][0][at:at + g.head[before]]
+            flat = self.roots(1)[at:at + g.head[before]]
             self.world.shell(name, dict(zip(flat[::2], flat[1::2])))
 
     def roots(self, at):
-        """The marks of a level, one by one."""
+        """The marks and atoms of a level, one by one."""
         record = self.levels[at][0]
+        if type(record) is Mixed:
+            atoms = iter(record.atoms)
+            return [record.marks[code - 1] if code else next(atoms) for code in record.codes]
         return [mark for mark, n in record.items() for _ in range(n)] if type(record) is dict else list(record)
+
+    def record(self, load):
+        """What a level consists of: atoms, or how many objects of one kind, or marks one by one, or where
+        objects of which kinds stand among atoms."""
+        record = load()
+        if type(record) is int:
+            return self.atoms(load, record)
+        if type(record) is not bytes:
+            return record
+        marks, atoms = load(), load()
+        return Mixed(record, marks, self.atoms(load, atoms) if type(atoms) is int else atoms)
+
+    def atoms(self, load, n):
+        """Atoms that were written in pieces."""
+        out = []
+        while len(out) < n:
+            out += load()
+        return out
 
     def groups(self, record):
         """The groups of new objects that a level's record tells of, in order of first appearance."""
         if type(record) is list:
             return []
+        if type(record) is Mixed:
+            return [self.run_of(mark, record.codes.count(at)) for at, mark in enumerate(record.marks, 1)]
         found = {}
         if type(record) is dict:
             (mark, n), = record.items()
-            found[mark] = g = self.group(mark)
-            g.ords = (len(self.nodes), n) if self.mutable(g, mark) else None
-            if g.ords:
-                self.nodes.extend([None] * n)
-            return [g]
+            return [self.run_of(mark, n)]
         for mark in record:
             if type(mark) is tuple and mark[0] not in _ENDS:
                 g = found.get(mark)
@@ -180,6 +213,14 @@ class Load:
                     g.ords.append(len(self.nodes))
                     self.nodes.append(None)
         return list(found.values())
+
+    def run_of(self, mark, n):
+        """A group whose ordinals follow each other."""
+        g = self.group(mark)
+        g.ords = (len(self.nodes), n) if self.mutable(g, mark) else None
+        if g.ords:
+            self.nodes.extend([None] * n)
+        return g
 
     def group(self, mark):
         g = Group()
@@ -252,6 +293,9 @@ class Load:
         if type(record) is dict:
             objs = groups[0].objs
             return list(objs) if objs is not None else [None] * groups[0].n
+        if type(record) is Mixed:
+            sources = [iter(record.atoms)] + [iter(g.objs if g.objs is not None else [None] * g.n) for g in groups]
+            return list(map(next, map(sources.__getitem__, record.codes)))
         cursors = {g.mark: iter(g.objs if g.objs is not None else [None] * g.n) for g in groups}
         out = []
         for mark in record:
@@ -281,8 +325,7 @@ class Load:
 
 def join(walk):
     """The blob of a finished walk that collected its extras."""
-    stream = walk.buffer.getvalue()
-    return b"".join((_HEAD.pack(len(stream)), stream, _dumps(walk.extras, 4)))
+    return b"".join((_HEAD.pack(walk.sink.size), *walk.sink.parts, _dumps(walk.extras, 4)))
 
 
 def trial(world, walk, blob, inner):
@@ -294,14 +337,10 @@ def trial(world, walk, blob, inner):
         again.run(made)
         if again.stream() != walk.stream():
             return "unfaithful"
-        if [id(r) for r in again.refs] != [id(r) for r in walk.refs] or again.ids() != [id(o) for o in load.nodes]:
+        if [id(r) for r in again.refs] != [id(r) for r in walk.refs] or again.order != [id(o) for o in load.nodes]:
             return "unfaithful"
     except Unloadable as why:
         return str(why)
     except Exception as why:    # a class that cannot be made is a hole, whatever the reason
         return "unfaithful: " + type(why).__name__
     return None
-
-
-def fingerprint(stream):
-    return blake2b(stream, digest_size=32).hexdigest()

@@ -4,14 +4,33 @@ from _pickle import dumps
 from operator import is_
 
 from _harness_funcs import Function
+from _harness_plain import leaf
 from _harness_shapes import ATOM_IDS
 from _harness_walk import TooLarge, Walk
 
 
 class Entry:
     """An entity as it was last seen."""
-    __slots__ = ("entity", "value", "ids", "own", "refs", "hole", "opaque", "codes", "loads", "notes",
-                 "unit", "walk", "sign", "blind")
+    __slots__ = ("entity", "value", "ids", "_own", "refs", "hole", "opaque", "codes", "loads", "notes",
+                 "unit", "walk", "sign", "blind", "_known")
+
+    @property
+    def own(self):
+        """The fingerprint. That of a loaded atom is made when it is asked for."""
+        if self._own is None:
+            self._own = Walk(None).run([self.value]).own()
+        return self._own
+
+    @own.setter
+    def own(self, print):
+        self._own = print
+
+    @property
+    def known(self):
+        """`ids` as a set."""
+        if self._known is None or len(self._known) != len(self.ids):
+            self._known = set(self.ids)
+        return self._known
 
     def same(self, other):
         """Whether nothing changed in between, sharing included."""
@@ -50,15 +69,22 @@ def probe(world, entity, value):
     e = Entry()
     e.entity, e.value, e.unit, e.sign = entity, value, None, None
     kind = entity[0]
+    if kind == "n" and id(type(value)) in ATOM_IDS:
+        found = leaf(value)
+        if found is not None:
+            e.walk, e.own = found
+            e.ids, e.refs, e.codes, e.notes, e._known = [], [], [], [], None
+            e.hole, e.opaque, e.blind, e.loads = None, False, False, None
+            return e
     inner = (id(value),) if kind == "t" else ()
     e.walk = walk = Walk(world, inner, extras=True)
     try:
         walk.run([module_root(value)] if kind == "m" else [value])
         e.own = walk.own()
-    except TooLarge as why:
-        walk.hole, walk.opaque, walk.blind, e.own = str(why), True, True, "0" * 64
-    e.ids, e.refs, e.hole, e.opaque, e.blind = walk.ids(), walk.refs, walk.hole, walk.opaque, walk.blind
-    e.codes, e.notes = walk.codes, walk.notes
+    except (TooLarge, MemoryError) as why:
+        walk.hole, walk.opaque, walk.blind, e.own = str(why) or "too large", True, True, "0" * 64
+    e.ids, e.refs, e.hole, e.opaque, e.blind = walk.order, walk.refs, walk.hole, walk.opaque, walk.blind
+    e.codes, e.notes, e._known = walk.codes, walk.notes, walk.everything()
     e.loads = walk.loads() if walk.codes else None
     if kind == "t" and type(value) is Function:
         e.sign = sign(value)
@@ -73,15 +99,23 @@ def module_root(diff):
 
 
 def share(entries):
-    """For each pair of members that share objects, a digest of which: ordinals in both walks."""
+    """For each pair of members that share objects, a digest of which: ordinals in both walks.
+
+    A pair is told from the one whose name comes first. What a token is called says only when it was made,
+    so a pair of tokens is told both ways round: either may be met first.
+    """
     at = [dict(zip(e.ids, range(len(e.ids)))) for e in entries]
     out = []
     for i, a in enumerate(entries):
         for j in range(i + 1, len(entries)):
             b = entries[j]
             common = at[i].keys() & at[j].keys()
-            if common:
-                x, y = (i, j) if a.entity < b.entity else (j, i)
+            if not common:
+                continue
+            ways = [(i, j), (j, i)]
+            if a.entity[0] != "t" or b.entity[0] != "t":
+                ways = ways[:1] if a.entity < b.entity else ways[1:]
+            for x, y in ways:
                 which = sorted([(at[x][o], at[y][o]) for o in common])
                 out.append([entries[x].entity, entries[y].entity,
                             blake2b(dumps(which, 4), digest_size=32).hexdigest()])

@@ -75,17 +75,21 @@ class Process:
         first = self.first
         # What was replaced unseen is written even if it is as before: what it was is no input, so
         # nothing else says that it is this step which made it so.
-        changed = [
-            name
-            for name in ("rng", "cwd", "env")
-            if name in first and (self._refresh(name) or first[name] == "replaced")
-        ]
+        changed = []
+        if first:
+            changed = [
+                name
+                for name in ("rng", "cwd", "env")
+                if name in first and (self._refresh(name) or first[name] == "replaced")
+            ]
         if not _same(sys.path, self.known["path"]) or sys.path is not self._path_list:
             if self._refresh("path"):
                 changed.append("path")
         if not _same(warnings.filters, self.known["warn"]):
             if self._refresh("warn"):
                 changed.append("warn")
+        if not first and not changed:
+            return [], {}
         reads = [f"p:{name}" for name, how in first.items() if how == "read"]
         wrote = {}
         for name in changed:

@@ -66,7 +66,7 @@ def caller(depth):
 class Reads:
     """What one step has read of the namespace."""
 
-    __slots__ = ("names", "everything", "executed", "bound", "gone")
+    __slots__ = ("names", "everything", "executed", "bound", "gone", "start")
 
     def __init__(self):
         # Names loaded while bound as at the start, or absent.
@@ -80,15 +80,19 @@ class Reads:
         # they were.
         self.bound = set()
         self.gone = set()
+        # What names were bound to when the step began.
+        self.start = {}
 
 
 class Ledger:
     """Decides for every name once a step whether it was read."""
 
-    __slots__ = ("namespace", "start", "decided", "stored", "reads", "active")
+    __slots__ = ("namespace", "copy", "start", "decided", "stored", "reads", "active")
 
     def __init__(self):
         self.namespace = {}
+        # Makes a plain dict of the namespace.
+        self.copy = dict.copy
         self.start = {}
         self.decided = set()
         # Names that were bound or deleted, whatever became of them.
@@ -98,7 +102,7 @@ class Ledger:
 
     def begin(self):
         """From here on loads count, against the bindings that there are now."""
-        self.start = dict.copy(self.namespace)
+        self.start = self.copy(self.namespace)
         # One set for all steps: the namespace of Python 3.11 keeps it at hand.
         self.decided.clear()
         self.decided.update(DUNDERS)
@@ -110,6 +114,7 @@ class Ledger:
         """From here on loads do not count. Answers what was read and what is bound."""
         self.active = False
         start, now, reads = self.start, self.namespace, self.reads
+        reads.start = start
         if len(start) <= len(now) and all(map(is_, start, _names(now))):
             # No name has left its place, and others come after them: no loop of Python's is needed,
             # however many there are.

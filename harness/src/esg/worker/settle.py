@@ -7,8 +7,10 @@ import gc
 import types
 
 import _harness_pickles as pickles
+import _harness_plain as plain
 from _harness_groups import by_sharing, join_circles
 from _harness_bynames import module_dict
+from _harness_owners import Owners
 from _harness_prints import module_root, probe, share, unchanged
 from _harness_shapes import MRO
 from _harness_walk import TooLarge, Walk, World
@@ -19,7 +21,6 @@ MISSING = object()
 # What every module has; not names of the program.
 MODULE_NAMES = frozenset(("__name__", "__builtins__", "__doc__", "__loader__", "__spec__", "__package__",
                           "__file__", "__cached__", "__warningregistry__"))
-_STALE = 50_000
 
 
 _collects, _pause, _resume = gc.isenabled, gc.disable, gc.enable
@@ -60,7 +61,7 @@ class Standing:
         self.world.deleted = getattr(modules, "DELETED", None)
         self.objects = {}       # t: entity -> object
         self.entries = {}       # entity -> Entry
-        self.owner = {}         # id -> Unit, with stale ones
+        self.owners = Owners()
         self.aside = {}         # key -> {entity: (value, entry)}
         self.seq, self.count, self.keys, self.blobs = 0, 0, 0, True
         self.seen = {}          # entity -> (value, entry): probed since the step, used once more
@@ -104,6 +105,7 @@ class Standing:
                 todo.extend(known.unit.members)
             if value is MISSING:
                 done[e] = None
+                todo += self.left(known)
                 continue
             if memo and known is not None and unchanged(known, value):
                 new = known
@@ -119,15 +121,23 @@ class Standing:
                     new = known
                 else:
                     fresh[e] = new
-                    for unit in set(map(self.owner.get, new.ids)):
-                        if unit is not None and unit.live:
-                            drawn.add(unit)
-                            todo.extend(unit.members)
+                    todo += self.left(known)
+                    for unit in self.owners.of(new, known.unit if known is not None else None):
+                        drawn.add(unit)
+                        todo.extend(unit.members)
             done[e] = new
             for r in new.refs:
                 if discover or issubclass(type(r), _Module) or id(r) in self.world.tokens:
                     todo.append(self.entity(r))
         return fresh, drawn, done
+
+    def left(self, known):
+        """What an entity referred to before. A step may have changed a class and then let go of it:
+        whoever else refers to it, or still will after an edit, finds it changed."""
+        if known is None or not known.refs:
+            return []
+        return [self.entity(r) for r in known.refs
+                if issubclass(type(r), _Module) or id(r) in self.world.tokens]
 
     @undisturbed
     def settle(self, seq, touched, bound, gone):
@@ -136,10 +146,14 @@ class Standing:
             self.seq, self.count, self.keys = seq, 0, 0
         out, affected = Settled(), set()
         bound = set(bound)
+        if not gone and plain.settle(self, probe, Unit, out, touched, bound):
+            self.seen = {}
+            return out
+        behind = [r for e in sorted(gone) for r in self.left(self.entries.get(e))]
         for e in gone:
             affected |= self.leave(e)
         before = set(self.objects)
-        start = sorted(bound) + sorted(touched) + sorted(affected)
+        start = sorted(bound) + sorted(touched) + sorted(affected) + behind
         fresh, drawn, done = self.look(start)
         self.seen = {}
         out.created = set(self.objects) - before if len(self.objects) != len(before) else set()
@@ -160,7 +174,7 @@ class Standing:
                 new.unit, new.walk, new.value = known.unit, None, new.value
                 self.entries[e] = new
                 known.unit.members[e] = new
-                self.owner.update(dict.fromkeys(new.ids, new.unit))
+                self.owners.add(new)
                 del fresh[e]
             elif e not in bound:
                 out.mutated.add(e)
@@ -207,10 +221,7 @@ class Standing:
                                and not any([e in fresh for e in group])):
                 continue
             out.units.append(self.unit(members))
-        if len(self.owner) > _STALE and len(self.owner) > 2 * sum([len(e.ids) for e in self.entries.values()]):
-            self.owner = {}
-            for e in self.entries.values():
-                self.owner.update(dict.fromkeys(e.ids, e.unit))
+        self.owners.tidy(self.entries.values())
 
     def ordered(self, groups, find):
         """Groups so that what is referred to comes first."""
@@ -258,8 +269,8 @@ class Standing:
             try:
                 joint.run([self.root(e) for e in members])
                 hole = hole or joint.hole
-            except TooLarge as why:
-                hole = hole or str(why)
+            except (TooLarge, MemoryError) as why:
+                hole = hole or str(why) or "too large"
         refs = [self.entity(r) for r in joint.refs]
         if hole is None and self.blobs:
             blob = pickles.join(joint)
@@ -282,7 +293,7 @@ class Standing:
             if e.loads is not None:
                 told[-1]["loads"] = e.loads
             e.walk = None
-            self.owner.update(dict.fromkeys(e.ids, unit))
+            self.owners.add(e)
         unit.refs = refs
         return {"key": unit.key, "members": told, "refs": refs, "hole": hole, "blob": blob,
                 "share": share(members) if len(members) > 1 else []}

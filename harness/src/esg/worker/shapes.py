@@ -8,14 +8,16 @@ loses can go unnoticed. No code of the program runs here: no `__eq__`, `__hash__
 import collections
 import sys
 import types
-from itertools import chain, islice, repeat
+from itertools import chain, cycle, islice
 from operator import is_
+
+from _harness_rows import fill_lists, fill_rows, in_runs, new_rows, same_length
 
 ATOMS = frozenset((type(None), bool, int, float, str, bytes))
 ATOM_IDS = frozenset(map(id, ATOMS))     # types are known by id: hashing one may run code of its metaclass
 MAPPING = type.__dict__["__dict__"].__get__
 MRO = type.__dict__["__mro__"].__get__
-_STR = {id(str)}
+_STRINGS = {str, id(str)}   # as types, or as their ids
 _NONE_BY_ADDRESS = sys.version_info < (3, 12)
 _flat = chain.from_iterable
 _object_hash = object.__hash__
@@ -41,6 +43,10 @@ class Kind:
 
     def mark(self, walk):
         return (self.tag,)
+
+    def width(self, head):
+        """How many parts each object has, if all have as many."""
+        return 0
 
 
 def lookup(cls, name):
@@ -79,10 +85,17 @@ class List(Kind):
     def split(self, walk, objs):
         return list(map(len, objs)), objs[0] if len(objs) == 1 else list(_flat(objs))
 
+    def width(self, head):
+        return same_length(head) or 0
+
     def make(self, load, head, n):
         return [[] for _ in range(n)]
 
     def fill(self, load, objs, head, kids):
+        n = same_length(head)
+        if n:
+            fill_lists(objs, n, kids)
+            return
         for o, part in cuts(objs, head, kids):
             o[:] = part
 
@@ -93,8 +106,11 @@ class Tuple(Kind):
     def split(self, walk, objs):
         return list(map(len, objs)), list(_flat(objs))
 
+    width = List.width
+
     def build(self, load, head, kids, n):
-        return [tuple(part) for _, part in cuts(head, head, kids)]
+        size = same_length(head)
+        return list(in_runs(kids, size)) if size else [tuple(part) for _, part in cuts(head, head, kids)]
 
 
 def pairs(objs):
@@ -115,23 +131,36 @@ class Dict(Kind):
     tag = "d"
 
     def split(self, walk, objs):
-        types = set(map(id, map(type, _flat(objs))))
-        if types <= ATOM_IDS:
+        first = tuple(objs[0])
+        if set(map(id, map(type, first))) <= _STRINGS and sum(map(len, objs)) == len(first) * len(objs) and \
+                all(map(is_, _flat(objs), cycle(first))):
+            return (0, [first]), list(_flat(map(dict.values, objs)))
+        keys = list(_flat(objs))
+        types = set(map(type, keys)) if walk.types_hash_plainly() else set(map(id, map(type, keys)))
+        if types <= _STRINGS:
             values = list(_flat(map(dict.values, objs)))
-            if types <= _STR:
-                shapes = {}
-                at = [shapes.setdefault(row, len(shapes)) for row in map(tuple, objs)]
-                return (0 if len(shapes) == 1 else at, list(shapes)), values
-            return (list(map(len, objs)), None, list(_flat(objs))), values
+            if keys == list(first) * len(objs):
+                return (0, [first]), values
+            rows = list(map(tuple, objs))
+            shapes = dict.fromkeys(rows)
+            shapes.update(zip(shapes, range(len(shapes))))
+            return (list(map(shapes.__getitem__, rows)), list(shapes)), values
+        if types <= ATOMS or types <= ATOM_IDS:
+            return (list(map(len, objs)), None, keys), list(_flat(map(dict.values, objs)))
         walk.sure = False
         return list(map(len, objs)), pairs(objs)
 
+    def width(self, head):
+        return len(head[1][0]) if type(head) is tuple and head[0] == 0 else 0
+
     def make(self, load, head, n):
-        return [{} for _ in range(n)]
+        return new_rows(head[1][0], n) if type(head) is tuple and head[0] == 0 else [{} for _ in range(n)]
 
     def fill(self, load, objs, head, kids):
         if type(head) is list:
             load.keyed(self, objs, head, kids)
+        elif head[0] == 0:
+            fill_rows(objs, head[1][0], kids)
         elif head[1] is None:
             keys, values = iter(head[2]), iter(kids)
             for o, n in zip(objs, head[0]):
@@ -139,7 +168,7 @@ class Dict(Kind):
         else:
             at, shapes = head
             values = iter(kids)
-            for o, row in zip(objs, repeat(shapes[0]) if at == 0 else map(shapes.__getitem__, at)):
+            for o, row in zip(objs, map(shapes.__getitem__, at)):
                 o.update(zip(row, values))
 
     def refill(self, load, objs, head, kids):

@@ -1,6 +1,7 @@
 """One step: compiled, run under tracker and channels, and told about."""
 
 import builtins
+from gc import disable, enable
 from linecache import cache
 from sys import getprofile, gettrace, setprofile, setrecursionlimit, settrace
 from time import perf_counter_ns
@@ -17,14 +18,18 @@ _MODULE = {
     "__loader__": None,
     "__spec__": None,
     "__package__": None,
+    # `exec` puts it in if it is not there, and takes whatever is.
+    "__builtins__": builtins,
 }
+_pop, _update = dict.pop, dict.update
 
 
 def remember(step, source):
-    """Lets tracebacks, warnings and `inspect` find the source of a step."""
+    """Lets tracebacks, warnings and `inspect` find the source of a step. Answers its file."""
     file = file_of(step)
     # Without a time it stays, though there is no such file.
     cache[file] = (len(source), None, source.splitlines(True), file)
+    return file
 
 
 class Steps:
@@ -38,33 +43,61 @@ class Steps:
         self._streams = streams
         self._guard = guard
         self._lifeline = lifeline
+        # Whether anything was done since the last step.
+        self._disturbed = True
         self._put_back()
+
+    def disturb(self):
+        """Something else than a step may run code of the program."""
+        self._disturbed = True
 
     def run(self, request):
         """The reply to `run`, its blobs, and the keys of the units that are the channels'."""
-        seq, bind = request["seq"], request.get("bind")
-        self._streams.install()
-        # What was printed between two steps belongs to none.
-        self._streams.take("stdout")
-        self._streams.take("stderr")
-        code, ending = (None, OK) if bind else self._compile(request["step"], request["source"])
-        # What binds a value, or does not compile, is to the channels a step without a line.
-        empty = code or compile("", file_of(request["step"]), "exec", dont_inherit=True)
-        self._channels.begin(empty, request.get("readings"), seq)
+        code, ending = self._begin(request)
+        # From here to the tracker's end little code of ours runs, and little lies on the stack: the
+        # interpreter may have to prepare all of it for events, twice.
         self._tracker.begin(code)
         begun = perf_counter_ns()
-        if bind:
-            ending = self._bind(bind)
-        elif ending is OK:
+        if code is not None:
             ending = self._execute(code, request["step"])
+        elif ending is None:
+            ending = self._bind(request["bind"])
         ran = perf_counter_ns()
         reads = self._tracker.end()
+        return self._end(request["seq"], ending, reads, begun, ran)
+
+    def _begin(self, request):
+        """The code to run, if there is any; and the ending, if nothing is to run any more."""
+        bind = request.get("bind")
+        if self._disturbed:
+            self._disturbed = False
+            self._streams.install()
+            # What was printed between two steps belongs to none.
+            self._streams.take("stdout")
+            self._streams.take("stderr")
+        code, ending = (None, None) if bind else self._compile(request["step"], request["source"])
+        # What binds a value, or does not compile, is to the channels a step without a line.
+        empty = code or compile("", file_of(request["step"]), "exec", dont_inherit=True)
+        self._lifeline.hold()
+        self._channels.begin(empty, request.get("readings"), request["seq"])
+        # Garbage is looked for while steps run, and at no other time: what is made between them is
+        # not theirs, and its look would go through all of theirs.
+        enable()
+        return code, ending
+
+    def _end(self, seq, ending, reads, begun, ran):
+        disable()
         self._channels.stop()
+        self._lifeline.let_go()
         self._streams.install()
         untracked = self._guard.restore()
         self._put_back()
         reply, parts, keys = self._tell(seq, ending, reads)
-        reply["untracked"] = reply["untracked"] + untracked
+        untracked = reply["untracked"] + untracked
+        if untracked:
+            reply["untracked"] = untracked
+        else:
+            del reply["untracked"]
         reply["micros"] = {
             "run": (ran - begun) // 1000,
             "probe": (perf_counter_ns() - ran) // 1000,
@@ -72,18 +105,16 @@ class Steps:
         return reply, parts, keys
 
     def _compile(self, step, source):
-        remember(step, source)
         try:
-            return compile(source, file_of(step), "exec", dont_inherit=True), OK
+            return compile(source, remember(step, source), "exec", dont_inherit=True), None
         except BaseException as error:
             return None, raised(error, step, self._guard.recursion, syntax=True)
 
     def _execute(self, code, step):
-        self._lifeline.hold()
         try:
             try:
                 exec(code, self._namespace)
-                ending = OK
+                return OK
             finally:
                 # Not in a function: its call would be traced, or be one too many.
                 setrecursionlimit(self._guard.recursion)
@@ -93,8 +124,8 @@ class Steps:
                     setprofile(None)
         except BaseException as error:
             ending = raised(error, step, self._guard.recursion)
+        # To tell of it may have run code of the step.
         self._guard.quiet()
-        self._lifeline.let_go()
         return ending
 
     def _bind(self, bind):
@@ -111,54 +142,57 @@ class Steps:
         """The names of the module that are none of the program's."""
         namespace = self._namespace
         for name in ("__warningregistry__", "__file__", "__cached__"):
-            dict.pop(namespace, name, None)
-        for name, value in _MODULE.items():
-            dict.__setitem__(namespace, name, value)
-        # `exec` puts it in if it is not there, and takes whatever is.
-        dict.__setitem__(namespace, "__builtins__", builtins)
+            _pop(namespace, name, None)
+        _update(namespace, _MODULE)
 
     def _tell(self, seq, ending, reads):
         """The reply, once what ran is over."""
         ok = ending is OK
         names = dict.keys(self._namespace)
-        looked = {"n:" + name for name in reads.names | reads.bound if name in names}
-        codes = [*reads.executed, *self._graph.codes(looked)]
-        self._tracker.late(reads, self._graph.codes)
-        world = self._channels.end(ok, codes, reads)
+        graph = self._graph
+        looked = ["n:" + name for name in reads.names if name in names]
+        looked += ["n:" + name for name in reads.bound if name in names]
+        codes = [*reads.executed, *graph.codes(set(looked))]
+        modules = graph.modules_met
+        self._tracker.late(reads, graph.codes)
+        world = self._channels.end(ok, codes, reads, modules | graph.modules_met)
         bound = {"n:" + name for name in reads.bound}
         gone = {"n:" + name for name in reads.gone}
-        looked = {"n:" + name for name in reads.names if name in names}
-        touched = looked | bound | set(world.modules)
-        modules = set(world.modules)
-        absent = [name for name in reads.names if name not in names and name not in reads.gone]
-        if not all(map(self._guard.builtin, absent)):
-            # Found among what a step has added to the builtins, or missed there.
-            modules.add("m:builtins")
+        read = {"n:" + name for name in reads.names}
+        touched = {"n:" + name for name in reads.names if name in names}
+        touched |= bound
+        touched |= world.modules
+        read |= world.modules
+        read.update(world.reads)
+        if reads.everything:
+            read.add("*")
+        for name in reads.names:
+            if name not in names and name not in reads.gone and not self._guard.builtin(name):
+                # Found among what a step has added to the builtins, or missed there.
+                read.add("m:builtins")
+                break
         parts = _Parts()
-        reply = {
-            "ending": ending,
-            "reads": sorted(
-                {"n:" + name for name in reads.names}
-                | set(world.reads)
-                | modules
-                | ({"*"} if reads.everything else set())
-            ),
-            "external": world.external,
-            "wrote": {},
-            "units": [],
-            "readings": world.readings,
-            "clock": world.clock,
-        }
+        # What is nothing is left out, but for what the host must not miss.
+        reply = {"ending": ending, "reads": sorted(read), "wrote": {}, "units": []}
+        if world.external:
+            reply["external"] = world.external
+        if world.readings:
+            reply["readings"], reply["clock"] = world.readings, True
         for name in ("stdout", "stderr"):
             data, dropped = self._streams.take(name)
-            self._channels.output(data)
-            reply[name] = {"at": parts.add(data), "dropped": dropped}
+            if data:
+                self._channels.output(data)
+            if data or dropped:
+                reply[name] = {"at": parts.add(data), "dropped": dropped}
         reply["untracked"] = list(world.untracked)
         if not ok:
-            dirty = bound | gone | set(self._graph.dirty(touched, bound)) | set(world.dirty)
+            dirty = bound | gone | set(graph.dirty(touched | gone, bound)) | set(world.dirty)
             reply["dirty"] = sorted(dirty)
             return reply, parts.parts, []
-        settled = self._graph.settle(seq, touched, bound, gone)
+        if not touched and not gone and not world.wrote:
+            graph.seen = {}
+            return reply, parts.parts, []
+        settled = graph.settle(seq, touched, bound, gone)
         reply["untracked"] += [{"what": note, "line": None} for note in settled.notes]
         wrote = dict(world.wrote)
         # Classes and functions met for the first time, and modules that differ by now or again do
@@ -170,10 +204,11 @@ class Steps:
                     wrote[entity] = "bound"
                 elif entity[0] == "m" and entity in settled.met:
                     wrote[entity] = "mutated"
-        wrote.update((entity, "deleted") for entity in settled.back)
-        wrote.update((entity, "mutated") for entity in settled.mutated)
-        wrote.update((entity, "deleted") for entity in gone)
-        wrote.update((entity, "bound") for entity in bound)
+        for entities, how in (
+            (settled.back, "deleted"), (settled.mutated, "mutated"), (gone, "deleted"), (bound, "bound")
+        ):
+            for entity in entities:
+                wrote[entity] = how
         reply["wrote"] = wrote
         reply["units"] = [parts.unit(unit) for unit in (*settled.units, *world.units)]
         return reply, parts.parts, [unit["key"] for unit in world.units]

@@ -15,11 +15,18 @@ import builtins
 import sys
 from types import CodeType, ModuleType
 
-from _harness_codes import changes_globals, may_load, nested, own_changes, stores
+from _harness_codes import changes_globals, may_load, of_module, stores
 from _harness_reads import DUNDERS, Ledger, caller, main_module, starred
 
 _build_class = builtins.__build_class__
 _WHOLE = frozenset(("globals", "locals"))
+_MOST_KNOWN = 20_000
+
+
+class _Plain(dict):
+    """What the namespace is while it is copied."""
+
+    __slots__ = ()
 
 
 def _make_namespace(ledger):
@@ -87,6 +94,16 @@ def _make_namespace(ledger):
     namespace.__hash__ = None
     namespace.__module__ = "builtins"
     namespace.__name__ = namespace.__qualname__ = "dict"
+
+    def copy(names):
+        # A dict whose class has methods of its own is copied item by item, through these methods.
+        names.__class__ = _Plain
+        try:
+            return dict.copy(names)
+        finally:
+            names.__class__ = namespace
+
+    ledger.copy = copy
     return namespace()
 
 
@@ -112,13 +129,12 @@ class Tracker:
 
         self.main = main_module(namespace_of, ledger)
         self.namespace = ledger.namespace
-        # The step's code, and code that `exec` and `eval` ran. What was found out about code.
+        # The step's code, and code that `exec` and `eval` ran. What was found out about code: by
+        # its address, as to hash it takes long, with the code itself.
         self._code = None
         self._ran = []
         self._stores = {}
         self._changes = {}
-        self._nested = {}
-        self._own = {}
         sys.addaudithook(self._audit)
 
         def __build_class__(func, name, *bases, **named):
@@ -175,22 +191,26 @@ class Tracker:
             return
         may_run = [code for code in reads.executed if code is not step]
         if step is not None:
-            surely, perhaps, stars, maybe_stars = self._known(self._stores, step, stores)
-            surely = surely.union(*map(starred, stars))
-            perhaps = perhaps.union(*map(starred, maybe_stars)) - surely
+            # A step's code runs once.
+            (surely, perhaps, stars, maybe_stars), changes, inside = of_module(step)
+            if stars or maybe_stars:
+                surely = surely.union(*map(starred, stars))
+                perhaps = perhaps.union(*map(starred, maybe_stars)) - surely
             for name in surely:
                 if name in ledger.start and dict.__contains__(ledger.namespace, name):
                     ledger.stores(name)
             self._may_store(perhaps)
-            self._may_delete(self._known(self._own, step, own_changes)[1])
-            for code, name in self._known(self._nested, step, nested):
+            self._may_delete(changes[1])
+            for code, name in inside:
                 if name is None or name in ledger.decided:
                     may_run.append(code)
         for code in self._ran:
             for names in self._known(self._stores, code, stores)[:2]:
                 self._may_store(names)
-        loaded = [name for name in ledger.decided if dict.__contains__(ledger.namespace, name)]
-        may_run += codes_of(["n:" + name for name in loaded if name not in DUNDERS])
+        loaded = ledger.decided - DUNDERS
+        if loaded:
+            names = dict.keys(ledger.namespace)
+            may_run += codes_of(["n:" + name for name in loaded if name in names])
         for code in may_run:
             stored, deleted = self._known(self._changes, code, changes_globals)
             self._may_store(stored)
@@ -199,7 +219,7 @@ class Tracker:
     def _may_delete(self, names):
         """Names that may have been deleted unseen. What was had to be there before, whatever
         became of it."""
-        for name in names - DUNDERS:
+        for name in names - DUNDERS if names else ():
             if name in self._ledger.start:
                 self._ledger.reads.names.add(name)
             else:
@@ -215,7 +235,9 @@ class Tracker:
     @staticmethod
     def _known(known, code, ask):
         """What `ask` answers for the code, asked once."""
-        answer = known.get(code)
+        answer = known.get(id(code))
         if answer is None:
-            answer = known[code] = ask(code)
-        return answer
+            if len(known) > _MOST_KNOWN:
+                known.clear()
+            answer = known[id(code)] = ask(code), code
+        return answer[0]

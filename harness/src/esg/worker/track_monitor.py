@@ -18,6 +18,8 @@ from _harness_reads import Ledger, caller, main_module, starred
 _NAME = "harness"
 _DISABLE = monitoring.DISABLE
 _EVENTS = monitoring.events
+_STARTS = _EVENTS.PY_START | _EVENTS.PY_RESUME
+_restart_events, _set_events = monitoring.restart_events, monitoring.set_events
 _OPTIMIZED = 1  # CO_OPTIMIZED: the code has fast locals, so no mapping that it looks names up in
 _MOST_TABLES = 20_000
 # What a function's frame answers for its locals: a dict in 3.12, a view in 3.13.
@@ -40,11 +42,12 @@ class Tracker:
             lambda main: ModuleType.__getattribute__(main, "__dict__"), ledger
         )
         self.namespace = ledger.namespace
-        # What the instructions of a code object do with names. The last one asked for is at hand:
-        # to find it among the others hashes the code, while its identity is told to audit hooks.
+        # What the instructions of a code object do with names, by its address: to hash it takes
+        # long. The last one asked for is at hand.
         self._tables = {}
         self._last = None, {}
         self._beats = set()
+        self._pulse_code = _pulse.__code__
         self._pulse = FunctionType(_pulse.__code__, self.namespace)
         self._tool = None
         self._claim()
@@ -71,8 +74,9 @@ class Tracker:
             self._tables.clear()
         self._ledger.begin()
         del code  # That it runs is told like that of any other.
-        monitoring.set_events(self._tool, _EVENTS.PY_START | _EVENTS.PY_RESUME)
-        monitoring.restart_events()
+        # In this order: what lies on the stack is prepared for events once, not twice.
+        _restart_events()
+        _set_events(self._tool, _STARTS)
 
     def end(self):
         """What was read since `begin`, and which names are bound to others or unbound."""
@@ -82,7 +86,7 @@ class Tracker:
             # Nobody knows since when nothing was told.
             self._ledger.everything()
             self._claim()
-        monitoring.set_events(self._tool, 0)
+        _set_events(self._tool, 0)
         return self._ledger.end()
 
     def late(self, reads, codes_of):
@@ -93,11 +97,11 @@ class Tracker:
         ledger = self._ledger
         if not ledger.active:
             return _DISABLE
+        if code is self._pulse_code:
+            self._beats.add("start")
+            return _DISABLE
         scope = caller(1).f_globals
         if scope is ledger.namespace:
-            if code is self._pulse.__code__:
-                self._beats.add("start")
-                return _DISABLE
             ledger.reads.executed[code] = None
             if not monitoring.get_local_events(self._tool, code):
                 monitoring.set_local_events(self._tool, code, _EVENTS.INSTRUCTION)
@@ -111,13 +115,14 @@ class Tracker:
         """An instruction is about to run."""
         last, uses = self._last
         if last is not code:
-            if code is self._pulse.__code__:
+            if code is self._pulse_code:
                 self._beats.add("instruction")
                 return _DISABLE
-            uses = self._tables.get(code)
-            if uses is None:
-                uses = self._tables[code] = names_of(code)
-            self._last = code, uses
+            known = self._tables.get(id(code))
+            if known is None:
+                known = self._tables[id(code)] = code, names_of(code)
+            self._last = known
+            uses = known[1]
         use = uses.get(offset)
         if use is None:
             return _DISABLE
@@ -171,7 +176,8 @@ def _of_a_module(scope):
     name = dict.get(scope, "__name__") if isinstance(scope, dict) else None
     if type(name) is not str:
         return False
-    if name.startswith("namedtuple_"):
+    # The worker's own modules are in no list of modules.
+    if name.startswith(("namedtuple_", "_harness_")):
         return True
     module = dict.get(modules, name)
     return type(module) is ModuleType and module.__dict__ is scope

@@ -63,14 +63,12 @@ class Reader:
         self._memo = {}
 
     def of(self, codes):
-        """The traits of all of them together."""
+        """The traits of all of them together. Nothing may be added to them."""
+        if len(codes) == 1:
+            return self.one(codes[0])
         total = Traits()
-        done = set()
-        for code in codes:
-            key = _address(code)
-            if key not in done:
-                done.add(key)
-                total.add(self.one(code))
+        for code in {_address(code): code for code in codes}.values():
+            total.add(self.one(code))
         return total
 
     def one(self, code):

@@ -60,7 +60,11 @@ class Tree:
 
     def stirred(self):
         """Whether something happened directly below scratch since the tree was last looked at."""
-        return self.root_stamp() != self._root
+        try:
+            found = _lstat(self.scratch)
+        except OSError:
+            return self._root is not None
+        return (found.st_mtime_ns, found.st_ctime_ns, found.st_nlink) != self._root
 
     def rescan(self):
         """Looks at everything again. Answers the new entries; unchanged ones are the same objects."""

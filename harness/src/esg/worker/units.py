@@ -7,8 +7,10 @@ Blobs are bytes here; the order of a unit's members and refs is part of it and c
 import importlib
 
 from _harness_bynames import module_dict
-from _harness_pickles import Load, Unloadable, fingerprint
+from _harness_pickles import Load, Unloadable
+from _harness_plain import others
 from _harness_prints import Entry, probe
+from _harness_shapes import ATOM_IDS
 from _harness_settle import MISSING, MODULE_NAMES, Settled, Standing, Unit, undisturbed
 
 
@@ -34,6 +36,11 @@ class Graph(Standing):
 
         Asked for after a step has run, before `settle`, which then does not look again.
         """
+        # The modules that they refer to, by name.
+        self.modules_met = set()
+        entities = others(self.namespace, entities)
+        if not entities:
+            return []
         _, _, done = self.look(entities, discover=False)
         found, seen, todo = {}, set(), [e for e in done.values() if e is not None]
         while todo:
@@ -41,8 +48,9 @@ class Graph(Standing):
             for code in e.codes:
                 found[id(code)] = code
             for r in e.refs:
-                if id(r) not in seen and id(r) not in self.world.tokens and r is not e.value \
-                        and type(r).__name__ != "module":
+                if type(r).__name__ == "module":
+                    self.modules_met.add(self.entity(r)[2:])
+                elif id(r) not in seen and id(r) not in self.world.tokens and r is not e.value:
                     seen.add(id(r))
                     todo.append(probe(self.world, "t:", r))
         return list(found.values())
@@ -143,7 +151,7 @@ class Graph(Standing):
         x.unit, unit.live = unit, True
         unit.members[e] = x
         self.entries[e] = x
-        self.owner.update(dict.fromkeys(x.ids, unit))
+        self.owners.add(x)
 
     @undisturbed
     def load(self, items):
@@ -191,7 +199,8 @@ class Graph(Standing):
         """The entry of a unit's only member follows from its blob: no walk."""
         x = Entry()
         x.entity, x.value, x.sign, x.walk, x.unit = e, value if e[0] != "m" else None, None, None, None
-        x.own, x.ids = fingerprint(load.stream), list(map(id, load.nodes))
+        x.own = None if e[0] == "n" and id(type(value)) in ATOM_IDS else load.own()
+        x.ids, x._known = list(map(id, load.nodes)), None
         x.refs, x.hole, x.opaque, x.blind, x.notes = [
             self.world.module(*r) if type(r) is tuple else r for r in load.refs], None, False, False, []
         x.codes = load.made_codes()

@@ -5,7 +5,6 @@ so both see the same. Objects whose identity counts get ordinals in the order th
 ends the walk (classes, stateless functions, modules) becomes an index into a list of references.
 Immutable containers are written out wherever they are met: their identity is no content.
 """
-import io
 import sys
 import types
 from _blake2 import blake2b
@@ -17,6 +16,7 @@ import _harness_library as library
 from _harness_codeforms import loads as code_loads
 from _harness_funcs import BOUND_BUILTIN, CACHED, CACHED_TYPE, FUNC, Builtin, Function, stateless
 from _harness_bynames import Names, module_dict, ours, streams
+from _harness_levels import MANY, Sink, TooLarge, put_atoms, put_level, types_hash_plainly
 from _harness_shapes import ATOM_IDS, MAPPING, MRO, TABLE, Hole
 
 _modules = sys.modules
@@ -28,10 +28,6 @@ _MODULE = type.__dict__["__module__"].__get__
 _OPAQUE_MODULE = Hole("type module", kids=lambda walk, o: [_module_dict(o)])
 _OURS = Hole("the worker's own", kids=lambda walk, o: [])
 _ENTITY_LIMIT = 4_000_000       # containers written out in one walk
-
-
-class TooLarge(Exception):
-    """A value with more containers than one walk goes through."""
 
 
 class World:
@@ -59,6 +55,11 @@ class World:
             return True
         return type(o) is dict and type(o.get("__name__")) is str and module_dict(o["__name__"]) is o
 
+    def spaces(self):
+        """The ids of all dicts that may be the namespace of a module."""
+        held = {id(_module_dict(m)) for m in list(_modules.values()) if issubclass(type(m), _Module)}
+        return held | {id(self.namespace)}
+
     def kind(self, cls):
         """The kind of the instances of a class; found again when its ancestry changed."""
         known = self.kinds.get(id(cls))
@@ -74,15 +75,18 @@ class Walk:
 
     def __init__(self, world, inner=(), extras=False):
         self.world, self.inner = world, inner
-        self.seen = {}          # id -> ordinal, of all whose identity counts
+        self.order = []         # ids of all whose identity counts: the place is the ordinal
+        self.known = set()      # those of them that are not in `seen`
+        self.seen = {}          # id -> ordinal, brought up to date by `ordinals`
         self.refs = []          # references, in order
         self.ref_at = {}
         self.names = {}         # id of a class -> its mark
         self.extras = [] if extras else None
         self.codes, self.notes, self.temps = [], [], []
         self.hole, self.opaque, self.blind, self.sure = None, False, False, True
-        self.buffer = io.BytesIO()
-        pickler = Pickler(self.buffer, 4)
+        self.sink = Sink()
+        self.spaces = self.plain = None
+        pickler = Pickler(self.sink, 4)
         pickler.fast = True
         self.put = pickler.dump
 
@@ -112,7 +116,7 @@ class Walk:
         """The mark of a class as a part of a description: by name, by reference, or one of this walk's own."""
         known = self.names.get(id(cls))
         if known is None:
-            at = self.seen.get(id(cls))
+            at = self.ordinals().get(id(cls))
             if at is not None:
                 return ("b", at)
             if id(cls) in self.inner:
@@ -179,14 +183,14 @@ class Walk:
         self.hole = self.hole or why
 
     def run(self, roots):
-        """Walks; afterwards `seen`, `refs`, the stream and the flags are settled."""
-        flat, total = roots, 0
+        """Walks; afterwards `order`, `refs`, the stream and the flags are settled."""
+        flat, total, width = roots, 0, 0
         while True:
             groups = {}
-            self.marks(flat, groups)
+            self.marks(flat, groups, width)
             if not groups:
                 return self
-            flat = []
+            flat, width = [], 0
             for kind, objs in groups.items():
                 total += len(objs)
                 if total > _ENTITY_LIMIT:
@@ -200,26 +204,25 @@ class Walk:
                 self.put((len(objs), len(kids), head))
                 for o in objs if kind.owned is not None else ():
                     held = id(kind.owned(o))
-                    if held in self.seen:
+                    if held in self.ordinals():
                         self.fail("a dict that is met before the object it is part of")
-                    self.seen[held] = len(self.seen)
+                    else:
+                        self.seen[held] = len(self.seen)
+                        self.order.append(held)
                 if len(groups) == 1:
-                    flat = kids
+                    flat, width = kids, kind.width(head)
                 else:
                     flat += kids
 
-    def marks(self, flat, groups):
+    def marks(self, flat, groups, width):
         """Writes one level's objects: atoms as they are, others by marks, new ones into groups."""
-        kinds = set(map(id, map(type, flat))) - ATOM_IDS
-        if not kinds:
-            self.put(flat)
-            return
-        if len(kinds) == 1 and len(flat) > 1:
-            # Types are compared by identity here: over many objects that is what costs.
-            new = type(next(filter(lambda o: id(type(o)) in kinds, flat)))
-            if self.bulk(flat, [o for o in flat if type(o) is new], new, groups):
+        if len(flat) >= MANY:
+            if put_level(self, flat, groups, width):
                 return
-        seen, inner, marks, kind_marks = self.seen, self.inner, [], {}
+        elif set(map(id, map(type, flat))) <= ATOM_IDS:
+            put_atoms(self, flat)
+            return
+        seen, order, marks, kind_marks = self.ordinals(), self.order, [], {}
         for o in flat:
             t = type(o)
             if id(t) in ATOM_IDS:
@@ -241,6 +244,7 @@ class Walk:
                 continue
             if kind.mutable:
                 seen[id(o)] = len(seen)
+                order.append(id(o))
             mark = kind_marks.get(kind)
             if mark is None:
                 mark = kind_marks[kind] = kind.mark(self)
@@ -252,38 +256,65 @@ class Walk:
                 group.append(o)
         self.put(tuple(marks))
 
-    def bulk(self, flat, objs, t, groups):
-        """Writes a level whose new objects are all of one type; False when they are not new or not alike."""
+    # -- what levels written in bulk need ---------------------------------------------------
+    def types_hash_plainly(self):
+        if self.plain is None:
+            self.plain = types_hash_plainly()
+        return self.plain
+
+    def settled(self, t):
+        """The kind of all objects of a type, or None if they have to be looked at one by one."""
         kind = TABLE.get(id(t))
-        if kind is None:
-            if not _FLAGS(t) & 512 or "_member_map_" in MAPPING(t) or issubclass(t, type) or issubclass(t, _Module) or \
-                    self.world.names.of(t) is not None or ours(_MODULE(t)) or \
-                    objs[0] is self.world.namespace or objs[0] is self.world.deleted:
+        if kind is not None:
+            return kind
+        if not _FLAGS(t) & 512 or "_member_map_" in MAPPING(t) or issubclass(t, type) or issubclass(t, _Module) or \
+                self.world.names.of(t) is not None or ours(_MODULE(t)) or \
+                t is type(self.world.namespace) or t is type(self.world.deleted):
+            return None
+        return self.world.kind(t)
+
+    def meet(self, ids, spaces):
+        """Gives ordinals to objects whose identity counts. False, with nothing done, if one of them was
+        met before, or, where there are dicts, is the namespace of a module."""
+        new = set(ids)
+        if len(new) != len(ids) or not self.seen.keys().isdisjoint(new) or not self.known.isdisjoint(new):
+            return False
+        if spaces:
+            if self.spaces is None:
+                self.spaces = self.world.spaces()
+            if not self.spaces.isdisjoint(new):
                 return False
-            kind = self.world.kind(t)
-        if kind.mutable:
-            ids = list(map(id, objs))
-            if len(set(ids)) != len(ids) or not self.seen.keys().isdisjoint(ids) or \
-                    (t is dict and len(objs) < 64 and any(map(self.world.is_space, objs))):
-                return False
-            self.seen.update(zip(ids, range(len(self.seen), len(self.seen) + len(ids))))
-        mark = kind.mark(self)
-        if len(objs) == len(flat):
-            self.put({mark: len(flat)})
+        self.order += ids
+        if self.known:
+            self.known.update(new)
         else:
-            self.put(tuple([mark if type(o) is t else o for o in flat]))
-        groups[kind] = objs
+            self.known = new
         return True
 
-    def ids(self):
-        return list(self.seen)
+    def ordinals(self):
+        """The ordinals of all objects met whose identity counts."""
+        if self.known:
+            self.seen.update(zip(self.order[len(self.seen):], range(len(self.seen), len(self.order))))
+            self.known = set()
+        return self.seen
 
+    def everything(self):
+        """The ids of all whose identity counts, if they are together already."""
+        if not self.known or len(self.seen) > len(self.known):
+            return None
+        self.known.update(self.seen)
+        return self.known
+
+    # -- results --------------------------------------------------------------------------
     def stream(self):
-        return self.buffer.getvalue()
+        return b"".join(self.sink.parts)
 
     def own(self):
         """The fingerprint: 32 bytes in hex."""
-        return blake2b(self.buffer.getbuffer(), digest_size=32).hexdigest()
+        print = blake2b(digest_size=32)
+        for part in self.sink.parts:
+            print.update(part)
+        return print.hexdigest()
 
     def loads(self):
         found = set()

@@ -31,7 +31,7 @@ MODULES = frozenset(
 ATTRIBUTES = frozenset(
     "__subclasses__ __globals__ __builtins__ f_back f_locals f_globals f_builtins tb_frame gi_frame "
     "cr_frame ag_frame __weakref__ st_mtime st_atime st_ctime st_mtime_ns st_atime_ns st_ctime_ns "
-    "st_birthtime st_ino st_dev".split()
+    "st_birthtime st_ino st_dev reconfigure".split()
 )
 # Methods that run when nobody calls them.
 DEFINED = frozenset(("__del__",))
@@ -43,28 +43,42 @@ FUNCTIONS = {
     "os.path": "getmtime getatime getctime samestat",
     "sys": "setrecursionlimit setswitchinterval set_int_max_str_digits settrace setprofile getrefcount "
     "_current_frames getallocatedblocks set_asyncgen_hooks set_coroutine_origin_tracking_depth "
-    "addaudithook monitoring setdlopenflags meta_path path_hooks path_importer_cache activate_stack_trampoline",
+    "ps1 ps2 tracebacklimit addaudithook monitoring setdlopenflags meta_path path_hooks path_importer_cache activate_stack_trampoline",
     "time": "tzset",
     "locale": "setlocale",
     "decimal": "getcontext setcontext localcontext DefaultContext BasicContext ExtendedContext",
     "inspect": "currentframe stack getouterframes getinnerframes trace",
-    "threading": "settrace setprofile get_ident get_native_id",
+    "threading": "settrace setprofile get_ident get_native_id stack_size setprofile_all_threads "
+    "settrace_all_threads",
     "importlib": "reload",
     "traceback": "walk_stack print_stack extract_stack format_stack",
     "asyncio": "set_event_loop set_event_loop_policy get_event_loop",
     "codecs": "register register_error unregister",
-    "copyreg": "pickle constructor add_extension remove_extension",
+    "copyreg": "pickle constructor add_extension remove_extension dispatch_table",
     "csv": "register_dialect unregister_dialect field_size_limit",
     "mimetypes": "init add_type",
     "socket": "setdefaulttimeout",
-    "sqlite3": "register_adapter register_converter",
+    "sqlite3": "register_adapter register_converter enable_callback_tracebacks",
+    "fileinput": "input",
+    "urllib.request": "install_opener",
+    "gettext": "textdomain bindtextdomain install",
+    "webbrowser": "register",
+    "multiprocessing": "set_start_method set_executable set_forkserver_preload freeze_support",
+    "readline": "set_completer",
+    "email.charset": "add_alias add_charset add_codec",
+    "xml.etree.ElementTree": "register_namespace",
+    "zoneinfo": "reset_tzpath",
+    "calendar": "setfirstweekday",
+    "xml.dom": "registerDOMImplementation",
     "shutil": "register_archive_format register_unpack_format unregister_archive_format",
     "abc": "update_abstractmethods",
     "re": "purge",
     "linecache": "clearcache checkcache updatecache cache",
 }
 FUNCTIONS = {module: frozenset(names.split()) for module, names in FUNCTIONS.items()}
+_DOTTED = {module.rpartition(".")[2]: module for module in FUNCTIONS if "." in module and module != "os.path"}
 _FUNCTION_NAMES = frozenset().union(*FUNCTIONS.values())
+_NOTED = ATTRIBUTES | DEFINED | _FUNCTION_NAMES
 _NUMPY_STATE = frozenset(
     "seed rand randn randint random_sample ranf sample random choice shuffle permutation normal uniform "
     "standard_normal binomial poisson exponential get_state set_state".split()
@@ -191,16 +205,18 @@ class Watch:
                 name = value.__dict__.get("__name__")
                 if name in MODULES:
                     self.report(name, self._named(code, value))
-        for name in ATTRIBUTES & names:
-            for line in self._places(code, traits, name):
-                self.report(name, line)
-        for name in DEFINED & names:
-            self.report(name, line_of(code, name))
-        for name in ATTRIBUTES & traits.strings:
-            self.report(name, None)
-        hits = _FUNCTION_NAMES & names
-        if hits:
-            self._functions(code, traits, hits)
+        if not _NOTED.isdisjoint(names):
+            for name in ATTRIBUTES & names:
+                for line in self._places(code, traits, name):
+                    self.report(name, line)
+            for name in DEFINED & names:
+                self.report(name, line_of(code, name))
+            hits = _FUNCTION_NAMES & names
+            if hits:
+                self._functions(code, traits, hits)
+        if not ATTRIBUTES.isdisjoint(traits.strings):
+            for name in ATTRIBUTES & traits.strings:
+                self.report(name, None)
         for value in values:
             kind = _type(value)
             if kind is not _Function and kind is not _Builtin:
@@ -240,7 +256,10 @@ class Watch:
             return "os.path" if name in ("posixpath", "ntpath", "genericpath") else name
         if before == "path":
             return "os.path"
-        return before if before in FUNCTIONS and before not in self.namespace_names() else None
+        if before in self.namespace_names():
+            return None
+        before = _DOTTED.get(before, before)
+        return before if before in FUNCTIONS else None
 
     def namespace_names(self):
         """The names that are bound, without telling anybody that they were looked at."""

@@ -4,12 +4,15 @@ Everything here is bound when the worker starts. A step may replace `os.read` or
 frame still goes out whole or not at all.
 """
 
+from _io import BufferedReader, FileIO
 from json.decoder import JSONDecoder
 from json.encoder import c_make_encoder, encode_basestring
-from os import read, write
+from os import write
 from struct import Struct
 
 HEAD = Struct("<II")
+# How much is written at once.
+_MOST = 1 << 16
 
 # The C halves of the json package, set up by hand: no method of a class that a step may replace is
 # looked up on the way.
@@ -31,23 +34,25 @@ class TooLarge(Exception):
     """A frame would be longer than the host accepts."""
 
 
-def read_exactly(fd, length):
-    """Reads `length` bytes; `Closed` when the pipe ends before."""
-    parts = []
-    while length:
-        part = read(fd, min(length, 1 << 20))
-        if not part:
-            raise Closed
-        parts.append(part)
-        length -= len(part)
-    return b"".join(parts)
+def reading(fd):
+    """What frames are read from. A descriptor that a step closes or another one takes is nothing to it."""
+    return BufferedReader(FileIO(fd, closefd=False))
 
 
-def read_frame(fd):
+def read_exactly(requests, length):
+    """Reads `length` bytes, without a copy in between; `Closed` when the pipe ends before."""
+    data = requests.read(length)
+    # None where a step has made the pipe one that does not wait.
+    if data is None or len(data) != length:
+        raise Closed
+    return data
+
+
+def read_frame(requests):
     """The next request and its blob part."""
-    json_len, blob_len = HEAD.unpack(read_exactly(fd, HEAD.size))
-    text = read_exactly(fd, json_len).decode("utf-8")
-    return parse(text), read_exactly(fd, blob_len)
+    json_len, blob_len = HEAD.unpack(read_exactly(requests, HEAD.size))
+    text = read_exactly(requests, json_len).decode("utf-8")
+    return parse(text), read_exactly(requests, blob_len)
 
 
 def write_all(fd, data):
@@ -66,7 +71,12 @@ def write_frame(fd, reply, parts, json_bytes, blob_bytes):
     length = sum(map(len, parts))
     if len(data) > json_bytes or length > blob_bytes:
         raise TooLarge("json of %d bytes, blob of %d bytes" % (len(data), length))
-    write_all(fd, HEAD.pack(len(data), length) + data)
+    head = HEAD.pack(len(data), length) + data
+    if length <= _MOST:
+        # At once, that the other side wakes up once.
+        write_all(fd, b"".join((head, *parts)))
+        return
+    write_all(fd, head)
     for part in parts:
         write_all(fd, part)
 
@@ -77,7 +87,7 @@ def parse(text):
         value, end = _scan(text, len(text) - len(text.lstrip(" \t\n\r")))
     except StopIteration as stop:
         raise ValueError("no json at %s" % stop.value) from None
-    if text[end:].strip(" \t\n\r"):
+    if end != len(text) and text[end:].strip(" \t\n\r"):
         raise ValueError("text after the json at %d" % end)
     return value
 

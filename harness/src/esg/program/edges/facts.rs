@@ -1,6 +1,4 @@
 //! What one step does to channels, as numbers.
-use std::collections::BTreeSet;
-
 use crate::esg::model::Entity;
 use crate::esg::scan::Scan;
 
@@ -93,8 +91,11 @@ impl Facts {
             let how = if changes { READ | WRITE | CHANGE } else { READ };
             self.own.push((names.of_name(read), how));
         }
-        for changed in scan.mutates.union(&scan.escapes).filter(|name| !scan.reads.contains(*name))
-        {
+        let escaped = scan.escapes.iter().filter(|name| !scan.mutates.contains(name));
+        let changed = scan.mutates.iter().chain(escaped);
+        let mut changed: Vec<&str> = changed.filter(|name| !scan.reads.contains(name)).collect();
+        changed.sort_unstable();
+        for changed in changed {
             self.own.push((names.of_name(changed), READ | WRITE | CHANGE));
         }
         self.own.extend(scan.builtin_reads.iter().map(|read| (names.of_name(read), READ)));
@@ -104,7 +105,7 @@ impl Facts {
             self.own.push((names.of_name(write), how));
         }
         self.own.extend(scan.deletes.iter().map(|gone| (names.of_name(gone), WRITE)));
-        for (bound, shared) in &scan.aliases {
+        for (bound, shared) in scan.aliases.iter() {
             let bound = names.of_name(bound);
             self.links.extend(shared.iter().map(|shared| (bound, names.of_name(shared))));
         }
@@ -118,18 +119,17 @@ impl Facts {
         if none {
             return;
         }
-        for (name, loads) in &scan.summaries {
+        for (name, loads) in scan.summaries.iter() {
             let loads = loads.iter().map(|load| names.of_name(load)).collect();
             self.bodies.push(Body { name: names.of_name(name), loads });
         }
-        let named = |load: &&String| scan.summaries.values().any(|loads| loads.contains(*load));
-        let unnamed: Vec<&String> =
-            scan.deferred_reads.iter().filter(|load| !named(load)).collect();
+        let named = |load: &str| scan.summaries.values().any(|loads| loads.contains(load));
+        let unnamed: Vec<&str> = scan.deferred_reads.iter().filter(|load| !named(load)).collect();
         // A lambda, a generator: any other name bound here may hold it.
         if !unnamed.is_empty() || scan.summaries.is_empty() {
             let loads: Vec<Name> = unnamed.iter().map(|load| names.of_name(load)).collect();
-            let others = scan.writes.iter().filter(|name| !scan.summaries.contains_key(*name));
-            for name in others.collect::<BTreeSet<_>>() {
+            let others = scan.writes.iter().filter(|name| !scan.summaries.contains_key(name));
+            for name in others {
                 self.bodies.push(Body { name: names.of_name(name), loads: loads.clone() });
             }
         }

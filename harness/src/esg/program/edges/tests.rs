@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::esg::program::{Part, Program};
-use crate::esg::scan::Scan;
+use crate::esg::scan::{NameMap, NameSet, Scan};
 
 /// A scan from a line such as `r:a,b w:c s:c f=k,l`: reads, writes, surely written, deletes,
 /// mutates, escapes, `x` for opaque, `q` deferred writes, `p` deferred mutations, `NAME=LOADS` for
@@ -13,22 +13,21 @@ use crate::esg::scan::Scan;
 fn scan(line: &str) -> Scan {
     let mut scan = Scan::default();
     for word in line.split_whitespace() {
-        let set =
-            |text: &str| text.split(',').filter(|n| !n.is_empty()).map(str::to_owned).collect();
+        let set = |text: &str| -> NameSet { text.split(',').filter(|n| !n.is_empty()).collect() };
         if let Some((name, loads)) = word.split_once('=') {
-            scan.summaries.insert(name.to_owned(), set(loads));
-            scan.writes.insert(name.to_owned());
+            scan.summaries.insert(name, set(loads));
+            scan.writes.insert(name);
         } else if let Some((name, others)) = word.split_once('~') {
-            scan.aliases.insert(name.to_owned(), set(others));
+            scan.aliases.insert(name, set(others));
         } else {
             let (kind, names) = word.split_once(':').unwrap_or((word, ""));
             match kind {
                 "r" => scan.reads = set(names),
                 "b" => scan.builtin_reads = set(names),
-                "w" => scan.writes.extend(set(names)),
+                "w" => scan.writes.extend(&set(names)),
                 "s" => {
                     scan.sure_writes = set(names);
-                    scan.writes.extend(set(names));
+                    scan.writes.extend(&set(names));
                 }
                 "d" => scan.deletes = set(names),
                 "m" => scan.mutates = set(names),
@@ -263,16 +262,16 @@ impl Plain<'_> {
             .iter()
             .map(|(_, s)| {
                 let may = s.writes.iter().chain(&s.deletes).chain(&s.mutates).chain(&s.escapes);
-                may.map(|name| (name.clone(), s.sure_writes.contains(name))).collect()
+                may.map(|name| (name.to_owned(), s.sure_writes.contains(name))).collect()
             })
             .collect();
         let mut writes = base.clone();
         let mut reads: Vec<BTreeSet<String>> = Vec::new();
         for (at, (_, scan)) in self.steps.iter().enumerate() {
-            let mut seen: BTreeSet<String> =
-                scan.reads.iter().chain(&scan.mutates).chain(&scan.escapes).cloned().collect();
-            let mut changed: BTreeSet<String> =
-                scan.mutates.iter().chain(&scan.escapes).cloned().collect();
+            let changed = scan.mutates.iter().chain(&scan.escapes).map(str::to_owned);
+            let mut changed: BTreeSet<String> = changed.collect();
+            let mut seen: BTreeSet<String> = scan.reads.iter().map(str::to_owned).collect();
+            seen.extend(changed.iter().cloned());
             let mut late = BTreeSet::new();
             let mut afar = BTreeSet::new();
             loop {
@@ -284,14 +283,14 @@ impl Plain<'_> {
                     }
                     for body in bodies {
                         let Some(loads) = self.steps[body].1.summaries.get(&name) else { continue };
-                        seen.extend(loads.iter().cloned());
-                        late.extend(loads.iter().cloned());
+                        seen.extend(loads.iter().map(str::to_owned));
+                        late.extend(loads.iter().map(str::to_owned));
                         let scan = self.steps[body].1;
-                        changed.extend(scan.deferred_mutates.iter().cloned());
-                        afar.extend(scan.deferred_mutates.iter().cloned());
-                        changed.extend(scan.deferred_writes.iter().cloned());
+                        changed.extend(scan.deferred_mutates.iter().map(str::to_owned));
+                        afar.extend(scan.deferred_mutates.iter().map(str::to_owned));
+                        changed.extend(scan.deferred_writes.iter().map(str::to_owned));
                         for name in scan.deferred_mutates.iter().chain(&scan.deferred_writes) {
-                            writes[at].entry(name.clone()).or_insert(false);
+                            writes[at].entry(name.to_owned()).or_insert(false);
                         }
                     }
                 }
@@ -299,9 +298,9 @@ impl Plain<'_> {
                     break;
                 }
             }
-            let links: Vec<(&String, &String)> = self.steps[..=at]
+            let links: Vec<(&str, &str)> = self.steps[..=at]
                 .iter()
-                .flat_map(|(_, scan)| &scan.aliases)
+                .flat_map(|(_, scan)| scan.aliases.iter())
                 .flat_map(|(bound, shared)| shared.iter().map(move |shared| (bound, shared)))
                 .collect();
             let direct = changed.clone();
@@ -309,7 +308,7 @@ impl Plain<'_> {
                 let before = changed.len();
                 for (left, right) in &links {
                     if changed.contains(*left) || changed.contains(*right) {
-                        changed.extend([(*left).clone(), (*right).clone()]);
+                        changed.extend([(*left).to_owned(), (*right).to_owned()]);
                     }
                 }
                 if before == changed.len() {
@@ -337,16 +336,21 @@ impl Plain<'_> {
 
 fn some_scan() -> impl Strategy<Value = Scan> {
     let name = || prop::sample::select(vec!["a", "b", "c", "f", "g", "h"]);
-    let set = move |most| prop::collection::btree_set(name().prop_map(str::to_owned), 0..most);
-    let function = prop::sample::select(vec!["f", "g", "h"]).prop_map(str::to_owned);
+    let set = move |most| {
+        prop::collection::btree_set(name(), 0..most)
+            .prop_map(|names| names.iter().collect::<NameSet>())
+    };
+    let function = prop::sample::select(vec!["f", "g", "h"]);
     let summaries = prop::collection::btree_map(function, set(3), 0..2);
-    let alias = prop::collection::btree_map(name().prop_map(str::to_owned), set(2), 0..2);
+    let summaries = summaries.prop_map(|all| all.into_iter().collect::<NameMap>());
+    let alias = prop::collection::btree_map(name(), set(2), 0..2);
+    let alias = alias.prop_map(|all| all.into_iter().collect::<NameMap>());
     let rare = prop::bool::weighted(0.15);
     (set(3), set(3), set(2), set(2), set(2), summaries, alias, rare, rare, any::<bool>()).prop_map(
         |(reads, writes, changed, late, held, summaries, aliases, share, late_on, sure)| {
             let mut scan = Scan { reads, writes, ..Scan::default() };
-            scan.mutates = changed.into_iter().filter(|name| scan.reads.contains(name)).collect();
-            scan.writes.extend(summaries.keys().cloned());
+            scan.mutates = changed.iter().filter(|name| scan.reads.contains(name)).collect();
+            scan.writes.extend(summaries.keys());
             if sure {
                 scan.sure_writes = scan.writes.clone();
             }

@@ -151,7 +151,7 @@ impl Engine {
         let mut made = Vec::with_capacity(ran.units.len());
         for (unit, blob) in std::mem::take(&mut ran.units) {
             let stored = match blob {
-                Some(bytes) if unit.hole.is_none() => Some(self.blobs.store(&bytes)?),
+                Some(bytes) if unit.hole.is_none() => Some(self.blobs.keep(bytes)?),
                 _ => None,
             };
             made.push(Made { unit, stored });

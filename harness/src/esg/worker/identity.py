@@ -1,0 +1,275 @@
+"""Whether code asks which of two equal immutable values it has: `is` between strings, numbers, tuples.
+
+What a step reads is known by its content. Two names that hold one tuple, and two that hold equal ones,
+are the same to every step but to one that asks for identity. So that is told of, where it could make a
+difference: where what is compared is equal, or may be.
+"""
+
+import builtins
+import datetime
+from dis import get_instructions
+from opcode import opmap
+
+_IS = opmap["IS_OP"]
+_CONST = opmap["LOAD_CONST"]
+_type = type
+_SCALARS = (str, bytes, int, float, complex, range, slice, datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo)
+_BASES = (*_SCALARS, tuple, frozenset)
+_DICT = type.__dict__["__dict__"].__get__
+_MRO = type.__dict__["__mro__"].__get__
+_OFFSET = type.__dict__["__dictoffset__"].__get__
+_Module = _type(builtins)
+_attribute = object.__getattribute__
+_NAMES = frozenset(("LOAD_NAME", "LOAD_GLOBAL"))
+_FILLER = frozenset(("CACHE", "EXTENDED_ARG", "PRECALL", "PUSH_NULL", "NOP", "COPY_FREE_VARS"))
+_MOST = 5000
+# Ends of chains that are classes.
+_CLASSES = frozenset(("__class__",))
+# Functions that compare by identity.
+_FUNCTIONS = frozenset(("is_", "is_not", "assertIs", "assertIsNot"))
+_UNKNOWN = object()
+_memo = {}
+
+
+class Operand:
+    """What stands on a side of `is`: a constant, a chain of a name and attributes, or anything."""
+
+    __slots__ = ("kind", "value")
+
+    def __init__(self, kind, value=None):
+        self.kind, self.value = kind, value
+
+
+_ANY = Operand("any")
+_SURE = Operand("sure")
+
+
+def comparisons(code):
+    """`(line, left, right)` for each `is` in a code object; nested code is not looked at."""
+    known = _memo.get(id(code))
+    if known is None or known[0] is not code:
+        if len(_memo) > 2048:
+            _memo.clear()
+        known = _memo[id(code)] = code, _comparisons(code) if _asks(code) else ()
+    return known[1]
+
+
+def _asks(code):
+    """Whether something is compared with anything else than a constant that there is one of."""
+    raw = code.co_code
+    if _IS not in raw[::2]:
+        return False
+    for at in range(0, len(raw), 2):
+        if raw[at] == _IS:
+            const = code.co_consts[raw[at - 1]] if raw[at - 2] == _CONST and raw[at - 1] < len(code.co_consts) else ""
+            if not (const is None or const is True or const is False or const is ...):
+                return True
+    return False
+
+
+def _comparisons(code):
+    found, before, line = [], [], None
+    for one in get_instructions(code):
+        if one.positions is not None and one.positions.lineno is not None:
+            line = one.positions.lineno
+        if one.opname in _FILLER:
+            continue
+        if one.opname == "IS_OP":
+            right, rest = _operand(code, before)
+            left = _operand(code, rest)[0] if rest is not None else _ANY
+            found.append((line, left, right))
+        before.append(one)
+    return found
+
+
+def _operand(code, before):
+    """The operand that the last instructions load, and the instructions before them; None for those if
+    it is not known where it begins."""
+    if not before:
+        return _ANY, None
+    last = before[-1]
+    if last.opname == "LOAD_CONST" or last.opname == "RETURN_CONST":
+        return Operand("const", last.argval), before[:-1]
+    attributes, at = [], len(before) - 1
+    while at > 0 and before[at].opname == "LOAD_ATTR":
+        attributes.append(before[at].argval)
+        at -= 1
+    first = before[at]
+    if attributes and attributes[0] in _CLASSES:
+        return _SURE, before[:at] if first.opname.startswith("LOAD") else None
+    if first.opname in _NAMES:
+        return Operand("chain", (first.argval, *reversed(attributes))), before[:at]
+    if first.opname.startswith(("LOAD_FAST", "LOAD_DEREF", "LOAD_CLOSURE")):
+        if type(first.argval) is tuple:
+            # Two at once.
+            own = code.co_varnames[:1] == (first.argval[-1],) == ("self",)
+            return _SURE if own and not attributes else _ANY, None
+        if not attributes and code.co_varnames[:1] == (first.argval,) and first.argval in ("self", "cls"):
+            return _SURE, before[:at]
+        return _ANY, before[:at]
+    if first.opname == "CALL" and not attributes and first.arg == 1 and at >= 2:
+        if before[at - 2].opname in _NAMES and before[at - 2].argval == "type":
+            return _SURE, before[: at - 2]
+    return _ANY, None
+
+
+class Identity:
+    """Looks at steps, one after another."""
+
+    def __init__(self, namespace):
+        self._namespace = namespace
+
+    def told(self, own, traits, names, start):
+        """Lines where identity matters that is not tracked; None for lines of other steps. `names` were
+        read; `start` is what names were bound to when the step began."""
+        found, pool = [], None
+        by_function = [(None, _ANY, _ANY)] if not _FUNCTIONS.isdisjoint(traits.names) else ()
+        for code in traits.codes:
+            for line, left, right in (*comparisons(code), *by_function):
+                if _same(left, right):
+                    continue
+                ones, others = self._values(left, start), self._values(right, start)
+                if ones is not None and not ones or others is not None and not others:
+                    continue
+                if ones is not None and others is not None:
+                    hit = any(key(one) == key(other) for one in ones for other in others)
+                else:
+                    if pool is None:
+                        pool = _pool(self._bound(names, start))
+                    known = ones if ones is not None else others
+                    hit = pool.any(known)
+                if hit:
+                    found.append(line if code.co_filename == own.co_filename else None)
+        return found
+
+    def _bound(self, names, start):
+        """What the names were bound to and are bound to."""
+        for name in names:
+            now, then = self._namespace.get(name, _UNKNOWN), start.get(name, _UNKNOWN)
+            if now is not _UNKNOWN:
+                yield now
+            if then is not _UNKNOWN and then is not now:
+                yield then
+
+    def _values(self, operand, start):
+        """What the operand may be, as far as it is immutable; None if nothing is known of it."""
+        if operand.kind == "sure":
+            return []
+        if operand.kind == "any":
+            return None
+        if operand.kind == "const":
+            return [operand.value] if risky(operand.value) else []
+        name, *attributes = operand.value
+        found = []
+        for names in (self._namespace, start):
+            value = names.get(name, _UNKNOWN)
+            if value is _UNKNOWN:
+                value = vars(builtins).get(name, _UNKNOWN)
+            for attribute in attributes:
+                value = _get(value, attribute)
+            if value is _UNKNOWN:
+                if attributes or name not in self._namespace:
+                    return None
+                continue
+            if risky(value) and not any(value is one for one in found):
+                found.append(value)
+        return found
+
+
+def _get(value, name):
+    """An attribute, as far as it is plainly there."""
+    kind = _type(value)
+    if value is _UNKNOWN:
+        return value
+    if issubclass(kind, _Module):
+        return _attribute(value, "__dict__").get(name, _UNKNOWN)
+    if issubclass(kind, type):
+        for cls in _MRO(value):
+            if name in _DICT(cls):
+                return _DICT(cls)[name]
+        return _UNKNOWN
+    try:
+        return _attribute(value, "__dict__").get(name, _UNKNOWN)
+    except Exception:
+        return _UNKNOWN
+
+
+def _same(left, right):
+    """Whether both sides load the very same thing."""
+    return left.kind == right.kind == "chain" and left.value == right.value
+
+
+def risky(value):
+    """Whether there may be two of a value that nothing but identity tells apart."""
+    kind = _type(value)
+    if kind is bool or value is None or value is ... or value is NotImplemented:
+        return False
+    if kind is int:
+        return not -5 <= value <= 256
+    if kind is str or kind is bytes:
+        return len(value) > 1 or kind is str and value > "\xff"
+    if kind is tuple or kind is frozenset:
+        return len(value) > 0
+    if issubclass(kind, type):
+        return False
+    return issubclass(kind, _BASES) and (kind in _BASES or _OFFSET(kind) == 0) or kind.__module__ == "decimal"
+
+
+def key(value):
+    """Equal for equal immutable values, without asking anything of the program."""
+    kind = _type(value)
+    if kind is tuple:
+        return "t", *map(key, value)
+    if kind is frozenset:
+        return "f", frozenset(map(key, value))
+    if kind in (float, complex, range, slice):
+        return kind.__name__, repr(value)
+    if kind in (str, bytes, int, bool):
+        return kind.__name__, value
+    if issubclass(kind, tuple):
+        return id(kind), *map(key, tuple.__iter__(value))
+    if risky(value):
+        # Equal ones of such classes are not told from others.
+        return id(kind), 0
+    return "o", id(value)
+
+
+class _Pool:
+    def __init__(self):
+        self.counts, self.over = {}, False
+
+    def any(self, known):
+        """Whether there are two that could be one: of those that are known, or of any."""
+        if self.over:
+            return True
+        if known is None:
+            return any(count > 1 for count in self.counts.values())
+        return any(self.counts.get(key(value), 0) > 1 for value in known)
+
+
+def _pool(values):
+    """How often there is each immutable value in what the step had before it."""
+    pool, seen, todo = _Pool(), set(), list(values)
+    while todo:
+        value = todo.pop()
+        kind = _type(value)
+        if risky(value):
+            one = key(value)
+            pool.counts[one] = pool.counts.get(one, 0) + 1
+        elif id(value) in seen:
+            continue
+        seen.add(id(value))
+        if kind is dict or issubclass(kind, dict):
+            todo += [*dict.keys(value), *dict.values(value)]
+        elif issubclass(kind, (list, set, tuple, frozenset)):
+            base = next(base for base in (list, set, tuple, frozenset) if issubclass(kind, base))
+            todo += base.__iter__(value)
+        elif not issubclass(kind, (type, _Module)):
+            try:
+                todo += _attribute(value, "__dict__").values()
+            except Exception:
+                pass
+        if len(seen) + len(todo) > _MOST:
+            pool.over = True
+            break
+    return pool

@@ -1,0 +1,126 @@
+"""Levels with many objects, written at the speed of C: no line of Python runs for each object.
+
+What is written depends on the content alone: how many objects, of which types, in which order.
+"""
+from itertools import compress
+
+from _harness_shapes import ATOM_IDS, ATOMS, KINDS, MAPPING, MRO
+
+MANY = 16                       # objects of a level from which on it is written in bulk
+CHUNK = 1024                    # objects in one piece of the stream
+LIMIT = 1 << 30                 # bytes of one stream
+_MOST = 100                     # kinds of objects on a level
+_ATOM = bytes([1]) + bytes(255)
+_PICK = [bytes(at) + b"\1" + bytes(255 - at) for at in range(_MOST + 1)]
+_HASH = object.__dict__["__hash__"]
+_DICT = KINDS[dict]
+
+
+class TooLarge(Exception):
+    """A value with more containers, or more bytes, than one walk goes through."""
+
+
+class Sink:
+    """Keeps the pieces of a stream. One string that is met again and again is not written for ever."""
+
+    def __init__(self):
+        self.parts, self.size = [], 0
+
+    def write(self, data):
+        self.size += len(data)
+        if self.size > LIMIT:
+            raise TooLarge("too large")
+        self.parts.append(data)
+
+
+def types_hash_plainly():
+    """Whether a set of types can be made without running code of the program: a metaclass may have its
+    own `__hash__`."""
+    todo = [type]
+    while todo:
+        meta = todo.pop()
+        for base in MRO(meta):
+            if MAPPING(base).get("__hash__", _HASH) is not _HASH:
+                return False
+        todo += type.__subclasses__(meta)
+    return True
+
+
+def put_atoms(walk, atoms):
+    """Writes atoms: in pieces if there are many, as a piece is in memory twice."""
+    if len(atoms) <= CHUNK:
+        walk.put(atoms)
+        return
+    walk.put(len(atoms))
+    for at in range(0, len(atoms), CHUNK):
+        walk.put(atoms[at:at + CHUNK])
+
+
+def put_level(walk, flat, groups, width=0):
+    """Writes a level, and its new objects into groups. False, with nothing done, if some of them were
+    met before or have to be looked at one by one. `width`: of the rows that the level consists of."""
+    plain = walk.types_hash_plainly()
+
+    def types(objs):
+        return map(type, objs) if plain else map(id, map(type, objs))
+
+    columns = [flat[at::width] for at in range(width)] if 1 < width * 64 < len(flat) else [flat]
+    types_met = [set(types(column)) for column in columns]
+    met = set().union(*types_met)
+    found = met - (ATOMS if plain else ATOM_IDS)
+    if not found:
+        put_atoms(walk, flat)
+        return True
+    if len(found) > _MOST:
+        return False
+    kinds, number = [], dict.fromkeys(met, 0)
+    by_type = {t: t for t in found} if plain else {id(t): t for t in map(type, flat) if id(t) in found}
+    for key, t in by_type.items():
+        kind = walk.settled(t)
+        if kind is None:
+            return False
+        if kind not in kinds:
+            kinds.append(kind)
+        number[key] = kinds.index(kind) + 1
+    whole = [at for at, there in enumerate(types_met) if not there.isdisjoint(found)]
+    alone = len(kinds) == 1 and len(met) == len(found)
+    if alone:
+        sorted_out, atoms = [flat], []
+    elif len(kinds) == 1 and len(whole) == 1 and types_met[whole[0]] <= found:
+        # One column of containers: the others are what is left when it is cut out.
+        at, step = whole[0], len(columns)
+        codes = (bytes(at) + b"\1" + bytes(step - at - 1)) * len(columns[0])
+        codes, sorted_out, atoms = codes[:len(flat)], [columns[at]], list(flat)
+        del atoms[at::step]
+    else:
+        codes, order = codes_of(flat, columns, types_met, number, types)
+        kinds = [kinds[at - 1] for at in order]
+        sorted_out = [list(compress(flat, codes.translate(_PICK[at]))) for at in range(1, len(kinds) + 1)]
+        atoms = list(compress(flat, codes.translate(_ATOM)))
+    ids = []
+    for kind, objs in zip(kinds, sorted_out):
+        if kind.mutable:
+            ids += map(id, objs)
+    if not walk.meet(ids, spaces=_DICT in kinds):
+        return False
+    marks = tuple([kind.mark(walk) for kind in kinds])
+    if alone:
+        walk.put({marks[0]: len(flat)})
+    else:
+        walk.put(codes)
+        walk.put(marks)
+        put_atoms(walk, atoms)
+    groups.update(zip(kinds, sorted_out))
+    return True
+
+
+def codes_of(flat, columns, types_met, number, types):
+    """For each object 0, or the number of its kind in order of first appearance. -> (codes, the kinds'
+    earlier numbers in that order)"""
+    codes = bytearray(len(flat))
+    for at, (column, there) in enumerate(zip(columns, types_met)):
+        numbers = {number[t] for t in there}
+        codes[at::len(columns)] = bytes(numbers) * len(column) if len(numbers) == 1 else \
+            bytes(map(number.__getitem__, types(column)))
+    order = sorted(set(codes) - {0}, key=codes.index)
+    return bytes(codes.translate(bytes.maketrans(bytes(order), bytes(range(1, len(order) + 1))))), order

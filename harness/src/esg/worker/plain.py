@@ -1,0 +1,104 @@
+"""Names bound to plain values: what they are and how they are stored needs no walk.
+
+A number or a text has no identity that counts and refers to nothing: its entry, its unit and its
+blob are those that a walk over it gives.
+"""
+
+from _blake2 import blake2b
+from _pickle import Pickler
+from io import BytesIO
+
+from _harness_pickles import join
+from _harness_shapes import ATOM_IDS
+
+# Larger ones are walked: the buffer stays as large as what was in it.
+_MOST = 1 << 16
+_SIZED = (str, bytes)
+_get = dict.get
+_MISSING = object()
+
+_buffer = BytesIO()
+_pickler = Pickler(_buffer, 4)
+_pickler.fast = True
+_put = _pickler.dump
+
+
+class Leaf:
+    """A walk over a plain value, as far as anybody asks a walk that is over."""
+
+    __slots__ = ("parts", "size")
+    hole, opaque, blind, sure, loads = None, False, False, True, None
+    # Nobody changes them.
+    refs, order, extras, codes, notes = [], [], [], [], []
+
+    def __init__(self, data):
+        self.parts, self.size = (data,), len(data)
+
+    @property
+    def sink(self):
+        """Where the stream is kept."""
+        return self
+
+    def stream(self):
+        return self.parts[0]
+
+
+def leaf(value):
+    """The walk over a plain value, and its fingerprint; None if that takes a real one."""
+    if type(value) in _SIZED and len(value) > _MOST:
+        return None
+    _buffer.seek(0)
+    _buffer.truncate()
+    # One level of one value, as a walk writes it.
+    _put([value])
+    data = _buffer.getvalue()
+    return Leaf(data), blake2b(data, digest_size=32).hexdigest()
+
+
+def others(namespace, entities):
+    """Those of the entities that are not names of plain values."""
+    return [
+        entity
+        for entity in entities
+        if entity[0] != "n" or id(type(_get(namespace, entity[2:]))) not in ATOM_IDS
+    ]
+
+
+def settle(standing, probe, make, out, touched, bound):
+    """Describes what a step did, if it touched nothing but names of plain values that share with no
+    other. Answers whether it did. `probe` looks at an entity, `make` makes an empty unit."""
+    entries, space = standing.entries, standing.namespace
+    for entity in (*touched, *bound):
+        if entity[0] != "n" or id(type(_get(space, entity[2:], entries))) not in ATOM_IDS:
+            return False
+        known = entries.get(entity)
+        if known is not None and (known.refs or known.unit is None or len(known.unit.members) > 1):
+            return False
+    for entity in sorted({*touched, *bound}):
+        known, value = entries.get(entity), _get(space, entity[2:])
+        if known is not None and known.value is value:
+            continue
+        new = probe(standing.world, entity, value)
+        if known is not None and known.same(new):
+            continue
+        if known is None:
+            out.met.add(entity)
+        elif entity not in bound:
+            out.mutated.add(entity)
+        entries[entity] = new
+        out.units.append(_unit(standing, make(), new))
+    return True
+
+
+def _unit(standing, unit, entry):
+    blob, hole = join(entry.walk), None
+    if not standing.blobs:
+        blob = None
+    elif len(blob) > standing.limits.get("unit_bytes", 1 << 62):
+        blob, hole = None, "too large"
+    unit.key = "%s.%d" % (standing.seq, standing.keys)
+    standing.keys += 1
+    unit.live, unit.members, unit.refs = True, {entry.entity: entry}, []
+    entry.unit, entry.walk = unit, None
+    told = {"entity": entry.entity, "own": entry.own, "refs": [], "opaque": False}
+    return {"key": unit.key, "members": [told], "refs": [], "hole": hole, "blob": blob, "share": []}
