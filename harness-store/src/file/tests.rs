@@ -4,6 +4,7 @@
 mod agents;
 mod alive;
 mod failing;
+mod pace;
 mod power_loss;
 pub(super) mod recording;
 mod start;

@@ -50,7 +50,9 @@ pub(crate) struct Driver<C: Context, S: State> {
     limited: bool,
     /// Nobody listens.
     pub(super) silent: bool,
-    /// Set where a wall budget makes the clock matter.
+    /// Whether a wall budget makes the clock matter.
+    timed: bool,
+    /// Set while it does and the run is at work.
     pub(super) started: Option<Instant>,
     /// The answers this run was resumed with; none for a new session.
     pub(super) taken: Option<Vec<Taken>>,
@@ -95,7 +97,8 @@ impl<C: Context, S: State> Driver<C, S> {
             limited,
             most_steps,
             silent,
-            started: timed.then(Instant::now),
+            timed,
+            started: None,
             taken,
             lost: false,
         };
@@ -117,6 +120,8 @@ impl<C: Context, S: State> Driver<C, S> {
 
     /// Runs until the session settles, and nobody says how it goes on.
     pub(crate) async fn run(mut self: Box<Self>) -> Settlement<S> {
+        // Not before: a request may be put together long before it is polled.
+        self.started = self.timed.then(Instant::now);
         let program = Arc::clone(&self.program);
         loop {
             self.announce();

@@ -132,6 +132,20 @@ async fn what_a_failed_attempt_spent_is_spent() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_wall_budget_begins_with_the_run_and_not_with_its_future() {
+    let bench = rounds(Some(Budget::steps(2).wall(secs(25))), |_| {
+        Box::pin(async {
+            tokio::time::sleep(secs(10)).await;
+            Ok(Log::update().n(1))
+        })
+    });
+    let run = bench.agent.run(Log::update(), ()).into_future();
+    tokio::time::sleep(secs(3_600)).await;
+    let out = exhausted(run.await.unwrap());
+    assert_eq!((out.limit, out.state.n), (Limit::Steps, 2));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_wall_budget_drops_the_step_in_flight() {
     let bench = rounds(Some(Budget::default().wall(secs(25))), |cx| {
         Box::pin(async move {
