@@ -108,6 +108,19 @@ impl<'a> Pass<'a> {
     }
 }
 
+/// Whether all that is not as a step found it leads to what can not be stored: that was only made
+/// again.
+fn stands(failed: &Execution, state: &State, outside: &mut Outside) -> bool {
+    let Some(changed) = changed(failed, state, outside) else { return true };
+    changed.inputs.into_iter().chain(changed.aliases).all(|entity| {
+        let behind = close(state, BTreeSet::from([entity]), std::collections::VecDeque::new());
+        behind
+            .iter()
+            .filter_map(|entity| state.slot(entity))
+            .any(|slot| slot.made.unit.hole.is_some())
+    })
+}
+
 /// How a walk through the program ended.
 enum Walked {
     /// At its end.
@@ -255,6 +268,7 @@ impl Engine {
         for step in steps {
             if pass.spared.contains(&step.id)
                 && let Some(failed) = pass.chosen.get(&step.id)
+                && stands(failed, &state, &mut outside)
             {
                 state.apply(failed);
                 continue;
