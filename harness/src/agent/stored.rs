@@ -105,7 +105,7 @@ pub(super) async fn run<C: Context, S: State>(
             if withdrawn {
                 begun.driver.look_back();
             }
-            Ok(begun.run().await)
+            begun.run().await
         }
     }
 }
@@ -356,6 +356,6 @@ impl<C: Context, S: State> Agent<C, S> {
         drop(now);
         let journal = Some(Box::new(journal));
         let begun = self.driver(launched, session, None, Some(answered), journal, slots);
-        Ok(begun.run().await)
+        begun.run().await
     }
 }

@@ -25,6 +25,7 @@ use crate::text::words;
 
 use super::attempt::{Attempt, Polled};
 use super::driver::Driver;
+use super::settle::How;
 use super::transition::{Happened, Transition, transition};
 
 /// How many steps that never wait may run before others get their turn.
@@ -42,6 +43,8 @@ pub(super) enum Pause<C: Context, S: State> {
     Waits(Entered, Begun<Work<C, S>>),
     /// The step is in two halves.
     Gate(Entered),
+    /// The run settles.
+    Settled(How),
 }
 
 /// A body that has to wait.

@@ -56,7 +56,7 @@ impl<C: Context, S: State> Driver<C, S> {
                     let memory = self.core.desk().memory.split_position();
                     self.session.park(memory);
                 }
-                let finishing = Finishing { ending, since: self.session.cursor.steps };
+                let finishing = Box::new(Finishing { ending, since: self.session.cursor.steps });
                 self.commit(wiring, Commit::Finishing { finishing, next: step }).await
             }
             Transition::Settle(end) => Some(match end {
