@@ -368,8 +368,8 @@ struct Begun<C: Context, S: State> {
 impl<C: Context, S: State> Begun<C, S> {
     fn run(self) -> impl Future<Output = Result<Outcome<S>, RunError>> + Send {
         let Self { agent, driver, span } = self;
-        Running::new(driver, span, move |settled: Settlement<S>, brakes: &Brakes| {
-            settled.into_outcome(brakes, Arc::new(agent))
+        Running::new(driver, span, move |settled: Box<Settlement<S>>, brakes: &Brakes| {
+            settled.into_outcome(brakes, move || Arc::new(agent))
         })
     }
 

@@ -272,7 +272,7 @@ impl<C: Context, S: State> Agent<C, S> {
             .unwrap_or_else(|| Session::new(id, state, wiring));
         let run = saved.run.unwrap_or_else(|| launched.run.clone());
         let settlement = Settlement { session, how, lost: false, run, home: None, durable: true };
-        settlement.into_outcome(&launched.brakes, Arc::new(self.clone()))
+        settlement.into_outcome(&launched.brakes, || Arc::new(self.clone()))
     }
 
     /// Goes on where the session stands, with what letters say became of its questions. Those that

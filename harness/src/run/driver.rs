@@ -13,9 +13,9 @@ use futures_util::FutureExt as _;
 use tokio::time::Instant;
 
 use crate::context::Context;
-use crate::graph::{Budget, Limit, Program};
+use crate::graph::{Budget, Limit, Program, Wiring};
 use crate::observe::EventKind;
-use crate::session::{Ending, Session};
+use crate::session::{Commit, Ending, Session};
 use crate::state::State;
 use crate::step::{Active, BoxFuture, BoxRoom, Effects, Place, Scope, Shared, Twin};
 
@@ -168,14 +168,28 @@ impl<C: Context, S: State> Driver<C, S> {
         if self.core.journal.is_none() && self.silent {
             // Nobody has to hear of it, and nothing goes on behind it.
             self.account_time();
-            let settlement = self.conclude(how);
+            let settlement = Box::new(self.conclude(how));
             return (self, Some(settlement));
         }
         let settlement = Box::pin(self.settle(how)).await;
         if settlement.is_none() {
             self.announce();
         }
-        (self, settlement)
+        (self, settlement.map(Box::new))
+    }
+
+    /// Settles a turn that ends in this process alone: nobody has to hear of it, and nothing goes
+    /// on behind it.
+    pub(super) fn end_here(
+        &mut self,
+        wiring: &Wiring,
+        branch: Option<usize>,
+    ) -> Box<Settlement<S>> {
+        let (signals, signal) =
+            wiring.nodes[self.session.cursor.step].exit.signal(branch).unzip();
+        self.commit_now(wiring, Commit::Done { branch, next: None });
+        self.account_time();
+        Box::new(self.conclude(How::Turn(Ending::Ended { signals, signal }, None)))
     }
 
     /// Does what keeps the driver from going straight on. Says how the run settles, once it does.
@@ -187,6 +201,9 @@ impl<C: Context, S: State> Driver<C, S> {
         let wiring = &*program.graph.wiring;
         let undone = match pause {
             Pause::Yield | Pause::Done(_) => return None,
+            Pause::Ended(branch) => {
+                return Some(How::Turn(self.ended(wiring, branch).await, None));
+            }
             Pause::Settled(how) => return Some(how),
             Pause::Happened(undone) => {
                 if matches!(undone.0, Happened::Cut) && self.core.holds().await {
@@ -300,8 +317,8 @@ impl<C: Context, S: State> Driver<C, S> {
     /// Takes the session out of the driver.
     fn take_session(&mut self) -> Session<S> {
         self.rest();
-        let id = self.session.id.clone();
-        std::mem::replace(&mut self.session, Session::absent(id))
+        let absent = Session::absent(&self.session);
+        std::mem::replace(&mut self.session, absent)
     }
 
     /// Settles the run; `None` if letters say how it goes on.

@@ -17,13 +17,14 @@ use crate::state::State;
 use crate::step::BoxFuture;
 
 use super::RunError;
+use super::advance::Pause;
 use super::brakes::Brakes;
 use super::driver::Driver;
 use super::outcome::Outcome;
 use super::settle::Settlement;
 
 /// The driver, back from what it had to do, and how the run settled, if it did.
-pub(super) type Back<C, S> = (Box<Driver<C, S>>, Option<Settlement<S>>);
+pub(super) type Back<C, S> = (Box<Driver<C, S>>, Option<Box<Settlement<S>>>);
 
 /// A run at work, until it settles and is `told` as an outcome.
 pub(crate) struct Running<C: Context, S: State, T> {
@@ -45,7 +46,7 @@ impl<C: Context, S: State, T> Running<C, S, T> {
     }
 
     /// Goes on until the run settles.
-    fn advance(&mut self, task: &mut Task<'_>) -> Poll<Option<(Settlement<S>, Brakes)>> {
+    fn advance(&mut self, task: &mut Task<'_>) -> Poll<Option<(Box<Settlement<S>>, Brakes)>> {
         let _span = self.span.as_ref().map(|span| span.enter());
         loop {
             if let Some(aside) = &mut self.aside {
@@ -63,7 +64,12 @@ impl<C: Context, S: State, T> Running<C, S, T> {
                 driver.begin();
             }
             let pause = ready!(driver.go(&self.program, task));
-            self.aside = self.driver.take().map(|driver| driver.turn_aside(pause));
+            let Some(mut driver) = self.driver.take() else { return Poll::Ready(None) };
+            if let Pause::Ended(branch) = pause {
+                let settlement = driver.end_here(&self.program.graph.wiring, branch);
+                return Poll::Ready(Some((settlement, driver.core.brakes.clone())));
+            }
+            self.aside = Some(driver.turn_aside(pause));
         }
     }
 }
@@ -75,7 +81,7 @@ impl<C, S, T> Future for Running<C, S, T>
 where
     C: Context,
     S: State,
-    T: FnOnce(Settlement<S>, &Brakes) -> Outcome<S>,
+    T: FnOnce(Box<Settlement<S>>, &Brakes) -> Outcome<S>,
 {
     type Output = Result<Outcome<S>, RunError>;
 
