@@ -102,3 +102,26 @@ impl<C: Context, S: State, T> Drop for Running<C, S, T> {
         drop(self.driver.take());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::mem::size_of;
+
+    use crate::prelude::*;
+
+    use super::*;
+    use crate::run::RunCore;
+
+    #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+    struct Nothing {}
+
+    /// Ten thousand runs that wait are ten thousand times this.
+    #[test]
+    fn a_live_run_is_small() {
+        let running = size_of::<Running<(), Nothing, usize>>();
+        let (driver, core) = (size_of::<Driver<(), Nothing>>(), size_of::<RunCore>());
+        assert!(running <= 64, "a run takes {running} bytes");
+        assert!(driver <= 416, "its driver takes {driver} bytes");
+        assert!(core <= 200, "what it shares with its steps takes {core} bytes");
+    }
+}
