@@ -28,12 +28,14 @@ pub(crate) fn unify(new: &mut Execution, old: &Execution, held: &dyn Fn(&UnitKey
                 members(made).iter().for_each(|entity| {
                     same.remove(entity);
                 });
-                if made.unit.hole.is_some() {
-                    made.unit.refs.iter().for_each(|entity| {
-                        same.remove(entity);
-                    });
-                }
             }
+        }
+        let holes = (0..new.trace.units.len())
+            .filter(|at| !kept.contains(at))
+            .map(|at| &new.trace.units[at])
+            .filter(|made| made.unit.hole.is_some());
+        for entity in behind(holes, new) {
+            same.remove(&entity);
         }
         if same.len() == before {
             break;
@@ -60,6 +62,28 @@ pub(crate) fn unify(new: &mut Execution, old: &Execution, held: &dyn Fn(&UnitKey
         .into_iter()
         .map(|(entity, wrote)| (same.get(&entity).cloned().unwrap_or(entity), wrote))
         .collect();
+}
+
+/// All that these units lead to in what was made with them. What can not be stored can not be given
+/// another object in place of the one it holds, nor can that one.
+fn behind<'a>(units: impl Iterator<Item = &'a Arc<Made>>, new: &Execution) -> HashSet<Entity> {
+    let mut open: Vec<&Entity> = units.flat_map(|made| &made.unit.refs).collect();
+    let mut found = HashSet::new();
+    if open.is_empty() {
+        return found;
+    }
+    let mut units = HashMap::new();
+    for made in &new.trace.units {
+        units.extend(made.unit.members.iter().map(|member| (&member.entity, made)));
+    }
+    while let Some(entity) = open.pop() {
+        if found.insert(entity.clone())
+            && let Some(made) = units.get(entity)
+        {
+            open.extend(&made.unit.refs);
+        }
+    }
+    found
 }
 
 /// The pairs of tokens that stand at the same places in what both made, by walking from the names.
