@@ -310,6 +310,9 @@ impl Engine {
                     pass.forced.extend(makers);
                     // A run that was discarded used up what its makers had made.
                     let used = std::mem::replace(&mut pass.used, pass.widened) < pass.widened;
+                    if pass.forced.len() == before && !used {
+                        pass.forced.extend(self.changers(&state, &entities));
+                    }
                     if pass.forced.len() == before && !used && !pass.spare_failed() {
                         if pass.full {
                             return Err(EsgError::missing(&step.id, &entities));

@@ -7,13 +7,23 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::Execution;
-use crate::esg::model::{Entity, Member, Unit, UnitKey};
+use crate::esg::model::{Entity, Member, Unit};
 use crate::esg::state::Made;
+
+/// Whether the worker still holds what an earlier run made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Held {
+    No,
+    /// Of other objects than its tokens mean now, or with references to others.
+    Else,
+    AsMeant,
+}
 
 /// Rewrites what `new` made so that it speaks of `old`'s objects wherever its own are equal to them.
 ///
-/// Units without tokens are replaced where the old one is still `held` by the worker.
-pub(crate) fn unify(new: &mut Execution, old: &Execution, held: &dyn Fn(&UnitKey) -> bool) {
+/// Units without tokens are replaced where the old one is still `held` by the worker, and those of
+/// objects which the step found and changed where the old one is of these objects.
+pub(crate) fn unify(new: &mut Execution, old: &Execution, held: &dyn Fn(&Made) -> Held) {
     let mut same = candidates(new, old);
     loop {
         let before = same.len();
@@ -43,8 +53,13 @@ pub(crate) fn unify(new: &mut Execution, old: &Execution, held: &dyn Fn(&UnitKey
     }
     for made in &mut new.trace.units {
         let there = replacement(made, old, &same).filter(|there| {
-            let token = |entity: &Entity| matches!(entity, Entity::Token(_));
-            there.unit.members.iter().any(|member| token(&member.entity)) || held(&there.unit.key)
+            let mut tokens = made.unit.members.iter().map(|member| &member.entity);
+            match tokens.find(|entity| matches!(entity, Entity::Token(_))) {
+                // An object that was there before is the same still, and not one kept of old.
+                Some(token) if !same.contains_key(token) => held(there) == Held::AsMeant,
+                Some(_) => true,
+                None => held(there) != Held::No,
+            }
         });
         if let Some(there) = there {
             *made = there.clone();
