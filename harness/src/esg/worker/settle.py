@@ -114,11 +114,11 @@ class Standing:
                 if seen is not None and seen[0] is value and e[0] != "m":
                     new = seen[1]
                 else:
-                    new = probe(self.world, e, value)
+                    new = probe(self.world, e, value, known if memo else None, keep=self.blobs)
                 if not discover:
                     self.seen[e] = (value, new)
                 if known is not None and memo and known.same(new):
-                    new = known
+                    known.trail, new = new.trail, known
                 else:
                     fresh[e] = new
                     todo += self.left(known)

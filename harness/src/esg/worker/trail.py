@@ -1,0 +1,231 @@
+"""What a walk over a large plain value found, so that the next one need not find it anew.
+
+Between two looks at a value most of it stays as it is. A level whose atoms are the same objects, and
+whose containers lie where they lay, have the same types and as many parts, is written as it was
+written before. Where atoms are others, only their pieces are. At the first level that is shaped
+otherwise the walk goes on as if there had been none before.
+
+Kept are atoms, addresses and the stream. No container is: what a program lets go of, or puts into a
+row that it then lets go of, is gone at once. An atom that is held cannot be another one at the same
+address. A container may be, and then it counts as the one before: it has what that one had.
+"""
+from itertools import chain, compress, repeat
+from operator import is_, is_not
+
+from _harness_layouts import Instance
+from _harness_levels import CHUNK, picked
+from _harness_shapes import ATOM_IDS, KINDS
+
+_FEW = 512              # objects from which on a trail is kept
+_LONG = 64              # bytes of the stream for each object up to which it is
+_MOST = 1 << 26         # bytes of the stream up to which it is
+_SLOW = 64              # objects of a level that was looked at one by one
+_PLAIN = frozenset(map(id, (KINDS[list], KINDS[tuple], KINDS[dict])))
+_DICT = KINDS[dict]
+
+
+class Level:
+    """What was on one level. `cut`: how containers are told from atoms. None: there are none; a number
+    and a step: one column of them; bytes: for each object 0, or the number of its group."""
+    __slots__ = ("n", "cut", "atoms", "marks", "starts", "parts", "groups", "ids", "width")
+
+
+class Group:
+    """The containers of one kind on a level."""
+    __slots__ = ("kind", "type", "mark", "head", "n")
+
+
+def kept(walk):
+    """The levels of a finished walk that are worth to be kept, or None."""
+    found, walk.levels = walk.levels, None
+    if found is None or walk.hole is not None or walk.notes or walk.codes or walk.extras or not walk.sure:
+        return None
+    number = sum([level.n if type(level) is Level else len(level[2]) for level in found])
+    if number < _FEW or walk.sink.size > min(_LONG * number, _MOST):
+        return None
+    out = []
+    for level in found:
+        if type(level) is not Level:
+            level = _level(walk, *level)
+            if level is None:
+                return None
+        out.append(level)
+    return out
+
+
+def _level(walk, begin, end, flat, told, groups, width):
+    """One level as the walk noted it, or None if it is none that can be followed."""
+    level = Level()
+    level.n, level.width, level.ids, level.groups = len(flat), width, 0, []
+    level.cut, level.atoms, level.marks, level.starts = told
+    for kind, objs, head in groups:
+        group = Group()
+        group.kind, group.type, group.head, group.n = kind, type(objs[0]), head, len(objs)
+        if not _follows(walk, group) or any(map(is_not, map(type, objs), repeat(group.type))):
+            return None
+        group.mark = kind.mark(walk)
+        if len(group.mark) > 1 and group.mark[1][0] == "b":
+            return None
+        level.groups.append(group)
+        level.ids += group.n if kind.mutable else 0
+    if level.marks is not None:
+        numbers = {group.mark: at for at, group in enumerate(level.groups, 1)}
+        if level.n > _SLOW or len(numbers) < len(level.groups):
+            return None
+        level.cut = bytes([numbers.get(mark, 255) if type(mark) is tuple else 0 for mark in level.marks])
+        if 255 in level.cut:
+            return None
+        level.atoms = [mark for mark in level.marks if type(mark) is not tuple]
+    elif level.atoms is flat:
+        # It may be a list of the program.
+        level.atoms = flat[:]
+    level.starts = [at - begin for at in level.starts]
+    level.parts = walk.sink.parts[begin:end]
+    return level
+
+
+def _follows(walk, group):
+    """Whether nothing but the parts of such containers has to be looked at."""
+    kind = group.kind
+    if id(kind) in _PLAIN:
+        return kind is not _DICT or type(group.head) is tuple
+    return type(kind) is Instance and kind.bare and kind.owned is None and kind.sure and \
+        walk.settled(group.type) is kind
+
+
+class Follower:
+    """Goes along what an earlier walk over the same value found, as long as it is still so."""
+
+    def __init__(self, world, entry):
+        self.entry, self.levels, self.depth, self.met, self.same = entry, entry.trail, 0, 0, True
+        if not entry.known.isdisjoint(world.spaces()):
+            self.levels = ()
+
+    def follow(self, walk, flat):
+        """The parts of a level's objects, their width and how many containers there are, with the level
+        written to the walk; None, with nothing done, if the level is another than it was."""
+        if self.depth == len(self.levels):
+            return None
+        level = self.levels[self.depth]
+        if len(flat) != level.n:
+            return None
+        atoms, sorted_out = _cut(level, flat)
+        other = None
+        if not all(map(is_, atoms, level.atoms)):
+            other = list(compress(range(len(atoms)), map(is_not, atoms, level.atoms)))
+            if not {id(type(atoms[at])) for at in other} <= ATOM_IDS:
+                return None
+        for group, objs in zip(level.groups, sorted_out):
+            if not all(map(is_, map(type, objs), repeat(group.type))) or not _follows(walk, group):
+                return None
+        if level.ids:
+            ids = _ids(level, flat, sorted_out)
+            if ids != self.entry.ids[self.met:self.met + level.ids]:
+                return None
+        found = []
+        for group, objs in zip(level.groups, sorted_out):
+            head, kids = group.kind.split(walk, objs)
+            if not _same_head(group, head):
+                return None
+            found.append(kids)
+        if not _same_marks(walk, level):
+            return None
+        if other is None:
+            walk.sink.extend(level.parts)
+        else:
+            self.same = False
+            level = _rewritten(walk, level, atoms, other)
+        walk.levels.append(level)
+        self.depth += 1
+        self.met += level.ids
+        number = sum([group.n for group in level.groups])
+        return found[0] if len(found) == 1 else list(chain.from_iterable(found)), level.width, number
+
+    def leave(self, walk):
+        """The walk goes on alone: it has met what is on the levels before."""
+        self.same = False
+        walk.order = self.entry.ids[:self.met]
+        walk.known = set(walk.order)
+
+    def arrive(self, walk):
+        """The walk is over: what it has met is what was met before."""
+        walk.order, walk.known = self.entry.ids, self.entry.known
+
+
+def _cut(level, flat):
+    """The atoms of a level, and the containers of each group."""
+    cut = level.cut
+    if cut is None:
+        return flat, ()
+    if type(cut) is bytes:
+        return list(compress(flat, picked(cut, 0))), \
+            [list(compress(flat, picked(cut, at))) for at in range(1, len(level.groups) + 1)]
+    at, step = cut
+    if step == 1:
+        return (), [flat]
+    atoms = flat[:]
+    del atoms[at::step]
+    return atoms, [flat[at::step]]
+
+
+def _ids(level, flat, sorted_out):
+    """The addresses of those whose identity counts, in the order in which the walk met them."""
+    if level.marks is not None:
+        mutable = [False] + [group.kind.mutable for group in level.groups]
+        return [id(o) for o, at in zip(flat, level.cut) if mutable[at]]
+    ids = []
+    for group, objs in zip(level.groups, sorted_out):
+        if group.kind.mutable:
+            ids += map(id, objs)
+    return ids
+
+
+def _same_head(group, head):
+    """Whether containers have as many parts as they had, under the same keys."""
+    old = group.head
+    if group.kind is not _DICT:
+        return head == old      # numbers, or nothing
+    if type(head) is not tuple or len(head) != len(old):
+        return False
+    if len(head) == 2:
+        return head == old      # numbers and strings
+    return head[0] == old[0] and len(head[2]) == len(old[2]) and all(map(is_, head[2], old[2]))
+
+
+def _same_marks(walk, level):
+    """Whether the kinds are still written as they were. If not, the walk has referred to nothing."""
+    number, names = len(walk.refs), dict(walk.names)
+    for group in level.groups:
+        if group.kind.mark(walk) != group.mark:
+            for r in walk.refs[number:]:
+                del walk.ref_at[id(r)]
+            del walk.refs[number:]
+            walk.names = names
+            return False
+    return True
+
+
+def _rewritten(walk, old, atoms, other):
+    """Writes a level with other atoms at some places. -> the level"""
+    level = Level()
+    level.n, level.cut, level.groups, level.ids, level.width = old.n, old.cut, old.groups, old.ids, old.width
+    level.atoms, level.marks = list(atoms), None
+    sink, starts, at = walk.sink, old.starts, 0
+    begin, level.starts = len(sink.parts), []
+    sink.extend(old.parts[:starts[0]])
+    if old.marks is not None:
+        rest = iter(atoms)
+        level.marks = tuple([mark if code else next(rest) for mark, code in zip(old.marks, old.cut)])
+        pieces, dirty = [level.marks], {0}
+    else:
+        pieces, dirty = range(0, len(atoms), CHUNK), {place // CHUNK for place in other}
+    for at, piece in enumerate(pieces):
+        level.starts.append(len(sink.parts) - begin)
+        if at not in dirty:
+            sink.extend(old.parts[starts[at]:starts[at + 1]])
+        else:
+            walk.put(piece if level.marks is not None else level.atoms[piece:piece + CHUNK])
+    level.starts.append(len(sink.parts) - begin)
+    sink.extend(old.parts[starts[-1]:])
+    level.parts = sink.parts[begin:]
+    return level
