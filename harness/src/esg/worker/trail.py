@@ -110,10 +110,10 @@ class Follower:
         if len(flat) != level.n:
             return None
         atoms, sorted_out = _cut(level, flat)
-        other = None
+        other = ()
         if not all(map(is_, atoms, level.atoms)):
-            other = list(compress(range(len(atoms)), map(is_not, atoms, level.atoms)))
-            if not {id(type(atoms[at])) for at in other} <= ATOM_IDS:
+            other = _others(level, atoms)
+            if other is None:
                 return None
         for group, objs in zip(level.groups, sorted_out):
             if not all(map(is_, map(type, objs), repeat(group.type))) or not _follows(walk, group):
@@ -130,7 +130,7 @@ class Follower:
             found.append(kids)
         if not _same_marks(walk, level):
             return None
-        if other is None:
+        if not other:
             walk.sink.extend(level.parts)
         else:
             self.same = False
@@ -166,6 +166,18 @@ def _cut(level, flat):
     atoms = flat[:]
     del atoms[at::step]
     return atoms, [flat[at::step]]
+
+
+def _others(level, atoms):
+    """The pieces, by number, in which there are other atoms than there were; None if not all are atoms."""
+    found, size = set(), CHUNK if level.marks is None else _SLOW
+    for at in range(0, len(atoms), size):
+        piece = atoms[at:at + size]
+        if not all(map(is_, piece, level.atoms[at:at + size])):
+            if not set(map(id, map(type, piece))) <= ATOM_IDS:
+                return None
+            found.add(at // size)
+    return found
 
 
 def _ids(level, flat, sorted_out):
@@ -206,22 +218,22 @@ def _same_marks(walk, level):
 
 
 def _rewritten(walk, old, atoms, other):
-    """Writes a level with other atoms at some places. -> the level"""
+    """Writes a level with other atoms in some pieces. -> the level"""
     level = Level()
     level.n, level.cut, level.groups, level.ids, level.width = old.n, old.cut, old.groups, old.ids, old.width
-    level.atoms, level.marks = list(atoms), None
-    sink, starts, at = walk.sink, old.starts, 0
+    level.atoms, level.marks = atoms[:], None
+    sink, starts = walk.sink, old.starts
     begin, level.starts = len(sink.parts), []
     sink.extend(old.parts[:starts[0]])
     if old.marks is not None:
         rest = iter(atoms)
         level.marks = tuple([mark if code else next(rest) for mark, code in zip(old.marks, old.cut)])
-        pieces, dirty = [level.marks], {0}
+        pieces = [level.marks]
     else:
-        pieces, dirty = range(0, len(atoms), CHUNK), {place // CHUNK for place in other}
+        pieces = range(0, len(atoms), CHUNK)
     for at, piece in enumerate(pieces):
         level.starts.append(len(sink.parts) - begin)
-        if at not in dirty:
+        if at not in other:
             sink.extend(old.parts[starts[at]:starts[at + 1]])
         else:
             walk.put(piece if level.marks is not None else level.atoms[piece:piece + CHUNK])
