@@ -10,7 +10,10 @@ from support import Reloading, Session
 
 ROWS = "[{'id': i, 'name': 'row %d' % i, 'value': i * 0.5, 'tags': ['a', i + 1000]} for i in range(300)]"
 SETUP = """
-class P:
+class Root: pass
+class Last:
+    def __del__(self): pass
+class P(Root):
     def __init__(self, i): self.id, self.name, self.tags = i, 'p %d' % i, [i, 'a']
 class Q(P): pass
 class List(list): pass
@@ -54,6 +57,8 @@ VALUES = {
     "v = list(range(100000, 103000))": (
         "v[0] += 1", "v[2999] += 1", "v[1023] += 1; v[1024] += 1", "v[5] = float(v[5])", "v.append(1)", "v.pop()", "v[5] = []", "v[5] = (1,)",
         "v[:] = map(same, v)", "v[9] = same(v[9])", "v.reverse()", "v[5] = 'x' * 200000", "v[5] = Odd()", "v[5] = v", "v = tuple(v)", "n = 1",
+        "v.extend(v)", "del v[2500:]", "del v[1500:]", "del v[1024:]", "del v[1025:]", "del v[500:]", "del v[10:]", "v.clear()", "v.insert(0, 1)",
+        "v.append(1.0); v[3] = True", "v.append([])", "v.append('x' * 70000)", "del v[2048:]", "v[2048:] = v[2048:2060]", "del v[:1024]",
     ),
     "v = ['row %d' % i for i in range(3000)]": ("v[7] += 'x'", "v[7] = same(v[7])", "v[7] = v[7].encode()", "v[7] = Str(v[7])", "v[1] = v[0]"),
     "v = [P(i) for i in range(300)]": (
@@ -61,6 +66,7 @@ VALUES = {
         "v[7].tags.append(1)", "v[7].tags = v[8].tags", "v[7].id = v[7]", "v[7].more = 1", "del v[7].id", "v[7].id = v[7].__dict__.pop('id')",
         "P.more = 1", "P = Q", "class P: pass", "class P: pass\nfor o in v: o.__class__ = P", "for o in v: o.__class__ = Q",
         "P.__module__ = 'other'", "P.__qualname__ = 'R'", "v[7].id = P", "v[7].id = Odd()", "v.append(Q(1))", "P.__del__ = lambda self: None", "n = 1",
+        "P.__bases__ = (Last,)", "v[7].tags.pop()", "v[7].__dict__ = dict(reversed(v[7].__dict__.items()))", "P.__hash__ = None",
     ),
     "v = {str(i): i for i in range(3000)}": (
         "v['5'] += 1", "v['5'] = v.pop('5')", "v['x'] = v.pop('5')", "v[5] = v.pop('2999')", "v['5'] = []", "v[Str('5')] = 1", "v = dict(v)", "n = 1",
@@ -148,6 +154,11 @@ class Following(Reloading):
         shared = set(map(id, second.walk.sink.parts)) & set(map(id, first.walk.sink.parts))
         self.assertEqual(len(second.walk.sink.parts) - len(shared), 1)
         self.assertNotEqual(second.own, first.own)
+        session.ns["v"][7]["tags"].append(1)
+        third = probe(self.world, "n:v", session.ns["v"], second, True)
+        self.assertIs(third.ids[300], second.ids[300])
+        shared = set(map(id, third.walk.sink.parts)) & set(map(id, second.walk.sink.parts))
+        self.assertGreater(len(shared), len(third.walk.sink.parts) // 2)
 
     def test_a_row_that_becomes_the_names_of_a_module(self):
         session, made = self.session, types.ModuleType("found_later")

@@ -13,7 +13,7 @@ from itertools import chain, compress, repeat
 from operator import is_, is_not
 
 from _harness_layouts import Instance
-from _harness_levels import CHUNK, picked
+from _harness_levels import CHUNK, picked, put_atoms
 from _harness_shapes import ATOM_IDS, KINDS
 
 _FEW = 512              # objects from which on a trail is kept
@@ -27,7 +27,7 @@ _DICT = KINDS[dict]
 class Level:
     """What was on one level. `cut`: how containers are told from atoms. None: there are none; a number
     and a step: one column of them; bytes: for each object 0, or the number of its group."""
-    __slots__ = ("n", "cut", "atoms", "marks", "starts", "parts", "groups", "ids", "width")
+    __slots__ = ("n", "cut", "atoms", "marks", "starts", "parts", "groups", "heads", "ids", "width")
 
 
 class Group:
@@ -58,7 +58,8 @@ def _level(walk, begin, end, flat, told, groups, width):
     level = Level()
     level.n, level.width, level.ids, level.groups = len(flat), width, 0, []
     level.cut, level.atoms, level.marks, level.starts = told
-    for kind, objs, head in groups:
+    level.heads = [at - begin for _, _, _, at in groups] + [end - begin]
+    for kind, objs, head, _ in groups:
         group = Group()
         group.kind, group.type, group.head, group.n = kind, type(objs[0]), head, len(objs)
         if not _follows(walk, group) or any(map(is_not, map(type, objs), repeat(group.type))):
@@ -88,9 +89,14 @@ def _follows(walk, group):
     """Whether nothing but the parts of such containers has to be looked at."""
     kind = group.kind
     if id(kind) in _PLAIN:
-        return kind is not _DICT or type(group.head) is tuple
+        return _plain_head(kind, group.head)
     return type(kind) is Instance and kind.bare and kind.owned is None and kind.sure and \
         walk.settled(group.type) is kind
+
+
+def _plain_head(kind, head):
+    """Whether keys, if there are any, are plain data."""
+    return kind is not _DICT or type(head) is tuple
 
 
 class Follower:
@@ -107,11 +113,11 @@ class Follower:
         if self.depth == len(self.levels):
             return None
         level = self.levels[self.depth]
-        if len(flat) != level.n:
+        if len(flat) != level.n and level.cut is not None:
             return None
         atoms, sorted_out = _cut(level, flat)
         other = ()
-        if not all(map(is_, atoms, level.atoms)):
+        if len(flat) != level.n or not all(map(is_, atoms, level.atoms)):
             other = _others(level, atoms)
             if other is None:
                 return None
@@ -122,19 +128,21 @@ class Follower:
             ids = _ids(level, flat, sorted_out)
             if ids != self.entry.ids[self.met:self.met + level.ids]:
                 return None
-        found = []
+        found, heads = [], []
         for group, objs in zip(level.groups, sorted_out):
             head, kids = group.kind.split(walk, objs)
-            if not _same_head(group, head):
+            same = _same_head(group, head)
+            if not same and not _plain_head(group.kind, head):
                 return None
             found.append(kids)
+            heads.append(None if same else head)
         if not _same_marks(walk, level):
             return None
-        if not other:
+        if len(flat) == level.n and not other and not any(map(is_not, heads, repeat(None))):
             walk.sink.extend(level.parts)
         else:
             self.same = False
-            level = _rewritten(walk, level, atoms, other)
+            level = _rewritten(walk, level, atoms, other, heads, found)
         walk.levels.append(level)
         self.depth += 1
         self.met += level.ids
@@ -172,8 +180,8 @@ def _others(level, atoms):
     """The pieces, by number, in which there are other atoms than there were; None if not all are atoms."""
     found, size = set(), CHUNK if level.marks is None else _SLOW
     for at in range(0, len(atoms), size):
-        piece = atoms[at:at + size]
-        if not all(map(is_, piece, level.atoms[at:at + size])):
+        piece, before = atoms[at:at + size], level.atoms[at:at + size]
+        if len(piece) != len(before) or not all(map(is_, piece, before)):
             if not set(map(id, map(type, piece))) <= ATOM_IDS:
                 return None
             found.add(at // size)
@@ -217,27 +225,58 @@ def _same_marks(walk, level):
     return True
 
 
-def _rewritten(walk, old, atoms, other):
-    """Writes a level with other atoms in some pieces. -> the level"""
-    level = Level()
-    level.n, level.cut, level.groups, level.ids, level.width = old.n, old.cut, old.groups, old.ids, old.width
-    level.atoms, level.marks = atoms[:], None
-    sink, starts = walk.sink, old.starts
-    begin, level.starts = len(sink.parts), []
-    sink.extend(old.parts[:starts[0]])
-    if old.marks is not None:
-        rest = iter(atoms)
-        level.marks = tuple([mark if code else next(rest) for mark, code in zip(old.marks, old.cut)])
-        pieces = [level.marks]
+def _rewritten(walk, old, atoms, other, heads, found):
+    """Writes a level with other atoms in some pieces, and other heads of some groups. -> the level"""
+    sink, level = walk.sink, Level()
+    begin = len(sink.parts)
+    level.cut, level.ids, level.marks, level.atoms = old.cut, old.ids, old.marks, old.atoms
+    level.n = old.n if old.cut is not None else len(atoms)
+    if other or level.n != old.n:
+        level.atoms = atoms[:]
+        _write_atoms(walk, level, old, other, begin)
     else:
-        pieces = range(0, len(atoms), CHUNK)
-    for at, piece in enumerate(pieces):
-        level.starts.append(len(sink.parts) - begin)
-        if at not in other:
-            sink.extend(old.parts[starts[at]:starts[at + 1]])
+        level.starts = old.starts
+        sink.extend(old.parts[:old.heads[0]])
+    level.groups, level.heads = [], []
+    for at, (group, head) in enumerate(zip(old.groups, heads)):
+        level.heads.append(len(sink.parts) - begin)
+        if head is None:
+            sink.extend(old.parts[old.heads[at]:old.heads[at + 1]])
         else:
-            walk.put(piece if level.marks is not None else level.atoms[piece:piece + CHUNK])
-    level.starts.append(len(sink.parts) - begin)
-    sink.extend(old.parts[starts[-1]:])
+            walk.put((group.n, len(found[at]), head))
+            group = _with_head(group, head)
+        level.groups.append(group)
+    level.heads.append(len(sink.parts) - begin)
     level.parts = sink.parts[begin:]
+    level.width = level.groups[0].kind.width(level.groups[0].head) if len(level.groups) == 1 else 0
     return level
+
+
+def _write_atoms(walk, level, old, other, begin):
+    """Writes what comes before the heads of a level."""
+    sink, starts = walk.sink, old.starts
+    if level.n != old.n:
+        if min(level.n, old.n) <= CHUNK:
+            level.starts = [at - begin for at in put_atoms(walk, level.atoms)]
+            return
+        walk.put(level.n)
+    else:
+        sink.extend(old.parts[:starts[0]])
+    level.starts, pieces = [], range(0, len(level.atoms), CHUNK)
+    if old.marks is not None:
+        rest = iter(level.atoms)
+        level.marks = tuple([mark if code else next(rest) for mark, code in zip(old.marks, old.cut)])
+        pieces = (0,)
+    for number, at in enumerate(pieces):
+        level.starts.append(len(sink.parts) - begin)
+        if number in other:
+            walk.put(level.atoms[at:at + CHUNK] if level.marks is None else level.marks)
+        else:
+            sink.extend(old.parts[starts[number]:starts[number + 1]])
+    level.starts.append(len(sink.parts) - begin)
+
+
+def _with_head(old, head):
+    group = Group()
+    group.kind, group.type, group.mark, group.n, group.head = old.kind, old.type, old.mark, old.n, head
+    return group

@@ -214,7 +214,7 @@ class Walk:
                     self.blind = self.blind or kind.blind
                 self.sure = self.sure and kind.sure
                 head, kids = kind.split(self, objs)
-                noted.append((kind, objs, head))
+                noted.append((kind, objs, head, len(self.sink.parts)))
                 self.put((len(objs), len(kids), head))
                 for o in objs if kind.owned is not None else ():
                     held = id(kind.owned(o))
