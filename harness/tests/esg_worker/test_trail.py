@@ -42,7 +42,7 @@ VALUES = {
         "v[7]['id'] = {1}", "v[7]['tags'][0], v[8]['tags'][0] = v[8]['tags'], v[7]['tags']",
         "v[7]['tags'], v[8]['tags'] = v[8]['tags'], v[7]['tags']", "v[7], v[8] = v[8], v[7]", "v[7]['id'], v[8]['id'] = v[8]['id'], v[7]['id']",
         "[r.update(id=r['id'] + 1) for r in v]", "[r.update(name=same(r['name'])) for r in v]", "v = list(v)", "v = tuple(v)", "v = List(v)",
-        "v = [dict(r) for r in v]", "w = v[7]", "w = v", "v[7]['tags'].extend([1]); v[8]['tags'].pop()", "v[150:] = v[150:] + [v[3]]",
+        "v = [dict(r) for r in v]", "w = v[7]", "w = v", "v[7]['tags'].extend([1]); v[8]['tags'].pop()", "v[8]['tags'].insert(0, v[7]['tags'].pop())", "v[150:] = v[150:] + [v[3]]",
     ),
     "v = {'rows': %s, 'n': 1, 's': 'text'}" % ROWS: (
         "v['n'] += 1", "v['n'] = True", "v['n'] = 1.0", "v['s'] = same(v['s'])", "v['s'] += 'x'", "v['s'] = 'y' * 70000", "v['n'] = v.pop('n')",
@@ -75,6 +75,9 @@ VALUES = {
         "v[5].append(1)", "v[5][0] += 1", "v[5] = v.pop(5)", "v[5.0] = v.pop(5)", "v[True] = v.pop(1)", "v[5] = [5]", "v[(5,)] = v.pop(299)", "n = 1",
         "x = list(v.items()); v.clear(); v.update((float(k), o) for k, o in x)", "x = list(v.items()); v.clear(); v.update(x)",
         "x = list(v.items()); v.clear(); v.update((same(k), o) for k, o in x)",
+    ),
+    "v = [{i: i, -i: 0} for i in range(1, 301)]": (
+        "k, x = v[1].popitem(); d = {k: x, **v[2]}; v[2].clear(); v[2].update(d)", "v[1][1000] = v[1].pop(2)", "v[1][2.0] = v[1].pop(2)",
     ),
     "v = [[1, [2, (3, {'a': [4]})]], *([i, {'k': (i, [i])}, 'x', None] for i in range(300))]": (
         "v[9][1]['k'][1].append(1)", "v[9][1]['k'][1][0] = -1", "v[9][1]['k'] = (0, v[9][1]['k'][1])", "v[0][1][1][1]['a'][0] = 5", "v[9][3] = False",
