@@ -8,6 +8,9 @@ otherwise the walk goes on as if there had been none before.
 Kept are atoms, addresses and the stream. No container is: what a program lets go of, or puts into a
 row that it then lets go of, is gone at once. An atom that is held cannot be another one at the same
 address. A container may be, and then it counts as the one before: it has what that one had.
+
+That takes eight bytes for each atom and the size of the stream. Atoms that a step replaces live until
+the step has been described.
 """
 from itertools import chain, compress, repeat
 from operator import is_, is_not
