@@ -7,6 +7,13 @@ use super::{Figure, rounds};
 /// How many steps are timed together.
 const MANY: usize = 200;
 
+/// A class whose instances have a `__dict__`.
+const CLASS: &str = "
+class Row:
+    def __init__(self, i):
+        self.id, self.name, self.value = i, 'row %d' % i, i * 0.5
+";
+
 /// Microseconds a step, and milliseconds a megabyte of values that it touches.
 pub(super) fn steps() -> Vec<Figure> {
     or_given_up("esg-step", figures())
@@ -27,8 +34,15 @@ fn figures() -> Result<Vec<Figure>> {
     };
     let ints = |count: usize| format!("v = list(range(1000000, 1000000 + {count}))");
     let bytes = |count: usize| format!("v = bytes(range(256)) * {}", count / 256);
+    let tuples = |count: usize| format!("v = [(i, 'row %d' % i, i * 0.5) for i in range({count})]");
+    let strings =
+        |count: usize| format!("v = ['row number %d of all' % i for i in range({count})]");
+    let instances = |count: usize| format!("{CLASS}v = [Row(i) for i in range({count})]");
     for (name, setup, change) in [
         ("dicts", rows(50_000 / scale), Some("v[0]['id'] += 1")),
+        ("tuples", tuples(50_000 / scale), Some("v[0] = (v[0][0] + 1, 'row 0', 0.0)")),
+        ("strings", strings(50_000 / scale), Some("v[0] += 'x'")),
+        ("instances", instances(50_000 / scale), Some("v[0].id += 1")),
         ("ints", ints(500_000 / scale), Some("v[0] += 1")),
         ("bytes", bytes(10_000_000 / scale), None),
     ] {

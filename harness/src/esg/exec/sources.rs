@@ -16,6 +16,6 @@ pub(super) const MODULES: &[(&str, &str)] = modules! {
     "funcs" "groups" "guard" "identity" "imports" "klass" "layouts" "levels" "library"
     "library_state" "loading" "main" "modules" "names" "owners" "packages" "paths" "payloads"
     "pickles" "plain" "prints" "process" "reads" "rows" "scratch" "settle" "shapes" "show"
-    "standins" "step" "submodules" "track_dict" "track_monitor" "traits" "tree" "units" "walk"
-    "watch" "wire"
+    "standins" "step" "submodules" "track_dict" "track_monitor" "trail" "traits" "tree" "units"
+    "walk" "watch" "wire"
 };
