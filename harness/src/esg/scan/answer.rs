@@ -1,7 +1,9 @@
 //! The two walks put together, and their answer in words.
 
+use super::beside::roomy;
 use super::declare::{Declared, declare};
 use super::flow::{Flow, numbered};
+use super::halves;
 use super::identity::{Identity, of_text};
 use super::names::{Known, Name};
 use super::parse::{self, Fault, Lines, Ranged, Stmt, TextRange, Tree, ast};
@@ -9,9 +11,6 @@ use super::scope::{ASSIGNED, Kind, LOADED, ScopeId};
 use super::state::{BOUND, global};
 use super::value::{Tag, number, tag};
 use super::{Definition, NameMap, NameSet, Scan, SyntaxError};
-
-/// The stack for a tree that may be deep. It is only taken as far as it is used.
-const STACK: usize = 512 << 20;
 
 /// How much may be looked at to tell values apart: so much for every step, and one for so many
 /// bytes. What is more is walked coarsely.
@@ -22,23 +21,26 @@ const LARGE: usize = 64 << 10;
 
 /// Reads a step.
 pub(super) fn of(source: &str) -> Scan {
-    let tree = parse::parse(source);
+    answer(source, LARGE)
+}
+
+/// Reads a step, in halves if it has more than so many bytes.
+pub(super) fn answer(source: &str, whole: usize) -> Scan {
+    let halves = if source.len() > whole { halves::read(source) } else { None };
+    let (mut tree, identity) = halves.unwrap_or_else(|| (parse::parse(source), None));
     if !tree.deep {
-        return read(source, tree);
+        let scan = read(source, &mut tree, identity);
+        halves::let_go(tree);
+        return scan;
     }
     // Deep trees are walked, and dropped, where there is room.
-    let work = || {
-        let mut tree = tree;
+    let work = move || {
         if let Some(fault) = parse::cut_chains(&mut tree.module) {
             tree.faults.push(fault);
         }
-        read(source, tree)
+        read(source, &mut tree, None)
     };
-    std::thread::scope(|scope| {
-        let builder = std::thread::Builder::new().name("scan".to_owned()).stack_size(STACK);
-        let thread = builder.spawn_scoped(scope, work);
-        thread.ok().and_then(|thread| thread.join().ok()).unwrap_or_else(|| refused(source))
-    })
+    roomy(work).unwrap_or_else(|| refused(source))
 }
 
 /// The answer where not even the walk could be made.
@@ -48,17 +50,17 @@ fn refused(source: &str) -> Scan {
     Scan { opaque: true, errors: vec![error], syntax: of_text(source), ..Scan::default() }
 }
 
-fn read(source: &str, tree: Tree) -> Scan {
-    let parsed = tree.faults.is_empty();
-    let mut identity = Identity::new(source);
+fn read(source: &str, tree: &mut Tree, identity: Option<Identity<'_>>) -> Scan {
+    let open = tree.faults.is_empty() && identity.is_none();
+    let mut identity = identity.unwrap_or_else(|| Identity::new(source));
     // What was just walked is still at hand.
     let declared = declare(&tree.module, source, |statement| {
-        if parsed {
+        if open {
             identity.add(statement);
         }
     });
     let Declared { names, scopes, faults, imports, stars, future } = declared;
-    let faults: Vec<Fault> = tree.faults.into_iter().chain(faults).collect();
+    let faults: Vec<Fault> = tree.faults.drain(..).chain(faults).collect();
     let mut flow = Flow::new(names, scopes, future, BUDGET + source.len() / BYTES);
     let mut scan = Scan::default();
     let large = source.len() > LARGE;
