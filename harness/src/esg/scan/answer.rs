@@ -3,7 +3,7 @@
 use super::beside::roomy;
 use super::declare::{Declared, declare};
 use super::flow::{Flow, numbered};
-use super::halves;
+use super::halves::{self, Halves};
 use super::identity::{Identity, of_text};
 use super::names::{Known, Name};
 use super::parse::{self, Fault, Lines, Ranged, Stmt, TextRange, Tree, ast};
@@ -26,19 +26,21 @@ pub(super) fn of(source: &str) -> Scan {
 
 /// Reads a step, in halves if it has more than so many bytes.
 pub(super) fn answer(source: &str, whole: usize) -> Scan {
-    let halves = if source.len() > whole { halves::read(source) } else { None };
-    let (mut tree, identity) = halves.unwrap_or_else(|| (parse::parse(source), None));
+    let halves = if source.len() > whole { halves::read(source) } else { Halves::No };
+    let mut tree = match halves {
+        Halves::Read(scan) => return *scan,
+        Halves::Deep(tree) => tree,
+        Halves::No => parse::parse(source),
+    };
     if !tree.deep {
-        let scan = read(source, &mut tree, identity);
-        halves::let_go(tree);
-        return scan;
+        return read(source, &mut tree);
     }
     // Deep trees are walked, and dropped, where there is room.
     let work = move || {
         if let Some(fault) = parse::cut_chains(&mut tree.module) {
             tree.faults.push(fault);
         }
-        read(source, &mut tree, None)
+        read(source, &mut tree)
     };
     roomy(work).unwrap_or_else(|| refused(source))
 }
@@ -50,22 +52,34 @@ fn refused(source: &str) -> Scan {
     Scan { opaque: true, errors: vec![error], syntax: of_text(source), ..Scan::default() }
 }
 
-fn read(source: &str, tree: &mut Tree, identity: Option<Identity<'_>>) -> Scan {
-    let open = tree.faults.is_empty() && identity.is_none();
-    let mut identity = identity.unwrap_or_else(|| Identity::new(source));
+fn read(source: &str, tree: &mut Tree) -> Scan {
+    let parsed = tree.faults.is_empty();
+    let mut identity = Identity::new(source);
     // What was just walked is still at hand.
-    let declared = declare(&tree.module, source, |statement| {
-        if open {
+    let declared = declare(tree.module.body.iter(), source, |statement| {
+        if parsed {
             identity.add(statement);
         }
     });
-    let Declared { names, scopes, faults, imports, stars, future } = declared;
-    let faults: Vec<Fault> = tree.faults.drain(..).chain(faults).collect();
+    let faults = tree.faults.drain(..);
+    walked(source, declared, faults, &[&tree.module.body], || identity.done())
+}
+
+/// The answer after the first walk: about a module in so many parts, of this identity.
+pub(super) fn walked<'a>(
+    source: &'a str,
+    declared: Declared<'a>,
+    faults: impl Iterator<Item = Fault>,
+    module: &[&'a [Stmt]],
+    identity: impl FnOnce() -> ([u8; 32], Vec<[u8; 32]>),
+) -> Scan {
+    let Declared { names, scopes, faults: more, imports, stars, future } = declared;
+    let faults: Vec<Fault> = faults.chain(more).collect();
     let mut flow = Flow::new(names, scopes, future, BUDGET + source.len() / BYTES);
     let mut scan = Scan::default();
     let large = source.len() > LARGE;
     if !large {
-        flow.body(&tree.module.body);
+        module.iter().for_each(|part| flow.body(part));
         sets(&mut flow, &mut scan);
         flow.share(&mut scan);
     }
@@ -73,7 +87,7 @@ fn read(source: &str, tree: &mut Tree, identity: Option<Identity<'_>>) -> Scan {
         // What was found up to here is not all: another walk answers, which cannot get lost.
         scan = Scan::default();
         flow = Flow::new(flow.names, flow.scopes, future, 0);
-        flow.coarsely(&tree.module.body);
+        module.iter().for_each(|part| flow.coarsely(part));
         sets(&mut flow, &mut scan);
         flow.presume(&mut scan);
     }
@@ -84,9 +98,9 @@ fn read(source: &str, tree: &mut Tree, identity: Option<Identity<'_>>) -> Scan {
     scan.opaque |= flow.opaque || !stars.is_empty();
     scan.star_imports.extend(stars);
     let legal = faults.is_empty();
-    let (syntax, parts) = if legal { identity.done() } else { (of_text(source), Vec::new()) };
+    let (syntax, parts) = if legal { identity() } else { (of_text(source), Vec::new()) };
     scan.syntax = syntax;
-    let tops = tree.module.body.iter().filter(|one| definition(one).is_some());
+    let tops = module.iter().copied().flatten().filter(|one| definition(one).is_some());
     if !legal || !imports.is_empty() || tops.clone().next().is_some() {
         let lines = Lines::new(source);
         for (mut import, range) in imports {

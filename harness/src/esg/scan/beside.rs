@@ -1,7 +1,7 @@
-//! Two parts of a scan at the same time.
+//! Parts of a scan on threads of their own.
 
 use std::panic::resume_unwind;
-use std::thread::{Builder, scope};
+use std::thread::{Builder, Scope, scope};
 
 /// The stack of the thread beside, in bytes: as much as a program has where it starts. It is only
 /// taken as far as it is used.
@@ -18,55 +18,58 @@ pub(super) fn roomy<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
     })
 }
 
-/// Runs both, `there` on a thread of its own. Where there is no thread to be had it runs after
-/// `here`. A panic of either goes on to the caller.
-pub(super) fn both<H, T: Send>(here: impl FnOnce() -> H, there: impl Fn() -> T + Sync) -> (H, T) {
-    with_stack(STACK, here, there)
+/// Begins work on a thread of its own. What is answered waits for it to be done, and panics if it
+/// did. Where there is no thread to be had, it is done then.
+pub(super) fn beside<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    work: &'scope (impl Fn() -> T + Sync),
+) -> impl FnOnce() -> T {
+    with_stack(STACK, scope, work)
 }
 
-fn with_stack<H, T: Send>(
+fn with_stack<'scope, T: Send + 'scope>(
     stack: usize,
-    here: impl FnOnce() -> H,
-    there: impl Fn() -> T + Sync,
-) -> (H, T) {
-    scope(|scope| {
-        let builder = Builder::new().name("scan".to_owned()).stack_size(stack);
-        match builder.spawn_scoped(scope, &there) {
-            Ok(thread) => {
-                let here = here();
-                (here, thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
-            }
-            Err(_) => (here(), there()),
-        }
-    })
+    scope: &'scope Scope<'scope, '_>,
+    work: &'scope (impl Fn() -> T + Sync),
+) -> impl FnOnce() -> T {
+    let builder = Builder::new().name("scan".to_owned()).stack_size(stack);
+    let thread = builder.spawn_scoped(scope, work);
+    move || match thread {
+        Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+        Err(_) => work(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::panic::catch_unwind;
     use std::sync::Barrier;
-    use std::thread::current;
+    use std::thread::{current, scope};
 
-    use super::{both, with_stack};
+    use super::{beside, with_stack};
 
     #[test]
-    fn both_run_at_the_same_time() {
+    fn work_is_done_at_the_same_time() {
         let met = Barrier::new(2);
-        let here = || (met.wait().is_leader(), current().id());
-        let (here, there) = both(here, || (met.wait().is_leader(), current().id()));
+        let work = || (met.wait().is_leader(), current().id());
+        let (here, there) = scope(|scope| {
+            let there = beside(scope, &work);
+            (work(), there())
+        });
         assert!(here.0 != there.0 && here.1 != there.1);
     }
 
     #[test]
-    fn both_run_where_no_thread_is_to_be_had() {
-        let here = current().id();
-        assert_eq!(with_stack(usize::MAX >> 2, || current().id(), || current().id()), (here, here));
+    fn work_is_done_where_no_thread_is_to_be_had() {
+        let work = || current().id();
+        let there = scope(|scope| with_stack(usize::MAX >> 2, scope, &work)());
+        assert_eq!(there, current().id());
     }
 
     #[test]
     fn a_panic_goes_on() {
-        let caught = std::panic::catch_unwind(|| both(|| 1, || panic!("beside")));
+        let work = || panic!("beside");
+        let caught = catch_unwind(|| scope(|scope| beside(scope, &work)()));
         assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"beside"));
-        let caught = std::panic::catch_unwind(|| both(|| panic!("here"), || 1));
-        assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"here"));
     }
 }

@@ -6,10 +6,15 @@
 //! and then they are what the whole is: the first ends with a line that is complete, and before
 //! such a line nothing is open that a line at the margin could be a part of.
 
+use std::iter::once_with;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread::scope;
 
-use super::beside::{both, roomy};
+use super::Scan;
+use super::answer::walked;
+use super::beside::{beside, roomy};
+use super::declare::declare;
 use super::identity::Identity;
 use super::parse::{self, MAX_BYTES, Tree};
 
@@ -19,56 +24,91 @@ const STARTS: &[&str] = &["def ", "class ", "async ", "@", "import ", "from "];
 /// Words that go on with the statement before.
 const GOES_ON: &[&str] = &["elif", "else", "except", "finally"];
 
-/// Reads a source in halves. Answers the whole tree and the identity of all its statements, but for
-/// a deep tree: that is not walked here. None if the source can not be read so, which says nothing
-/// of it.
-pub(super) fn read(source: &str) -> Option<(Tree, Option<Identity<'_>>)> {
-    read_at(source, cut(source)?)
+/// What reading in halves has come to.
+pub(super) enum Halves {
+    /// The answer.
+    Read(Box<Scan>),
+    /// The whole tree, without a fault, which has to be walked where there is room.
+    Deep(Tree),
+    /// The source can not be read in halves. That says nothing of it.
+    No,
+}
+
+/// Reads a source in halves.
+pub(super) fn read(source: &str) -> Halves {
+    cut(source).map_or(Halves::No, |at| read_at(source, at))
 }
 
 /// Reads a source in two parts, of which the second begins at a margin.
-fn read_at(source: &str, at: usize) -> Option<(Tree, Option<Identity<'_>>)> {
-    let before = source.get(..at)?;
-    let ((mut tree, identity), (mut rest, more)) = both(
-        || identified(source, parse::parse(before)),
-        || identified(source, parse::parse_from(source, at)),
-    );
-    if !tree.faults.is_empty() || !rest.faults.is_empty() {
-        discard(tree);
-        discard(rest);
-        return None;
-    }
-    tree.first = tree.module.body.len();
-    tree.module.range = tree.module.range.cover(rest.module.range);
-    tree.module.body.append(&mut rest.module.body);
-    tree.deep |= rest.deep;
-    let identity = identity.zip(more).map(|(mut identity, more)| {
-        identity.append(more);
-        identity
-    });
-    Some((tree, identity))
-}
-
-/// A tree, and the identity of its statements while they are at hand.
-fn identified(source: &str, tree: Tree) -> (Tree, Option<Identity<'_>>) {
-    let counts = tree.faults.is_empty() && !tree.deep;
-    let identity = counts.then(|| {
+fn read_at(source: &str, at: usize) -> Halves {
+    let (first, second) = (OnceLock::new(), OnceLock::new());
+    let parse_second = || parse::parse_from(source, at);
+    let identify = || {
         let mut identity = Identity::new(source);
-        tree.module.body.iter().for_each(|statement| identity.add(statement));
-        identity
+        let trees = [&first, &second].into_iter().filter_map(OnceLock::get);
+        trees.flat_map(|tree: &Tree| &tree.module.body).for_each(|one| identity.add(one));
+        identity.done()
+    };
+    let scan = scope(|scope| {
+        let parsed = beside(scope, &parse_second);
+        let first = first.get_or_init(|| parse::parse(source.get(..at).unwrap_or_default()));
+        if !plain(first) {
+            second.get_or_init(parsed);
+            return None;
+        }
+        // The first part is walked while the second is parsed, and the second while it is
+        // identified.
+        let mut identity = None;
+        let rest = once_with(|| {
+            let second = second.get_or_init(parsed);
+            let walked = if plain(second) { second.module.body.as_slice() } else { &[] };
+            identity = plain(second).then(|| beside(scope, &identify));
+            walked
+        });
+        let statements = first.module.body.iter().chain(rest.flatten());
+        let declared = declare(statements, source, |_| ());
+        let module = [first, second.get()?].map(|tree| tree.module.body.as_slice());
+        Some(walked(source, declared, std::iter::empty(), &module, identity?))
     });
-    (tree, identity)
+    match (first.into_inner(), second.into_inner(), scan) {
+        (Some(first), Some(second), Some(scan)) => {
+            let_go(first, second);
+            Halves::Read(Box::new(scan))
+        }
+        (Some(first), Some(second), None) => whole(first, second),
+        _ => Halves::No,
+    }
 }
 
-/// Drops a tree that is not deep, each half on a thread.
-pub(super) fn let_go(tree: Tree) {
-    let mut body = tree.module.body;
-    if tree.first >= body.len() {
-        return;
+/// Whether a tree may be walked here, and as a part of the whole.
+fn plain(tree: &Tree) -> bool {
+    tree.faults.is_empty() && !tree.deep
+}
+
+/// The tree of two parts, if they are parts of one.
+fn whole(first: Tree, second: Tree) -> Halves {
+    if !first.faults.is_empty() || !second.faults.is_empty() {
+        discard(first);
+        discard(second);
+        return Halves::No;
     }
-    let rest = Mutex::new(body.split_off(tree.first));
-    let take = || std::mem::take(&mut *rest.lock().unwrap_or_else(PoisonError::into_inner));
-    both(|| drop(body), || drop(take()));
+    let (mut tree, mut second) = (first, second);
+    tree.module.body.append(&mut second.module.body);
+    tree.module.range = tree.module.range.cover(second.module.range);
+    tree.deep |= second.deep;
+    Halves::Deep(tree)
+}
+
+/// Drops two trees that are not deep at the same time: they were made on two threads, so that their
+/// memory is apart.
+fn let_go(first: Tree, second: Tree) {
+    let second = Mutex::new(Some(second));
+    let drop_second = || drop(second.lock().unwrap_or_else(PoisonError::into_inner).take());
+    scope(|scope| {
+        let dropped = beside(scope, &drop_second);
+        drop(first);
+        dropped();
+    });
 }
 
 /// Drops a tree that may be deep.
@@ -78,12 +118,13 @@ fn discard(tree: Tree) {
     }
 }
 
-/// Where the second half begins: past the middle of the source, and before its last quarter.
+/// Where the second half begins. It is the smaller one: what a thread of its own allocates costs
+/// more, as its memory is not kept for the next.
 fn cut(source: &str) -> Option<usize> {
     if source.len() > MAX_BYTES {
         return None;
     }
-    let middle = source.len() / 2..source.len() / 4 * 3;
+    let middle = source.len() / 16 * 9..source.len() / 16 * 13;
     let likely = |at: &usize| begins(source, *at, STARTS);
     margins(source, middle.clone()).find(likely).or_else(|| margins(source, middle).next())
 }

@@ -41,8 +41,6 @@ pub(super) struct Tree {
     pub(super) faults: Vec<Fault>,
     /// Whether walking the tree needs a large stack.
     pub(super) deep: bool,
-    /// How many of the statements stand in the first half, where it was read in halves: else all.
-    pub(super) first: usize,
 }
 
 /// Reads a source, over its errors.
@@ -53,7 +51,6 @@ pub(super) fn parse(source: &str) -> Tree {
             module: ast::ModModule::default_empty(),
             faults: vec![(format!("a step of more than {MAX_BYTES} bytes"), whole)],
             deep: false,
-            first: 0,
         };
     }
     let parsed = parse_unchecked(source, options());
@@ -100,8 +97,7 @@ fn tree<M>(parsed: Parsed<M>, module: impl FnOnce(M) -> ast::ModModule) -> Tree 
         }
     }
     let module = module(parsed.into_syntax());
-    let first = module.body.len();
-    Tree { module, faults, deep: most > DEEP, first }
+    Tree { module, faults, deep: most > DEEP }
 }
 
 /// An empty module, for what was not read.

@@ -1,8 +1,9 @@
 use std::fmt::Write as _;
 
-use super::{cut, margins, read, read_at};
+use super::{Halves, cut, margins, read, read_at, whole};
+use crate::esg::scan::Scan;
 use crate::esg::scan::answer::answer;
-use crate::esg::scan::parse::{Tree, parse};
+use crate::esg::scan::parse::{Tree, parse, parse_from};
 
 /// Pieces that may stand before or after a cut, whole or cut themselves.
 const PIECES: &[&str] = &[
@@ -43,17 +44,35 @@ fn written(tree: &Tree) -> String {
     format!("{:?} {:?} {}", tree.module.body, tree.faults, tree.deep)
 }
 
+fn halved(halves: Halves) -> Option<Scan> {
+    match halves {
+        Halves::Read(scan) => Some(*scan),
+        Halves::Deep(_) | Halves::No => None,
+    }
+}
+
 /// Compares what is read in two parts, wherever it may be cut, with what is read as one. Answers
 /// how often there was something to compare.
 fn compared(source: &str) -> usize {
-    let whole = parse(source);
-    let parts =
-        margins(source, 0..source.len()).filter_map(|at| Some((at, read_at(source, at)?.0)));
-    let parts = parts.inspect(|(at, parts)| {
-        assert_eq!(written(parts), written(&whole), "cut at {at}: {source}");
-        assert!(parts.module.range == whole.module.range, "{source}");
-    });
-    parts.count()
+    let one = parse(source);
+    let scan = answer(source, usize::MAX);
+    let mut count = 0;
+    for at in margins(source, 0..source.len()) {
+        let halves = halved(read_at(source, at));
+        // Not being deep is all that keeps two parts from being put together without a walk.
+        let parts = match whole(parse(&source[..at]), parse_from(source, at)) {
+            Halves::Deep(tree) => Some(tree),
+            Halves::Read(_) | Halves::No => None,
+        };
+        assert_eq!(halves.is_some(), parts.is_some(), "cut at {at}: {source}");
+        if let Some((halves, parts)) = halves.zip(parts) {
+            assert_eq!(written(&parts), written(&one), "cut at {at}: {source}");
+            assert!(parts.module.range == one.module.range, "cut at {at}: {source}");
+            assert_eq!(halves, scan, "cut at {at}: {source}");
+            count += 1;
+        }
+    }
+    count
 }
 
 #[test]
@@ -97,7 +116,7 @@ fn answers_do_not_tell_how_they_were_made() {
         for future in ["from __future__", "from present"] {
             let source = pieces(count, step).replace("from __future__", future);
             let whole = answer(&source, usize::MAX);
-            halved += usize::from(read(&source).is_some());
+            halved += usize::from(matches!(read(&source), Halves::Read(_)));
             assert_eq!(answer(&source, 0), whole, "{count} pieces");
             assert_eq!(crate::esg::scan::scan(&source), whole, "{count} pieces");
         }
@@ -122,14 +141,13 @@ fn faults_of_a_part_are_those_of_the_whole() {
 
 #[test]
 fn a_deep_part_is_walked_and_dropped_where_there_is_room() {
-    let flat = "def f(): return a\n".repeat(100);
     for links in [200, 5_000, 200_000] {
         let deep = format!("x = a{}\n", " + a".repeat(links));
-        let half = "y = b\n".repeat(deep.len() / 6 + 400);
+        let half = "y = b\n".repeat(deep.len() / 3);
         for source in [
             format!("{deep}{half}"),
             format!("{half}{deep}"),
-            format!("{deep}{flat}{deep}"),
+            format!("{deep}{half}{deep}"),
             format!("{deep}{half}x = (\n"),
             format!("x = )\n{half}{deep}"),
         ] {
@@ -142,7 +160,7 @@ fn a_deep_part_is_walked_and_dropped_where_there_is_room() {
 #[test]
 fn a_source_is_cut_where_a_definition_is_likely_to_begin() {
     let rows = "x = 1\n".repeat(10);
-    let source = format!("{rows}y = 1\ny = 1\ny = 1\ndef f(): pass\n{rows}");
+    let source = format!("{rows}{rows}y = 1\ndef f(): pass\n{rows}");
     let at = cut(&source);
     assert_eq!(at.map(|at| &source[at..at + 3]), Some("def"));
     assert_eq!(cut("x = 1\ny = 1\nz = 1\nw = 1\nv = 1\nu = 1\n"), Some(24));

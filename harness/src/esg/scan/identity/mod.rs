@@ -117,13 +117,6 @@ impl<'s> Identity<'s> {
         self.definitions.push(part);
     }
 
-    /// Adds the statements that another has, after its own.
-    pub(super) fn append(&mut self, other: Self) {
-        let written = other.writer.bytes.get(head(TREE).count()..);
-        self.writer.bytes.extend_from_slice(written.unwrap_or_default());
-        self.definitions.extend(other.definitions);
-    }
-
     /// The identity of the step, and those of its definitions, in their order.
     pub(super) fn done(self) -> ([u8; 32], Vec<[u8; 32]>) {
         (*blake3::hash(&self.writer.bytes).as_bytes(), self.definitions)
