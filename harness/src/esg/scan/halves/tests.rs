@@ -103,7 +103,7 @@ fn what_can_not_stand_alone_is_not_cut() {
 fn pieces(count: usize, step: usize) -> String {
     let mut source = String::new();
     for n in 0..count {
-        let _ = write!(source, "{}v{n} = f(v{})\n", PIECES[n * step % PIECES.len()], n / 2);
+        let _ = writeln!(source, "{}v{n} = f(v{})", PIECES[n * step % PIECES.len()], n / 2);
     }
     source
 }
