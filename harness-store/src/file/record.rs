@@ -33,7 +33,9 @@ use harness::UtcMillis;
 use harness::store::{Facts, Letter, OpenQuestion, Token};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use write::{Prepared, header, letter_text, letters, moved, origin, removed, seal};
+pub(crate) use write::{
+    Prepared, header, letter_text, letters, line, moved, origin, removed, seal,
+};
 
 /// The format written, and the newest that is read.
 pub(crate) const FORMAT: u32 = 1;

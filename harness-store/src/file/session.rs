@@ -4,15 +4,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use harness::store::{Lease, StoreError};
+use harness::store::{Lease, StoreError, Token};
 use harness::{Seq, SessionId};
 
 use super::disk::{Disk, DiskFile, Mode};
 use super::error::{failed, flawed};
 use super::index::{Flaw, Index};
-use super::lease::read_small;
+use super::notes::{Key, Notes};
 use super::record::{self, Prepared};
-use super::rest::{Noted, Rest};
+use super::rest::Rest;
 
 /// How much of a log is read at once.
 const CHUNK: usize = 256 * 1024;
@@ -25,8 +25,8 @@ const SHORT: usize = 64 * 1024;
 pub(crate) struct Paths {
     pub(crate) shard: PathBuf,
     pub(crate) log: PathBuf,
-    /// What was acknowledged when the session last came to rest.
-    pub(crate) rest: PathBuf,
+    /// Where earlier versions noted what was acknowledged when the session last came to rest.
+    pub(crate) old_rest: PathBuf,
     pub(crate) lease: PathBuf,
     /// Where a reader of the log may start.
     pub(crate) start: PathBuf,
@@ -37,7 +37,7 @@ impl Paths {
         Self {
             shard: log.parent().unwrap_or(log).to_owned(),
             log: log.to_owned(),
-            rest: log.with_extension("head"),
+            old_rest: log.with_extension("head"),
             lease: log.with_extension("lease"),
             start: log.with_extension("start"),
         }
@@ -48,6 +48,9 @@ impl Paths {
 pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) paths: Paths,
+    /// Those of its part of the directory, and where it is found there.
+    pub(crate) notes: Arc<Notes>,
+    pub(crate) key: Key,
     pub(crate) state: Mutex<State>,
     /// Held while its file is synced, so that whoever waits finds that it is done already.
     pub(crate) gate: Mutex<()>,
@@ -70,8 +73,8 @@ pub(crate) struct State {
     /// The fence of the last lease that was released here, 0 if none was; `None` if this is not
     /// known, as the session was not claimed here since it was read.
     pub(crate) released: Option<u64>,
-    /// What was noted here when the session last came to rest, until its lease is released.
-    pub(crate) noted_rest: Option<Box<Noted>>,
+    /// The lease under which it was noted here that the session rests, until that is released.
+    pub(crate) noted_rest: Option<Token>,
     /// The file could only be opened to be read.
     pub(crate) read_only: bool,
     /// Bytes of torn records that claims have found at the end of the log.
@@ -86,8 +89,9 @@ impl State {
 }
 
 impl Session {
-    pub(crate) fn new(id: SessionId, paths: Paths) -> Self {
-        Self { id, paths, state: Mutex::default(), gate: Mutex::default() }
+    pub(crate) fn new(id: SessionId, paths: Paths, notes: Arc<Notes>) -> Self {
+        let key = Key::of(&paths.log);
+        Self { id, paths, notes, key, state: Mutex::default(), gate: Mutex::default() }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -102,7 +106,7 @@ impl Session {
 
     /// Whether its log is short, and that and the note beside it are in the memory of the system.
     pub(crate) fn is_cached(&self, disk: &dyn Disk) -> bool {
-        [&self.paths.log, &self.paths.rest].iter().all(|path| disk.is_cached(path, SHORT))
+        disk.is_cached(&self.paths.log, SHORT) && self.notes.is_cached(SHORT)
     }
 
     /// Whether it is read and short, and nobody is at work on it.
@@ -192,8 +196,7 @@ impl Session {
     /// Opens the log and reads it, if it can from its last snapshot on; `false` if there is none.
     fn open(&self, disk: &dyn Disk, state: &mut State) -> Result<bool, StoreError> {
         for attempt in 0.. {
-            let rest: Option<Rest> = read_small(disk, &self.paths.rest)
-                .map_err(|error| failed("read", &self.paths.rest, error))?;
+            let rest = Rest::find(disk, &self.notes, &self.paths)?;
             let mut read_only = false;
             let file = match disk.open(&self.paths.log, Mode::Append) {
                 Ok(file) => Some(file),
@@ -242,8 +245,7 @@ impl Session {
                 return Ok(state.file.is_some());
             };
             // Somebody may have removed or rewritten it between the two looks.
-            let now: Option<Rest> = read_small(disk, &self.paths.rest)
-                .map_err(|error| failed("read", &self.paths.rest, error))?;
+            let now = Rest::find(disk, &self.notes, &self.paths)?;
             if now == rest || attempt == 3 {
                 let error = self.flawed(&state.index, flaw);
                 state.forget();
@@ -414,6 +416,6 @@ impl Session {
     }
 }
 
-fn is_read_only(error: &io::Error) -> bool {
+pub(super) fn is_read_only(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied)
 }

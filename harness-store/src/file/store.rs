@@ -19,6 +19,7 @@ use super::alive::Owner;
 use super::catalog::Catalog;
 use super::disk::{Disk, Mode, RealDisk};
 use super::error::{failed, unsure};
+use super::notes::Notes;
 use super::pace::{Holding, Pace};
 use super::record::{MAX_RECORD, Prepared};
 use super::session::{Paths, Session};
@@ -187,6 +188,7 @@ impl FileStoreOptions {
                 owner,
                 open: Mutex::default(),
                 open_files: self.open_files,
+                notes: Mutex::default(),
                 catalog: Mutex::default(),
             }),
         }
@@ -257,6 +259,7 @@ pub(crate) struct Inner {
     pub(crate) holding: Holding,
     open: Mutex<Open>,
     open_files: usize,
+    notes: Mutex<HashMap<PathBuf, Arc<Notes>>>,
     pub(crate) catalog: Mutex<Catalog>,
 }
 
@@ -279,6 +282,25 @@ impl Inner {
         self.sessions.join(shard).join(format!("{rest}.log"))
     }
 
+    /// A session of which nothing was read.
+    fn unread(&self, id: &SessionId) -> Session {
+        let paths = Paths::of_log(&self.log_path(id));
+        let notes = self.notes(&paths.shard);
+        Session::new(id.clone(), paths, notes)
+    }
+
+    /// The notes of a part of the directory.
+    pub(crate) fn notes(&self, shard: &Path) -> Arc<Notes> {
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(notes) = notes.get(shard) {
+            return Arc::clone(notes);
+        }
+        let durable = self.sync == Sync::Flush;
+        let made = Arc::new(Notes::new(Arc::clone(&self.disk), shard, durable));
+        notes.insert(shard.to_owned(), Arc::clone(&made));
+        made
+    }
+
     pub(crate) fn session(&self, id: &SessionId) -> Arc<Session> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.clock += 1;
@@ -296,7 +318,7 @@ impl Inner {
                 *used > oldest || Arc::strong_count(session) > 1 || session.must_stay()
             });
         }
-        let session = Arc::new(Session::new(id.clone(), Paths::of_log(&self.log_path(id))));
+        let session = Arc::new(self.unread(id));
         open.sessions.insert(id.clone(), (now, Arc::clone(&session)));
         session
     }
@@ -314,9 +336,7 @@ impl Inner {
         drop(open);
         match session {
             Some(session) => session.is_at_hand(),
-            None => {
-                Session::new(id.clone(), Paths::of_log(&self.log_path(id))).is_cached(&*self.disk)
-            }
+            None => self.unread(id).is_cached(&*self.disk),
         }
     }
 
