@@ -107,38 +107,43 @@ impl Inner {
     /// Here alone a lock is held while something is written: it keeps a file from being taken away
     /// in which a session is just beginning. Nobody who writes to a session waits for it.
     fn begin(&self, session: &Session, state: &mut State, seal: &Seal) -> Result<(), StoreError> {
-        match self.disk.make_dir(&session.paths.shard) {
-            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-                return Err(failed("make", &session.paths.shard, error));
-            }
-            _ => {}
-        }
         for attempt in 0..TRIES {
-            let file = self
-                .disk
-                .open(&session.paths.log, Mode::AppendOrCreate)
-                .map_err(|error| session.failed("make", error))?;
+            let file = match self.disk.open(&session.paths.log, Mode::AppendOrCreate) {
+                Ok(file) => file,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    match self.disk.make_dir(&session.paths.shard) {
+                        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                            return Err(failed("make", &session.paths.shard, error));
+                        }
+                        _ => continue,
+                    }
+                }
+                Err(error) => return Err(session.failed("make", error)),
+            };
             if !file.try_lock().map_err(|error| session.failed("lock", error))? {
                 std::thread::sleep(Duration::from_millis(u64::from(attempt.min(10))));
                 continue;
             }
-            let named = file.stat().map_err(|error| session.failed("look at", error))?.links > 0;
-            if !named {
+            let found = file.stat().map_err(|error| session.failed("look at", error))?;
+            if found.links == 0 {
                 continue;
             }
             state.forget();
-            session.refresh(&*self.disk, state)?;
-            if state.index.begun() {
-                // Somebody else was faster; the caller sees whose claim it is.
-                file.unlock();
-                return Ok(());
-            }
-            for path in [&session.paths.old_rest, &session.paths.lease, &session.paths.start] {
-                match self.disk.unlink(path) {
-                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                        return Err(failed("remove", path, error));
+            // In a new file there is nothing to read, and what lies beside it is of another life.
+            if found.len > 0 {
+                session.refresh(&*self.disk, state)?;
+                if state.index.begun() {
+                    // Somebody else was faster; the caller sees whose claim it is.
+                    file.unlock();
+                    return Ok(());
+                }
+                for path in [&session.paths.old_rest, &session.paths.lease, &session.paths.start] {
+                    match self.disk.unlink(path) {
+                        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                            return Err(failed("remove", path, error));
+                        }
+                        _ => {}
                     }
-                    _ => {}
                 }
             }
             let header = Header {

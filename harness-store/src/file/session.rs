@@ -106,7 +106,7 @@ impl Session {
 
     /// Whether its log is short, and that and the note beside it are in the memory of the system.
     pub(crate) fn is_cached(&self, disk: &dyn Disk) -> bool {
-        disk.is_cached(&self.paths.log, SHORT) && self.notes.is_cached(SHORT)
+        disk.open_cached(&self.paths.log, SHORT).is_some() && self.notes.are_read(SHORT)
     }
 
     /// Whether it is read and short, and nobody is at work on it.

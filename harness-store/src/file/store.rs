@@ -155,7 +155,8 @@ impl FileStoreOptions {
             unnamed.extend([parent, dir]);
             std::fs::create_dir_all(parent).map_err(|error| failed("make", dir, error))?;
         }
-        for path in [dir, &sessions, &alive] {
+        let made = named && sessions.is_dir() && alive.is_dir();
+        for path in [dir, &sessions, &alive].into_iter().filter(|_| !made) {
             match disk.make_dir(path) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                     return Err(failed("make", path, error));

@@ -190,10 +190,18 @@ impl Notes {
         })
     }
 
-    /// Whether they can be read without waiting.
-    pub(crate) fn is_cached(&self, most: usize) -> bool {
-        self.known.try_lock().is_ok_and(|known| known.file.is_some())
-            || self.disk.is_cached(&self.path, most)
+    /// Whether they were read, which is done here if there are at most so many bytes and nobody has
+    /// to wait for them.
+    pub(crate) fn are_read(&self, most: usize) -> bool {
+        let Ok(mut known) = self.known.try_lock() else { return false };
+        if known.file.is_none()
+            && let Some((file, bytes)) = self.disk.open_cached(&self.path, most)
+        {
+            known.file = Some(file);
+            known.advance(&bytes);
+            known.len = bytes.len() as u64;
+        }
+        known.file.is_some()
     }
 
     /// Reads what others have written since.
