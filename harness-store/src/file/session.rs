@@ -121,6 +121,11 @@ impl Session {
         })
     }
 
+    /// Whether nothing of it was read, and nobody is at work on it.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.state.try_lock().is_ok_and(|state| state.file.is_none() && !state.failed)
+    }
+
     /// Whether it must not be forgotten: it is in use, or a sync has failed, which would be
     /// forgotten with it.
     pub(crate) fn must_stay(&self) -> bool {

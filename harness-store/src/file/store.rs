@@ -332,18 +332,22 @@ impl Inner {
     /// Whether the log of a session is in memory, in nobody's hands and short: to look at it, and to
     /// write a little, costs less than another thread.
     fn is_at_hand(&self, id: &SessionId) -> bool {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let session = open.sessions.get(id).map(|(_, session)| Arc::clone(session));
-        drop(open);
-        match session {
+        match self.open_session(id) {
             Some(session) => session.is_at_hand(),
             None => self.unread(id).is_cached(&*self.disk),
         }
     }
 
-    /// Whether a session can be begun in place.
-    fn begins_at_once(&self, id: &SessionId) -> bool {
-        self.holding.pace.is_short() && !self.is_open(id) && !self.log_path(id).exists()
+    /// Whether there is no log of a session, so that it is told at once, and can be begun in place.
+    fn is_absent(&self, id: &SessionId) -> bool {
+        self.holding.pace.is_short()
+            && self.open_session(id).is_none_or(|session| session.is_unread())
+            && !self.log_path(id).exists()
+    }
+
+    fn open_session(&self, id: &SessionId) -> Option<Arc<Session>> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.sessions.get(id).map(|(_, session)| Arc::clone(session))
     }
 }
 
@@ -362,7 +366,7 @@ impl SessionStore for FileStore {
     async fn claim(&self, what: Claim<'_>, ttl: Duration) -> Result<Option<Claimed>, StoreError> {
         match what {
             Claim::One(id) => {
-                if self.inner.is_at_hand(id) || self.inner.begins_at_once(id) {
+                if self.inner.is_at_hand(id) || self.inner.is_absent(id) {
                     return self.inner.claim_one(id, ttl).map(Some);
                 }
                 let id = id.clone();
@@ -408,7 +412,7 @@ impl SessionStore for FileStore {
         mail: Mail,
         limit: u64,
     ) -> Result<Option<Page>, StoreError> {
-        if self.inner.is_at_hand(session) {
+        if self.inner.is_at_hand(session) || self.inner.is_absent(session) {
             return self.inner.read(session, from, mail, limit);
         }
         let session = session.clone();

@@ -97,13 +97,20 @@ fn work(dir: &Path) -> World {
 
 /// What is on the disk: the contents of files, and the names that lead to them.
 #[derive(Clone, Default)]
-pub(super) struct Image {
+pub(in crate::file) struct Image {
     files: HashMap<usize, Vec<u8>>,
     names: BTreeMap<PathBuf, usize>,
     dirs: BTreeSet<PathBuf>,
 }
 
-pub(super) fn crash(ops: &[Op], rng: &mut TestRng, keep: u32) -> Image {
+impl Image {
+    /// A directory that was there before.
+    pub(in crate::file) fn keep_dir(&mut self, dir: &Path) {
+        self.dirs.insert(dir.to_owned());
+    }
+}
+
+pub(in crate::file) fn crash(ops: &[Op], rng: &mut TestRng, keep: u32) -> Image {
     let synced = |number: usize, place: usize| {
         ops[place..].iter().any(|op| matches!(op, Op::Sync(synced) if *synced == number))
     };
@@ -159,7 +166,7 @@ pub(super) fn crash(ops: &[Op], rng: &mut TestRng, keep: u32) -> Image {
     image
 }
 
-pub(super) fn materialise(image: &Image, from: &Path, to: &Path) {
+pub(in crate::file) fn materialise(image: &Image, from: &Path, to: &Path) {
     let moved = |path: &Path| to.join(path.strip_prefix(from).unwrap());
     for dir in &image.dirs {
         std::fs::create_dir_all(moved(dir)).unwrap();
