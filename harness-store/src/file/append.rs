@@ -222,8 +222,6 @@ impl Inner {
         let shard = &session.paths.shard;
         let named = is_named(&*self.disk, shard);
         if !named {
-            // What its notes are called is made durable with the rest.
-            session.notes.make()?;
             self.disk.sync_dir(&self.sessions)?;
         }
         self.disk.sync_dir(shard)?;

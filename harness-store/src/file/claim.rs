@@ -115,8 +115,11 @@ impl Inner {
                         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
                             return Err(failed("make", &session.paths.shard, error));
                         }
-                        _ => continue,
+                        // Should it fail, the first note makes the file.
+                        Ok(()) => drop(session.notes.begin()),
+                        Err(_) => {}
                     }
+                    continue;
                 }
                 Err(error) => return Err(session.failed("make", error)),
             };

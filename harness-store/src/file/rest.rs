@@ -44,6 +44,7 @@ impl Rest {
         let found = notes.find(Key::of(&paths.log));
         match found.map_err(|error| failed("read the notes in", &paths.shard, error))? {
             Some(rest) => Ok(Some(rest)),
+            None if notes.are_complete() => Ok(None),
             None => read_small(disk, &paths.old_rest)
                 .map_err(|error| failed("read", &paths.old_rest, error)),
         }

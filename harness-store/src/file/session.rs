@@ -60,6 +60,8 @@ pub(crate) struct Session {
 pub(crate) struct State {
     pub(crate) file: Option<Arc<dyn DiskFile>>,
     pub(crate) index: Index,
+    /// The file and what was in it, when it was found to be in the memory of the system just now.
+    pub(crate) ready: Option<(Arc<dyn DiskFile>, Vec<u8>)>,
     /// How long the file was when it was last looked at.
     pub(crate) len: u64,
     /// A sync has failed: what the file holds is not known until it is read anew.
@@ -104,21 +106,18 @@ impl Session {
         })
     }
 
-    /// Whether its log is short, and that and the note beside it are in the memory of the system.
-    pub(crate) fn is_cached(&self, disk: &dyn Disk) -> bool {
-        disk.open_cached(&self.paths.log, SHORT).is_some() && self.notes.are_read(SHORT)
-    }
-
-    /// Whether it is read and short, and nobody is at work on it.
-    pub(crate) fn is_at_hand(&self) -> bool {
-        self.state.try_lock().is_ok_and(|state| {
-            let index = &state.index;
-            state.file.is_some()
-                && !state.failed
-                && state.len <= SHORT as u64
-                && index.begun()
-                && !index.removed
-        })
+    /// Whether it is short, nobody is at work on it, and it was read, or can be without waiting: its
+    /// log and its notes are in the memory of the system.
+    pub(crate) fn is_at_hand(&self, disk: &dyn Disk) -> bool {
+        let Ok(mut state) = self.state.try_lock() else { return false };
+        if state.failed {
+            return false;
+        }
+        if state.file.is_some() {
+            return state.len <= SHORT as u64 && state.index.begun() && !state.index.removed;
+        }
+        state.ready = disk.open_cached(&self.paths.log, SHORT);
+        state.ready.is_some() && self.notes.are_read(SHORT)
     }
 
     /// Whether nothing of it was read, and nobody is at work on it.
@@ -203,7 +202,9 @@ impl Session {
         for attempt in 0.. {
             let rest = Rest::find(disk, &self.notes, &self.paths)?;
             let mut read_only = false;
-            let file = match disk.open(&self.paths.log, Mode::Append) {
+            let (ready, bytes) = state.ready.take().unzip();
+            let opened = ready.map_or_else(|| disk.open(&self.paths.log, Mode::Append), Ok);
+            let file = match opened {
                 Ok(file) => Some(file),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => None,
                 // What cannot be written can still be read.
@@ -216,8 +217,9 @@ impl Session {
             };
             state.forget();
             let expected = rest.as_ref().map(Rest::mark);
-            let mut started =
-                file.as_ref().and_then(|file| self.start(disk, &**file, expected.as_ref()));
+            // A log that is ready is too short to be started in the middle.
+            let long = file.as_ref().filter(|_| bytes.is_none());
+            let mut started = long.and_then(|file| self.start(disk, &**file, expected.as_ref()));
             let flaw = loop {
                 let partial = started.is_some();
                 state.index = started
@@ -225,8 +227,13 @@ impl Session {
                     .unwrap_or_else(|| Index { expected: expected.clone(), ..Index::default() });
                 let mut flaw = Ok(());
                 if let Some(file) = &file {
+                    if let Some(bytes) = &bytes {
+                        flaw = self.take(state, bytes);
+                    }
                     let len = file.stat().map_err(|error| self.failed("look at", error))?.len;
-                    flaw = self.catch_up(&**file, state, len)?;
+                    if flaw.is_ok() {
+                        flaw = self.catch_up(&**file, state, len)?;
+                    }
                     state.len = len;
                 }
                 if flaw.is_ok() && state.index.moved.is_none() {
@@ -268,7 +275,6 @@ impl Session {
     ) -> Result<Result<(), Flaw>, StoreError> {
         let mut buffer = Vec::new();
         let mut chunk = CHUNK;
-        let begun = state.index.header.is_some();
         while state.index.end < len && state.index.moved.is_none() {
             let left = usize::try_from(len - state.index.end).unwrap_or(usize::MAX);
             buffer.resize(chunk.min(left), 0);
@@ -284,11 +290,8 @@ impl Session {
                 buffer[..read].iter().rposition(|byte| *byte == b'\n').unwrap_or(0)
             };
             let before = state.index.end;
-            if let Err(flaw) = state.index.advance(&buffer[..usable]) {
+            if let Err(flaw) = self.take(state, &buffer[..usable]) {
                 return Ok(Err(flaw));
-            }
-            if !begun && state.index.header.as_ref().is_some_and(|header| header.id != self.id) {
-                return Ok(Err(Flaw::Other));
             }
             if whole || read < buffer.len() {
                 break;
@@ -298,6 +301,16 @@ impl Session {
             }
         }
         Ok(Ok(()))
+    }
+
+    /// Takes what was read of the log.
+    fn take(&self, state: &mut State, bytes: &[u8]) -> Result<(), Flaw> {
+        let begun = state.index.header.is_some();
+        state.index.advance(bytes)?;
+        match &state.index.header {
+            Some(header) if !begun && header.id != self.id => Err(Flaw::Other),
+            _ => Ok(()),
+        }
     }
 
     /// Gives the file in which the log goes on the name of the log, unless somebody has.

@@ -283,13 +283,6 @@ impl Inner {
         self.sessions.join(shard).join(format!("{rest}.log"))
     }
 
-    /// A session of which nothing was read.
-    fn unread(&self, id: &SessionId) -> Session {
-        let paths = Paths::of_log(&self.log_path(id));
-        let notes = self.notes(&paths.shard);
-        Session::new(id.clone(), paths, notes)
-    }
-
     /// The notes of a part of the directory.
     pub(crate) fn notes(&self, shard: &Path) -> Arc<Notes> {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -319,7 +312,9 @@ impl Inner {
                 *used > oldest || Arc::strong_count(session) > 1 || session.must_stay()
             });
         }
-        let session = Arc::new(self.unread(id));
+        let paths = Paths::of_log(&self.log_path(id));
+        let notes = self.notes(&paths.shard);
+        let session = Arc::new(Session::new(id.clone(), paths, notes));
         open.sessions.insert(id.clone(), (now, Arc::clone(&session)));
         session
     }
@@ -332,22 +327,14 @@ impl Inner {
     /// Whether the log of a session is in memory, in nobody's hands and short: to look at it, and to
     /// write a little, costs less than another thread.
     fn is_at_hand(&self, id: &SessionId) -> bool {
-        match self.open_session(id) {
-            Some(session) => session.is_at_hand(),
-            None => self.unread(id).is_cached(&*self.disk),
-        }
+        self.session(id).is_at_hand(&*self.disk)
     }
 
     /// Whether there is no log of a session, so that it is told at once, and can be begun in place.
     fn is_absent(&self, id: &SessionId) -> bool {
         self.holding.pace.is_short()
-            && self.open_session(id).is_none_or(|session| session.is_unread())
-            && !self.log_path(id).exists()
-    }
-
-    fn open_session(&self, id: &SessionId) -> Option<Arc<Session>> {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.sessions.get(id).map(|(_, session)| Arc::clone(session))
+            && self.session(id).is_unread()
+            && !self.session(id).paths.log.exists()
     }
 }
 

@@ -120,7 +120,7 @@ async fn of_a_session_at_work_only_an_incomplete_end_is_set_aside() {
         let sound = std::fs::read(&path).unwrap();
         let known = sound_states(&sessions(&open(dir.path()).await)).await;
         let note = files(dir.path(), "notes").first().map(|head| std::fs::read(head).unwrap());
-        assert_eq!(note.as_ref().is_some_and(|note| !note.is_empty()), at == 2);
+        assert_eq!(note.as_ref().is_some_and(|note| note.len() > 100), at == 2);
         let (mut corrupt, mut torn, mut clean) = (0, 0, 0);
         for len in 0..sound.len() {
             std::fs::write(&path, &sound[..len]).unwrap();

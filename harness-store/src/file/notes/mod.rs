@@ -11,6 +11,7 @@
 //! | `N` | session, life, JSON | a session rests |
 //! | `R` | session, token | the lease it came to rest under is released |
 //! | `D` | session, life | it is removed: all before of that life is void |
+//! | `B` | | the part of the directory was made by a version that leaves its notes here |
 //! | `V` | own offset, name | the notes go on in another file |
 //!
 //! Nobody holds a lock while writing. When most of the file is out of date, what still holds is
@@ -76,6 +77,8 @@ struct Known {
     live: u64,
     /// The file in which the notes go on.
     moved: Option<String>,
+    /// No notes of earlier versions lie beside it.
+    complete: bool,
     /// How many files were read, one after the other.
     files: u64,
 }
@@ -92,6 +95,7 @@ struct Place {
 /// A line of the file.
 #[derive(Debug)]
 enum Line<'a> {
+    Begun,
     Note { key: Key, life: u128, json: &'a str },
     Released { key: Key, token: Token },
     Removed { key: Key, life: u128 },
@@ -115,10 +119,16 @@ impl<'a> Line<'a> {
             }
             "R" => Self::Released { key: Key(hex(first)?), token: Token::from_u128(hex(second)?) },
             "D" => Self::Removed { key: Key(hex(first)?), life: hex(second)? },
+            "B" => Self::Begun,
             "V" => Self::Moved { offset: first.parse().ok()?, name: second },
             _ => return None,
         })
     }
+}
+
+/// What the file begins with where earlier versions have left nothing.
+fn begun() -> Vec<u8> {
+    record::line('B', "0 ")
 }
 
 fn life(text: &str) -> io::Result<u128> {
@@ -142,6 +152,7 @@ impl Known {
 
     fn take(&mut self, line: &[u8], offset: u64) {
         match Line::parse(line) {
+            Some(Line::Begun) => self.complete = true,
             Some(Line::Note { key, life, .. }) => {
                 let place = Place { life, offset, len: line.len(), released: None };
                 self.live += line.len() as u64 + 2;
@@ -313,9 +324,16 @@ impl Notes {
         self.write(&mut self.lock(), &record::line('R', &text))
     }
 
-    /// Makes the file, if it is missing. Whoever asks makes its name durable.
-    pub(crate) fn make(&self) -> io::Result<()> {
-        self.disk.open(&self.path, Mode::AppendOrCreate).map(drop)
+    /// Makes the file, in a part of the directory that was just made. Its name is durable once the
+    /// others are that are made there.
+    pub(crate) fn begin(&self) -> io::Result<()> {
+        let file = self.disk.open(&self.path, Mode::AppendOrCreate)?;
+        file.write(&begun()).map(drop)
+    }
+
+    /// Whether earlier versions may have left notes beside this file.
+    pub(crate) fn are_complete(&self) -> bool {
+        self.lock().complete
     }
 
     /// Writes one record, into the file in which the notes go on.
@@ -327,7 +345,7 @@ impl Notes {
             let file = match &known.file {
                 Some(file) => Arc::clone(file),
                 None => {
-                    self.make()?;
+                    self.disk.open(&self.path, Mode::AppendOrCreate)?;
                     if self.durable {
                         self.disk.sync_dir(&self.shard)?;
                     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use harness::store::Token;
 
-use super::{Key, Known, Line, NAME, Notes, life};
+use super::{Key, Known, Line, NAME, Notes, begun, life};
 use crate::file::disk::Mode;
 use crate::file::record;
 
@@ -90,7 +90,7 @@ impl Notes {
         let Some(file) = &known.file else { return Err(io::ErrorKind::NotFound.into()) };
         let mut places: Vec<_> = known.places.iter().collect();
         places.sort_unstable_by_key(|(_, place)| place.offset);
-        let mut copy = Vec::new();
+        let mut copy = if known.complete { begun() } else { Vec::new() };
         for (key, place) in places {
             let mut line = vec![0; place.len];
             let read = file.read_at(&mut line, place.offset)?;
