@@ -60,8 +60,8 @@ pub enum Sync {
 ///
 /// There is no index of all sessions on the disk. An open store reads the directory once, at its
 /// first [`list`](SessionStore::list), and later what has changed of it. Of each session it comes by
-/// it reads the note that a session at rest leaves beside its log, or the whole log of one that has
-/// gone on since, and remembers that until the log is written to. So a page costs a look at each of
+/// it reads the note that a session at rest leaves, or the whole log of one that has gone on since,
+/// and remembers that until the log is written to. So a page costs a look at each of
 /// its sessions, and at those that its filter leaves out. A claim of any due session looks at all
 /// sessions, and if none is due again every 100 ms until it has waited long enough. With very many
 /// sessions a store with an index serves workers better.
@@ -116,7 +116,7 @@ impl FileStoreOptions {
     }
 
     /// How many logs are kept open; 512 unless this says otherwise. One that was closed is read
-    /// again from its beginning when it is needed.
+    /// again from its beginning when it is needed. Beside them at most 256 files of notes are open.
     #[must_use]
     pub fn open_files(mut self, files: usize) -> Self {
         self.open_files = files.max(1);
