@@ -75,7 +75,7 @@ fn wherever_it_is_cut_what_was_noted_before_is_found() {
     // Whoever had more of it open reads it anew.
     let known = notes(dir.path(), false);
     assert_eq!(head(&known, 3), Some(1));
-    std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    std::fs::write(&path, &whole[..ends[1] as usize]).unwrap();
     assert_eq!((head(&known, 1), head(&known, 3)), (Some(1), None));
 }
 
