@@ -6,6 +6,7 @@ mod contract;
 mod damage;
 mod disk;
 mod model;
+mod notes;
 mod process;
 mod rewrite;
 mod size;
