@@ -49,8 +49,12 @@ class Guard:
         # All of them at once, for the usual case that nothing has changed.
         self._now_builtins = itemgetter(*self._builtins)
         self._now_sys = itemgetter(*_SYS)
-        self._lists = {name: list(getattr(sys, name)) for name in _LISTS}
+        self._sys_values = tuple(self._sys.values())
+        self._builtins_values = tuple(self._builtins.values())
+        self._lists = [(getattr(sys, name), list(getattr(sys, name))) for name in _LISTS]
         self._hooks = threading.excepthook
+        # Looked up in dictionaries: whatever a step puts there is not asked.
+        self._threading, self._vars, self._names = vars(threading), vars(sys), vars(builtins)
         self.recursion = getrecursionlimit()
         self._interval = getswitchinterval()
 
@@ -68,17 +72,19 @@ class Guard:
     def restore(self):
         """Puts everything back. Answers what is to be reported."""
         self.quiet()
-        settrace_of_threads(None)
-        setprofile_of_threads(None)
-        threading.excepthook = self._hooks
-        found = vars(sys)
-        if not _as_before(self._now_sys, found, self._sys):
+        threads = self._threading
+        if threads.get("_trace_hook", self) is not None:
+            settrace_of_threads(None)
+        if threads.get("_profile_hook", self) is not None:
+            setprofile_of_threads(None)
+        threads["excepthook"] = self._hooks
+        found = self._vars
+        if not _as_before(self._now_sys, found, self._sys_values):
             for name, value in self._sys.items():
                 if found.get(name, _MISSING) is not value:
                     found[name] = value
-        for name, items in self._lists.items():
-            value = self._sys[name]
-            if value != items:
+        for value, items in self._lists:
+            if len(value) != len(items) or not all(map(is_, value, items)):
                 value[:] = items
         if getswitchinterval() != self._interval:
             setswitchinterval(self._interval)
@@ -89,8 +95,8 @@ class Guard:
         return name in self._builtins
 
     def _restore_builtins(self):
-        found, told = vars(builtins), []
-        if not _as_before(self._now_builtins, found, self._builtins):
+        found, told = self._names, []
+        if not _as_before(self._now_builtins, found, self._builtins_values):
             for name, value in self._builtins.items():
                 if found.get(name, _MISSING) is not value:
                     found[name] = value
@@ -101,9 +107,9 @@ class Guard:
 
 
 def _as_before(now, found, known):
-    """Whether the names of `known`, which `now` gets, are bound to the same objects in `found`."""
+    """Whether what `now` gets from `found` are the objects of `known`."""
     try:
-        return all(map(is_, now(found), known.values()))
+        return all(map(is_, now(found), known))
     except KeyError:
         return False
 

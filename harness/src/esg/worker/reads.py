@@ -74,7 +74,7 @@ class Reads:
         # Whether the step has looked at the namespace as a whole.
         self.everything = False
         # Code objects that ran, as far as they are known: the step's, and such as its functions
-        # and those of modules in scratch.
+        # and those of modules in scratch. By address: to hash code takes long.
         self.executed = {}
         # Names that the step bound, and names that it left unbound. See above for those that are as
         # they were.

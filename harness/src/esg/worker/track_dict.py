@@ -147,7 +147,7 @@ class Tracker:
     def _runs(self, code):
         """Code is about to run that may find names in the globals unseen."""
         ledger = self._ledger
-        ledger.reads.executed[code] = None
+        ledger.reads.executed[id(code)] = code
         for name in may_load(code):
             ledger.load(name)
 
@@ -170,7 +170,7 @@ class Tracker:
         self._code = code
         self._ran = []
         if code is not None:
-            self._ledger.reads.executed[code] = None
+            self._ledger.reads.executed[id(code)] = code
         builtins.__build_class__ = self._hook
 
     def end(self):
@@ -189,7 +189,7 @@ class Tracker:
         ledger, step = self._ledger, self._code
         if reads.everything:
             return
-        may_run = [code for code in reads.executed if code is not step]
+        may_run = [code for code in reads.executed.values() if code is not step]
         if step is not None:
             # A step's code runs once.
             (surely, perhaps, stars, maybe_stars), changes, inside = of_module(step)

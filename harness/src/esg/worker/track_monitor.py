@@ -102,12 +102,12 @@ class Tracker:
             return _DISABLE
         scope = caller(1).f_globals
         if scope is ledger.namespace:
-            ledger.reads.executed[code] = None
+            ledger.reads.executed[id(code)] = code
             if not monitoring.get_local_events(self._tool, code):
                 monitoring.set_local_events(self._tool, code, _EVENTS.INSTRUCTION)
             return _DISABLE
         if self._scratch is not None and code.co_filename.startswith(self._scratch):
-            ledger.reads.executed[code] = None
+            ledger.reads.executed[id(code)] = code
         # The same code may run again with the step's globals, unless it is a module's.
         return _DISABLE if _of_a_module(scope) else None
 
