@@ -101,7 +101,10 @@ pub(super) struct Process {
     group: Arc<Group>,
     to: ChildStdin,
     from: ChildStdout,
+    /// What it tells of its own failure to start. Once it has answered it knows by the closing of this
+    /// pipe that its host is over, and a look at the pipe would end it.
     aside: Option<ChildStderr>,
+    answered: bool,
     errors: Vec<u8>,
     starved: Option<u64>,
 }
@@ -130,7 +133,7 @@ impl Process {
         let starved = starved();
         let group = Arc::clone(group);
         let errors = Vec::new();
-        let process = Self { child, pid, group, to, from, aside, errors, starved };
+        let process = Self { child, pid, group, to, from, aside, answered: false, errors, starved };
         pipe::unblock(&process.to)?;
         pipe::unblock(&process.from)?;
         process.aside.as_ref().map(pipe::unblock).transpose()?;
@@ -195,7 +198,7 @@ impl Process {
             // One that never stops is never waited for.
             let wait = watch.wait()?;
             if dry {
-                let aside = self.aside.as_ref().map(AsFd::as_fd);
+                let aside = self.aside.as_ref().filter(|_| !self.answered).map(AsFd::as_fd);
                 let ready = pipe::ready(self.from.as_fd(), None, aside, wait).map_err(system)?;
                 if ready.aside {
                     self.listen_aside();
@@ -223,7 +226,9 @@ impl Process {
         if let Got::Bytes(count) = pipe::read(&mut self.from, &mut [0; 1024]) {
             return Err(FrameError::Trailing(count).into());
         }
-        Ok(incoming.done()?)
+        let message = incoming.done()?;
+        self.answered = true;
+        Ok(message)
     }
 
     /// Takes one chunk of standard error, and keeps the end.

@@ -115,33 +115,29 @@ def _as_before(now, found, known):
 
 
 class Lifeline:
-    """The pipe to the host: while it is held, its closing ends this process at once.
+    """The pipe whose closing tells that the host is over: once it is held, that ends this process.
 
     A thread could not do that: a loop in C holds the interpreter's lock. The kernel can. It tells of
-    all that happens to the pipe, so this is the one that nothing happens to while a step runs. The
-    other one will not do: the kernel wakes who waits for a request first, and then tells of it, which
-    may come when the step is running already.
+    all that happens to the pipe, so this is the one that nothing happens to: what the interpreter
+    would write its own errors to, which nobody writes to and nobody reads while the worker lives.
     """
 
     def __init__(self, fd):
         self._fd = fd
-        self._poll = poll()
-        self._poll.register(fd, 0)
-        if F_SETSIG is not None:
-            fcntl(fd, F_SETOWN, getpid())
-            fcntl(fd, F_SETSIG, SIGKILL)
+        self._held = F_SETSIG is None
 
     def hold(self):
-        """From here on the end of the host is the end of this process."""
-        if F_SETSIG is None:
+        """From here on the end of the host is the end of this process. To be called once the host has
+        heard that the worker is there: it looks no more for errors then."""
+        if self._held:
             return
+        self._held = True
+        fcntl(self._fd, F_SETOWN, getpid())
+        fcntl(self._fd, F_SETSIG, SIGKILL)
         fcntl(self._fd, F_SETFL, O_ASYNC)
-        for _, event in self._poll.poll(0):
+        looking = poll()
+        looking.register(self._fd, 0)
+        for _, event in looking.poll(0):
             if event & POLLERR:
                 # It was over before the kernel was asked to tell.
                 raise EOFError("the host has closed the pipe")
-
-    def let_go(self):
-        """From here on the reply may be read."""
-        if F_SETSIG is not None:
-            fcntl(self._fd, F_SETFL, 0)

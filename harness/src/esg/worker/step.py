@@ -91,7 +91,6 @@ class Steps:
     def _end(self, seq, ending, reads, begun, ran):
         disable()
         self._channels.stop()
-        self._lifeline.let_go()
         self._streams.install()
         untracked = self._guard.restore()
         self._put_back()
