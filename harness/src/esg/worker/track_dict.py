@@ -123,6 +123,9 @@ def _whole(ledger, name):
 class Tracker:
     """Which names a step reads and binds."""
 
+    # It has a hook of its own.
+    EVENTS = ()
+
     def __init__(self, scratch=None):
         # Where modules of the user's lie: of no use here, since no function is seen running.
         del scratch
