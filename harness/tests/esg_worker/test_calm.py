@@ -158,15 +158,17 @@ class TestCalm(unittest.TestCase):
             self.assertIn("n:y", self.both("z = next(k)")["reads"])
 
     def test_code_of_a_library_with_the_names_of_the_program(self):
-        self.both("import string, types\nstring.capwords('a b')\nstring = {}\nsep = None")
-        self.both("import string as real\nreal.capwords('a b')")
+        self.both("import shlex, types\nshlex.quote('a b')")
         self.both("z = 1")
-        self.both("code = real.capwords.__code__")
-        self.both("z = 2")
-        reply = self.both("f = types.FunctionType(code, globals())")
-        self.both("z = 3")
-        reply = self.both("try: f('a b')\nexcept Exception: pass")
-        self.assertIn("n:f", reply["reads"])
+        self.both("_find_unsafe = str.upper")
+        for change in (
+            "f = types.FunctionType(shlex.quote.__code__, globals())",
+            "def f(s): pass\nf.__code__ = shlex.quote.__code__",
+        ):
+            self.both("shlex.quote('a b')")
+            self.both("z = 2")
+            self.both(change)
+            self.assertIn("n:_find_unsafe", self.both("z = f('a b')")["reads"])
 
 
 if __name__ == "__main__":

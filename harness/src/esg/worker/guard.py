@@ -9,6 +9,7 @@ import builtins
 import sys
 import threading
 from fcntl import F_SETFL, F_SETOWN, fcntl
+from itertools import islice
 from operator import is_, itemgetter
 from os import O_ASYNC, getpid
 from select import POLLERR, poll
@@ -47,10 +48,9 @@ class Guard:
         self._builtins = dict(vars(builtins))
         self._sys = {name: getattr(sys, name) for name in _SYS}
         # All of them at once, for the usual case that nothing has changed.
-        self._now_builtins = itemgetter(*self._builtins)
         self._now_sys = itemgetter(*_SYS)
         self._sys_values = tuple(self._sys.values())
-        self._builtins_values = tuple(self._builtins.values())
+        self._builtins_names, self._builtins_values = tuple(self._builtins), tuple(self._builtins.values())
         self._lists = [(getattr(sys, name), list(getattr(sys, name))) for name in _LISTS]
         self._hooks = threading.excepthook
         # Looked up in dictionaries: whatever a step puts there is not asked.
@@ -96,7 +96,9 @@ class Guard:
 
     def _restore_builtins(self):
         found, told = self._names, []
-        if not _as_before(self._now_builtins, found, self._builtins_values):
+        # What steps have added comes last. A key that is equal is found by whoever looks for the name.
+        names = tuple(islice(found, len(self._builtins_names)))
+        if names != self._builtins_names or not all(map(is_, found.values(), self._builtins_values)):
             for name, value in self._builtins.items():
                 if found.get(name, _MISSING) is not value:
                     found[name] = value
