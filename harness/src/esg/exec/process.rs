@@ -25,6 +25,9 @@ const ERRORS: usize = 8 * 1024;
 /// How much is read before the time is looked at, in bytes.
 const CHUNK: usize = 1024 * 1024;
 
+/// How much is read before it is known how much there is, in bytes.
+const FEW: usize = 4 * 1024;
+
 /// Processor time is told in hundredths of a second.
 const TICK: Duration = Duration::from_millis(10);
 
@@ -194,6 +197,7 @@ impl Process {
         let mut incoming = Incoming::new(watch.may.bounds);
         // Whether the last read took all that there was.
         let mut dry = true;
+        let mut few = [0; FEW];
         while !incoming.is_whole() {
             // One that never stops is never waited for.
             let wait = watch.wait()?;
@@ -211,11 +215,21 @@ impl Process {
                     continue;
                 }
             }
-            let Some((part, left)) = incoming.next() else { break };
-            let most = left.min(CHUNK);
-            match pipe::append(&mut self.from, part, most) {
+            // Most messages are small, and come whole with the first read.
+            let (got, most) = if incoming.is_begun() {
+                let Some((part, left)) = incoming.next() else { break };
+                let most = left.min(CHUNK);
+                (pipe::append(&mut self.from, part, most), most)
+            } else {
+                (pipe::read(&mut self.from, &mut few), FEW)
+            };
+            match got {
                 Got::Bytes(count) => {
-                    incoming.came()?;
+                    if incoming.is_begun() {
+                        incoming.came()?;
+                    } else {
+                        incoming.take(&few[..count])?;
+                    }
                     dry = count < most;
                 }
                 Got::Nothing => dry = true,
@@ -223,7 +237,7 @@ impl Process {
                 Got::End => return Err(Fault::Gone),
             }
         }
-        if let Got::Bytes(count) = pipe::read(&mut self.from, &mut [0; 1024]) {
+        if !dry && let Got::Bytes(count) = pipe::read(&mut self.from, &mut [0; 1024]) {
             return Err(FrameError::Trailing(count).into());
         }
         let message = incoming.done()?;
