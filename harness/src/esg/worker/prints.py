@@ -81,9 +81,10 @@ def probe(world, entity, value, known=None, keep=False):
     inner = (id(value),) if kind == "t" else ()
     e.walk = walk = Walk(world, inner, extras=True)
     follower = None
-    if keep and kind == "n":
+    # To keep a trail costs a quarter of a walk: not for what is made, and perhaps never looked at again.
+    if keep and kind == "n" and known is not None and known.value is value:
         walk.levels = []
-        if known is not None and known.trail is not None:
+        if known.trail is not None:
             follower = Follower(world, known)
     try:
         walk.run([module_root(value)] if kind == "m" else [value], follower)
