@@ -127,11 +127,7 @@ impl<C: Context, S: State> Driver<C, S> {
     }
 
     /// Goes from step to step until something else is due.
-    pub(super) fn go(
-        &mut self,
-        program: &Program<C, S>,
-        task: &mut Task<'_>,
-    ) -> Poll<Pause<C, S>> {
+    pub(super) fn go(&mut self, program: &Program<C, S>, task: &mut Task<'_>) -> Poll<Pause<C, S>> {
         if self.session.open().next().is_some() {
             return Poll::Ready(Pause::Settled(How::Interrupted));
         }
@@ -185,19 +181,14 @@ impl<C: Context, S: State> Driver<C, S> {
         wiring: &Wiring,
         branch: Option<usize>,
     ) -> Box<Settlement<S>> {
-        let (signals, signal) =
-            wiring.nodes[self.session.cursor.step].exit.signal(branch).unzip();
+        let (signals, signal) = wiring.nodes[self.session.cursor.step].exit.signal(branch).unzip();
         self.commit_now(wiring, Commit::Done { branch, next: None });
         self.account_time();
         Box::new(self.conclude(How::Turn(Ending::Ended { signals, signal }, None)))
     }
 
     /// Does what keeps the driver from going straight on. Says how the run settles, once it does.
-    async fn perform_due(
-        &mut self,
-        program: &Program<C, S>,
-        pause: Pause<C, S>,
-    ) -> Option<How> {
+    async fn perform_due(&mut self, program: &Program<C, S>, pause: Pause<C, S>) -> Option<How> {
         let wiring = &*program.graph.wiring;
         let undone = match pause {
             Pause::Yield | Pause::Done(_) => return None,

@@ -252,10 +252,7 @@ impl<S: State> Outcome<S> {
         }
     }
 
-    pub(crate) fn new(
-        settled: Settlement<S>,
-        agent: impl FnOnce() -> Arc<dyn Resumer<S>>,
-    ) -> Self {
+    pub(crate) fn new(settled: Settlement<S>, agent: impl FnOnce() -> Arc<dyn Resumer<S>>) -> Self {
         let Settlement { session: rest, how, lost, run, home, durable } = settled;
         let (state, session) = (View::new(Arc::clone(&rest.state)), rest.id.clone());
         let spent = rest.spent();

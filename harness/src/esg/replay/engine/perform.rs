@@ -202,11 +202,7 @@ impl Engine {
 
     /// The steps that changed what the missing holds since that was made. It holds the very objects:
     /// once it is made again, those objects have to be changed again.
-    pub(super) fn changers(
-        &self,
-        state: &State,
-        missing: &BTreeSet<Entity>,
-    ) -> BTreeSet<Arc<str>> {
+    pub(super) fn changers(&self, state: &State, missing: &BTreeSet<Entity>) -> BTreeSet<Arc<str>> {
         let held = missing.iter().filter_map(|entity| state.slot(entity));
         let mut open: Vec<&Entity> = held.flat_map(|slot| &slot.made.unit.refs).collect();
         let (mut seen, mut changers) = (BTreeSet::new(), BTreeSet::new());
