@@ -103,6 +103,10 @@ class Following(Reloading):
         for name in ("P", "Q", "Odd", "same"):
             self.session.graph.name("t:" + name, self.session.ns[name])
 
+    def met(self):
+        """Looked at twice: from then on a trail is kept."""
+        return self.look(self.look(None))
+
     def look(self, entry):
         """Looks again, and at everything; both find the same."""
         value = self.session.ns["v"]
@@ -120,7 +124,7 @@ class Following(Reloading):
             for change in changes:
                 self.setUp()
                 self.session.execute(source)
-                first = self.look(None)
+                first = self.met()
                 self.assertIsNotNone(first.trail, source)
                 self.assertIs(self.look(first), first, source)
                 before = told(first)
@@ -138,7 +142,7 @@ class Following(Reloading):
                 chance = random.Random(seed)
                 self.setUp()
                 self.session.execute(source)
-                entry = self.look(None)
+                entry = self.met()
                 for change in chance.sample(changes, len(changes)):
                     with self.subTest(source=source, change=change):
                         try:
@@ -150,7 +154,7 @@ class Following(Reloading):
     def test_what_is_known_is_made_again_without_a_walk(self):
         session = self.session
         session.execute("v = " + ROWS)
-        first = self.look(None)
+        first = self.met()
         session.ns["v"][7]["id"] += 1
         second = probe(self.world, "n:v", session.ns["v"], first, True)
         self.assertIs(second.ids, first.ids)
@@ -167,7 +171,7 @@ class Following(Reloading):
         session, made = self.session, types.ModuleType("found_later")
         session.execute("v = " + ROWS)
         session.ns["v"][7] = made.__dict__
-        first = self.look(None)
+        first = self.met()
         self.assertIsNotNone(first.trail)
         sys.modules["found_later"] = made
         try:
@@ -181,8 +185,8 @@ class Following(Reloading):
     def test_nothing_but_atoms_is_kept(self):
         session = self.session
         session.execute("class Rows(list): pass\nv = [{'o': i, 'x': [i]} for i in range(400)]\nw = Rows()")
-        self.assertIsNotNone(self.look(None).trail)
-        first = self.look(None)
+        self.assertIsNotNone(self.met().trail)
+        first = self.met()
         session.execute("v[7]['o'] = w; w.append(v[7])")
         gone = weakref.ref(session.ns["w"])
         session.execute("w.clear(); del w")
@@ -193,7 +197,7 @@ class Following(Reloading):
 
     def test_long_strings_are_not_kept(self):
         self.session.execute("v = ['%d' % i * 1000 for i in range(600)]")
-        self.assertIsNone(self.look(None).trail)
+        self.assertIsNone(self.met().trail)
 
     def test_steps(self):
         session = Session()

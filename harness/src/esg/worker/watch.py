@@ -73,6 +73,7 @@ FUNCTIONS = {
     "shutil": "register_archive_format register_unpack_format unregister_archive_format",
     "abc": "update_abstractmethods",
     "re": "purge",
+    "numpy": "seterr seterrcall setbufsize set_printoptions",
     "linecache": "clearcache checkcache updatecache cache",
 }
 FUNCTIONS = {module: frozenset(names.split()) for module, names in FUNCTIONS.items()}
