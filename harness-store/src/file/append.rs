@@ -1,6 +1,7 @@
 //! Writing: batches by the holder, letters by anybody, and making them durable.
 
 use std::io;
+use std::path::Path;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
@@ -9,8 +10,9 @@ use harness::{Seq, SessionId, UtcMillis};
 
 use super::error::unsure;
 use super::index::Verdict;
+use super::lease::write_small;
 use super::record::{self, MAX_RECORD, Prepared};
-use super::rest::Rest;
+use super::rest::{Noted, Rest};
 use super::session::{Session, State};
 use super::store::{Inner, Sync, is_named, say_named};
 
@@ -36,7 +38,7 @@ impl Inner {
         }
         if let Some(mut rest) = rest {
             rest.durable = self.sync == Sync::Flush;
-            self.note_rest(&session, lease, &rest);
+            self.note_rest(&session, lease, rest);
         }
         Ok(Appended { head: Seq(head), mail })
     }
@@ -193,7 +195,7 @@ impl Inner {
         self.holding.pace.took(begun.elapsed());
         if !named {
             // The name of a file that somebody else has made may not be durable either.
-            done = done.and_then(|()| self.sync_names(session));
+            done = done.and_then(|()| self.sync_names(&session.paths.shard));
         }
         let mut state = session.lock();
         let same = state.file.as_ref().is_some_and(|now| Arc::ptr_eq(now, &file));
@@ -218,8 +220,7 @@ impl Inner {
     }
 
     /// Makes the names in a part of the directory durable, and its own, unless somebody has.
-    fn sync_names(&self, session: &Session) -> io::Result<()> {
-        let shard = &session.paths.shard;
+    fn sync_names(&self, shard: &Path) -> io::Result<()> {
         let named = is_named(&*self.disk, shard);
         if !named {
             self.disk.sync_dir(&self.sessions)?;
@@ -232,12 +233,22 @@ impl Inner {
         Ok(())
     }
 
-    /// Notes how far the log was acknowledged, so that what is missing from it is missed. The log is
-    /// durable up to there.
-    fn note_rest(&self, session: &Session, lease: &Lease, rest: &Rest) {
+    /// Notes beside the log how far it was acknowledged, so that what is missing from it is missed.
+    ///
+    /// The log is durable up to there. The note becomes so behind the caller's back, within about a
+    /// second: until then, a loss of power leaves the note before it, which is as true.
+    fn note_rest(&self, session: &Session, lease: &Lease, rest: Rest) {
+        let path = &session.paths.rest;
         // What is acknowledged is in the log; should this fail, only the note is missing.
-        if session.notes.leave(session.key, rest).is_ok() {
-            session.lock().noted_rest = Some(lease.token);
+        let Ok(file) = write_small(&*self.disk, path, &rest) else { return };
+        let noted = Noted { token: lease.token, rest, file: Arc::clone(&file) };
+        session.lock().noted_rest = Some(Box::new(noted));
+        if self.sync == Sync::Flush {
+            match tokio::runtime::Handle::try_current() {
+                Ok(_) => super::notes::sync_later(path, file),
+                // Who calls from no runtime waits for everything.
+                Err(_) => drop(file.sync()),
+            }
         }
     }
 }

@@ -16,6 +16,7 @@ use harness::SessionId;
 use harness::store::StoreError;
 
 use super::error::failed;
+use super::lease::read_small;
 use super::rest::Rest;
 use super::session::Paths;
 use super::store::Inner;
@@ -185,7 +186,9 @@ impl Inner {
             // One damaged session keeps nobody from the others: the list has what was last noted of
             // it, and whoever opens it is told.
             Err(error) if is_of_one_session(&error) => {
-                return Ok(self.noted(&Paths::of_log(log))?.map(Arc::new));
+                let note = Paths::of_log(log).rest;
+                let rest = read_small::<Rest>(&*self.disk, &note);
+                return Ok(rest.map_err(|error| failed("read", &note, error))?.map(Arc::new));
             }
             Err(error) => return Err(error),
         };

@@ -9,8 +9,11 @@ use super::catalog::{Place, is_of_one_session};
 use super::disk::Mode;
 use super::error::failed;
 use super::index::Index;
-use super::lease::{Renewal, boot_millis, deadline, on_the_wall, read_small, write_small};
+use super::lease::{
+    Renewal, boot_millis, deadline, on_the_wall, read_small, rewrite_small, write_small,
+};
 use super::record::{self, Header, Seal};
+use super::rest::{Noted, Released};
 use super::session::{Session, State};
 use super::store::{FileStore, Inner};
 
@@ -107,46 +110,38 @@ impl Inner {
     /// Here alone a lock is held while something is written: it keeps a file from being taken away
     /// in which a session is just beginning. Nobody who writes to a session waits for it.
     fn begin(&self, session: &Session, state: &mut State, seal: &Seal) -> Result<(), StoreError> {
+        match self.disk.make_dir(&session.paths.shard) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                return Err(failed("make", &session.paths.shard, error));
+            }
+            _ => {}
+        }
         for attempt in 0..TRIES {
-            let file = match self.disk.open(&session.paths.log, Mode::AppendOrCreate) {
-                Ok(file) => file,
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                    match self.disk.make_dir(&session.paths.shard) {
-                        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-                            return Err(failed("make", &session.paths.shard, error));
-                        }
-                        // Should it fail, the first note makes the file.
-                        Ok(()) => drop(session.notes.begin()),
-                        Err(_) => {}
-                    }
-                    continue;
-                }
-                Err(error) => return Err(session.failed("make", error)),
-            };
+            let file = self
+                .disk
+                .open(&session.paths.log, Mode::AppendOrCreate)
+                .map_err(|error| session.failed("make", error))?;
             if !file.try_lock().map_err(|error| session.failed("lock", error))? {
                 std::thread::sleep(Duration::from_millis(u64::from(attempt.min(10))));
                 continue;
             }
-            let found = file.stat().map_err(|error| session.failed("look at", error))?;
-            if found.links == 0 {
+            let named = file.stat().map_err(|error| session.failed("look at", error))?.links > 0;
+            if !named {
                 continue;
             }
             state.forget();
-            // In a new file there is nothing to read, and what lies beside it is of another life.
-            if found.len > 0 {
-                session.refresh(&*self.disk, state)?;
-                if state.index.begun() {
-                    // Somebody else was faster; the caller sees whose claim it is.
-                    file.unlock();
-                    return Ok(());
-                }
-                for path in [&session.paths.old_rest, &session.paths.lease, &session.paths.start] {
-                    match self.disk.unlink(path) {
-                        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                            return Err(failed("remove", path, error));
-                        }
-                        _ => {}
+            session.refresh(&*self.disk, state)?;
+            if state.index.begun() {
+                // Somebody else was faster; the caller sees whose claim it is.
+                file.unlock();
+                return Ok(());
+            }
+            for path in [&session.paths.rest, &session.paths.lease, &session.paths.start] {
+                match self.disk.unlink(path) {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                        return Err(failed("remove", path, error));
                     }
+                    _ => {}
                 }
             }
             let header = Header {
@@ -194,8 +189,10 @@ impl Inner {
         let Some(seal) = &state.index.seal else { return Ok(None) };
         // Who holds it knows whether it was released.
         if seal.owner != self.owner.id || state.released.is_none() {
-            let released = session.notes.is_released(session.key, seal.token);
-            if released.map_err(|error| failed("read the notes in", &session.paths.shard, error))? {
+            let note: Option<Released> = read_small(&*self.disk, &session.paths.rest)
+                .map_err(|error| failed("read", &session.paths.rest, error))?;
+            let token = note.and_then(|note| note.released);
+            if token.is_some_and(|token| token == seal.token.to_string()) {
                 let life = state.index.life().0.to_owned();
                 return Ok(Some(Renewal { life, fence: seal.fence, until: None }));
             }
@@ -256,7 +253,7 @@ impl Inner {
             // Here it is known even if the disk takes no word of it; elsewhere it expires then.
             state.released = Some(lease.fence.0);
             self.holding.leaves(&lease.session);
-            if Self::release_at_rest(&session, &mut state, lease) {
+            if Self::release_at_rest(&mut state, lease) {
                 return Ok(state.index.mail());
             }
         }
@@ -265,11 +262,16 @@ impl Inner {
         Ok(state.index.mail())
     }
 
-    /// Notes of a session that came to rest under this lease that it is released: a file that is
-    /// there costs less than another.
-    fn release_at_rest(session: &Session, state: &mut State, lease: &Lease) -> bool {
-        state.noted_rest.take() == Some(lease.token)
-            && session.notes.release(session.key, lease.token).is_ok()
+    /// Says in the note of a session that came to rest under this lease that it is released: a file
+    /// that is there costs less than another.
+    fn release_at_rest(state: &mut State, lease: &Lease) -> bool {
+        let Some(noted) = state.noted_rest.take() else { return false };
+        let Noted { token, mut rest, file } = *noted;
+        if token != lease.token || (&*rest.life, rest.rewritten) != state.index.life() {
+            return false;
+        }
+        rest.released = Some(token.to_string());
+        rewrite_small(&*file, &rest).is_ok()
     }
 
     pub(crate) fn holder(

@@ -59,9 +59,8 @@ pub(crate) trait Disk: Send + Sync + fmt::Debug {
     fn inode(&self, path: &Path) -> io::Result<u64>;
     /// What tells the device that a file is on from others.
     fn device(&self, path: &Path) -> io::Result<u64>;
-    /// A file to append to, and its bytes, if it has at most so many and all of them can be read
-    /// without waiting.
-    fn open_cached(&self, path: &Path, most: usize) -> Option<(Arc<dyn DiskFile>, Vec<u8>)>;
+    /// Whether a file has at most so many bytes, and all of them can be read without waiting.
+    fn is_cached(&self, path: &Path, most: usize) -> bool;
     /// Whether all who ask for this disk ask for the same.
     fn is_shared(&self) -> bool;
 }
@@ -109,25 +108,25 @@ impl Disk for RealDisk {
     }
 
     #[cfg(target_os = "linux")]
-    fn open_cached(&self, path: &Path, most: usize) -> Option<(Arc<dyn DiskFile>, Vec<u8>)> {
+    fn is_cached(&self, path: &Path, most: usize) -> bool {
         use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
         use rustix::io::ReadWriteFlags;
-        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC;
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let found = rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::CACHED);
-        let file = File::from(found.ok()?);
-        let len = usize::try_from(file.metadata().ok()?.len()).unwrap_or(usize::MAX);
+        let Ok(file) = found.map(File::from) else { return false };
+        let Ok(len) = file.metadata().map(|found| found.len()) else { return false };
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
         if len > most {
-            return None;
+            return false;
         }
         let mut bytes = vec![0; len];
         let room = &mut [io::IoSliceMut::new(&mut bytes)];
-        let read = rustix::io::preadv2(&file, room, 0, ReadWriteFlags::NOWAIT).ok()?;
-        (read == len).then(|| (Arc::new(RealFile(file)) as _, bytes))
+        rustix::io::preadv2(&file, room, 0, ReadWriteFlags::NOWAIT).is_ok_and(|read| read == len)
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn open_cached(&self, _path: &Path, _most: usize) -> Option<(Arc<dyn DiskFile>, Vec<u8>)> {
-        None
+    fn is_cached(&self, _path: &Path, _most: usize) -> bool {
+        false
     }
 
     fn is_shared(&self) -> bool {

@@ -11,6 +11,7 @@ use harness::{Seq, SessionId};
 use super::catalog::Place;
 use super::disk::Mode;
 use super::error::failed;
+use super::lease::read_small;
 use super::record::{self, Record};
 use super::rest::Rest;
 use super::session::Paths;
@@ -69,15 +70,12 @@ impl Inner {
         })
     }
 
-    /// What was last noted of a session.
-    pub(crate) fn noted(&self, paths: &Paths) -> Result<Option<Rest>, StoreError> {
-        Rest::find(&*self.disk, &self.notes(&paths.shard), paths)
-    }
-
     /// What a list says of a session. `None` if it does not exist.
     pub(crate) fn summary(&self, log: &Path) -> Result<Option<Rest>, StoreError> {
         let paths = Paths::of_log(log);
-        if let Some(rest) = self.noted(&paths)?
+        let rest: Option<Rest> = read_small(&*self.disk, &paths.rest)
+            .map_err(|error| failed("read", &paths.rest, error))?;
+        if let Some(rest) = rest
             && std::fs::metadata(log).is_ok_and(|found| found.len() == rest.offset)
         {
             return Ok(Some(rest));

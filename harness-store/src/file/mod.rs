@@ -4,9 +4,7 @@
 //! to), in a directory named by the beginning of the SHA-256 of its id and a file named by the
 //! rest. Every change is one record at the end of that file, written by one `write`; the order of
 //! the records decides all that two processes may disagree on. Nobody holds a lock while writing,
-//! so no process that was stopped halfway keeps another from going on. Beside the logs of each
-//! directory lies one file of `notes`, which says up to where those of sessions at rest were
-//! acknowledged.
+//! so no process that was stopped halfway keeps another from going on.
 
 mod alive;
 mod append;

@@ -33,9 +33,7 @@ use harness::UtcMillis;
 use harness::store::{Facts, Letter, OpenQuestion, Token};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use write::{
-    Prepared, header, letter_text, letters, line, moved, origin, removed, seal,
-};
+pub(crate) use write::{Prepared, header, letter_text, letters, moved, origin, removed, seal};
 
 /// The format written, and the newest that is read.
 pub(crate) const FORMAT: u32 = 1;
@@ -174,11 +172,10 @@ pub(crate) fn entries(batch: &BatchRecord<'_>) -> Option<Vec<(Vec<u8>, bool)>> {
     rest.is_empty().then_some(entries)
 }
 
-/// A record without the newlines around it. Where the last never reached the disk, it is missing or
-/// a zero; no record has one before it.
+/// A record without the newlines around it.
 pub(crate) fn inner(record: &[u8]) -> &[u8] {
     let line = record.strip_prefix(b"\n").unwrap_or(record);
-    line.strip_suffix(b"\n").or_else(|| line.strip_suffix(b"\0")).unwrap_or(line)
+    line.strip_suffix(b"\n").unwrap_or(line)
 }
 
 /// Whether a line, without its newlines, is what was written.

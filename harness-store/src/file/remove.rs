@@ -11,7 +11,7 @@ use super::disk::Mode;
 use super::error::{failed, unsure};
 use super::index::BatchRef;
 use super::record::{self, Header, Origin, Prepared, Record, Seal};
-use super::session::{Session, State};
+use super::session::{Paths, Session, State};
 use super::store::{Inner, Sync};
 
 impl Inner {
@@ -41,7 +41,6 @@ impl Inner {
         let Some(file) = state.file.clone() else { return Err(session.gone()) };
         // Whoever makes the session anew in this file has it locked.
         let locked = file.try_lock().map_err(|error| session.failed("lock", error))?;
-        let life = state.index.life().0.to_owned();
         let removed = (|| {
             session.write(&*self.disk, state, &record::removed(lease.fence.0))?;
             if !state.index.removed {
@@ -56,7 +55,7 @@ impl Inner {
                     )
                 })?;
             }
-            if locked { self.unlink_all(session, &life) } else { Ok(()) }
+            if locked { self.unlink_all(&session.paths) } else { Ok(()) }
         })();
         if locked {
             file.unlock();
@@ -67,23 +66,17 @@ impl Inner {
         removed
     }
 
-    fn unlink_all(&self, session: &Session, life: &str) -> Result<(), StoreError> {
-        let paths = &session.paths;
+    fn unlink_all(&self, paths: &Paths) -> Result<(), StoreError> {
         let gone = |path: &Path, done: io::Result<()>| match done {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(failed("remove", path, error))
             }
             _ => Ok(()),
         };
-        // A note without its log would be taken for damage.
-        session
-            .notes
-            .remove(session.key, life)
-            .map_err(|error| failed("write the notes in", &paths.shard, error))?;
-        gone(&paths.old_rest, self.disk.unlink(&paths.old_rest))?;
+        gone(&paths.rest, self.disk.unlink(&paths.rest))?;
         gone(&paths.lease, self.disk.unlink(&paths.lease))?;
         gone(&paths.start, self.disk.unlink(&paths.start))?;
-        // That of an earlier version, too.
+        // A note without its log would be taken for damage.
         if self.sync == Sync::Flush {
             gone(&paths.shard, self.disk.sync_dir(&paths.shard))?;
         }
@@ -111,8 +104,7 @@ impl Inner {
             if !same || !state.index.removed || state.read_only {
                 return Ok(());
             }
-            let life = state.index.life().0.to_owned();
-            self.unlink_all(session, &life)?;
+            self.unlink_all(&session.paths)?;
             state.forget();
             Ok(())
         });

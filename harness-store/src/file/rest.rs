@@ -1,17 +1,15 @@
-//! What a session at rest leaves a note of.
+//! The note that a session at rest leaves beside its log.
 
-use harness::store::{Facts, OpenQuestion, StoreError};
+use std::sync::Arc;
+
+use harness::store::{Facts, OpenQuestion, Token};
 use harness::{SessionId, UtcMillis};
 use serde::{Deserialize, Serialize};
 
-use super::disk::Disk;
-use super::error::failed;
+use super::disk::DiskFile;
 use super::index::{Index, Mark};
-use super::lease::read_small;
-use super::notes::{Key, Notes};
-use super::session::Paths;
 
-/// A session at rest, as it is noted: up to where the log was acknowledged, and
+/// A session at rest, as it is written beside its log: up to where the log was acknowledged, and
 /// what a list says of it, which holds for as long as the log ends there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Rest {
@@ -32,24 +30,27 @@ pub(crate) struct Rest {
     /// nobody may rely on it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) durable: bool,
+    /// The token of the lease it was written under, once that is released.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) released: Option<String>,
+}
+
+/// What a note says of the lease it was written under.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Released {
+    #[serde(default)]
+    pub(crate) released: Option<String>,
+}
+
+/// A note that was written under the lease of this token.
+#[derive(Debug)]
+pub(crate) struct Noted {
+    pub(crate) token: Token,
+    pub(crate) rest: Rest,
+    pub(crate) file: Arc<dyn DiskFile>,
 }
 
 impl Rest {
-    /// What was last noted of a session; by an earlier version, if nothing was since.
-    pub(crate) fn find(
-        disk: &dyn Disk,
-        notes: &Notes,
-        paths: &Paths,
-    ) -> Result<Option<Self>, StoreError> {
-        let found = notes.find(Key::of(&paths.log));
-        match found.map_err(|error| failed("read the notes in", &paths.shard, error))? {
-            Some(rest) => Ok(Some(rest)),
-            None if notes.are_complete() => Ok(None),
-            None => read_small(disk, &paths.old_rest)
-                .map_err(|error| failed("read", &paths.old_rest, error)),
-        }
-    }
-
     pub(crate) fn mark(&self) -> Mark {
         Mark {
             life: self.life.clone(),
@@ -75,6 +76,7 @@ impl Rest {
             questions: index.questions.values().cloned().collect(),
             mail: index.mail().0,
             durable: false,
+            released: None,
         })
     }
 }

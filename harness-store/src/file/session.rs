@@ -4,15 +4,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use harness::store::{Lease, StoreError, Token};
+use harness::store::{Lease, StoreError};
 use harness::{Seq, SessionId};
 
 use super::disk::{Disk, DiskFile, Mode};
 use super::error::{failed, flawed};
 use super::index::{Flaw, Index};
-use super::notes::{Key, Notes};
+use super::lease::read_small;
 use super::record::{self, Prepared};
-use super::rest::Rest;
+use super::rest::{Noted, Rest};
 
 /// How much of a log is read at once.
 const CHUNK: usize = 256 * 1024;
@@ -25,8 +25,8 @@ const SHORT: usize = 64 * 1024;
 pub(crate) struct Paths {
     pub(crate) shard: PathBuf,
     pub(crate) log: PathBuf,
-    /// Where earlier versions noted what was acknowledged when the session last came to rest.
-    pub(crate) old_rest: PathBuf,
+    /// What was acknowledged when the session last came to rest.
+    pub(crate) rest: PathBuf,
     pub(crate) lease: PathBuf,
     /// Where a reader of the log may start.
     pub(crate) start: PathBuf,
@@ -37,7 +37,7 @@ impl Paths {
         Self {
             shard: log.parent().unwrap_or(log).to_owned(),
             log: log.to_owned(),
-            old_rest: log.with_extension("head"),
+            rest: log.with_extension("head"),
             lease: log.with_extension("lease"),
             start: log.with_extension("start"),
         }
@@ -48,9 +48,6 @@ impl Paths {
 pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) paths: Paths,
-    /// Those of its part of the directory, and where it is found there.
-    pub(crate) notes: Arc<Notes>,
-    pub(crate) key: Key,
     pub(crate) state: Mutex<State>,
     /// Held while its file is synced, so that whoever waits finds that it is done already.
     pub(crate) gate: Mutex<()>,
@@ -60,8 +57,6 @@ pub(crate) struct Session {
 pub(crate) struct State {
     pub(crate) file: Option<Arc<dyn DiskFile>>,
     pub(crate) index: Index,
-    /// The file and what was in it, when it was found to be in the memory of the system just now.
-    pub(crate) ready: Option<(Arc<dyn DiskFile>, Vec<u8>)>,
     /// How long the file was when it was last looked at.
     pub(crate) len: u64,
     /// A sync has failed: what the file holds is not known until it is read anew.
@@ -75,8 +70,8 @@ pub(crate) struct State {
     /// The fence of the last lease that was released here, 0 if none was; `None` if this is not
     /// known, as the session was not claimed here since it was read.
     pub(crate) released: Option<u64>,
-    /// The lease under which it was noted here that the session rests, until that is released.
-    pub(crate) noted_rest: Option<Token>,
+    /// What was noted here when the session last came to rest, until its lease is released.
+    pub(crate) noted_rest: Option<Box<Noted>>,
     /// The file could only be opened to be read.
     pub(crate) read_only: bool,
     /// Bytes of torn records that claims have found at the end of the log.
@@ -91,9 +86,8 @@ impl State {
 }
 
 impl Session {
-    pub(crate) fn new(id: SessionId, paths: Paths, notes: Arc<Notes>) -> Self {
-        let key = Key::of(&paths.log);
-        Self { id, paths, notes, key, state: Mutex::default(), gate: Mutex::default() }
+    pub(crate) fn new(id: SessionId, paths: Paths) -> Self {
+        Self { id, paths, state: Mutex::default(), gate: Mutex::default() }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -106,23 +100,21 @@ impl Session {
         })
     }
 
-    /// Whether it is short, nobody is at work on it, and it was read, or can be without waiting: its
-    /// log and its notes are in the memory of the system.
-    pub(crate) fn is_at_hand(&self, disk: &dyn Disk) -> bool {
-        let Ok(mut state) = self.state.try_lock() else { return false };
-        if state.failed {
-            return false;
-        }
-        if state.file.is_some() {
-            return state.len <= SHORT as u64 && state.index.begun() && !state.index.removed;
-        }
-        state.ready = disk.open_cached(&self.paths.log, SHORT);
-        state.ready.is_some() && self.notes.are_read(SHORT)
+    /// Whether its log is short, and that and the note beside it are in the memory of the system.
+    pub(crate) fn is_cached(&self, disk: &dyn Disk) -> bool {
+        [&self.paths.log, &self.paths.rest].iter().all(|path| disk.is_cached(path, SHORT))
     }
 
-    /// Whether nothing of it was read, and nobody is at work on it.
-    pub(crate) fn is_unread(&self) -> bool {
-        self.state.try_lock().is_ok_and(|state| state.file.is_none() && !state.failed)
+    /// Whether it is read and short, and nobody is at work on it.
+    pub(crate) fn is_at_hand(&self) -> bool {
+        self.state.try_lock().is_ok_and(|state| {
+            let index = &state.index;
+            state.file.is_some()
+                && !state.failed
+                && state.len <= SHORT as u64
+                && index.begun()
+                && !index.removed
+        })
     }
 
     /// Whether it must not be forgotten: it is in use, or a sync has failed, which would be
@@ -200,11 +192,10 @@ impl Session {
     /// Opens the log and reads it, if it can from its last snapshot on; `false` if there is none.
     fn open(&self, disk: &dyn Disk, state: &mut State) -> Result<bool, StoreError> {
         for attempt in 0.. {
-            let rest = Rest::find(disk, &self.notes, &self.paths)?;
+            let rest: Option<Rest> = read_small(disk, &self.paths.rest)
+                .map_err(|error| failed("read", &self.paths.rest, error))?;
             let mut read_only = false;
-            let (ready, bytes) = state.ready.take().unzip();
-            let opened = ready.map_or_else(|| disk.open(&self.paths.log, Mode::Append), Ok);
-            let file = match opened {
+            let file = match disk.open(&self.paths.log, Mode::Append) {
                 Ok(file) => Some(file),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => None,
                 // What cannot be written can still be read.
@@ -217,9 +208,8 @@ impl Session {
             };
             state.forget();
             let expected = rest.as_ref().map(Rest::mark);
-            // A log that is ready is too short to be started in the middle.
-            let long = file.as_ref().filter(|_| bytes.is_none());
-            let mut started = long.and_then(|file| self.start(disk, &**file, expected.as_ref()));
+            let mut started =
+                file.as_ref().and_then(|file| self.start(disk, &**file, expected.as_ref()));
             let flaw = loop {
                 let partial = started.is_some();
                 state.index = started
@@ -227,13 +217,8 @@ impl Session {
                     .unwrap_or_else(|| Index { expected: expected.clone(), ..Index::default() });
                 let mut flaw = Ok(());
                 if let Some(file) = &file {
-                    if let Some(bytes) = &bytes {
-                        flaw = self.take(state, bytes);
-                    }
                     let len = file.stat().map_err(|error| self.failed("look at", error))?.len;
-                    if flaw.is_ok() {
-                        flaw = self.catch_up(&**file, state, len)?;
-                    }
+                    flaw = self.catch_up(&**file, state, len)?;
                     state.len = len;
                 }
                 if flaw.is_ok() && state.index.moved.is_none() {
@@ -257,7 +242,8 @@ impl Session {
                 return Ok(state.file.is_some());
             };
             // Somebody may have removed or rewritten it between the two looks.
-            let now = Rest::find(disk, &self.notes, &self.paths)?;
+            let now: Option<Rest> = read_small(disk, &self.paths.rest)
+                .map_err(|error| failed("read", &self.paths.rest, error))?;
             if now == rest || attempt == 3 {
                 let error = self.flawed(&state.index, flaw);
                 state.forget();
@@ -275,6 +261,7 @@ impl Session {
     ) -> Result<Result<(), Flaw>, StoreError> {
         let mut buffer = Vec::new();
         let mut chunk = CHUNK;
+        let begun = state.index.header.is_some();
         while state.index.end < len && state.index.moved.is_none() {
             let left = usize::try_from(len - state.index.end).unwrap_or(usize::MAX);
             buffer.resize(chunk.min(left), 0);
@@ -290,8 +277,11 @@ impl Session {
                 buffer[..read].iter().rposition(|byte| *byte == b'\n').unwrap_or(0)
             };
             let before = state.index.end;
-            if let Err(flaw) = self.take(state, &buffer[..usable]) {
+            if let Err(flaw) = state.index.advance(&buffer[..usable]) {
                 return Ok(Err(flaw));
+            }
+            if !begun && state.index.header.as_ref().is_some_and(|header| header.id != self.id) {
+                return Ok(Err(Flaw::Other));
             }
             if whole || read < buffer.len() {
                 break;
@@ -301,16 +291,6 @@ impl Session {
             }
         }
         Ok(Ok(()))
-    }
-
-    /// Takes what was read of the log.
-    fn take(&self, state: &mut State, bytes: &[u8]) -> Result<(), Flaw> {
-        let begun = state.index.header.is_some();
-        state.index.advance(bytes)?;
-        match &state.index.header {
-            Some(header) if !begun && header.id != self.id => Err(Flaw::Other),
-            _ => Ok(()),
-        }
     }
 
     /// Gives the file in which the log goes on the name of the log, unless somebody has.
@@ -434,6 +414,6 @@ impl Session {
     }
 }
 
-pub(super) fn is_read_only(error: &io::Error) -> bool {
+fn is_read_only(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied)
 }

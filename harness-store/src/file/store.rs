@@ -19,7 +19,6 @@ use super::alive::Owner;
 use super::catalog::Catalog;
 use super::disk::{Disk, Mode, RealDisk};
 use super::error::{failed, unsure};
-use super::notes::Notes;
 use super::pace::{Holding, Pace};
 use super::record::{MAX_RECORD, Prepared};
 use super::session::{Paths, Session};
@@ -60,8 +59,8 @@ pub enum Sync {
 ///
 /// There is no index of all sessions on the disk. An open store reads the directory once, at its
 /// first [`list`](SessionStore::list), and later what has changed of it. Of each session it comes by
-/// it reads the note that a session at rest leaves, or the whole log of one that has gone on since,
-/// and remembers that until the log is written to. So a page costs a look at each of
+/// it reads the note that a session at rest leaves beside its log, or the whole log of one that has
+/// gone on since, and remembers that until the log is written to. So a page costs a look at each of
 /// its sessions, and at those that its filter leaves out. A claim of any due session looks at all
 /// sessions, and if none is due again every 100 ms until it has waited long enough. With very many
 /// sessions a store with an index serves workers better.
@@ -116,7 +115,7 @@ impl FileStoreOptions {
     }
 
     /// How many logs are kept open; 512 unless this says otherwise. One that was closed is read
-    /// again from its beginning when it is needed. Beside them at most 256 files of notes are open.
+    /// again from its beginning when it is needed.
     #[must_use]
     pub fn open_files(mut self, files: usize) -> Self {
         self.open_files = files.max(1);
@@ -155,8 +154,7 @@ impl FileStoreOptions {
             unnamed.extend([parent, dir]);
             std::fs::create_dir_all(parent).map_err(|error| failed("make", dir, error))?;
         }
-        let made = named && sessions.is_dir() && alive.is_dir();
-        for path in [dir, &sessions, &alive].into_iter().filter(|_| !made) {
+        for path in [dir, &sessions, &alive] {
             match disk.make_dir(path) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                     return Err(failed("make", path, error));
@@ -189,7 +187,6 @@ impl FileStoreOptions {
                 owner,
                 open: Mutex::default(),
                 open_files: self.open_files,
-                notes: Mutex::default(),
                 catalog: Mutex::default(),
             }),
         }
@@ -260,7 +257,6 @@ pub(crate) struct Inner {
     pub(crate) holding: Holding,
     open: Mutex<Open>,
     open_files: usize,
-    notes: Mutex<HashMap<PathBuf, Arc<Notes>>>,
     pub(crate) catalog: Mutex<Catalog>,
 }
 
@@ -283,18 +279,6 @@ impl Inner {
         self.sessions.join(shard).join(format!("{rest}.log"))
     }
 
-    /// The notes of a part of the directory.
-    pub(crate) fn notes(&self, shard: &Path) -> Arc<Notes> {
-        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(notes) = notes.get(shard) {
-            return Arc::clone(notes);
-        }
-        let durable = self.sync == Sync::Flush;
-        let made = Arc::new(Notes::new(Arc::clone(&self.disk), shard, durable));
-        notes.insert(shard.to_owned(), Arc::clone(&made));
-        made
-    }
-
     pub(crate) fn session(&self, id: &SessionId) -> Arc<Session> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.clock += 1;
@@ -312,9 +296,7 @@ impl Inner {
                 *used > oldest || Arc::strong_count(session) > 1 || session.must_stay()
             });
         }
-        let paths = Paths::of_log(&self.log_path(id));
-        let notes = self.notes(&paths.shard);
-        let session = Arc::new(Session::new(id.clone(), paths, notes));
+        let session = Arc::new(Session::new(id.clone(), Paths::of_log(&self.log_path(id))));
         open.sessions.insert(id.clone(), (now, Arc::clone(&session)));
         session
     }
@@ -327,14 +309,20 @@ impl Inner {
     /// Whether the log of a session is in memory, in nobody's hands and short: to look at it, and to
     /// write a little, costs less than another thread.
     fn is_at_hand(&self, id: &SessionId) -> bool {
-        self.session(id).is_at_hand(&*self.disk)
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = open.sessions.get(id).map(|(_, session)| Arc::clone(session));
+        drop(open);
+        match session {
+            Some(session) => session.is_at_hand(),
+            None => {
+                Session::new(id.clone(), Paths::of_log(&self.log_path(id))).is_cached(&*self.disk)
+            }
+        }
     }
 
-    /// Whether there is no log of a session, so that it is told at once, and can be begun in place.
-    fn is_absent(&self, id: &SessionId) -> bool {
-        self.holding.pace.is_short()
-            && self.session(id).is_unread()
-            && !self.session(id).paths.log.exists()
+    /// Whether a session can be begun in place.
+    fn begins_at_once(&self, id: &SessionId) -> bool {
+        self.holding.pace.is_short() && !self.is_open(id) && !self.log_path(id).exists()
     }
 }
 
@@ -353,7 +341,7 @@ impl SessionStore for FileStore {
     async fn claim(&self, what: Claim<'_>, ttl: Duration) -> Result<Option<Claimed>, StoreError> {
         match what {
             Claim::One(id) => {
-                if self.inner.is_at_hand(id) || self.inner.is_absent(id) {
+                if self.inner.is_at_hand(id) || self.inner.begins_at_once(id) {
                     return self.inner.claim_one(id, ttl).map(Some);
                 }
                 let id = id.clone();
@@ -399,7 +387,7 @@ impl SessionStore for FileStore {
         mail: Mail,
         limit: u64,
     ) -> Result<Option<Page>, StoreError> {
-        if self.inner.is_at_hand(session) || self.inner.is_absent(session) {
+        if self.inner.is_at_hand(session) {
             return self.inner.read(session, from, mail, limit);
         }
         let session = session.clone();

@@ -5,7 +5,7 @@ mod agents;
 mod alive;
 mod failing;
 mod pace;
-pub(super) mod power_loss;
+mod power_loss;
 pub(super) mod recording;
 mod start;
 mod syncs;

@@ -29,7 +29,7 @@ async fn nobody_else_may_read_the_files() {
     store.renew(&lease, LONG).await.unwrap();
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode();
     let mut kinds = 0;
-    for kind in ["log", "notes", "lease"] {
+    for kind in ["log", "head", "lease"] {
         for file in files(dir.path(), kind) {
             assert_eq!(mode(&file) & 0o777, 0o600, "{}", file.display());
             assert_eq!(mode(file.parent().unwrap()) & 0o777, 0o700);
@@ -81,11 +81,8 @@ async fn a_removed_session_leaves_no_bytes() {
     append(&store, &lease, 0, b"secret", Some(Phase::Ended)).await.unwrap();
     store.renew(&lease, LONG).await.unwrap();
     store.remove(&lease, harness::store::Remove::All).await.unwrap();
-    for kind in ["log", "lease", "next"] {
+    for kind in ["log", "head", "lease", "next"] {
         assert_eq!(files(dir.path(), kind), Vec::<std::path::PathBuf>::new());
-    }
-    for notes in files(dir.path(), "notes") {
-        assert!(!std::fs::read_to_string(notes).unwrap().contains("facts"));
     }
     let again = store.claim(Claim::One(&id("x")), LONG).await.unwrap().unwrap();
     assert_eq!(again.head.0, 0);

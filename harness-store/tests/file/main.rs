@@ -6,7 +6,6 @@ mod contract;
 mod damage;
 mod disk;
 mod model;
-mod notes;
 mod process;
 mod rewrite;
 mod size;

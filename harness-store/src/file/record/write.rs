@@ -184,13 +184,6 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// A record of a kind that has its fields as text.
-pub(crate) fn line(kind: char, fields: &str) -> Vec<u8> {
-    let mut line = Line::new(kind, fields.len() + 16);
-    line.text(fields);
-    line.close()
-}
-
 pub(crate) fn header(header: &Header) -> Vec<u8> {
     let mut line = Line::new('H', 160);
     line.number(u64::from(FORMAT));

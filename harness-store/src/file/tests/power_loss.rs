@@ -97,20 +97,13 @@ fn work(dir: &Path) -> World {
 
 /// What is on the disk: the contents of files, and the names that lead to them.
 #[derive(Clone, Default)]
-pub(in crate::file) struct Image {
+pub(super) struct Image {
     files: HashMap<usize, Vec<u8>>,
     names: BTreeMap<PathBuf, usize>,
     dirs: BTreeSet<PathBuf>,
 }
 
-impl Image {
-    /// A directory that was there before.
-    pub(in crate::file) fn keep_dir(&mut self, dir: &Path) {
-        self.dirs.insert(dir.to_owned());
-    }
-}
-
-pub(in crate::file) fn crash(ops: &[Op], rng: &mut TestRng, keep: u32) -> Image {
+pub(super) fn crash(ops: &[Op], rng: &mut TestRng, keep: u32) -> Image {
     let synced = |number: usize, place: usize| {
         ops[place..].iter().any(|op| matches!(op, Op::Sync(synced) if *synced == number))
     };
@@ -166,7 +159,7 @@ pub(in crate::file) fn crash(ops: &[Op], rng: &mut TestRng, keep: u32) -> Image 
     image
 }
 
-pub(in crate::file) fn materialise(image: &Image, from: &Path, to: &Path) {
+pub(super) fn materialise(image: &Image, from: &Path, to: &Path) {
     let moved = |path: &Path| to.join(path.strip_prefix(from).unwrap());
     for dir in &image.dirs {
         std::fs::create_dir_all(moved(dir)).unwrap();
@@ -194,10 +187,7 @@ fn check(world: &World, ops: usize, dir: &Path, what: &str) {
         let next = world.promises.iter().find(|one| one.ops > ops && one.session == session);
         let first = next.and_then(|next| next.kept.as_ref()).map_or(1, |kept| kept.first);
         let found = page(&store.inner, session, From::SnapshotBelow(Seq(u64::MAX)));
-        let found = found.unwrap_or_else(|error| {
-            let log = std::fs::read(store.inner.log_path(&id(session))).unwrap();
-            panic!("{what}: {session}: {error} {}", log.escape_ascii())
-        });
+        let found = found.unwrap_or_else(|error| panic!("{what}: {session}: {error}"));
         let Some(promise) = promise else { continue };
         match (&promise.kept, found) {
             (Some(kept), Some(page)) => {

@@ -102,8 +102,8 @@ impl Disk for Recording {
         RealDisk.device(path)
     }
 
-    fn open_cached(&self, _path: &Path, _most: usize) -> Option<(Arc<dyn DiskFile>, Vec<u8>)> {
-        None
+    fn is_cached(&self, _path: &Path, _most: usize) -> bool {
+        false
     }
 
     fn is_shared(&self) -> bool {
