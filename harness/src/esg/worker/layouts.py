@@ -193,7 +193,7 @@ def referents(walk, o):
 def is_content(walk, v):
     t = type(v)
     if t is types.BuiltinFunctionType:      # of a module it is machinery, of an object it leads to the object
-        return v.__self__ is not None and not isinstance(v.__self__, (types.ModuleType, type))
+        return v.__self__ is not None and not issubclass(type(v.__self__), (types.ModuleType, type))
     return not issubclass(t, type) and id(t) not in _MACHINERY and not walk.world.is_space(v)
 
 
@@ -204,7 +204,8 @@ _PLAIN = frozenset((str, bytes, int, float, complex, bool, type(None)))
 def array_parts(ndarray):
     """What an array of numpy refers to, which the collector is not told: the owner of its memory, and its
     elements if they are objects."""
-    base, dtype, ravel, tolist = (MAPPING(ndarray)[name] for name in ("base", "dtype", "ravel", "tolist"))
+    names = ("base", "dtype", "view", "ravel", "tolist")
+    base, dtype, view, ravel, tolist = (MAPPING(ndarray)[name] for name in names)
 
     def kids(walk, o):
         owner, of = base.__get__(o), dtype.__get__(o)
@@ -212,7 +213,7 @@ def array_parts(ndarray):
         if owner is not None:
             found.append(owner)
         if of.hasobject:
-            cells = tolist(ravel(o))
+            cells = tolist(ravel(view(o, ndarray)))     # of a class of the program they would run its code
             if of.names is not None:
                 cells = [v for cell in cells for v in cell]
             if not _PLAIN.issuperset(map(type, cells)):

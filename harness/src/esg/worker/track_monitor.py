@@ -62,6 +62,8 @@ class Tracker:
         # The step's own code, and whether anything else of the program's may be switched off.
         self._own = None
         self._again = True
+        # Whether code of a library may have been given the program's names, to run with whenever.
+        self._shared = False
         self._tool = None
         self._claim()
 
@@ -89,7 +91,7 @@ class Tracker:
         self._ledger.begin()
         self._own = code
         self._last = None, {}
-        if self._again:
+        if self._again or self._shared:
             self._again = False
             # In this order: what lies on the stack is prepared for events once, not twice.
             _restart_events()
@@ -122,6 +124,8 @@ class Tracker:
                 return
         elif event == "object.__setattr__" and args[1] != "__code__":
             return
+        else:
+            self._shared = True
         _restart_events()
 
     def late(self, reads, codes_of):
@@ -147,7 +151,7 @@ class Tracker:
             if ledger.active:
                 ledger.reads.executed[id(code)] = code
         # The same code may run again with the step's globals, unless it is a module's.
-        return _DISABLE if _of_a_module(scope) else None
+        return _DISABLE if _of_a_module(scope) and not self._shared else None
 
     def _runs(self, code, offset):
         """An instruction is about to run."""
