@@ -17,7 +17,8 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 /// Programs of Python steps, of which only what an edit touched runs again.
 #[derive(Debug, Parser)]
 pub struct Options {
-    /// The Python to run steps with; the newest of 3.11 to 3.13 in PATH otherwise.
+    /// The Python to run steps with; the newest of 3.11 to 3.13 in PATH otherwise. Of the Python of
+    /// a virtual environment, steps may import what is installed there.
     #[arg(long, global = true, value_name = "PATH")]
     python: Option<PathBuf>,
     #[command(subcommand)]

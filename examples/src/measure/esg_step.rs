@@ -1,4 +1,6 @@
 //! What it costs to trace a step, beside running it with `exec` and nothing else.
+use std::time::{Duration, Instant};
+
 use harness::esg::{Blobs, CodeGraph, Executor as _, Program, RunStep};
 
 use super::python::{Result, brief, or_given_up, plain, took, worker};
@@ -7,6 +9,13 @@ use super::{Figure, rounds};
 /// How many steps are timed together.
 const MANY: usize = 200;
 
+/// A class whose instances have a `__dict__`.
+const CLASS: &str = "
+class Row:
+    def __init__(self, i):
+        self.id, self.name, self.value = i, 'row %d' % i, i * 0.5
+";
+
 /// Microseconds a step, and milliseconds a megabyte of values that it touches.
 pub(super) fn steps() -> Vec<Figure> {
     or_given_up("esg-step", figures())
@@ -14,12 +23,10 @@ pub(super) fn steps() -> Vec<Figure> {
 
 fn figures() -> Result<Vec<Figure>> {
     let scale = if brief() { 10 } else { 1 };
-    let mut figures = vec![
-        bare("esg-step worker", "pass")?,
-        traced("esg-step pass", "x = 0", "pass")?,
-        traced("esg-step x = x + 1", "x = 0", "x = x + 1")?,
-        traced("esg-step print", "x = 0", "print(x)")?,
-    ];
+    let mut figures = vec![bare("esg-step worker", "pass")?];
+    figures.extend(traced("esg-step pass", "x = 0", "pass")?);
+    figures.extend(traced("esg-step x = x + 1", "x = 0", "x = x + 1")?);
+    figures.extend(traced("esg-step print", "x = 0", "print(x)")?);
     let rows = |count: usize| {
         format!(
             "v = [{{'id': i, 'name': 'row %d' % i, 'value': i * 0.5, 'tags': ['a', i]}} for i in range({count})]"
@@ -27,8 +34,15 @@ fn figures() -> Result<Vec<Figure>> {
     };
     let ints = |count: usize| format!("v = list(range(1000000, 1000000 + {count}))");
     let bytes = |count: usize| format!("v = bytes(range(256)) * {}", count / 256);
+    let tuples = |count: usize| format!("v = [(i, 'row %d' % i, i * 0.5) for i in range({count})]");
+    let strings =
+        |count: usize| format!("v = ['row number %d of all' % i for i in range({count})]");
+    let instances = |count: usize| format!("{CLASS}v = [Row(i) for i in range({count})]");
     for (name, setup, change) in [
         ("dicts", rows(50_000 / scale), Some("v[0]['id'] += 1")),
+        ("tuples", tuples(50_000 / scale), Some("v[0] = (v[0][0] + 1, 'row 0', 0.0)")),
+        ("strings", strings(50_000 / scale), Some("v[0] += 'x'")),
+        ("instances", instances(50_000 / scale), Some("v[0].id += 1")),
         ("ints", ints(500_000 / scale), Some("v[0] += 1")),
         ("bytes", bytes(10_000_000 / scale), None),
     ] {
@@ -53,18 +67,26 @@ fn graph(setup: &str) -> Result<CodeGraph> {
 
 /// Adds steps, and times the replay that runs them.
 fn replayed(graph: &mut CodeGraph, round: usize, steps: &[String]) -> Result<f64> {
+    Ok(timed(graph, round, steps)?.0)
+}
+
+/// The same, and with it the time that passes.
+fn timed(graph: &mut CodeGraph, round: usize, steps: &[String]) -> Result<(f64, f64)> {
     graph.edit(|program| {
         for (at, step) in steps.iter().enumerate() {
             program.push(&format!("r{round}s{at}"), step)?;
         }
         Ok(())
     })?;
+    let mut passed = Duration::ZERO;
     let took = took(|| {
+        let begun = Instant::now();
         let report = graph.replay()?;
+        passed = begun.elapsed();
         let all = report.ok() && report.ran.len() == steps.len() && report.untracked.is_empty();
         if all { Ok(()) } else { Err(format!("not every step ran as it should: {report}").into()) }
     })?;
-    Ok(took.as_secs_f64() * 1e9)
+    Ok((took.as_secs_f64() * 1e9, passed.as_secs_f64() * 1e9))
 }
 
 /// The least of both, over all rounds.
@@ -105,20 +127,30 @@ fn bare(case: &str, source: &str) -> Result<Figure> {
     Ok(figure(case, "us/step", least, 1e3 * MANY as f64))
 }
 
-/// Small steps, many in a replay.
-fn traced(case: &str, setup: &str, source: &str) -> Result<Figure> {
+/// Small steps, many in a replay: processor time, and the time that passes until they are done.
+fn traced(case: &str, setup: &str, source: &str) -> Result<[Figure; 2]> {
     let steps = vec![source.to_owned(); MANY];
     let mut graph = graph(setup)?;
     let mut round = 0;
-    let least = least(rounds(|| {
+    let (mut used, mut waited) = (Vec::new(), Vec::new());
+    let all: Vec<Result<_>> = rounds(|| {
         round += 1;
-        let ours = replayed(&mut graph, round, &steps)?;
+        let ours = timed(&mut graph, round, &steps)?;
         graph.edit(|program| {
             (0..MANY).try_for_each(|at| program.remove(&format!("r{round}s{at}")).map(drop))
         })?;
-        Ok((ours, plain(setup, &steps, None)?.cpu))
-    }))?;
-    Ok(figure(case, "us/step", least, 1e3 * MANY as f64))
+        Ok((ours, plain(setup, &steps, None)?))
+    });
+    for round in all {
+        let (ours, floor) = round?;
+        used.push(Ok((ours.0, floor.cpu)));
+        waited.push(Ok((ours.1, floor.wall)));
+    }
+    let per = 1e3 * MANY as f64;
+    Ok([
+        figure(case, "us/step", least(used)?, per),
+        figure(case, "us/step, waiting", least(waited)?, per),
+    ])
 }
 
 /// One step on a large value, a megabyte of it when pickled.

@@ -67,7 +67,9 @@ pub(super) struct Plain {
 const PLAIN: &str = "
 import json, pickle, sys, time
 told = json.load(sys.stdin)
-names = {'__name__': '__main__'}
+# Classes are pickled by name: they have to be found in their module.
+module = sys.modules['__main__'] = type(sys)('__main__')
+names = vars(module)
 exec(told['setup'], names)
 steps, clock, timer = told['steps'], time.process_time_ns, time.perf_counter_ns
 stdout, sys.stdout = sys.stdout, open('/dev/null', 'w')

@@ -172,10 +172,11 @@ pub(crate) fn entries(batch: &BatchRecord<'_>) -> Option<Vec<(Vec<u8>, bool)>> {
     rest.is_empty().then_some(entries)
 }
 
-/// A record without the newlines around it.
+/// A record without the newlines around it. Where the last never reached the disk, it is missing or
+/// a zero; no record has one before it.
 pub(crate) fn inner(record: &[u8]) -> &[u8] {
     let line = record.strip_prefix(b"\n").unwrap_or(record);
-    line.strip_suffix(b"\n").unwrap_or(line)
+    line.strip_suffix(b"\n").or_else(|| line.strip_suffix(b"\0")).unwrap_or(line)
 }
 
 /// Whether a line, without its newlines, is what was written.

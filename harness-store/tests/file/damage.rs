@@ -178,3 +178,22 @@ async fn the_log_of_another_session_is_not_taken_for_this_one() {
     let wrong = found.iter().filter(|found| matches!(found, Err(StoreError::Corrupt { .. })));
     assert_eq!(wrong.count(), 1, "{found:?}");
 }
+
+#[tokio::test]
+async fn a_record_of_which_only_the_last_byte_is_missing_is_there_once_another_follows() {
+    let dir = tempfile::tempdir().unwrap();
+    session(dir.path(), Phase::Running).await;
+    let path = log(dir.path());
+    let whole = std::fs::read(&path).unwrap();
+    let known = page(&open(dir.path()).await, &id("x")).await.unwrap().unwrap();
+    let ends: Vec<usize> =
+        (0..whole.len() - 1).filter(|at| whole[*at..].starts_with(b"\n\n")).collect();
+    assert!(ends.len() > 4);
+    for end in ends {
+        let mut bytes = whole.clone();
+        bytes[end] = 0;
+        std::fs::write(&path, &bytes).unwrap();
+        let found = page(&open(dir.path()).await, &id("x")).await.unwrap().unwrap();
+        assert_eq!((&found.entries, &found.letters), (&known.entries, &known.letters), "at {end}");
+    }
+}

@@ -8,12 +8,12 @@ mod validate;
 
 use std::any::type_name;
 use std::fmt;
+use std::future::ready;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use futures_util::future::{FutureExt as _, ready};
-use tracing::{Instrument, Span};
+use tracing::Span;
 
 use crate::context::Context;
 use crate::declare::Harness;
@@ -24,7 +24,7 @@ use crate::log::Fit;
 use crate::observe::{Observer, Observers};
 use crate::run::{
     Brakes, Driver, ErasedSlots, Held, Kind, Launched, Options, Outcome, Resume, Resumer, RunCore,
-    RunError, RunRequest, Slot, Source, Taken, accept, words,
+    RunError, RunRequest, Running, Settlement, Slot, Source, Taken, accept, words,
 };
 use crate::session::Session;
 use crate::state::{Ops, State};
@@ -349,37 +349,34 @@ impl<C: Context, S: State> Agent<C, S> {
         };
         let graph = harness.graph().clone();
         let budget = launched.budget.map(Box::new);
-        let brakes = launched.brakes.clone();
         let core = RunCore::new(ids, graph, launched.fanout, launched.brakes, journal);
         let driver = Box::new(Driver::new(program, context, core, session, home, taken, budget));
-        Begun { agent: self, driver, span, brakes }
+        Begun { agent: self, driver, span }
     }
 }
 
 /// Where a session comes from, and the answers it was resumed with.
 type Home<S> = (Slot<S>, Vec<Taken>);
 
-/// A run that has not taken its first step. Its parts are boxed and few, so that a live run is
-/// small.
+/// A run that has not taken its first step.
 struct Begun<C: Context, S: State> {
     agent: Agent<C, S>,
     driver: Box<Driver<C, S>>,
     span: Span,
-    brakes: Brakes,
 }
 
 impl<C: Context, S: State> Begun<C, S> {
-    /// Not an `async fn`: that would keep room for what it was called with beside what it awaits.
-    fn run(self) -> impl Future<Output = Outcome<S>> + Send {
-        let Self { agent, driver, span, brakes } = self;
-        let settled = driver.run().instrument(span);
-        settled.map(move |settled| settled.into_outcome(&brakes, Arc::new(agent)))
+    fn run(self) -> impl Future<Output = Result<Outcome<S>, RunError>> + Send {
+        let Self { agent, driver, span } = self;
+        Running::new(driver, span, move |settled: Box<Settlement<S>>, brakes: &Brakes| {
+            settled.into_outcome(brakes, move || Arc::new(agent))
+        })
     }
 
     fn boxed(begun: Result<Self, Kind>) -> BoxFuture<Result<Outcome<S>, RunError>> {
         match begun {
-            Ok(begun) => begun.run().map(Ok).boxed(),
-            Err(refused) => ready(Err(refused.into())).boxed(),
+            Ok(begun) => Box::pin(begun.run()),
+            Err(refused) => Box::pin(ready(Err(refused.into()))),
         }
     }
 }

@@ -105,7 +105,7 @@ pub(super) async fn run<C: Context, S: State>(
             if withdrawn {
                 begun.driver.look_back();
             }
-            Ok(begun.run().await)
+            begun.run().await
         }
     }
 }
@@ -272,7 +272,7 @@ impl<C: Context, S: State> Agent<C, S> {
             .unwrap_or_else(|| Session::new(id, state, wiring));
         let run = saved.run.unwrap_or_else(|| launched.run.clone());
         let settlement = Settlement { session, how, lost: false, run, home: None, durable: true };
-        settlement.into_outcome(&launched.brakes, Arc::new(self.clone()))
+        settlement.into_outcome(&launched.brakes, || Arc::new(self.clone()))
     }
 
     /// Goes on where the session stands, with what letters say became of its questions. Those that
@@ -356,6 +356,6 @@ impl<C: Context, S: State> Agent<C, S> {
         drop(now);
         let journal = Some(Box::new(journal));
         let begun = self.driver(launched, session, None, Some(answered), journal, slots);
-        Ok(begun.run().await)
+        begun.run().await
     }
 }

@@ -1,12 +1,15 @@
 //! What is known of a lease without asking the store.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 
 use crate::clock::boot_millis;
 use crate::store::Mail;
+
+use super::keeper::Ward;
 
 /// What a run knows of its lease without asking the store: until when it surely holds, and how many
 /// letters have come.
@@ -18,6 +21,8 @@ pub(crate) struct Watch {
     mail: AtomicU64,
     /// Wakes whoever reads letters.
     pub(super) news: Notify,
+    /// What has to begin first, so that somebody does.
+    ward: Mutex<Weak<Ward>>,
 }
 
 impl Watch {
@@ -28,6 +33,7 @@ impl Watch {
             lost: AtomicBool::new(false),
             mail: AtomicU64::new(mail.0),
             news: Notify::new(),
+            ward: Mutex::default(),
         }
     }
 
@@ -70,7 +76,16 @@ impl Watch {
         if mail.0 > self.mail.load(Ordering::Relaxed) {
             self.mail.fetch_max(mail.0, Ordering::AcqRel);
             self.news.notify_one();
+            let ward = self.ward.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+            if let Some(ward) = ward {
+                ward.begin();
+            }
         }
+    }
+
+    /// From here on, whoever keeps the lease is told when letters have come.
+    pub(super) fn tell_of_news(&self, ward: &Arc<Ward>) {
+        *self.ward.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(ward);
     }
 }
 

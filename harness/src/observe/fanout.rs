@@ -25,7 +25,10 @@ impl fmt::Debug for Observers {
 }
 
 /// Hands a run's events to all who listen, in the same order.
-pub(crate) struct Fanout {
+pub(crate) struct Fanout(Option<Box<Audience>>);
+
+/// Who listens to a run that has listeners.
+struct Audience {
     feeds: Vec<Arc<Feed>>,
     stream: Option<broadcast::Sender<Arc<Event>>>,
     /// Counts events; held while one is handed out, so that all see one order.
@@ -34,24 +37,27 @@ pub(crate) struct Fanout {
 
 impl Fanout {
     pub(crate) fn new(observers: Observers, stream: Option<broadcast::Sender<Arc<Event>>>) -> Self {
-        Self { feeds: observers.feeds, stream, count: Mutex::new(0) }
+        let feeds = observers.feeds;
+        let listened = !feeds.is_empty() || stream.is_some();
+        Self(listened.then(|| Box::new(Audience { feeds, stream, count: Mutex::new(0) })))
     }
 
     /// Whether nobody listens, so that events need not be made.
     #[inline]
     pub(crate) fn is_silent(&self) -> bool {
-        self.feeds.is_empty() && self.stream.is_none()
+        self.0.is_none()
     }
 
     /// Makes an event with its number and hands it out.
     pub(crate) fn publish(&self, make: impl FnOnce(u64) -> Event) {
-        let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(audience) = &self.0 else { return };
+        let mut count = audience.count.lock().unwrap_or_else(PoisonError::into_inner);
         *count += 1;
         let event = Arc::new(make(*count));
-        for feed in &self.feeds {
+        for feed in &audience.feeds {
             feed.feed(Arc::clone(&event));
         }
-        if let Some(stream) = &self.stream {
+        if let Some(stream) = &audience.stream {
             // No reader left is no error.
             let _ = stream.send(event);
         }
@@ -59,7 +65,7 @@ impl Fanout {
 
     /// Waits until every observer has seen every event, or is stuck.
     pub(crate) async fn flush(&self) {
-        for feed in &self.feeds {
+        for feed in self.0.iter().flat_map(|audience| &audience.feeds) {
             feed.flush().await;
         }
     }

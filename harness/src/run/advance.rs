@@ -25,7 +25,8 @@ use crate::text::words;
 
 use super::attempt::{Attempt, Polled};
 use super::driver::Driver;
-use super::transition::{Happened, Transition, transition};
+use super::settle::How;
+use super::transition::{End, Happened, Transition, transition};
 
 /// How many steps that never wait may run before others get their turn.
 pub(super) const STEPS_PER_TURN: u32 = 64;
@@ -42,6 +43,10 @@ pub(super) enum Pause<C: Context, S: State> {
     Waits(Entered, Begun<Work<C, S>>),
     /// The step is in two halves.
     Gate(Entered),
+    /// The last step of the turn is done, and nobody has to hear of it.
+    Ended(Option<usize>),
+    /// The run settles.
+    Settled(How),
 }
 
 /// A body that has to wait.
@@ -177,6 +182,9 @@ impl<C: Context, S: State> Driver<C, S> {
             let happened = Happened::Done { branch };
             match transition(wiring, &self.session.cursor, happened) {
                 Transition::Enter { step } => self.commit_done(wiring, branch, step),
+                Transition::Settle(End::Ended { branch }) if self.silent => {
+                    return Poll::Ready(Pause::Ended(branch));
+                }
                 _ => return Poll::Ready(Pause::Happened(undone(happened, Left::default()))),
             }
         }

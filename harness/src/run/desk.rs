@@ -1,9 +1,50 @@
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 use crate::session::Memory;
 use crate::step::{Asked, Place};
+
+/// A desk that several threads work at, and what is at work there.
+#[derive(Debug, Default)]
+pub(super) struct Workplace {
+    desk: Mutex<Desk>,
+    effects_running: AtomicUsize,
+    effect_ended: Notify,
+}
+
+impl Workplace {
+    pub(super) fn desk(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn effect_begins(&self) {
+        self.effects_running.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(super) fn effect_is_over(&self) {
+        self.effects_running.fetch_sub(1, Ordering::SeqCst);
+        self.effect_ended.notify_waiters();
+    }
+
+    pub(super) fn has_effects(&self) -> bool {
+        self.effects_running.load(Ordering::SeqCst) > 0
+    }
+
+    /// Waits for effects in flight: they are never dropped half-way.
+    pub(super) async fn effects_done(&self) {
+        while self.has_effects() {
+            let ended = self.effect_ended.notified();
+            if !self.has_effects() {
+                return;
+            }
+            ended.await;
+        }
+    }
+}
 
 /// What the step at work has laid before its run: questions, effects, tasks. It lives behind one
 /// lock that a step takes only when it does one of these.

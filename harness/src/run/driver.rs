@@ -5,24 +5,26 @@
 //! commit changes nothing, but for a reducer or a route that panics: what it worked on is
 //! discarded, and the run fails without a state.
 
-use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::{Context as Task, Poll};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::time::Instant;
 
 use crate::context::Context;
-use crate::graph::{Budget, Limit, Program};
+use crate::graph::{Budget, Limit, Program, Wiring};
 use crate::observe::EventKind;
-use crate::session::{Ending, Session};
+use crate::session::{Commit, Ending, Session};
 use crate::state::State;
-use crate::step::{Active, BoxRoom, Effects, Place, Scope, Shared, Twin};
+use crate::step::{Active, BoxFuture, BoxRoom, Effects, Place, Scope, Shared, Twin};
 
 use super::advance::Pause;
 use super::answers::Taken;
 use super::effects::RunCore;
 use super::held::Slot;
 use super::record::Durable;
+use super::running::Back;
 use super::settle::{How, Settlement};
 use super::transition::{
     Happened, Transition, budget_at, out_of_steps, out_of_visits, overspent, transition,
@@ -42,7 +44,7 @@ pub(crate) struct Driver<C: Context, S: State> {
     /// In place of the loop's own.
     budget: Option<Box<Budget>>,
     /// Where the bodies of steps work that have been entered.
-    pub(super) rooms: Vec<Option<BoxRoom<C, S>>>,
+    pub(super) rooms: Box<[Option<BoxRoom<C, S>>]>,
     /// The step that waits in its room, to be polled when it is woken.
     pub(super) waiting: Option<Place>,
     pub(super) scope: Option<Active>,
@@ -118,62 +120,82 @@ impl<C: Context, S: State> Driver<C, S> {
         session.cursor.retries = 0;
     }
 
-    /// Runs until the session settles, and nobody says how it goes on.
-    pub(crate) async fn run(mut self: Box<Self>) -> Settlement<S> {
-        // Not before: a request may be put together long before it is polled.
+    /// Begins the run: not before it is polled, for a request may be put together long before.
+    pub(super) fn begin(&mut self) {
         self.started = self.timed.then(Instant::now);
-        let program = Arc::clone(&self.program);
-        loop {
-            self.announce();
-            let how = self.drive(&program).await;
-            if self.core.journal.is_none() && self.silent {
-                // Nobody has to hear of it, and nothing goes on behind it.
-                self.account_time();
-                return self.conclude(how);
-            }
-            if let Some(settlement) = Box::pin(self.settle(how)).await {
-                return settlement;
-            }
+        self.announce();
+    }
+
+    /// Goes from step to step until something else is due.
+    pub(super) fn go(&mut self, program: &Program<C, S>, task: &mut Task<'_>) -> Poll<Pause<C, S>> {
+        if self.session.open().next().is_some() {
+            return Poll::Ready(Pause::Settled(How::Interrupted));
+        }
+        let mut scope = self.scope.take();
+        let pause = Active::enter(&mut scope, || self.advance(program, task));
+        self.scope = scope;
+        pause
+    }
+
+    /// What is due, as a future that gives the driver back.
+    pub(super) fn turn_aside(self: Box<Self>, pause: Pause<C, S>) -> BoxFuture<Back<C, S>> {
+        match pause {
+            Pause::Yield => Box::pin(tokio::task::yield_now().map(|()| (self, None))),
+            // For itself, because a run with a log does so for every step.
+            Pause::Done(branch) => Box::pin(self.keep(branch)),
+            pause => Box::pin(self.see_to(pause)),
         }
     }
 
-    /// Runs until the session settles.
-    async fn drive(&mut self, program: &Program<C, S>) -> How {
-        if self.session.open().next().is_some() {
-            return How::Interrupted;
+    /// Records a step that is done.
+    async fn keep(mut self: Box<Self>, branch: Option<usize>) -> Back<C, S> {
+        let program = Arc::clone(&self.program);
+        match self.record_done(&program.graph.wiring, branch).await {
+            Ok(None) => (self, None),
+            Ok(Some(how)) => Box::pin(self.see_to(Pause::Settled(how))).await,
+            Err(undone) => Box::pin(self.see_to(Pause::Happened(undone))).await,
         }
-        loop {
-            let mut scope = self.scope.take();
-            let pause =
-                poll_fn(|task| Active::enter(&mut scope, || self.advance(program, task))).await;
-            self.scope = scope;
-            // Boxed, so that every live run is small: what waits, waits in `advance`.
-            let settled = match pause {
-                Pause::Yield => {
-                    tokio::task::yield_now().await;
-                    None
-                }
-                Pause::Done(branch) => {
-                    match Box::pin(self.record_done(&program.graph.wiring, branch)).await {
-                        Ok(settled) => settled,
-                        Err(undone) => {
-                            Box::pin(self.see_to(program, Pause::Happened(undone))).await
-                        }
-                    }
-                }
-                pause => Box::pin(self.see_to(program, pause)).await,
-            };
-            if let Some(how) = settled {
-                return how;
-            }
+    }
+
+    /// Does what few steps need.
+    async fn see_to(mut self: Box<Self>, pause: Pause<C, S>) -> Back<C, S> {
+        let program = Arc::clone(&self.program);
+        let Some(how) = self.perform_due(&program, pause).await else { return (self, None) };
+        if self.core.journal.is_none() && self.silent {
+            // Nobody has to hear of it, and nothing goes on behind it.
+            self.account_time();
+            let settlement = Box::new(self.conclude(how));
+            return (self, Some(settlement));
         }
+        let settlement = Box::pin(self.settle(how)).await;
+        if settlement.is_none() {
+            self.announce();
+        }
+        (self, settlement.map(Box::new))
+    }
+
+    /// Settles a turn that ends in this process alone: nobody has to hear of it, and nothing goes
+    /// on behind it.
+    pub(super) fn end_here(
+        &mut self,
+        wiring: &Wiring,
+        branch: Option<usize>,
+    ) -> Box<Settlement<S>> {
+        let (signals, signal) = wiring.nodes[self.session.cursor.step].exit.signal(branch).unzip();
+        self.commit_now(wiring, Commit::Done { branch, next: None });
+        self.account_time();
+        Box::new(self.conclude(How::Turn(Ending::Ended { signals, signal }, None)))
     }
 
     /// Does what keeps the driver from going straight on. Says how the run settles, once it does.
-    async fn see_to(&mut self, program: &Program<C, S>, pause: Pause<C, S>) -> Option<How> {
+    async fn perform_due(&mut self, program: &Program<C, S>, pause: Pause<C, S>) -> Option<How> {
         let wiring = &*program.graph.wiring;
         let undone = match pause {
             Pause::Yield | Pause::Done(_) => return None,
+            Pause::Ended(branch) => {
+                return Some(How::Turn(self.ended(wiring, branch).await, None));
+            }
+            Pause::Settled(how) => return Some(how),
             Pause::Happened(undone) => {
                 if matches!(undone.0, Happened::Cut) && self.core.holds().await {
                     return None;
@@ -286,8 +308,8 @@ impl<C: Context, S: State> Driver<C, S> {
     /// Takes the session out of the driver.
     fn take_session(&mut self) -> Session<S> {
         self.rest();
-        let id = self.session.id.clone();
-        std::mem::replace(&mut self.session, Session::absent(id))
+        let absent = Session::absent(&self.session);
+        std::mem::replace(&mut self.session, absent)
     }
 
     /// Settles the run; `None` if letters say how it goes on.

@@ -1,11 +1,10 @@
 //! What the run does for its steps: the executor's side of the seam.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use serde_json::Value;
-use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -23,7 +22,7 @@ use crate::step::{
 };
 
 use super::brakes::Brakes;
-use super::desk::Desk;
+use super::desk::{Desk, Workplace};
 use super::purse::Purse;
 
 /// What all steps of one run share with its driver.
@@ -42,11 +41,9 @@ pub(crate) struct RunCore {
     /// lock, and are asked this one question.
     stirred: AtomicBool,
     /// What most runs never use is made when it is, so that every live run is small.
-    desk: OnceLock<Box<Mutex<Desk>>>,
+    workplace: OnceLock<Box<Workplace>>,
     purse: Purse,
     failure: Mutex<Option<Arc<Failure>>>,
-    effects_running: AtomicUsize,
-    effect_ended: Notify,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -76,11 +73,9 @@ impl RunCore {
             current: AtomicU64::new(0),
             asked: AtomicU64::new(0),
             stirred: AtomicBool::new(false),
-            desk: OnceLock::new(),
+            workplace: OnceLock::new(),
             purse: Purse::default(),
             failure: Mutex::default(),
-            effects_running: AtomicUsize::new(0),
-            effect_ended: Notify::new(),
         }
     }
 
@@ -96,7 +91,7 @@ impl RunCore {
 
     /// What is to be remembered, if anything was laid on the desk.
     pub(crate) fn take_memory(&self) -> Option<Memory> {
-        self.desk.get().map(|desk| std::mem::take(&mut lock(desk).memory))
+        self.workplace.get().map(|at| std::mem::take(&mut at.desk().memory))
     }
 
     /// Says which attempt is at work from here on.
@@ -129,12 +124,13 @@ impl RunCore {
     /// Ends the attempt unless it has effects in flight. Effects begin under the same lock, so
     /// that none is left out of the record.
     pub(crate) fn try_conclude(&self, place: Place) -> Option<Vec<(String, Asked)>> {
-        if self.desk.get().is_none() && self.current.load(Ordering::Relaxed) == 0 {
+        if self.workplace.get().is_none() && self.current.load(Ordering::Relaxed) == 0 {
             // Only an attempt at work lays something on the desk.
             return Some(Vec::new());
         }
-        let mut desk = self.desk();
-        if self.effects_running.load(Ordering::SeqCst) > 0 {
+        let at = self.workplace();
+        let mut desk = at.desk();
+        if at.has_effects() {
             return None;
         }
         self.conclude();
@@ -142,8 +138,8 @@ impl RunCore {
     }
 
     pub(crate) fn abort_tasks(&self) {
-        if let Some(desk) = self.desk.get() {
-            lock(desk).abort_tasks();
+        if let Some(at) = self.workplace.get() {
+            at.desk().abort_tasks();
         }
     }
 
@@ -175,7 +171,11 @@ impl RunCore {
     }
 
     pub(crate) fn desk(&self) -> MutexGuard<'_, Desk> {
-        lock(self.desk.get_or_init(Box::default))
+        self.workplace().desk()
+    }
+
+    fn workplace(&self) -> &Workplace {
+        self.workplace.get_or_init(Box::default)
     }
 
     /// What the turn has spent, if that is anything.
@@ -209,12 +209,8 @@ impl RunCore {
 
     /// Waits for effects in flight: they are never dropped half-way.
     pub(crate) async fn effects_done(&self) {
-        while self.effects_running.load(Ordering::SeqCst) > 0 {
-            let ended = self.effect_ended.notified();
-            if self.effects_running.load(Ordering::SeqCst) == 0 {
-                return;
-            }
-            ended.await;
+        if let Some(at) = self.workplace.get() {
+            at.effects_done().await;
         }
     }
 
@@ -288,8 +284,7 @@ impl RunCore {
     }
 
     fn effect_is_over(&self) {
-        self.effects_running.fetch_sub(1, Ordering::SeqCst);
-        self.effect_ended.notify_waiters();
+        self.workplace().effect_is_over();
     }
 }
 
@@ -388,7 +383,7 @@ impl Effects for RunCore {
         if self.journal.as_ref().is_some_and(|journal| journal.is_over()) {
             return OnceReply::Refused(Broken::LeaseLost.to_error());
         }
-        self.effects_running.fetch_add(1, Ordering::SeqCst);
+        self.workplace().effect_begins();
         OnceReply::Run
     }
 
@@ -399,7 +394,7 @@ impl Effects for RunCore {
         if self.journal.as_ref().is_some_and(|journal| journal.is_over()) {
             return OnceReply::Refused(Broken::LeaseLost.to_error());
         }
-        self.effects_running.fetch_add(1, Ordering::SeqCst);
+        self.workplace().effect_begins();
         OnceReply::Run
     }
 

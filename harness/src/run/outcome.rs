@@ -252,14 +252,14 @@ impl<S: State> Outcome<S> {
         }
     }
 
-    pub(crate) fn new(settled: Settlement<S>, agent: Arc<dyn Resumer<S>>) -> Self {
+    pub(crate) fn new(settled: Settlement<S>, agent: impl FnOnce() -> Arc<dyn Resumer<S>>) -> Self {
         let Settlement { session: rest, how, lost, run, home, durable } = settled;
         let (state, session) = (View::new(Arc::clone(&rest.state)), rest.id.clone());
         let spent = rest.spent();
         let questions = rest.open().map(|question| question.interrupt.clone()).collect();
         let hold = |rest: Session<S>| match durable {
-            true => Held::stored(rest.id, agent),
-            false => Held::new(rest, agent, home),
+            true => Held::stored(rest.id, agent()),
+            false => Held::new(rest, agent(), home),
         };
         match how {
             How::Turn(Ending::Ended { signals, signal }, finally_failure) => {

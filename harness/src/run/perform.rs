@@ -56,7 +56,7 @@ impl<C: Context, S: State> Driver<C, S> {
                     let memory = self.core.desk().memory.split_position();
                     self.session.park(memory);
                 }
-                let finishing = Finishing { ending, since: self.session.cursor.steps };
+                let finishing = Box::new(Finishing { ending, since: self.session.cursor.steps });
                 self.commit(wiring, Commit::Finishing { finishing, next: step }).await
             }
             Transition::Settle(end) => Some(match end {
@@ -124,7 +124,7 @@ impl<C: Context, S: State> Driver<C, S> {
     }
 
     /// Commits the last step of a turn.
-    async fn ended(&mut self, wiring: &Wiring, branch: Option<usize>) -> Ending {
+    pub(super) async fn ended(&mut self, wiring: &Wiring, branch: Option<usize>) -> Ending {
         let exit = &wiring.nodes[self.session.cursor.step].exit;
         // What is one with the settling cannot fail before it.
         self.commit(wiring, Commit::Done { branch, next: None }).await;

@@ -27,7 +27,7 @@ const MAX_TRACE: usize = 1024;
 /// first, in the background; of a session that was resumed, the outcome it came from has it back.
 #[must_use = "a run does nothing until it is awaited or started"]
 pub struct RunRequest<S: State> {
-    options: Options,
+    options: Box<Options>,
     launch: Launch<S>,
 }
 
@@ -66,7 +66,7 @@ impl<S: State> RunRequest<S> {
     where
         F: FnOnce(Launched) -> BoxFuture<Result<Outcome<S>, RunError>> + Send + 'static,
     {
-        Self { options, launch: Box::new(launch) }
+        Self { options: Box::new(options), launch: Box::new(launch) }
     }
 
     /// Says which session a new run is of. Without it, a fresh id is made. A resumed session keeps

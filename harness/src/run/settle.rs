@@ -83,7 +83,11 @@ impl How {
 impl<S: State> Settlement<S> {
     /// Tells the settlement as an outcome. If nobody will take it, the session goes back to where
     /// it came from.
-    pub(crate) fn into_outcome(self, brakes: &Brakes, agent: Arc<dyn Resumer<S>>) -> Outcome<S> {
+    pub(crate) fn into_outcome(
+        self,
+        brakes: &Brakes,
+        agent: impl FnOnce() -> Arc<dyn Resumer<S>>,
+    ) -> Outcome<S> {
         let outcome = Outcome::new(self, agent);
         if brakes.is_abandoned() {
             outcome.give_back();

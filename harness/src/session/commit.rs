@@ -16,7 +16,7 @@ pub(crate) enum Commit {
     /// The step failed; an error step takes over.
     Diverted { failure: Arc<Failure>, next: usize },
     /// The turn ends by way of `.finally(..)`.
-    Finishing { finishing: Finishing, next: usize },
+    Finishing { finishing: Box<Finishing>, next: usize },
 }
 
 impl<S: State> Session<S> {

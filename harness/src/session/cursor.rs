@@ -26,11 +26,11 @@ pub(crate) struct Cursor {
     /// How many steps this turn has committed.
     pub(crate) steps: u64,
     /// How often each step was entered in this turn; empty in loops without `.at_most(..)`.
-    pub(crate) visits: Vec<u32>,
+    pub(crate) visits: Box<[u32]>,
     /// The failure that led here.
     pub(crate) failure: Option<Arc<Failure>>,
     /// Set while the steps of `.finally(..)` run.
-    pub(crate) finishing: Option<Finishing>,
+    pub(crate) finishing: Option<Box<Finishing>>,
 }
 
 /// Which half of a step comes next: gates have two.
@@ -82,7 +82,7 @@ impl Cursor {
     /// The start of a turn, in a session that has given numbers to positions up to `last`.
     pub(crate) fn start_behind(wiring: &Wiring, last: Position) -> Self {
         let counted = wiring.nodes.iter().any(|node| node.at_most.is_some());
-        let visits = if counted { vec![0; wiring.nodes.len()] } else { Vec::new() };
+        let visits = if counted { vec![0; wiring.nodes.len()] } else { Vec::new() }.into();
         let mut cursor = Self { visits, last, ..Self::default() };
         cursor.enter(wiring.start);
         cursor

@@ -128,11 +128,11 @@ impl<S: State> Session<S> {
     }
 
     /// Takes a session's place while it is elsewhere.
-    pub(crate) fn absent(id: SessionId) -> Self {
+    pub(crate) fn absent(session: &Self) -> Self {
         Self {
-            id,
+            id: session.id.clone(),
             salt: None,
-            state: Arc::new(S::default()),
+            state: Arc::clone(&session.state),
             cursor: Cursor::default(),
             questions: Vec::new(),
             memory: None,

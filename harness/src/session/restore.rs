@@ -159,9 +159,8 @@ fn cursor(saved: &SavedCursor, wiring: &Wiring) -> Option<Cursor> {
         }
     }
     cursor.failure = saved.failure.as_deref().cloned().map(Arc::new);
-    cursor.finishing = saved.finishing.as_ref().map(|SavedFinishing { ending, since }| Finishing {
-        ending: Ending::restore(ending, wiring),
-        since: *since,
+    cursor.finishing = saved.finishing.as_ref().map(|SavedFinishing { ending, since }| {
+        Box::new(Finishing { ending: Ending::restore(ending, wiring), since: *since })
     });
     Some(cursor)
 }

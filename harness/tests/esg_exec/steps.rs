@@ -76,8 +76,14 @@ fn packages_of_an_environment_are_imported_and_told() {
     std::fs::write(packages.join("tiny.py"), "answer = 42").unwrap();
     // The standard library's own goes first.
     std::fs::write(packages.join("json.py"), "1 / 0").unwrap();
-    let mut python = builder().venv(venv.path()).start().unwrap();
-    let ran = run(&mut python, "import json\nimport tiny\nx = tiny.answer");
-    assert_eq!(ran.ending, Ending::Ok);
-    assert_eq!(python.value("x").unwrap().json, Some(json!(42)));
+    std::fs::create_dir(venv.path().join("bin")).unwrap();
+    let interpreter = venv.path().join("bin/python");
+    std::os::unix::fs::symlink(CPython::all()[0].path(), &interpreter).unwrap();
+    // The environment may be named, or be the one that the interpreter is of.
+    for python in [builder().venv(venv.path()), CPython::at(&interpreter).trust(Trust::Mine)] {
+        let mut python = python.start().unwrap();
+        let ran = run(&mut python, "import json\nimport tiny\nx = tiny.answer");
+        assert_eq!(ran.ending, Ending::Ok);
+        assert_eq!(python.value("x").unwrap().json, Some(json!(42)));
+    }
 }

@@ -49,6 +49,8 @@ class Worker:
             [sys.executable, *flags, "-c", boot],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            # Nobody reads it: by its closing the worker knows that its host is over.
+            stderr=subprocess.PIPE,
             env=ENVIRONMENT,
         )
         self._count = 0
@@ -108,6 +110,7 @@ class Worker:
     def close(self):
         self.process.stdin.close()
         self.process.stdout.close()
+        self.process.stderr.close()
         self.process.kill()
         self.process.wait()
         shutil.rmtree(self.scratch, ignore_errors=True)

@@ -4,6 +4,7 @@ import struct
 import sys
 import types
 import unittest
+import weakref
 
 import _harness_levels as levels
 import _harness_owners as owners
@@ -286,6 +287,19 @@ class Shared(Reloading):
         settled = session.run("y = v[4]", {"n:v"})
         self.assertEqual(session.group("y"), ["n:v", "n:y"])
         self.answer(session, "assert y is v[4] and v[3] == [3, 0]")
+
+    def test_nothing_keeps_what_a_name_held_before(self):
+        for after in ("v = [[i] for i in range(500)]", "v = 1", "v = None; w = v", "del v", "v = v[:]", "del v; w[0] = 2"):
+            session = Session()
+            session.run("class Rows(list): pass\nv = Rows([i] for i in range(500))\nw = [0]")
+            gone = weakref.ref(session.ns["v"])
+            session.run(after)
+            self.assertIsNone(gone(), after)
+            session = Session()
+            session.run("class Rows(list): pass\nv = Rows([i] for i in range(500))\nw = [v[3]]")
+            gone = weakref.ref(session.ns["v"])
+            session.run(after)
+            self.assertIsNone(gone(), after)
 
 
 if __name__ == "__main__":

@@ -58,6 +58,26 @@ CASES = [
     ("eval compiled elsewhere", ["x = 1\ncode = compile('x', 'f', 'eval')"], "eval(code, {'x': 2})\nv = eval(code)", "code eval x"),
     ("eval elsewhere only", ["x = 1"], "v = eval('x', {'x': 2})", "eval x?"),
     ("function of another globals", ["x = 1\nimport types\ndef f():\n    return x"], "g = types.FunctionType(f.__code__, {'x': 2})\ng()\nf()", "f types x"),
+    (
+        "code of a library with these names",
+        [
+            "import types, colorsys\nh = types.FunctionType(colorsys.hls_to_rgb.__code__, globals())",
+            "ONE_THIRD, TWO_THIRD, ONE_SIXTH, _v = 1 / 3, 2 / 3, 1 / 6, colorsys._v",
+            "b = colorsys.hls_to_rgb(.1, .2, .3)",
+            "q = 1",
+        ],
+        "a = h(.1, .2, .3)",
+        "ONE_THIRD _v h",
+    ),
+    (
+        "code of a library with these names, behind the library",
+        [
+            "import types, colorsys\nh = types.FunctionType(colorsys.hls_to_rgb.__code__, globals())",
+            "ONE_THIRD, TWO_THIRD, ONE_SIXTH, _v = 1 / 3, 2 / 3, 1 / 6, colorsys._v",
+        ],
+        "b = colorsys.hls_to_rgb(.1, .2, .3)\na = h(.1, .2, .3)",
+        "ONE_THIRD _v colorsys h",
+    ),
     ("function of another globals only", ["x = 1\nimport types\ndef f():\n    return x"], "g = types.FunctionType(f.__code__, {'x': 2})\ng()", "f types"),
     ("globals", ["x = 1"], "v = globals()['x']", "* globals x?"),
     ("globals get", ["x = 1"], "v = globals().get('x')", "* globals x?"),

@@ -112,6 +112,18 @@ class Steps(unittest.TestCase):
         self.assertEqual(session.run("f.__defaults__ = ()", {"n:f"}).mutated, {f})
         self.assertEqual(session.run("def g(): return 5\nf.__code__ = g.__code__", {"n:f"}).mutated, {f})
 
+    def test_methods_of_c_types_lead_to_their_objects_and_run_nothing_of_them(self):
+        session = Session()
+        session.run("log = []\nclass L(list):\n    def __getattribute__(self, name):\n        log.append(name)\n"
+                    "        return list.__getattribute__(self, name)\nl = L()\nit = map(l.append, [1, 2])\nlog.clear()")
+        self.assertEqual(session.ns["log"], [])
+        self.assertEqual(session.group("it"), session.group("l"))
+        session.run("k = 1", {"n:it"})
+        self.assertEqual(session.ns["log"], [])
+        session.run("import csv, io\nf = io.StringIO()\nw = csv.writer(f)")
+        self.assertEqual(session.group("w"), ["n:f", "n:w"])
+        self.assertEqual(session.run("w.writerow([1])", {"n:w"}).mutated, {"n:f", "n:w"})
+
     def test_modules_differ_by_what_is_patched(self):
         session = Session()
         session.run("import math")

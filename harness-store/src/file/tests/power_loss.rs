@@ -187,7 +187,10 @@ fn check(world: &World, ops: usize, dir: &Path, what: &str) {
         let next = world.promises.iter().find(|one| one.ops > ops && one.session == session);
         let first = next.and_then(|next| next.kept.as_ref()).map_or(1, |kept| kept.first);
         let found = page(&store.inner, session, From::SnapshotBelow(Seq(u64::MAX)));
-        let found = found.unwrap_or_else(|error| panic!("{what}: {session}: {error}"));
+        let found = found.unwrap_or_else(|error| {
+            let log = std::fs::read(store.inner.log_path(&id(session))).unwrap();
+            panic!("{what}: {session}: {error} {}", log.escape_ascii())
+        });
         let Some(promise) = promise else { continue };
         match (&promise.kept, found) {
             (Some(kept), Some(page)) => {

@@ -2,7 +2,7 @@
 use thiserror::Error;
 
 /// The two lengths that a message begins with.
-const HEAD: usize = 8;
+pub(super) const HEAD: usize = 8;
 
 /// The most bytes that the parts of a message may have.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +60,27 @@ impl Incoming {
             .into_iter()
             .map(|(part, length)| (length - part.len(), part))
             .find_map(|(left, part)| (left > 0).then_some((part, left)))
+    }
+
+    /// Whether its lengths are known.
+    pub(super) fn is_begun(&self) -> bool {
+        self.head.len() == HEAD
+    }
+
+    /// Puts bytes where they belong.
+    ///
+    /// # Errors
+    /// If they are more than belong to it, or announce more than a message may have.
+    pub(super) fn take(&mut self, mut bytes: &[u8]) -> Result<(), FrameError> {
+        while let Some((part, left)) = self.next()
+            && !bytes.is_empty()
+        {
+            let (now, rest) = bytes.split_at(left.min(bytes.len()));
+            part.extend_from_slice(now);
+            bytes = rest;
+            self.came()?;
+        }
+        if bytes.is_empty() { Ok(()) } else { Err(FrameError::Trailing(bytes.len())) }
     }
 
     /// Takes note of bytes that were put where they belong.

@@ -25,6 +25,9 @@ const ERRORS: usize = 8 * 1024;
 /// How much is read before the time is looked at, in bytes.
 const CHUNK: usize = 1024 * 1024;
 
+/// How much is read before it is known how much there is, in bytes.
+const FEW: usize = 4 * 1024;
+
 /// Processor time is told in hundredths of a second.
 const TICK: Duration = Duration::from_millis(10);
 
@@ -101,7 +104,10 @@ pub(super) struct Process {
     group: Arc<Group>,
     to: ChildStdin,
     from: ChildStdout,
+    /// What it tells of its own failure to start. Once it has answered it knows by the closing of this
+    /// pipe that its host is over, and a look at the pipe would end it.
     aside: Option<ChildStderr>,
+    answered: bool,
     errors: Vec<u8>,
     starved: Option<u64>,
 }
@@ -130,7 +136,7 @@ impl Process {
         let starved = starved();
         let group = Arc::clone(group);
         let errors = Vec::new();
-        let process = Self { child, pid, group, to, from, aside, errors, starved };
+        let process = Self { child, pid, group, to, from, aside, answered: false, errors, starved };
         pipe::unblock(&process.to)?;
         pipe::unblock(&process.from)?;
         process.aside.as_ref().map(pipe::unblock).transpose()?;
@@ -191,11 +197,12 @@ impl Process {
         let mut incoming = Incoming::new(watch.may.bounds);
         // Whether the last read took all that there was.
         let mut dry = true;
+        let mut few = [0; FEW];
         while !incoming.is_whole() {
             // One that never stops is never waited for.
             let wait = watch.wait()?;
             if dry {
-                let aside = self.aside.as_ref().map(AsFd::as_fd);
+                let aside = self.aside.as_ref().filter(|_| !self.answered).map(AsFd::as_fd);
                 let ready = pipe::ready(self.from.as_fd(), None, aside, wait).map_err(system)?;
                 if ready.aside {
                     self.listen_aside();
@@ -208,11 +215,21 @@ impl Process {
                     continue;
                 }
             }
-            let Some((part, left)) = incoming.next() else { break };
-            let most = left.min(CHUNK);
-            match pipe::append(&mut self.from, part, most) {
+            // Most messages are small, and come whole with the first read.
+            let (got, most) = if incoming.is_begun() {
+                let Some((part, left)) = incoming.next() else { break };
+                let most = left.min(CHUNK);
+                (pipe::append(&mut self.from, part, most), most)
+            } else {
+                (pipe::read(&mut self.from, &mut few), FEW)
+            };
+            match got {
                 Got::Bytes(count) => {
-                    incoming.came()?;
+                    if incoming.is_begun() {
+                        incoming.came()?;
+                    } else {
+                        incoming.take(&few[..count])?;
+                    }
                     dry = count < most;
                 }
                 Got::Nothing => dry = true,
@@ -220,10 +237,12 @@ impl Process {
                 Got::End => return Err(Fault::Gone),
             }
         }
-        if let Got::Bytes(count) = pipe::read(&mut self.from, &mut [0; 1024]) {
+        if !dry && let Got::Bytes(count) = pipe::read(&mut self.from, &mut [0; 1024]) {
             return Err(FrameError::Trailing(count).into());
         }
-        Ok(incoming.done()?)
+        let message = incoming.done()?;
+        self.answered = true;
+        Ok(message)
     }
 
     /// Takes one chunk of standard error, and keeps the end.

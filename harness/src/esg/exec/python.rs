@@ -15,7 +15,7 @@ use crate::esg::model::Print;
 use super::cpython::{Interpreter, Packages, StartError};
 use super::ending;
 use super::error::ExecError;
-use super::frame::{Bounds, head};
+use super::frame::{Bounds, HEAD, head};
 use super::limits::Limits;
 use super::process::{Allowance, End, Fault, Group, Process};
 use super::reply::{self, Bad, HelloReply, RunReply, SweepReply, SyncReply, ValueReply};
@@ -33,6 +33,9 @@ const JSON: usize = 16 << 20;
 const BLOBS: usize = 256 << 20;
 
 const BOUNDS: Bounds = Bounds { json: JSON, blob: BLOBS };
+
+/// What a usual request takes, in bytes.
+const ROOM: usize = 512;
 
 /// How much of a value is shown, in bytes.
 const SHOWN: u64 = 64 * 1024;
@@ -356,13 +359,15 @@ fn turn<T: DeserializeOwned>(
     may: Allowance,
 ) -> Result<(T, Vec<u8>), Fault> {
     let nonce = Uuid::new_v4().simple().to_string();
-    let json = serde_json::to_vec(&Envelope { op, nonce: &nonce, body })
+    // One write, that the other side wakes up once.
+    let mut first = Vec::with_capacity(ROOM);
+    first.extend_from_slice(&[0; HEAD]);
+    serde_json::to_writer(&mut first, &Envelope { op, nonce: &nonce, body })
         .map_err(|error| Fault::System(error.into()))?;
     let length = blobs.iter().map(|blob| blob.len()).sum();
-    let head = head(json.len(), length)
+    let head = head(first.len() - HEAD, length)
         .ok_or_else(|| Fault::System(std::io::Error::other("a request of more than 4 GiB")))?;
-    // One write, that the other side wakes up once.
-    let first = [&head[..], &json].concat();
+    first[..HEAD].copy_from_slice(&head);
     let mut parts: Vec<&[u8]> = vec![&first];
     parts.extend(blobs.iter().map(|blob| &***blob));
     let message = process.turn(&parts, may)?;

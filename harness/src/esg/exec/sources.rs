@@ -12,10 +12,10 @@ pub(super) const BOOT: &str = include_str!("../worker/boot.py");
 
 /// The modules. The bootstrap runs them in the order in which they import each other.
 pub(super) const MODULES: &[(&str, &str)] = modules! {
-    "bynames" "capture" "channels" "clock" "codeforms" "codes" "endings" "events" "files"
+    "bynames" "calm" "capture" "channels" "clock" "codeforms" "codes" "endings" "events" "files"
     "funcs" "groups" "guard" "identity" "imports" "klass" "layouts" "levels" "library"
     "library_state" "loading" "main" "modules" "names" "owners" "packages" "paths" "payloads"
     "pickles" "plain" "prints" "process" "reads" "rows" "scratch" "settle" "shapes" "show"
-    "standins" "step" "submodules" "track_dict" "track_monitor" "traits" "tree" "units" "walk"
-    "watch" "wire"
+    "standins" "step" "submodules" "track_dict" "track_monitor" "trail" "traits" "tree" "units"
+    "walk" "watch" "wire"
 };

@@ -61,8 +61,10 @@ struct Pass<'a> {
     /// Failed steps that do not run again in this pass. Whatever a failed step looked at and what can
     /// not be stored is made again behind it, and would be lost to it for ever.
     spared: BTreeSet<Arc<str>>,
-    /// Everything runs, as something is untracked.
+    /// Everything runs, as something is untracked, or can not be brought back otherwise.
     full: bool,
+    /// What is missing can not be brought back by running only what made it.
+    stuck: bool,
     reasons: BTreeMap<Arc<str>, Reason>,
     order: Vec<Arc<str>>,
     fresh: Vec<Arc<Execution>>,
@@ -87,6 +89,7 @@ impl<'a> Pass<'a> {
             forced: BTreeSet::new(),
             spared: BTreeSet::new(),
             full: false,
+            stuck: false,
             reasons: BTreeMap::new(),
             order: Vec::new(),
             fresh: Vec::new(),
@@ -253,7 +256,11 @@ impl Engine {
                 Walked::Through(state) => return Ok(state),
                 Walked::Everything => return self.everything(pass, told),
                 Walked::Again if (pass.forced.len(), pass.widened, pass.spared.len()) == known => {
-                    return Err(EsgError::unreachable_state());
+                    if pass.full {
+                        return Err(EsgError::unreachable_state());
+                    }
+                    pass.stuck = true;
+                    return self.everything(pass, told);
                 }
                 Walked::Again => {}
             }
@@ -303,8 +310,15 @@ impl Engine {
                     pass.forced.extend(makers);
                     // A run that was discarded used up what its makers had made.
                     let used = std::mem::replace(&mut pass.used, pass.widened) < pass.widened;
+                    if pass.forced.len() == before && !used {
+                        pass.forced.extend(self.changers(&state, &entities));
+                    }
                     if pass.forced.len() == before && !used && !pass.spare_failed() {
-                        return Err(EsgError::missing(&step.id, &entities));
+                        if pass.full {
+                            return Err(EsgError::missing(&step.id, &entities));
+                        }
+                        pass.stuck = true;
+                        return Ok(Walked::Everything);
                     }
                     return Ok(Walked::Again);
                 }
@@ -350,11 +364,12 @@ impl Engine {
 
     /// Why the step runs.
     fn reason(&self, pass: &Pass<'_>, step: &Planned, state: &State, outside: &Outside) -> Reason {
-        if pass.full {
+        if pass.full && !pass.stuck {
             return Reason::Untracked;
         }
         let stale = self.stale(step, state, outside);
-        if pass.forced.contains(&step.id) && !matches!(stale, Some(Reason::New | Reason::Edited)) {
+        let forced = pass.stuck || pass.forced.contains(&step.id);
+        if forced && !matches!(stale, Some(Reason::New | Reason::Edited)) {
             return Reason::Rebuilt;
         }
         stale.unwrap_or(Reason::Invalidated)
@@ -407,10 +422,14 @@ impl Engine {
             let before = pass.forced.len();
             let makers = self.makers(state, &missing);
             pass.forced.extend(makers);
-            if pass.forced.len() == before && !pass.spare_failed() {
+            if pass.forced.len() > before || pass.spare_failed() {
+                *state = self.settle(&mut pass, told)?;
+            } else if pass.full {
                 return Err(EsgError::unreachable_state());
+            } else {
+                pass.stuck = true;
+                *state = self.everything(&mut pass, told)?;
             }
-            *state = self.settle(&mut pass, told)?;
         }
     }
 

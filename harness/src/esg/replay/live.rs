@@ -14,6 +14,7 @@ use std::sync::Arc;
 use crate::esg::exec::{Ran, Synced, Wrote};
 use crate::esg::model::{Entity, UnitKey};
 use crate::esg::state::{Made, Seen, Slot, State};
+use crate::esg::trace::Held as Known;
 
 mod moves;
 
@@ -165,9 +166,14 @@ impl Live {
         unknown
     }
 
-    /// Whether the unit is there or aside.
-    pub(crate) fn knows(&self, key: &UnitKey) -> bool {
-        self.held.contains_key(key)
+    /// Whether the unit is there or aside, and of which objects.
+    pub(crate) fn knows(&self, made: &Made) -> Known {
+        let Some(held) = self.held.get(&made.unit.key) else { return Known::No };
+        let meant = |(token, object): &(Entity, u64)| self.meant.get(token) == Some(object);
+        match self.usable(&made.unit.key, made).is_some() && held.tokens.iter().all(meant) {
+            true => Known::AsMeant,
+            false => Known::Else,
+        }
     }
 
     /// Takes note of what a step that ended well made. `made` is as the worker named it.

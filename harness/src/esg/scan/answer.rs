@@ -1,7 +1,9 @@
 //! The two walks put together, and their answer in words.
 
+use super::beside::roomy;
 use super::declare::{Declared, declare};
 use super::flow::{Flow, numbered};
+use super::halves::{self, Halves};
 use super::identity::{Identity, of_text};
 use super::names::{Known, Name};
 use super::parse::{self, Fault, Lines, Ranged, Stmt, TextRange, Tree, ast};
@@ -10,35 +12,40 @@ use super::state::{BOUND, global};
 use super::value::{Tag, number, tag};
 use super::{Definition, NameMap, NameSet, Scan, SyntaxError};
 
-/// The stack for a tree that may be deep. It is only taken as far as it is used.
-const STACK: usize = 512 << 20;
-
 /// How much may be looked at to tell values apart: so much for every step, and one for so many
 /// bytes. What is more is walked coarsely.
 const BUDGET: usize = 4_000;
 const BYTES: usize = 2;
 /// Sources of more bytes are walked coarsely at once.
 const LARGE: usize = 64 << 10;
+/// Sources of more bytes are read in halves at the same time. With fewer, waiting for a thread on a
+/// busy machine takes longer than is won on another.
+const HALVED: usize = 256 << 10;
 
 /// Reads a step.
 pub(super) fn of(source: &str) -> Scan {
-    let tree = parse::parse(source);
+    answer(source, HALVED)
+}
+
+/// Reads a step, in halves if it has more than so many bytes.
+pub(super) fn answer(source: &str, whole: usize) -> Scan {
+    let halves = if source.len() > whole { halves::read(source) } else { Halves::No };
+    let mut tree = match halves {
+        Halves::Read(scan) => return *scan,
+        Halves::Deep(tree) => tree,
+        Halves::No => parse::parse(source),
+    };
     if !tree.deep {
-        return read(source, tree);
+        return read(source, &mut tree);
     }
     // Deep trees are walked, and dropped, where there is room.
-    let work = || {
-        let mut tree = tree;
+    let work = move || {
         if let Some(fault) = parse::cut_chains(&mut tree.module) {
             tree.faults.push(fault);
         }
-        read(source, tree)
+        read(source, &mut tree)
     };
-    std::thread::scope(|scope| {
-        let builder = std::thread::Builder::new().name("scan".to_owned()).stack_size(STACK);
-        let thread = builder.spawn_scoped(scope, work);
-        thread.ok().and_then(|thread| thread.join().ok()).unwrap_or_else(|| refused(source))
-    })
+    roomy(work).unwrap_or_else(|| refused(source))
 }
 
 /// The answer where not even the walk could be made.
@@ -48,22 +55,34 @@ fn refused(source: &str) -> Scan {
     Scan { opaque: true, errors: vec![error], syntax: of_text(source), ..Scan::default() }
 }
 
-fn read(source: &str, tree: Tree) -> Scan {
+fn read(source: &str, tree: &mut Tree) -> Scan {
     let parsed = tree.faults.is_empty();
     let mut identity = Identity::new(source);
     // What was just walked is still at hand.
-    let declared = declare(&tree.module, source, |statement| {
+    let declared = declare(tree.module.body.iter(), source, |statement| {
         if parsed {
             identity.add(statement);
         }
     });
-    let Declared { names, scopes, faults, imports, stars, future } = declared;
-    let faults: Vec<Fault> = tree.faults.into_iter().chain(faults).collect();
+    let faults = tree.faults.drain(..);
+    walked(source, declared, faults, &[&tree.module.body], || identity.done())
+}
+
+/// The answer after the first walk: about a module in so many parts, of this identity.
+pub(super) fn walked<'a>(
+    source: &'a str,
+    declared: Declared<'a>,
+    faults: impl Iterator<Item = Fault>,
+    module: &[&'a [Stmt]],
+    identity: impl FnOnce() -> ([u8; 32], Vec<[u8; 32]>),
+) -> Scan {
+    let Declared { names, scopes, faults: more, imports, stars, future } = declared;
+    let faults: Vec<Fault> = faults.chain(more).collect();
     let mut flow = Flow::new(names, scopes, future, BUDGET + source.len() / BYTES);
     let mut scan = Scan::default();
     let large = source.len() > LARGE;
     if !large {
-        flow.body(&tree.module.body);
+        module.iter().for_each(|part| flow.body(part));
         sets(&mut flow, &mut scan);
         flow.share(&mut scan);
     }
@@ -71,7 +90,7 @@ fn read(source: &str, tree: Tree) -> Scan {
         // What was found up to here is not all: another walk answers, which cannot get lost.
         scan = Scan::default();
         flow = Flow::new(flow.names, flow.scopes, future, 0);
-        flow.coarsely(&tree.module.body);
+        module.iter().for_each(|part| flow.coarsely(part));
         sets(&mut flow, &mut scan);
         flow.presume(&mut scan);
     }
@@ -82,9 +101,9 @@ fn read(source: &str, tree: Tree) -> Scan {
     scan.opaque |= flow.opaque || !stars.is_empty();
     scan.star_imports.extend(stars);
     let legal = faults.is_empty();
-    let (syntax, parts) = if legal { identity.done() } else { (of_text(source), Vec::new()) };
+    let (syntax, parts) = if legal { identity() } else { (of_text(source), Vec::new()) };
     scan.syntax = syntax;
-    let tops = tree.module.body.iter().filter(|one| definition(one).is_some());
+    let tops = module.iter().copied().flatten().filter(|one| definition(one).is_some());
     if !legal || !imports.is_empty() || tops.clone().next().is_some() {
         let lines = Lines::new(source);
         for (mut import, range) in imports {

@@ -28,9 +28,9 @@ pub(super) struct Declared<'a> {
     pub(super) future: bool,
 }
 
-/// Walks a module. `each` is called with every statement at its top, right after it was walked.
+/// Walks the statements of a module. `each` is called with every one, right after it was walked.
 pub(super) fn declare<'a>(
-    module: &'a ast::ModModule,
+    module: impl Iterator<Item = &'a Stmt>,
     source: &'a str,
     mut each: impl FnMut(&'a Stmt),
 ) -> Declared<'a> {
@@ -48,7 +48,7 @@ pub(super) fn declare<'a>(
     };
     walk.scopes.open(Kind::Module, 0, true);
     walk.place.scopes.push((Kind::Module, true));
-    for statement in &module.body {
+    for statement in module {
         walk.visit_stmt(statement);
         each(statement);
     }

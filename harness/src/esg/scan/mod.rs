@@ -3,6 +3,7 @@
 //! The answer holds for every run of the step: where a branch, a loop that may not turn or an
 //! exception leaves it open whether a name is bound, it counts as possibly read and possibly bound.
 mod answer;
+mod beside;
 mod bodies;
 mod calls;
 mod coarse;
@@ -12,6 +13,7 @@ mod dynamic;
 mod effects;
 mod expr;
 mod flow;
+mod halves;
 mod identity;
 mod legality;
 mod names;

@@ -7,7 +7,7 @@ use ruff_python_ast::token::TokenKind;
 use ruff_python_ast::visitor::transformer::{Transformer, walk_expr};
 pub(super) use ruff_python_ast::{Expr, Stmt, visitor};
 pub(super) use ruff_python_parser::semantic_errors;
-use ruff_python_parser::{Mode, ParseOptions, parse_unchecked};
+use ruff_python_parser::{Mode, ParseOptions, Parsed, parse_cells_unchecked, parse_unchecked};
 use ruff_source_file::LineIndex;
 pub(super) use ruff_text_size::{Ranged, TextRange, TextSize};
 
@@ -25,7 +25,7 @@ pub(super) const MAX_CHAIN: usize = 10_000;
 const DEEP: usize = 96;
 
 /// The largest source that is read: offsets have 32 bits.
-const MAX_BYTES: usize = 1 << 30;
+pub(super) const MAX_BYTES: usize = 1 << 30;
 
 /// How many lines are looked at one by one.
 const NEAR: usize = 32;
@@ -53,8 +53,27 @@ pub(super) fn parse(source: &str) -> Tree {
             deep: false,
         };
     }
-    let options = ParseOptions::from(Mode::Module).with_target_version(TARGET);
-    let parsed = parse_unchecked(source, options);
+    let parsed = parse_unchecked(source, options());
+    tree(parsed, |module| match module {
+        ast::Mod::Module(module) => module,
+        ast::Mod::Expression(_) => ast::ModModule::default_empty(),
+    })
+}
+
+/// Reads what follows a place in a source of no more than [`MAX_BYTES`], as if nothing stood before
+/// it. Places in the tree are places in the whole source.
+pub(super) fn parse_from(source: &str, from: usize) -> Tree {
+    let place = |at: usize| TextSize::new(super::names::index(at));
+    let range = TextRange::new(place(from), place(source.len()));
+    tree(parse_cells_unchecked(source, [range], &options()), |module| module)
+}
+
+fn options() -> ParseOptions {
+    ParseOptions::from(Mode::Module).with_target_version(TARGET)
+}
+
+/// What the parser has read.
+fn tree<M>(parsed: Parsed<M>, module: impl FnOnce(M) -> ast::ModModule) -> Tree {
     let mut faults: Vec<Fault> = Vec::new();
     for error in parsed.errors() {
         faults.push((error.error.to_string(), error.location));
@@ -77,10 +96,7 @@ pub(super) fn parse(source: &str) -> Tree {
             most = most.max(here);
         }
     }
-    let module = match parsed.into_syntax() {
-        ast::Mod::Module(module) => module,
-        ast::Mod::Expression(_) => ast::ModModule::default_empty(),
-    };
+    let module = module(parsed.into_syntax());
     Tree { module, faults, deep: most > DEEP }
 }
 

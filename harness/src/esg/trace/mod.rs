@@ -7,5 +7,5 @@ mod verify;
 
 pub use execution::{Execution, Trace};
 pub(crate) use record::Recorder;
-pub(crate) use unify::unify;
+pub(crate) use unify::{Held, unify};
 pub(crate) use verify::{Changed, changed};

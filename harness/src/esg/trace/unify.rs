@@ -7,13 +7,23 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::Execution;
-use crate::esg::model::{Entity, Member, Unit, UnitKey};
+use crate::esg::model::{Entity, Member, Unit};
 use crate::esg::state::Made;
+
+/// Whether the worker still holds what an earlier run made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Held {
+    No,
+    /// Of other objects than its tokens mean now, or with references to others.
+    Else,
+    AsMeant,
+}
 
 /// Rewrites what `new` made so that it speaks of `old`'s objects wherever its own are equal to them.
 ///
-/// Units without tokens are replaced where the old one is still `held` by the worker.
-pub(crate) fn unify(new: &mut Execution, old: &Execution, held: &dyn Fn(&UnitKey) -> bool) {
+/// Units without tokens are replaced where the old one is still `held` by the worker, and those of
+/// objects which the step found and changed where the old one is of these objects.
+pub(crate) fn unify(new: &mut Execution, old: &Execution, held: &dyn Fn(&Made) -> Held) {
     let mut same = candidates(new, old);
     loop {
         let before = same.len();
@@ -28,12 +38,14 @@ pub(crate) fn unify(new: &mut Execution, old: &Execution, held: &dyn Fn(&UnitKey
                 members(made).iter().for_each(|entity| {
                     same.remove(entity);
                 });
-                if made.unit.hole.is_some() {
-                    made.unit.refs.iter().for_each(|entity| {
-                        same.remove(entity);
-                    });
-                }
             }
+        }
+        let holes = (0..new.trace.units.len())
+            .filter(|at| !kept.contains(at))
+            .map(|at| &new.trace.units[at])
+            .filter(|made| made.unit.hole.is_some());
+        for entity in behind(holes, new) {
+            same.remove(&entity);
         }
         if same.len() == before {
             break;
@@ -41,8 +53,13 @@ pub(crate) fn unify(new: &mut Execution, old: &Execution, held: &dyn Fn(&UnitKey
     }
     for made in &mut new.trace.units {
         let there = replacement(made, old, &same).filter(|there| {
-            let token = |entity: &Entity| matches!(entity, Entity::Token(_));
-            there.unit.members.iter().any(|member| token(&member.entity)) || held(&there.unit.key)
+            let mut tokens = made.unit.members.iter().map(|member| &member.entity);
+            match tokens.find(|entity| matches!(entity, Entity::Token(_))) {
+                // An object that was there before is the same still, and not one kept of old.
+                Some(token) if !same.contains_key(token) => held(there) == Held::AsMeant,
+                Some(_) => true,
+                None => held(there) != Held::No,
+            }
         });
         if let Some(there) = there {
             *made = there.clone();
@@ -60,6 +77,28 @@ pub(crate) fn unify(new: &mut Execution, old: &Execution, held: &dyn Fn(&UnitKey
         .into_iter()
         .map(|(entity, wrote)| (same.get(&entity).cloned().unwrap_or(entity), wrote))
         .collect();
+}
+
+/// All that these units lead to in what was made with them. What can not be stored can not be given
+/// another object in place of the one it holds, nor can that one.
+fn behind<'a>(units: impl Iterator<Item = &'a Arc<Made>>, new: &Execution) -> HashSet<Entity> {
+    let mut open: Vec<&Entity> = units.flat_map(|made| &made.unit.refs).collect();
+    let mut found = HashSet::new();
+    if open.is_empty() {
+        return found;
+    }
+    let mut units = HashMap::new();
+    for made in &new.trace.units {
+        units.extend(made.unit.members.iter().map(|member| (&member.entity, made)));
+    }
+    while let Some(entity) = open.pop() {
+        if found.insert(entity.clone())
+            && let Some(made) = units.get(entity)
+        {
+            open.extend(&made.unit.refs);
+        }
+    }
+    found
 }
 
 /// The pairs of tokens that stand at the same places in what both made, by walking from the names.

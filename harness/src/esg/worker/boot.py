@@ -1,5 +1,5 @@
 # The worker's first lines, given to the interpreter with `-c`. They read the hello frame, take the
-# two pipes out of a step's way, load the sources that the frame carries, and hand over to `main`.
+# pipes out of a step's way, load the sources that the frame carries, and hand over to `main`.
 def boot():
     import builtins
     import fcntl
@@ -32,8 +32,8 @@ def boot():
     # High numbers: a step that opens or closes the descriptors it can think of does not meet them.
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     most = 1024 if most == resource.RLIM_INFINITY else min(most, 1024)
-    fds = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, most - 8) for fd in (0, 1)]
-    for fd in fds:
+    fds = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, most - 8) for fd in (0, 1, 2)]
+    for fd in fds[:2]:
         # Values go through in large pieces. Where the system grants no more, it takes longer.
         try:
             fcntl.fcntl(fd, getattr(fcntl, "F_SETPIPE_SZ", -1), PIPE)

@@ -57,7 +57,7 @@ class Streams:
         for name in ("stdout", "stderr"):
             self._make(name)
         self._stdin = self._empty()
-        self._names = ()
+        self._names, self._all = (), ()
 
     def _make(self, name):
         sink = _Sink("<%s>" % name, self._limit)
@@ -78,6 +78,20 @@ class Streams:
 
     def install(self):
         """Makes them the process's, under both of the names that each has."""
+        try:
+            stdout, stderr, stdin = self._all
+            whole = not (stdout.closed or stderr.closed or stdin.closed)
+        except ValueError:
+            # None are made yet, or a step took the buffer of one away.
+            whole = False
+        if not whole:
+            self._mend()
+        for name, one in self._names:
+            if _sys.get(name) is not one:
+                _sys[name] = one
+
+    def _mend(self):
+        """Makes those anew that can not be used any more."""
         text = self._text
         for name in ("stdout", "stderr"):
             if _unusable(text[name][0]):
@@ -90,9 +104,7 @@ class Streams:
             self._names = [
                 (key, one) for name, one in of.items() for key in (name, "__%s__" % name)
             ]
-        for name, one in self._names:
-            if _sys.get(name) is not one:
-                _sys[name] = one
+        self._all = [text["stdout"][0], text["stderr"][0], self._stdin]
 
     def take(self, name):
         """The bytes written to `name` since the last time, and how many were over the limit."""

@@ -7,6 +7,7 @@ stand-ins from then on, which modules imported afterwards see.
 import sys
 import types
 
+from _harness_calm import Calm
 from _harness_clock import Clock
 from _harness_events import Events
 from _harness_files import Files
@@ -35,6 +36,14 @@ class World:
     )
 
 
+def nothing():
+    """A world to which nothing has been done."""
+    world = World()
+    world.reads, world.external, world.wrote, world.units, world.dirty = (), {}, {}, (), ()
+    world.untracked, world.readings, world.clock, world.modules = (), (), False, frozenset()
+    return world
+
+
 class Channels:
     """The front."""
 
@@ -58,6 +67,8 @@ class Channels:
         self.packages = Packages(self.files)
         self.reader = Reader()
         self.identity = Identity(namespace)
+        self.calm = Calm(self)
+        self._nothing = nothing()
         # The version of each `f:` and `p:` entity that is live: its unit's key, and what was stashed.
         self.keys = {}
         self._stash = {}
@@ -91,6 +102,21 @@ class Channels:
         if self.events.running:
             self.process.warned(self.namespace)
         self.events.running = False
+
+    def usual(self, reads):
+        """Right after a step that ended well, if it read and bound names of plain values and did
+        nothing else; None if it did, which takes an `end`."""
+        own = self._code
+        for code in reads.executed.values():
+            if code is not own:
+                return None
+        self.stop()
+        if own is None or not self.calm.holds(own):
+            return None
+        world = self._nothing
+        # What it prints may be told of yet.
+        world.untracked = self.watch.found
+        return world
 
     def end(self, ok, codes, reads, packages=()):
         """Right after it. `codes`: code objects that ran or that may be called; `reads`: what the

@@ -44,7 +44,7 @@ class Clock:
         # Whether there were more than are kept.
         self.overflow = False
         self._bytes = 0
-        self._given = None
+        self.given = None
         # The imports that are going on: empty, or not.
         self.loading = ()
         self._depth = 0
@@ -56,13 +56,13 @@ class Clock:
         self.taken = []
         self.misfit = self.overflow = False
         self._bytes = 0
-        self._given = readings
+        self.given = readings
         self._next = 0
         forget_lazy_names()
 
     def end(self):
         """What was read, in order."""
-        if self._given is not None and self._next != len(self._given):
+        if self.given is not None and self._next != len(self.given):
             self.misfit = True
         return self.taken
 
@@ -73,9 +73,9 @@ class Clock:
         if self.loading and not self.events.calls()[0]:
             # What a library reads when it is loaded: whether it is loaded now depends on the process.
             return real()
-        if self._given is not None and not self.misfit:
-            if self._next < len(self._given):
-                entry = self._given[self._next]
+        if self.given is not None and not self.misfit:
+            if self._next < len(self.given):
+                entry = self.given[self._next]
                 if type(entry) is list and len(entry) == 2 and entry[0] == kind:
                     self._next += 1
                     self.taken.append(entry)
@@ -116,7 +116,7 @@ class Clock:
         real_sleep = time.sleep
 
         def sleep(seconds, /):
-            if self.events.running and self._given is not None and not self.misfit:
+            if self.events.running and self.given is not None and not self.misfit:
                 # Checks its argument all the same.
                 return real_sleep(seconds * 0)
             return real_sleep(seconds)

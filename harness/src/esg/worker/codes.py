@@ -13,7 +13,7 @@ _GLOBALS = frozenset((opmap["STORE_GLOBAL"], opmap["DELETE_GLOBAL"]))
 _STORE_NAME = opmap["STORE_NAME"]
 _RETURN = opmap["RETURN_VALUE"]
 # Without any of these, code runs through to its end, and each argument is one byte.
-_CROOKED = _JUMPS | {EXTENDED_ARG, opmap.get("IMPORT_STAR", 0), opmap["RERAISE"], opmap["RAISE_VARARGS"]}
+_ODD = _GLOBALS | _JUMPS | {EXTENDED_ARG, opmap.get("IMPORT_STAR", 0), opmap["RERAISE"], opmap["RAISE_VARARGS"]}
 
 
 def may_load(code):
@@ -79,20 +79,28 @@ def nested(code):
     return found
 
 
-def of_module(code):
-    """What `stores`, `own_changes` and `nested` answer for module code."""
+def straight(code):
+    """The names that module code binds, if it runs through to its end and has no other code in it;
+    None if it may do otherwise."""
     data = code.co_code
     ops = data[::2]
     if (
-        not _CROOKED.isdisjoint(ops)
-        or not _GLOBALS.isdisjoint(ops)
+        not _ODD.isdisjoint(ops)
         or code.co_exceptiontable
         or ops.find(_RETURN) != len(ops) - 1
+        or CodeType in map(type, code.co_consts)
     ):
-        return stores(code), own_changes(code), nested(code)
-    names = code.co_names
-    stored = {names[at] for op, at in zip(ops, data[1::2]) if op == _STORE_NAME}
-    return (stored, set(), set(), set()), (set(), set()), nested(code)
+        return None
+    found, names, at = [], code.co_names, ops.find(_STORE_NAME)
+    while at >= 0:
+        found.append(names[data[2 * at + 1]])
+        at = ops.find(_STORE_NAME, at + 1)
+    return found
+
+
+def of_module(code):
+    """What `stores`, `own_changes` and `nested` answer for module code."""
+    return stores(code), own_changes(code), nested(code)
 
 
 def stores(code):

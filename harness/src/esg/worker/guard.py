@@ -9,6 +9,7 @@ import builtins
 import sys
 import threading
 from fcntl import F_SETFL, F_SETOWN, fcntl
+from itertools import islice
 from operator import is_, itemgetter
 from os import O_ASYNC, getpid
 from select import POLLERR, poll
@@ -47,10 +48,13 @@ class Guard:
         self._builtins = dict(vars(builtins))
         self._sys = {name: getattr(sys, name) for name in _SYS}
         # All of them at once, for the usual case that nothing has changed.
-        self._now_builtins = itemgetter(*self._builtins)
         self._now_sys = itemgetter(*_SYS)
-        self._lists = {name: list(getattr(sys, name)) for name in _LISTS}
+        self._sys_values = tuple(self._sys.values())
+        self._builtins_names, self._builtins_values = tuple(self._builtins), tuple(self._builtins.values())
+        self._lists = [(getattr(sys, name), list(getattr(sys, name))) for name in _LISTS]
         self._hooks = threading.excepthook
+        # Looked up in dictionaries: whatever a step puts there is not asked.
+        self._threading, self._vars, self._names = vars(threading), vars(sys), vars(builtins)
         self.recursion = getrecursionlimit()
         self._interval = getswitchinterval()
 
@@ -68,17 +72,19 @@ class Guard:
     def restore(self):
         """Puts everything back. Answers what is to be reported."""
         self.quiet()
-        settrace_of_threads(None)
-        setprofile_of_threads(None)
-        threading.excepthook = self._hooks
-        found = vars(sys)
-        if not _as_before(self._now_sys, found, self._sys):
+        threads = self._threading
+        if threads.get("_trace_hook", self) is not None:
+            settrace_of_threads(None)
+        if threads.get("_profile_hook", self) is not None:
+            setprofile_of_threads(None)
+        threads["excepthook"] = self._hooks
+        found = self._vars
+        if not _as_before(self._now_sys, found, self._sys_values):
             for name, value in self._sys.items():
                 if found.get(name, _MISSING) is not value:
                     found[name] = value
-        for name, items in self._lists.items():
-            value = self._sys[name]
-            if value != items:
+        for value, items in self._lists:
+            if len(value) != len(items) or not all(map(is_, value, items)):
                 value[:] = items
         if getswitchinterval() != self._interval:
             setswitchinterval(self._interval)
@@ -89,8 +95,10 @@ class Guard:
         return name in self._builtins
 
     def _restore_builtins(self):
-        found, told = vars(builtins), []
-        if not _as_before(self._now_builtins, found, self._builtins):
+        found, told = self._names, []
+        # What steps have added comes last. A key that is equal is found by whoever looks for the name.
+        names = tuple(islice(found, len(self._builtins_names)))
+        if names != self._builtins_names or not all(map(is_, found.values(), self._builtins_values)):
             for name, value in self._builtins.items():
                 if found.get(name, _MISSING) is not value:
                     found[name] = value
@@ -101,41 +109,37 @@ class Guard:
 
 
 def _as_before(now, found, known):
-    """Whether the names of `known`, which `now` gets, are bound to the same objects in `found`."""
+    """Whether what `now` gets from `found` are the objects of `known`."""
     try:
-        return all(map(is_, now(found), known.values()))
+        return all(map(is_, now(found), known))
     except KeyError:
         return False
 
 
 class Lifeline:
-    """The pipe to the host: while it is held, its closing ends this process at once.
+    """The pipe whose closing tells that the host is over: once it is held, that ends this process.
 
     A thread could not do that: a loop in C holds the interpreter's lock. The kernel can. It tells of
-    all that happens to the pipe, so this is the one that nothing happens to while a step runs. The
-    other one will not do: the kernel wakes who waits for a request first, and then tells of it, which
-    may come when the step is running already.
+    all that happens to the pipe, so this is the one that nothing happens to: what the interpreter
+    would write its own errors to, which nobody writes to and nobody reads while the worker lives.
     """
 
     def __init__(self, fd):
         self._fd = fd
-        self._poll = poll()
-        self._poll.register(fd, 0)
-        if F_SETSIG is not None:
-            fcntl(fd, F_SETOWN, getpid())
-            fcntl(fd, F_SETSIG, SIGKILL)
+        self._held = F_SETSIG is None
 
     def hold(self):
-        """From here on the end of the host is the end of this process."""
-        if F_SETSIG is None:
+        """From here on the end of the host is the end of this process. To be called once the host has
+        heard that the worker is there: it looks no more for errors then."""
+        if self._held:
             return
+        self._held = True
+        fcntl(self._fd, F_SETOWN, getpid())
+        fcntl(self._fd, F_SETSIG, SIGKILL)
         fcntl(self._fd, F_SETFL, O_ASYNC)
-        for _, event in self._poll.poll(0):
+        looking = poll()
+        looking.register(self._fd, 0)
+        for _, event in looking.poll(0):
             if event & POLLERR:
                 # It was over before the kernel was asked to tell.
                 raise EOFError("the host has closed the pipe")
-
-    def let_go(self):
-        """From here on the reply may be read."""
-        if F_SETSIG is not None:
-            fcntl(self._fd, F_SETFL, 0)

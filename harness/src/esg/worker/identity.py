@@ -26,7 +26,7 @@ _MOST = 5000
 # Ends of chains that are classes.
 _CLASSES = frozenset(("__class__",))
 # Functions that compare by identity.
-_FUNCTIONS = frozenset(("is_", "is_not", "assertIs", "assertIsNot"))
+FUNCTIONS = frozenset(("is_", "is_not", "assertIs", "assertIsNot"))
 _UNKNOWN = object()
 _memo = {}
 
@@ -123,7 +123,7 @@ class Identity:
         """Lines where identity matters that is not tracked; None for lines of other steps. `names` were
         read; `start` is what names were bound to when the step began."""
         found, pool = [], None
-        by_function = [(None, _ANY, _ANY)] if not _FUNCTIONS.isdisjoint(traits.names) else ()
+        by_function = [(None, _ANY, _ANY)] if not FUNCTIONS.isdisjoint(traits.names) else ()
         for code in traits.codes:
             for line, left, right in (*comparisons(code), *by_function):
                 if _same(left, right):

@@ -163,7 +163,9 @@ def instance_kind(cls):
                     getdict = v.__get__
     if payload is None:
         name = str(_MODULE(cls)) + "." + _QUALNAME(cls)
-        return Hole("type " + (name[9:] if name.startswith("builtins.") else name), kids=referents)
+        ndarray = next((c for c in mro if (_MODULE(c), _QUALNAME(c)) == ("numpy", "ndarray")), None)
+        kids = referents if ndarray is None else array_parts(ndarray)
+        return Hole("type " + (name[9:] if name.startswith("builtins.") else name), kids=kids)
     owned = None
     if getdict is not None and setdict is None:
         owned, getdict = getdict, None
@@ -185,7 +187,37 @@ def made_plainly(mro):
 
 def referents(walk, o):
     """What an object that cannot be taken apart refers to, for sharing; the machinery left out."""
-    return [v for v in get_referents(o)
-            if not issubclass(type(v), type) and id(type(v)) not in _MACHINERY and not walk.world.is_space(v)]
+    return [v for v in get_referents(o) if is_content(walk, v)]
 
-_MACHINERY = frozenset(map(id, (types.FrameType, types.CodeType, types.ModuleType, types.BuiltinFunctionType)))
+
+def is_content(walk, v):
+    t = type(v)
+    if t is types.BuiltinFunctionType:      # of a module it is machinery, of an object it leads to the object
+        return v.__self__ is not None and not issubclass(type(v.__self__), (types.ModuleType, type))
+    return not issubclass(t, type) and id(t) not in _MACHINERY and not walk.world.is_space(v)
+
+
+_MACHINERY = frozenset(map(id, (types.FrameType, types.CodeType, types.ModuleType)))
+_PLAIN = frozenset((str, bytes, int, float, complex, bool, type(None)))
+
+
+def array_parts(ndarray):
+    """What an array of numpy refers to, which the collector is not told: the owner of its memory, and its
+    elements if they are objects."""
+    names = ("base", "dtype", "view", "ravel", "tolist")
+    base, dtype, view, ravel, tolist = (MAPPING(ndarray)[name] for name in names)
+
+    def kids(walk, o):
+        owner, of = base.__get__(o), dtype.__get__(o)
+        found = referents(walk, o)
+        if owner is not None:
+            found.append(owner)
+        if of.hasobject:
+            cells = tolist(ravel(view(o, ndarray)))     # of a class of the program they would run its code
+            if of.names is not None:
+                cells = [v for cell in cells for v in cell]
+            if not _PLAIN.issuperset(map(type, cells)):
+                found += [v for v in cells if type(v) not in _PLAIN and is_content(walk, v)]
+        return found
+
+    return kids

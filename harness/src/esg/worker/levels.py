@@ -32,6 +32,13 @@ class Sink:
             raise TooLarge("too large")
         self.parts.append(data)
 
+    def extend(self, parts):
+        """Writes pieces of an earlier stream."""
+        self.size += sum(map(len, parts))
+        if self.size > LIMIT:
+            raise TooLarge("too large")
+        self.parts += parts
+
 
 def types_hash_plainly():
     """Whether a set of types can be made without running code of the program: a metaclass may have its
@@ -47,18 +54,30 @@ def types_hash_plainly():
 
 
 def put_atoms(walk, atoms):
-    """Writes atoms: in pieces if there are many, as a piece is in memory twice."""
+    """Writes atoms: in pieces if there are many, as a piece is in memory twice. -> where the pieces begin
+    among those of the stream, and where the last ends"""
+    parts = walk.sink.parts
     if len(atoms) <= CHUNK:
+        begin = len(parts)
         walk.put(atoms)
-        return
+        return [begin, len(parts)]
     walk.put(len(atoms))
+    starts = [len(parts)]
     for at in range(0, len(atoms), CHUNK):
         walk.put(atoms[at:at + CHUNK])
+        starts.append(len(parts))
+    return starts
+
+
+def picked(codes, at):
+    """For each object whether it is of a kind, or with 0 whether it is an atom, to `compress` by."""
+    return codes.translate(_PICK[at] if at else _ATOM)
 
 
 def put_level(walk, flat, groups, width=0):
-    """Writes a level, and its new objects into groups. False, with nothing done, if some of them were
-    met before or have to be looked at one by one. `width`: of the rows that the level consists of."""
+    """Writes a level, and its new objects into groups. None, with nothing done, if some of them were
+    met before or have to be looked at one by one. `width`: of the rows that the level consists of.
+    -> how containers are told from atoms, the atoms, None, where the pieces of them are"""
     plain = walk.types_hash_plainly()
 
     def types(objs):
@@ -69,49 +88,50 @@ def put_level(walk, flat, groups, width=0):
     met = set().union(*types_met)
     found = met - (ATOMS if plain else ATOM_IDS)
     if not found:
-        put_atoms(walk, flat)
-        return True
+        return None, flat, None, put_atoms(walk, flat)
     if len(found) > _MOST:
-        return False
+        return None
     kinds, number = [], dict.fromkeys(met, 0)
     by_type = {t: t for t in found} if plain else {id(t): t for t in map(type, flat) if id(t) in found}
     for key, t in by_type.items():
         kind = walk.settled(t)
         if kind is None:
-            return False
+            return None
         if kind not in kinds:
             kinds.append(kind)
         number[key] = kinds.index(kind) + 1
     whole = [at for at, there in enumerate(types_met) if not there.isdisjoint(found)]
     alone = len(kinds) == 1 and len(met) == len(found)
     if alone:
-        sorted_out, atoms = [flat], []
+        cut, sorted_out, atoms = (0, 1), [flat], []
     elif len(kinds) == 1 and len(whole) == 1 and types_met[whole[0]] <= found:
         # One column of containers: the others are what is left when it is cut out.
         at, step = whole[0], len(columns)
         codes = (bytes(at) + b"\1" + bytes(step - at - 1)) * len(columns[0])
-        codes, sorted_out, atoms = codes[:len(flat)], [columns[at]], list(flat)
+        cut, codes, sorted_out, atoms = (at, step), codes[:len(flat)], [columns[at]], list(flat)
         del atoms[at::step]
     else:
         codes, order = codes_of(flat, columns, types_met, number, types)
+        cut = codes
         kinds = [kinds[at - 1] for at in order]
-        sorted_out = [list(compress(flat, codes.translate(_PICK[at]))) for at in range(1, len(kinds) + 1)]
-        atoms = list(compress(flat, codes.translate(_ATOM)))
+        sorted_out = [list(compress(flat, picked(codes, at))) for at in range(1, len(kinds) + 1)]
+        atoms = list(compress(flat, picked(codes, 0)))
     ids = []
     for kind, objs in zip(kinds, sorted_out):
         if kind.mutable:
             ids += map(id, objs)
     if not walk.meet(ids, spaces=_DICT in kinds):
-        return False
+        return None
     marks = tuple([kind.mark(walk) for kind in kinds])
+    starts = ()
     if alone:
         walk.put({marks[0]: len(flat)})
     else:
         walk.put(codes)
         walk.put(marks)
-        put_atoms(walk, atoms)
+        starts = put_atoms(walk, atoms)
     groups.update(zip(kinds, sorted_out))
-    return True
+    return cut, atoms, None, starts
 
 
 def codes_of(flat, columns, types_met, number, types):

@@ -48,13 +48,15 @@ def start(hello, fds):
     tracker = Tracker(scratch)
     sys.modules["__main__"] = tracker.main
     channels = Channels(scratch, tracker.namespace, limits)
+    for event in tracker.EVENTS:
+        channels.events.listen(event, tracker.rebound)
     graph = Graph(tracker.namespace, channels.modules, limits)
-    worker = Worker(tracker, channels, graph, streams, Guard(), Lifeline(fds[1]))
+    worker = Worker(tracker, channels, graph, streams, Guard(), Lifeline(fds[2]))
     # What is there by now stays: nobody has to look through it for garbage. Steps turn the
     # collector on.
     freeze()
     disable()
-    return lambda: serve(worker, *fds)
+    return lambda: serve(worker, fds[0], fds[1])
 
 
 def serve(worker, requests, replies):

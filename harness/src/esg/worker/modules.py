@@ -40,7 +40,7 @@ _FRAME = frozenset("__name__ __loader__ __spec__ __file__ __package__ __path__".
 
 
 # Attributes by which what lies inside of functions is changed.
-_INNER = frozenset(("__defaults__", "__kwdefaults__", "__code__", "register"))
+INNER = frozenset(("__defaults__", "__kwdefaults__", "__code__", "register"))
 
 
 class _Deleted:
@@ -179,6 +179,10 @@ class Modules(Loading, Scratch):
         touched |= self.changed
         return touched
 
+    def still(self):
+        """Whether no module has come, and none holds more or fewer names than before."""
+        return len(_loaded) == self._count and list(map(len, self._dicts)) == self._sizes
+
     def _touch(self, name):
         """An import of a loaded module: it and its parents are used, and the search for them, and
         for what they loaded, decided which module it is."""
@@ -219,7 +223,7 @@ class Modules(Loading, Scratch):
             inside = inside_of(_loaded.get(name))
             if inside is not None and name not in self.scratch:
                 values = [*values, *map(inside.get, names & inside.keys())]
-        inner = {(name, before) for name in _INNER & names for code in traits.codes for _, before, _ in uses(code, name)}
+        inner = {(name, before) for name in INNER & names for code in traits.codes for _, before, _ in uses(code, name)}
         for value in values:
             if _type(value) is types.FunctionType:
                 found |= self.reach.of(value)

@@ -10,7 +10,7 @@ class Owners:
 
     def __init__(self):
         self.units = {}         # id -> Unit, with stale ones
-        self.large = []         # entries, with stale ones
+        self.large = []         # entries
 
     def add(self, entry):
         """Notes that the objects of an entry belong to its unit."""
@@ -18,6 +18,11 @@ class Owners:
             self.units.update(dict.fromkeys(entry.ids, entry.unit))
         elif entry not in self.large:
             self.large = [e for e in self.large if stands(e)] + [entry]
+
+    def leave(self, entry):
+        """Lets go of an entry that is replaced, and so of the value it describes."""
+        if self.large and len(entry.ids) >= LARGE:
+            self.large = [e for e in self.large if e is not entry]
 
     def of(self, entry, besides=None):
         """The live units that objects of an entry belong to; `besides` may be left out."""

@@ -86,6 +86,8 @@ def settle(standing, probe, make, out, touched, bound):
         elif entity not in bound:
             out.mutated.add(entity)
         entries[entity] = new
+        if known is not None and known.ids:
+            standing.release(known)
         out.units.append(_unit(standing, make(), new))
     return True
 

@@ -6,13 +6,14 @@ from operator import is_
 from _harness_funcs import Function
 from _harness_plain import leaf
 from _harness_shapes import ATOM_IDS
+from _harness_trail import Follower, kept
 from _harness_walk import TooLarge, Walk
 
 
 class Entry:
     """An entity as it was last seen."""
     __slots__ = ("entity", "value", "ids", "_own", "refs", "hole", "opaque", "codes", "loads", "notes",
-                 "unit", "walk", "sign", "blind", "_known")
+                 "unit", "walk", "sign", "blind", "_known", "trail")
 
     @property
     def own(self):
@@ -64,10 +65,11 @@ def unchanged(entry, value):
     return id(type(value)) in ATOM_IDS and entry.value is value
 
 
-def probe(world, entity, value):
-    """Walks an entity's content."""
+def probe(world, entity, value, known=None, keep=False):
+    """Walks an entity's content, along the trail of its entry if there is one. -> what is known of it
+    now: that entry, if nothing has changed. `keep`: a trail, where that is worth it."""
     e = Entry()
-    e.entity, e.value, e.unit, e.sign = entity, value, None, None
+    e.entity, e.value, e.unit, e.sign, e.trail = entity, value, None, None, None
     kind = entity[0]
     if kind == "n" and id(type(value)) in ATOM_IDS:
         found = leaf(value)
@@ -78,10 +80,20 @@ def probe(world, entity, value):
             return e
     inner = (id(value),) if kind == "t" else ()
     e.walk = walk = Walk(world, inner, extras=True)
+    follower = None
+    # To keep a trail costs a quarter of a walk: not for what is made, and perhaps never looked at again.
+    if keep and kind == "n" and known is not None and known.value is value:
+        walk.levels = []
+        if known.trail is not None:
+            follower = Follower(world, known)
     try:
-        walk.run([module_root(value)] if kind == "m" else [value])
+        walk.run([module_root(value)] if kind == "m" else [value], follower)
+        if follower is not None and follower.same:
+            return known
         e.own = walk.own()
     except (TooLarge, MemoryError) as why:
+        if follower is not None:
+            return probe(world, entity, value, None, keep)
         walk.hole, walk.opaque, walk.blind, e.own = str(why) or "too large", True, True, "0" * 64
     e.ids, e.refs, e.hole, e.opaque, e.blind = walk.order, walk.refs, walk.hole, walk.opaque, walk.blind
     e.codes, e.notes, e._known = walk.codes, walk.notes, walk.everything()
@@ -90,6 +102,7 @@ def probe(world, entity, value):
         e.sign = sign(value)
     if kind == "m":
         e.value = None
+    e.trail = kept(walk)
     return e
 
 

@@ -24,6 +24,7 @@ _is = operator.is_
 _fsdecode = os.fsdecode
 _join = os.path.join
 _RNG = struct.Struct("<625I")
+_sys, _warnings = vars(sys), vars(warnings)
 
 
 class Process:
@@ -95,6 +96,11 @@ class Process:
         for name in changed:
             wrote[f"p:{name}"] = "bound" if first.get(name) == "replaced" else "mutated"
         return reads, wrote
+
+    def still(self):
+        """Whether what changes untold is as it was."""
+        path, filters = _sys.get("path"), _warnings.get("filters")
+        return path is self._path_list and _same(path, self.known["path"]) and _same(filters, self.known["warn"])
 
     def _refresh(self, name):
         now = self._get[name]()

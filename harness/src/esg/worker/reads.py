@@ -41,6 +41,9 @@ _OF_MODULES = frozenset(ModuleType.__dict__) | frozenset(object.__dict__) | {"__
 _item = dict.__getitem__
 _names = dict.keys
 _values = dict.values
+_length = dict.__len__
+# Up to so many names are quickest copied one by one, where that takes another way at all.
+FEW = 64
 
 
 class _Here(BaseException):
@@ -74,7 +77,7 @@ class Reads:
         # Whether the step has looked at the namespace as a whole.
         self.everything = False
         # Code objects that ran, as far as they are known: the step's, and such as its functions
-        # and those of modules in scratch.
+        # and those of modules in scratch. By address: to hash code takes long.
         self.executed = {}
         # Names that the step bound, and names that it left unbound. See above for those that are as
         # they were.
@@ -115,11 +118,14 @@ class Ledger:
         self.active = False
         start, now, reads = self.start, self.namespace, self.reads
         reads.start = start
-        if len(start) <= len(now) and all(map(is_, start, _names(now))):
+        more = _length(now) - len(start)
+        if more >= 0 and all(map(is_, start, _names(now))):
             # No name has left its place, and others come after them: no loop of Python's is needed,
             # however many there are.
-            reads.bound.update(compress(start, map(is_not, _values(start), _values(now))))
-            reads.bound.update(islice(_names(now), len(start), None))
+            if not all(map(is_, _values(start), _values(now))):
+                reads.bound.update(compress(start, map(is_not, _values(start), _values(now))))
+            if more:
+                reads.bound.update(islice(_names(now), len(start), None))
         else:
             for name, value in dict.items(now):
                 if dict.get(start, name, ABSENT) is not value:
@@ -128,7 +134,8 @@ class Ledger:
         for name in self.stored:
             self.stores(name)
         reads.bound -= DUNDERS
-        reads.gone -= DUNDERS
+        if reads.gone:
+            reads.gone -= DUNDERS
         return reads
 
     def stores(self, name):

@@ -114,11 +114,11 @@ class Standing:
                 if seen is not None and seen[0] is value and e[0] != "m":
                     new = seen[1]
                 else:
-                    new = probe(self.world, e, value)
+                    new = probe(self.world, e, value, known if memo else None, keep=self.blobs)
                 if not discover:
                     self.seen[e] = (value, new)
                 if known is not None and memo and known.same(new):
-                    new = known
+                    known.trail, new = new.trail, known
                 else:
                     fresh[e] = new
                     todo += self.left(known)
@@ -174,6 +174,7 @@ class Standing:
                 new.unit, new.walk, new.value = known.unit, None, new.value
                 self.entries[e] = new
                 known.unit.members[e] = new
+                self.owners.leave(known)
                 self.owners.add(new)
                 del fresh[e]
             elif e not in bound:
@@ -212,8 +213,8 @@ class Standing:
 
         if any([e[0] != "n" for e in entries]):
             groups = join_circles(groups, group_of, refs_of)
-        for e, new in fresh.items():
-            self.entries[e] = new
+        replaced = [self.entries[e] for e in fresh if e in self.entries]
+        self.entries.update(fresh)
         for group in self.ordered(groups, find):
             members = [self.entries[e] for e in group if e in self.entries]
             old = members[0].unit if members else None
@@ -221,7 +222,17 @@ class Standing:
                                and not any([e in fresh for e in group])):
                 continue
             out.units.append(self.unit(members))
+        for known in replaced:
+            self.release(known)
         self.owners.tidy(self.entries.values())
+
+    def release(self, known):
+        """Lets go of an entry that another has replaced: nothing else keeps what its entity was before."""
+        self.owners.leave(known)
+        unit = known.unit
+        if unit is not None and unit.members.get(known.entity) is known:
+            del unit.members[known.entity]
+            unit.live = bool(unit.members)
 
     def ordered(self, groups, find):
         """Groups so that what is referred to comes first."""
@@ -321,6 +332,7 @@ class Standing:
         known = self.entries.pop(e, None)
         if known is None or known.unit is None:
             return set()
+        self.owners.leave(known)
         known.unit.members.pop(e, None)
         known.unit.live = bool(known.unit.members)
         return set(known.unit.members)

@@ -7,6 +7,7 @@ from sys import getprofile, gettrace, setprofile, setrecursionlimit, settrace
 from time import perf_counter_ns
 
 from _harness_endings import OK, file_of, raised
+from _harness_shapes import ATOM_IDS
 from _harness_wire import parse
 
 BLOB_BYTES = 256 << 20
@@ -21,7 +22,9 @@ _MODULE = {
     # `exec` puts it in if it is not there, and takes whatever is.
     "__builtins__": builtins,
 }
-_pop, _update = dict.pop, dict.update
+_pop, _update, _get, _names = dict.pop, dict.update, dict.get, dict.keys
+_NONE = frozenset()
+_STREAMS = ("stdout", "stderr")
 
 
 def remember(step, source):
@@ -88,20 +91,13 @@ class Steps:
     def _end(self, seq, ending, reads, begun, ran):
         disable()
         self._channels.stop()
-        self._lifeline.let_go()
         self._streams.install()
         untracked = self._guard.restore()
         self._put_back()
         reply, parts, keys = self._tell(seq, ending, reads)
-        untracked = reply["untracked"] + untracked
         if untracked:
-            reply["untracked"] = untracked
-        else:
-            del reply["untracked"]
-        reply["micros"] = {
-            "run": (ran - begun) // 1000,
-            "probe": (perf_counter_ns() - ran) // 1000,
-        }
+            reply["untracked"] = reply.get("untracked", []) + untracked
+        reply["micros"] = {"run": (ran - begun) // 1000}
         return reply, parts, keys
 
     def _compile(self, step, source):
@@ -148,29 +144,34 @@ class Steps:
     def _tell(self, seq, ending, reads):
         """The reply, once what ran is over."""
         ok = ending is OK
-        names = dict.keys(self._namespace)
-        graph = self._graph
-        looked = ["n:" + name for name in reads.names if name in names]
-        looked += ["n:" + name for name in reads.bound if name in names]
-        codes = [*reads.executed, *graph.codes(set(looked))]
-        modules = graph.modules_met
+        namespace, graph = self._namespace, self._graph
+        names = _names(namespace)
+        # The usual step has to do with plain values only.
+        usual = ok and not reads.everything and self._plain(reads)
+        codes, modules = [*reads.executed.values()], _NONE
+        if not usual:
+            looked = [name for name in (*reads.names, *reads.bound) if name in names]
+            codes += graph.codes({"n:" + name for name in looked})
+            modules = graph.modules_met
+        graph.modules_met = _NONE
         self._tracker.late(reads, graph.codes)
-        world = self._channels.end(ok, codes, reads, modules | graph.modules_met)
-        bound = {"n:" + name for name in reads.bound}
-        gone = {"n:" + name for name in reads.gone}
-        read = {"n:" + name for name in reads.names}
-        touched = {"n:" + name for name in reads.names if name in names}
-        touched |= bound
-        touched |= world.modules
-        read |= world.modules
-        read.update(world.reads)
-        if reads.everything:
-            read.add("*")
+        world = None
+        if usual and not graph.modules_met and self._plain(reads):
+            world = self._channels.usual(reads)
+        if world is None:
+            world = self._channels.end(ok, codes, reads, modules | graph.modules_met)
+        read, bound = {"n:" + name for name in reads.names}, {"n:" + name for name in reads.bound}
+        gone = {"n:" + name for name in reads.gone} if reads.gone else _NONE
+        touched = {*bound, *world.modules}
         for name in reads.names:
-            if name not in names and name not in reads.gone and not self._guard.builtin(name):
+            if name in names:
+                touched.add("n:" + name)
+            elif name not in reads.gone and not self._guard.builtin(name):
                 # Found among what a step has added to the builtins, or missed there.
                 read.add("m:builtins")
-                break
+        read.update(world.modules, world.reads)
+        if reads.everything:
+            read.add("*")
         parts = _Parts()
         # What is nothing is left out, but for what the host must not miss.
         reply = {"ending": ending, "reads": sorted(read), "wrote": {}, "units": []}
@@ -178,23 +179,27 @@ class Steps:
             reply["external"] = world.external
         if world.readings:
             reply["readings"], reply["clock"] = world.readings, True
-        for name in ("stdout", "stderr"):
+        for name in _STREAMS:
             data, dropped = self._streams.take(name)
             if data:
                 self._channels.output(data)
             if data or dropped:
                 reply[name] = {"at": parts.add(data), "dropped": dropped}
-        reply["untracked"] = list(world.untracked)
+        untracked = [*world.untracked]
+        if untracked:
+            reply["untracked"] = untracked
         if not ok:
             dirty = bound | gone | set(graph.dirty(touched | gone, bound)) | set(world.dirty)
             reply["dirty"] = sorted(dirty)
-            return reply, parts.parts, []
+            return reply, parts.parts, _NONE
         if not touched and not gone and not world.wrote:
             graph.seen = {}
-            return reply, parts.parts, []
+            return reply, parts.parts, _NONE
         settled = graph.settle(seq, touched, bound, gone)
-        reply["untracked"] += [{"what": note, "line": None} for note in settled.notes]
-        wrote = dict(world.wrote)
+        if settled.notes:
+            untracked += [{"what": note, "line": None} for note in settled.notes]
+            reply["untracked"] = untracked
+        wrote = reply["wrote"] = {**world.wrote}
         # Classes and functions met for the first time, and modules that differ by now or again do
         # not.
         for unit in settled.units:
@@ -209,9 +214,16 @@ class Steps:
         ):
             for entity in entities:
                 wrote[entity] = how
-        reply["wrote"] = wrote
         reply["units"] = [parts.unit(unit) for unit in (*settled.units, *world.units)]
         return reply, parts.parts, [unit["key"] for unit in world.units]
+
+    def _plain(self, reads):
+        """Whether what the step read and bound is bound to plain values, or not bound."""
+        namespace = self._namespace
+        for name in (*reads.names, *reads.bound):
+            if id(type(_get(namespace, name))) not in ATOM_IDS:
+                return False
+        return True
 
 
 class _Parts:

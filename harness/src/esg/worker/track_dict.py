@@ -15,10 +15,13 @@ import builtins
 import sys
 from types import CodeType, ModuleType
 
-from _harness_codes import changes_globals, may_load, of_module, stores
-from _harness_reads import DUNDERS, Ledger, caller, main_module, starred
+from _harness_codes import changes_globals, may_load, of_module, stores, straight
+from _harness_reads import DUNDERS, FEW, Ledger, caller, main_module, starred
+from _harness_shapes import ATOM_IDS
 
 _build_class = builtins.__build_class__
+_builtins = vars(builtins)
+_names, _values, _length, _get, _has = dict.keys, dict.values, dict.__len__, dict.get, dict.__contains__
 _WHOLE = frozenset(("globals", "locals"))
 _MOST_KNOWN = 20_000
 
@@ -96,7 +99,10 @@ def _make_namespace(ledger):
     namespace.__name__ = namespace.__qualname__ = "dict"
 
     def copy(names):
-        # A dict whose class has methods of its own is copied item by item, through these methods.
+        # A dict whose class has methods of its own is copied item by item, through these methods. To
+        # change the class tells every audit hook.
+        if _length(names) < FEW:
+            return dict(zip(_names(names), _values(names)))
         names.__class__ = _Plain
         try:
             return dict.copy(names)
@@ -116,6 +122,9 @@ def _whole(ledger, name):
 
 class Tracker:
     """Which names a step reads and binds."""
+
+    # It has a hook of its own.
+    EVENTS = ()
 
     def __init__(self, scratch=None):
         # Where modules of the user's lie: of no use here, since no function is seen running.
@@ -147,7 +156,7 @@ class Tracker:
     def _runs(self, code):
         """Code is about to run that may find names in the globals unseen."""
         ledger = self._ledger
-        ledger.reads.executed[code] = None
+        ledger.reads.executed[id(code)] = code
         for name in may_load(code):
             ledger.load(name)
 
@@ -170,15 +179,15 @@ class Tracker:
         self._code = code
         self._ran = []
         if code is not None:
-            self._ledger.reads.executed[code] = None
-        builtins.__build_class__ = self._hook
+            self._ledger.reads.executed[id(code)] = code
+        _builtins["__build_class__"] = self._hook
 
     def end(self):
         """What was read since `begin`, and which names are bound to others or unbound."""
         reads = self._ledger.end()
         # The step may have deleted it.
-        if getattr(builtins, "__build_class__", None) is self._hook:
-            builtins.__build_class__ = _build_class
+        if _builtins.get("__build_class__") is self._hook:
+            _builtins["__build_class__"] = _build_class
         return reads
 
     def late(self, reads, codes_of):
@@ -189,32 +198,48 @@ class Tracker:
         ledger, step = self._ledger, self._code
         if reads.everything:
             return
-        may_run = [code for code in reads.executed if code is not step]
+        may_run = [code for code in reads.executed.values() if code is not step]
         if step is not None:
             # A step's code runs once.
-            (surely, perhaps, stars, maybe_stars), changes, inside = of_module(step)
-            if stars or maybe_stars:
-                surely = surely.union(*map(starred, stars))
-                perhaps = perhaps.union(*map(starred, maybe_stars)) - surely
-            for name in surely:
-                if name in ledger.start and dict.__contains__(ledger.namespace, name):
-                    ledger.stores(name)
-            self._may_store(perhaps)
-            self._may_delete(changes[1])
-            for code, name in inside:
-                if name is None or name in ledger.decided:
-                    may_run.append(code)
+            surely = straight(step)
+            if surely is None:
+                self._crooked(step, may_run)
+            else:
+                self._stored(surely)
         for code in self._ran:
             for names in self._known(self._stores, code, stores)[:2]:
                 self._may_store(names)
-        loaded = ledger.decided - DUNDERS
+        loaded = []
+        for name in ledger.decided - DUNDERS:
+            # A plain value leads to no code.
+            if id(type(_get(ledger.namespace, name))) not in ATOM_IDS:
+                loaded.append("n:" + name)
         if loaded:
-            names = dict.keys(ledger.namespace)
-            may_run += codes_of(["n:" + name for name in loaded if name in names])
+            may_run += codes_of(loaded)
         for code in may_run:
             stored, deleted = self._known(self._changes, code, changes_globals)
             self._may_store(stored)
             self._may_delete(deleted)
+
+    def _stored(self, names):
+        """Names that were bound for certain. One that was not there before shows."""
+        ledger = self._ledger
+        for name in names:
+            if name in ledger.start and _has(ledger.namespace, name):
+                ledger.stores(name)
+
+    def _crooked(self, step, may_run):
+        """What code binds that may leave something out, and which code in it may have run."""
+        (surely, perhaps, stars, maybe_stars), changes, inside = of_module(step)
+        if stars or maybe_stars:
+            surely = surely.union(*map(starred, stars))
+            perhaps = perhaps.union(*map(starred, maybe_stars)) - surely
+        self._stored(surely)
+        self._may_store(perhaps)
+        self._may_delete(changes[1])
+        for code, name in inside:
+            if name is None or name in self._ledger.decided:
+                may_run.append(code)
 
     def _may_delete(self, names):
         """Names that may have been deleted unseen. What was had to be there before, whatever

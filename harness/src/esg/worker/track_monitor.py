@@ -7,6 +7,11 @@ generators resumed by this one all count.
 An instruction that has been judged is switched off until the next step. This is right because of
 what a read is, see `_harness_reads`. It is not right where a name may be found elsewhere than in
 the globals, so there the instruction stays on.
+
+To switch on again what is off has the interpreter prepare all code anew. A step that ran no code of
+the program but its own, which never runs again, leaves nothing behind that would have to be: then the
+events just stay on, and what is off is code of libraries. Where such code may come to run with the
+program's names, all is switched on again at once.
 """
 
 from sys import _getframe, modules, monitoring
@@ -20,6 +25,8 @@ _DISABLE = monitoring.DISABLE
 _EVENTS = monitoring.events
 _STARTS = _EVENTS.PY_START | _EVENTS.PY_RESUME
 _restart_events, _set_events = monitoring.restart_events, monitoring.set_events
+_get_local_events, _set_local_events = monitoring.get_local_events, monitoring.set_local_events
+_get_tool = monitoring.get_tool
 _OPTIMIZED = 1  # CO_OPTIMIZED: the code has fast locals, so no mapping that it looks names up in
 _MOST_TABLES = 20_000
 # What a function's frame answers for its locals: a dict in 3.12, a view in 3.13.
@@ -35,6 +42,9 @@ def _pulse():
 class Tracker:
     """Which names a step reads and binds."""
 
+    # The audit events that `rebound` is to be told of while a step runs.
+    EVENTS = ("exec", "function.__new__", "object.__setattr__")
+
     def __init__(self, scratch=None):
         self._scratch = None if scratch is None else scratch.rstrip("/") + "/"
         self._ledger = ledger = Ledger()
@@ -49,6 +59,11 @@ class Tracker:
         self._beats = set()
         self._pulse_code = _pulse.__code__
         self._pulse = FunctionType(_pulse.__code__, self.namespace)
+        # The step's own code, and whether anything else of the program's may be switched off.
+        self._own = None
+        self._again = True
+        # Whether code of a library may have been given the program's names, to run with whenever.
+        self._shared = False
         self._tool = None
         self._claim()
 
@@ -65,29 +80,53 @@ class Tracker:
         monitoring.register_callback(self._tool, _EVENTS.PY_START, self._starts)
         monitoring.register_callback(self._tool, _EVENTS.PY_RESUME, self._starts)
         monitoring.register_callback(self._tool, _EVENTS.INSTRUCTION, self._runs)
-        monitoring.set_local_events(self._tool, self._pulse.__code__, _EVENTS.INSTRUCTION)
+        _set_local_events(self._tool, self._pulse.__code__, _EVENTS.INSTRUCTION)
         self._tables.clear()
+        self._last = None, {}
 
     def begin(self, code):
         """Remembers what each name is bound to, and tells of loads from here on."""
         if len(self._tables) > _MOST_TABLES:
             self._tables.clear()
         self._ledger.begin()
-        del code  # That it runs is told like that of any other.
-        # In this order: what lies on the stack is prepared for events once, not twice.
-        _restart_events()
-        _set_events(self._tool, _STARTS)
+        self._own = code
+        self._last = None, {}
+        if self._again or self._shared:
+            self._again = False
+            # In this order: what lies on the stack is prepared for events once, not twice.
+            _restart_events()
+            _set_events(self._tool, _STARTS)
 
     def end(self):
         """What was read since `begin`, and which names are bound to others or unbound."""
         self._beats.clear()
         self._pulse()
-        if len(self._beats) < 2 or monitoring.get_tool(self._tool) != _NAME:
+        if len(self._beats) < 2 or _get_tool(self._tool) != _NAME:
             # Nobody knows since when nothing was told.
             self._ledger.everything()
             self._claim()
-        _set_events(self._tool, 0)
+            self._again = True
+        if self._again:
+            # All that runs until the next step would be told of.
+            _set_events(self._tool, 0)
         return self._ledger.end()
+
+    def rebound(self, event, args):
+        """An audit event: code may be about to run with other names than it had."""
+        if event == "exec":
+            # That of the step is new, as is that of a module that is imported.
+            if args[0] is self._own:
+                return
+            frame = caller(1)
+            while _is_ours(frame):
+                frame = frame.f_back
+            if frame.f_code.co_filename.startswith("<frozen importlib"):
+                return
+        elif event == "object.__setattr__" and args[1] != "__code__":
+            return
+        else:
+            self._shared = True
+        _restart_events()
 
     def late(self, reads, codes_of):
         """Nothing is left to tell from the code alone."""
@@ -95,21 +134,24 @@ class Tracker:
     def _starts(self, code, _offset):
         """Code begins to run, or a generator goes on."""
         ledger = self._ledger
-        if not ledger.active:
-            return _DISABLE
         if code is self._pulse_code:
             self._beats.add("start")
-            return _DISABLE
+            return None
         scope = caller(1).f_globals
         if scope is ledger.namespace:
-            ledger.reads.executed[code] = None
-            if not monitoring.get_local_events(self._tool, code):
-                monitoring.set_local_events(self._tool, code, _EVENTS.INSTRUCTION)
+            if code is not self._own:
+                self._again = True
+            if ledger.active:
+                ledger.reads.executed[id(code)] = code
+                if not _get_local_events(self._tool, code):
+                    _set_local_events(self._tool, code, _EVENTS.INSTRUCTION)
             return _DISABLE
         if self._scratch is not None and code.co_filename.startswith(self._scratch):
-            ledger.reads.executed[code] = None
+            self._again = True
+            if ledger.active:
+                ledger.reads.executed[id(code)] = code
         # The same code may run again with the step's globals, unless it is a module's.
-        return _DISABLE if _of_a_module(scope) else None
+        return _DISABLE if _of_a_module(scope) and not self._shared else None
 
     def _runs(self, code, offset):
         """An instruction is about to run."""
@@ -117,7 +159,10 @@ class Tracker:
         if last is not code:
             if code is self._pulse_code:
                 self._beats.add("instruction")
-                return _DISABLE
+                return None
+            if code is not self._own:
+                # Also where it goes on that began before the step did.
+                self._again = True
             known = self._tables.get(id(code))
             if known is None:
                 known = self._tables[id(code)] = code, names_of(code)
@@ -127,11 +172,16 @@ class Tracker:
         if use is None:
             return _DISABLE
         ledger = self._ledger
-        frame = caller(1)
-        if not ledger.active or frame.f_globals is not ledger.namespace:
-            return None
         kind, name, local, whole = use
-        if local and not code.co_flags & _OPTIMIZED:
+        # The step's own code runs with the namespace for its globals and its locals.
+        own = code is self._own
+        if not own or whole:
+            frame = caller(1)
+            if frame.f_globals is not ledger.namespace:
+                return None
+        if not ledger.active:
+            return None
+        if local and not own and not code.co_flags & _OPTIMIZED:
             scope = _elsewhere(frame, ledger.namespace)
             if scope is not None:
                 # A class body, or code that was given locals of its own.
@@ -169,6 +219,11 @@ def _elsewhere(frame, namespace):
     if type(scope) is dict and dict.get(scope, "__builtins__") is namespace["__builtins__"]:
         return None
     return scope
+
+
+def _is_ours(frame):
+    name = dict.get(frame.f_globals, "__name__")
+    return type(name) is str and name.startswith("_harness_")
 
 
 def _of_a_module(scope):

@@ -15,7 +15,10 @@ _MAX_MEMO = 4096
 _DYNAMIC_STORE = frozenset("setattr delattr __dict__ vars __setattr__ __delattr__ exec eval reload patch".split())
 _DYNAMIC_IMPORT = frozenset("__import__ import_module modules exec eval reload".split())
 
-_EMPTY = frozenset()
+# Names that tell more than the name itself.
+LOOKED_INTO = _DYNAMIC_STORE | _DYNAMIC_IMPORT
+# Operations that do.
+WATCHED = _STORES | {_IMPORT, dis.opmap["IS_OP"]}
 
 
 class Traits:

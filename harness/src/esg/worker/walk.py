@@ -86,6 +86,7 @@ class Walk:
         self.hole, self.opaque, self.blind, self.sure = None, False, False, True
         self.sink = Sink()
         self.spaces = self.plain = None
+        self.levels = None      # what is on each level, if it is to be noted
         pickler = Pickler(self.sink, 4)
         pickler.fast = True
         self.put = pickler.dump
@@ -182,13 +183,25 @@ class Walk:
     def fail(self, why):
         self.hole = self.hole or why
 
-    def run(self, roots):
+    def run(self, roots, follower=None):
         """Walks; afterwards `order`, `refs`, the stream and the flags are settled."""
         flat, total, width = roots, 0, 0
         while True:
-            groups = {}
-            self.marks(flat, groups, width)
+            if follower is not None:
+                found = follower.follow(self, flat)
+                if found is not None:
+                    flat, width, number = found
+                    total += number
+                    if number:
+                        continue
+                    follower.arrive(self)
+                    return self
+                follower = follower.leave(self)
+            begin, groups, noted = len(self.sink.parts), {}, []
+            told, above = self.marks(flat, groups, width), flat
             if not groups:
+                if self.levels is not None:
+                    self.levels.append((begin, len(self.sink.parts), above, told, noted, 0))
                 return self
             flat, width = [], 0
             for kind, objs in groups.items():
@@ -201,6 +214,7 @@ class Walk:
                     self.blind = self.blind or kind.blind
                 self.sure = self.sure and kind.sure
                 head, kids = kind.split(self, objs)
+                noted.append((kind, objs, head, len(self.sink.parts)))
                 self.put((len(objs), len(kids), head))
                 for o in objs if kind.owned is not None else ():
                     held = id(kind.owned(o))
@@ -213,15 +227,18 @@ class Walk:
                     flat, width = kids, kind.width(head)
                 else:
                     flat += kids
+            if self.levels is not None:
+                self.levels.append((begin, len(self.sink.parts), above, told, noted, width))
 
     def marks(self, flat, groups, width):
-        """Writes one level's objects: atoms as they are, others by marks, new ones into groups."""
+        """Writes one level's objects: atoms as they are, others by marks, new ones into groups.
+        -> how containers are told from atoms, the atoms, the marks, where in the stream they are"""
         if len(flat) >= MANY:
-            if put_level(self, flat, groups, width):
-                return
+            told = put_level(self, flat, groups, width)
+            if told is not None:
+                return told
         elif set(map(id, map(type, flat))) <= ATOM_IDS:
-            put_atoms(self, flat)
-            return
+            return None, flat, None, put_atoms(self, flat)
         seen, order, marks, kind_marks = self.ordinals(), self.order, [], {}
         for o in flat:
             t = type(o)
@@ -254,7 +271,9 @@ class Walk:
                 groups[kind] = [o]
             else:
                 group.append(o)
-        self.put(tuple(marks))
+        begin, marks = len(self.sink.parts), tuple(marks)
+        self.put(marks)
+        return None, None, marks, (begin, len(self.sink.parts))
 
     # -- what levels written in bulk need ---------------------------------------------------
     def types_hash_plainly(self):

@@ -73,12 +73,13 @@ FUNCTIONS = {
     "shutil": "register_archive_format register_unpack_format unregister_archive_format",
     "abc": "update_abstractmethods",
     "re": "purge",
+    "numpy": "seterr seterrcall setbufsize set_printoptions",
     "linecache": "clearcache checkcache updatecache cache",
 }
 FUNCTIONS = {module: frozenset(names.split()) for module, names in FUNCTIONS.items()}
 _DOTTED = {module.rpartition(".")[2]: module for module in FUNCTIONS if "." in module and module != "os.path"}
 _FUNCTION_NAMES = frozenset().union(*FUNCTIONS.values())
-_NOTED = ATTRIBUTES | DEFINED | _FUNCTION_NAMES
+NOTED = ATTRIBUTES | DEFINED | _FUNCTION_NAMES
 _NUMPY_STATE = frozenset(
     "seed rand randn randint random_sample ranf sample random choice shuffle permutation normal uniform "
     "standard_normal binomial poisson exponential get_state set_state".split()
@@ -205,7 +206,7 @@ class Watch:
                 name = value.__dict__.get("__name__")
                 if name in MODULES:
                     self.report(name, self._named(code, value))
-        if not _NOTED.isdisjoint(names):
+        if not NOTED.isdisjoint(names):
             for name in ATTRIBUTES & names:
                 for line in self._places(code, traits, name):
                     self.report(name, line)

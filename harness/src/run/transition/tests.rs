@@ -74,7 +74,7 @@ fn at(wiring: &Wiring, step: usize) -> Cursor {
 
 fn finishing(wiring: &Wiring, step: usize) -> Cursor {
     let finishing = Finishing { ending: Ending::plain(), since: 0 };
-    Cursor { finishing: Some(finishing), ..at(wiring, step) }
+    Cursor { finishing: Some(Box::new(finishing)), ..at(wiring, step) }
 }
 
 fn next(wiring: &Wiring, step: usize, happened: Happened) -> Transition {
@@ -203,7 +203,7 @@ fn a_step_whose_visits_are_used_up_gives_way_to_another() {
         at_most(Exit::End, 1, 3),
         node(Exit::End),
     ]);
-    let visited = |visits: [u32; 4]| Cursor { visits: visits.to_vec(), ..at(&wiring, 0) };
+    let visited = |visits: [u32; 4]| Cursor { visits: visits.into(), ..at(&wiring, 0) };
     let table = [
         ([1, 0, 0, 0], 1),
         ([1, 1, 0, 0], 1),
@@ -220,7 +220,7 @@ fn a_step_whose_visits_are_used_up_gives_way_to_another() {
 #[test]
 fn the_limit_of_visits_holds_for_error_steps_too() {
     let wiring = wiring(vec![on_error(Exit::End, 1), at_most(Exit::End, 1, 2), node(Exit::End)]);
-    let visited = |visits: [u32; 3]| Cursor { visits: visits.to_vec(), ..at(&wiring, 0) };
+    let visited = |visits: [u32; 3]| Cursor { visits: visits.into(), ..at(&wiring, 0) };
     assert_eq!(transition(&wiring, &visited([1, 0, 0]), FATAL), Transition::Divert { step: 1 });
     assert_eq!(transition(&wiring, &visited([1, 1, 0]), FATAL), Transition::Divert { step: 2 });
 }
@@ -233,24 +233,24 @@ fn dead_end() -> Wiring {
 #[test]
 fn steps_that_give_way_only_to_each_other_are_entered_in_name_and_exhaust_the_turn() {
     let wiring = dead_end();
-    let used = Cursor { visits: vec![1, 1, 1], ..at(&wiring, 0) };
+    let used = Cursor { visits: [1, 1, 1].into(), ..at(&wiring, 0) };
     // What the step before did is committed first ..
     assert_eq!(transition(&wiring, &used, DONE), Transition::Enter { step: 1 });
     assert_eq!(transition(&wiring, &used, FATAL), Transition::Divert { step: 1 });
     // .. then, at the boundary, the turn is found exhausted, as often as it is resumed.
-    let entered = Cursor { visits: vec![1, 2, 1], ..at(&wiring, 1) };
+    let entered = Cursor { visits: [1, 2, 1].into(), ..at(&wiring, 1) };
     assert!(out_of_visits(&wiring, &entered));
     assert_eq!(
         transition(&wiring, &entered, Happened::Over(Limit::AtMost)),
         Transition::Settle(End::Exhausted(Limit::AtMost))
     );
-    let within = Cursor { visits: vec![1, 1, 1], ..at(&wiring, 1) };
+    let within = Cursor { visits: [1, 1, 1].into(), ..at(&wiring, 1) };
     assert!(!out_of_visits(&wiring, &within));
     assert!(!out_of_visits(&wiring, &at(&wiring, 0)));
     // Inside `finally` the end that was kept settles it.
-    let used = Cursor { visits: vec![1, 1, 1], ..finishing(&wiring, 0) };
+    let used = Cursor { visits: [1, 1, 1].into(), ..finishing(&wiring, 0) };
     assert_eq!(transition(&wiring, &used, DONE), kept(Finally::Over(Limit::AtMost)));
-    let first = Cursor { visits: vec![1, 2, 1], ..finishing(&wiring, 1) };
+    let first = Cursor { visits: [1, 2, 1].into(), ..finishing(&wiring, 1) };
     assert!(!out_of_visits(&wiring, &first), "`finally` itself is always entered");
 }
 
@@ -320,7 +320,7 @@ fn finally_has_a_budget_of_its_own() {
     let wiring = wiring(vec![node(Exit::End)]);
     let finishing = |since, steps| {
         let finishing = Finishing { ending: Ending::plain(), since };
-        Cursor { finishing: Some(finishing), steps, ..at(&wiring, 0) }
+        Cursor { finishing: Some(Box::new(finishing)), steps, ..at(&wiring, 0) }
     };
     let small = Budget::steps(1).tokens(1);
     let budget = budget_at(&small, &finishing(5_000, 5_000));

@@ -61,7 +61,9 @@ impl CPython {
         Self::new(None)
     }
 
-    /// The interpreter at `path`: an executable, or a link or shim that leads to one.
+    /// The interpreter at `path`: an executable, or a link or shim that leads to one. If it is the
+    /// one of a virtual environment, steps may import what is installed there, as from
+    /// [`venv`](Self::venv).
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self::new(Some(path.into()))
     }
@@ -147,6 +149,7 @@ impl CPython {
         let packages = self
             .venv
             .as_deref()
+            .or_else(|| self.path.as_deref().and_then(venv_around))
             .map(|venv| Packages::of(venv, &interpreter))
             .transpose()?
             .unwrap_or_default();
@@ -170,4 +173,10 @@ impl CPython {
 
 fn in_venv(venv: &Path) -> PathBuf {
     venv.join("bin/python")
+}
+
+/// The virtual environment that an interpreter is of.
+fn venv_around(interpreter: &Path) -> Option<&Path> {
+    let venv = interpreter.parent()?.parent()?;
+    venv.join("pyvenv.cfg").is_file().then_some(venv)
 }

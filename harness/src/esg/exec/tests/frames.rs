@@ -6,20 +6,6 @@ fn whole(json: &[u8], blob: &[u8]) -> Vec<u8> {
     [&head(json.len(), blob.len()).unwrap()[..], json, blob].concat()
 }
 
-/// Puts bytes where they belong.
-fn take(incoming: &mut Incoming, mut bytes: &[u8]) -> Result<(), FrameError> {
-    while let Some((part, left)) = incoming.next() {
-        let (now, rest) = bytes.split_at(left.min(bytes.len()));
-        part.extend_from_slice(now);
-        bytes = rest;
-        incoming.came()?;
-        if bytes.is_empty() {
-            return Ok(());
-        }
-    }
-    if bytes.is_empty() { Ok(()) } else { Err(FrameError::Trailing(bytes.len())) }
-}
-
 #[test]
 fn a_message_may_come_in_any_pieces() {
     let bytes = whole(b"{}", b"blob");
@@ -27,7 +13,7 @@ fn a_message_may_come_in_any_pieces() {
         let mut incoming = Incoming::new(BOUNDS);
         for piece in bytes.chunks(size) {
             assert!(!incoming.is_whole());
-            take(&mut incoming, piece).unwrap();
+            incoming.take(piece).unwrap();
         }
         assert!(incoming.is_whole());
         let message = Message { json: b"{}".to_vec(), blob: b"blob".to_vec() };
@@ -38,12 +24,12 @@ fn a_message_may_come_in_any_pieces() {
 #[test]
 fn a_message_may_be_empty_but_not_of_less_than_its_lengths() {
     let mut incoming = Incoming::new(BOUNDS);
-    take(&mut incoming, &[0; 7]).unwrap();
+    incoming.take(&[0; 7]).unwrap();
     assert!(!incoming.is_whole());
-    take(&mut incoming, &[0]).unwrap();
+    incoming.take(&[0]).unwrap();
     assert!(incoming.is_whole());
     let mut cut = Incoming::new(BOUNDS);
-    take(&mut cut, &whole(b"{}", b"blob")[..11]).unwrap();
+    cut.take(&whole(b"{}", b"blob")[..11]).unwrap();
     assert_eq!(cut.done().unwrap_err(), FrameError::Cut);
 }
 
@@ -51,7 +37,7 @@ fn a_message_may_be_empty_but_not_of_less_than_its_lengths() {
 fn lengths_over_the_bounds_are_refused_before_anything_is_held() {
     for (json, blob) in [(101, 0), (0, 1001), (u32::MAX as usize, u32::MAX as usize)] {
         let mut incoming = Incoming::new(BOUNDS);
-        let refused = take(&mut incoming, &head(json, blob).unwrap()).unwrap_err();
+        let refused = incoming.take(&head(json, blob).unwrap()).unwrap_err();
         assert_eq!(refused, FrameError::TooLong { json, blob });
     }
     assert_eq!(head(1 << 32, 0), None);
@@ -61,5 +47,5 @@ fn lengths_over_the_bounds_are_refused_before_anything_is_held() {
 fn bytes_after_the_end_are_refused() {
     let mut bytes = whole(b"{}", b"");
     bytes.push(0);
-    assert_eq!(take(&mut Incoming::new(BOUNDS), &bytes).unwrap_err(), FrameError::Trailing(1));
+    assert_eq!(Incoming::new(BOUNDS).take(&bytes).unwrap_err(), FrameError::Trailing(1));
 }

@@ -63,7 +63,7 @@ impl Engine {
             if ran {
                 let reason = pass.reasons.get(&step.id).cloned().unwrap_or(Reason::New);
                 report.order.push(step.id.clone());
-                match if pass.full { Reason::Untracked } else { reason } {
+                match if pass.full && !pass.stuck { Reason::Untracked } else { reason } {
                     Reason::Rebuilt => report.rebuilt.push(step.id.clone()),
                     reason => report.ran.push((step.id.clone(), reason)),
                 }

@@ -62,7 +62,7 @@ impl Engine {
                 && execution.ending.is_ok()
                 && let Some(old) = self.history.last_good(&step.id, &self.name).cloned()
             {
-                unify(&mut execution, &old, &|key| self.live.knows(key));
+                unify(&mut execution, &old, &|made| self.live.knows(made));
             }
             return Ok(Ended::Ran(Box::new(execution)));
         }
@@ -198,6 +198,23 @@ impl Engine {
             }
         }
         makers
+    }
+
+    /// The steps that changed what the missing holds since that was made. It holds the very objects:
+    /// once it is made again, those objects have to be changed again.
+    pub(super) fn changers(&self, state: &State, missing: &BTreeSet<Entity>) -> BTreeSet<Arc<str>> {
+        let held = missing.iter().filter_map(|entity| state.slot(entity));
+        let mut open: Vec<&Entity> = held.flat_map(|slot| &slot.made.unit.refs).collect();
+        let (mut seen, mut changers) = (BTreeSet::new(), BTreeSet::new());
+        while let Some(entity) = open.pop() {
+            if !seen.insert(entity) {
+                continue;
+            }
+            let Some(slot) = state.slot(entity) else { continue };
+            open.extend(&slot.made.unit.refs);
+            changers.extend(self.history.maker(slot.key()).map(|maker| maker.step.clone()));
+        }
+        changers
     }
 
     fn cannot_load(&self, made: &Made) -> bool {

@@ -1,0 +1,75 @@
+//! Parts of a scan on threads of their own.
+
+use std::panic::resume_unwind;
+use std::thread::{Builder, Scope, scope};
+
+/// The stack of the thread beside, in bytes: as much as a program has where it starts. It is only
+/// taken as far as it is used.
+const STACK: usize = 8 << 20;
+
+/// The stack for a tree that may be deep, in bytes. It too is only taken as far as it is used.
+const ROOM: usize = 512 << 20;
+
+/// Does what needs a large stack. None if it could not be done.
+pub(super) fn roomy<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
+    scope(|scope| {
+        let builder = Builder::new().name("scan".to_owned()).stack_size(ROOM);
+        builder.spawn_scoped(scope, work).ok()?.join().ok()
+    })
+}
+
+/// Begins work on a thread of its own. What is answered waits for it to be done, and panics if it
+/// did. Where there is no thread to be had, it is done then.
+pub(super) fn beside<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    work: &'scope (impl Fn() -> T + Sync),
+) -> impl FnOnce() -> T {
+    with_stack(STACK, scope, work)
+}
+
+fn with_stack<'scope, T: Send + 'scope>(
+    stack: usize,
+    scope: &'scope Scope<'scope, '_>,
+    work: &'scope (impl Fn() -> T + Sync),
+) -> impl FnOnce() -> T {
+    let builder = Builder::new().name("scan".to_owned()).stack_size(stack);
+    let thread = builder.spawn_scoped(scope, work);
+    move || match thread {
+        Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+        Err(_) => work(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::catch_unwind;
+    use std::sync::Barrier;
+    use std::thread::{current, scope};
+
+    use super::{beside, with_stack};
+
+    #[test]
+    fn work_is_done_at_the_same_time() {
+        let met = Barrier::new(2);
+        let work = || (met.wait().is_leader(), current().id());
+        let (here, there) = scope(|scope| {
+            let there = beside(scope, &work);
+            (work(), there())
+        });
+        assert!(here.0 != there.0 && here.1 != there.1);
+    }
+
+    #[test]
+    fn work_is_done_where_no_thread_is_to_be_had() {
+        let work = || current().id();
+        let there = scope(|scope| with_stack(usize::MAX >> 2, scope, &work)());
+        assert_eq!(there, current().id());
+    }
+
+    #[test]
+    fn a_panic_goes_on() {
+        let work = || panic!("beside");
+        let caught = catch_unwind(|| scope(|scope| beside(scope, &work)()));
+        assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"beside"));
+    }
+}

@@ -1,0 +1,83 @@
+"""The usual step: it reads and binds names of plain values, and nothing else happens.
+
+What such a step did to files, modules, clocks and the process is nothing, and is known to be nothing
+without asking each of them for it. Nothing is taken for granted: whatever anybody was told of while
+the step ran, and whatever can change untold, is looked at here or has the long way taken.
+"""
+
+import sys
+import warnings
+from operator import is_
+from types import NoneType
+
+from _harness_identity import FUNCTIONS
+from _harness_modules import INNER
+from _harness_submodules import BY_TEXT
+from _harness_traits import LOOKED_INTO, WATCHED
+from _harness_watch import ATTRIBUTES, NOTED
+
+# Names that somebody looks for in the code of steps.
+_NAMES = frozenset().union(FUNCTIONS, INNER, BY_TEXT, LOOKED_INTO, NOTED, ("random", "_inst", "_pickle"))
+# The types of constants that nobody looks into.
+_CONSTANTS = frozenset((NoneType, bool, int, float, complex, str, bytes))
+_loaded, _sys, _warnings = sys.modules, vars(sys), vars(warnings)
+
+
+def is_plain(code):
+    """Whether module code names nothing that anybody looks for: it imports nothing, sets no
+    attribute, does not ask for identity, and no other code is written in it."""
+    constants = code.co_consts
+    return (
+        _CONSTANTS.issuperset(map(type, constants))
+        and _NAMES.isdisjoint(code.co_names)
+        and ATTRIBUTES.isdisjoint(constants)
+        and WATCHED.isdisjoint(code.co_code[::2])
+    )
+
+
+class Calm:
+    """Knows whether the step that has run was a usual one."""
+
+    def __init__(self, channels):
+        self._process = channels.process
+        self._files = channels.files
+        self._paths = channels.paths
+        self._modules = channels.modules
+        self._submodules = channels.modules.submodules
+        self._clock = channels.clock
+        self._watch = channels.watch
+        self._events = channels.events
+
+    def holds(self, code):
+        """Whether nothing but names can have changed, and nothing but names was looked at. `code` is
+        the step's, which ran alone, on plain values."""
+        files, modules, clock = self._files, self._modules, self._clock
+        return not (
+            # What somebody was told of.
+            self._process.first
+            or files.active
+            or files.first
+            or files.handles
+            or files.listings
+            or files.outside
+            or files.writes_outside
+            or files.tree.special
+            or self._paths.scanned
+            or self._paths.listed_outside
+            or modules.touched
+            or modules.changed
+            or modules.untold
+            or modules.inner
+            or modules.scratch
+            or self._submodules.asked
+            or self._submodules.doubted
+            or clock.taken
+            or clock.overflow
+            or clock.given is not None
+            or self._watch.found
+            or self._events.failures
+            # What changes untold.
+            or not modules.still()
+            or not self._process.still()
+            or files.tree.stirred()
+        ) and is_plain(code)

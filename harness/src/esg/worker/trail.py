@@ -1,0 +1,285 @@
+"""What a walk over a large plain value found, so that the next one need not find it anew.
+
+Between two looks at a value most of it stays as it is. A level whose atoms are the same objects, and
+whose containers lie where they lay, have the same types and as many parts, is written as it was
+written before. Where atoms are others, only their pieces are. At the first level that is shaped
+otherwise the walk goes on as if there had been none before.
+
+Kept are atoms, addresses and the stream. No container is: what a program lets go of, or puts into a
+row that it then lets go of, is gone at once. An atom that is held cannot be another one at the same
+address. A container may be, and then it counts as the one before: it has what that one had.
+
+That takes eight bytes for each atom and the size of the stream. Atoms that a step replaces live until
+the step has been described.
+"""
+from itertools import chain, compress, repeat
+from operator import is_, is_not
+
+from _harness_layouts import Instance
+from _harness_levels import CHUNK, picked, put_atoms
+from _harness_shapes import ATOM_IDS, KINDS
+
+_FEW = 512              # objects from which on a trail is kept
+_LONG = 64              # bytes of the stream for each object up to which it is
+_MOST = 1 << 26         # bytes of the stream up to which it is
+_SLOW = 64              # objects of a level that was looked at one by one
+_PLAIN = frozenset(map(id, (KINDS[list], KINDS[tuple], KINDS[dict])))
+_DICT = KINDS[dict]
+
+
+class Level:
+    """What was on one level. `cut`: how containers are told from atoms. None: there are none; a number
+    and a step: one column of them; bytes: for each object 0, or the number of its group."""
+    __slots__ = ("n", "cut", "atoms", "marks", "starts", "parts", "groups", "heads", "ids", "width")
+
+
+class Group:
+    """The containers of one kind on a level."""
+    __slots__ = ("kind", "type", "mark", "head", "n")
+
+
+def kept(walk):
+    """The levels of a finished walk that are worth to be kept, or None."""
+    found, walk.levels = walk.levels, None
+    if found is None or walk.hole is not None or walk.notes or walk.codes or walk.extras or not walk.sure:
+        return None
+    number = sum([level.n if type(level) is Level else len(level[2]) for level in found])
+    if number < _FEW or walk.sink.size > min(_LONG * number, _MOST):
+        return None
+    out = []
+    for level in found:
+        if type(level) is not Level:
+            level = _level(walk, *level)
+            if level is None:
+                return None
+        out.append(level)
+    return out
+
+
+def _level(walk, begin, end, flat, told, groups, width):
+    """One level as the walk noted it, or None if it is none that can be followed."""
+    level = Level()
+    level.n, level.width, level.ids, level.groups = len(flat), width, 0, []
+    level.cut, level.atoms, level.marks, level.starts = told
+    level.heads = [at - begin for _, _, _, at in groups] + [end - begin]
+    for kind, objs, head, _ in groups:
+        group = Group()
+        group.kind, group.type, group.head, group.n = kind, type(objs[0]), head, len(objs)
+        if not _follows(walk, group) or any(map(is_not, map(type, objs), repeat(group.type))):
+            return None
+        group.mark = kind.mark(walk)
+        if len(group.mark) > 1 and group.mark[1][0] == "b":
+            return None
+        level.groups.append(group)
+        level.ids += group.n if kind.mutable else 0
+    if level.marks is not None:
+        numbers = {group.mark: at for at, group in enumerate(level.groups, 1)}
+        if level.n > _SLOW or len(numbers) < len(level.groups):
+            return None
+        level.cut = bytes([numbers.get(mark, 255) if type(mark) is tuple else 0 for mark in level.marks])
+        if 255 in level.cut:
+            return None
+        level.atoms = [mark for mark in level.marks if type(mark) is not tuple]
+    elif level.atoms is flat:
+        # It may be a list of the program.
+        level.atoms = flat[:]
+    level.starts = [at - begin for at in level.starts]
+    level.parts = walk.sink.parts[begin:end]
+    return level
+
+
+def _follows(walk, group):
+    """Whether nothing but the parts of such containers has to be looked at."""
+    kind = group.kind
+    if id(kind) in _PLAIN:
+        return _plain_head(kind, group.head)
+    return type(kind) is Instance and kind.bare and kind.owned is None and kind.sure and \
+        walk.settled(group.type) is kind
+
+
+def _plain_head(kind, head):
+    """Whether keys, if there are any, are plain data."""
+    return kind is not _DICT or type(head) is tuple
+
+
+class Follower:
+    """Goes along what an earlier walk over the same value found, as long as it is still so."""
+
+    def __init__(self, world, entry):
+        self.entry, self.levels, self.depth, self.met, self.same = entry, entry.trail, 0, 0, True
+        if not entry.known.isdisjoint(world.spaces()):
+            self.levels = ()
+
+    def follow(self, walk, flat):
+        """The parts of a level's objects, their width and how many containers there are, with the level
+        written to the walk; None, with nothing done, if the level is another than it was."""
+        if self.depth == len(self.levels):
+            return None
+        level = self.levels[self.depth]
+        if len(flat) != level.n and level.cut is not None:
+            return None
+        atoms, sorted_out = _cut(level, flat)
+        other = ()
+        if len(flat) != level.n or not all(map(is_, atoms, level.atoms)):
+            other = _others(level, atoms)
+            if other is None:
+                return None
+        for group, objs in zip(level.groups, sorted_out):
+            if not all(map(is_, map(type, objs), repeat(group.type))) or not _follows(walk, group):
+                return None
+        if level.ids:
+            ids = _ids(level, flat, sorted_out)
+            if ids != self.entry.ids[self.met:self.met + level.ids]:
+                return None
+        found, heads = [], []
+        for group, objs in zip(level.groups, sorted_out):
+            head, kids = group.kind.split(walk, objs)
+            same = _same_head(group, head)
+            if not same and not _plain_head(group.kind, head):
+                return None
+            found.append(kids)
+            heads.append(None if same else head)
+        if not _same_marks(walk, level):
+            return None
+        if len(flat) == level.n and not other and not any(map(is_not, heads, repeat(None))):
+            walk.sink.extend(level.parts)
+        else:
+            self.same = False
+            level = _rewritten(walk, level, atoms, other, heads, found)
+        walk.levels.append(level)
+        self.depth += 1
+        self.met += level.ids
+        number = sum([group.n for group in level.groups])
+        return found[0] if len(found) == 1 else list(chain.from_iterable(found)), level.width, number
+
+    def leave(self, walk):
+        """The walk goes on alone: it has met what is on the levels before."""
+        self.same = False
+        walk.order = self.entry.ids[:self.met]
+        walk.known = set(walk.order)
+
+    def arrive(self, walk):
+        """The walk is over: what it has met is what was met before."""
+        walk.order, walk.known = self.entry.ids, self.entry.known
+
+
+def _cut(level, flat):
+    """The atoms of a level, and the containers of each group."""
+    cut = level.cut
+    if cut is None:
+        return flat, ()
+    if type(cut) is bytes:
+        return list(compress(flat, picked(cut, 0))), \
+            [list(compress(flat, picked(cut, at))) for at in range(1, len(level.groups) + 1)]
+    at, step = cut
+    if step == 1:
+        return (), [flat]
+    atoms = flat[:]
+    del atoms[at::step]
+    return atoms, [flat[at::step]]
+
+
+def _others(level, atoms):
+    """The pieces, by number, in which there are other atoms than there were; None if not all are atoms."""
+    found, size = set(), CHUNK if level.marks is None else _SLOW
+    for at in range(0, len(atoms), size):
+        piece, before = atoms[at:at + size], level.atoms[at:at + size]
+        if len(piece) != len(before) or not all(map(is_, piece, before)):
+            if not set(map(id, map(type, piece))) <= ATOM_IDS:
+                return None
+            found.add(at // size)
+    return found
+
+
+def _ids(level, flat, sorted_out):
+    """The addresses of those whose identity counts, in the order in which the walk met them."""
+    if level.marks is not None:
+        mutable = [False] + [group.kind.mutable for group in level.groups]
+        return [id(o) for o, at in zip(flat, level.cut) if mutable[at]]
+    ids = []
+    for group, objs in zip(level.groups, sorted_out):
+        if group.kind.mutable:
+            ids += map(id, objs)
+    return ids
+
+
+def _same_head(group, head):
+    """Whether containers have as many parts as they had, under the same keys."""
+    old = group.head
+    if group.kind is not _DICT:
+        return head == old      # numbers, or nothing
+    if type(head) is not tuple or len(head) != len(old):
+        return False
+    if len(head) == 2:
+        return head == old      # numbers and strings
+    return head[0] == old[0] and len(head[2]) == len(old[2]) and all(map(is_, head[2], old[2]))
+
+
+def _same_marks(walk, level):
+    """Whether the kinds are still written as they were. If not, the walk has referred to nothing."""
+    number, names = len(walk.refs), dict(walk.names)
+    for group in level.groups:
+        if group.kind.mark(walk) != group.mark:
+            for r in walk.refs[number:]:
+                del walk.ref_at[id(r)]
+            del walk.refs[number:]
+            walk.names = names
+            return False
+    return True
+
+
+def _rewritten(walk, old, atoms, other, heads, found):
+    """Writes a level with other atoms in some pieces, and other heads of some groups. -> the level"""
+    sink, level = walk.sink, Level()
+    begin = len(sink.parts)
+    level.cut, level.ids, level.marks, level.atoms = old.cut, old.ids, old.marks, old.atoms
+    level.n = old.n if old.cut is not None else len(atoms)
+    if other or level.n != old.n:
+        level.atoms = atoms[:]
+        _write_atoms(walk, level, old, other, begin)
+    else:
+        level.starts = old.starts
+        sink.extend(old.parts[:old.heads[0]])
+    level.groups, level.heads = [], []
+    for at, (group, head) in enumerate(zip(old.groups, heads)):
+        level.heads.append(len(sink.parts) - begin)
+        if head is None:
+            sink.extend(old.parts[old.heads[at]:old.heads[at + 1]])
+        else:
+            walk.put((group.n, len(found[at]), head))
+            group = _with_head(group, head)
+        level.groups.append(group)
+    level.heads.append(len(sink.parts) - begin)
+    level.parts = sink.parts[begin:]
+    level.width = level.groups[0].kind.width(level.groups[0].head) if len(level.groups) == 1 else 0
+    return level
+
+
+def _write_atoms(walk, level, old, other, begin):
+    """Writes what comes before the heads of a level."""
+    sink, starts = walk.sink, old.starts
+    if level.n != old.n:
+        if min(level.n, old.n) <= CHUNK:
+            level.starts = [at - begin for at in put_atoms(walk, level.atoms)]
+            return
+        walk.put(level.n)
+    else:
+        sink.extend(old.parts[:starts[0]])
+    level.starts, pieces = [], range(0, len(level.atoms), CHUNK)
+    if old.marks is not None:
+        rest = iter(level.atoms)
+        level.marks = tuple([mark if code else next(rest) for mark, code in zip(old.marks, old.cut)])
+        pieces = (0,)
+    for number, at in enumerate(pieces):
+        level.starts.append(len(sink.parts) - begin)
+        if number in other:
+            walk.put(level.atoms[at:at + CHUNK] if level.marks is None else level.marks)
+        else:
+            sink.extend(old.parts[starts[number]:starts[number + 1]])
+    level.starts.append(len(sink.parts) - begin)
+
+
+def _with_head(old, head):
+    group = Group()
+    group.kind, group.type, group.mark, group.n, group.head = old.kind, old.type, old.mark, old.n, head
+    return group

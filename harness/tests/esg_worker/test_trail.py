@@ -1,0 +1,223 @@
+"""A second look at a large value follows the first one, and finds what a look at everything finds."""
+import random
+import sys
+import types
+import unittest
+import weakref
+
+from _harness_prints import probe
+from support import Reloading, Session
+
+ROWS = "[{'id': i, 'name': 'row %d' % i, 'value': i * 0.5, 'tags': ['a', i + 1000]} for i in range(300)]"
+SETUP = """
+class Root: pass
+class Last:
+    def __del__(self): pass
+class P(Root):
+    def __init__(self, i): self.id, self.name, self.tags = i, 'p %d' % i, [i, 'a']
+class Q(P): pass
+class List(list): pass
+class Dict(dict): pass
+class Str(str): pass
+class Odd:
+    def __eq__(self, other): raise AssertionError('asked')
+    __hash__ = None
+def same(x): return (lambda y: y)(eval(repr(x)))
+"""
+# What is large, and what is done to it.
+VALUES = {
+    "v = " + ROWS: (
+        "n = len(v)", "v[7] = dict(v[7])", "v[7] = v[8]", "v[7]['tags'] = v[8]['tags']", "v[7]['tags'] = list(v[7]['tags'])",
+        "v[7]['id'] += 1", "v[7]['id'] = 7.0", "v[1]['id'] = True", "v[0]['id'] = False", "v[0]['id'] = 0.0", "v[0]['value'] = -0.0",
+        "v[7]['name'] = same(v[7]['name'])", "v[7]['name'] = Str(v[7]['name'])", "v[7]['name'] = v[7]['name'].encode()",
+        "v[7]['name'] += 'x'", "v[299]['tags'][1] += 1", "v[299]['tags'][0] = 'b'", "v[7]['tags'].append(1)", "v[7]['tags'].pop()",
+        "v[7]['tags'].append(v[7]['tags'].pop(0))", "v[7]['tags'] = tuple(v[7]['tags'])", "v[7]['tags'] = List(v[7]['tags'])",
+        "v[7] = Dict(v[7])", "v[7]['id'] = v[7].pop('id')", "v[7]['new'] = v[7].pop('id')", "v[7] = dict(reversed(v[7].items()))",
+        "[r.update(tags=r.pop('tags')) for r in v]", "[r.update(id=r.pop('id')) for r in v]", "v[7][1] = v[7].pop('tags')",
+        "v[7]['more'] = 1", "del v[7]['id']", "v.append(v.pop(0))", "v.append({})", "v.append({}); v.pop()", "v.append(v[0]); v.pop()",
+        "v.append(1)", "v.append(v[7])", "v.pop()", "v.clear()", "v.reverse()", "v.insert(0, v.pop())", "v[:] = v[:]", "v[3:5] = [v[4], v[3]]",
+        "v[7]['tags'] = 1", "v[7]['id'] = []", "v[7]['id'] = v", "v[7]['id'] = v[7]", "v[7]['tags'][1] = v", "v[7]['id'] = Odd()",
+        "v[7]['tags'][0] = Odd()", "v[7] = Odd()", "v[7] = None", "v[7]['id'] = 2 ** 80", "v[7]['id'] = 'x' * 70000", "v[7]['id'] = P(1)",
+        "v[7]['id'] = print", "v[7]['id'] = P", "v[7]['id'] = same", "v[7]['id'] = vars(v[7]['id']) if 0 else globals()",
+        "v[7]['id'] = {1}", "v[7]['tags'][0], v[8]['tags'][0] = v[8]['tags'], v[7]['tags']",
+        "v[7]['tags'], v[8]['tags'] = v[8]['tags'], v[7]['tags']", "v[7], v[8] = v[8], v[7]", "v[7]['id'], v[8]['id'] = v[8]['id'], v[7]['id']",
+        "[r.update(id=r['id'] + 1) for r in v]", "[r.update(name=same(r['name'])) for r in v]", "v = list(v)", "v = tuple(v)", "v = List(v)",
+        "v = [dict(r) for r in v]", "w = v[7]", "w = v", "v[7]['tags'].extend([1]); v[8]['tags'].pop()", "v[8]['tags'].insert(0, v[7]['tags'].pop())", "v[150:] = v[150:] + [v[3]]",
+    ),
+    "v = {'rows': %s, 'n': 1, 's': 'text'}" % ROWS: (
+        "v['n'] += 1", "v['n'] = True", "v['n'] = 1.0", "v['s'] = same(v['s'])", "v['s'] += 'x'", "v['s'] = 'y' * 70000", "v['n'] = v.pop('n')",
+        "v['rows'] = v.pop('rows')", "v['n'] = []", "v['rows'] = list(v['rows'])", "v['n'] = v", "v['rows'][5]['id'] += 1", "v['rows'] = 1",
+        "v['n'] = v['rows']", "v['n'], v['s'] = v['s'], v['n']", "v['rows'] = tuple(v['rows'])", "v['more'] = 1", "v['rows'], v['n'] = 2, v['rows']",
+    ),
+    "v = [(i, 'row %d' % i, i * 0.5, (i,)) for i in range(400)]": (
+        "v[5] = (5, 'row 5', 2.5, (5,))", "v[5] = (5.0, 'row 5', 2.5, (5,))", "v[1] = (True, 'row 1', 0.5, (1,))", "v[1] = (1, 'row 1', 0.5, (True,))",
+        "v[1] = (1, 'row 1', 0.5, [1])", "v[1] = [1, 'row 1', 0.5, (1,)]", "v[1] = v[2]", "v[1] = v[1][:3]", "v[1] = ()", "v[1] = v[1] + ((),)",
+        "v[1], v[2] = v[1][:3], v[2] + (3,)", "v = v[:]", "v = tuple(v)", "v[1] = (v, 1, 1, (1,))", "v[1] = (Odd(), 'row 1', .5, (1,))",
+    ),
+    "v = list(range(100000, 103000))": (
+        "v[0] += 1", "v[2999] += 1", "v[1023] += 1; v[1024] += 1", "v[5] = float(v[5])", "v.append(1)", "v.pop()", "v[5] = []", "v[5] = (1,)",
+        "v[:] = map(same, v)", "v[9] = same(v[9])", "v.reverse()", "v[5] = 'x' * 200000", "v[5] = Odd()", "v[5] = v", "v = tuple(v)", "n = 1",
+        "v.extend(v)", "del v[2500:]", "del v[1500:]", "del v[1024:]", "del v[1025:]", "del v[500:]", "del v[10:]", "v.clear()", "v.insert(0, 1)",
+        "v.append(1.0); v[3] = True", "v.append([])", "v.append('x' * 70000)", "del v[2048:]", "v[2048:] = v[2048:2060]", "del v[:1024]",
+    ),
+    "v = ['row %d' % i for i in range(3000)]": ("v[7] += 'x'", "v[7] = same(v[7])", "v[7] = v[7].encode()", "v[7] = Str(v[7])", "v[1] = v[0]"),
+    "v = [P(i) for i in range(300)]": (
+        "v[7].id += 1", "v[7].id = 7.0", "v[7].__class__ = Q", "v[7].__dict__ = dict(v[7].__dict__)", "v[7].__dict__ = v[8].__dict__", "v[7] = P(7)",
+        "v[7].tags.append(1)", "v[7].tags = v[8].tags", "v[7].id = v[7]", "v[7].more = 1", "del v[7].id", "v[7].id = v[7].__dict__.pop('id')",
+        "P.more = 1", "P = Q", "class P: pass", "class P: pass\nfor o in v: o.__class__ = P", "for o in v: o.__class__ = Q",
+        "P.__module__ = 'other'", "P.__qualname__ = 'R'", "v[7].id = P", "v[7].id = Odd()", "v.append(Q(1))", "P.__del__ = lambda self: None", "n = 1",
+        "P.__bases__ = (Last,)", "v[7].tags.pop()", "v[7].__dict__ = dict(reversed(v[7].__dict__.items()))", "P.__hash__ = None",
+    ),
+    "v = {str(i): i for i in range(3000)}": (
+        "v['5'] += 1", "v['5'] = v.pop('5')", "v['x'] = v.pop('5')", "v[5] = v.pop('2999')", "v['5'] = []", "v[Str('5')] = 1", "v = dict(v)", "n = 1",
+    ),
+    "v = {i: [i] for i in range(300)}": (
+        "v[5].append(1)", "v[5][0] += 1", "v[5] = v.pop(5)", "v[5.0] = v.pop(5)", "v[True] = v.pop(1)", "v[5] = [5]", "v[(5,)] = v.pop(299)", "n = 1",
+        "x = list(v.items()); v.clear(); v.update((float(k), o) for k, o in x)", "x = list(v.items()); v.clear(); v.update(x)",
+        "x = list(v.items()); v.clear(); v.update((same(k), o) for k, o in x)",
+    ),
+    "v = [{i: i, -i: 0} for i in range(1, 301)]": (
+        "k, x = v[1].popitem(); d = {k: x, **v[2]}; v[2].clear(); v[2].update(d)", "v[1][1000] = v[1].pop(2)", "v[1][2.0] = v[1].pop(2)",
+    ),
+    "v = [[1, [2, (3, {'a': [4]})]], *([i, {'k': (i, [i])}, 'x', None] for i in range(300))]": (
+        "v[9][1]['k'][1].append(1)", "v[9][1]['k'][1][0] = -1", "v[9][1]['k'] = (0, v[9][1]['k'][1])", "v[0][1][1][1]['a'][0] = 5", "v[9][3] = False",
+        "v[9][0], v[9][2] = v[9][2], v[9][0]", "v[9][1] = dict(v[9][1])", "v[9].reverse()", "v[9][3] = v[8]", "n = 1",
+    ),
+    "v = [{'a': 1}, {'b': 1}, {'a': 1, 'b': 2}] * 0 + [{('a' if i % 3 else 'b'): i, 'c': {}} for i in range(300)]": (
+        "v[1]['a'] += 1", "v[1]['b'] = v[1].pop('a')", "v[1]['c'] = v[2]['c']", "v[1]['c']['x'] = 1", "n = 1",
+    ),
+}
+
+
+def told(entry):
+    """All that is known of an entity."""
+    return (entry.own, entry.ids, list(map(id, entry.refs)), entry.hole, entry.opaque, entry.blind, entry.notes, entry.codes, entry.loads,
+            entry.walk and (entry.walk.stream(), entry.walk.extras, entry.walk.sure, entry.walk.sink.size))
+
+
+class Following(Reloading):
+    def setUp(self):
+        self.session = Session()
+        self.session.execute(SETUP)
+        self.world = self.session.graph.world
+        for name in ("P", "Q", "Odd", "same"):
+            self.session.graph.name("t:" + name, self.session.ns[name])
+
+    def met(self):
+        """Looked at twice: from then on a trail is kept."""
+        return self.look(self.look(None))
+
+    def look(self, entry):
+        """Looks again, and at everything; both find the same."""
+        value = self.session.ns["v"]
+        new, whole = probe(self.world, "n:v", value, entry, True), probe(self.world, "n:v", value)
+        if new is entry:
+            self.assertTrue(entry.same(whole))
+        else:
+            self.assertEqual(told(new), told(whole))
+            self.assertEqual(new.known, set(new.ids))
+        self.assertIs(new.value is value or new is entry, True)
+        return new
+
+    def test_every_change_is_found(self):
+        for source, changes in VALUES.items():
+            for change in changes:
+                self.setUp()
+                self.session.execute(source)
+                first = self.met()
+                self.assertIsNotNone(first.trail, source)
+                self.assertIs(self.look(first), first, source)
+                before = told(first)
+                with self.subTest(source=source, change=change):
+                    self.session.execute(change)
+                    second = self.look(first)
+                    self.assertEqual(told(first), before)
+                    self.assertEqual(told(self.look(second))[:3], told(second)[:3])
+                    if second.trail is not None:
+                        self.assertIs(self.look(second), second)
+
+    def test_all_changes_one_after_another(self):
+        for source, changes in VALUES.items():
+            for seed in range(3):
+                chance = random.Random(seed)
+                self.setUp()
+                self.session.execute(source)
+                entry = self.met()
+                for change in chance.sample(changes, len(changes)):
+                    with self.subTest(source=source, change=change):
+                        try:
+                            self.session.execute(change)
+                        except Exception:
+                            pass        # an earlier one has taken away what it needs
+                        entry = self.look(entry)
+
+    def test_what_is_known_is_made_again_without_a_walk(self):
+        session = self.session
+        session.execute("v = " + ROWS)
+        first = self.met()
+        session.ns["v"][7]["id"] += 1
+        second = probe(self.world, "n:v", session.ns["v"], first, True)
+        self.assertIs(second.ids, first.ids)
+        shared = set(map(id, second.walk.sink.parts)) & set(map(id, first.walk.sink.parts))
+        self.assertEqual(len(second.walk.sink.parts) - len(shared), 1)
+        self.assertNotEqual(second.own, first.own)
+        session.ns["v"][7]["tags"].append(1)
+        third = probe(self.world, "n:v", session.ns["v"], second, True)
+        self.assertIs(third.ids[300], second.ids[300])
+        shared = set(map(id, third.walk.sink.parts)) & set(map(id, second.walk.sink.parts))
+        self.assertGreater(len(shared), len(third.walk.sink.parts) // 2)
+
+    def test_a_row_that_becomes_the_names_of_a_module(self):
+        session, made = self.session, types.ModuleType("found_later")
+        session.execute("v = " + ROWS)
+        session.ns["v"][7] = made.__dict__
+        first = self.met()
+        self.assertIsNotNone(first.trail)
+        sys.modules["found_later"] = made
+        try:
+            second = self.look(first)
+            self.assertNotEqual(second.own, first.own)
+            self.assertEqual(second.refs, [made])
+        finally:
+            del sys.modules["found_later"]
+        self.assertEqual(self.look(second).own, first.own)
+
+    def test_nothing_but_atoms_is_kept(self):
+        session = self.session
+        session.execute("class Rows(list): pass\nv = [{'o': i, 'x': [i]} for i in range(400)]\nw = Rows()")
+        self.assertIsNotNone(self.met().trail)
+        first = self.met()
+        session.execute("v[7]['o'] = w; w.append(v[7])")
+        gone = weakref.ref(session.ns["w"])
+        session.execute("w.clear(); del w")
+        self.assertIsNotNone(gone())
+        session.execute("v.clear()")
+        self.assertIsNone(gone())
+        self.look(first)
+
+    def test_long_strings_are_not_kept(self):
+        self.session.execute("v = ['%d' % i * 1000 for i in range(600)]")
+        self.assertIsNone(self.met().trail)
+
+    def test_steps(self):
+        session = Session()
+        session.run("v = %s\nw = 0" % ROWS)
+        for change in ("n = len(v)", "v[7]['name'] = eval(repr(v[7]['name']))", "w = 1"):
+            self.assertEqual(session.run(change).mutated - {"n:n"}, set(), change)
+        self.assertEqual(session.run("v[7]['id'] += 1").mutated, {"n:v"})
+        self.assertEqual(session.run("v[7]['tags'].append(1)").mutated, {"n:v"})
+        self.assertEqual(session.run("n = 2").mutated, set())
+        # A row that another name holds by now.
+        session.run("w = [v[7]]")
+        self.assertEqual(session.group("v"), ["n:v", "n:w"])
+        self.assertEqual(session.run("w[0]['id'] = 0", {"n:w"}).mutated, {"n:v", "n:w"})
+        session.run("w = [dict(w[0], tags=[])]", {"n:w"})
+        self.assertEqual(session.group("v"), ["n:v"])
+        # An equal row in the place of one, that another name holds: nothing but sharing changes.
+        session.run("w[0] = dict(v[9]); v[9] = w[0]")
+        self.assertEqual(session.group("v"), ["n:v", "n:w"])
+        self.answer(session, "assert w[0] is v[9] and v[7]['tags'] == ['a', 1007, 1]")
+
+
+if __name__ == "__main__":
+    unittest.main()
