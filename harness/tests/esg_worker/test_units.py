@@ -124,6 +124,11 @@ class Steps(unittest.TestCase):
         self.assertEqual(session.group("w"), ["n:f", "n:w"])
         self.assertEqual(session.run("w.writerow([1])", {"n:w"}).mutated, {"n:f", "n:w"})
 
+    def test_a_class_that_calls_itself_an_array_is_none(self):
+        session = Session()
+        session.run("class ndarray(zip): pass\nndarray.__module__ = 'numpy'\na = []\nv = ndarray([a])")
+        self.assertIn("n:v", session.units)
+
     def test_modules_differ_by_what_is_patched(self):
         session = Session()
         session.run("import math")

@@ -163,7 +163,9 @@ def instance_kind(cls):
                     getdict = v.__get__
     if payload is None:
         name = str(_MODULE(cls)) + "." + _QUALNAME(cls)
-        ndarray = next((c for c in mro if (_MODULE(c), _QUALNAME(c)) == ("numpy", "ndarray")), None)
+        # A class of the program may call itself so, and would be asked what its names are equal to.
+        written = [c for c in mro if not python_made(c)]
+        ndarray = next((c for c in written if (_MODULE(c), _QUALNAME(c)) == ("numpy", "ndarray")), None)
         kids = referents if ndarray is None else array_parts(ndarray)
         return Hole("type " + (name[9:] if name.startswith("builtins.") else name), kids=kids)
     owned = None
