@@ -95,7 +95,8 @@ pub(crate) fn read_small<T: for<'de> Deserialize<'de>>(
     Ok(None)
 }
 
-fn small<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Option<T> {
+/// What is small, as it was read; `None` if it is not whole.
+pub(crate) fn small<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Option<T> {
     let text = std::str::from_utf8(bytes.split(|byte| *byte == b'\n').next()?).ok()?;
     let (sum, json) = text.split_once(' ')?;
     record::is_sound(format!("{sum}{json}").as_bytes())

@@ -24,6 +24,7 @@ mod rest;
 mod session;
 mod start;
 mod store;
+mod tag;
 
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ mod failing;
 mod pace;
 mod power_loss;
 pub(super) mod recording;
+mod rest;
 mod start;
 mod syncs;
 
