@@ -1,5 +1,5 @@
 //! Who holds a session: the clock that leases are timed by, and the file beside a log that says how
-//! long its last claim holds. (`alive` has the sign of life of who made it.)
+//! long its last claim holds. (`alive` tells whether who made it lives.)
 //!
 //! None of this decides what is in a log; that is the order of its records alone. It decides only
 //! when a claim is polite. So it is never synced, and whatever cannot be read counts as not there.

@@ -39,7 +39,8 @@ pub enum Sync {
 /// Each session has a log of its own, of lines that people can read. Nothing but the file system is
 /// needed; it has to be a local one. A flushed batch costs one sync of its own log, so sessions do
 /// not wait for each other. The lease of a process that has ended, or of a store that was dropped,
-/// is free at once; that of a process that was stopped is free when it expires.
+/// is free at once (on Linux and Android; elsewhere it has to expire); that of a process that was
+/// stopped is free when it expires.
 ///
 /// Who asks for something waits for the disk on another thread, unless it is short: where the last
 /// syncs took less than half a millisecond, and this process holds no second session, handing the
