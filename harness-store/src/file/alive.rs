@@ -17,13 +17,16 @@ use harness::store::Token;
 
 use super::disk::{Disk, DiskFile, Mode};
 
+/// What the numbers of stores have that could lock nothing: no file has a place there.
+const UNTOLD: u64 = 1 << 63;
+
 /// A store that lives until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Owner {
     /// Not 0, which is nobody's.
     pub(crate) id: u64,
     /// Open for as long as the store is, with the lock.
-    file: Arc<dyn DiskFile>,
+    pub(super) file: Arc<dyn DiskFile>,
 }
 
 impl Owner {
@@ -35,8 +38,9 @@ impl Owner {
             match file.lock_byte(id) {
                 Ok(true) => return Ok(Self { id, file }),
                 Ok(false) => {}
+                // Nobody can tell of such a number whether it is locked, so nobody takes it for dead.
                 Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-                    return Ok(Self { id, file });
+                    return Ok(Self { id: id | UNTOLD, file });
                 }
                 Err(error) => return Err(error),
             }
@@ -46,6 +50,13 @@ impl Owner {
     /// Whether the store of this number lives. If it can not be told, it may.
     pub(crate) fn lives(&self, id: u64) -> bool {
         id == self.id || self.file.is_byte_locked(id).unwrap_or(id != 0)
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        // A process that is just being started may have the file open, too.
+        self.file.unlock_byte(self.id);
     }
 }
 

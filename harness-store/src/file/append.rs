@@ -241,13 +241,30 @@ impl Inner {
     ///
     /// The log is durable up to there. The note becomes so behind the caller's back, within about a
     /// second: until then, a loss of power leaves the note before it, which is as true.
-    fn note_rest(&self, session: &Session, lease: &Lease, rest: Rest, log: Arc<dyn DiskFile>) {
+    pub(crate) fn note_rest(
+        &self,
+        session: &Session,
+        lease: &Lease,
+        rest: Rest,
+        log: Arc<dyn DiskFile>,
+    ) {
+        let mut state = session.lock();
+        let written_since = log.stat().map_or(true, |found| found.len != rest.offset);
+        // To sync it may have taken longer than the lease holds: whoever has the session now says
+        // what is to be said of it.
+        if written_since
+            && (session.refresh(&*self.disk, &mut state).is_err()
+                || session.holds(&state, lease).is_err())
+        {
+            return;
+        }
         // Who calls from no runtime waits for everything.
         let later = self.sync == Sync::Flush && tokio::runtime::Handle::try_current().is_ok();
         let tag = Tag::of(&rest);
         if later && tag.put(&*log) {
             let noted = Noted { token: lease.token, place: Said::Tag(tag), file: log };
-            session.lock().noted_rest = Some(Box::new(noted));
+            state.noted_rest = Some(Box::new(noted));
+            drop(state);
             notes::write_later(&self.disk, &session.paths, rest);
             return;
         }
@@ -258,7 +275,8 @@ impl Inner {
         let Ok(file) = write_small(&*self.disk, path, &rest) else { return };
         let place = Said::Note(Box::new(rest));
         let noted = Noted { token: lease.token, place, file: Arc::clone(&file) };
-        session.lock().noted_rest = Some(Box::new(noted));
+        state.noted_rest = Some(Box::new(noted));
+        drop(state);
         if later {
             notes::sync_later(path, file);
         } else if self.sync == Sync::Flush {

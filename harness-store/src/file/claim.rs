@@ -74,7 +74,7 @@ impl Inner {
         if state.index.seal.as_ref().is_none_or(|last| last.token != token) {
             return Err(StoreError::Busy { session: id.clone(), until: UtcMillis::now() });
         }
-        state.released = Some(0);
+        (state.released, state.renewed) = (Some(0), None);
         self.holding.takes(id);
         for path in left_over {
             // Should it fail, whoever takes the session over next tries again.
@@ -194,10 +194,11 @@ impl Inner {
         if state.released == Some(seal.fence) {
             return Ok(None);
         }
-        // Whoever claimed here knows of a release; that it was renewed makes no difference yet.
+        // Whoever claimed here knows of a release. Another handle may have renewed it for longer.
         let ours = seal.owner == self.owner.id && state.released.is_some();
-        if ours && seal.until > boot_millis() {
-            return Ok(Some(seal.until));
+        let until = state.renewed.unwrap_or(seal.until);
+        if ours && until > boot_millis() {
+            return Ok(Some(until));
         }
         let until = match self.renewal(session, state)? {
             Some(renewal) => renewal.until,
@@ -290,6 +291,7 @@ impl Inner {
         }
         write_small(&*self.disk, &session.paths.lease, &renewal)
             .map_err(|error| failed("write", &session.paths.lease, error))?;
+        state.renewed = until;
         Ok(state.index.mail())
     }
 

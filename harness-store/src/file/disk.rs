@@ -8,6 +8,8 @@ use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, Open
 use std::path::Path;
 use std::sync::Arc;
 
+use super::locks;
+
 /// What an open file is found to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stat {
@@ -49,9 +51,13 @@ pub(crate) trait DiskFile: Send + Sync + fmt::Debug {
     fn try_lock(&self) -> io::Result<bool>;
     fn unlock(&self);
     /// Locks the byte at a place until the file is closed, or says that another open file has it.
+    ///
+    /// # Errors
+    /// [`Unsupported`](io::ErrorKind::Unsupported) where nobody can.
     fn lock_byte(&self, at: u64) -> io::Result<bool>;
     /// Whether another open file has the byte at a place locked.
     fn is_byte_locked(&self, at: u64) -> io::Result<bool>;
+    fn unlock_byte(&self, at: u64);
 }
 
 pub(crate) trait Disk: Send + Sync + fmt::Debug {
@@ -244,49 +250,16 @@ impl DiskFile for RealFile {
         let _ = self.0.unlock();
     }
 
-    #[cfg(any(target_os = "linux", target_os = "android"))]
     fn lock_byte(&self, at: u64) -> io::Result<bool> {
-        use nix::errno::Errno;
-        use nix::fcntl::{FcntlArg, fcntl};
-        match fcntl(&self.0, FcntlArg::F_OFD_SETLK(&byte(at)?)) {
-            Ok(_) => Ok(true),
-            Err(Errno::EAGAIN | Errno::EACCES) => Ok(false),
-            // A system, or a file system, without such locks.
-            Err(Errno::EINVAL | Errno::ENOLCK | Errno::ENOSYS | Errno::EOPNOTSUPP) => {
-                Err(io::ErrorKind::Unsupported.into())
-            }
-            Err(error) => Err(error.into()),
-        }
+        locks::set(&self.0, at)
     }
 
-    #[cfg(any(target_os = "linux", target_os = "android"))]
     fn is_byte_locked(&self, at: u64) -> io::Result<bool> {
-        use nix::fcntl::{FcntlArg, fcntl};
-        let mut found = byte(at)?;
-        fcntl(&self.0, FcntlArg::F_OFD_GETLK(&mut found))?;
-        Ok(i32::from(found.l_type) != nix::libc::F_UNLCK)
+        locks::is_set(&self.0, at)
     }
 
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    fn lock_byte(&self, _at: u64) -> io::Result<bool> {
-        Err(io::ErrorKind::Unsupported.into())
+    fn unlock_byte(&self, at: u64) {
+        // Closing the file unlocks it if this should fail.
+        let _ = locks::unset(&self.0, at);
     }
-
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    fn is_byte_locked(&self, _at: u64) -> io::Result<bool> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-}
-
-/// A lock on one byte.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn byte(at: u64) -> io::Result<nix::libc::flock> {
-    let place = |at: u64| at.try_into().map_err(|_| io::Error::from(io::ErrorKind::InvalidInput));
-    Ok(nix::libc::flock {
-        l_type: nix::libc::F_WRLCK as nix::libc::c_short,
-        l_whence: nix::libc::SEEK_SET as nix::libc::c_short,
-        l_start: place(at)?,
-        l_len: 1,
-        l_pid: 0,
-    })
 }

@@ -101,7 +101,7 @@ impl Inner {
         let mut state = State::default();
         // How far it comes is all that is asked.
         let _ = session.catch_up(&*file, &mut state, len)?;
-        Ok(Rest::of(&state.index))
+        Ok(Rest::of(&state.index).filter(|_| !state.index.removed))
     }
 }
 

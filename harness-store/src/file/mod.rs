@@ -15,6 +15,7 @@ mod error;
 mod index;
 mod lease;
 mod list;
+mod locks;
 mod notes;
 mod pace;
 mod read;

@@ -67,9 +67,10 @@ impl Queue {
         let mut all = self.lock();
         if all.is_none() {
             let thread = std::thread::Builder::new().name("harness-notes".into());
-            // Should there be no thread, the system writes the notes in its own time.
             if thread.spawn(|| self.see_to_all()).is_err() {
-                return;
+                // Then there is nobody to leave it to.
+                drop(all);
+                return see_to(All::from([(path, due)]));
             }
         }
         let all = all.get_or_insert_default();
@@ -119,8 +120,13 @@ impl Untold {
             self.rest.released = tag.released.map(|token| token.to_string());
             write_small(&*self.disk, path, &self.rest).ok()
         });
+        // A log that was rewritten meanwhile has taken its name without a lock, and may be gone.
+        let there = log.stat().is_ok_and(|found| found.links > 0);
+        if !there && file.is_some() {
+            let _ = self.disk.unlink(path);
+        }
         log.unlock();
-        file
+        file.filter(|_| there)
     }
 }
 

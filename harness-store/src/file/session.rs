@@ -71,6 +71,8 @@ pub(crate) struct State {
     /// The fence of the last lease that was released here, 0 if none was; `None` if this is not
     /// known, as the session was not claimed here since it was read.
     pub(crate) released: Option<u64>,
+    /// Until when it was last renewed here since it was claimed here.
+    pub(crate) renewed: Option<u64>,
     /// What was noted here when the session last came to rest, until its lease is released.
     pub(crate) noted_rest: Option<Box<Noted>>,
     /// The file could only be opened to be read.
@@ -123,6 +125,11 @@ impl Session {
             let index = &state.index;
             !state.failed && state.len <= SHORT as u64 && index.begun() && !index.removed
         })
+    }
+
+    /// Whether it is read, and nobody is at work on it.
+    pub(crate) fn is_open(&self) -> bool {
+        self.state.try_lock().is_ok_and(|state| state.file.is_some())
     }
 
     /// Whether nobody has read it yet, and nobody is about to.
@@ -206,17 +213,16 @@ impl Session {
     /// it is left to those who may wait for the disk, as is whatever is wrong with it.
     pub(crate) fn open_at_hand(&self, disk: &dyn Disk, state: &mut State) -> bool {
         let Ok((file, bytes)) = disk.open_cached(&self.paths.log, SHORT) else { return false };
-        let tag = match Tag::on(&*file) {
-            Some(tag) => Some(tag),
-            None => match disk.open_cached(&self.paths.rest, SHORT) {
-                Ok((_, note)) => match small::<Rest>(&note) {
-                    Some(rest) => Some(Tag::of(&rest)),
-                    None => return false,
-                },
-                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-                Err(_) => return false,
+        let note = match disk.open_cached(&self.paths.rest, SHORT) {
+            Ok((_, note)) => match small::<Rest>(&note) {
+                Some(rest) => Some(Tag::of(&rest)),
+                None => return false,
             },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(_) if file.tag().is_some() => None,
+            Err(_) => return false,
         };
+        let tag = Tag::later(Tag::on(&*file), note);
         let expected = tag.as_ref().map(|tag| tag.mark.clone());
         let mut index = Index { expected, ..Index::default() };
         let sound = index.advance(&bytes).is_ok()
@@ -239,12 +245,9 @@ impl Session {
         disk: &dyn Disk,
         log: Option<&dyn DiskFile>,
     ) -> Result<Option<Tag>, StoreError> {
-        if let Some(tag) = log.and_then(Tag::on) {
-            return Ok(Some(tag));
-        }
         let rest: Option<Rest> = read_small(disk, &self.paths.rest)
             .map_err(|error| failed("read", &self.paths.rest, error))?;
-        Ok(rest.as_ref().map(Tag::of))
+        Ok(Tag::later(log.and_then(Tag::on), rest.as_ref().map(Tag::of)))
     }
 
     /// Opens the log and reads it, if it can from its last snapshot on; `false` if there is none.

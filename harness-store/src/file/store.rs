@@ -296,7 +296,7 @@ impl Inner {
     /// Whether the log of a session is open and read.
     fn is_open(&self, id: &SessionId) -> bool {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.sessions.get(id).is_some_and(|(_, session)| !session.is_unread())
+        open.sessions.get(id).is_some_and(|(_, session)| session.is_open())
     }
 
     /// Whether the log of a session is in memory, in nobody's hands and short: to look at it, and to

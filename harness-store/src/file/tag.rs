@@ -47,6 +47,19 @@ impl Tag {
         }
     }
 
+    /// What tells more of a log: its tag, unless the note says that it was acknowledged further on. A
+    /// loss of power may keep a note and take the tag that was written before it.
+    pub(crate) fn later(tag: Option<Self>, note: Option<Self>) -> Option<Self> {
+        match (tag, note) {
+            (Some(tag), Some(note)) => {
+                let (of_tag, of_note) = (&tag.mark, &note.mark);
+                let same = (&of_tag.life, of_tag.rewritten) == (&of_note.life, of_note.rewritten);
+                Some(if same && of_note.offset > of_tag.offset { note } else { tag })
+            }
+            (tag, note) => tag.or(note),
+        }
+    }
+
     /// The tag of a log; `None` if it has none that is whole.
     pub(crate) fn on(log: &dyn DiskFile) -> Option<Self> {
         Self::parse(&log.tag()?)

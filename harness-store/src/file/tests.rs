@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod agents;
+#[cfg(any(target_os = "linux", target_os = "android"))]
 mod alive;
 mod failing;
 mod pace;

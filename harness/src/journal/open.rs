@@ -1,5 +1,6 @@
 //! Taking a session up: its lease, its log, its letters.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,13 +82,10 @@ impl Read {
     /// Whether this is all that a page of the session says, too. Only a session that asks tells itself
     /// from one that was begun anew under its id: no two sessions have a question's id.
     fn is_in(&self, page: &Page) -> bool {
-        let asked = self.saved.open().count();
-        asked > 0
-            && asked == page.questions.len()
-            && self
-                .saved
-                .open()
-                .all(|asked| page.questions.iter().any(|one| one.id == asked.interrupt.id))
+        let asked: HashSet<_> = self.saved.open().map(|asked| &asked.interrupt.id).collect();
+        !asked.is_empty()
+            && asked.len() == page.questions.len()
+            && page.questions.iter().all(|one| asked.contains(&one.id))
             && (page.first, page.head) == (self.first, self.head)
     }
 }

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use harness::store::StoreError;
 
-use super::claim;
+use super::recording::Recording;
+use super::{claim, open};
 use crate::file::disk::RealDisk;
 use crate::file::{FileStore, FileStoreOptions};
 
@@ -69,4 +71,28 @@ async fn who_lives_is_told_where_the_directory_was_made_anew() {
     assert!(is_busy(&open_anew(&path), "one"));
     drop(first);
     assert!(is_busy(&open_anew(&path), "one"));
+}
+
+#[test]
+fn nobody_takes_a_store_without_locks_for_dead() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Recording::default());
+    disk.faults.no_locks.store(true, Ordering::SeqCst);
+    let without = open(&disk, dir.path());
+    claim(&without.inner, "one").unwrap();
+    let other = open_anew(dir.path());
+    assert!(is_busy(&other, "one"));
+    assert!(other.inner.owner.lives(without.inner.owner.id));
+}
+
+#[test]
+fn who_still_has_its_file_open_keeps_no_store_alive() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, other) = (open_anew(dir.path()), open_anew(dir.path()));
+    let number = store.inner.owner.id;
+    // As a process has that is just being started.
+    let file = Arc::clone(&store.inner.owner.file);
+    drop(store);
+    assert!(!other.inner.owner.lives(number));
+    drop(file);
 }

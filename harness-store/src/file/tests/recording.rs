@@ -47,6 +47,8 @@ pub(in crate::file) struct Faults {
     pub(in crate::file) short: AtomicUsize,
     /// The file system knows no attributes.
     pub(in crate::file) no_tags: AtomicBool,
+    /// And no locks of bytes.
+    pub(in crate::file) no_locks: AtomicBool,
 }
 
 fn take(fault: &AtomicUsize) -> bool {
@@ -189,7 +191,14 @@ impl DiskFile for RecordingFile {
     }
 
     fn lock_byte(&self, at: u64) -> io::Result<bool> {
+        if self.faults.no_locks.load(Ordering::SeqCst) {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         self.file.lock_byte(at)
+    }
+
+    fn unlock_byte(&self, at: u64) {
+        self.file.unlock_byte(at);
     }
 
     fn is_byte_locked(&self, at: u64) -> io::Result<bool> {

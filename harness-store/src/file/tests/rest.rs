@@ -200,3 +200,86 @@ fn to_come_to_rest_makes_no_file() {
         .collect();
     assert!(made.is_empty(), "{made:?}");
 }
+
+#[test]
+fn whoever_comes_late_says_nothing_of_a_session_that_another_has() {
+    let runtime = runtime();
+    let _inside = runtime.enter();
+    for tagged in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Recording::default());
+        disk.faults.no_tags.store(!tagged, Ordering::SeqCst);
+        let (store, other) = (open(&disk, dir.path()), open(&disk, dir.path()));
+        let lease = claim(&store.inner, "x").unwrap();
+        rest(&store, &lease, 0);
+        let session = store.inner.session(&id("x"));
+        let (first, log) = {
+            let state = session.lock();
+            (Rest::of(&state.index).unwrap(), state.file.clone().unwrap())
+        };
+        // Its sync has hung until the lease was over, and another has come to rest meanwhile.
+        store.inner.renew(&lease, Duration::ZERO).unwrap();
+        let next = claim(&other.inner, "x").unwrap();
+        rest(&other, &next, 1);
+        other.inner.renew(&next, Duration::ZERO).unwrap();
+        let said = || (tag(&store), std::fs::read(note(&store)).ok());
+        let before = said();
+        store.inner.note_rest(&session, &lease, first, log);
+        assert_eq!(said(), before);
+    }
+}
+
+#[test]
+fn a_note_that_says_more_than_the_tag_counts() {
+    let runtime = runtime();
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Recording::default());
+    let store = open(&disk, dir.path());
+    let lease = claim(&store.inner, "x").unwrap();
+    {
+        let _inside = runtime.enter();
+        rest(&store, &lease, 0);
+    }
+    let old = tag(&store).unwrap();
+    rest(&store, &lease, 1);
+    // A loss of power has taken back that the tag was dropped.
+    let log = RealDisk.open(&store.inner.log_path(&id("x")), Mode::Append).unwrap();
+    assert!(old.put(&*log));
+    cut(&store, len(&store) - 1);
+    let found = page(&open(&disk, dir.path()).inner, "x", From::Snapshot);
+    assert!(matches!(found, Err(StoreError::Corrupt { .. })), "{found:?}");
+}
+
+#[test]
+fn a_session_is_taken_away_though_its_note_is_just_being_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&Arc::new(RealDisk), dir.path());
+    let lease = claim(&store.inner, "x").unwrap();
+    rest(&store, &lease, 0);
+    let log = store.inner.log_path(&id("x"));
+    let held = RealDisk.open(&log, Mode::Append).unwrap();
+    assert!(held.try_lock().unwrap());
+    let removing = std::thread::spawn({
+        let (store, lease) = (store.clone(), lease.clone());
+        move || store.inner.remove(&lease, harness::store::Remove::All)
+    });
+    // It has said that the session is gone, or waits: either way the log is not taken away yet.
+    assert!(log.exists());
+    held.unlock();
+    removing.join().unwrap().unwrap();
+    assert!(!log.exists());
+}
+
+#[test]
+fn a_lease_that_was_renewed_for_less_is_held_for_less() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&Arc::new(RealDisk), dir.path());
+    let lease = claim(&store.inner, "x").unwrap();
+    append(&store.inner, &lease, 0, b"1", Phase::Running, true).unwrap();
+    store.inner.renew(&lease, Duration::from_millis(1)).unwrap();
+    let held = || page(&store.inner, "x", From::Snapshot).unwrap().unwrap().holder;
+    while held().is_some() {
+        std::thread::yield_now();
+    }
+    assert!(!is_busy(&store));
+}
