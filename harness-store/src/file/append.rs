@@ -8,13 +8,16 @@ use std::time::Instant;
 use harness::store::{Appended, Lease, Letter, Posted, StoreError};
 use harness::{Seq, SessionId, UtcMillis};
 
+use super::disk::DiskFile;
 use super::error::unsure;
 use super::index::Verdict;
 use super::lease::write_small;
+use super::notes;
 use super::record::{self, MAX_RECORD, Prepared};
-use super::rest::{Noted, Rest};
+use super::rest::{Noted, Rest, Said};
 use super::session::{Session, State};
 use super::store::{Inner, Sync, is_named, say_named};
+use super::tag::Tag;
 
 /// How often a record is written anew whose log was rewritten meanwhile.
 const ATTEMPTS: usize = 20;
@@ -29,6 +32,7 @@ impl Inner {
         let upto = state.index.end;
         let rest = if batch.flush && batch.settles { Rest::of(&state.index) } else { None };
         let starts = state.index.start.as_ref().is_some_and(|start| start.offset > state.noted);
+        let log = state.file.clone();
         drop(state);
         if batch.flush {
             self.flush(&session, upto)?;
@@ -36,9 +40,9 @@ impl Inner {
         if starts {
             self.note_start(&session);
         }
-        if let Some(mut rest) = rest {
+        if let (Some(mut rest), Some(log)) = (rest, log) {
             rest.durable = self.sync == Sync::Flush;
-            self.note_rest(&session, lease, rest);
+            self.note_rest(&session, lease, rest, log);
         }
         Ok(Appended { head: Seq(head), mail })
     }
@@ -233,22 +237,50 @@ impl Inner {
         Ok(())
     }
 
-    /// Notes beside the log how far it was acknowledged, so that what is missing from it is missed.
+    /// Notes how far the log was acknowledged, so that what is missing from it is missed.
     ///
     /// The log is durable up to there. The note becomes so behind the caller's back, within about a
     /// second: until then, a loss of power leaves the note before it, which is as true.
-    fn note_rest(&self, session: &Session, lease: &Lease, rest: Rest) {
+    pub(crate) fn note_rest(
+        &self,
+        session: &Session,
+        lease: &Lease,
+        rest: Rest,
+        log: Arc<dyn DiskFile>,
+    ) {
+        let mut state = session.lock();
+        let written_since = log.stat().map_or(true, |found| found.len != rest.offset);
+        // To sync it may have taken longer than the lease holds: whoever has the session now says
+        // what is to be said of it.
+        if written_since
+            && (session.refresh(&*self.disk, &mut state).is_err()
+                || session.holds(&state, lease).is_err())
+        {
+            return;
+        }
+        // Who calls from no runtime waits for everything.
+        let later = self.sync == Sync::Flush && tokio::runtime::Handle::try_current().is_ok();
+        let tag = Tag::of(&rest);
+        if later && tag.put(&*log) {
+            let noted = Noted { token: lease.token, place: Said::Tag(tag), file: log };
+            state.noted_rest = Some(Box::new(noted));
+            drop(state);
+            notes::write_later(&self.disk, &session.paths, rest);
+            return;
+        }
+        // What it said would hide what the note says.
+        log.drop_tag();
         let path = &session.paths.rest;
         // What is acknowledged is in the log; should this fail, only the note is missing.
         let Ok(file) = write_small(&*self.disk, path, &rest) else { return };
-        let noted = Noted { token: lease.token, rest, file: Arc::clone(&file) };
-        session.lock().noted_rest = Some(Box::new(noted));
-        if self.sync == Sync::Flush {
-            match tokio::runtime::Handle::try_current() {
-                Ok(_) => super::notes::sync_later(path, file),
-                // Who calls from no runtime waits for everything.
-                Err(_) => drop(file.sync()),
-            }
+        let place = Said::Note(Box::new(rest));
+        let noted = Noted { token: lease.token, place, file: Arc::clone(&file) };
+        state.noted_rest = Some(Box::new(noted));
+        drop(state);
+        if later {
+            notes::sync_later(path, file);
+        } else if self.sync == Sync::Flush {
+            drop(file.sync());
         }
     }
 }

@@ -184,11 +184,14 @@ impl Inner {
         let rest = match self.summary(log) {
             Ok(rest) => rest.map(Arc::new),
             // One damaged session keeps nobody from the others: the list has what was last noted of
-            // it, and whoever opens it is told.
+            // it, or what can be read of it, and whoever opens it is told.
             Err(error) if is_of_one_session(&error) => {
                 let note = Paths::of_log(log).rest;
-                let rest = read_small::<Rest>(&*self.disk, &note);
-                return Ok(rest.map_err(|error| failed("read", &note, error))?.map(Arc::new));
+                let rest: Option<Rest> =
+                    read_small(&*self.disk, &note).map_err(|error| failed("read", &note, error))?;
+                return Ok(rest
+                    .map_or_else(|| self.legible(log), |rest| Ok(Some(rest)))?
+                    .map(Arc::new));
             }
             Err(error) => return Err(error),
         };

@@ -1,21 +1,21 @@
 //! Leases: claiming, holding and releasing them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use harness::store::{Claimed, Holder, Lease, Mail, Phase, StoreError, Token};
 use harness::{AgentId, Fence, Seq, SessionId, UtcMillis};
 
 use super::catalog::{Place, is_of_one_session};
-use super::disk::Mode;
+use super::disk::{DiskFile, Mode};
 use super::error::failed;
 use super::index::Index;
-use super::lease::{
-    Renewal, boot_millis, deadline, on_the_wall, read_small, rewrite_small, write_small,
-};
+use super::lease::{Renewal, boot_millis, deadline, on_the_wall, read_small, write_small};
 use super::record::{self, Header, Seal};
-use super::rest::{Noted, Released};
+use super::rest::Released;
 use super::session::{Session, State};
 use super::store::{FileStore, Inner};
+use super::tag::Tag;
 
 /// How often a store that waits for sessions looks at all of them.
 const POLL: Duration = Duration::from_millis(100);
@@ -23,9 +23,24 @@ const POLL: Duration = Duration::from_millis(100);
 /// How often it is tried to begin a session that another process is beginning or removing.
 const TRIES: u32 = 50;
 
+/// What is known of a session that is to be claimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    Unknown,
+    /// There was neither a log nor a note.
+    Nothing,
+}
+
 impl Inner {
     pub(crate) fn claim_one(&self, id: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
-        self.claim_if(id, ttl, |_| true)?.ok_or_else(|| StoreError::Gone { session: id.clone() })
+        let claimed = self.claim_if(id, ttl, Found::Unknown, |_| true)?;
+        claimed.ok_or_else(|| StoreError::Gone { session: id.clone() })
+    }
+
+    /// Claims a session of which there was nothing just now.
+    pub(crate) fn claim_new(&self, id: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
+        let claimed = self.claim_if(id, ttl, Found::Nothing, |_| true)?;
+        claimed.ok_or_else(|| StoreError::Gone { session: id.clone() })
     }
 
     /// Claims a session, if it is found to be `wanted` once it is seen to be free.
@@ -33,6 +48,7 @@ impl Inner {
         &self,
         id: &SessionId,
         ttl: Duration,
+        found: Found,
         wanted: impl Fn(&Index) -> bool,
     ) -> Result<Option<Claimed>, StoreError> {
         let session = self.session(id);
@@ -45,7 +61,10 @@ impl Inner {
             }
             state.forget();
         }
-        session.refresh(&*self.disk, state)?;
+        // To begin a session looks at what is there by then.
+        if found == Found::Unknown || state.file.is_some() {
+            session.refresh(&*self.disk, state)?;
+        }
         if state.index.removed {
             self.finish_removal(&session, state)?;
         }
@@ -74,7 +93,7 @@ impl Inner {
         if state.index.seal.as_ref().is_none_or(|last| last.token != token) {
             return Err(StoreError::Busy { session: id.clone(), until: UtcMillis::now() });
         }
-        state.released = Some(0);
+        (state.released, state.renewed) = (Some(0), None);
         self.holding.takes(id);
         for path in left_over {
             // Should it fail, whoever takes the session over next tries again.
@@ -110,39 +129,25 @@ impl Inner {
     /// Here alone a lock is held while something is written: it keeps a file from being taken away
     /// in which a session is just beginning. Nobody who writes to a session waits for it.
     fn begin(&self, session: &Session, state: &mut State, seal: &Seal) -> Result<(), StoreError> {
-        match self.disk.make_dir(&session.paths.shard) {
-            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-                return Err(failed("make", &session.paths.shard, error));
-            }
-            _ => {}
-        }
         for attempt in 0..TRIES {
-            let file = self
-                .disk
-                .open(&session.paths.log, Mode::AppendOrCreate)
-                .map_err(|error| session.failed("make", error))?;
+            let file = self.make_log(session)?;
             if !file.try_lock().map_err(|error| session.failed("lock", error))? {
                 std::thread::sleep(Duration::from_millis(u64::from(attempt.min(10))));
                 continue;
             }
-            let named = file.stat().map_err(|error| session.failed("look at", error))?.links > 0;
-            if !named {
+            let found = file.stat().map_err(|error| session.failed("look at", error))?;
+            if found.links == 0 {
                 continue;
             }
             state.forget();
-            session.refresh(&*self.disk, state)?;
-            if state.index.begun() {
-                // Somebody else was faster; the caller sees whose claim it is.
-                file.unlock();
-                return Ok(());
-            }
-            for path in [&session.paths.rest, &session.paths.lease, &session.paths.start] {
-                match self.disk.unlink(path) {
-                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                        return Err(failed("remove", path, error));
-                    }
-                    _ => {}
+            if found.len > 0 {
+                session.refresh(&*self.disk, state)?;
+                if state.index.begun() {
+                    // Somebody else was faster; the caller sees whose claim it is.
+                    file.unlock();
+                    return Ok(());
                 }
+                self.clear(session, &*file)?;
             }
             let header = Header {
                 id: session.id.clone(),
@@ -167,6 +172,37 @@ impl Inner {
         })
     }
 
+    /// Opens the log of a session that does not exist, which somebody else may have made.
+    fn make_log(&self, session: &Session) -> Result<Arc<dyn DiskFile>, StoreError> {
+        let open = || self.disk.open(&session.paths.log, Mode::AppendOrCreate);
+        let made = match open() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                match self.disk.make_dir(&session.paths.shard) {
+                    Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                        return Err(failed("make", &session.paths.shard, error));
+                    }
+                    _ => open(),
+                }
+            }
+            made => made,
+        };
+        made.map_err(|error| session.failed("make", error))
+    }
+
+    /// Takes away what is left of the session that was in this file before.
+    fn clear(&self, session: &Session, log: &dyn DiskFile) -> Result<(), StoreError> {
+        log.drop_tag();
+        for path in [&session.paths.rest, &session.paths.lease, &session.paths.start] {
+            match self.disk.unlink(path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(failed("remove", path, error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// When the lease of the last claim expires, in the time of leases; `None` if nobody holds it.
     pub(crate) fn held_until(
         &self,
@@ -176,6 +212,12 @@ impl Inner {
         let Some(seal) = &state.index.seal else { return Ok(None) };
         if state.released == Some(seal.fence) {
             return Ok(None);
+        }
+        // Whoever claimed here knows of a release. Another handle may have renewed it for longer.
+        let ours = seal.owner == self.owner.id && state.released.is_some();
+        let until = state.renewed.unwrap_or(seal.until);
+        if ours && until > boot_millis() {
+            return Ok(Some(until));
         }
         let until = match self.renewal(session, state)? {
             Some(renewal) => renewal.until,
@@ -187,14 +229,22 @@ impl Inner {
     /// What is written beside the log about its last claim.
     fn renewal(&self, session: &Session, state: &State) -> Result<Option<Renewal>, StoreError> {
         let Some(seal) = &state.index.seal else { return Ok(None) };
+        let released = || {
+            let life = state.index.life().0.to_owned();
+            Renewal { life, fence: seal.fence, until: None }
+        };
         // Who holds it knows whether it was released.
         if seal.owner != self.owner.id || state.released.is_none() {
+            let tag = state.file.as_deref().and_then(Tag::on);
+            let token = tag.filter(|tag| tag.mark.life == state.index.life().0);
+            if token.and_then(|tag| tag.released) == Some(seal.token) {
+                return Ok(Some(released()));
+            }
             let note: Option<Released> = read_small(&*self.disk, &session.paths.rest)
                 .map_err(|error| failed("read", &session.paths.rest, error))?;
             let token = note.and_then(|note| note.released);
             if token.is_some_and(|token| token == seal.token.to_string()) {
-                let life = state.index.life().0.to_owned();
-                return Ok(Some(Renewal { life, fence: seal.fence, until: None }));
+                return Ok(Some(released()));
             }
         }
         let renewal: Option<Renewal> = read_small(&*self.disk, &session.paths.lease)
@@ -253,25 +303,15 @@ impl Inner {
             // Here it is known even if the disk takes no word of it; elsewhere it expires then.
             state.released = Some(lease.fence.0);
             self.holding.leaves(&lease.session);
-            if Self::release_at_rest(&mut state, lease) {
+            let noted = state.noted_rest.take();
+            if noted.is_some_and(|noted| noted.release(lease.token, state.index.life())) {
                 return Ok(state.index.mail());
             }
         }
         write_small(&*self.disk, &session.paths.lease, &renewal)
             .map_err(|error| failed("write", &session.paths.lease, error))?;
+        state.renewed = until;
         Ok(state.index.mail())
-    }
-
-    /// Says in the note of a session that came to rest under this lease that it is released: a file
-    /// that is there costs less than another.
-    fn release_at_rest(state: &mut State, lease: &Lease) -> bool {
-        let Some(noted) = state.noted_rest.take() else { return false };
-        let Noted { token, mut rest, file } = *noted;
-        if token != lease.token || (&*rest.life, rest.rewritten) != state.index.life() {
-            return false;
-        }
-        rest.released = Some(token.to_string());
-        rewrite_small(&*file, &rest).is_ok()
     }
 
     pub(crate) fn holder(
@@ -294,7 +334,7 @@ impl Inner {
             if !due {
                 continue;
             }
-            let claimed = self.claim_if(&summary.id, ttl, |index| {
+            let claimed = self.claim_if(&summary.id, ttl, Found::Unknown, |index| {
                 index
                     .facts
                     .as_ref()

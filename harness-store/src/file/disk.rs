@@ -8,6 +8,8 @@ use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, Open
 use std::path::Path;
 use std::sync::Arc;
 
+use super::locks;
+
 /// What an open file is found to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stat {
@@ -39,13 +41,23 @@ pub(crate) trait DiskFile: Send + Sync + fmt::Debug {
     fn stat(&self) -> io::Result<Stat>;
     /// Makes its contents survive a loss of power.
     fn sync(&self) -> io::Result<()>;
+    /// The tag of the file, if it has one: a few bytes beside its contents, which are set at once.
+    fn tag(&self) -> Option<Vec<u8>>;
+    fn set_tag(&self, tag: &[u8]) -> io::Result<()>;
+    fn drop_tag(&self);
     /// Forgets what the page cache holds of it, as far as that is on disk.
     fn drop_cache(&self);
     /// Locks it against all others, or says that another has it.
     fn try_lock(&self) -> io::Result<bool>;
-    /// Whether somebody has it locked.
-    fn is_locked(&self) -> io::Result<bool>;
     fn unlock(&self);
+    /// Locks the byte at a place until the file is closed, or says that another open file has it.
+    ///
+    /// # Errors
+    /// [`Unsupported`](io::ErrorKind::Unsupported) where nobody can.
+    fn lock_byte(&self, at: u64) -> io::Result<bool>;
+    /// Whether another open file has the byte at a place locked.
+    fn is_byte_locked(&self, at: u64) -> io::Result<bool>;
+    fn unlock_byte(&self, at: u64);
 }
 
 pub(crate) trait Disk: Send + Sync + fmt::Debug {
@@ -55,12 +67,16 @@ pub(crate) trait Disk: Send + Sync + fmt::Debug {
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     fn unlink(&self, path: &Path) -> io::Result<()>;
-    /// What tells the file of this name from others that have or had it.
-    fn inode(&self, path: &Path) -> io::Result<u64>;
+    /// Whether there is something of this name, as far as can be told.
+    fn exists(&self, path: &Path) -> bool;
     /// What tells the device that a file is on from others.
     fn device(&self, path: &Path) -> io::Result<u64>;
-    /// Whether a file has at most so many bytes, and all of them can be read without waiting.
-    fn is_cached(&self, path: &Path, most: usize) -> bool;
+    /// Opens a file to append to and reads it, if it has at most so many bytes and nothing of that
+    /// has to wait.
+    ///
+    /// # Errors
+    /// [`NotFound`](io::ErrorKind::NotFound) if it is known that there is none; others say nothing.
+    fn open_cached(&self, path: &Path, most: usize) -> io::Result<(Arc<dyn DiskFile>, Vec<u8>)>;
     /// Whether all who ask for this disk ask for the same.
     fn is_shared(&self) -> bool;
 }
@@ -99,8 +115,8 @@ impl Disk for RealDisk {
         std::fs::remove_file(path)
     }
 
-    fn inode(&self, path: &Path) -> io::Result<u64> {
-        Ok(std::fs::metadata(path)?.ino())
+    fn exists(&self, path: &Path) -> bool {
+        rustix::fs::access(path, rustix::fs::Access::EXISTS).is_ok()
     }
 
     fn device(&self, path: &Path) -> io::Result<u64> {
@@ -108,31 +124,38 @@ impl Disk for RealDisk {
     }
 
     #[cfg(target_os = "linux")]
-    fn is_cached(&self, path: &Path, most: usize) -> bool {
+    fn open_cached(&self, path: &Path, most: usize) -> io::Result<(Arc<dyn DiskFile>, Vec<u8>)> {
         use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
         use rustix::io::ReadWriteFlags;
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        let found = rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::CACHED);
-        let Ok(file) = found.map(File::from) else { return false };
-        let Ok(len) = file.metadata().map(|found| found.len()) else { return false };
+        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC;
+        let file = rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::CACHED)?;
+        let file = File::from(file);
+        let len = rustix::fs::fstat(&file)?.st_size;
         let len = usize::try_from(len).unwrap_or(usize::MAX);
         if len > most {
-            return false;
+            return Err(io::ErrorKind::FileTooLarge.into());
         }
         let mut bytes = vec![0; len];
         let room = &mut [io::IoSliceMut::new(&mut bytes)];
-        rustix::io::preadv2(&file, room, 0, ReadWriteFlags::NOWAIT).is_ok_and(|read| read == len)
+        if rustix::io::preadv2(&file, room, 0, ReadWriteFlags::NOWAIT)? != len {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        Ok((Arc::new(RealFile(file)), bytes))
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn is_cached(&self, _path: &Path, _most: usize) -> bool {
-        false
+    fn open_cached(&self, _path: &Path, _most: usize) -> io::Result<(Arc<dyn DiskFile>, Vec<u8>)> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     fn is_shared(&self) -> bool {
         true
     }
 }
+
+/// The attribute that holds the tag of a file.
+#[cfg(target_os = "linux")]
+const TAG: &str = "user.harness";
 
 #[derive(Debug)]
 pub(crate) struct RealFile(File);
@@ -165,13 +188,48 @@ impl DiskFile for RealFile {
     }
 
     fn stat(&self) -> io::Result<Stat> {
-        let found = self.0.metadata()?;
-        Ok(Stat { len: found.len(), links: found.nlink() })
+        // `File::metadata` asks for more, which takes twice as long.
+        let found = rustix::fs::fstat(&self.0)?;
+        // On some systems it is a smaller number.
+        #[allow(clippy::useless_conversion)]
+        let links = found.st_nlink.into();
+        Ok(Stat { len: found.st_size.unsigned_abs(), links })
     }
 
     fn sync(&self) -> io::Result<()> {
         self.0.sync_data()
     }
+
+    #[cfg(target_os = "linux")]
+    fn tag(&self) -> Option<Vec<u8>> {
+        let mut bytes = [0; 128];
+        let len = rustix::fs::fgetxattr(&self.0, TAG, &mut bytes).ok()?;
+        bytes.get(..len).map(<[u8]>::to_vec)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn set_tag(&self, tag: &[u8]) -> io::Result<()> {
+        Ok(rustix::fs::fsetxattr(&self.0, TAG, tag, rustix::fs::XattrFlags::empty())?)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn drop_tag(&self) {
+        // Mostly there is none.
+        let _ = rustix::fs::fremovexattr(&self.0, TAG);
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn tag(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn set_tag(&self, _tag: &[u8]) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn drop_tag(&self) {}
 
     fn drop_cache(&self) {
         // Only advice: where it is not taken, the cache is read as before.
@@ -187,20 +245,21 @@ impl DiskFile for RealFile {
         }
     }
 
-    fn is_locked(&self) -> io::Result<bool> {
-        // A shared lock, so that two who look at once do not take each other for the owner.
-        match self.0.try_lock_shared() {
-            Ok(()) => {
-                self.unlock();
-                Ok(false)
-            }
-            Err(TryLockError::WouldBlock) => Ok(true),
-            Err(TryLockError::Error(error)) => Err(error),
-        }
-    }
-
     fn unlock(&self) {
         // Closing the file unlocks it if this should fail.
         let _ = self.0.unlock();
+    }
+
+    fn lock_byte(&self, at: u64) -> io::Result<bool> {
+        locks::set(&self.0, at)
+    }
+
+    fn is_byte_locked(&self, at: u64) -> io::Result<bool> {
+        locks::is_set(&self.0, at)
+    }
+
+    fn unlock_byte(&self, at: u64) {
+        // Closing the file unlocks it if this should fail.
+        let _ = locks::unset(&self.0, at);
     }
 }

@@ -1,5 +1,5 @@
 //! Who holds a session: the clock that leases are timed by, and the file beside a log that says how
-//! long its last claim holds. (`alive` has the sign of life of who made it.)
+//! long its last claim holds. (`alive` tells whether who made it lives.)
 //!
 //! None of this decides what is in a log; that is the order of its records alone. It decides only
 //! when a claim is polite. So it is never synced, and whatever cannot be read counts as not there.
@@ -95,7 +95,8 @@ pub(crate) fn read_small<T: for<'de> Deserialize<'de>>(
     Ok(None)
 }
 
-fn small<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Option<T> {
+/// What is small, as it was read; `None` if it is not whole.
+pub(crate) fn small<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Option<T> {
     let text = std::str::from_utf8(bytes.split(|byte| *byte == b'\n').next()?).ok()?;
     let (sum, json) = text.split_once(' ')?;
     record::is_sound(format!("{sum}{json}").as_bytes())

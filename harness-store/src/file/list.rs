@@ -14,7 +14,7 @@ use super::error::failed;
 use super::lease::read_small;
 use super::record::{self, Record};
 use super::rest::Rest;
-use super::session::Paths;
+use super::session::{Paths, Session, State};
 use super::store::Inner;
 
 impl Inner {
@@ -89,6 +89,19 @@ impl Inner {
             self.finish_removal(&session, &mut state)?;
         }
         Ok(if state.index.exists() { Rest::of(&state.index) } else { None })
+    }
+
+    /// What a damaged log says of its session before the damage; `None` if that is nothing.
+    pub(crate) fn legible(&self, log: &Path) -> Result<Option<Rest>, StoreError> {
+        let Some(id) = self.id_of(log)? else { return Ok(None) };
+        let session = Session::new(id, Paths::of_log(log));
+        let file =
+            self.disk.open(log, Mode::Read).map_err(|error| session.failed("open", error))?;
+        let len = file.stat().map_err(|error| session.failed("look at", error))?.len;
+        let mut state = State::default();
+        // How far it comes is all that is asked.
+        let _ = session.catch_up(&*file, &mut state, len)?;
+        Ok(Rest::of(&state.index).filter(|_| !state.index.removed))
     }
 }
 

@@ -15,6 +15,7 @@ mod error;
 mod index;
 mod lease;
 mod list;
+mod locks;
 mod notes;
 mod pace;
 mod read;
@@ -24,6 +25,7 @@ mod rest;
 mod session;
 mod start;
 mod store;
+mod tag;
 
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use harness::store::{Batch, Lease, NewEntry, Remove, StoreError, Token};
 use harness::{Seq, UtcMillis};
@@ -13,6 +14,9 @@ use super::index::BatchRef;
 use super::record::{self, Header, Origin, Prepared, Record, Seal};
 use super::session::{Paths, Session, State};
 use super::store::{Inner, Sync};
+
+/// How many milliseconds a log that is to be taken away may be locked by somebody else.
+const PATIENCE: u32 = 100;
 
 impl Inner {
     pub(crate) fn remove(&self, lease: &Lease, what: Remove) -> Result<(), StoreError> {
@@ -39,8 +43,15 @@ impl Inner {
         lease: &Lease,
     ) -> Result<(), StoreError> {
         let Some(file) = state.file.clone() else { return Err(session.gone()) };
-        // Whoever makes the session anew in this file has it locked.
-        let locked = file.try_lock().map_err(|error| session.failed("lock", error))?;
+        // Whoever makes the session anew in this file has it locked, or writes its note.
+        let mut locked = file.try_lock().map_err(|error| session.failed("lock", error))?;
+        for _ in 0..PATIENCE {
+            if locked {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+            locked = file.try_lock().map_err(|error| session.failed("lock", error))?;
+        }
         let removed = (|| {
             session.write(&*self.disk, state, &record::removed(lease.fence.0))?;
             if !state.index.removed {

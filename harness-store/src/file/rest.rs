@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::disk::DiskFile;
 use super::index::{Index, Mark};
+use super::lease::rewrite_small;
+use super::tag::Tag;
 
 /// A session at rest, as it is written beside its log: up to where the log was acknowledged, and
 /// what a list says of it, which holds for as long as the log ends there.
@@ -42,12 +44,42 @@ pub(crate) struct Released {
     pub(crate) released: Option<String>,
 }
 
-/// A note that was written under the lease of this token.
+/// A session that came to rest under the lease of this token, and where that was said.
 #[derive(Debug)]
 pub(crate) struct Noted {
     pub(crate) token: Token,
-    pub(crate) rest: Rest,
+    pub(crate) place: Said,
     pub(crate) file: Arc<dyn DiskFile>,
+}
+
+/// What was said of a session at rest, and in which kind of file.
+#[derive(Debug)]
+pub(crate) enum Said {
+    /// The tag of its log.
+    Tag(Tag),
+    /// The note beside it.
+    Note(Box<Rest>),
+}
+
+impl Noted {
+    /// Says of the lease that it is released, where nobody has said anything of a later one.
+    pub(crate) fn release(self, token: Token, life: (&str, u64)) -> bool {
+        let same = |mark: &Mark| token == self.token && (&*mark.life, mark.rewritten) == life;
+        match self.place {
+            Said::Tag(mut tag) => {
+                same(&tag.mark) && {
+                    tag.released = Some(token);
+                    tag.put(&*self.file)
+                }
+            }
+            Said::Note(mut rest) => {
+                same(&rest.mark()) && {
+                    rest.released = Some(token.to_string());
+                    rewrite_small(&*self.file, &rest).is_ok()
+                }
+            }
+        }
+    }
 }
 
 impl Rest {

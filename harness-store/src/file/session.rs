@@ -10,9 +10,10 @@ use harness::{Seq, SessionId};
 use super::disk::{Disk, DiskFile, Mode};
 use super::error::{failed, flawed};
 use super::index::{Flaw, Index};
-use super::lease::read_small;
+use super::lease::{read_small, small};
 use super::record::{self, Prepared};
 use super::rest::{Noted, Rest};
+use super::tag::Tag;
 
 /// How much of a log is read at once.
 const CHUNK: usize = 256 * 1024;
@@ -70,6 +71,8 @@ pub(crate) struct State {
     /// The fence of the last lease that was released here, 0 if none was; `None` if this is not
     /// known, as the session was not claimed here since it was read.
     pub(crate) released: Option<u64>,
+    /// Until when it was last renewed here since it was claimed here.
+    pub(crate) renewed: Option<u64>,
     /// What was noted here when the session last came to rest, until its lease is released.
     pub(crate) noted_rest: Option<Box<Noted>>,
     /// The file could only be opened to be read.
@@ -82,6 +85,18 @@ impl State {
     /// Forgets all that was read.
     pub(crate) fn forget(&mut self) {
         *self = Self { set_aside: self.set_aside, ..Self::default() };
+    }
+
+    /// The log is read and sound, and this was noted of it.
+    fn opened(&mut self, file: Option<Arc<dyn DiskFile>>, noted: Option<&Tag>) {
+        self.index.expected = None;
+        // What is noted is written behind the sync of what it is about, names and all; a log that
+        // was rewritten since has its name from a rename that nobody may have synced.
+        self.named = self.index.named
+            || noted.is_some_and(|noted| {
+                noted.durable && (&*noted.mark.life, noted.mark.rewritten) == self.index.life()
+            });
+        self.file = file;
     }
 }
 
@@ -100,21 +115,26 @@ impl Session {
         })
     }
 
-    /// Whether its log is short, and that and the note beside it are in the memory of the system.
-    pub(crate) fn is_cached(&self, disk: &dyn Disk) -> bool {
-        [&self.paths.log, &self.paths.rest].iter().all(|path| disk.is_cached(path, SHORT))
+    /// Whether it is read and short, or can be without waiting, and nobody is at work on it.
+    pub(crate) fn is_at_hand(&self, disk: &dyn Disk) -> bool {
+        self.state.try_lock().is_ok_and(|mut state| {
+            let unread = state.file.is_none() && !state.failed;
+            if unread && !self.open_at_hand(disk, &mut state) {
+                return false;
+            }
+            let index = &state.index;
+            !state.failed && state.len <= SHORT as u64 && index.begun() && !index.removed
+        })
     }
 
-    /// Whether it is read and short, and nobody is at work on it.
-    pub(crate) fn is_at_hand(&self) -> bool {
-        self.state.try_lock().is_ok_and(|state| {
-            let index = &state.index;
-            state.file.is_some()
-                && !state.failed
-                && state.len <= SHORT as u64
-                && index.begun()
-                && !index.removed
-        })
+    /// Whether it is read, and nobody is at work on it.
+    pub(crate) fn is_open(&self) -> bool {
+        self.state.try_lock().is_ok_and(|state| state.file.is_some())
+    }
+
+    /// Whether nobody has read it yet, and nobody is about to.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.state.try_lock().is_ok_and(|state| state.file.is_none())
     }
 
     /// Whether it must not be forgotten: it is in use, or a sync has failed, which would be
@@ -189,11 +209,50 @@ impl Session {
         Ok(())
     }
 
+    /// Opens a short log, if that and what was noted of it are in the memory of the system. `false` if
+    /// it is left to those who may wait for the disk, as is whatever is wrong with it.
+    pub(crate) fn open_at_hand(&self, disk: &dyn Disk, state: &mut State) -> bool {
+        let Ok((file, bytes)) = disk.open_cached(&self.paths.log, SHORT) else { return false };
+        let note = match disk.open_cached(&self.paths.rest, SHORT) {
+            Ok((_, note)) => match small::<Rest>(&note) {
+                Some(rest) => Some(Tag::of(&rest)),
+                None => return false,
+            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(_) if file.tag().is_some() => None,
+            Err(_) => return false,
+        };
+        let tag = Tag::later(Tag::on(&*file), note);
+        let expected = tag.as_ref().map(|tag| tag.mark.clone());
+        let mut index = Index { expected, ..Index::default() };
+        let sound = index.advance(&bytes).is_ok()
+            && index.moved.is_none()
+            && index.complete().is_ok()
+            && index.header.as_ref().is_some_and(|header| header.id == self.id);
+        if !sound {
+            return false;
+        }
+        state.forget();
+        state.len = bytes.len() as u64;
+        state.index = index;
+        state.opened(Some(file), tag.as_ref());
+        true
+    }
+
+    /// What was last noted of the log, or of one that should be there.
+    fn noted(
+        &self,
+        disk: &dyn Disk,
+        log: Option<&dyn DiskFile>,
+    ) -> Result<Option<Tag>, StoreError> {
+        let rest: Option<Rest> = read_small(disk, &self.paths.rest)
+            .map_err(|error| failed("read", &self.paths.rest, error))?;
+        Ok(Tag::later(log.and_then(Tag::on), rest.as_ref().map(Tag::of)))
+    }
+
     /// Opens the log and reads it, if it can from its last snapshot on; `false` if there is none.
     fn open(&self, disk: &dyn Disk, state: &mut State) -> Result<bool, StoreError> {
         for attempt in 0.. {
-            let rest: Option<Rest> = read_small(disk, &self.paths.rest)
-                .map_err(|error| failed("read", &self.paths.rest, error))?;
             let mut read_only = false;
             let file = match disk.open(&self.paths.log, Mode::Append) {
                 Ok(file) => Some(file),
@@ -206,15 +265,16 @@ impl Session {
                 }
                 Err(error) => return Err(self.failed("open", error)),
             };
+            // Before the log is read, which may go on meanwhile.
+            let noted = self.noted(disk, file.as_deref())?;
             state.forget();
-            let expected = rest.as_ref().map(Rest::mark);
-            let mut started =
-                file.as_ref().and_then(|file| self.start(disk, &**file, expected.as_ref()));
+            let expected = noted.as_ref().map(|noted| &noted.mark);
+            let mut started = file.as_ref().and_then(|file| self.start(disk, &**file, expected));
             let flaw = loop {
                 let partial = started.is_some();
                 state.index = started
                     .take()
-                    .unwrap_or_else(|| Index { expected: expected.clone(), ..Index::default() });
+                    .unwrap_or_else(|| Index { expected: expected.cloned(), ..Index::default() });
                 let mut flaw = Ok(());
                 if let Some(file) = &file {
                     let len = file.stat().map_err(|error| self.failed("look at", error))?.len;
@@ -230,21 +290,14 @@ impl Session {
                 }
             };
             let Err(flaw) = flaw else {
-                state.index.expected = None;
-                // A note is written behind the sync of what it is about, names and all; a log that
-                // was rewritten since has its name from a rename that nobody may have synced.
-                state.named = state.index.named
-                    || rest.is_some_and(|rest| {
-                        rest.durable && (&*rest.life, rest.rewritten) == state.index.life()
-                    });
-                state.file = file;
                 state.read_only = read_only;
+                state.opened(file, noted.as_ref());
                 return Ok(state.file.is_some());
             };
-            // Somebody may have removed or rewritten it between the two looks.
-            let now: Option<Rest> = read_small(disk, &self.paths.rest)
-                .map_err(|error| failed("read", &self.paths.rest, error))?;
-            if now == rest || attempt == 3 {
+            // Somebody may have made, removed or rewritten it between the looks.
+            let now = self.noted(disk, file.as_deref())?;
+            let missing = file.is_none() && !disk.exists(&self.paths.log);
+            if (now == noted && (file.is_some() || missing)) || attempt == 3 {
                 let error = self.flawed(&state.index, flaw);
                 state.forget();
                 return Err(error);

@@ -1,7 +1,6 @@
 //! The store itself: its options, what is open, and the store trait's methods.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,7 +39,8 @@ pub enum Sync {
 /// Each session has a log of its own, of lines that people can read. Nothing but the file system is
 /// needed; it has to be a local one. A flushed batch costs one sync of its own log, so sessions do
 /// not wait for each other. The lease of a process that has ended, or of a store that was dropped,
-/// is free at once; that of a process that was stopped is free when it expires.
+/// is free at once (on Linux and Android; elsewhere it has to expire); that of a process that was
+/// stopped is free when it expires.
 ///
 /// Who asks for something waits for the disk on another thread, unless it is short: where the last
 /// syncs took less than half a millisecond, and this process holds no second session, handing the
@@ -53,9 +53,11 @@ pub enum Sync {
 /// of letters there, all is always read and checked.
 ///
 /// Who copies a store, or moves it, sees to it that the copy is durable: a store does not sync again
-/// what it finds word of that it was synced. The note of a session at rest is synced within a second
-/// of it, or, if the process ends before, when the system writes it; it tells a log that has become
-/// shorter, and what is acknowledged does not depend on it.
+/// what it finds word of that it was synced. What is acknowledged is in the log. That a log has become
+/// shorter than that is told by an attribute that it is given when its session comes to rest, and by
+/// a note beside it, which follows within about a second if the process lives so long (at once where
+/// files have no attributes). So a copy without attributes of what was written just before its process
+/// ended does not tell.
 ///
 /// There is no index of all sessions on the disk. An open store reads the directory once, at its
 /// first [`list`](SessionStore::list), and later what has changed of it. Of each session it comes by
@@ -130,12 +132,6 @@ impl FileStoreOptions {
     pub async fn open(self, dir: impl AsRef<Path>) -> Result<FileStore, StoreError> {
         let dir = dir.as_ref().to_owned();
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-        // Where this process has a store open, there is nothing to make.
-        if let Some(owner) = Owner::join(&disk, &dir.join(ALIVE), self.sync == Sync::Flush)
-            && dir.join(SESSIONS).is_dir()
-        {
-            return Ok(self.owned(disk, &dir, owner));
-        }
         if disk.device(&dir).is_ok_and(|device| Pace::of(device).is_short()) {
             return self.open_on(disk, &dir);
         }
@@ -144,7 +140,6 @@ impl FileStoreOptions {
 
     pub(crate) fn open_on(self, disk: Arc<dyn Disk>, dir: &Path) -> Result<FileStore, StoreError> {
         let sessions = dir.join(SESSIONS);
-        let alive = dir.join(ALIVE);
         let named = is_named(&*disk, dir);
         let parent = dir.parent().unwrap_or(dir);
         let mut unnamed = Vec::new();
@@ -154,7 +149,8 @@ impl FileStoreOptions {
             unnamed.extend([parent, dir]);
             std::fs::create_dir_all(parent).map_err(|error| failed("make", dir, error))?;
         }
-        for path in [dir, &sessions, &alive] {
+        let made = named && sessions.is_dir();
+        for path in [dir, &sessions].into_iter().filter(|_| !made) {
             match disk.make_dir(path) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                     return Err(failed("make", path, error));
@@ -170,26 +166,23 @@ impl FileStoreOptions {
             }
             say_named(&*disk, dir);
         }
-        let owner = Owner::appear(&disk, &alive, named || self.sync == Sync::Flush)
-            .map_err(|error| failed("make a file in", &alive, error))?;
-        Ok(self.owned(disk, dir, owner))
-    }
-
-    fn owned(self, disk: Arc<dyn Disk>, dir: &Path, owner: Owner) -> FileStore {
+        let living = dir.join(LIVING);
+        let owner =
+            Owner::appear(&*disk, &living).map_err(|error| failed("lock", &living, error))?;
         let device = disk.device(dir).ok().filter(|_| disk.is_shared());
         let pace = device.map_or_else(Arc::default, Pace::of);
-        FileStore {
+        Ok(FileStore {
             inner: Arc::new(Inner {
                 holding: Holding::new(pace),
                 disk,
-                sessions: dir.join(SESSIONS),
+                sessions,
                 sync: self.sync,
                 owner,
                 open: Mutex::default(),
                 open_files: self.open_files,
                 catalog: Mutex::default(),
             }),
-        }
+        })
     }
 }
 
@@ -215,8 +208,8 @@ impl FileStore {
 /// The part of a store's directory that the sessions are in.
 const SESSIONS: &str = "sessions";
 
-/// The part that shows who has the store open.
-const ALIVE: &str = "alive";
+/// The file that shows who has the store open.
+const LIVING: &str = "living";
 
 /// What stands in a directory once its name is durable, so that nobody has to see to that again. It
 /// is made after that, so it need not be durable itself: where it is found, that was done.
@@ -225,7 +218,7 @@ const NAMED: &str = "named";
 /// Whether the name of a directory is known to survive a loss of power. What cannot be told is not
 /// known.
 pub(crate) fn is_named(disk: &dyn Disk, dir: &Path) -> bool {
-    disk.open(&dir.join(NAMED), Mode::Read).is_ok()
+    disk.exists(&dir.join(NAMED))
 }
 
 /// Says that the name of a directory survives a loss of power. Should it fail, whoever comes next
@@ -270,11 +263,10 @@ struct Open {
 impl Inner {
     /// Where the log of a session is: its id may hold anything, so its hash names the file.
     pub(crate) fn log_path(&self, id: &SessionId) -> PathBuf {
-        let mut name = String::with_capacity(70);
-        for byte in Sha256::digest(id.as_str()) {
-            // Writing to a `String` does not fail.
-            let _ = write!(name, "{byte:02x}");
-        }
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let digest = Sha256::digest(id.as_str());
+        let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        let name: String = digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect();
         let (shard, rest) = name.split_at(2);
         self.sessions.join(shard).join(format!("{rest}.log"))
     }
@@ -303,26 +295,28 @@ impl Inner {
 
     /// Whether the log of a session is open and read.
     fn is_open(&self, id: &SessionId) -> bool {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).sessions.contains_key(id)
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.sessions.get(id).is_some_and(|(_, session)| session.is_open())
     }
 
     /// Whether the log of a session is in memory, in nobody's hands and short: to look at it, and to
     /// write a little, costs less than another thread.
     fn is_at_hand(&self, id: &SessionId) -> bool {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let session = open.sessions.get(id).map(|(_, session)| Arc::clone(session));
-        drop(open);
-        match session {
-            Some(session) => session.is_at_hand(),
-            None => {
-                Session::new(id.clone(), Paths::of_log(&self.log_path(id))).is_cached(&*self.disk)
-            }
-        }
+        self.session(id).is_at_hand(&*self.disk)
     }
 
-    /// Whether a session can be begun in place.
+    /// Whether there is no session yet, nor anything left of one, and it can be begun in place.
     fn begins_at_once(&self, id: &SessionId) -> bool {
-        self.holding.pace.is_short() && !self.is_open(id) && !self.log_path(id).exists()
+        let session = self.session(id);
+        let paths = [&session.paths.log, &session.paths.rest];
+        self.is_quick()
+            && session.is_unread()
+            && !paths.into_iter().any(|path| self.disk.exists(path))
+    }
+
+    /// Whether a wait for the disk is as good as none.
+    fn is_quick(&self) -> bool {
+        self.sync == Sync::Never || self.holding.pace.is_short()
     }
 }
 
@@ -341,7 +335,10 @@ impl SessionStore for FileStore {
     async fn claim(&self, what: Claim<'_>, ttl: Duration) -> Result<Option<Claimed>, StoreError> {
         match what {
             Claim::One(id) => {
-                if self.inner.is_at_hand(id) || self.inner.begins_at_once(id) {
+                if self.inner.begins_at_once(id) {
+                    return self.inner.claim_new(id, ttl).map(Some);
+                }
+                if self.inner.is_at_hand(id) {
                     return self.inner.claim_one(id, ttl).map(Some);
                 }
                 let id = id.clone();
@@ -363,8 +360,7 @@ impl SessionStore for FileStore {
     async fn append(&self, lease: &Lease, batch: Batch<'_>) -> Result<Appended, StoreError> {
         let prepared = Prepared::new(&batch)?;
         // One small write costs less than another thread, and so does a sync on a good disk.
-        let waits =
-            batch.flush && self.inner.sync == Sync::Flush && !self.inner.holding.pace.is_short();
+        let waits = batch.flush && !self.inner.is_quick();
         if !waits && self.inner.is_open(&lease.session) {
             return self.inner.append(lease, &prepared);
         }
@@ -373,7 +369,7 @@ impl SessionStore for FileStore {
     }
 
     async fn post(&self, to: &SessionId, letters: &[Letter]) -> Result<Posted, StoreError> {
-        if self.inner.holding.pace.is_short() && self.inner.is_at_hand(to) {
+        if self.inner.is_quick() && self.inner.is_at_hand(to) {
             return self.inner.post(to, letters);
         }
         let (to, letters) = (to.clone(), letters.to_vec());
@@ -387,6 +383,9 @@ impl SessionStore for FileStore {
         mail: Mail,
         limit: u64,
     ) -> Result<Option<Page>, StoreError> {
+        if self.inner.begins_at_once(session) {
+            return Ok(None);
+        }
         if self.inner.is_at_hand(session) {
             return self.inner.read(session, from, mail, limit);
         }

@@ -2,11 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod agents;
+#[cfg(any(target_os = "linux", target_os = "android"))]
 mod alive;
 mod failing;
 mod pace;
 mod power_loss;
 pub(super) mod recording;
+mod rest;
 mod start;
 mod syncs;
 

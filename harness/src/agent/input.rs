@@ -164,7 +164,7 @@ pub(super) async fn queue<C: Context, S: State>(
                 }
             }
         }
-        match stored.claim(session, launched).await {
+        match stored.claim(session, None, launched).await {
             Err(Kind::Busy { session, .. }) if exists => return Err(Kind::Queued { session }),
             // Nobody can write to a session before its first entry is there.
             Err(Kind::Busy { .. }) => tokio::time::sleep(BEGINNING).await,

@@ -6,8 +6,8 @@ use crate::clock::UtcMillis;
 use crate::context::Context;
 use crate::id::{Seq, SessionId};
 use crate::journal::{
-    Broken, Journal, LetterBody, OnBusy, OpenError, Opening, Valid, When, input_key, post_expired,
-    read,
+    Broken, Journal, LetterBody, OnBusy, OpenError, Opening, Read, Valid, When, input_key,
+    post_expired, read,
 };
 use crate::log::{
     Adopted, Entry, EntryKind, Fitted, HowEnded, HowSettled, Recovered, Resolved, RunStarted,
@@ -49,7 +49,7 @@ pub(super) async fn run<C: Context, S: State>(
         refuse_while_asked(&agent, &stored, &session).await?;
     }
     let mut left = false;
-    let mut opening = match stored.claim(&session, &launched).await {
+    let mut opening = match stored.claim(&session, None, &launched).await {
         Err(Kind::Busy { .. }) if launched.on_busy == OnBusy::Queue => {
             let opening;
             (opening, left) = queue(&agent, &stored, &session, &launched, given.as_ref()).await?;
@@ -157,7 +157,7 @@ pub(super) async fn resume<C: Context, S: State>(
     if !letters.is_empty() {
         post(&*stored.store, &session, &letters).await?;
     }
-    let mut opening = match stored.claim(&session, &launched).await {
+    let mut opening = match stored.claim(&session, Some(found), &launched).await {
         Err(Kind::Busy { session, .. }) => {
             return Err(Kind::Busy { session, answers_recorded: given }.into());
         }
@@ -227,10 +227,11 @@ impl Stored {
     pub(super) async fn claim(
         &self,
         session: &SessionId,
+        known: Option<Read>,
         launched: &Launched,
     ) -> Result<Opening, Kind> {
         let run = Arc::new(launched.brakes.clone());
-        Opening::claim(&self.store, session, self.ttl, launched.on_busy, run)
+        Opening::claim(&self.store, session, known, self.ttl, launched.on_busy, run)
             .await
             .map_err(|error| open_error(session, error))
     }

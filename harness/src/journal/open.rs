@@ -1,5 +1,6 @@
 //! Taking a session up: its lease, its log, its letters.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use tokio::time::sleep;
 use crate::clock::{UtcMillis, boot_millis};
 use crate::id::{Seq, SessionId};
 use crate::log::{Replay, ReplayError, Saved};
-use crate::store::{Claim, Claimed, From, Holder, Mail, Posted, SessionStore, StoreError};
+use crate::store::{Claim, Claimed, From, Holder, Mail, Page, Posted, SessionStore, StoreError};
 
 use super::grip::Grip;
 use super::keeper::Held;
@@ -77,11 +78,25 @@ pub(crate) struct Read {
     since: u64,
 }
 
+impl Read {
+    /// Whether this is all that a page of the session says, too. Only a session that asks tells itself
+    /// from one that was begun anew under its id: no two sessions have a question's id.
+    fn is_in(&self, page: &Page) -> bool {
+        let asked: HashSet<_> = self.saved.open().map(|asked| &asked.interrupt.id).collect();
+        !asked.is_empty()
+            && asked.len() == page.questions.len()
+            && page.questions.iter().all(|one| asked.contains(&one.id))
+            && (page.first, page.head) == (self.first, self.head)
+    }
+}
+
 impl Opening {
-    /// Claims a session and reads it, as `patience` says.
+    /// Claims a session and reads it, as `patience` says. What was `known` of it is not read again
+    /// if it is still the same.
     pub(crate) async fn claim(
         store: &Arc<dyn SessionStore>,
         session: &SessionId,
+        known: Option<Read>,
         ttl: Duration,
         patience: OnBusy,
         run: Arc<dyn Held>,
@@ -117,27 +132,16 @@ impl Opening {
         if claimed.head == Seq(0) {
             return Ok(opening);
         }
-        match read(&**store, session).await {
-            Ok(Some(mut found)) => {
+        match catch_up(&**store, session, known.filter(|known| known.head == claimed.head)).await {
+            Ok(Some((found, letters, mail))) => {
                 opening.head = found.head;
-                // Letters that were passed over are in no entry.
-                found.saved.mail = found.saved.mail.max(found.counted);
                 opening.since = found.since;
-                let unread = read_letters(&**store, session, found.saved.mail).await;
                 opening.saved = Some(found.saved);
-                match unread {
-                    Ok((letters, mail)) => {
-                        let stop = stop_key(opening.grip.fence());
-                        if letters.iter().any(|letter| letter.key == stop) {
-                            run.stop();
-                        }
-                        (opening.letters, opening.mail) = (letters, mail);
-                    }
-                    Err(error) => {
-                        opening.release().await;
-                        return Err(error.into());
-                    }
+                let stop = stop_key(opening.grip.fence());
+                if letters.iter().any(|letter| letter.key == stop) {
+                    run.stop();
                 }
+                (opening.letters, opening.mail) = (letters, mail);
                 Ok(opening)
             }
             Ok(None) => Ok(opening),
@@ -152,6 +156,28 @@ impl Opening {
     pub(crate) async fn release(self) -> bool {
         self.grip.give_back().await.is_some_and(|mail| mail > self.mail)
     }
+}
+
+/// A session that is held, and its letters that nobody has taken.
+async fn catch_up(
+    store: &dyn SessionStore,
+    session: &SessionId,
+    known: Option<Read>,
+) -> Result<Option<(Read, Vec<Unread>, Mail)>, OpenError> {
+    if let Some(mut known) = known {
+        let counted = known.counted;
+        known.saved.mail = known.saved.mail.max(counted);
+        let (nothing, taken) = (From::Seq(Seq(u64::MAX)), known.saved.mail);
+        let page = store.read(session, nothing, taken, 0).await?;
+        if let Some(page) = page.filter(|page| page.facts.mail == counted && known.is_in(page)) {
+            return Ok(Some((known, unread(page.letters), page.mail)));
+        }
+    }
+    let Some(mut found) = read(store, session).await? else { return Ok(None) };
+    // Letters that were passed over are in no entry.
+    found.saved.mail = found.saved.mail.max(found.counted);
+    let (letters, mail) = read_letters(store, session, found.saved.mail).await?;
+    Ok(Some((found, letters, mail)))
 }
 
 /// Claims a session. A claim that nobody waits for any more is given back.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use harness::prelude::*;
 use harness::store::MemoryStore;
-use harness::{OnBusy, RunRequest};
+use harness::{OnBusy, RunRequest, Sessions};
 use tokio::sync::Semaphore;
 
 use super::rig::{Act, On, Rig, all, count, log, run_or_crash, runtime};
@@ -297,4 +297,42 @@ fn an_input_that_has_a_name_goes_on_after_a_crash() {
         assert_eq!(old.state.lines, ["one", "worked", "two", "worked"], "{what}");
         let _ = runtime();
     }
+}
+
+/// What was read of a session before it was claimed is not taken for one that took its place.
+#[tokio::test]
+async fn a_session_that_was_begun_anew_before_it_was_claimed_is_read_anew() {
+    let (stand, memory) = (Stand::new(), MemoryStore::new());
+    let agent = stand.agent(&Rig::new(memory.clone()));
+    let ask = |line: &str| agent.run(said(line).how("ask"), ()).session("s");
+    let Outcome::Interrupted(old) = ask("old").await.unwrap() else { panic!("it asks") };
+    let rig = Rig::nth(&memory, On::Claim, 1, Act::Pause);
+    let other = stand.agent(&rig);
+    let answer = Answers::json(old.questions[0].id.clone(), "x".into());
+    let late = other.resume("s", answer, ()).start();
+    rig.reached().await;
+    Sessions::new(memory.clone()).delete("s").await.unwrap();
+    let Outcome::Interrupted(new) = ask("new").await.unwrap() else { panic!("it asks") };
+    rig.go();
+    let outcome = late.await.unwrap();
+    let Outcome::Interrupted(found) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(found.state.lines, new.state.lines);
+    assert_eq!(found.questions.len(), new.questions.len());
+}
+
+/// What was read of a session before it was claimed is not read again.
+#[tokio::test]
+async fn a_session_that_is_still_the_same_is_read_once() {
+    let (stand, memory) = (Stand::new(), MemoryStore::new());
+    let agent = stand.agent(&Rig::new(memory.clone()));
+    let asked = agent.run(said("one").how("ask"), ()).session("s").await.unwrap();
+    let Outcome::Interrupted(asked) = asked else { panic!("{asked:?}") };
+    let rig = Rig::new(memory.clone());
+    let all = asked
+        .questions
+        .iter()
+        .fold(Answers::none(), |all, asked| all.and(Answers::json(asked.id.clone(), "x".into())));
+    stand.agent(&rig).resume("s", all, ()).await.unwrap().ended().unwrap();
+    // The session, the letters that came until it was claimed, and those that came until it ended.
+    assert_eq!(rig.count(On::Read), 3);
 }

@@ -90,11 +90,16 @@ USUAL = [
 
 
 def long_way():
-    """The worker's files with the short way closed."""
-    source = driver.sources()["calm"]
-    head = "    def holds(self, code):\n"
-    assert source.count(head) == 1
-    return {"calm": source.replace(head, head + "        return False\n")}
+    """The worker's files with the short ways closed."""
+    files = driver.sources()
+    closed = {}
+    for file, head, body in (
+        ("calm", "    def holds(self, code):\n", "        return False\n"),
+        ("reckon", "def foresee(source, code, namespace):\n", "    return None\n"),
+    ):
+        assert files[file].count(head) == 1
+        closed[file] = files[file].replace(head, head + body)
+    return closed
 
 
 def told(reply):
@@ -105,7 +110,9 @@ def told(reply):
     return reply
 
 
-class TestCalm(unittest.TestCase):
+class Both(unittest.TestCase):
+    """Asks a worker, and one whose short ways are closed."""
+
     def setUp(self):
         self.workers = [driver.Worker(), driver.Worker(long_way())]
         for worker in self.workers:
@@ -124,6 +131,8 @@ class TestCalm(unittest.TestCase):
         self.assertEqual(short, long, source)
         return short
 
+
+class TestCalm(Both):
     def test_usual_steps(self):
         for at, source in enumerate(USUAL):
             with self.subTest(source):

@@ -1,24 +1,19 @@
 //! Who lives, and what is free because somebody does not.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::Ordering;
 
-use harness::store::{Phase, StoreError};
+use harness::store::StoreError;
 
-use super::{append, claim};
+use super::recording::Recording;
+use super::{claim, open};
 use crate::file::disk::RealDisk;
 use crate::file::{FileStore, FileStoreOptions};
 
 /// As another process would open it.
 fn open_anew(dir: &Path) -> FileStore {
     FileStoreOptions::new().open_on(Arc::new(RealDisk), dir).unwrap()
-}
-
-fn signs(dir: &Path) -> BTreeSet<String> {
-    let signs = std::fs::read_dir(dir.join("alive")).unwrap();
-    signs.map(|sign| sign.unwrap().file_name().into_string().unwrap()).collect()
 }
 
 fn is_busy(store: &FileStore, session: &str) -> bool {
@@ -36,7 +31,6 @@ async fn what_a_dropped_store_held_is_free_though_its_process_goes_on() {
     let dir = tempfile::tempdir().unwrap();
     let first = FileStore::open(dir.path()).await.unwrap();
     let second = FileStore::open(dir.path()).await.unwrap();
-    assert_eq!(signs(dir.path()).len(), 1, "a process has one sign");
     assert_ne!(first.inner.owner.id, second.inner.owner.id);
     claim(&first.inner, "one").unwrap();
     claim(&second.inner, "two").unwrap();
@@ -50,24 +44,24 @@ async fn what_a_dropped_store_held_is_free_though_its_process_goes_on() {
 }
 
 #[test]
-fn the_sign_of_a_dead_process_becomes_that_of_the_next() {
+fn a_store_lives_until_it_is_dropped_and_leaves_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();
     let first = open_anew(dir.path());
-    claim(&first.inner, "one").unwrap();
-    let before = signs(dir.path());
+    let number = first.inner.owner.id;
+    let others: Vec<FileStore> = (0..3).map(|_| open_anew(dir.path())).collect();
+    let lives = |number| others.iter().all(|other| other.inner.owner.lives(number));
+    assert!(lives(number) && first.inner.owner.lives(number));
+    assert!(!lives(0) && !lives(number ^ 1));
+    let clone = first.clone();
     drop(first);
-    assert_eq!(signs(dir.path()), before);
-    let next = open_anew(dir.path());
-    let after = signs(dir.path());
-    assert!(after.len() == 1 && after.is_disjoint(&before), "{before:?} {after:?}");
-    assert!(!is_busy(&next, "one"), "who has the file now is not who had it");
-    let third = open_anew(dir.path());
-    assert!(signs(dir.path()).len() == 2 && signs(dir.path()).is_superset(&after));
-    assert!(is_busy(&third, "one"));
+    assert!(lives(number), "another handle of it is open");
+    drop(clone);
+    assert!(!lives(number));
+    assert_eq!(std::fs::metadata(dir.path().join("living")).unwrap().len(), 0);
 }
 
 #[tokio::test]
-async fn a_sign_that_was_taken_away_is_not_shared() {
+async fn who_lives_is_told_where_the_directory_was_made_anew() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("store");
     let first = FileStore::open(&path).await.unwrap();
@@ -80,22 +74,25 @@ async fn a_sign_that_was_taken_away_is_not_shared() {
 }
 
 #[test]
-fn a_session_at_rest_is_released_in_its_note() {
+fn nobody_takes_a_store_without_locks_for_dead() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Recording::default());
+    disk.faults.no_locks.store(true, Ordering::SeqCst);
+    let without = open(&disk, dir.path());
+    claim(&without.inner, "one").unwrap();
+    let other = open_anew(dir.path());
+    assert!(is_busy(&other, "one"));
+    assert!(other.inner.owner.lives(without.inner.owner.id));
+}
+
+#[test]
+fn who_still_has_its_file_open_keeps_no_store_alive() {
     let dir = tempfile::tempdir().unwrap();
     let (store, other) = (open_anew(dir.path()), open_anew(dir.path()));
-    let lease = claim(&store.inner, "x").unwrap();
-    append(&store.inner, &lease, 0, b"1", Phase::Interrupted, true).unwrap();
-    assert!(is_busy(&other, "x"));
-    store.inner.renew(&lease, Duration::ZERO).unwrap();
-    let of_lease = store.inner.log_path(&lease.session).with_extension("lease");
-    assert!(!of_lease.exists());
-    let again = store.inner.renew(&lease, Duration::ZERO);
-    assert!(matches!(again, Err(StoreError::Fenced { .. })), "{again:?}");
-
-    // What it says of one lease is not said of the next, which rests no more.
-    let held = claim(&other.inner, "x").unwrap();
-    assert!(is_busy(&store, "x"));
-    other.inner.renew(&held, Duration::ZERO).unwrap();
-    assert!(of_lease.exists());
-    assert!(!is_busy(&store, "x"));
+    let number = store.inner.owner.id;
+    // As a process has that is just being started.
+    let file = Arc::clone(&store.inner.owner.file);
+    drop(store);
+    assert!(!other.inner.owner.lives(number));
+    drop(file);
 }

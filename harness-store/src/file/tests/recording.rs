@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::file::disk::{Disk, DiskFile, Mode, RealDisk, Stat};
@@ -14,6 +14,8 @@ pub(in crate::file) enum Op {
     MakeDir(PathBuf),
     Create(PathBuf, usize),
     Write(usize, u64, Vec<u8>),
+    /// The tag of a file is set, or dropped.
+    Tag(usize, Option<Vec<u8>>),
     Sync(usize),
     SyncDir(PathBuf),
     Rename(PathBuf, PathBuf),
@@ -43,6 +45,10 @@ pub(in crate::file) struct Faults {
     pub(in crate::file) full: AtomicUsize,
     /// Writes of which only a few bytes find room.
     pub(in crate::file) short: AtomicUsize,
+    /// The file system knows no attributes.
+    pub(in crate::file) no_tags: AtomicBool,
+    /// And no locks of bytes.
+    pub(in crate::file) no_locks: AtomicBool,
 }
 
 fn take(fault: &AtomicUsize) -> bool {
@@ -94,16 +100,16 @@ impl Disk for Recording {
         Ok(())
     }
 
-    fn inode(&self, path: &Path) -> io::Result<u64> {
-        RealDisk.inode(path)
+    fn exists(&self, path: &Path) -> bool {
+        RealDisk.exists(path)
     }
 
     fn device(&self, path: &Path) -> io::Result<u64> {
         RealDisk.device(path)
     }
 
-    fn is_cached(&self, _path: &Path, _most: usize) -> bool {
-        false
+    fn open_cached(&self, _path: &Path, _most: usize) -> io::Result<(Arc<dyn DiskFile>, Vec<u8>)> {
+        Err(io::ErrorKind::WouldBlock.into())
     }
 
     fn is_shared(&self) -> bool {
@@ -158,14 +164,45 @@ impl DiskFile for RecordingFile {
         Ok(())
     }
 
+    fn tag(&self) -> Option<Vec<u8>> {
+        self.file.tag()
+    }
+
+    fn set_tag(&self, tag: &[u8]) -> io::Result<()> {
+        if self.faults.no_tags.load(Ordering::SeqCst) {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        self.file.set_tag(tag)?;
+        self.tape.lock().unwrap().ops.push(Op::Tag(self.number, Some(tag.to_vec())));
+        Ok(())
+    }
+
+    fn drop_tag(&self) {
+        if self.file.tag().is_some() {
+            self.file.drop_tag();
+            self.tape.lock().unwrap().ops.push(Op::Tag(self.number, None));
+        }
+    }
+
     fn drop_cache(&self) {}
 
     fn try_lock(&self) -> io::Result<bool> {
         self.file.try_lock()
     }
 
-    fn is_locked(&self) -> io::Result<bool> {
-        self.file.is_locked()
+    fn lock_byte(&self, at: u64) -> io::Result<bool> {
+        if self.faults.no_locks.load(Ordering::SeqCst) {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        self.file.lock_byte(at)
+    }
+
+    fn unlock_byte(&self, at: u64) {
+        self.file.unlock_byte(at);
+    }
+
+    fn is_byte_locked(&self, at: u64) -> io::Result<bool> {
+        self.file.is_byte_locked(at)
     }
 
     fn unlock(&self) {

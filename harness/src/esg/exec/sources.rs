@@ -15,7 +15,7 @@ pub(super) const MODULES: &[(&str, &str)] = modules! {
     "bynames" "calm" "capture" "channels" "clock" "codeforms" "codes" "endings" "events" "files"
     "funcs" "groups" "guard" "identity" "imports" "klass" "layouts" "levels" "library"
     "library_state" "loading" "main" "modules" "names" "owners" "packages" "paths" "payloads"
-    "pickles" "plain" "prints" "process" "reads" "rows" "scratch" "settle" "shapes" "show"
-    "standins" "step" "submodules" "track_dict" "track_monitor" "trail" "traits" "tree" "units"
-    "walk" "watch" "wire"
+    "pickles" "plain" "prints" "process" "reads" "reckon" "rows" "scratch" "settle" "shapes"
+    "show" "standins" "step" "submodules" "track_dict" "track_monitor" "trail" "traits" "tree"
+    "units" "walk" "watch" "wire"
 };

@@ -3,10 +3,10 @@
 use super::beside::roomy;
 use super::declare::{Declared, declare};
 use super::flow::{Flow, numbered};
-use super::halves::{self, Halves};
 use super::identity::{Identity, of_text};
 use super::names::{Known, Name};
 use super::parse::{self, Fault, Lines, Ranged, Stmt, TextRange, Tree, ast};
+use super::parts::{self, Parts};
 use super::scope::{ASSIGNED, Kind, LOADED, ScopeId};
 use super::state::{BOUND, global};
 use super::value::{Tag, number, tag};
@@ -18,22 +18,22 @@ const BUDGET: usize = 4_000;
 const BYTES: usize = 2;
 /// Sources of more bytes are walked coarsely at once.
 const LARGE: usize = 64 << 10;
-/// Sources of more bytes are read in halves at the same time. With fewer, waiting for a thread on a
+/// Sources of more bytes are read in parts by two threads. With fewer, waiting for a thread on a
 /// busy machine takes longer than is won on another.
-const HALVED: usize = 256 << 10;
+const PARTED: usize = 256 << 10;
 
 /// Reads a step.
 pub(super) fn of(source: &str) -> Scan {
-    answer(source, HALVED)
+    answer(source, PARTED)
 }
 
-/// Reads a step, in halves if it has more than so many bytes.
+/// Reads a step, in parts if it has more than so many bytes.
 pub(super) fn answer(source: &str, whole: usize) -> Scan {
-    let halves = if source.len() > whole { halves::read(source) } else { Halves::No };
-    let mut tree = match halves {
-        Halves::Read(scan) => return *scan,
-        Halves::Deep(tree) => tree,
-        Halves::No => parse::parse(source),
+    let parts = if source.len() > whole { parts::read(source) } else { Parts::No };
+    let mut tree = match parts {
+        Parts::Read(scan) => return *scan,
+        Parts::Deep(tree) => tree,
+        Parts::No => parse::parse(source),
     };
     if !tree.deep {
         return read(source, &mut tree);

@@ -1,6 +1,7 @@
 //! The one door to the parser: no other file names its crates.
 
 use std::cell::Cell;
+use std::ops::Range;
 
 pub(super) use ruff_python_ast as ast;
 use ruff_python_ast::token::TokenKind;
@@ -60,11 +61,11 @@ pub(super) fn parse(source: &str) -> Tree {
     })
 }
 
-/// Reads what follows a place in a source of no more than [`MAX_BYTES`], as if nothing stood before
-/// it. Places in the tree are places in the whole source.
-pub(super) fn parse_from(source: &str, from: usize) -> Tree {
+/// Reads a part of a source of no more than [`MAX_BYTES`], as if nothing stood before or after it.
+/// Places in the tree are places in the whole source.
+pub(super) fn parse_part(source: &str, part: Range<usize>) -> Tree {
     let place = |at: usize| TextSize::new(super::names::index(at));
-    let range = TextRange::new(place(from), place(source.len()));
+    let range = TextRange::new(place(part.start), place(part.end));
     tree(parse_cells_unchecked(source, [range], &options()), |module| module)
 }
 

@@ -17,7 +17,7 @@ from _harness_traits import LOOKED_INTO, WATCHED
 from _harness_watch import ATTRIBUTES, NOTED
 
 # Names that somebody looks for in the code of steps.
-_NAMES = frozenset().union(FUNCTIONS, INNER, BY_TEXT, LOOKED_INTO, NOTED, ("random", "_inst", "_pickle"))
+LOOKED_FOR = frozenset().union(FUNCTIONS, INNER, BY_TEXT, LOOKED_INTO, NOTED, ("random", "_inst", "_pickle"))
 # The types of constants that nobody looks into.
 _CONSTANTS = frozenset((NoneType, bool, int, float, complex, str, bytes))
 _loaded, _sys, _warnings = sys.modules, vars(sys), vars(warnings)
@@ -29,7 +29,7 @@ def is_plain(code):
     constants = code.co_consts
     return (
         _CONSTANTS.issuperset(map(type, constants))
-        and _NAMES.isdisjoint(code.co_names)
+        and LOOKED_FOR.isdisjoint(code.co_names)
         and ATTRIBUTES.isdisjoint(constants)
         and WATCHED.isdisjoint(code.co_code[::2])
     )

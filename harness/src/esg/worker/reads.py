@@ -174,6 +174,16 @@ class Ledger:
         if self.active:
             self.stored.add(name)
 
+    def did(self, code, uses):
+        """The step's code has run and done this with names, `(whether it was a load, name)`, which
+        nobody has told of."""
+        self.reads.executed[id(code)] = code
+        for load, name in uses:
+            if load:
+                self.load(name)
+            else:
+                self.store(name)
+
     def everything(self):
         """The step is about to look at the namespace as a whole."""
         if self.active:

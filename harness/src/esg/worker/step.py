@@ -7,6 +7,7 @@ from sys import getprofile, gettrace, setprofile, setrecursionlimit, settrace
 from time import perf_counter_ns
 
 from _harness_endings import OK, file_of, raised
+from _harness_reckon import LOAD, bind, done, foresee, read_and_bound
 from _harness_shapes import ATOM_IDS
 from _harness_wire import parse
 
@@ -23,7 +24,7 @@ _MODULE = {
     "__builtins__": builtins,
 }
 _pop, _update, _get, _names = dict.pop, dict.update, dict.get, dict.keys
-_NONE = frozenset()
+_NONE, _NOTHING = frozenset(), {}
 _STREAMS = ("stdout", "stderr")
 
 
@@ -48,6 +49,9 @@ class Steps:
         self._lifeline = lifeline
         # Whether anything was done since the last step.
         self._disturbed = True
+        # Whether code of the program may run whenever it likes: a thread, a hook, a signal. All that
+        # leads there is reported.
+        self._haunted = False
         self._put_back()
 
     def disturb(self):
@@ -57,6 +61,11 @@ class Steps:
     def run(self, request):
         """The reply to `run`, its blobs, and the keys of the units that are the channels'."""
         code, ending = self._begin(request)
+        if code is not None and not self._haunted and request.get("readings") is None:
+            foreseen = foresee(request["source"], code, self._namespace)
+            if foreseen is not None:
+                return self._reckon(request, code, *foreseen)
+        self._watch(request, code)
         # From here to the tracker's end little code of ours runs, and little lies on the stack: the
         # interpreter may have to prepare all of it for events, twice.
         self._tracker.begin(code)
@@ -67,7 +76,7 @@ class Steps:
             ending = self._bind(request["bind"])
         ran = perf_counter_ns()
         reads = self._tracker.end()
-        return self._end(request["seq"], ending, reads, begun, ran)
+        return self._end(request["seq"], ending, reads, ran - begun)
 
     def _begin(self, request):
         """The code to run, if there is any; and the ending, if nothing is to run any more."""
@@ -78,17 +87,56 @@ class Steps:
             # What was printed between two steps belongs to none.
             self._streams.take("stdout")
             self._streams.take("stderr")
-        code, ending = (None, None) if bind else self._compile(request["step"], request["source"])
+        self._lifeline.hold()
+        return (None, None) if bind else self._compile(request["step"], request["source"])
+
+    def _watch(self, request, code):
+        """From here on everything counts as the step's doing."""
         # What binds a value, or does not compile, is to the channels a step without a line.
         empty = code or compile("", file_of(request["step"]), "exec", dont_inherit=True)
-        self._lifeline.hold()
         self._channels.begin(empty, request.get("readings"), request["seq"])
         # Garbage is looked for while steps run, and at no other time: what is made between them is
         # not theirs, and its look would go through all of theirs.
         enable()
-        return code, ending
 
-    def _end(self, seq, ending, reads, begun, ran):
+    def _reckon(self, request, code, uses, before):
+        """A step that only reckons. No garbage is looked for: to take it away could run code."""
+        after = before.copy()
+        self._tracker.alone(code)
+        begun = perf_counter_ns()
+        try:
+            exec(code, after)
+        except BaseException as error:
+            took = perf_counter_ns() - begun
+            return self._failed(request, code, done(uses, error), after, error, took)
+        took = perf_counter_ns() - begun
+        bind(uses, after, self._namespace)
+        read, bound = read_and_bound(uses, before, after)
+        read, bound = {"n:" + name for name in read}, {"n:" + name for name in bound}
+        parts = _Parts()
+        reply = {"ending": OK, "reads": sorted(read), "wrote": {}, "units": []}
+        reply["micros"] = {"run": took // 1000}
+        if not read and not bound:
+            self._graph.seen = {}
+            return reply, parts.parts, _NONE
+        settled = self._graph.settle(request["seq"], read | bound, bound, _NONE)
+        if settled.notes:
+            self._haunted = True
+            reply["untracked"] = [{"what": note, "line": None} for note in settled.notes]
+        reply["wrote"] = _wrote(_NOTHING, settled, bound, _NONE)
+        reply["units"] = [parts.unit(unit) for unit in settled.units]
+        return reply, parts.parts, _NONE
+
+    def _failed(self, request, code, uses, after, error, took):
+        """The same, if it failed: all that had happened is done as any step does it."""
+        self._watch(request, code)
+        self._tracker.begin(code)
+        self._tracker.did(code, [(op == LOAD, name) for op, name, _ in uses])
+        bind(uses, after, self._namespace)
+        ending = raised(error, request["step"], self._guard.recursion)
+        return self._end(request["seq"], ending, self._tracker.end(), took)
+
+    def _end(self, seq, ending, reads, took):
         disable()
         self._channels.stop()
         self._streams.install()
@@ -97,7 +145,9 @@ class Steps:
         reply, parts, keys = self._tell(seq, ending, reads)
         if untracked:
             reply["untracked"] = reply.get("untracked", []) + untracked
-        reply["micros"] = {"run": (ran - begun) // 1000}
+        if "untracked" in reply:
+            self._haunted = True
+        reply["micros"] = {"run": took // 1000}
         return reply, parts, keys
 
     def _compile(self, step, source):
@@ -199,21 +249,7 @@ class Steps:
         if settled.notes:
             untracked += [{"what": note, "line": None} for note in settled.notes]
             reply["untracked"] = untracked
-        wrote = reply["wrote"] = {**world.wrote}
-        # Classes and functions met for the first time, and modules that differ by now or again do
-        # not.
-        for unit in settled.units:
-            for member in unit["members"]:
-                entity = member["entity"]
-                if entity in settled.created:
-                    wrote[entity] = "bound"
-                elif entity[0] == "m" and entity in settled.met:
-                    wrote[entity] = "mutated"
-        for entities, how in (
-            (settled.back, "deleted"), (settled.mutated, "mutated"), (gone, "deleted"), (bound, "bound")
-        ):
-            for entity in entities:
-                wrote[entity] = how
+        reply["wrote"] = _wrote(world.wrote, settled, bound, gone)
         reply["units"] = [parts.unit(unit) for unit in (*settled.units, *world.units)]
         return reply, parts.parts, [unit["key"] for unit in world.units]
 
@@ -224,6 +260,25 @@ class Steps:
             if id(type(_get(namespace, name))) not in ATOM_IDS:
                 return False
         return True
+
+
+def _wrote(wrote, settled, bound, gone):
+    """What was written and how, beside what `wrote` says of the world."""
+    wrote = {**wrote}
+    # Classes and functions met for the first time, and modules that differ by now or again do not.
+    for unit in settled.units:
+        for member in unit["members"]:
+            entity = member["entity"]
+            if entity in settled.created:
+                wrote[entity] = "bound"
+            elif entity[0] == "m" and entity in settled.met:
+                wrote[entity] = "mutated"
+    for entities, how in (
+        (settled.back, "deleted"), (settled.mutated, "mutated"), (gone, "deleted"), (bound, "bound")
+    ):
+        for entity in entities:
+            wrote[entity] = how
+    return wrote
 
 
 class _Parts:

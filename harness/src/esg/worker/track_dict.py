@@ -137,7 +137,7 @@ class Tracker:
             return made
 
         self.main = main_module(namespace_of, ledger)
-        self.namespace = ledger.namespace
+        self.namespace, self.did = ledger.namespace, ledger.did
         # The step's code, and code that `exec` and `eval` ran. What was found out about code: by
         # its address, as to hash it takes long, with the code itself.
         self._code = None
@@ -181,6 +181,9 @@ class Tracker:
         if code is not None:
             self._ledger.reads.executed[id(code)] = code
         _builtins["__build_class__"] = self._hook
+
+    def alone(self, code):
+        """Code is about to run elsewhere than in the namespace, of which nothing is to be told."""
 
     def end(self):
         """What was read since `begin`, and which names are bound to others or unbound."""

@@ -51,7 +51,7 @@ class Tracker:
         self.main = main_module(
             lambda main: ModuleType.__getattribute__(main, "__dict__"), ledger
         )
-        self.namespace = ledger.namespace
+        self.namespace, self.did = ledger.namespace, ledger.did
         # What the instructions of a code object do with names, by its address: to hash it takes
         # long. The last one asked for is at hand.
         self._tables = {}
@@ -60,7 +60,7 @@ class Tracker:
         self._pulse_code = _pulse.__code__
         self._pulse = FunctionType(_pulse.__code__, self.namespace)
         # The step's own code, and whether anything else of the program's may be switched off.
-        self._own = None
+        self._own = self._alone = None
         self._again = True
         # Whether code of a library may have been given the program's names, to run with whenever.
         self._shared = False
@@ -96,6 +96,10 @@ class Tracker:
             # In this order: what lies on the stack is prepared for events once, not twice.
             _restart_events()
             _set_events(self._tool, _STARTS)
+
+    def alone(self, code):
+        """Code is about to run elsewhere than in the namespace, of which nothing is to be told."""
+        self._alone = code
 
     def end(self):
         """What was read since `begin`, and which names are bound to others or unbound."""
@@ -133,6 +137,8 @@ class Tracker:
 
     def _starts(self, code, _offset):
         """Code begins to run, or a generator goes on."""
+        if code is self._alone:
+            return None
         ledger = self._ledger
         if code is self._pulse_code:
             self._beats.add("start")

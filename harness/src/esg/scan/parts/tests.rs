@@ -1,9 +1,9 @@
 use std::fmt::Write as _;
 
-use super::{Halves, cut, margins, read, read_at, whole};
+use super::{Part, Parts, cuts, margins, read, read_at, whole};
 use crate::esg::scan::Scan;
 use crate::esg::scan::answer::answer;
-use crate::esg::scan::parse::{Tree, parse, parse_from};
+use crate::esg::scan::parse::{Tree, parse};
 
 /// Pieces that may stand before or after a cut, whole or cut themselves.
 const PIECES: &[&str] = &[
@@ -44,10 +44,10 @@ fn written(tree: &Tree) -> String {
     format!("{:?} {:?} {}", tree.module.body, tree.faults, tree.deep)
 }
 
-fn halved(halves: Halves) -> Option<Scan> {
-    match halves {
-        Halves::Read(scan) => Some(*scan),
-        Halves::Deep(_) | Halves::No => None,
+fn scanned(parts: Parts) -> Option<Scan> {
+    match parts {
+        Parts::Read(scan) => Some(*scan),
+        Parts::Deep(_) | Parts::No => None,
     }
 }
 
@@ -58,11 +58,12 @@ fn compared(source: &str) -> usize {
     let scan = answer(source, usize::MAX);
     let mut count = 0;
     for at in margins(source, 0..source.len()) {
-        let halves = halved(read_at(source, at));
+        let halves = scanned(read_at(source, &[at]));
         // Not being deep is all that keeps two parts from being put together without a walk.
-        let parts = match whole(parse(&source[..at]), parse_from(source, at)) {
-            Halves::Deep(tree) => Some(tree),
-            Halves::Read(_) | Halves::No => None,
+        let parts = [0..at, at..source.len()].map(Part::new);
+        let parts = match whole(source, parts.into()) {
+            Parts::Deep(tree) => Some(tree),
+            Parts::Read(_) | Parts::No => None,
         };
         assert_eq!(halves.is_some(), parts.is_some(), "cut at {at}: {source}");
         if let Some((halves, parts)) = halves.zip(parts) {
@@ -71,6 +72,10 @@ fn compared(source: &str) -> usize {
             assert_eq!(halves, scan, "cut at {at}: {source}");
             count += 1;
         }
+    }
+    let all: Vec<usize> = margins(source, 0..source.len()).collect();
+    if let Some(parts) = scanned(read_at(source, &all)) {
+        assert_eq!(parts, scan, "cut at {all:?}: {source}");
     }
     count
 }
@@ -110,19 +115,19 @@ fn pieces(count: usize, step: usize) -> String {
 
 #[test]
 fn answers_do_not_tell_how_they_were_made() {
-    let mut halved = 0;
+    let mut parted = 0;
     for (count, step) in [(3, 1), (50, 3), (400, 7), (3_000, 11), (3_000, 13)] {
         // One has a future import in its middle, which is a fault that the grammar does not see.
         for future in ["from __future__", "from present"] {
             let source = pieces(count, step).replace("from __future__", future);
             let whole = answer(&source, usize::MAX);
-            halved += usize::from(matches!(read(&source), Halves::Read(_)));
+            parted += usize::from(matches!(read(&source), Parts::Read(_)));
             assert_eq!(answer(&source, 0), whole, "{count} pieces");
             assert_eq!(crate::esg::scan::scan(&source), whole, "{count} pieces");
         }
     }
-    // A text may have what looks like a definition.
-    assert!(halved >= 6, "{halved} in halves");
+    // Most parts that were cut out of a text are put together again.
+    assert!(parted >= 6, "{parted} in parts");
 }
 
 #[test]
@@ -151,18 +156,40 @@ fn a_deep_part_is_walked_and_dropped_where_there_is_room() {
             format!("{deep}{half}x = (\n"),
             format!("x = )\n{half}{deep}"),
         ] {
-            assert!(cut(&source).is_some());
+            assert!(!cuts(&source).is_empty());
             assert_eq!(answer(&source, 0), answer(&source, usize::MAX), "{links} links");
         }
     }
 }
 
 #[test]
+fn parts_are_put_together_that_were_cut_within_a_text() {
+    let code = "def f(a):\n    return a + b\nc = f(d)\n".repeat(4);
+    let line = "def not_a_function(:\n";
+    let source = format!("{code}x = \"\"\"\n{}\"\"\"\n{code}", line.repeat(20));
+    let text = code.len() + 8;
+    let end = source.len() - code.len();
+    // First one part is added, then two, four and eight.
+    for (within, is_read) in [(1, true), (2, true), (15, true), (16, false)] {
+        let cuts = (1..=within).map(|line_of| text + line_of * line.len());
+        let cuts: Vec<usize> = [code.len()].into_iter().chain(cuts).chain([end]).collect();
+        let parts = scanned(read_at(&source, &cuts));
+        assert_eq!(parts.is_some(), is_read, "{within} cuts within");
+        assert!(parts.is_none_or(|parts| parts == answer(&source, usize::MAX)));
+    }
+    let rows = |count| "x = 1\n".repeat(count);
+    let source = format!("{}t = (\na,\n)\n{}", rows(2), rows(2));
+    let cut = source.find("a,").unwrap_or_default();
+    assert!(scanned(read_at(&source, &[cut])).is_none());
+    assert!(scanned(read_at(&source, &[6, cut])).is_some());
+}
+
+#[test]
 fn a_source_is_cut_where_a_definition_is_likely_to_begin() {
     let rows = "x = 1\n".repeat(10);
     let source = format!("{rows}{rows}y = 1\ndef f(): pass\n{rows}");
-    let at = cut(&source);
-    assert_eq!(at.map(|at| &source[at..at + 3]), Some("def"));
-    assert_eq!(cut("x = 1\ny = 1\nz = 1\nw = 1\nv = 1\nu = 1\n"), Some(24));
-    assert_eq!(cut("x = [\n 1,\n 2,\n 3,\n 4,\n 5,\n 6]\n"), None);
+    let at = cuts(&source);
+    assert!(at.iter().any(|at| source[*at..].starts_with("def")), "{at:?}");
+    assert_eq!(cuts("x = 1\ny = 1\nz = 1\nw = 1\n"), [12]);
+    assert!(cuts("x = [\n 1,\n 2,\n 3,\n 4,\n 5,\n 6]\n").is_empty());
 }

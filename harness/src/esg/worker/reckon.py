@@ -1,0 +1,102 @@
+"""Steps that only reckon: they read names of plain values, work with these, and bind what comes out.
+
+No code of the program runs in such a step but its own, and none of a library. So what it reads and
+binds follows from its code, and there is nothing to look for around the names.
+"""
+
+from dis import opmap
+from re import compile as _pattern
+
+from _harness_calm import LOOKED_FOR
+from _harness_reads import ABSENT, DUNDERS
+from _harness_shapes import ATOM_IDS, ATOMS
+from _harness_watch import ATTRIBUTES
+
+# Without a jump or a call. On plain values these run no code of Python's and warn of nothing, and
+# plain values come out. Not `~`, which warns of a bool, and not `is`, which asks for identity.
+_QUIET = frozenset(
+    opmap[name]
+    for name in (
+        "CACHE RESUME NOP COPY SWAP POP_TOP LOAD_CONST LOAD_NAME STORE_NAME BINARY_OP COMPARE_OP "
+        "CONTAINS_OP UNARY_NEGATIVE UNARY_POSITIVE RETURN_VALUE RETURN_CONST"
+    ).split()
+    if name in opmap
+)
+_BINARY = opmap["BINARY_OP"]
+# `**` and `**=`: a complex number may come out, which is no plain value here.
+_POWERS = frozenset((8, 21))
+# What a compiler may warn of, be it in code that it leaves out then: a backslash, `~True`, a keyword
+# right behind a number, a literal that is called, indexed or compared with `is`, an assertion. To
+# warn runs what the program has put there for it, and prints.
+_may_warn = _pattern(r"[\\~\[:]|[0-9.][^\W\d]|[\w'\")}]\s*\(|\b(?:is|assert)\b").search
+LOAD, STORE = opmap["LOAD_NAME"], opmap["STORE_NAME"]
+_STR = frozenset((id(str),))
+_get, _keys, _set = dict.get, dict.keys, dict.__setitem__
+
+
+def foresee(source, code, namespace):
+    """If module code only reckons: what it does with names, in order, as `(LOAD or STORE, name,
+    where)`; and what it finds under those that are bound. None if it may do anything else."""
+    data, names, constants = code.co_code, code.co_names, code.co_consts
+    ops = data[::2]
+    if not (
+        _QUIET.issuperset(ops)
+        and ATOMS.issuperset(map(type, constants))
+        and LOOKED_FOR.isdisjoint(names)
+        and ATTRIBUTES.isdisjoint(constants)
+        and DUNDERS.isdisjoint(names)
+        and not _may_warn(source)
+        # A key that is no plain text would be asked whether it equals one.
+        and _STR.issuperset(map(id, map(type, _keys(namespace))))
+    ):
+        return None
+    uses, found, at = [], {}, 0
+    for op, arg in zip(ops, data[1::2]):
+        if op == LOAD or op == STORE:
+            uses.append((op, names[arg], at))
+        elif op == _BINARY and arg in _POWERS:
+            return None
+        at += 2
+    stored = set()
+    for op, name, _ in uses:
+        value = _get(namespace, name, ABSENT)
+        if value is not ABSENT:
+            # One that is let go of may have something to say about it.
+            if id(type(value)) not in ATOM_IDS:
+                return None
+            found[name] = value
+        elif op == LOAD and name not in stored:
+            # A builtin, or there is none of the name.
+            return None
+        if op == STORE:
+            stored.add(name)
+    return uses, found
+
+
+def read_and_bound(uses, before, after):
+    """The names that were read, and those that were bound. As everywhere: who has read a name and
+    leaves it as it was does not bind it."""
+    read, bound = set(), set()
+    for op, name, _ in uses:
+        if op == STORE:
+            bound.add(name)
+        elif name not in bound:
+            read.add(name)
+    for name in read & bound:
+        if before[name] is after[name]:
+            bound.discard(name)
+    return read, bound
+
+
+def bind(uses, after, namespace):
+    """Binds in the namespace what was bound, in the same order."""
+    for op, name, _ in uses:
+        if op == STORE:
+            _set(namespace, name, after[name])
+
+
+def done(uses, error):
+    """What was done with names until an exception came out of the code."""
+    inner = error.__traceback__.tb_next
+    at = -1 if inner is None else inner.tb_lasti
+    return [use for use in uses if use[2] <= at]
