@@ -23,24 +23,9 @@ const POLL: Duration = Duration::from_millis(100);
 /// How often it is tried to begin a session that another process is beginning or removing.
 const TRIES: u32 = 50;
 
-/// What is known of a session that is to be claimed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
-    Unknown,
-    /// There was neither a log nor a note.
-    Nothing,
-}
-
 impl Inner {
     pub(crate) fn claim_one(&self, id: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
-        let claimed = self.claim_if(id, ttl, Found::Unknown, |_| true)?;
-        claimed.ok_or_else(|| StoreError::Gone { session: id.clone() })
-    }
-
-    /// Claims a session of which there was nothing just now.
-    pub(crate) fn claim_new(&self, id: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
-        let claimed = self.claim_if(id, ttl, Found::Nothing, |_| true)?;
-        claimed.ok_or_else(|| StoreError::Gone { session: id.clone() })
+        self.claim_if(id, ttl, |_| true)?.ok_or_else(|| StoreError::Gone { session: id.clone() })
     }
 
     /// Claims a session, if it is found to be `wanted` once it is seen to be free.
@@ -48,7 +33,6 @@ impl Inner {
         &self,
         id: &SessionId,
         ttl: Duration,
-        found: Found,
         wanted: impl Fn(&Index) -> bool,
     ) -> Result<Option<Claimed>, StoreError> {
         let session = self.session(id);
@@ -61,10 +45,7 @@ impl Inner {
             }
             state.forget();
         }
-        // To begin a session looks at what is there by then.
-        if found == Found::Unknown || state.file.is_some() {
-            session.refresh(&*self.disk, state)?;
-        }
+        session.refresh(&*self.disk, state)?;
         if state.index.removed {
             self.finish_removal(&session, state)?;
         }
@@ -334,7 +315,7 @@ impl Inner {
             if !due {
                 continue;
             }
-            let claimed = self.claim_if(&summary.id, ttl, Found::Unknown, |index| {
+            let claimed = self.claim_if(&summary.id, ttl, |index| {
                 index
                     .facts
                     .as_ref()

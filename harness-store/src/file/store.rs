@@ -305,13 +305,10 @@ impl Inner {
         self.session(id).is_at_hand(&*self.disk)
     }
 
-    /// Whether there is no session yet, nor anything left of one, and it can be begun in place.
+    /// Whether a session can be begun in place: there is none yet.
     fn begins_at_once(&self, id: &SessionId) -> bool {
         let session = self.session(id);
-        let paths = [&session.paths.log, &session.paths.rest];
-        self.is_quick()
-            && session.is_unread()
-            && !paths.into_iter().any(|path| self.disk.exists(path))
+        self.is_quick() && session.is_unread() && !self.disk.exists(&session.paths.log)
     }
 
     /// Whether a wait for the disk is as good as none.
@@ -335,10 +332,7 @@ impl SessionStore for FileStore {
     async fn claim(&self, what: Claim<'_>, ttl: Duration) -> Result<Option<Claimed>, StoreError> {
         match what {
             Claim::One(id) => {
-                if self.inner.begins_at_once(id) {
-                    return self.inner.claim_new(id, ttl).map(Some);
-                }
-                if self.inner.is_at_hand(id) {
+                if self.inner.begins_at_once(id) || self.inner.is_at_hand(id) {
                     return self.inner.claim_one(id, ttl).map(Some);
                 }
                 let id = id.clone();
@@ -383,10 +377,7 @@ impl SessionStore for FileStore {
         mail: Mail,
         limit: u64,
     ) -> Result<Option<Page>, StoreError> {
-        if self.inner.begins_at_once(session) {
-            return Ok(None);
-        }
-        if self.inner.is_at_hand(session) {
+        if self.inner.begins_at_once(session) || self.inner.is_at_hand(session) {
             return self.inner.read(session, from, mail, limit);
         }
         let session = session.clone();
