@@ -189,9 +189,8 @@ impl Inner {
                 let note = Paths::of_log(log).rest;
                 let rest: Option<Rest> =
                     read_small(&*self.disk, &note).map_err(|error| failed("read", &note, error))?;
-                return Ok(rest
-                    .map_or_else(|| self.legible(log), |rest| Ok(Some(rest)))?
-                    .map(Arc::new));
+                let rest = if rest.is_some() { rest } else { self.legible(log)? };
+                return Ok(rest.map(Arc::new));
             }
             Err(error) => return Err(error),
         };

@@ -95,8 +95,12 @@ impl Inner {
     pub(crate) fn legible(&self, log: &Path) -> Result<Option<Rest>, StoreError> {
         let Some(id) = self.id_of(log)? else { return Ok(None) };
         let session = Session::new(id, Paths::of_log(log));
-        let file =
-            self.disk.open(log, Mode::Read).map_err(|error| session.failed("open", error))?;
+        let file = match self.disk.open(log, Mode::Read) {
+            Ok(file) => file,
+            // Somebody has just removed it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(session.failed("open", error)),
+        };
         let len = file.stat().map_err(|error| session.failed("look at", error))?.len;
         let mut state = State::default();
         // How far it comes is all that is asked.

@@ -213,16 +213,17 @@ impl Session {
     /// it is left to those who may wait for the disk, as is whatever is wrong with it.
     pub(crate) fn open_at_hand(&self, disk: &dyn Disk, state: &mut State) -> bool {
         let Ok((file, bytes)) = disk.open_cached(&self.paths.log, SHORT) else { return false };
+        let tag = Tag::on(&*file);
         let note = match disk.open_cached(&self.paths.rest, SHORT) {
             Ok((_, note)) => match small::<Rest>(&note) {
                 Some(rest) => Some(Tag::of(&rest)),
                 None => return false,
             },
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(_) if file.tag().is_some() => None,
+            Err(_) if tag.is_some() => None,
             Err(_) => return false,
         };
-        let tag = Tag::later(Tag::on(&*file), note);
+        let tag = Tag::later(tag, note);
         let expected = tag.as_ref().map(|tag| tag.mark.clone());
         let mut index = Index { expected, ..Index::default() };
         let sound = index.advance(&bytes).is_ok()

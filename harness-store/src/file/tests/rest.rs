@@ -33,6 +33,15 @@ fn rest(store: &FileStore, lease: &Lease, after: u64) {
     append(&store.inner, lease, after, b"it rests", Phase::Interrupted, true).unwrap();
 }
 
+/// A session whose log is tagged, with no note yet.
+fn tagged(store: &FileStore) -> Lease {
+    let runtime = runtime();
+    let _inside = runtime.enter();
+    let lease = claim(&store.inner, "x").unwrap();
+    rest(store, &lease, 0);
+    lease
+}
+
 fn is_busy(store: &FileStore) -> bool {
     matches!(claim(&store.inner, "x"), Err(StoreError::Busy { .. }))
 }
@@ -109,15 +118,10 @@ fn a_log_that_lost_its_end_is_missed_by_its_tag_alone_and_by_its_note_alone() {
 
 #[test]
 fn a_tag_gives_way_to_a_note() {
-    let runtime = runtime();
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(Recording::default());
     let store = open(&disk, dir.path());
-    let lease = claim(&store.inner, "x").unwrap();
-    {
-        let _inside = runtime.enter();
-        rest(&store, &lease, 0);
-    }
+    let lease = tagged(&store);
     assert!(tag(&store).is_some());
     // Who calls from no runtime waits for all, and so has a note at once.
     rest(&store, &lease, 1);
@@ -231,15 +235,10 @@ fn whoever_comes_late_says_nothing_of_a_session_that_another_has() {
 
 #[test]
 fn a_note_that_says_more_than_the_tag_counts() {
-    let runtime = runtime();
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(Recording::default());
     let store = open(&disk, dir.path());
-    let lease = claim(&store.inner, "x").unwrap();
-    {
-        let _inside = runtime.enter();
-        rest(&store, &lease, 0);
-    }
+    let lease = tagged(&store);
     let old = tag(&store).unwrap();
     rest(&store, &lease, 1);
     // A loss of power has taken back that the tag was dropped.
