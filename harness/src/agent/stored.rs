@@ -16,7 +16,7 @@ use crate::log::{
 use crate::run::{How, Kind, Launched, Outcome, RunError, Settlement, resolutions};
 use crate::session::Session;
 use crate::state::{State, encode};
-use crate::step::{Answers, Failure, FailureKind, StepError};
+use crate::step::{Answers, BoxFuture, Failure, FailureKind, StepError};
 use crate::store::{From, Letter, Mail, Phase, StoreError};
 
 use super::input::{Base, Begun, Given, begin, queue};
@@ -65,7 +65,7 @@ pub(super) async fn run<C: Context, S: State>(
             let asks = matches!(refused, Kind::PendingInterrupt { .. });
             if asks && letters {
                 // Whoever has answered meanwhile was told that this run would see to it.
-                let _ = Box::pin(resume(agent, Answers::none(), slots, launched)).await;
+                let _ = look_again(agent, false, slots, launched).await;
             }
             return Err(match refused {
                 // The input is left: whoever ends this turn takes it as the next.
@@ -78,10 +78,18 @@ pub(super) async fn run<C: Context, S: State>(
     };
     match begun {
         Begun::Settled(saved, state) => {
-            opening.release().await;
-            Ok(agent.at_rest(*saved, state, &launched))
+            let asks = saved.phase == Phase::Interrupted;
+            let settled = agent.at_rest(*saved, state, &launched);
+            if opening.release().await && asks {
+                // Whoever has answered meanwhile was told that this run would see to it.
+                return Ok(look_again(agent, true, slots, launched).await.unwrap_or(settled));
+            }
+            Ok(settled)
         }
-        Begun::GoesOn(taken) => agent.go_on(&stored, opening, *taken, &[], slots, launched).await,
+        Begun::GoesOn(taken) => {
+            let nothing = Gave { letters: Vec::new(), recorded: false };
+            agent.go_on(&stored, opening, *taken, nothing, slots, launched).await
+        }
         Begun::Turn { entries, session, base, withdrawn } => {
             let journal = match base {
                 Base::Kept(saved) => Journal::new(opening, *saved, stored.durability),
@@ -143,6 +151,28 @@ pub(super) async fn resume<C: Context, S: State>(
     slots: C::Runtime,
     launched: Launched,
 ) -> Result<Outcome<S>, RunError> {
+    let recorded = !answers.list.is_empty();
+    take_up(agent, answers, recorded, slots, launched).await
+}
+
+/// Goes on with what came while a session that is at rest was held. Whether answers were `recorded`
+/// before decides what a session means that others hold or have ended since.
+fn look_again<C: Context, S: State>(
+    agent: Agent<C, S>,
+    recorded: bool,
+    slots: C::Runtime,
+    launched: Launched,
+) -> BoxFuture<Result<Outcome<S>, RunError>> {
+    Box::pin(take_up(agent, Answers::none(), recorded, slots, launched))
+}
+
+async fn take_up<C: Context, S: State>(
+    agent: Agent<C, S>,
+    answers: Answers,
+    recorded: bool,
+    slots: C::Runtime,
+    launched: Launched,
+) -> Result<Outcome<S>, RunError> {
     let stored = agent.stored()?;
     let session = launched.session.clone();
     let given = !answers.list.is_empty();
@@ -159,7 +189,7 @@ pub(super) async fn resume<C: Context, S: State>(
     }
     let mut opening = match stored.claim(&session, Some(found), &launched).await {
         Err(Kind::Busy { session, .. }) => {
-            return Err(Kind::Busy { session, answers_recorded: given }.into());
+            return Err(Kind::Busy { session, answers_recorded: recorded }.into());
         }
         other => other?,
     };
@@ -175,7 +205,7 @@ pub(super) async fn resume<C: Context, S: State>(
         }
     };
     let over = match saved.phase {
-        Phase::Ended if !given => Some(Err(Kind::NotWaiting(session))),
+        Phase::Ended if !recorded => Some(Err(Kind::NotWaiting(session))),
         Phase::Waiting => Some(Err(Kind::Waiting(session))),
         Phase::Running => None,
         // All that was given was taken before, by a run that has settled since.
@@ -191,13 +221,14 @@ pub(super) async fn resume<C: Context, S: State>(
         Some(Ok(())) => {
             if opening.release().await && saved.phase == Phase::Interrupted {
                 // Whoever has answered meanwhile was told that this run would see to it.
-                return Box::pin(resume(agent, Answers::none(), slots, launched)).await;
+                return look_again(agent, recorded, slots, launched).await;
             }
             Ok(agent.at_rest(saved, fitted.state, &launched))
         }
         None => {
             let taken = TakenUp { saved, fitted };
-            agent.go_on(&stored, opening, taken, &letters, slots, launched).await
+            let gave = Gave { letters, recorded };
+            agent.go_on(&stored, opening, taken, gave, slots, launched).await
         }
     }
 }
@@ -206,6 +237,14 @@ pub(super) async fn resume<C: Context, S: State>(
 pub(super) struct TakenUp<S> {
     pub(super) saved: Saved,
     pub(super) fitted: Fitted<S>,
+}
+
+/// What the caller of a session gave to it.
+struct Gave {
+    /// Posted by this call, so they are durable.
+    letters: Vec<Letter>,
+    /// Whether answers were given, now or before.
+    recorded: bool,
 }
 
 pub(super) fn adoption(adopted: Option<Adopted>) -> Vec<Entry> {
@@ -276,14 +315,13 @@ impl<C: Context, S: State> Agent<C, S> {
         settlement.into_outcome(&launched.brakes, || Arc::new(self.clone()))
     }
 
-    /// Goes on where the session stands, with what letters say became of its questions. Those that
-    /// were `posted` by this call are durable.
+    /// Goes on where the session stands, with what letters say became of its questions.
     async fn go_on(
         self,
         stored: &Stored,
         opening: Opening,
         taken: TakenUp<S>,
-        posted: &[Letter],
+        gave: Gave,
         slots: C::Runtime,
         launched: Launched,
     ) -> Result<Outcome<S>, RunError> {
@@ -297,7 +335,7 @@ impl<C: Context, S: State> Agent<C, S> {
         if still_open && resolved.is_empty() && !crashed {
             // Whoever has answered meanwhile was told that this run would see to it.
             if opening.release().await {
-                return Box::pin(resume(self, Answers::none(), slots, launched)).await;
+                return look_again(self, gave.recorded, slots, launched).await;
             }
             return Ok(self.at_rest(saved, state, &launched));
         }
@@ -339,7 +377,7 @@ impl<C: Context, S: State> Agent<C, S> {
         // What was posted here is durable, and whoever finds the session without these entries
         // finds the same answer among its letters. They are flushed before an effect acts, like
         // everything before it. A letter that somebody else has posted may not be durable yet.
-        let is_posted = |id| posted.iter().any(|letter| letter.question.as_ref() == Some(id));
+        let is_posted = |id| gave.letters.iter().any(|letter| letter.question.as_ref() == Some(id));
         let durably = given_up || answered.iter().any(|(id, _)| !is_posted(id));
         let journal = Journal::new(opening, saved, stored.durability);
         let when = if durably { When::Now } else { When::Kept };

@@ -275,6 +275,13 @@ impl Journal {
     pub(crate) async fn reclaim(&self, run: Arc<dyn Held>) -> bool {
         let mut writer = self.writer.lock().await;
         let session = self.lease().session;
+        let nothing = (From::Seq(Seq(u64::MAX)), Mail(u64::MAX));
+        let page = self.store.read(&session, nothing.0, nothing.1, 0).await;
+        // Held only to find that somebody else has gone on with it, it would be refused to whoever
+        // answers in that moment, and nobody would go on.
+        if !page.is_ok_and(|page| page.is_some_and(|page| page.head == writer.head())) {
+            return false;
+        }
         let since = boot_millis();
         let Ok(Some(claimed)) = self.store.claim(Claim::One(&session), self.ttl).await else {
             return false;
