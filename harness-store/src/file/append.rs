@@ -194,13 +194,16 @@ impl Inner {
         let Some(file) = state.file.clone() else { return Err(session.gone()) };
         let (named, end) = (state.named, state.index.end);
         drop(state);
-        let begun = Instant::now();
-        let mut done = file.sync();
-        self.holding.pace.took(begun.elapsed());
+        let mut done = Ok(());
         if !named {
+            // While the disk is at work on the names, it may as well be on what the file holds.
+            file.start_sync();
             // The name of a file that somebody else has made may not be durable either.
-            done = done.and_then(|()| self.sync_names(&session.paths.shard));
+            done = self.sync_names(&session.paths.shard);
         }
+        let begun = Instant::now();
+        done = done.and_then(|()| file.sync());
+        self.holding.pace.took(begun.elapsed());
         let mut state = session.lock();
         let same = state.file.as_ref().is_some_and(|now| Arc::ptr_eq(now, &file));
         match done {

@@ -39,6 +39,8 @@ pub(crate) trait DiskFile: Send + Sync + fmt::Debug {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
     fn stat(&self) -> io::Result<Stat>;
+    /// Begins to bring what a short file holds to the disk, and waits for nothing.
+    fn start_sync(&self);
     /// Makes its contents survive a loss of power.
     fn sync(&self) -> io::Result<()>;
     /// The tag of the file, if it has one: a few bytes beside its contents, which are set at once.
@@ -194,6 +196,17 @@ impl DiskFile for RealFile {
         #[allow(clippy::useless_conversion)]
         let links = found.st_nlink.into();
         Ok(Stat { len: found.st_size.unsigned_abs(), links })
+    }
+
+    fn start_sync(&self) {
+        // Whoever says that a part of a page is of no more use keeps the page, but has it written.
+        #[cfg(target_os = "linux")]
+        let _ = rustix::fs::fadvise(
+            &self.0,
+            0,
+            std::num::NonZeroU64::new(1),
+            rustix::fs::Advice::DontNeed,
+        );
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -156,6 +156,8 @@ impl DiskFile for RecordingFile {
         self.file.stat()
     }
 
+    fn start_sync(&self) {}
+
     fn sync(&self) -> io::Result<()> {
         if take(&self.faults.syncs) {
             return Err(io::Error::other("the disk is broken"));
