@@ -179,7 +179,7 @@ async fn take_up<C: Context, S: State>(
     let found = read(&*stored.store, &session).await.map_err(|e| open_error(&session, e))?;
     let Some(found) = found else { return Err(Kind::NotFound(session).into()) };
     agent.owns(&session, &found.saved)?;
-    agent.fits(&stored, &found.saved)?;
+    let fitted = agent.fits(&stored, &found.saved)?;
     post_expired(&*stored.store, &session, &found.saved).await.map_err(Kind::Store)?;
     let wiring = &agent.inner.harness.graph().wiring;
     let Valid { letters, consumed } =
@@ -197,7 +197,8 @@ async fn take_up<C: Context, S: State>(
         opening.release().await;
         return Err(Kind::NotFound(session).into());
     };
-    let fitted = match agent.fits(&stored, &saved) {
+    let fitted = if opening.known { Ok(fitted) } else { agent.fits(&stored, &saved) };
+    let fitted = match fitted {
         Ok(fitted) => fitted,
         Err(refused) => {
             opening.release().await;
@@ -385,14 +386,15 @@ impl<C: Context, S: State> Agent<C, S> {
             journal.release().await;
             return Err(self.cut_off(broken).into());
         }
-        let now = journal.saved(Saved::clone).await;
         if given_up {
+            let now = journal.saved(Saved::clone).await;
             journal.release().await;
             return Ok(self.at_rest(now, state, &launched));
         }
-        let session = Session::restore(launched.session.clone(), &now, state, wiring)
+        let id = launched.session.clone();
+        let session = journal.saved(|now| Session::restore(id, now, state, wiring)).await;
+        let session = session
             .ok_or_else(|| Kind::Cut("the session rests at a step the loop lacks".to_owned()))?;
-        drop(now);
         let journal = Some(Box::new(journal));
         let begun = self.driver(launched, session, None, Some(answered), journal, slots);
         begun.run().await

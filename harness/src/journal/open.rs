@@ -58,6 +58,8 @@ pub(crate) struct Opening {
     pub(super) ttl: Duration,
     /// What the log adds up to; `None` for a new session.
     pub(crate) saved: Option<Saved>,
+    /// Whether that was known before.
+    pub(crate) known: bool,
     /// Letters that nobody has taken into the log.
     pub(crate) letters: Vec<Unread>,
     /// How many letters were looked at.
@@ -126,6 +128,7 @@ impl Opening {
             since: 0,
             ttl,
             saved: None,
+            known: false,
             letters: Vec::new(),
             mail: claimed.mail,
         };
@@ -133,7 +136,8 @@ impl Opening {
             return Ok(opening);
         }
         match catch_up(&**store, session, known.filter(|known| known.head == claimed.head)).await {
-            Ok(Some((found, letters, mail))) => {
+            Ok(Some(CaughtUp { found, known, letters, mail })) => {
+                opening.known = known;
                 opening.head = found.head;
                 opening.since = found.since;
                 opening.saved = Some(found.saved);
@@ -159,25 +163,34 @@ impl Opening {
 }
 
 /// A session that is held, and its letters that nobody has taken.
+struct CaughtUp {
+    found: Read,
+    /// Whether it was known before.
+    known: bool,
+    letters: Vec<Unread>,
+    mail: Mail,
+}
+
 async fn catch_up(
     store: &dyn SessionStore,
     session: &SessionId,
     known: Option<Read>,
-) -> Result<Option<(Read, Vec<Unread>, Mail)>, OpenError> {
+) -> Result<Option<CaughtUp>, OpenError> {
     if let Some(mut known) = known {
         let counted = known.counted;
         known.saved.mail = known.saved.mail.max(counted);
         let (nothing, taken) = (From::Seq(Seq(u64::MAX)), known.saved.mail);
         let page = store.read(session, nothing, taken, 0).await?;
         if let Some(page) = page.filter(|page| page.facts.mail == counted && known.is_in(page)) {
-            return Ok(Some((known, unread(page.letters), page.mail)));
+            let (letters, mail) = (unread(page.letters), page.mail);
+            return Ok(Some(CaughtUp { found: known, known: true, letters, mail }));
         }
     }
     let Some(mut found) = read(store, session).await? else { return Ok(None) };
     // Letters that were passed over are in no entry.
     found.saved.mail = found.saved.mail.max(found.counted);
     let (letters, mail) = read_letters(store, session, found.saved.mail).await?;
-    Ok(Some((found, letters, mail)))
+    Ok(Some(CaughtUp { found, known: false, letters, mail }))
 }
 
 /// Claims a session. A claim that nobody waits for any more is given back.
