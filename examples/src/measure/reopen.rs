@@ -43,14 +43,13 @@ fn asker() -> Result<Agent<(), Letter>, BuildError> {
 }
 
 /// Asks, is dropped, and goes on with another handle of the store, as another process would.
-async fn ask_and_answer(dir: &Path, id: &str) -> Option<bool> {
-    let agent = asker().ok()?;
+async fn ask_and_answer(agent: &Agent<(), Letter>, dir: &Path, id: &str) -> Option<bool> {
     let first = agent.clone().store(FileStore::open(dir).await.ok()?);
     let asked = first.run(Letter::update(), ()).session(id).await.ok()?;
     drop(first);
     let Outcome::Interrupted(waiting) = asked else { return None };
     let answer = Answers::json(waiting.questions.first()?.id.clone(), true.into());
-    let second = agent.store(FileStore::open(dir).await.ok()?);
+    let second = agent.clone().store(FileStore::open(dir).await.ok()?);
     let ended = second.resume(id, answer, ()).await.ok()?;
     Some(ended.state()?.sent)
 }
@@ -83,7 +82,7 @@ fn by_hand(parts: &[PathBuf], id: u64) -> io::Result<()> {
 pub(super) fn resume() -> Vec<Figure> {
     const EACH: u64 = 10;
     const USED: u64 = 1_000;
-    let Ok(dir) = dir() else { return vec![given_up("resume-file")] };
+    let (Ok(dir), Ok(agent)) = (dir(), asker()) else { return vec![given_up("resume-file")] };
     let count = Cell::new(0);
     let next = || {
         count.set(count.get() + 1);
@@ -92,7 +91,7 @@ pub(super) fn resume() -> Vec<Figure> {
     // By hand there is a directory already. So there is here: a store in use has made its own.
     for _ in 0..USED {
         let id = format!("letter-{}", next());
-        assert_eq!(block_on(ask_and_answer(dir.path(), &id)), Some(true));
+        assert_eq!(block_on(ask_and_answer(&agent, dir.path(), &id)), Some(true));
     }
     let Ok(parts) = std::fs::read_dir(dir.path().join("sessions")) else {
         return vec![given_up("resume-file")];
@@ -104,7 +103,7 @@ pub(super) fn resume() -> Vec<Figure> {
         || {
             for _ in 0..EACH {
                 let id = format!("letter-{}", next());
-                assert_eq!(block_on(ask_and_answer(dir.path(), &id)), Some(true));
+                assert_eq!(block_on(ask_and_answer(&agent, dir.path(), &id)), Some(true));
             }
         },
         || (0..EACH).for_each(|_| assert!(by_hand(&parts, next()).is_ok())),
