@@ -132,13 +132,25 @@ impl FileStoreOptions {
     pub async fn open(self, dir: impl AsRef<Path>) -> Result<FileStore, StoreError> {
         let dir = dir.as_ref().to_owned();
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-        if disk.device(&dir).is_ok_and(|device| Pace::of(device).is_short()) {
-            return self.open_on(disk, &dir);
+        if let Ok(device) = disk.device(&dir)
+            && Pace::of(device).is_short()
+        {
+            return self.open_at(disk, &dir, Some(device));
         }
         blocking(move || self.open_on(disk, &dir)).await
     }
 
     pub(crate) fn open_on(self, disk: Arc<dyn Disk>, dir: &Path) -> Result<FileStore, StoreError> {
+        self.open_at(disk, dir, None)
+    }
+
+    /// Opens the store in a directory, which is on this device if that is known.
+    fn open_at(
+        self,
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        device: Option<u64>,
+    ) -> Result<FileStore, StoreError> {
         let sessions = dir.join(SESSIONS);
         let named = is_named(&*disk, dir);
         let parent = dir.parent().unwrap_or(dir);
@@ -169,7 +181,7 @@ impl FileStoreOptions {
         let living = dir.join(LIVING);
         let owner =
             Owner::appear(&*disk, &living).map_err(|error| failed("lock", &living, error))?;
-        let device = disk.device(dir).ok().filter(|_| disk.is_shared());
+        let device = device.or_else(|| disk.device(dir).ok()).filter(|_| disk.is_shared());
         let pace = device.map_or_else(Arc::default, Pace::of);
         Ok(FileStore {
             inner: Arc::new(Inner {
