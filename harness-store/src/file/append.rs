@@ -13,7 +13,7 @@ use super::error::unsure;
 use super::index::Verdict;
 use super::lease::write_small;
 use super::notes;
-use super::record::{self, MAX_RECORD, Prepared};
+use super::record::{self, MAX_RECORD, Prepared, Record};
 use super::rest::{Noted, Rest, Said};
 use super::session::{Session, State};
 use super::store::{Inner, Sync, is_named, say_named};
@@ -84,7 +84,8 @@ impl Inner {
             let synced = state.synced > 0 && state.synced >= state.index.end;
             let line = batch.line(lease.fence.0, base, synced);
             // If nothing has come between, it holds as it was admitted.
-            if session.write(disk, state, &line)? {
+            let own = batch.record(lease.fence.0, base, synced);
+            if session.write(disk, state, &line, own)? {
                 return Ok(batch.after + batch.count);
             }
             fresh = true;
@@ -167,7 +168,8 @@ impl Inner {
                     if bytes > MAX_RECORD {
                         return Err(StoreError::TooLarge { bytes, limit: MAX_RECORD });
                     }
-                    session.write(&*self.disk, &mut state, &line)?;
+                    let own = Record::Letters { at: now.0, letters: letters.to_vec(), kept: false };
+                    session.write(&*self.disk, &mut state, &line, Some(own))?;
                 }
             }
         }

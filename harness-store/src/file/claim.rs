@@ -11,7 +11,7 @@ use super::disk::{DiskFile, Mode};
 use super::error::failed;
 use super::index::Index;
 use super::lease::{Renewal, boot_millis, deadline, on_the_wall, read_small, write_small};
-use super::record::{self, Header, Seal};
+use super::record::{self, Header, Record, Seal};
 use super::rest::Released;
 use super::session::{Session, State};
 use super::store::{FileStore, Inner};
@@ -98,7 +98,7 @@ impl Inner {
         seal.fence = state.index.fence() + 1;
         let torn = state.index.torn;
         let life = state.index.life().0.to_owned();
-        session.write(&*self.disk, state, &record::seal(seal))?;
+        session.write(&*self.disk, state, &record::seal(seal), Some(Record::Seal(seal.clone())))?;
         if state.index.life().0 == life {
             state.set_aside += state.index.torn.saturating_sub(torn);
         }
@@ -139,7 +139,7 @@ impl Inner {
             let mut lines = record::header(&header);
             lines.extend(record::seal(seal));
             state.file = Some(file.clone());
-            let written = session.write(&*self.disk, state, &lines);
+            let written = session.write(&*self.disk, state, &lines, None);
             file.unlock();
             return written.map(drop);
         }
@@ -275,7 +275,7 @@ impl Inner {
             // Whoever claimed must learn of it: a claim by nobody says so to all.
             let seal =
                 Seal { fence: lease.fence.0 + 1, token: Token::random(), owner: 0, until: 0 };
-            session.write(&*self.disk, &mut state, &record::seal(&seal))?;
+            session.write(&*self.disk, &mut state, &record::seal(&seal), None)?;
             return Ok(state.index.mail());
         }
         let renewal =

@@ -115,34 +115,51 @@ impl Index {
         let mut place = 0;
         while place < bytes.len() && self.moved.is_none() {
             let Some((used, line)) = next_line(&bytes[place..])? else { break };
-            let start = self.end;
-            let sum = self.sum.clone();
-            self.sum.update(&bytes[place..place + used]);
-            self.end += used as u64;
+            let whole = &bytes[place..place + used];
             place += used;
             match line {
-                Line::Torn => self.torn += used as u64,
+                Line::Sound(line) => {
+                    let record = record::parse(line).ok_or_else(|| {
+                        Flaw::Damaged(format!("no known record at byte {}", self.end))
+                    })?;
+                    self.take(record, whole)?;
+                }
+                Line::Torn => {
+                    self.pass(whole);
+                    self.torn += used as u64;
+                    self.compare()?;
+                }
                 Line::Hole => {
+                    self.pass(whole);
                     self.torn += used as u64;
                     self.hole = Hole::Open;
                     self.lossy = true;
-                }
-                Line::Sound(line) => {
-                    let record = record::parse(line)
-                        .ok_or_else(|| Flaw::Damaged(format!("no known record at byte {start}")))?;
-                    let mut here = None;
-                    if record.has_snapshot() && self.hole == Hole::None && !self.lossy {
-                        here = Start::before(self, sum, start, &bytes[place - used..place]);
-                    }
-                    self.apply(record, start, used)?;
-                    if here.is_some() && self.batches.last().is_some_and(|it| it.offset == start) {
-                        self.start = here;
-                    }
+                    self.compare()?;
                 }
             }
-            self.compare()?;
         }
         Ok(bytes.len() - place)
+    }
+
+    /// Takes a record that follows [`Index::end`] in the file, and which these bytes hold.
+    pub(crate) fn take(&mut self, record: Record<'_>, bytes: &[u8]) -> Result<(), Flaw> {
+        debug_assert!(bytes.len() > 4096 || says(bytes, &record), "{record:?}");
+        let (start, sum) = (self.end, self.sum.clone());
+        self.pass(bytes);
+        let mut here = None;
+        if record.has_snapshot() && self.hole == Hole::None && !self.lossy {
+            here = Start::before(self, sum, start, bytes);
+        }
+        self.apply(record, start, bytes.len())?;
+        if here.is_some() && self.batches.last().is_some_and(|it| it.offset == start) {
+            self.start = here;
+        }
+        self.compare()
+    }
+
+    fn pass(&mut self, bytes: &[u8]) {
+        self.sum.update(bytes);
+        self.end += bytes.len() as u64;
     }
 
     /// Whether the log is still what it was when it was known to be whole.
@@ -364,6 +381,12 @@ pub(super) enum Hole {
     Open,
     /// And the holder wrote a batch behind it.
     Witnessed,
+}
+
+/// Whether a reader of these bytes finds this record.
+fn says(bytes: &[u8], record: &Record<'_>) -> bool {
+    let found = record::parse(record::inner(bytes));
+    found.is_some_and(|found| format!("{found:?}") == format!("{record:?}"))
 }
 
 enum Line<'a> {

@@ -4,7 +4,7 @@ use harness::store::{From, Mail, Page, StoreError, StoredEntry};
 use harness::{Seq, SessionId};
 
 use super::index::{BatchRef, Flaw, Index};
-use super::record::{self, Record};
+use super::record;
 use super::session::{Session, State};
 use super::store::Inner;
 
@@ -51,7 +51,7 @@ impl Inner {
         let (entries, next) = self.entries(&session, &state, start, limit)?;
         let holder = self.holder(&session, &state)?;
         let known = usize::try_from(mail.0).unwrap_or(usize::MAX).min(index.letters.len());
-        Ok(Some(Page {
+        let page = Page {
             entries,
             next,
             first: Seq(index.first),
@@ -64,7 +64,9 @@ impl Inner {
             created,
             updated: index.updated,
             set_aside: state.set_aside,
-        }))
+        };
+        state.just_read = None;
+        Ok(Some(page))
     }
 
     /// Entries from a seq on, and where to go on.
@@ -121,10 +123,7 @@ impl Inner {
         if !record::is_sound(line) {
             return Err(damaged());
         }
-        match record::parse(line) {
-            Some(Record::Batch(batch)) => record::entries(&batch).ok_or_else(damaged),
-            _ => Err(damaged()),
-        }
+        record::entries(line).ok_or_else(damaged)
     }
 
     pub(crate) fn bytes(
@@ -134,6 +133,11 @@ impl Inner {
         batch: &BatchRef,
     ) -> Result<Vec<u8>, StoreError> {
         let Some(file) = &state.file else { return Err(session.gone()) };
+        let begin = usize::try_from(batch.offset).unwrap_or(usize::MAX);
+        let read = begin..begin.saturating_add(batch.len as usize);
+        if let Some(bytes) = state.just_read.as_deref().and_then(|bytes| bytes.get(read)) {
+            return Ok(bytes.to_vec());
+        }
         let mut bytes = vec![0; batch.len as usize];
         let read = file
             .read_at(&mut bytes, batch.offset)

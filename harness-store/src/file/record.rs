@@ -27,6 +27,8 @@
 
 mod write;
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
 use harness::UtcMillis;
@@ -104,9 +106,7 @@ pub(crate) struct BatchRecord<'a> {
     /// Whether all before it, back to its claim, was durable when it was written.
     pub(crate) synced: bool,
     /// `None` if it is one plain entry.
-    pub(crate) meta: Option<Meta>,
-    /// The entries, as they stand in the line.
-    pub(crate) payload: &'a [u8],
+    pub(crate) meta: Option<Cow<'a, Meta>>,
     /// All that must be equal in two records of the same batch: its kind, and what stands behind
     /// the time.
     pub(crate) plain: bool,
@@ -154,12 +154,22 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// The entries of a batch record; `None` if its payload is not what its lengths say.
-pub(crate) fn entries(batch: &BatchRecord<'_>) -> Option<Vec<(Vec<u8>, bool)>> {
-    let Some(meta) = &batch.meta else {
-        return Some(vec![(batch.payload.to_vec(), false)]);
+/// The entries of a batch; `None` if what a sound line holds is none, or not what its lengths say.
+pub(crate) fn entries(line: &[u8]) -> Option<Vec<(Vec<u8>, bool)>> {
+    /// As much of [`Meta`] as is asked for here.
+    #[derive(Deserialize)]
+    struct Shape {
+        #[serde(rename = "n", default)]
+        lengths: Vec<i64>,
+        #[serde(rename = "e", default)]
+        escaped: bool,
+    }
+    let (kind, rest) = line.get(8..)?.split_first()?;
+    let Fields { meta, payload: mut rest, .. } = fields(*kind, rest)?;
+    let Some(meta) = meta else {
+        return Some(vec![(rest.to_vec(), false)]);
     };
-    let mut rest = batch.payload;
+    let meta: Shape = serde_json::from_slice(meta).ok()?;
     let mut entries = Vec::with_capacity(meta.lengths.len());
     for length in &meta.lengths {
         let snapshot = *length < 0;
@@ -214,26 +224,18 @@ pub(crate) fn parse(line: &[u8]) -> Option<Record<'_>> {
             }))
         }
         b'b' | b'B' | b'm' | b'M' => {
-            let (fence, rest) = word(rest)?;
-            let (after, rest) = word(rest)?;
-            let (at, body) = word(rest)?;
-            let plain = kind.eq_ignore_ascii_case(&b'b');
-            let (meta, payload) = if plain {
-                (None, body)
-            } else {
-                let (length, rest) = word(body)?;
-                let (meta, payload) =
-                    rest.split_at_checked(usize::try_from(decimal(length)?).ok()?)?;
-                (Some(serde_json::from_slice(meta).ok()?), payload)
+            let Fields { fence, after, at, body, meta, .. } = fields(*kind, rest)?;
+            let meta = match meta {
+                Some(meta) => Some(Cow::Owned(serde_json::from_slice(meta).ok()?)),
+                None => None,
             };
             Some(Record::Batch(BatchRecord {
                 fence: decimal(fence)?,
                 after: decimal(after)?,
                 at: i64::from_str_radix(text(at)?, 36).ok()?,
                 synced: kind.is_ascii_uppercase(),
+                plain: meta.is_none(),
                 meta,
-                payload,
-                plain,
                 body,
             }))
         }
@@ -253,6 +255,35 @@ pub(crate) fn parse(line: &[u8]) -> Option<Record<'_>> {
         }
         _ => None,
     }
+}
+
+/// What stands behind the kind of a batch.
+struct Fields<'a> {
+    fence: &'a [u8],
+    after: &'a [u8],
+    at: &'a [u8],
+    /// All behind the time.
+    body: &'a [u8],
+    /// The JSON in it, if it is not one plain entry.
+    meta: Option<&'a [u8]>,
+    /// The entries in it.
+    payload: &'a [u8],
+}
+
+fn fields(kind: u8, rest: &[u8]) -> Option<Fields<'_>> {
+    let (fence, rest) = word(rest)?;
+    let (after, rest) = word(rest)?;
+    let (at, body) = word(rest)?;
+    let (meta, payload) = match kind.to_ascii_lowercase() {
+        b'b' => (None, body),
+        b'm' => {
+            let (length, rest) = word(body)?;
+            let (meta, payload) = rest.split_at_checked(usize::try_from(decimal(length)?).ok()?)?;
+            (Some(meta), payload)
+        }
+        _ => return None,
+    };
+    Some(Fields { fence, after, at, body, meta, payload })
 }
 
 pub(crate) fn letter(text: LetterText) -> Option<Letter> {

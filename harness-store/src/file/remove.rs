@@ -53,7 +53,7 @@ impl Inner {
             locked = file.try_lock().map_err(|error| session.failed("lock", error))?;
         }
         let removed = (|| {
-            session.write(&*self.disk, state, &record::removed(lease.fence.0))?;
+            session.write(&*self.disk, state, &record::removed(lease.fence.0), None)?;
             if !state.index.removed {
                 session.holds(state, lease)?;
             }
@@ -174,7 +174,7 @@ impl Inner {
             }
             let life = state.index.life().1;
             let line = record::moved(lease.fence.0, state.len, &name);
-            session.write(&*self.disk, state, &line)?;
+            session.write(&*self.disk, state, &line, None)?;
             session.refresh(&*self.disk, state)?;
             if state.index.life().1 == life + 1 {
                 if self.sync == Sync::Flush {
@@ -235,7 +235,7 @@ impl Inner {
             .filter(|(seq, _)| *seq >= cut)
             .map(|(_, (bytes, snapshot))| NewEntry { bytes, snapshot: *snapshot })
             .collect();
-        let meta = found.meta.unwrap_or_default();
+        let meta = found.meta.unwrap_or_default().into_owned();
         let part = Prepared::new(&Batch {
             after: Seq(cut - 1),
             at: UtcMillis(base.saturating_add_signed(found.at)),

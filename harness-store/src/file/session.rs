@@ -11,7 +11,7 @@ use super::disk::{Disk, DiskFile, Mode};
 use super::error::{failed, flawed};
 use super::index::{Flaw, Index};
 use super::lease::{read_small, small};
-use super::record::{self, Prepared};
+use super::record::{self, Prepared, Record};
 use super::rest::{Noted, Rest};
 use super::tag::Tag;
 
@@ -60,6 +60,8 @@ pub(crate) struct State {
     pub(crate) index: Index,
     /// How long the file was when it was last looked at.
     pub(crate) len: u64,
+    /// The short log as it was read just now, for whoever asks for it next.
+    pub(crate) just_read: Option<Vec<u8>>,
     /// A sync has failed: what the file holds is not known until it is read anew.
     pub(crate) failed: bool,
     /// How much of the file is durable.
@@ -236,6 +238,7 @@ impl Session {
         state.forget();
         state.len = bytes.len() as u64;
         state.index = index;
+        state.just_read = Some(bytes);
         state.opened(Some(file), tag.as_ref());
         true
     }
@@ -364,11 +367,13 @@ impl Session {
 
     /// Writes one record and reads all up to it. Says whether nothing has come between what was
     /// read before and this record; if not, it is for the index to say whether the record holds.
+    /// What is known to stand in the line need not be read from it.
     pub(crate) fn write(
         &self,
         disk: &dyn Disk,
         state: &mut State,
         line: &[u8],
+        own: Option<Record<'_>>,
     ) -> Result<bool, StoreError> {
         if state.read_only {
             // Says why, and whoever tries again reads what was written meanwhile.
@@ -376,6 +381,7 @@ impl Session {
                 .map_err(|error| self.failed("write to", error))?;
             state.forget();
         }
+        state.just_read = None;
         let Some(file) = state.file.clone() else { return Err(self.gone()) };
         let written = file.write(line).map_err(|error| self.failed("write to", error))?;
         if written < line.len() {
@@ -406,8 +412,12 @@ impl Session {
                 done => done.map(|()| false),
             };
         }
-        match state.index.advance(line) {
-            Ok(_) => {
+        let read = match own {
+            Some(own) => state.index.take(own, line),
+            None => state.index.advance(line).map(drop),
+        };
+        match read {
+            Ok(()) => {
                 state.len = stat.len;
                 Ok(true)
             }
@@ -457,10 +467,7 @@ impl Session {
         if let Some(known) = found {
             let mut bytes = vec![0; known.len as usize];
             file.read_at(&mut bytes, known.offset).map_err(|error| self.failed("read", error))?;
-            let line = record::inner(&bytes);
-            if let Some(record::Record::Batch(found)) = record::parse(line)
-                && batch.is(&found)
-            {
+            if batch.is(record::inner(&bytes)) {
                 return Ok(Some(known.after + u64::from(known.count)));
             }
         }

@@ -1,5 +1,7 @@
 //! Writing records.
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
 use harness::UtcMillis;
@@ -25,6 +27,8 @@ pub(crate) struct Prepared {
     pub(crate) is_empty: bool,
     pub(crate) plain: bool,
     pub(crate) body: Vec<u8>,
+    /// What it says beside its entries, if it is not plain.
+    meta: Option<Meta>,
 }
 
 impl Prepared {
@@ -58,8 +62,8 @@ impl Prepared {
             let length = i64::try_from(payload.len() - start).unwrap_or(i64::MAX);
             lengths.push(if entry.snapshot { -1 - length } else { length });
         }
-        let body = if plain {
-            payload
+        let (meta, body) = if plain {
+            (None, payload)
         } else {
             let meta = Meta {
                 lengths,
@@ -68,10 +72,10 @@ impl Prepared {
                 ask: batch.ask.to_vec(),
                 close: batch.close.to_vec(),
             };
-            let meta = json(&meta);
-            let mut body = format!("{} {meta}", meta.len()).into_bytes();
+            let text = json(&meta);
+            let mut body = format!("{} {text}", text.len()).into_bytes();
             body.extend(payload);
-            body
+            (Some(meta), body)
         };
         let bytes = body.len() as u64;
         if bytes > MAX_RECORD {
@@ -90,19 +94,32 @@ impl Prepared {
             settles: batch.facts.is_some_and(|facts| facts.phase != harness::store::Phase::Running),
             plain,
             body,
+            meta,
         })
     }
 
-    /// Whether a record holds this batch: the same entries; without any, the same changes.
-    pub(crate) fn is(&self, found: &BatchRecord<'_>) -> bool {
+    /// Whether a sound line holds this batch: the same entries; without any, the same changes.
+    pub(crate) fn is(&self, line: &[u8]) -> bool {
+        let Some(Record::Batch(found)) = parse(line) else { return false };
         if found.plain == self.plain && found.body == self.body {
             return true;
         }
-        let line = self.line(0, 0, false);
-        match parse(inner(&line)) {
-            Some(Record::Batch(own)) if self.count > 0 => entries(&own) == entries(found),
-            _ => false,
-        }
+        let own = entries(inner(&self.line(0, 0, false)));
+        self.count > 0 && own.is_some() && own == entries(line)
+    }
+
+    /// What is read where [`line`](Self::line) stands.
+    pub(crate) fn record(&self, fence: u64, base: u64, synced: bool) -> Option<Record<'_>> {
+        let at = i128::from(self.at.0) - i128::from(base);
+        Some(Record::Batch(BatchRecord {
+            fence,
+            after: self.after,
+            at: i64::try_from(at).ok()?,
+            synced,
+            meta: self.meta.as_ref().map(Cow::Borrowed),
+            plain: self.plain,
+            body: &self.body,
+        }))
     }
 
     /// The record of the batch.
