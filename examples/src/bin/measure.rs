@@ -4,8 +4,9 @@
 //! cargo run --release -p examples --bin measure -- [--json] [--once] [CASE …]
 //! ```
 //!
-//! `ratio` is ours over the floor, each in the fastest of rounds that alternate the two. `--once`
-//! makes a single round, which shows that everything runs and measures nothing.
+//! `ratio` is ours over the floor, each in the fastest of rounds that alternate the two; where they
+//! wait for a disk, in the middle one. `--once` makes a single round, which shows that everything
+//! runs and measures nothing.
 
 use std::process::ExitCode;
 

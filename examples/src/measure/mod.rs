@@ -119,31 +119,39 @@ fn rounds<T>(mut round: impl FnMut() -> T) -> Vec<T> {
 /// machine does can only make a round slower. What is counted is this thread's time on a processor,
 /// so that what others do on the machine does not count.
 fn compare(case: String, per: u64, ours: impl Fn(), floor: impl Fn()) -> Figure {
-    compare_by(cpu_time, case, per, ours, floor)
+    let rounds = alternate(cpu_time, per, ours, floor);
+    let ours = rounds.iter().map(|(ours, _)| *ours).fold(f64::INFINITY, f64::min);
+    let floor = rounds.iter().map(|(_, floor)| *floor).fold(f64::INFINITY, f64::min);
+    Figure { case, ours, floor, unit: "ns/step", ratio: ours / floor }
 }
 
-/// The same for programs that wait for a disk: the time that passes.
+/// The same for programs that wait for a disk: the time that passes, in the middle one of all
+/// rounds. A disk makes some rounds faster than it can be relied on, and not in both programs at once;
+/// so the ratio is the middle one of the rounds, too.
 fn compare_waiting(case: String, per: u64, ours: impl Fn(), floor: impl Fn()) -> Figure {
     let start = Instant::now();
-    compare_by(move || start.elapsed(), case, per, ours, floor)
+    let rounds = alternate(move || start.elapsed(), per, ours, floor);
+    Figure {
+        case,
+        ours: median(rounds.iter().map(|(ours, _)| *ours)),
+        floor: median(rounds.iter().map(|(_, floor)| *floor)),
+        unit: "ns/step",
+        ratio: median(rounds.iter().map(|(ours, floor)| ours / floor)),
+    }
 }
 
-fn compare_by(
+fn alternate(
     clock: impl Fn() -> Duration,
-    case: String,
     per: u64,
     ours: impl Fn(),
     floor: impl Fn(),
-) -> Figure {
+) -> Vec<(f64, f64)> {
     let time = |run: &dyn Fn()| {
         let started = clock();
         run();
         clock().saturating_sub(started).as_secs_f64() * 1e9 / per as f64
     };
-    let rounds = rounds(|| (time(&ours), time(&floor)));
-    let ours = rounds.iter().map(|(ours, _)| *ours).fold(f64::INFINITY, f64::min);
-    let floor = rounds.iter().map(|(_, floor)| *floor).fold(f64::INFINITY, f64::min);
-    Figure { case, ours, floor, unit: "ns/step", ratio: ours / floor }
+    rounds(|| (time(&ours), time(&floor)))
 }
 
 /// This thread's time on a processor.
