@@ -165,9 +165,14 @@ pub(super) async fn queue<C: Context, S: State>(
             }
         }
         match stored.claim(session, None, launched).await {
-            Err(Kind::Busy { session, .. }) if exists => return Err(Kind::Queued { session }),
-            // Nobody can write to a session before its first entry is there.
-            Err(Kind::Busy { .. }) => tokio::time::sleep(BEGINNING).await,
+            // Nobody can write to a session before its first entry is there; and who holds one that
+            // has ended may only look at it, or is about to begin its next turn.
+            Err(Kind::Busy { .. })
+                if !exists || stored.phase(session).await? == Some(Phase::Ended) =>
+            {
+                tokio::time::sleep(BEGINNING).await;
+            }
+            Err(Kind::Busy { session, .. }) => return Err(Kind::Queued { session }),
             other => return other.map(|opening| (opening, exists)),
         }
     }

@@ -57,15 +57,17 @@ pub(super) async fn run<C: Context, S: State>(
         }
         other => other?,
     };
+    let asks = opening.saved.as_ref().is_some_and(|saved| saved.phase == Phase::Interrupted);
     let begun = begin(&agent, &stored, &mut opening, input, given.as_ref(), &launched).await;
     let begun = match begun {
         Ok(begun) => begun,
         Err(refused) => {
-            let letters = opening.release().await;
-            let asks = matches!(refused, Kind::PendingInterrupt { .. });
-            if asks && letters {
+            if opening.release().await && asks {
                 // Whoever has answered meanwhile was told that this run would see to it.
-                let _ = look_again(agent, false, slots, launched).await;
+                let id = session.clone();
+                if let Some(Err(error)) = look_after(agent, slots, launched).await {
+                    tracing::warn!(session = %id, %error, "answers that came are not taken up");
+                }
             }
             return Err(match refused {
                 // The input is left: whoever ends this turn takes it as the next.
@@ -78,11 +80,10 @@ pub(super) async fn run<C: Context, S: State>(
     };
     match begun {
         Begun::Settled(saved, state) => {
-            let asks = saved.phase == Phase::Interrupted;
             let settled = agent.at_rest(*saved, state, &launched);
             if opening.release().await && asks {
                 // Whoever has answered meanwhile was told that this run would see to it.
-                return Ok(look_again(agent, true, slots, launched).await.unwrap_or(settled));
+                return look_after(agent, slots, launched).await.unwrap_or(Ok(settled));
             }
             Ok(settled)
         }
@@ -125,9 +126,7 @@ async fn refuse_while_asked<C: Context, S: State>(
     stored: &Stored,
     session: &SessionId,
 ) -> Result<(), Kind> {
-    let (nothing, none) = (From::Seq(Seq(u64::MAX)), Mail(u64::MAX));
-    let page = stored.store.read(session, nothing, none, 0).await.map_err(Kind::Store)?;
-    if page.is_none_or(|page| page.facts.phase != Phase::Interrupted) {
+    if stored.phase(session).await? != Some(Phase::Interrupted) {
         return Ok(());
     }
     match read(&*stored.store, session).await.map_err(|error| open_error(session, error))? {
@@ -166,6 +165,18 @@ fn look_again<C: Context, S: State>(
     Box::pin(take_up(agent, Answers::none(), recorded, slots, launched))
 }
 
+/// The same for a run that goes on with nothing of its own; `None` if others see to it.
+async fn look_after<C: Context, S: State>(
+    agent: Agent<C, S>,
+    slots: C::Runtime,
+    mut launched: Launched,
+) -> Option<Result<Outcome<S>, RunError>> {
+    launched.on_busy = OnBusy::Reject;
+    let looked = look_again(agent, true, slots, launched).await;
+    (!looked.as_ref().is_err_and(RunError::is_busy)).then_some(looked)
+}
+
+/// Goes on with a session. Answers were `recorded` if any are given here, or were before.
 async fn take_up<C: Context, S: State>(
     agent: Agent<C, S>,
     answers: Answers,
@@ -197,7 +208,10 @@ async fn take_up<C: Context, S: State>(
         opening.release().await;
         return Err(Kind::NotFound(session).into());
     };
-    let fitted = if opening.known { Ok(fitted) } else { agent.fits(&stored, &saved) };
+    let fitted = match opening.known {
+        true => Ok(fitted),
+        false => agent.owns(&session, &saved).and_then(|()| agent.fits(&stored, &saved)),
+    };
     let fitted = match fitted {
         Ok(fitted) => fitted,
         Err(refused) => {
@@ -264,6 +278,13 @@ pub(super) fn open_error(session: &SessionId, error: OpenError) -> Kind {
 }
 
 impl Stored {
+    /// What a session is about, by its facts; `None` if there is none.
+    pub(super) async fn phase(&self, session: &SessionId) -> Result<Option<Phase>, Kind> {
+        let (nothing, none) = (From::Seq(Seq(u64::MAX)), Mail(u64::MAX));
+        let page = self.store.read(session, nothing, none, 0).await.map_err(Kind::Store)?;
+        Ok(page.map(|page| page.facts.phase))
+    }
+
     pub(super) async fn claim(
         &self,
         session: &SessionId,

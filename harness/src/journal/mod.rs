@@ -278,8 +278,9 @@ impl Journal {
         let nothing = (From::Seq(Seq(u64::MAX)), Mail(u64::MAX));
         let page = self.store.read(&session, nothing.0, nothing.1, 0).await;
         // Held only to find that somebody else has gone on with it, it would be refused to whoever
-        // answers in that moment, and nobody would go on.
-        if !page.is_ok_and(|page| page.is_some_and(|page| page.head == writer.head())) {
+        // answers in that moment, and nobody would go on. What is left is the moment between this
+        // look and the claim.
+        if page.is_ok_and(|page| page.is_none_or(|page| page.head != writer.head())) {
             return false;
         }
         let since = boot_millis();

@@ -58,7 +58,7 @@ pub(crate) struct Opening {
     pub(super) ttl: Duration,
     /// What the log adds up to; `None` for a new session.
     pub(crate) saved: Option<Saved>,
-    /// Whether that was known before.
+    /// Whether that is what the caller had read before.
     pub(crate) known: bool,
     /// Letters that nobody has taken into the log.
     pub(crate) letters: Vec<Unread>,
@@ -165,7 +165,7 @@ impl Opening {
 /// A session that is held, and its letters that nobody has taken.
 struct CaughtUp {
     found: Read,
-    /// Whether it was known before.
+    /// Whether it is what the caller had read before.
     known: bool,
     letters: Vec<Unread>,
     mail: Mail,

@@ -1,20 +1,20 @@
 //! Sessions that another run holds, and inputs that have names.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use harness::prelude::*;
-use harness::store::{Claim, MemoryStore, SessionStore as _};
-use harness::{OnBusy, RunRequest, SessionId, Sessions};
+use harness::store::MemoryStore;
+use harness::{OnBusy, RunRequest, Sessions};
 use tokio::sync::Semaphore;
 
-use super::rig::{Act, On, Rig, all, count, log, run_or_crash, runtime};
+use super::rig::{Act, On, Rig, all, count, run_or_crash, runtime};
 
 #[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Doc {
+pub(super) struct Doc {
     #[state(reduce = append)]
-    lines: Vec<String>,
-    how: String,
+    pub(super) lines: Vec<String>,
+    pub(super) how: String,
 }
 
 #[derive(Question, Serialize, Deserialize)]
@@ -37,17 +37,17 @@ enum Next {
 
 /// Where the step says that it is at work, and waits.
 #[derive(Clone)]
-struct Stand {
+pub(super) struct Stand {
     at_work: Arc<Semaphore>,
     go: Arc<Semaphore>,
 }
 
 impl Stand {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { at_work: Arc::new(Semaphore::new(0)), go: Arc::new(Semaphore::new(0)) }
     }
 
-    async fn at_work(&self) {
+    pub(super) async fn at_work(&self) {
         self.at_work.acquire().await.unwrap().forget();
     }
 
@@ -96,12 +96,12 @@ impl Stand {
             .unwrap()
     }
 
-    fn agent(&self, rig: &Rig) -> Agent<(), Doc> {
+    pub(super) fn agent(&self, rig: &Rig) -> Agent<(), Doc> {
         self.harness().agent("a", ()).store(rig.clone())
     }
 }
 
-fn said(text: &str) -> <Doc as State>::Update {
+pub(super) fn said(text: &str) -> <Doc as State>::Update {
     Doc::update().lines([text.to_owned()])
 }
 
@@ -211,144 +211,6 @@ async fn an_input_is_queued_behind_a_session_that_begins() {
     stand.go.add_permits(1);
     let ended = held.await.unwrap().ended().unwrap();
     assert_eq!(ended.state.lines, ["one", "worked", "two", "worked"]);
-}
-
-/// Two questions wait; one is answered while a run takes the other answer.
-#[tokio::test(start_paused = true)]
-async fn the_holder_goes_on_with_answers_that_come_meanwhile() {
-    // Where the holder stands when the second answer comes: at its first append, at the append that
-    // settles it, at its last look at the letters, just before it gives the session back.
-    for (on, nth) in [(On::Append, 3), (On::Release, 2), (On::Claim, 2)] {
-        let (stand, rig) = (Stand::new(), Rig::new(MemoryStore::new()));
-        let agent = stand.agent(&rig);
-        let outcome = agent.run(said("hi").how("ask"), ()).session("s").await.unwrap();
-        let Outcome::Interrupted(waiting) = outcome else { panic!("{outcome:?}") };
-        let ids: Vec<String> = waiting.questions.iter().map(|asked| asked.id.to_string()).collect();
-        let (begun, start) = (rig.count(on), 1);
-        let nth = if on == On::Append { begun + start } else { nth };
-        rig.plan(move |what, n| if what == on && n == nth { Act::Pause } else { Act::Pass });
-        let one = agent.resume("s", Answers::json(&*ids[0], "a".into()), ()).start();
-        rig.reached().await;
-        let two = agent.resume("s", Answers::json(&*ids[1], "b".into()).by("sam"), ());
-        if on == On::Claim {
-            // Nobody holds it yet: this run takes both.
-            let ended = two.await.unwrap().ended().unwrap();
-            assert_eq!(ended.state.lines, ["hi", "worked", "a", "b"]);
-            rig.go();
-            assert_eq!(one.await.unwrap().ended().unwrap().state.lines.len(), 4);
-            continue;
-        }
-        let err = two.await.unwrap_err();
-        assert!(err.is_busy() && err.answers_recorded(), "{on:?}: {err}");
-        rig.go();
-        let ended = one.await.unwrap().ended().unwrap();
-        assert_eq!(ended.state.lines, ["hi", "worked", "a", "b"], "{on:?}");
-        let resolved = log(&rig.memory, "s").await.into_iter();
-        let by: Vec<_> = resolved.filter(|entry| entry["resolve"]["by"] == "sam").collect();
-        assert_eq!(by.len(), 1);
-    }
-}
-
-/// An answer that was taken before is given again, and another comes while the run that was asked
-/// gives the session back: it looks again. Whoever was faster then, what it was given is recorded.
-#[tokio::test]
-async fn an_answer_that_is_given_again_is_recorded_whoever_goes_on() {
-    for ended in [false, true] {
-        let (stand, rig) = (Stand::new(), Rig::new(MemoryStore::new()));
-        let agent = stand.agent(&rig);
-        let outcome = agent.run(said("hi").how("ask"), ()).session("s").await.unwrap();
-        let Outcome::Interrupted(waiting) = outcome else { panic!("{outcome:?}") };
-        let first = || Answers::json(waiting.questions[0].id.clone(), "a".into());
-        let outcome = agent.resume("s", first(), ()).await.unwrap();
-        assert!(matches!(outcome, Outcome::Interrupted(_)), "{outcome:?}");
-        rig.plan(
-            |on, _| if [On::Release, On::Claim].contains(&on) { Act::Pause } else { Act::Pass },
-        );
-        let again = agent.resume("s", first(), ()).start();
-        // It has the session, and is about to give it back.
-        rig.reached().await;
-        rig.go();
-        rig.reached().await;
-        let other = stand.agent(&Rig::new(rig.memory.clone()));
-        let second = Answers::json(waiting.questions[1].id.clone(), "b".into());
-        let err = other.resume("s", second, ()).await.unwrap_err();
-        assert!(err.is_busy() && err.answers_recorded(), "{err}");
-        rig.go();
-        // It looks again.
-        rig.reached().await;
-        if ended {
-            other.resume("s", Answers::none(), ()).await.unwrap().ended().unwrap();
-            rig.plan(|_, _| Act::Pass);
-            rig.go();
-            let ended = again.await.unwrap().ended().unwrap();
-            assert_eq!(ended.state.lines, ["hi", "worked", "a", "b"]);
-        } else {
-            let id = SessionId::new("s").unwrap();
-            rig.memory.claim(Claim::One(&id), Duration::from_secs(30)).await.unwrap().unwrap();
-            rig.go();
-            let err = again.await.unwrap_err();
-            assert!(err.is_busy() && err.answers_recorded(), "{err}");
-        }
-    }
-}
-
-/// The same for an input that was taken before: it is told where its session stands, and whoever
-/// answers in that moment does not wait for ever.
-#[tokio::test]
-async fn an_input_that_is_given_again_does_not_keep_answers_from_being_taken() {
-    let (stand, rig) = (Stand::new(), Rig::new(MemoryStore::new()));
-    let agent = stand.agent(&rig);
-    let give = || agent.run(said("hi").how("ask"), ()).session("s").input_id("1");
-    let outcome = give().await.unwrap();
-    let Outcome::Interrupted(waiting) = outcome else { panic!("{outcome:?}") };
-    let released = rig.count(On::Release);
-    rig.plan(move |on, n| match on == On::Release && n == released + 1 {
-        true => Act::Pause,
-        false => Act::Pass,
-    });
-    let again = give().start();
-    rig.reached().await;
-    let answers = waiting
-        .questions
-        .iter()
-        .fold(Answers::none(), |all, asked| all.and(Answers::json(asked.id.clone(), "x".into())));
-    let other = stand.agent(&Rig::new(rig.memory.clone()));
-    let err = other.resume("s", answers, ()).await.unwrap_err();
-    assert!(err.is_busy() && err.answers_recorded(), "{err}");
-    rig.go();
-    let ended = again.await.unwrap().ended().unwrap();
-    assert_eq!(ended.state.lines, ["hi", "worked", "x", "x"]);
-}
-
-/// A run that has settled and finds that others went on meanwhile does not take the session from
-/// those who answer in that moment.
-#[tokio::test]
-async fn a_run_that_has_settled_holds_no_session_that_others_went_on_with() {
-    let (stand, rig) = (Stand::new(), Rig::new(MemoryStore::new()));
-    let agent = stand.agent(&rig);
-    let outcome = agent.run(said("hi").how("ask"), ()).session("s").await.unwrap();
-    let Outcome::Interrupted(waiting) = outcome else { panic!("{outcome:?}") };
-    let answer = |n: usize| Answers::json(waiting.questions[n].id.clone(), "x".into());
-    let (released, read) = (rig.count(On::Release), Arc::new(Mutex::new(None)));
-    let behind = Arc::clone(&read);
-    rig.plan(move |on, n| match on {
-        On::Release if n == released + 1 => Act::Pause,
-        // The first look behind the release.
-        On::Read if behind.lock().unwrap().take().is_some() => Act::Pause,
-        _ => Act::Pass,
-    });
-    let one = agent.resume("s", answer(0), ()).start();
-    rig.reached().await;
-    let other = stand.agent(&Rig::new(rig.memory.clone()));
-    assert!(other.resume("s", answer(1), ()).await.unwrap_err().answers_recorded());
-    *read.lock().unwrap() = Some(());
-    rig.go();
-    rig.reached().await;
-    other.resume("s", Answers::none(), ()).await.unwrap().ended().unwrap();
-    let claimed = rig.count(On::Claim);
-    rig.go();
-    assert!(matches!(one.await.unwrap(), Outcome::Interrupted(_)));
-    assert_eq!(rig.count(On::Claim), claimed);
 }
 
 #[tokio::test]

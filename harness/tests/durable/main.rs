@@ -22,6 +22,7 @@ mod fits;
 mod forks;
 mod interrupts;
 mod leases;
+mod meanwhile;
 mod modes;
 mod rig;
 mod sessions;
