@@ -46,6 +46,7 @@ impl Inner {
             state.forget();
         }
         session.refresh(&*self.disk, state)?;
+        state.just_read = None;
         if state.index.removed {
             self.finish_removal(&session, state)?;
         }

@@ -39,7 +39,7 @@ pub(crate) trait DiskFile: Send + Sync + fmt::Debug {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
     fn stat(&self) -> io::Result<Stat>;
-    /// Begins to bring what a short file holds to the disk, and waits for nothing.
+    /// Begins to write the first page of the file to the disk, and does not wait until it is there.
     fn start_sync(&self);
     /// Makes its contents survive a loss of power.
     fn sync(&self) -> io::Result<()>;
@@ -199,7 +199,8 @@ impl DiskFile for RealFile {
     }
 
     fn start_sync(&self) {
-        // Whoever says that a part of a page is of no more use keeps the page, but has it written.
+        // Who says that a part of a page is of no more use has the page written, and keeps it. Longer
+        // files would lose pages that are read again.
         #[cfg(target_os = "linux")]
         let _ = rustix::fs::fadvise(
             &self.0,

@@ -104,7 +104,7 @@ impl Inner {
         Ok((entries, None))
     }
 
-    /// The entries of a batch, as they are in the file now.
+    /// The entries of a batch, as they are in the file now, or were when it was opened just now.
     pub(crate) fn batch(
         &self,
         session: &Session,

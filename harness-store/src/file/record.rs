@@ -97,7 +97,7 @@ pub(crate) struct Meta {
 }
 
 /// A batch as it stands in the log.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BatchRecord<'a> {
     pub(crate) fence: u64,
     pub(crate) after: u64,
@@ -113,7 +113,7 @@ pub(crate) struct BatchRecord<'a> {
     pub(crate) body: &'a [u8],
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Record<'a> {
     Header(u32, Option<Header>),
     Seal(Seal),
@@ -156,7 +156,7 @@ fn is_zero(number: &u64) -> bool {
 
 /// The entries of a batch; `None` if what a sound line holds is none, or not what its lengths say.
 pub(crate) fn entries(line: &[u8]) -> Option<Vec<(Vec<u8>, bool)>> {
-    /// As much of [`Meta`] as is asked for here.
+    /// As much of [`Meta`] as is asked for here, under the same names.
     #[derive(Deserialize)]
     struct Shape {
         #[serde(rename = "n", default)]

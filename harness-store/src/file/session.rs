@@ -214,7 +214,7 @@ impl Session {
     /// Opens a short log, if that and what was noted of it are in the memory of the system. `false` if
     /// it is left to those who may wait for the disk, as is whatever is wrong with it.
     pub(crate) fn open_at_hand(&self, disk: &dyn Disk, state: &mut State) -> bool {
-        let Ok((file, bytes)) = disk.open_cached(&self.paths.log, SHORT) else { return false };
+        let Ok((file, mut bytes)) = disk.open_cached(&self.paths.log, SHORT) else { return false };
         let tag = Tag::on(&*file);
         let note = match disk.open_cached(&self.paths.rest, SHORT) {
             Ok((_, note)) => match small::<Rest>(&note) {
@@ -237,6 +237,8 @@ impl Session {
         }
         state.forget();
         state.len = bytes.len() as u64;
+        // What a torn record has left is not checked.
+        bytes.truncate(usize::try_from(index.end).unwrap_or(usize::MAX));
         state.index = index;
         state.just_read = Some(bytes);
         state.opened(Some(file), tag.as_ref());
@@ -367,7 +369,7 @@ impl Session {
 
     /// Writes one record and reads all up to it. Says whether nothing has come between what was
     /// read before and this record; if not, it is for the index to say whether the record holds.
-    /// What is known to stand in the line need not be read from it.
+    /// What is known to stand in the line, its `own` record, need not be read from it.
     pub(crate) fn write(
         &self,
         disk: &dyn Disk,
@@ -401,6 +403,7 @@ impl Session {
         };
         let stat = file.stat().map_err(after)?;
         let alone = stat.links > 0
+            && state.index.moved.is_none()
             && state.len == state.index.end
             && stat.len == state.len + line.len() as u64;
         if !alone {
@@ -413,7 +416,10 @@ impl Session {
             };
         }
         let read = match own {
-            Some(own) => state.index.take(own, line),
+            Some(own) => {
+                debug_assert_eq!(record::parse(record::inner(line)).as_ref(), Some(&own));
+                state.index.take(own, line)
+            }
             None => state.index.advance(line).map(drop),
         };
         match read {

@@ -132,14 +132,16 @@ impl FileStoreOptions {
     pub async fn open(self, dir: impl AsRef<Path>) -> Result<FileStore, StoreError> {
         let dir = dir.as_ref().to_owned();
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-        if let Ok(device) = disk.device(&dir)
-            && Pace::of(device).is_short()
-        {
-            return self.open_at(disk, &dir, Some(device));
+        // None while the directory is missing.
+        let device = disk.device(&dir).ok();
+        if device.is_some_and(|device| Pace::of(device).is_short()) {
+            return self.open_at(disk, &dir, device);
         }
-        blocking(move || self.open_on(disk, &dir)).await
+        blocking(move || self.open_at(disk, &dir, device)).await
     }
 
+    /// Opens the store in a directory of this disk.
+    #[cfg(test)]
     pub(crate) fn open_on(self, disk: Arc<dyn Disk>, dir: &Path) -> Result<FileStore, StoreError> {
         self.open_at(disk, dir, None)
     }

@@ -4,6 +4,7 @@
 mod agents;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod alive;
+mod at_hand;
 mod failing;
 mod pace;
 mod power_loss;

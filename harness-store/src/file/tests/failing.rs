@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use harness::Seq;
 use harness::store::{From, Phase, Posted, StoreError};
 
-use super::recording::Recording;
+use super::recording::{Op, Recording};
 use super::{append, claim, id, letter, open, page};
 use crate::file::FileStoreOptions;
 use crate::file::disk::Disk;
@@ -36,6 +36,44 @@ fn a_failed_sync_is_not_tried_again_until_the_session_is_claimed_anew() {
     let lease = claim(inner, "x").unwrap();
     let head = page(inner, "x", ALL).unwrap().unwrap().head.0;
     append(inner, &lease, head, b"3", Phase::Running, true).unwrap();
+}
+
+#[test]
+fn names_that_are_not_durable_fail_the_session_until_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Recording::default());
+    let store = open(&disk, dir.path());
+    let inner = &*store.inner;
+    let lease = claim(inner, "x").unwrap();
+    disk.faults.names.store(1, Ordering::SeqCst);
+    let failed = append(inner, &lease, 0, b"1", Phase::Running, true).unwrap_err();
+    assert!(failed.is_ambiguous(), "{failed}");
+    let again = append(inner, &lease, 0, b"1", Phase::Running, true).unwrap_err();
+    assert!(again.is_ambiguous(), "{again}");
+    inner.renew(&lease, std::time::Duration::ZERO).unwrap();
+    let lease = claim(inner, "x").unwrap();
+    disk.tape.lock().unwrap().ops.clear();
+    let head = page(inner, "x", ALL).unwrap().unwrap().head.0;
+    append(inner, &lease, head, b"2", Phase::Running, true).unwrap();
+    let tape = disk.tape.lock().unwrap();
+    assert!(tape.ops.iter().any(|op| matches!(op, Op::SyncDir(_))), "{:?}", tape.ops);
+}
+
+/// The first sync of a log waits for its name: where that has brought all to the disk, the sync of
+/// the log itself says nothing of how fast the disk is.
+#[test]
+fn a_disk_that_is_slow_with_names_is_slow() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Recording::default());
+    let store = open(&disk, dir.path());
+    let inner = &*store.inner;
+    disk.faults.slow_names.store(true, Ordering::SeqCst);
+    for name in ["a", "b", "c"] {
+        let lease = claim(inner, name).unwrap();
+        append(inner, &lease, 0, b"1", Phase::Running, true).unwrap();
+        inner.renew(&lease, std::time::Duration::ZERO).unwrap();
+    }
+    assert!(!inner.holding.pace.is_short());
 }
 
 #[test]

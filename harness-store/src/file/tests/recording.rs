@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use crate::file::disk::{Disk, DiskFile, Mode, RealDisk, Stat};
 
@@ -45,6 +46,10 @@ pub(in crate::file) struct Faults {
     pub(in crate::file) full: AtomicUsize,
     /// Writes of which only a few bytes find room.
     pub(in crate::file) short: AtomicUsize,
+    /// Syncs of directories.
+    pub(in crate::file) names: AtomicUsize,
+    /// To sync a directory takes as long as on a slow disk.
+    pub(in crate::file) slow_names: AtomicBool,
     /// The file system knows no attributes.
     pub(in crate::file) no_tags: AtomicBool,
     /// And no locks of bytes.
@@ -79,6 +84,12 @@ impl Disk for Recording {
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        if take(&self.faults.names) {
+            return Err(io::Error::other("the disk is broken"));
+        }
+        if self.faults.slow_names.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(2));
+        }
         self.tape.lock().unwrap().ops.push(Op::SyncDir(path.to_owned()));
         Ok(())
     }
