@@ -5,8 +5,8 @@
 //! ```
 //!
 //! `ratio` is ours over the floor, each in the fastest of rounds that alternate the two; where they
-//! wait for a disk, in the middle one. `--once` makes a single round, which shows that everything
-//! runs and measures nothing.
+//! wait for a disk, the middle one of all rounds' ratios. `--once` makes a single round, which shows
+//! that everything runs and measures nothing.
 
 use std::process::ExitCode;
 

@@ -64,7 +64,7 @@ pub struct Figure {
     pub floor: f64,
     /// What both are counted in.
     pub unit: &'static str,
-    /// Ours over the floor.
+    /// Ours over the floor; where a disk is waited for, in the middle one of all rounds.
     pub ratio: f64,
 }
 
@@ -127,7 +127,7 @@ fn compare(case: String, per: u64, ours: impl Fn(), floor: impl Fn()) -> Figure 
 
 /// The same for programs that wait for a disk: the time that passes, in the middle one of all
 /// rounds. A disk makes some rounds faster than it can be relied on, and not in both programs at once;
-/// so the ratio is the middle one of the rounds, too.
+/// so the ratio is the middle one of all rounds' ratios, too.
 fn compare_waiting(case: String, per: u64, ours: impl Fn(), floor: impl Fn()) -> Figure {
     let start = Instant::now();
     let rounds = alternate(move || start.elapsed(), per, ours, floor);

@@ -42,7 +42,8 @@ fn asker() -> Result<Agent<(), Letter>, BuildError> {
     Ok(harness.agent("asker", ()))
 }
 
-/// Asks, is dropped, and goes on with another handle of the store, as another process would.
+/// Asks, is dropped, and goes on with a fresh handle of the store. It knows no more than that of
+/// another process would, but for how fast the disk is.
 async fn ask_and_answer(agent: &Agent<(), Letter>, dir: &Path, id: &str) -> Option<bool> {
     let first = agent.clone().store(FileStore::open(dir).await.ok()?);
     let asked = first.run(Letter::update(), ()).session(id).await.ok()?;
