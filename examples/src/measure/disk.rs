@@ -4,9 +4,10 @@ use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use harness::store::SessionStore;
-use harness_store::{FileStoreOptions, Sync};
+use harness_store::{FileStore, FileStoreOptions, Sync};
 use tempfile::TempDir;
 
 use super::growing::{self, message};
@@ -52,12 +53,28 @@ fn by_hand(path: &Path, steps: u64, sync: Sync) -> io::Result<File> {
     Ok(file)
 }
 
-/// What lies in the directory once the run has settled, beside the messages as lines.
+/// A session at rest leaves a note of that within about a second.
+fn wait_for_the_note(dir: &Path) {
+    let Ok(parts) = std::fs::read_dir(dir.join("sessions")) else { return };
+    let parts: Vec<_> = parts.flatten().map(|part| part.path()).collect();
+    let noted = || {
+        let files = parts.iter().filter_map(|part| std::fs::read_dir(part).ok());
+        files.flatten().flatten().any(|file| file.path().extension().is_some_and(|it| it == "head"))
+    };
+    let begun = Instant::now();
+    while !noted() && begun.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// All that lies in the directory of a store as it is opened by default, once the run has settled,
+/// beside the messages as lines.
 pub(super) fn bytes() -> Vec<Figure> {
     let measure = |steps: u64| -> Option<Figure> {
         let dir = dir().ok()?;
-        let store = block_on(FileStoreOptions::new().sync(Sync::Never).open(dir.path())).ok()?;
+        let store = block_on(FileStore::open(dir.path())).ok()?;
         ours(store, steps);
+        wait_for_the_note(dir.path());
         let ours = bytes_below(dir.path()).ok()? as f64;
         let floor: usize = (0..steps as usize).map(|nth| line(nth).len()).sum();
         let floor = floor as f64;

@@ -75,8 +75,8 @@ where
         Count::Bytes(at) => (true, at),
     };
     let gate = Gate::new(at);
-    let mut tasks = Vec::with_capacity(RUNS);
     let before = watch(counted);
+    let mut tasks = Vec::with_capacity(RUNS);
     for _ in 0..RUNS {
         tasks.push(tokio::spawn(run(gate.clone())));
     }
@@ -115,20 +115,25 @@ fn figures(
     let unit = "ns/step";
     let time = Figure { case: case.to_owned(), ours, floor, unit, ratio: ours / floor };
     let counted: Vec<_> = (0..3).map(|_| round(&runtime, Count::Bytes(half))).collect();
-    let figure =
-        |what: &str, unit, rounds: &[(Round, Round)], each: &dyn Fn(&Round) -> f64| Figure {
-            case: format!("{case}{what}"),
-            ours: median(rounds.iter().map(|(ours, _)| each(ours))),
-            floor: median(rounds.iter().map(|(_, floor)| each(floor))),
-            unit,
-            ratio: median(rounds.iter().map(|(ours, floor)| each(ours) / each(floor))),
-        };
     let per_run = |bytes: i64| bytes as f64 / RUNS as f64;
-    vec![
-        time,
-        figure("-memory", "bytes/live run", &counted, &|round| per_run(round.live)),
-        figure("-left", "bytes/ended run", &counted, &|round| per_run(round.left)),
-    ]
+    let live = |(ours, floor): &(Round, Round)| (per_run(ours.live), per_run(floor.live));
+    let memory = Figure {
+        case: format!("{case}-memory"),
+        ours: median(counted.iter().map(|round| live(round).0)),
+        floor: median(counted.iter().map(|round| live(round).1)),
+        unit: "bytes/live run",
+        ratio: median(counted.iter().map(|round| live(round).0 / live(round).1)),
+    };
+    // What is left of them, beside what they took.
+    let left = counted.iter().map(|(ours, _)| per_run(ours.left)).fold(f64::MIN, f64::max);
+    let left = Figure {
+        case: format!("{case}-left"),
+        ours: left,
+        floor: memory.ours,
+        unit: "bytes/run, ended : live",
+        ratio: left / memory.ours,
+    };
+    vec![time, memory, left]
 }
 
 /// Both kinds.

@@ -100,8 +100,13 @@ impl Inner {
         let torn = state.index.torn;
         let life = state.index.life().0.to_owned();
         session.write(&*self.disk, state, &record::seal(seal), Some(Record::Seal(seal.clone())))?;
-        if state.index.life().0 == life {
-            state.set_aside += state.index.torn.saturating_sub(torn);
+        let set_aside = state.index.torn.saturating_sub(torn);
+        if state.index.life().0 == life && set_aside > 0 {
+            tracing::warn!(
+                session = %session.id,
+                bytes = set_aside,
+                "the end of a log was never written whole, and is set aside"
+            );
         }
         Ok(())
     }

@@ -63,7 +63,7 @@ impl Inner {
             holder,
             created,
             updated: index.updated,
-            set_aside: state.set_aside,
+            set_aside: index.torn,
         };
         state.just_read = None;
         Ok(Some(page))

@@ -79,14 +79,12 @@ pub(crate) struct State {
     pub(crate) noted_rest: Option<Box<Noted>>,
     /// The file could only be opened to be read.
     pub(crate) read_only: bool,
-    /// Bytes of torn records that claims have found at the end of the log.
-    pub(crate) set_aside: u64,
 }
 
 impl State {
     /// Forgets all that was read.
     pub(crate) fn forget(&mut self) {
-        *self = Self { set_aside: self.set_aside, ..Self::default() };
+        *self = Self::default();
     }
 
     /// The log is read and sound, and this was noted of it.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use harness::prelude::*;
 use harness::sessions::SessionsError;
-use harness::store::{From, Mail, SessionStore as _, StoreError};
-use harness::{RunError, Seq, SessionId, Sessions};
+use harness::store::StoreError;
+use harness::{RunError, Seq, Sessions};
 use serde_json::Value;
 
 use crate::rig::{
@@ -100,10 +100,9 @@ async fn crashed(at: usize) -> tempfile::TempDir {
     copy
 }
 
-async fn set_aside(store: &harness_store::FileStore) -> u64 {
-    let session = SessionId::new("s").unwrap();
-    let page = store.read(&session, From::Snapshot, Mail(0), 1).await.unwrap();
-    page.map_or(0, |page| page.set_aside)
+/// What anybody is told of it who asks later.
+async fn set_aside(dir: &std::path::Path) -> u64 {
+    sessions(&open(dir).await).status("s").await.unwrap().set_aside
 }
 
 /// The states of a log that is sound.
@@ -147,7 +146,7 @@ async fn of_a_session_at_work_only_an_incomplete_end_is_set_aside() {
             assert_eq!(to_the_end(&agent, "s", || input(2, 3)).await, whole(2, 3), "cut to {len}");
             // What was set aside is told of; a session of which nothing was left began anew.
             let whole_lines = sound[..len].ends_with(b"\n") && !sound[..len].ends_with(b"\n\n");
-            match set_aside(&store).await {
+            match set_aside(dir.path()).await {
                 0 => clean += 1,
                 bytes => {
                     assert!(!whole_lines, "cut to {len}: {bytes}");

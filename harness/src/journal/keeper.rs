@@ -31,6 +31,13 @@ static KEEPER: LazyLock<Option<Keeper>> = LazyLock::new(|| {
     Some(keeper)
 });
 
+/// Has the thread do something, if there is one.
+pub(super) fn spawn(work: impl Future<Output = ()> + Send + 'static) {
+    if let Some(keeper) = &*KEEPER {
+        drop(keeper.runtime.spawn(work));
+    }
+}
+
 struct Keeper {
     runtime: Handle,
     wards: Mutex<Wards>,

@@ -77,6 +77,7 @@ pub(crate) struct Read {
     pub(crate) first: Seq,
     pub(crate) created: UtcMillis,
     pub(crate) updated: UtcMillis,
+    pub(crate) set_aside: u64,
     since: u64,
 }
 
@@ -293,6 +294,7 @@ pub(crate) async fn read_until(
                     first: page.first,
                     created: page.created,
                     updated: page.updated,
+                    set_aside: page.set_aside,
                 }));
             }
         }

@@ -1,9 +1,9 @@
 //! Encoding entries, folding them, and appending them in batches.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio::sync::OwnedMutexGuard;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::clock::UtcMillis;
 use crate::id::{InterruptId, Seq};
@@ -13,6 +13,7 @@ use crate::store::{
 };
 
 use super::Durability;
+use super::keeper;
 use super::watch::Watch;
 
 /// How long a commit may wait for others in [`Durability::Relaxed`].
@@ -384,19 +385,24 @@ async fn resend(
     })
 }
 
-/// Appends what waits in the buffer once its time is over.
+/// Appends what waits in the buffer once its time is over: by the clock of the program's runtime, and
+/// by that of the thread that keeps leases, as a step may block its runtime for longer.
 pub(super) fn flush_soon(writer: OwnedMutexGuard<Writer>) {
     let weak = Arc::downgrade(OwnedMutexGuard::mutex(&writer));
     drop(writer);
-    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-    runtime.spawn(async move {
-        tokio::time::sleep(RELAXED).await;
-        if let Some(writer) = weak.upgrade() {
-            let mut writer = writer.lock_owned().await;
-            // A failure is kept for whoever writes next.
-            let _ = writer.send(true).await;
-        }
-    });
+    keeper::spawn(flush_in_time(weak.clone()));
+    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        runtime.spawn(flush_in_time(weak));
+    }
+}
+
+async fn flush_in_time(writer: Weak<Mutex<Writer>>) {
+    tokio::time::sleep(RELAXED).await;
+    if let Some(writer) = writer.upgrade() {
+        let mut writer = writer.lock_owned().await;
+        // A failure is kept for whoever writes next.
+        let _ = writer.send(true).await;
+    }
 }
 
 /// Counts bytes.

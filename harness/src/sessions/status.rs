@@ -46,6 +46,9 @@ pub struct Status {
     /// How many letters (answers, inputs, stops) no run has taken up yet. A session at rest that
     /// has some waits to be resumed.
     pub unread: u64,
+    /// Bytes at the end of its log that a crash left unfinished, and that were set aside when somebody
+    /// took the session up. Nothing of them was acknowledged.
+    pub set_aside: u64,
     /// What this turn has spent.
     pub spent: Spend,
     /// What all turns have spent.
@@ -61,7 +64,7 @@ pub struct Status {
 impl Status {
     pub(super) fn of(session: SessionId, read: Read, unread: &[Unread]) -> Self {
         let questions = unanswered(&read.saved, unread).cloned().collect();
-        let Read { saved, head, holder, first, created, updated, .. } = read;
+        let Read { saved, head, holder, first, created, updated, set_aside, .. } = read;
         let settled = saved.settled.map(|settled| *settled);
         let failure = match settled.as_ref().map(|settled| &settled.how) {
             Some(HowSettled::Turn(HowEnded::Failed { failure })) => Some((**failure).clone()),
@@ -82,6 +85,7 @@ impl Status {
             holder,
             questions,
             unread: unread.len() as u64,
+            set_aside,
             spent: saved.spent,
             total: saved.total,
             settled,

@@ -83,7 +83,8 @@ impl<C: Context> Cx<C> {
     }
 
     /// Names this entry into the step across processes and attempts: an idempotency key to give to
-    /// the outside world.
+    /// the outside world. All that one entry does shares it: a step that acts twice adds a name for
+    /// each.
     pub fn op_id(&self) -> OpId {
         self.effects().op_id(self.place)
     }

@@ -45,7 +45,8 @@ pub struct Page {
     pub created: UtcMillis,
     /// The writer's time of the last batch.
     pub updated: UtcMillis,
-    /// Bytes of a torn record that recovery has put aside since this store was opened.
+    /// Bytes of records in the log that were never written whole, and that claims have set aside.
+    /// Nothing of them was acknowledged.
     pub set_aside: u64,
 }
 

@@ -1,7 +1,7 @@
 //! When commits are made durable.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use harness::prelude::*;
 use harness::store::MemoryStore;
@@ -134,6 +134,43 @@ async fn an_answer_that_somebody_else_has_posted_is_made_durable_before_a_step_a
     agent.resume("s", Answers::none(), ()).await.unwrap().ended().unwrap();
     let (flushed, head) = seen.lock().unwrap()[1];
     assert_eq!(flushed, head);
+}
+
+/// The step behind a commit blocks its runtime's only thread until the commit is durable.
+#[test]
+fn a_relaxed_commit_becomes_durable_while_a_step_blocks_its_runtime() {
+    let rig = Rig::new(MemoryStore::new());
+    let looks = rig.clone();
+    let harness = Harness::<(), Doc>::builder("blocks")
+        .start(Step::Count)
+        .steps(|define, step| match step {
+            Step::Count => {
+                define.run(|_, _| async move { Ok(Doc::update().n(1)) }).then(Step::Last)
+            }
+            Step::Last => {
+                let looks = looks.clone();
+                define
+                    .run(move |_, _| {
+                        let looks = looks.clone();
+                        async move {
+                            let until = Instant::now() + Duration::from_secs(20);
+                            while looks.flushes() == 0 && Instant::now() < until {
+                                std::thread::yield_now();
+                            }
+                            Ok(Doc::update().n(looks.flushes() as u32))
+                        }
+                    })
+                    .end()
+            }
+            _ => define.off("not of this loop"),
+        })
+        .build()
+        .unwrap();
+    let agent = harness.agent("a", ()).store(rig).durability(Durability::Relaxed);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let run = async { agent.run(Doc::update(), ()).session("s").await };
+    let ended = runtime.block_on(run).unwrap().ended().unwrap();
+    assert_eq!(ended.state.n, 2, "one commit, and one flush before the step was done");
 }
 
 #[tokio::test(start_paused = true)]

@@ -117,5 +117,9 @@ fn a_claim_reports_what_it_sets_aside() {
     let store = open(&disk, dir.path());
     assert_eq!(page(&store.inner, "x", ALL).unwrap().unwrap().set_aside, 0);
     claim(&store.inner, "x").unwrap();
-    assert!(page(&store.inner, "x", ALL).unwrap().unwrap().set_aside > 0);
+    let told = page(&store.inner, "x", ALL).unwrap().unwrap().set_aside;
+    assert!(told > 0);
+    // Whoever comes later is told, too.
+    let later = open(&disk, dir.path());
+    assert_eq!(page(&later.inner, "x", ALL).unwrap().unwrap().set_aside, told);
 }
