@@ -200,7 +200,6 @@ impl Index {
                     *self = Self {
                         end: self.end,
                         sum: self.sum.clone(),
-                        torn: self.torn,
                         expected: self.expected.take(),
                         header: Some(header),
                         first: 1,
