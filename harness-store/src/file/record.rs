@@ -25,6 +25,8 @@
 //! A batch with a capital letter was written when all before it, back to its claim, had been made
 //! durable.
 
+#[cfg(test)]
+mod tests;
 mod write;
 
 use std::borrow::Cow;

@@ -133,6 +133,36 @@ mod tests {
         }
     }
 
+    /// Tags as they are on the logs of the first version, where they stay.
+    #[test]
+    fn a_tag_has_the_bytes_that_it_always_had() {
+        let life = "0af7651916cd43dd8448eb211c80319c".to_owned();
+        let mark = Mark { life, rewritten: 3, offset: 0x0100_0000_0102, sum: 0xdead_beef };
+        let released = Some(Token::from_u128(0xa368_36c3_7064_4792_9b78_d05b_c440_d379));
+        let whole = Tag { mark, durable: true, released };
+        let mark = Mark { rewritten: 0, offset: 2008, sum: 0x501c_9a33, ..whole.mark.clone() };
+        let plain = Tag { mark, durable: false, released: None };
+        for (tag, kept) in [
+            (
+                whole,
+                "019c31801c21eb4884dd43cd161965f70a03000000000000000201000000010000efbeadde0179d340c45bd0789b92476470c33668a3cb473b23",
+            ),
+            (
+                plain,
+                "019c31801c21eb4884dd43cd161965f70a0000000000000000d807000000000000339a1c5000000000000000000000000000000000003d8f58ae",
+            ),
+        ] {
+            let bytes = tag.bytes().unwrap();
+            let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(digits, kept);
+            let kept: Vec<u8> = (0..kept.len())
+                .step_by(2)
+                .map(|at| u8::from_str_radix(&kept[at..at + 2], 16).unwrap())
+                .collect();
+            assert_eq!(Tag::parse(&kept), Some(tag));
+        }
+    }
+
     #[test]
     fn a_tag_that_is_not_whole_is_none() {
         let bytes = tag(Some(Token::random())).bytes().unwrap();

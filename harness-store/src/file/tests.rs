@@ -6,6 +6,7 @@ mod agents;
 mod alive;
 mod at_hand;
 mod failing;
+mod kept;
 mod pace;
 mod power_loss;
 pub(super) mod recording;

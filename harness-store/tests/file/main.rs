@@ -5,6 +5,7 @@
 mod contract;
 mod damage;
 mod disk;
+mod golden;
 mod model;
 mod process;
 mod rewrite;

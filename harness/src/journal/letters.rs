@@ -134,3 +134,102 @@ pub(super) fn unread(letters: Vec<StoredLetter>) -> Vec<Unread> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// Each kind of letter, and what it is in the stores of the first version, where it stays.
+    fn kept() -> Vec<(Letter, &'static str)> {
+        let id = InterruptId::new("3-aa");
+        let (at, sam) = (UtcMillis(1_763_729_326_129), || Some("Sam".to_owned()));
+        let value = || json!({"text": "Grüß\n", "ok": true});
+        vec![
+            (
+                LetterBody::answer(&id, value(), sam(), at),
+                r#"{"key":"question/3-aa","digest":"answer/744739c30d7b20c1d5766d1c4a9c0e5abb9aa1bd1fe37378e7a8d642cc180e04","question":"3-aa","body":{"answer":{"value":{"ok":true,"text":"Grüß\n"},"digest":"744739c30d7b20c1d5766d1c4a9c0e5abb9aa1bd1fe37378e7a8d642cc180e04","by":"Sam","at":1763729326129}}}"#,
+            ),
+            (
+                LetterBody::answer(&id, Value::Null, None, at),
+                r#"{"key":"question/3-aa","digest":"answer/74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b","question":"3-aa","body":{"answer":{"value":null,"digest":"74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b","at":1763729326129}}}"#,
+            ),
+            (
+                LetterBody::expired(&id),
+                r#"{"key":"question/3-aa","digest":"expired","question":"3-aa","expiry":true,"body":"expired"}"#,
+            ),
+            (
+                LetterBody::withdrawn(&id),
+                r#"{"key":"question/3-aa","digest":"withdrawn","question":"3-aa","body":"withdrawn"}"#,
+            ),
+            (
+                LetterBody::stop(Fence(7), sam()),
+                r#"{"key":"stop/7","digest":"stop","body":{"stop":{"by":"Sam"}}}"#,
+            ),
+            (
+                LetterBody::stop(Fence(7), None),
+                r#"{"key":"stop/7","digest":"stop","body":{"stop":{}}}"#,
+            ),
+            (
+                LetterBody::input("mail/17", value()),
+                r#"{"key":"input/mail/17","digest":"744739c30d7b20c1d5766d1c4a9c0e5abb9aa1bd1fe37378e7a8d642cc180e04","body":{"input":{"update":{"ok":true,"text":"Grüß\n"}}}}"#,
+            ),
+            (
+                LetterBody::taken("input/mail/17"),
+                r#"{"key":"taken/input/mail/17","digest":"taken","body":"taken"}"#,
+            ),
+        ]
+    }
+
+    fn line(letter: &Letter) -> String {
+        let Letter { key, digest, question, expiry, body } = letter;
+        let text = |text: &str| serde_json::to_string(text).unwrap();
+        let mut line = format!(r#"{{"key":{},"digest":{}"#, text(key), text(digest));
+        if let Some(question) = question {
+            line += &format!(r#","question":{}"#, text(question.as_str()));
+        }
+        if *expiry {
+            line += r#","expiry":true"#;
+        }
+        line + &format!(r#","body":{}}}"#, std::str::from_utf8(body).unwrap())
+    }
+
+    #[test]
+    fn a_letter_is_written_as_ever() {
+        for (letter, kept) in kept() {
+            assert_eq!(line(&letter), kept);
+        }
+    }
+
+    #[test]
+    fn a_letter_that_was_kept_is_read_as_ever() {
+        let said: Vec<LetterBody> = kept()
+            .into_iter()
+            .map(|(letter, kept)| {
+                let (_, body) = kept.split_once(r#""body":"#).unwrap();
+                let body = body.strip_suffix('}').unwrap().as_bytes().to_vec();
+                LetterBody::read(&Letter { body, ..letter }).unwrap()
+            })
+            .collect();
+        let at = UtcMillis(1_763_729_326_129);
+        let answer = |value: Value, by: Option<&str>| {
+            let digest = Digest::of(&value);
+            LetterBody::Answer(SavedAnswer { value, digest, by: by.map(str::to_owned), at })
+        };
+        let value = json!({"ok": true, "text": "Grüß\n"});
+        let expected = [
+            answer(value.clone(), Some("Sam")),
+            answer(Value::Null, None),
+            LetterBody::Expired,
+            LetterBody::Withdrawn,
+            LetterBody::Stop { by: Some("Sam".to_owned()) },
+            LetterBody::Stop { by: None },
+            LetterBody::Input(InputLetter { update: value }),
+            LetterBody::Taken,
+        ];
+        assert_eq!(said, expected);
+    }
+}

@@ -28,13 +28,13 @@ struct Deep {
     list: Vec<Value>,
 }
 
-fn swapped<T>(_: &mut T, _: T) {
+pub(crate) fn swapped<T>(_: &mut T, _: T) {
     panic!("a reducer ran");
 }
 
 /// The state of the first log. Every reducer is another one than that which wrote it.
 #[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Desk {
+pub(crate) struct Desk {
     #[state(reduce = swapped)]
     title: Option<String>,
     #[state(reduce = swapped)]

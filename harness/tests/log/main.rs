@@ -3,6 +3,7 @@
 
 mod damage;
 mod golden;
+mod stored;
 
 use std::fs;
 use std::path::Path;
