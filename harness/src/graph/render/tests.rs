@@ -58,7 +58,7 @@ fn drafts() -> Graph {
     graph("drafts", vec![write, review, approve, tidy], Some(3), Some(3))
 }
 
-/// Lets Graphviz itself read a drawing, where it is installed.
+/// Lets Graphviz itself read a drawing.
 fn read_by_graphviz(drawn: &str) {
     let dot = Command::new("dot")
         .arg("-Tcanon")
@@ -66,7 +66,11 @@ fn read_by_graphviz(drawn: &str) {
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn();
-    let Ok(mut dot) = dot else { return };
+    let mut dot = dot.unwrap_or_else(|error| {
+        panic!(
+            "`dot` of Graphviz must be installed to check drawings (package `graphviz`): {error}"
+        )
+    });
     dot.stdin.take().unwrap().write_all(drawn.as_bytes()).unwrap();
     let read = dot.wait_with_output().unwrap();
     assert!(read.status.success(), "{}\n{drawn}", String::from_utf8_lossy(&read.stderr));
