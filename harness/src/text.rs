@@ -5,25 +5,37 @@ use std::borrow::Cow;
 /// The most bytes of a name that messages and drawings show.
 pub(crate) const MAX_SHOWN: usize = 100;
 
+/// The most bytes of a person's or a library's own words that messages show.
+const MAX_PROSE: usize = 400;
+
 /// The most names that a message lists.
 const MAX_LISTED: usize = 20;
 
 /// A name as messages and drawings show it: bounded, and with every character escaped that would
 /// not stand in its line as itself.
 pub(crate) fn shown(name: &str) -> Cow<'_, str> {
-    if name.len() <= MAX_SHOWN && !name.contains(hidden) {
-        return Cow::Borrowed(name);
+    in_line(name, MAX_SHOWN)
+}
+
+/// The same for words rather than a name, which need more room to be understood.
+pub(crate) fn prose(words: &str) -> Cow<'_, str> {
+    in_line(words, MAX_PROSE)
+}
+
+fn in_line(text: &str, max: usize) -> Cow<'_, str> {
+    if text.len() <= max && !text.contains(hidden) {
+        return Cow::Borrowed(text);
     }
-    let cut = bounded_at(name, MAX_SHOWN);
+    let cut = bounded_at(text, max);
     let mut out = String::new();
-    for letter in name[..cut].chars() {
+    for letter in text[..cut].chars() {
         if hidden(letter) {
             out.extend(letter.escape_default());
         } else {
             out.push(letter);
         }
     }
-    if cut < name.len() {
+    if cut < text.len() {
         out.push_str(CUT);
     }
     Cow::Owned(out)
@@ -120,6 +132,13 @@ mod tests {
         assert_eq!(near(&"a".repeat(1 << 20), ["a"]), None);
         let many: Vec<String> = (0..22).map(|n| n.to_string()).collect();
         assert!(listed(&many, ", ").ends_with("18, 19, … (2 more)"));
+    }
+
+    #[test]
+    fn words_have_more_room_than_names() {
+        let why = "no \u{1b}key ".repeat(20);
+        assert_eq!(prose(&why), "no \\u{1b}key ".repeat(20));
+        assert_eq!(prose(&"é".repeat(1 << 20)), format!("{}… (cut)", "é".repeat(200)));
     }
 
     #[test]

@@ -159,7 +159,7 @@ fn hostile_names_stay_inside_their_label() {
         harness.graph().to_mermaid(),
         "\
 flowchart TD
-    start([\"#quot;] click s0 #quot;javascript:x#quot;\"]) --> s0
+    start([\"#quot;] click s0 #quot;javascript#58;x#quot;\"]) --> s0
     s0[\"say #quot;hi#quot; #35;1 --> s9\"]
     s0 --> finish
     finish(((end)))

@@ -260,6 +260,80 @@ fn rules_of_typed_loops_hold_for_dynamic_ones() {
 }
 
 #[test]
+fn every_cycle_of_a_loop_without_an_exit_is_told_at_once() {
+    let error = Harness::<(), Chat>::dynamic("held")
+        .start("a")
+        .step("a", |define| {
+            define.run(think).route(next, [("CallTools", to("b")), ("Answer", to("c"))])
+        })
+        .step("b", |define| define.run(think).then("b"))
+        .step("c", |define| define.run(think).then("d"))
+        .step("d", |define| define.run(think).then("c"))
+        .build()
+        .unwrap_err();
+    assert_eq!(rules(&error), [Rule::NoExit, Rule::EndlessCycle, Rule::EndlessCycle]);
+    let steps: Vec<&[String]> = error.violations().iter().map(|found| &*found.steps).collect();
+    assert_eq!(steps, [vec!["a"], vec!["b"], vec!["c", "d"]]);
+}
+
+#[test]
+fn what_is_wrong_with_a_repeated_step_is_told_at_once() {
+    let repeated = |declare: fn(harness::Define<(), Chat, harness::StepName>) -> _| {
+        Harness::<(), Chat>::dynamic("twice")
+            .start("a")
+            .step("a", |define| define.run(think).then("b"))
+            .step("b", |define| define.run(think).end())
+            .step("a", declare)
+            .step("c", |define| define.off("not now"))
+            .build()
+            .unwrap_err()
+    };
+    let off = repeated(|define| define.run(think).then("c"));
+    assert_eq!(rules(&off), [Rule::DuplicateStep, Rule::Off]);
+    let unknown = repeated(|define| define.run(think).at_most(2, "nowhere").then("b"));
+    assert_eq!(rules(&unknown), [Rule::DuplicateStep, Rule::UnknownStep]);
+    let endless = repeated(|define| define.run(think).then("a"));
+    assert_eq!(rules(&endless), [Rule::DuplicateStep, Rule::EndlessCycle]);
+    let failing = repeated(|define| define.run(think).on_error("a").end());
+    assert_eq!(rules(&failing), [Rule::DuplicateStep, Rule::ErrorCycle]);
+    // The loop that is drawn has each name once.
+    assert_eq!(endless.graph().steps().collect::<Vec<_>>(), ["a", "b", "c"]);
+    assert!(format!("{endless:#}").contains("flowchart"));
+}
+
+#[test]
+fn reasons_are_told_in_full() {
+    let (why, registry) = ("no key ".repeat(30), registry());
+    let parameters = serde_json::json!({"text": "x", "tmies".repeat(30): 2});
+    let error = Harness::<(), Chat>::dynamic("off")
+        .start("a")
+        .step("a", |define| define.off(why.clone()))
+        .step("b", |define| define.named_with(&registry, "repeat", &parameters).then("a"))
+        .build()
+        .unwrap_err();
+    let told = error.to_string();
+    assert!(told.contains(&why), "{told}");
+    assert!(told.contains("expected `text` or `times`"), "{told}");
+}
+
+#[test]
+fn steps_have_names() {
+    let error = Harness::<(), Chat>::dynamic("unset")
+        .start("a")
+        .step("a", |define| define.run(think).then(""))
+        .step("", |define| define.run(think).end())
+        .step("", |define| define.run(think).end())
+        .step(" \t", |define| define.off("not now"))
+        .build()
+        .unwrap_err();
+    assert_eq!(rules(&error), [Rule::Empty; 3]);
+    let told: Vec<String> = error.violations().iter().map(words).collect();
+    assert_eq!(told[0], "step 2 of the loop has no name (give it one)");
+    assert!(told[1].starts_with("step 3 ") && told[2].starts_with("step 4 "), "{told:?}");
+    assert!(error.graph().to_mermaid().contains("s1[\"(no name)\"]"), "{error:#}");
+}
+
+#[test]
 fn hostile_names_are_bounded_and_escaped() {
     let huge = "x\"]\n\u{1b}[2J\u{202e}".repeat(100_000);
     let slashes = "/".repeat(1 << 20);
@@ -268,8 +342,7 @@ fn hostile_names_are_bounded_and_escaped() {
         .start(huge.as_str())
         .step(huge.as_str(), |define| define.run(think).then(slashes.as_str()))
         .step(slashes.as_str(), |define| define.run(think).then(deep.as_str()))
-        .step(deep.as_str(), |define| define.run(think).then(""))
-        .step("", |define| define.run(think).then("\0"))
+        .step(deep.as_str(), |define| define.run(think).then("\0"))
         .step("\0", |define| define.run(think).end())
         .build()
         .unwrap();

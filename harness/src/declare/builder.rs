@@ -236,25 +236,22 @@ impl<C: Context, S: State, St: StepId, T> LoopBuilder<C, S, St, T> {
             budget: self.budget,
             at: self.at,
         };
-        let misnumbered: Vec<_> = misnumbered(&ids, &wiring).into_iter().collect();
-        let numbered = misnumbered.is_empty();
-        finish(wiring, steps, misnumbered, numbered, self.fixed)
+        let violations = match misnumbered(&ids, &wiring) {
+            // Where the numbers are wrong, edges may lead to no node.
+            Some(misnumbered) => vec![misnumbered],
+            None => check(&wiring),
+        };
+        finish(wiring, steps, violations, self.fixed)
     }
 }
 
-/// The harness of a loop, or what is wrong with the loop: `found`, and if `resolved` says that all
-/// its edges lead to nodes, what the rules find.
+/// The harness of a loop, or what is wrong with the loop.
 pub(super) fn finish<C: Context, S: State>(
     wiring: Wiring,
     steps: Vec<Executable<C, S>>,
-    found: Vec<Violation>,
-    resolved: bool,
+    violations: Vec<Violation>,
     fixed: C::Fixed,
 ) -> Result<Harness<C, S>, BuildError> {
-    let mut violations = found;
-    if resolved {
-        violations.append(&mut check(&wiring));
-    }
     let graph = Graph { wiring: Arc::new(wiring) };
     if !violations.is_empty() {
         return Err(BuildError { graph, violations });

@@ -1,13 +1,13 @@
 //! Loops made at run time: `Harness::dynamic(name).start("think").step("think", |define| ..)`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
 use crate::context::Context;
-use crate::graph::{Budget, BuildError, Edge, Rule, Violation, Wiring};
+use crate::graph::{Budget, BuildError, Edge, Rule, Violation, Wiring, violations_with};
 use crate::state::State;
 use crate::text::{near, shown};
 
@@ -118,10 +118,13 @@ impl<C: Context, S: State, P> Dynamic<C, S, P> {
     where
         P: Provided<C>,
     {
-        let (mut names, repeated) = Names::of(&self.steps);
+        let (mut names, firsts) = Names::of(&self.steps);
         let mut nodes = Vec::with_capacity(self.steps.len());
         let mut steps = Vec::with_capacity(self.steps.len());
-        for (place, Declared { name, def, .. }) in self.steps.into_iter().enumerate() {
+        // Steps whose name is taken are checked like the others, behind them; the loop has none.
+        let mut repeats = Vec::new();
+        let mut repeated = Vec::new();
+        for (Declared { name, def, .. }, first) in self.steps.into_iter().zip(firsts) {
             let mut draft = def.draft;
             let from = format!("step `{}`", shown(&name));
             for fault in std::mem::take(&mut draft.work.faults) {
@@ -133,11 +136,21 @@ impl<C: Context, S: State, P> Dynamic<C, S, P> {
                     message: format!("{from} {}", fault.does),
                 });
             }
-            let (node, executable) =
-                draft.into_parts(Arc::clone(&name), |link| names.resolve(&from, Some(&name), link));
-            if !repeated.contains(&place) {
-                nodes.push(node);
-                steps.push(executable);
+            // Its own name means itself to a step, also if another has that name too.
+            let own = first.map(|_| names.places.len() + repeats.len());
+            let (node, executable) = draft.into_parts(Arc::clone(&name), |link| match own {
+                Some(own) if link.to.0 == name => Some(own),
+                _ => names.resolve(&from, Some(&name), link),
+            });
+            match first {
+                Some(first) => {
+                    repeats.push(first);
+                    repeated.push(node);
+                }
+                None => {
+                    nodes.push(node);
+                    steps.push(executable);
+                }
             }
         }
         let mut edge = |words: &str, link: Option<Link<StepName>>| {
@@ -163,7 +176,9 @@ impl<C: Context, S: State, P> Dynamic<C, S, P> {
             let message = "the loop has no steps (declare one with `.step(name, ..)`)";
             found.push(missing(Rule::Empty, message));
         }
-        let wiring = Wiring {
+        let declared = nodes.len();
+        nodes.append(&mut repeated);
+        let mut wiring = Wiring {
             name: self.name.into(),
             nodes,
             start: start.map_or(usize::MAX, |edge| edge.to),
@@ -172,7 +187,9 @@ impl<C: Context, S: State, P> Dynamic<C, S, P> {
             budget: self.budget,
             at: self.at,
         };
-        finish(wiring, steps, found, true, self.fixed.take())
+        found.append(&mut violations_with(&wiring, &repeats));
+        wiring.nodes.truncate(declared);
+        finish(wiring, steps, found, self.fixed.take())
     }
 }
 
@@ -184,31 +201,42 @@ struct Names {
 }
 
 impl Names {
-    /// The names of `steps`, and which of these repeat an earlier one.
-    fn of<C: Context, S: State>(steps: &[Declared<C, S>]) -> (Self, HashSet<usize>) {
+    /// The names of `steps`, and for each of these that repeats an earlier one the place of that.
+    fn of<C: Context, S: State>(steps: &[Declared<C, S>]) -> (Self, Vec<Option<usize>>) {
         let mut first: HashMap<&str, At> = HashMap::with_capacity(steps.len());
         let mut places = HashMap::with_capacity(steps.len());
-        let mut repeated = HashSet::new();
         let mut found = Vec::new();
-        for (place, step) in steps.iter().enumerate() {
-            if let Some(at) = first.get(&*step.name) {
-                repeated.insert(place);
+        let mut firsts = Vec::with_capacity(steps.len());
+        for (nth, step) in (1_usize..).zip(steps) {
+            let mut broken = |rule, message| {
                 found.push(Violation {
-                    rule: Rule::DuplicateStep,
+                    rule,
                     steps: vec![step.name.to_string()],
                     declared: step.at.into(),
                     near: None,
-                    message: format!(
-                        "step `{}` is declared twice, first at {at} (rename one of them)",
-                        shown(&step.name)
-                    ),
+                    message,
                 });
-            } else {
+            };
+            let nameless = step.name.trim().is_empty();
+            if nameless {
+                broken(Rule::Empty, format!("step {nth} of the loop has no name (give it one)"));
+            }
+            let Some(at) = first.get(&*step.name) else {
+                firsts.push(None);
                 first.insert(&step.name, step.at);
                 places.insert(Arc::clone(&step.name), places.len());
+                continue;
+            };
+            firsts.push(places.get(&step.name).copied());
+            if !nameless {
+                let message = format!(
+                    "step `{}` is declared twice, first at {at} (rename one of them)",
+                    shown(&step.name)
+                );
+                broken(Rule::DuplicateStep, message);
             }
         }
-        (Self { places, compared: 0, found }, repeated)
+        (Self { places, compared: 0, found }, firsts)
     }
 
     /// The place of a target. One that is not declared is a violation, and counts as its near match

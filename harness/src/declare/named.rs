@@ -12,7 +12,7 @@ use crate::graph::{Kind, Rule, Target};
 use crate::signal::Signal;
 use crate::state::State;
 use crate::step::{Action, Route};
-use crate::text::{listed, near, shown};
+use crate::text::{listed, near, prose, shown};
 
 use super::draft::{At, Link, Way};
 use super::registry::Lookup;
@@ -251,7 +251,7 @@ impl<C: Context, S: State> Define<C, S, StepName> {
                 let does = format!(
                     "gives `{}` parameters that it does not take: {} (correct them)",
                     shown(body),
-                    shown(&why)
+                    prose(&why)
                 );
                 Fault { rule: Rule::Parameters, at, near: None, does }
             }

@@ -59,9 +59,10 @@ impl Drawing {
     /// [`Recorder::started`](crate::observe::Recorder::started) gives them.
     ///
     /// A step on the path stands out and says how often the path names it, which counts every attempt
-    /// if the path does. An edge stands out if it leads from one step of the path to the next; all of them do if there are several, as names do
-    /// not tell which was taken. A step that no edge leads to from the one before it was reached by
-    /// the loop's own edges (its start, its error route, `finally`), and those stand out.
+    /// if the path does. An edge stands out if it leads from one step of the path to the next; all of
+    /// them do if there are several, as names do not tell which was taken. A step that no edge leads
+    /// to from the one before it was reached by the loop's own edges (its start, its error route,
+    /// `finally`), and those stand out.
     ///
     /// Names that no step has are passed over, and of steps with the same name the first is meant.
     /// Marking again adds another path.

@@ -26,7 +26,7 @@ pub use violation::{Declared, Rule, Violation};
 
 pub(crate) use budget::FINALLY;
 pub(crate) use program::{Executable, Program};
-pub(crate) use validate::violations;
+pub(crate) use validate::{violations, violations_with};
 pub(crate) use wiring::{AtMost, Branch, Dest, Edge, Exit, Expiry, Kind, Node, Wiring};
 
 /// The graph of a loop: immutable, cheap to clone. `Debug` and `Display` draw it as a Mermaid

@@ -15,6 +15,9 @@ use super::drawing::Trail;
 use super::wiring::{Branch, Dest, Exit, Kind, Node, Wiring};
 use crate::text::shown;
 
+/// Stands where a name is empty.
+const NAMELESS: &str = "(no name)";
+
 /// Something that edges lead to or come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Spot {
@@ -210,9 +213,13 @@ impl<'a> Line<'a> {
     }
 }
 
-/// A name as its label says it: on one line, bounded, with how often it was visited.
+/// A name as its label says it: on one line, bounded, with how often it was visited. An empty one is
+/// said to be none: it could not be seen, and Mermaid reads no empty label.
 fn named(name: &str, visits: usize) -> String {
-    let name = name.replace(['\n', '\r'], " ");
+    let name = match name.trim() {
+        "" => NAMELESS.to_owned(),
+        _ => name.replace(['\n', '\r'], " "),
+    };
     match visits {
         0 => shown(&name).into_owned(),
         visits => format!("{} ×{visits}", shown(&name)),

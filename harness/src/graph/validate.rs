@@ -10,28 +10,41 @@
 use std::collections::HashMap;
 use std::panic::Location;
 
-use crate::text::{listed, near, shown};
+use crate::text::{listed, near, prose, shown};
 
 use super::components::components;
 use super::wiring::{Dest, Edge, Kind, Wiring};
 use super::{Rule, Violation};
 
+/// Steps by the place of the one whose name they repeat.
+type Twins = HashMap<usize, Vec<usize>>;
+
 /// Above this many comparisons of names, unreachable steps are told without a near match.
 const MAX_COMPARED: usize = 1_000_000;
 
 pub(crate) fn violations(wiring: &Wiring) -> Vec<Violation> {
+    violations_with(wiring, &[])
+}
+
+/// The same where the last nodes have names that are taken: each repeats the step at its place in
+/// `repeats`. Edges lead to the first step of a name; what leads to that one may have meant the
+/// other, so a repeated step is reached with it.
+pub(crate) fn violations_with(wiring: &Wiring, repeats: &[usize]) -> Vec<Violation> {
     let mut found = Vec::new();
+    let mut twins = Twins::new();
+    let first = wiring.nodes.len() - repeats.len();
+    for (step, repeated) in repeats.iter().enumerate() {
+        twins.entry(*repeated).or_default().push(first + step);
+    }
     // A loop made at run time may lack a start; what it reaches is not known then.
     let started = wiring.start < wiring.nodes.len();
     let endless = started && no_exit(wiring, &mut found);
     if started {
-        unreachable(wiring, &mut found);
+        unreachable(wiring, &twins, first, &mut found);
     }
-    if !endless {
-        endless_cycles(wiring, &mut found);
-    }
+    endless_cycles(wiring, endless, &mut found);
     error_cycles(wiring, &mut found);
-    ask_in_finally(wiring, &mut found);
+    ask_in_finally(wiring, &twins, &mut found);
     off(wiring, &mut found);
     aliases(wiring, &mut found);
     found
@@ -53,8 +66,14 @@ fn violation(
     }
 }
 
-/// The steps reachable from `roots`, over onward edges and, if `failing`, error edges.
-fn reach(wiring: &Wiring, roots: impl IntoIterator<Item = usize>, failing: bool) -> Vec<bool> {
+/// The steps reachable from `roots`, over onward edges and, if `failing`, error edges; with each
+/// its `twins`.
+fn reach(
+    wiring: &Wiring,
+    twins: &Twins,
+    roots: impl IntoIterator<Item = usize>,
+    failing: bool,
+) -> Vec<bool> {
     let mut seen = vec![false; wiring.nodes.len()];
     let mut open: Vec<usize> = roots.into_iter().collect();
     while let Some(step) = open.pop() {
@@ -62,6 +81,7 @@ fn reach(wiring: &Wiring, roots: impl IntoIterator<Item = usize>, failing: bool)
             continue;
         }
         let node = &wiring.nodes[step];
+        open.extend(twins.get(&step).into_iter().flatten());
         open.extend(node.onward().filter_map(step_of));
         if failing {
             open.extend(node.on_error.map(|edge| edge.to));
@@ -82,18 +102,20 @@ fn roots(wiring: &Wiring) -> impl Iterator<Item = usize> {
     [Some(wiring.start), to(wiring.on_error), to(wiring.finally)].into_iter().flatten()
 }
 
-fn unreachable(wiring: &Wiring, found: &mut Vec<Violation>) {
-    let seen = reach(wiring, roots(wiring), true);
+/// Of the steps before `end`: a repeated one is not told again.
+fn unreachable(wiring: &Wiring, twins: &Twins, end: usize, found: &mut Vec<Violation>) {
+    let mut seen = reach(wiring, twins, roots(wiring), true);
+    seen.truncate(end);
     let start = shown(&wiring.nodes[wiring.start].name);
-    let others: Vec<&str> = wiring
-        .nodes
+    let others: Vec<&str> = wiring.nodes[..end]
         .iter()
         .enumerate()
         .filter(|(other, _)| *other != wiring.start && seen[*other])
         .map(|(_, node)| &*node.name)
         .collect();
     let compare = (seen.len() - others.len()).saturating_mul(others.len()) <= MAX_COMPARED;
-    for (step, node) in wiring.nodes.iter().enumerate().filter(|(step, _)| !seen[*step]) {
+    let nodes = wiring.nodes[..end].iter().enumerate();
+    for (step, node) in nodes.filter(|(step, _)| !seen[*step]) {
         if matches!(node.kind, Kind::Off(_)) {
             continue;
         }
@@ -117,7 +139,7 @@ fn unreachable(wiring: &Wiring, found: &mut Vec<Violation>) {
 
 /// Whether no reachable step ends the loop.
 fn no_exit(wiring: &Wiring, found: &mut Vec<Violation>) -> bool {
-    let seen = reach(wiring, [wiring.start], false);
+    let seen = reach(wiring, &Twins::new(), [wiring.start], false);
     let ends = |step: usize| wiring.nodes[step].onward().any(|dest| matches!(dest, Dest::End));
     let endless = !(0..wiring.nodes.len()).any(|step| seen[step] && ends(step));
     if endless {
@@ -132,8 +154,9 @@ fn no_exit(wiring: &Wiring, found: &mut Vec<Violation>) -> bool {
 }
 
 /// A set of steps that all reach each other, and nothing else, runs for ever: a strongly connected
-/// component that holds a cycle, no end, and no edge to another component.
-fn endless_cycles(wiring: &Wiring, found: &mut Vec<Violation>) {
+/// component that holds a cycle, no end, and no edge to another component. If the loop is `endless`,
+/// that is what is told of one through the start.
+fn endless_cycles(wiring: &Wiring, endless: bool, found: &mut Vec<Violation>) {
     let onward: Vec<Vec<usize>> =
         wiring.nodes.iter().map(|node| node.onward().filter_map(step_of).collect()).collect();
     let (component, count) = components(&onward);
@@ -147,10 +170,13 @@ fn endless_cycles(wiring: &Wiring, found: &mut Vec<Violation>) {
         leaves[own] |= wiring.nodes[step].onward().any(|dest| matches!(dest, Dest::End))
             || next.iter().any(|next| component[*next] != own);
     }
-    let mut endless: Vec<&Vec<usize>> =
-        (0..count).filter(|at| cyclic[*at] && !leaves[*at]).map(|at| &members[at]).collect();
-    endless.sort_by_key(|cycle| cycle.first());
-    for cycle in endless {
+    let told = endless.then(|| component[wiring.start]);
+    let mut cycles: Vec<&Vec<usize>> = (0..count)
+        .filter(|at| cyclic[*at] && !leaves[*at] && told != Some(*at))
+        .map(|at| &members[at])
+        .collect();
+    cycles.sort_by_key(|cycle| cycle.first());
+    for cycle in cycles {
         let names: Vec<String> = cycle
             .iter()
             .map(|inside| format!("`{}`", shown(&wiring.nodes[*inside].name)))
@@ -196,11 +222,11 @@ fn error_cycles(wiring: &Wiring, found: &mut Vec<Violation>) {
     }
 }
 
-fn ask_in_finally(wiring: &Wiring, found: &mut Vec<Violation>) {
+fn ask_in_finally(wiring: &Wiring, twins: &Twins, found: &mut Vec<Violation>) {
     let Some(finally) = wiring.finally else {
         return;
     };
-    let seen = reach(wiring, [finally.to], true);
+    let seen = reach(wiring, twins, [finally.to], true);
     for (step, node) in wiring.nodes.iter().enumerate() {
         if seen[step] && node.kind == Kind::Gate {
             let message = format!(
@@ -221,7 +247,7 @@ fn off(wiring: &Wiring, found: &mut Vec<Violation>) {
             let message = format!(
                 "{from} leads to step `{}`, which is off: {} (lead elsewhere, or switch it on)",
                 shown(&node.name),
-                shown(why)
+                prose(why)
             );
             found.push(violation(wiring, Rule::Off, steps, at, message));
         }

@@ -34,7 +34,7 @@ pub enum Rule {
     UnknownRoute,
     /// The parameters of a step are those that its body takes.
     Parameters,
-    /// A loop has a step.
+    /// A loop has a step, and a step a name.
     Empty,
     /// A loop has a start.
     MissingStart,

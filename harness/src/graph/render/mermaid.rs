@@ -109,7 +109,50 @@ impl Pen for Mermaid {
     }
 }
 
-/// Text for a quoted Mermaid label: in one, only the quote, `#` and `<` are special.
+/// Text for a quoted label. Mermaid reads more than quotes in it: entities, of which its own begin
+/// with `#`; tags; Markdown, which for anything but emphasis is drawn as an error; formulas in `$$`;
+/// icons such as `fa:fa-user`; directives in `%%{..}%%`. A colon before an entity, behind the word
+/// `style`, is taken for a colour, which loses the end of that entity.
 fn label(text: &str, visits: usize) -> String {
-    named(text, visits).replace('#', "#35;").replace('"', "#quot;").replace('<', "#lt;")
+    let text = named(text, visits);
+    let marker = marker(&text);
+    let mut out = String::with_capacity(text.len());
+    let mut before = None;
+    for (at, letter) in text.char_indices() {
+        let after = text[at + letter.len_utf8()..].chars().next();
+        let word = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
+        let escaped = match letter {
+            '"' | '#' | '&' | '<' | '\\' | '`' | '*' | '~' | '[' | '$' | '@' => true,
+            // Within a word it is no emphasis.
+            '_' => !(word(before) && word(after)),
+            ':' => after.is_some_and(|after| !after.is_whitespace()),
+            '%' => after == Some('%'),
+            '.' => text[..at].to_ascii_lowercase().ends_with("www"),
+            _ => false,
+        };
+        before = Some(letter);
+        match letter {
+            letter if !escaped && marker != Some(at) => out.push(letter),
+            '"' => out.push_str("#quot;"),
+            '&' => out.push_str("#amp;"),
+            '<' => out.push_str("#lt;"),
+            letter => out.extend(["#", &u32::from(letter).to_string(), ";"]),
+        }
+    }
+    out
+}
+
+/// Where `text` begins like an item of a list, a quotation or a rule: the letter that makes it one.
+fn marker(text: &str) -> Option<usize> {
+    let start = text.len() - text.trim_start().len();
+    let rest = text[start..].trim_start_matches(|letter: char| letter.is_ascii_digit());
+    let at = text.len() - rest.len();
+    let mut rest = rest.chars();
+    let letter = rest.next()?;
+    let apart = rest.next().is_none_or(char::is_whitespace);
+    let marks = match at > start {
+        true => matches!(letter, '.' | ')') && apart,
+        false => matches!(letter, '-' | '+' | '>'),
+    };
+    marks.then_some(at)
 }

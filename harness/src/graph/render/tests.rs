@@ -58,7 +58,7 @@ fn drafts() -> Graph {
     graph("drafts", vec![write, review, approve, tidy], Some(3), Some(3))
 }
 
-/// Lets Graphviz itself read a drawing, where it is installed.
+/// Lets Graphviz itself read a drawing.
 fn read_by_graphviz(drawn: &str) {
     let dot = Command::new("dot")
         .arg("-Tcanon")
@@ -66,7 +66,11 @@ fn read_by_graphviz(drawn: &str) {
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn();
-    let Ok(mut dot) = dot else { return };
+    let mut dot = dot.unwrap_or_else(|error| {
+        panic!(
+            "`dot` of Graphviz must be installed to check drawings (package `graphviz`): {error}"
+        )
+    });
     dot.stdin.take().unwrap().write_all(drawn.as_bytes()).unwrap();
     let read = dot.wait_with_output().unwrap();
     assert!(read.status.success(), "{}\n{drawn}", String::from_utf8_lossy(&read.stderr));
@@ -218,8 +222,66 @@ fn hostile_names_stay_inside_their_label() {
     );
     read_by_graphviz(&drawn.to_dot());
     let mermaid = marked.to_mermaid();
-    let label = "a#quot;];x\\ \\N  #lt;b>&lt;#lt;b> ] ; }} 日本 \\u{0}\\ ×1";
+    let label = "a#quot;];x#92; #92;N  #lt;b>#amp;lt;#lt;b> ] ; }} 日本 #92;u{0}#92; ×1";
     assert!(mermaid.contains(&format!("    s0[\"{label}\"]:::visited\n")), "{mermaid}");
+}
+
+#[test]
+fn names_that_mermaid_would_take_for_markup() {
+    let cases = [
+        ("", "(no name)"),
+        (" \n", "(no name)"),
+        ("`", "#96;"),
+        ("`a` ``b", "#96;a#96; #96;#96;b"),
+        ("&lt;&#35;#35;", "#amp;lt;#amp;#35;35;#35;35;"),
+        ("1. one", "1#46; one"),
+        ("12) x", "12#41; x"),
+        ("1.5 or 2. x", "1.5 or 2. x"),
+        ("7.", "7#46;"),
+        ("- a - b", "#45; a - b"),
+        (" -", " #45;"),
+        ("+ a + b", "#43; a + b"),
+        ("* a", "#42; a"),
+        ("> a > b", "#62; a > b"),
+        ("---", "#45;--"),
+        ("# a", "#35; a"),
+        ("**a** and *b*", "#42;#42;a#42;#42; and #42;b#42;"),
+        ("__a__ _b_ a_b_c", "#95;#95;a#95;#95; #95;b#95; a_b_c"),
+        ("~~a~~", "#126;#126;a#126;#126;"),
+        ("[a](b)", "#91;a](b)"),
+        ("![a](b)", "!#91;a](b)"),
+        ("\\n \\*", "#92;n #92;#42;"),
+        ("$$x$$", "#36;#36;x#36;#36;"),
+        ("fa:fa-user", "fa#58;fa-user"),
+        ("style:#f00; x: y", "style#58;#35;f00; x: y"),
+        ("http://a.b WWW.a.b a@b.c", "http#58;//a.b WWW#46;a.b a#64;b.c"),
+        ("%%{init: {}}%% 5%", "#37;%{init: {}}#37;% 5%"),
+        ("end", "end"),
+    ];
+    for (name, label) in cases {
+        let lead = Branch { signal: name, dest: Dest::End };
+        let route = Exit::Route { signals: "Next", branches: vec![lead] };
+        let drawn = graph(name, vec![node(name, Kind::Decide, route)], None, None);
+        let expected = format!(
+            "flowchart TD\n    start([\"{label}\"]) --> s0\n    s0{{\"{label}\"}}\n    s0 -- \
+             \"{label}\" --> finish\n    finish(((end)))\n"
+        );
+        assert_eq!(drawn.to_mermaid(), expected);
+        let marked = drawn.drawing().mark([name]).to_mermaid();
+        assert!(marked.contains(" ×1\"}:::visited\n"), "{marked}");
+        read_by_graphviz(&drawn.to_dot());
+        if !name.trim().is_empty() {
+            let inner = node(&format!("{name}/x"), Kind::Run, Exit::End);
+            let drawn = graph("x", vec![inner], None, None);
+            let title = format!("    subgraph g0[\"{label}\"]\n");
+            assert!(name.contains('/') || drawn.to_mermaid().contains(&title), "{name}");
+            read_by_graphviz(&drawn.to_dot());
+        }
+    }
+    let nameless = graph("", vec![node("", Kind::Run, Exit::End)], None, None);
+    let dot = nameless.drawing().mark([""]).to_dot();
+    assert!(dot.contains("start [label=\"(no name)\""), "{dot}");
+    assert!(dot.contains("s0 [label=\"(no name) ×1\""), "{dot}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use std::panic::Location;
 use std::time::{Duration, Instant};
 
-use super::violations;
+use super::{violations, violations_with};
 use crate::graph::{AtMost, Branch, Budget, Dest, Edge, Exit, Expiry, Kind, Node, Rule, Wiring};
 use crate::step::Policy;
 
@@ -196,6 +196,53 @@ fn cycles_that_no_edge_leaves() {
     let found = violations(&two);
     let cycles: Vec<&[String]> = found.iter().map(|violation| &*violation.steps).collect();
     assert_eq!(cycles, [["B"], ["C"]]);
+}
+
+#[test]
+fn a_loop_without_an_exit_names_the_cycles_that_hold_it() {
+    let fork = wiring(vec![
+        routes("A", [Some(1), Some(2)]),
+        then("B", 1),
+        then("C", 3),
+        then("D", 2),
+        ends("E").or(5),
+        then("F", 5),
+    ]);
+    told(
+        &fork.on_error(4),
+        &[
+            NO_EXIT,
+            "no edge leaves the cycle of `B` (end it, route out of it, or bound a step of it with \
+             `.at_most(n, step)`)",
+            "no edge leaves the cycle of `C`, `D` (end it, route out of it, or bound a step of it \
+             with `.at_most(n, step)`)",
+            "no edge leaves the cycle of `F` (end it, route out of it, or bound a step of it with \
+             `.at_most(n, step)`)",
+        ],
+    );
+    // Of a cycle through the start it is said once.
+    told(&wiring(vec![routes("A", [Some(0), Some(1)]), then("B", 0)]), &[NO_EXIT]);
+}
+
+#[test]
+fn a_step_whose_name_is_taken_is_held_to_the_rules_too() {
+    let rules = |nodes, repeats: &[usize]| -> Vec<Rule> {
+        let wiring = wiring(nodes).finally(1);
+        let found = violations_with(&wiring, repeats);
+        found.into_iter().map(|violation| violation.rule).collect()
+    };
+    let sound = || vec![ends("A"), ends("Close")];
+    let with = |last: Vec<Node>| [sound(), last].concat();
+    assert_eq!(rules(with(vec![ends("A")]), &[0]), []);
+    // It leads to a step that is off, only to itself, fails to itself, or asks behind `finally`.
+    assert_eq!(rules(with(vec![ends("X").off(), then("A", 2)]), &[0]), [Rule::Off]);
+    assert_eq!(rules(with(vec![then("A", 2)]), &[0]), [Rule::EndlessCycle]);
+    assert_eq!(rules(with(vec![ends("A").or(2)]), &[0]), [Rule::ErrorCycle]);
+    assert_eq!(rules(with(vec![ends("Close").gate()]), &[1]), [Rule::AskInFinally]);
+    // What only it leads to is reached if the first of its name is.
+    assert_eq!(rules(with(vec![ends("B"), then("A", 2)]), &[0]), []);
+    let lost = with(vec![ends("Lost"), ends("B"), then("Lost", 3)]);
+    assert_eq!(rules(lost, &[2]), [Rule::Unreachable, Rule::Unreachable]);
 }
 
 #[test]
