@@ -129,6 +129,7 @@ impl<C: Context, S: State, P> Dynamic<C, S, P> {
                     rule: fault.rule,
                     steps: vec![name.to_string()],
                     declared: fault.at.into(),
+                    first: None,
                     near: fault.near,
                     message: format!("{from} {}", fault.does),
                 });
@@ -152,6 +153,7 @@ impl<C: Context, S: State, P> Dynamic<C, S, P> {
             rule,
             steps: Vec::new(),
             declared: self.at.into(),
+            first: None,
             near: None,
             message: message.to_owned(),
         };
@@ -197,9 +199,10 @@ impl Names {
                     rule: Rule::DuplicateStep,
                     steps: vec![step.name.to_string()],
                     declared: step.at.into(),
+                    first: Some((*at).into()),
                     near: None,
                     message: format!(
-                        "step `{}` is declared twice, first at {at} (rename one of them)",
+                        "step `{}` is declared twice (rename one of them)",
                         shown(&step.name)
                     ),
                 });
@@ -235,6 +238,7 @@ impl Names {
             rule: Rule::UnknownStep,
             steps: step.map(str::to_owned).into_iter().collect(),
             declared: link.at.into(),
+            first: None,
             near: near.map(str::to_owned),
             message: format!("{from} leads to `{}`, which is no step {hint}", shown(name)),
         });
