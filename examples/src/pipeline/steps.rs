@@ -3,9 +3,12 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Component, Path, PathBuf};
 
-use harness::Registry;
 use harness::prelude::*;
+use schemars::JsonSchema;
 use serde::de::Error as _;
+use tokio::io::AsyncReadExt as _;
+
+use super::parameters::Known;
 
 /// The most bytes of input that a step reads.
 const MAX_INPUT: u64 = 64 << 20;
@@ -62,21 +65,21 @@ fn repeats(text: &Text) -> Repeats {
 }
 
 /// Everything that a description may name.
-pub(super) fn registry() -> Registry<Room, Text> {
-    Registry::new()
-        .make("read", |read: Read| read)
-        .make("filter", |filter: Filter| filter)
+pub(super) fn known() -> Known {
+    Known::new()
+        .make::<Read>("read")
+        .make::<Filter>("filter")
         .run("dedupe", dedupe)
-        .make("sort", |sort: Sort| sort)
+        .make::<Sort>("sort")
         .run("count_words", count_words)
-        .make("head", |head: Head| head)
-        .make("write", |write: Write| write)
+        .make::<Head>("head")
+        .make::<Write>("write")
         .route("amount", amount)
         .route("repeats", repeats)
 }
 
 /// Reads the lines of files.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Read {
     files: Vec<PathBuf>,
@@ -91,13 +94,16 @@ impl Handler<Room, Text> for Read {
             let path = cx.input.join(file);
             let name = path.display();
             let told = |error| StepError::fatal(format!("cannot read `{name}`: {error}"));
-            let size = tokio::fs::metadata(&path).await.map_err(told)?.len();
-            left = left.checked_sub(size).ok_or_else(|| {
+            let mut text = String::new();
+            // What a file says about its size does not bound what is read: pipes and devices have
+            // none, and a file may grow.
+            let file = tokio::fs::File::open(&path).await.map_err(told)?;
+            file.take(left + 1).read_to_string(&mut text).await.map_err(told)?;
+            left = left.checked_sub(text.len() as u64).ok_or_else(|| {
                 StepError::fatal(format!(
                     "`{name}` is too large: all input may be {MAX_INPUT} bytes"
                 ))
             })?;
-            let text = tokio::fs::read_to_string(&path).await.map_err(told)?;
             lines.extend(text.lines().map(str::to_owned));
         }
         Ok(Text::update().lines(lines))
@@ -105,7 +111,7 @@ impl Handler<Room, Text> for Read {
 }
 
 /// Keeps the lines with some text, or without it.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Filter {
     contains: String,
@@ -136,7 +142,7 @@ async fn dedupe(text: View<Text>, _: Cx<Room>) -> StepResult<Text> {
 }
 
 /// Sorts the lines; lines that start with a number, such as counts, by it if asked.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Sort {
     #[serde(default)]
@@ -178,7 +184,7 @@ async fn count_words(text: View<Text>, _: Cx<Room>) -> StepResult<Text> {
 }
 
 /// Keeps the first lines.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Head {
     lines: usize,
@@ -192,7 +198,7 @@ impl Handler<Room, Text> for Head {
 }
 
 /// Writes the lines into a file below the folder for output.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Write {
     #[serde(deserialize_with = "below")]
