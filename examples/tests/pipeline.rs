@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use examples::pipeline::{Pipeline, Problems, run};
@@ -99,6 +99,28 @@ fn a_missing_input_fails_the_run_and_names_the_file() {
     let ran = pipeline(&[&file]);
     let told = String::from_utf8_lossy(&ran.stderr);
     assert!(!ran.status.success() && told.contains("gone.txt"), "{told}");
+}
+
+#[test]
+fn input_comes_from_another_file_or_the_standard_input() {
+    use std::io::Write as _;
+    let (_folder, other) = written("other.txt", "b\na\n");
+    let file = format!("input/proverbs.txt={}", other.display());
+    let arguments = ["--input", &file, "--input", "input/more.txt=-"];
+    let mut child = Command::new(env!("CARGO_BIN_EXE_pipeline"))
+        .args(arguments)
+        .arg(shipped("unique.toml"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"c\nb\n").unwrap();
+    assert_eq!(out(&child.wait_with_output().unwrap()), "a\nb\nc\n");
+    let wrong = ["--input", "input/mroe.txt=-"].map(Path::new);
+    let told = pipeline(&[wrong[0], wrong[1], &shipped("unique.toml")]);
+    let told = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(told.contains("`input/mroe.txt` (did you mean `input/more.txt`?)"), "{told}");
 }
 
 #[test]

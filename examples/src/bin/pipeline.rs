@@ -1,7 +1,8 @@
 //! Runs a text pipeline that a file describes.
 //!
 //! ```text
-//! cargo run -p examples --bin pipeline -- [--draw | --trace] [--dot] [--out FOLDER] FILE.toml
+//! cargo run -p examples --bin pipeline -- [--draw | --trace] [--dot] \
+//!     [--input NAME=FILE].. [--out FOLDER] FILE.toml
 //! ```
 //!
 //! The description names the steps, what each runs with which parameters, and where the pipeline
@@ -27,11 +28,19 @@ struct Options {
     /// Draws in the language of Graphviz. Without `--trace` nothing is run.
     #[arg(long)]
     dot: bool,
+    /// Reads FILE where a step reads NAME; `-` is the standard input.
+    #[arg(long, value_name = "NAME=FILE", value_parser = named)]
+    input: Vec<(String, PathBuf)>,
     /// Where steps write their files.
     #[arg(long, default_value = ".")]
     out: PathBuf,
     /// The description: TOML, or JSON if it ends in `.json`.
     file: PathBuf,
+}
+
+fn named(given: &str) -> Result<(String, PathBuf), String> {
+    let (name, file) = given.split_once('=').ok_or("expected NAME=FILE")?;
+    Ok((name.to_owned(), PathBuf::from(file)))
 }
 
 #[tokio::main]
@@ -46,7 +55,10 @@ async fn main() -> ExitCode {
 }
 
 async fn work(options: &Options) -> Result<ExitCode, Box<dyn std::error::Error>> {
-    let pipeline = Pipeline::read(&options.file)?;
+    let mut pipeline = Pipeline::read(&options.file)?;
+    for (name, file) in &options.input {
+        pipeline = pipeline.feed(name, file.clone());
+    }
     let folder = options.file.parent().unwrap_or(Path::new("")).to_owned();
     let budget = pipeline.budget();
     let harness = pipeline.build(folder, options.out.clone())?;

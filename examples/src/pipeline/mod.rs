@@ -4,6 +4,7 @@ mod describe;
 mod fields;
 mod parameters;
 mod problems;
+mod step;
 mod steps;
 mod tree;
 

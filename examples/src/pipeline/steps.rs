@@ -28,13 +28,19 @@ pub struct Text {
 pub struct Room {
     /// The folder of the description, from which it names its input.
     input: PathBuf,
+    /// Files that are read instead of those that steps name.
+    fed: BTreeMap<PathBuf, PathBuf>,
     /// The folder that steps write into.
     output: PathBuf,
 }
 
 impl Room {
-    pub(super) fn slots(input: PathBuf, output: PathBuf) -> <Self as Context>::Fixed {
-        Self::fixed().input(input).output(output).build()
+    pub(super) fn slots(
+        input: PathBuf,
+        fed: BTreeMap<PathBuf, PathBuf>,
+        output: PathBuf,
+    ) -> <Self as Context>::Fixed {
+        Self::fixed().input(input).fed(fed).output(output).build()
     }
 }
 
@@ -91,14 +97,15 @@ impl Handler<Room, Text> for Read {
         let mut lines = Vec::new();
         let mut left = MAX_INPUT;
         for file in &self.files {
-            let path = cx.input.join(file);
+            let fed = cx.fed.get(file);
+            let path = fed.cloned().unwrap_or_else(|| cx.input.join(file));
             let name = path.display();
             let told = |error| StepError::fatal(format!("cannot read `{name}`: {error}"));
-            let mut text = String::new();
-            // What a file says about its size does not bound what is read: pipes and devices have
-            // none, and a file may grow.
-            let file = tokio::fs::File::open(&path).await.map_err(told)?;
-            file.take(left + 1).read_to_string(&mut text).await.map_err(told)?;
+            let text = match fed {
+                Some(fed) if fed == Path::new("-") => standard_input(left + 1).await,
+                _ => text_of(&path, left + 1).await,
+            };
+            let text = text.map_err(told)?;
             left = left.checked_sub(text.len() as u64).ok_or_else(|| {
                 StepError::fatal(format!(
                     "`{name}` is too large: all input may be {MAX_INPUT} bytes"
@@ -108,6 +115,23 @@ impl Handler<Room, Text> for Read {
         }
         Ok(Text::update().lines(lines))
     }
+}
+
+/// The first bytes of a file. What a file says about its size would not bound what is read: pipes
+/// and devices have none, and a file may grow.
+async fn text_of(path: &Path, most: u64) -> std::io::Result<String> {
+    let mut text = String::new();
+    tokio::fs::File::open(path).await?.take(most).read_to_string(&mut text).await?;
+    Ok(text)
+}
+
+async fn standard_input(most: u64) -> std::io::Result<String> {
+    let read = move || {
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut std::io::Read::take(std::io::stdin(), most), &mut text)?;
+        Ok(text)
+    };
+    tokio::task::spawn_blocking(read).await.map_err(std::io::Error::other)?
 }
 
 /// Keeps the lines with some text, or without it.
