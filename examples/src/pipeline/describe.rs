@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use harness::graph::Rule;
 use harness::prelude::*;
 
-use super::fields::{Fields, Found, near};
+use super::fields::{Fields, Found};
 use super::problems::{Problems, Told, Unreadable};
 use super::step::{Step, repeated};
 use super::steps::{Room, Text, known};
@@ -71,7 +71,7 @@ impl Pipeline {
     pub fn feed(mut self, name: &str, from: PathBuf) -> Self {
         let read: Vec<&str> = self.steps.iter().flat_map(Step::reads).collect();
         if !read.contains(&name) {
-            let near = near(name, read.iter().copied());
+            let near = self.told.found.near(name, read.iter().copied());
             self.told.found.tell(|| {
                 let name = shown(name, 60);
                 match near {

@@ -23,6 +23,15 @@ impl Found {
         }
     }
 
+    /// The near match of a name, unless there are so many problems that its own is not kept.
+    pub(super) fn near<'k>(
+        &self,
+        given: &str,
+        known: impl Iterator<Item = &'k str>,
+    ) -> Option<&'k str> {
+        if self.lines.len() < MAX_KEPT { near(given, known) } else { None }
+    }
+
     pub(super) fn count(&self) -> usize {
         self.lines.len() + self.more
     }
@@ -82,9 +91,9 @@ impl<'a> Fields<'a> {
         }
     }
 
-    pub(super) fn number<N: TryFrom<i128>>(&mut self, key: &'static str, most: N) -> Option<N>
+    pub(super) fn number<N>(&mut self, key: &'static str, most: N) -> Option<N>
     where
-        N: std::fmt::Display,
+        N: TryFrom<i128> + std::fmt::Display,
     {
         let value = self.take(key)?;
         let number = match &value {
@@ -175,7 +184,7 @@ impl<'a> Fields<'a> {
             if self.known.contains(&&*key) {
                 continue;
             }
-            let near = near(&key, self.known.iter().copied()).filter(|_| self.found.more == 0);
+            let near = self.found.near(&key, self.known.iter().copied());
             self.found.tell(|| unknown(self.what, &key, near, self.known.iter().copied()));
             if let Some(near) = near {
                 self.lose(near);
@@ -228,7 +237,7 @@ pub(super) fn unknown<'k>(
 }
 
 /// The known key that was most likely meant.
-pub(super) fn near<'k>(given: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+fn near<'k>(given: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     // The distance takes time that grows with the product of both lengths.
     if given.len() > 60 {
         return None;

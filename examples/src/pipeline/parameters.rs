@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::fields::{Found, near, unknown, wrong_items};
+use super::fields::{Found, unknown, wrong_items};
 use super::steps::{Room, Text};
 use super::tree::Tree;
 
@@ -66,7 +66,7 @@ impl Known {
         let mut meant = Vec::new();
         for (key, value) in given {
             let Some(property) = properties.get(key) else {
-                let near = near(key, known()).filter(|_| found.more == 0);
+                let near = found.near(key, known());
                 meant.extend(near);
                 found.tell(|| unknown(&format!("{what}, `with`"), key, near, known()));
                 continue;

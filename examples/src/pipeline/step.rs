@@ -130,7 +130,8 @@ impl Step {
         if exits > 1 {
             problem("has more than one exit (keep one of `then`, `end = true` and `route`)");
         }
-        if !self.has("route") && !(self.to.is_empty() && self.ends.is_empty()) {
+        let leads = !self.to.is_empty() || !self.ends.is_empty();
+        if leads && !self.has("route") {
             problem("says where signals lead, but has no `route`");
         }
         if !self.has("run") {
