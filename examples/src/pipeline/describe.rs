@@ -1,117 +1,158 @@
 //! Descriptions of pipelines: how they are written, and the loops made of them.
 
-use std::collections::BTreeMap;
-use std::fmt;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use harness::graph::Rule;
 use harness::prelude::*;
-use harness::{BuildError, Define, Registry, StepDef, StepName};
 
-use super::steps::{Room, Text, registry};
+use super::fields::{Fields, Found};
+use super::problems::{Problems, Told, Unreadable};
+use super::step::{Step, repeated};
+use super::steps::{Room, Text, known};
+use super::tree::{Tree, is_json, shown};
 
 /// The most bytes of a description.
 const MAX_DESCRIPTION: u64 = 16 << 20;
 
-/// A pipeline as a file describes it.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// The most steps of a run, if the description does not say.
+const DEFAULT_BUDGET: u64 = 1_000;
+
+/// A pipeline as a file describes it, with what is wrong with the file.
+#[derive(Clone, Debug)]
 pub struct Pipeline {
     name: String,
     start: Option<String>,
     on_error: Option<String>,
     finally: Option<String>,
     /// The most steps of a run.
-    budget: Option<u64>,
-    #[serde(default, rename = "step")]
+    budget: u64,
     steps: Vec<Step>,
+    /// Files that are read instead of those that steps name.
+    fed: BTreeMap<PathBuf, PathBuf>,
+    told: Told,
 }
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Step {
-    name: String,
-    /// Why the step is switched off, if it is.
-    off: Option<String>,
-    /// What the step runs; a step that runs nothing only routes.
-    run: Option<String>,
-    /// The parameters of what it runs.
-    #[serde(default)]
-    with: serde_json::Value,
-    retry: Option<u32>,
-    on_error: Option<String>,
-    /// The exits, of which there must be one: the next step, the end, or a route.
-    then: Option<String>,
-    #[serde(default)]
-    end: bool,
-    route: Option<String>,
-    /// Where the signals of the route lead.
-    #[serde(default)]
-    to: BTreeMap<String, String>,
-    /// The signals of the route that end the run.
-    #[serde(default)]
-    ends: Vec<String>,
-}
-
-/// A description that cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot read the pipeline `{}`: {why}", .file.display())]
-pub struct Unreadable {
-    file: PathBuf,
-    why: String,
-}
-
-/// What is wrong with a description that can be read: all of it.
-#[derive(Debug, Default)]
-pub struct Problems {
-    written: Vec<String>,
-    built: Option<BuildError>,
-}
-
-impl Problems {
-    /// Each problem, in words.
-    pub fn lines(&self) -> Vec<String> {
-        let built = self.built.iter().flat_map(BuildError::violations);
-        // Where the loop was declared is a line of this program, no help to who wrote the file.
-        let built = built.map(|violation| {
-            let words = violation.to_string();
-            words.rsplit_once(" (declared at ").map_or(words.clone(), |(told, _)| told.to_owned())
-        });
-        self.written.iter().cloned().chain(built).collect()
-    }
-}
-
-impl fmt::Display for Problems {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const MAX_TOLD: usize = 50;
-        let lines = self.lines();
-        write!(f, "the pipeline cannot run:")?;
-        for line in lines.iter().take(MAX_TOLD) {
-            write!(f, "\n  - {line}")?;
-        }
-        match lines.len().saturating_sub(MAX_TOLD) {
-            0 => Ok(()),
-            more => write!(f, "\n  … and {more} more"),
-        }
-    }
-}
-
-impl std::error::Error for Problems {}
 
 impl Pipeline {
-    /// Reads a description: TOML, or JSON if the file ends in `.json`.
+    const KEYS: &'static [&'static str] =
+        &["name", "start", "on_error", "finally", "budget", "step"];
+
+    /// Reads a description: TOML, or JSON if the file ends in `.json`. What is wrong with a
+    /// description that is TOML or JSON, [`build`](Self::build) tells.
     ///
     /// # Errors
-    /// When there is no such file, or it is not written as a description is.
+    /// When there is no such file, or it is neither TOML nor JSON.
     pub fn read(file: &Path) -> Result<Self, Unreadable> {
         let unreadable = |why: String| Unreadable { file: file.to_owned(), why };
-        let size = std::fs::metadata(file).map_err(|error| unreadable(error.to_string()))?.len();
-        if size > MAX_DESCRIPTION {
+        let mut bytes = Vec::new();
+        // What a file says about its size does not bound what is read: pipes have none.
+        std::fs::File::open(file)
+            .and_then(|file| file.take(MAX_DESCRIPTION + 1).read_to_end(&mut bytes))
+            .map_err(|error| unreadable(error.to_string()))?;
+        if bytes.len() as u64 > MAX_DESCRIPTION {
             return Err(unreadable(format!("it has more than {MAX_DESCRIPTION} bytes")));
         }
-        let text = std::fs::read_to_string(file).map_err(|error| unreadable(error.to_string()))?;
-        match file.extension().is_some_and(|extension| extension == "json") {
-            true => serde_json::from_str(&text).map_err(|error| unreadable(error.to_string())),
-            false => text.parse().map_err(unreadable),
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            unreadable(format!("it is not UTF-8 from byte {at} on"))
+        })?;
+        Tree::parse(&text, is_json(file)).map(Self::of).map_err(unreadable)
+    }
+
+    /// The most steps that a run of it takes.
+    pub fn budget(&self) -> u64 {
+        self.budget
+    }
+
+    /// Lets the steps that read the file `name` read another one instead, or the standard input if
+    /// that is `-`. A name that no step reads is a problem of the pipeline.
+    #[must_use = "this gives the pipeline with that input"]
+    pub fn feed(mut self, name: &str, from: PathBuf) -> Self {
+        let read: Vec<&str> = self.steps.iter().flat_map(Step::reads).collect();
+        if !read.contains(&name) {
+            let near = self.told.found.near(name, read.iter().copied());
+            self.told.found.tell(|| {
+                let name = shown(name, 60);
+                match near {
+                    Some(near) => {
+                        let near = shown(near, 60);
+                        format!("no step reads the input `{name}` (did you mean `{near}`?)")
+                    }
+                    None => {
+                        format!("no step reads the input `{name}` (give one that a step reads)")
+                    }
+                }
+            });
+        }
+        self.fed.insert(PathBuf::from(name), from);
+        self
+    }
+
+    fn of(tree: Tree) -> Self {
+        let what = "the pipeline";
+        let known = known();
+        let mut told = Told::default();
+        let found = &mut told.found;
+        let table = match tree {
+            Tree::Table(table) => table,
+            other => {
+                found.tell(|| format!("{what} must be a table, but it is {}", other.is()));
+                Vec::new()
+            }
+        };
+        for (key, value) in table.iter().filter(|(key, _)| key != "step") {
+            value.repeated(&shown(key, 60), &mut |path| repeated(what, &path, found));
+        }
+        top_repeated(what, &table, found);
+        let mut fields = Fields::new(what, table, Self::KEYS, found);
+        let name = fields.text("name");
+        let start = fields.text("start");
+        let on_error = fields.text("on_error");
+        let finally = fields.text("finally");
+        let budget = fields.number("budget", u64::MAX);
+        let given = fields.tables("step");
+        let wrong = fields.close();
+        if name.is_none() && !wrong.contains(&"name") {
+            found.tell(|| format!("{what} has no `name`"));
+        }
+        let mut steps = Vec::with_capacity(given.len());
+        let mut lost = !wrong.is_empty();
+        for (place, tree) in given.into_iter().enumerate() {
+            match Step::of(place, tree, &known, &mut told) {
+                Some(step) => steps.push(step),
+                None => lost = true,
+            }
+        }
+        let shared = same_names(&steps, &mut told);
+        for step in &steps {
+            lost |= step.edges_lost();
+            // What is wrong with one of several steps of a name must not hide what is with another.
+            if !shared.contains(&step.name) {
+                step.follows(&mut told);
+            }
+        }
+        // A step that seems to lie aside may be where an edge leads that cannot be read.
+        if lost {
+            told.follows.insert((Rule::Unreachable, None));
+        }
+        for (key, rule) in [("start", Rule::MissingStart), ("step", Rule::Empty)] {
+            if wrong.contains(&key) {
+                told.follows.insert((rule, None));
+            }
+        }
+        if lost && steps.is_empty() {
+            told.follows.insert((Rule::Empty, None));
+        }
+        Self {
+            name: name.unwrap_or_default(),
+            start,
+            on_error,
+            finally,
+            budget: budget.unwrap_or(DEFAULT_BUDGET),
+            steps,
+            fed: BTreeMap::new(),
+            told,
         }
     }
 
@@ -120,10 +161,10 @@ impl Pipeline {
     /// # Errors
     /// Everything that is wrong with the description.
     pub fn build(self, input: PathBuf, output: PathBuf) -> Result<Harness<Room, Text>, Problems> {
-        let registry = registry();
-        let mut written = Vec::new();
-        let mut builder =
-            Harness::<Room, Text>::dynamic(self.name).provide(Room::slots(input, output));
+        let registry = known().registry;
+        let mut builder = Harness::<Room, Text>::dynamic(self.name)
+            .provide(Room::slots(input, self.fed, output))
+            .budget(Budget::steps(self.budget));
         if let Some(step) = self.start {
             builder = builder.start(step);
         }
@@ -133,16 +174,16 @@ impl Pipeline {
         if let Some(step) = self.finally {
             builder = builder.finally(step);
         }
-        if let Some(steps) = self.budget {
-            builder = builder.budget(Budget::steps(steps));
-        }
         for step in self.steps {
-            step.check(&mut written);
             builder = builder.step(step.name.clone(), |define| step.declare(define, &registry));
         }
-        match builder.build() {
-            Ok(harness) if written.is_empty() => Ok(harness),
-            built => Err(Problems { written, built: built.err() }),
+        let (harness, error) = match builder.build() {
+            Ok(harness) => (Some(harness), None),
+            Err(error) => (None, Some(error)),
+        };
+        match (self.told.with(error), harness) {
+            (None, Some(harness)) => Ok(harness),
+            (problems, _) => Err(problems.unwrap_or_default()),
         }
     }
 }
@@ -152,66 +193,34 @@ impl std::str::FromStr for Pipeline {
 
     /// Reads a description in TOML.
     fn from_str(text: &str) -> Result<Self, String> {
-        toml::from_str(text).map_err(|error| error.to_string())
+        Tree::parse(text, false).map(Self::of)
     }
 }
 
-impl Step {
-    /// What the loop itself does not see: keys that contradict each other.
-    fn check(&self, problems: &mut Vec<String>) {
-        let name: String = self.name.chars().take(60).collect();
-        let mut problem =
-            |what: &str| problems.push(format!("step `{}` {what}", name.escape_debug()));
-        let exits = [self.then.is_some(), self.end, self.route.is_some()];
-        let exits = exits.into_iter().filter(|given| *given).count();
-        if self.off.is_some() {
-            return;
-        }
-        if exits == 0 {
-            problem("has no exit (give it one of `then`, `end = true` and `route`)");
-        }
-        if exits > 1 {
-            problem("has more than one exit (keep one of `then`, `end = true` and `route`)");
-        }
-        if self.route.is_none() && !(self.to.is_empty() && self.ends.is_empty()) {
-            problem("says where signals lead, but has no `route`");
-        }
-        if self.run.is_none() {
-            if self.route.is_none() {
-                problem("does nothing (give it `run` or `route`)");
-            }
-            if !self.with.is_null() || self.retry.is_some() || self.on_error.is_some() {
-                problem("has `with`, `retry` or `on_error`, but runs nothing (give it `run`)");
-            }
-        }
-    }
+/// Tells the keys of a table that stand there more than once, and nothing of what is below them.
+fn top_repeated(what: &str, table: &[(String, Tree)], found: &mut Found) {
+    let keys = table.iter().map(|(key, _)| (key.clone(), Tree::Null)).collect();
+    Tree::Table(keys).repeated("", &mut |path| repeated(what, &path, found));
+}
 
-    fn declare(
-        self,
-        define: Define<Room, Text, StepName>,
-        registry: &Registry<Room, Text>,
-    ) -> StepDef<Room, Text, StepName> {
-        if let Some(why) = self.off {
-            return define.off(why);
-        }
-        let leads = self.to.into_iter().map(|(signal, step)| (signal, to(step)));
-        let pairs = leads.chain(self.ends.into_iter().map(|signal| (signal, end())));
-        let mut step = match (self.run, &self.route) {
-            (Some(run), _) => define.named_with(registry, &run, &self.with),
-            (None, Some(route)) => return define.decide_named(registry, route, pairs),
-            // A problem that is told already.
-            (None, None) => define.run(|_, _| async move { Ok(Text::update()) }),
-        };
-        if let Some(times) = self.retry {
-            step = step.retry(Retry::exponential().times(times));
-        }
-        if let Some(other) = self.on_error {
-            step = step.on_error(other);
-        }
-        match (self.route, self.then) {
-            (Some(route), _) => step.route_named(registry, &route, pairs),
-            (None, Some(next)) => step.then(next),
-            (None, None) => step.end(),
+/// Tells the steps that have the name of an earlier one, by their numbers, as the name does not
+/// tell one from the other. Gives their names.
+fn same_names(steps: &[Step], told: &mut Told) -> HashSet<String> {
+    let mut shared = HashSet::new();
+    let mut first: HashMap<&str, usize> = HashMap::new();
+    for (place, step) in steps.iter().enumerate() {
+        let earlier = *first.entry(&step.name).or_insert(place);
+        if earlier != place {
+            shared.insert(step.name.clone());
+            let (name, earlier, place) = (shown(&step.name, 60), earlier + 1, place + 1);
+            told.found.tell(|| {
+                format!(
+                    "step `{name}` is declared twice, as step number {earlier} and step number \
+                         {place} (rename one of them)"
+                )
+            });
         }
     }
+    told.follows.insert((Rule::DuplicateStep, None));
+    shared
 }

@@ -3,9 +3,12 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Component, Path, PathBuf};
 
-use harness::Registry;
 use harness::prelude::*;
+use schemars::JsonSchema;
 use serde::de::Error as _;
+use tokio::io::AsyncReadExt as _;
+
+use super::parameters::Known;
 
 /// The most bytes of input that a step reads.
 const MAX_INPUT: u64 = 64 << 20;
@@ -25,13 +28,19 @@ pub struct Text {
 pub struct Room {
     /// The folder of the description, from which it names its input.
     input: PathBuf,
+    /// Files that are read instead of those that steps name.
+    fed: BTreeMap<PathBuf, PathBuf>,
     /// The folder that steps write into.
     output: PathBuf,
 }
 
 impl Room {
-    pub(super) fn slots(input: PathBuf, output: PathBuf) -> <Self as Context>::Fixed {
-        Self::fixed().input(input).output(output).build()
+    pub(super) fn slots(
+        input: PathBuf,
+        fed: BTreeMap<PathBuf, PathBuf>,
+        output: PathBuf,
+    ) -> <Self as Context>::Fixed {
+        Self::fixed().input(input).fed(fed).output(output).build()
     }
 }
 
@@ -62,21 +71,21 @@ fn repeats(text: &Text) -> Repeats {
 }
 
 /// Everything that a description may name.
-pub(super) fn registry() -> Registry<Room, Text> {
-    Registry::new()
-        .make("read", |read: Read| read)
-        .make("filter", |filter: Filter| filter)
+pub(super) fn known() -> Known {
+    Known::new()
+        .make::<Read>("read")
+        .make::<Filter>("filter")
         .run("dedupe", dedupe)
-        .make("sort", |sort: Sort| sort)
+        .make::<Sort>("sort")
         .run("count_words", count_words)
-        .make("head", |head: Head| head)
-        .make("write", |write: Write| write)
+        .make::<Head>("head")
+        .make::<Write>("write")
         .route("amount", amount)
         .route("repeats", repeats)
 }
 
 /// Reads the lines of files.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Read {
     files: Vec<PathBuf>,
@@ -88,24 +97,45 @@ impl Handler<Room, Text> for Read {
         let mut lines = Vec::new();
         let mut left = MAX_INPUT;
         for file in &self.files {
-            let path = cx.input.join(file);
+            let fed = cx.fed.get(file);
+            let path = fed.cloned().unwrap_or_else(|| cx.input.join(file));
             let name = path.display();
             let told = |error| StepError::fatal(format!("cannot read `{name}`: {error}"));
-            let size = tokio::fs::metadata(&path).await.map_err(told)?.len();
-            left = left.checked_sub(size).ok_or_else(|| {
+            let text = match fed {
+                Some(fed) if fed == Path::new("-") => standard_input(left + 1).await,
+                _ => text_of(&path, left + 1).await,
+            };
+            let text = text.map_err(told)?;
+            left = left.checked_sub(text.len() as u64).ok_or_else(|| {
                 StepError::fatal(format!(
                     "`{name}` is too large: all input may be {MAX_INPUT} bytes"
                 ))
             })?;
-            let text = tokio::fs::read_to_string(&path).await.map_err(told)?;
             lines.extend(text.lines().map(str::to_owned));
         }
         Ok(Text::update().lines(lines))
     }
 }
 
+/// The first bytes of a file. What a file says about its size would not bound what is read: pipes
+/// and devices have none, and a file may grow.
+async fn text_of(path: &Path, most: u64) -> std::io::Result<String> {
+    let mut text = String::new();
+    tokio::fs::File::open(path).await?.take(most).read_to_string(&mut text).await?;
+    Ok(text)
+}
+
+async fn standard_input(most: u64) -> std::io::Result<String> {
+    let read = move || {
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut std::io::Read::take(std::io::stdin(), most), &mut text)?;
+        Ok(text)
+    };
+    tokio::task::spawn_blocking(read).await.map_err(std::io::Error::other)?
+}
+
 /// Keeps the lines with some text, or without it.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Filter {
     contains: String,
@@ -136,7 +166,7 @@ async fn dedupe(text: View<Text>, _: Cx<Room>) -> StepResult<Text> {
 }
 
 /// Sorts the lines; lines that start with a number, such as counts, by it if asked.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Sort {
     #[serde(default)]
@@ -178,7 +208,7 @@ async fn count_words(text: View<Text>, _: Cx<Room>) -> StepResult<Text> {
 }
 
 /// Keeps the first lines.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Head {
     lines: usize,
@@ -192,7 +222,7 @@ impl Handler<Room, Text> for Head {
 }
 
 /// Writes the lines into a file below the folder for output.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Write {
     #[serde(deserialize_with = "below")]

@@ -285,6 +285,7 @@ fn misnumbered<St: StepId>(ids: &[St], wiring: &Wiring) -> Option<Violation> {
         rule: Rule::StepIds,
         steps,
         declared: wiring.at.into(),
+        first: None,
         near: None,
         message: format!(
             "`{}::index()` must number the steps as `{0}::all()` lists them, from 0, but {but} \

@@ -132,6 +132,7 @@ impl<C: Context, S: State, P> Dynamic<C, S, P> {
                     rule: fault.rule,
                     steps: vec![name.to_string()],
                     declared: fault.at.into(),
+                    first: None,
                     near: fault.near,
                     message: format!("{from} {}", fault.does),
                 });
@@ -165,6 +166,7 @@ impl<C: Context, S: State, P> Dynamic<C, S, P> {
             rule,
             steps: Vec::new(),
             declared: self.at.into(),
+            first: None,
             near: None,
             message: message.to_owned(),
         };
@@ -208,18 +210,20 @@ impl Names {
         let mut found = Vec::new();
         let mut firsts = Vec::with_capacity(steps.len());
         for (nth, step) in (1_usize..).zip(steps) {
-            let mut broken = |rule, message| {
+            let mut broken = |rule, first, message| {
                 found.push(Violation {
                     rule,
                     steps: vec![step.name.to_string()],
                     declared: step.at.into(),
+                    first,
                     near: None,
                     message,
                 });
             };
             let nameless = step.name.trim().is_empty();
             if nameless {
-                broken(Rule::Empty, format!("step {nth} of the loop has no name (give it one)"));
+                let message = format!("step {nth} of the loop has no name (give it one)");
+                broken(Rule::Empty, None, message);
             }
             let Some(at) = first.get(&*step.name) else {
                 firsts.push(None);
@@ -229,11 +233,9 @@ impl Names {
             };
             firsts.push(places.get(&step.name).copied());
             if !nameless {
-                let message = format!(
-                    "step `{}` is declared twice, first at {at} (rename one of them)",
-                    shown(&step.name)
-                );
-                broken(Rule::DuplicateStep, message);
+                let message =
+                    format!("step `{}` is declared twice (rename one of them)", shown(&step.name));
+                broken(Rule::DuplicateStep, Some((*at).into()), message);
             }
         }
         (Self { places, compared: 0, found }, firsts)
@@ -263,6 +265,7 @@ impl Names {
             rule: Rule::UnknownStep,
             steps: step.map(str::to_owned).into_iter().collect(),
             declared: link.at.into(),
+            first: None,
             near: near.map(str::to_owned),
             message: format!("{from} leads to `{}`, which is no step {hint}", shown(name)),
         });

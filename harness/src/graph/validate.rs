@@ -61,6 +61,7 @@ fn violation(
         rule,
         steps: steps.iter().map(|step| wiring.nodes[*step].name.to_string()).collect(),
         declared: at.into(),
+        first: None,
         near: None,
         message,
     }

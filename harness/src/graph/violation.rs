@@ -77,13 +77,54 @@ pub struct Violation {
     pub steps: Vec<String>,
     /// Where the first of them was declared.
     pub declared: Declared,
+    /// Where the other one was declared, of a step that is declared twice.
+    pub first: Option<Declared>,
     /// A similar name that may have been meant.
     pub near: Option<String>,
     pub(crate) message: String,
 }
 
+impl Violation {
+    /// The broken rule in words, with what to do, and without any place in the source: for loops
+    /// that were not written there but come from a file. `Display` adds the places.
+    ///
+    /// Names in it are bounded, and their control characters escaped.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (declared at {})", self.message, self.declared)
+        write!(f, "{} (declared at {}", self.message, self.declared)?;
+        if let Some(first) = self.first {
+            write!(f, ", first at {first}")?;
+        }
+        f.write_str(")")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_message_has_no_places_and_display_has_all() {
+        let at = |line| Declared { file: "loop.rs", line, column: 1 };
+        let mut violation = Violation {
+            rule: Rule::DuplicateStep,
+            steps: vec!["a".to_owned()],
+            declared: at(7),
+            first: None,
+            near: None,
+            message: "step `a` is declared twice".to_owned(),
+        };
+        assert_eq!(violation.message(), "step `a` is declared twice");
+        assert_eq!(violation.to_string(), "step `a` is declared twice (declared at loop.rs:7:1)");
+        violation.first = Some(at(3));
+        assert_eq!(
+            violation.to_string(),
+            "step `a` is declared twice (declared at loop.rs:7:1, first at loop.rs:3:1)"
+        );
     }
 }

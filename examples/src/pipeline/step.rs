@@ -1,0 +1,206 @@
+//! One step of a description.
+
+use harness::graph::Rule;
+use harness::prelude::*;
+use harness::{Define, Registry, StepDef, StepName};
+
+use super::fields::{Fields, Found};
+use super::parameters::Known;
+use super::problems::Told;
+use super::steps::{Room, Text};
+use super::tree::{Tree, shown};
+
+/// A step as a file describes it.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) name: String,
+    /// Why the step is switched off, if it is.
+    off: Option<String>,
+    /// What the step runs; a step that runs nothing only routes.
+    run: Option<String>,
+    /// The parameters of what it runs.
+    with: serde_json::Value,
+    retry: Option<u32>,
+    on_error: Option<String>,
+    /// The exits, of which there must be one: the next step, the end, or a route.
+    then: Option<String>,
+    end: bool,
+    route: Option<String>,
+    /// Where the signals of the route lead, if that can be read.
+    to: Vec<(String, Option<String>)>,
+    /// The signals of the route that end the run.
+    ends: Vec<String>,
+    /// The keys that are given, but cannot be used.
+    pub(super) wrong: Vec<&'static str>,
+}
+
+impl Step {
+    const KEYS: &'static [&'static str] =
+        &["name", "off", "run", "with", "retry", "on_error", "then", "end", "route", "to", "ends"];
+
+    /// The step at a place of the list, as far as it can be read; none if it is no table.
+    pub(super) fn of(place: usize, tree: Tree, known: &Known, told: &mut Told) -> Option<Self> {
+        let number = format!("step number {}", place + 1);
+        let found = &mut told.found;
+        let Tree::Table(table) = tree else {
+            found.tell(|| format!("{number} must be a table, but it is {}", tree.is()));
+            return None;
+        };
+        let named = table.iter().find(|(key, _)| key == "name");
+        let what = match named {
+            Some((_, Tree::Text(name))) => format!("step `{}`", shown(name, 60)),
+            _ => number.clone(),
+        };
+        let tree = Tree::Table(table);
+        tree.repeated("", &mut |path| repeated(&what, &path, found));
+        let Tree::Table(table) = tree else {
+            return None;
+        };
+        let mut fields = Fields::new(&what, table, Self::KEYS, found);
+        let name = fields.text("name");
+        let off = fields.text("off");
+        let run = fields.text("run");
+        let with = fields.table("with");
+        let retry = fields.number("retry", u32::MAX);
+        let on_error = fields.text("on_error");
+        let then = fields.text("then");
+        let end = fields.flag("end");
+        let route = fields.text("route");
+        let to = fields.pairs("to");
+        let ends = fields.texts("ends");
+        let mut wrong = fields.close();
+        if name.is_none() && !wrong.contains(&"name") {
+            found.tell(|| format!("{what} has no `name`"));
+            wrong.push("name");
+        }
+        if let Some(run) = &run {
+            let before = found.count();
+            // Parameters that cannot be used at all are told as such.
+            if !wrong.contains(&"with") {
+                known.check(run, with.as_deref().unwrap_or_default(), &what, found);
+            }
+            if found.count() > before {
+                wrong.push("with");
+            }
+        }
+        let name = name.unwrap_or_else(|| {
+            told.unnamed.insert(number.clone());
+            number
+        });
+        let with = with.map_or(serde_json::Value::Null, |table| Tree::Table(table).into_json());
+        let step =
+            Self { name, off, run, with, retry, on_error, then, end, route, to, ends, wrong };
+        step.check(&what, &mut told.found);
+        Some(step)
+    }
+
+    /// The files that it reads.
+    pub(super) fn reads(&self) -> impl Iterator<Item = &str> {
+        let reads = self.run.as_deref() == Some("read");
+        let files = self.with["files"].as_array().filter(|_| reads);
+        files.into_iter().flatten().filter_map(serde_json::Value::as_str)
+    }
+
+    /// Whether a key is given, be it one that cannot be used.
+    fn has(&self, key: &str) -> bool {
+        let given = match key {
+            "run" => self.run.is_some(),
+            "with" => !self.with.is_null(),
+            "retry" => self.retry.is_some(),
+            "on_error" => self.on_error.is_some(),
+            "then" => self.then.is_some(),
+            "end" => self.end,
+            "route" => self.route.is_some(),
+            "off" => self.off.is_some(),
+            _ => false,
+        };
+        given || self.wrong.contains(&key)
+    }
+
+    /// What the loop itself does not see: keys that contradict each other.
+    fn check(&self, what: &str, found: &mut Found) {
+        let mut problem = |problem: &str| found.tell(|| format!("{what} {problem}"));
+        let exits = ["then", "end", "route"].into_iter().filter(|key| self.has(key)).count();
+        if self.has("off") {
+            return;
+        }
+        if exits == 0 {
+            problem("has no exit (give it one of `then`, `end = true` and `route`)");
+        }
+        if exits > 1 {
+            problem("has more than one exit (keep one of `then`, `end = true` and `route`)");
+        }
+        let leads = !self.to.is_empty() || !self.ends.is_empty();
+        if leads && !self.has("route") {
+            problem("says where signals lead, but has no `route`");
+        }
+        if !self.has("run") {
+            if !self.has("route") {
+                problem("does nothing (give it `run` or `route`)");
+            }
+            if ["with", "retry", "on_error"].into_iter().any(|key| self.has(key)) {
+                problem("has `with`, `retry` or `on_error`, but runs nothing (give it `run`)");
+            }
+        }
+    }
+
+    /// Whether an edge that leads from or to the step cannot be read.
+    pub(super) fn edges_lost(&self) -> bool {
+        const EDGES: [&str; 7] = ["name", "then", "end", "route", "to", "ends", "on_error"];
+        self.wrong.iter().any(|key| EDGES.contains(key))
+    }
+
+    /// Rules of the loop that the step breaks only as a key cannot be used, which is told.
+    pub(super) fn follows(&self, told: &mut Told) {
+        let mut follows = |rule| told.follows.insert((rule, Some(self.name.clone())));
+        if self.wrong.contains(&"route") {
+            follows(Rule::UnknownRoute);
+        }
+        if self.wrong.contains(&"with") {
+            follows(Rule::Parameters);
+        }
+        if self.wrong.contains(&"to") || self.wrong.contains(&"ends") {
+            follows(Rule::UnhandledSignal);
+        }
+    }
+
+    pub(super) fn declare(
+        self,
+        define: Define<Room, Text, StepName>,
+        registry: &Registry<Room, Text>,
+    ) -> StepDef<Room, Text, StepName> {
+        if self.has("off") {
+            return define.off(self.off.unwrap_or_else(|| "it does not say why".to_owned()));
+        }
+        // A route that cannot be read still has targets to check.
+        let route = match self.route {
+            None if self.wrong.contains(&"route") => Some(String::new()),
+            route => route,
+        };
+        let leads = self.to.into_iter().map(|(signal, step)| (signal, step.map_or(end(), to)));
+        let pairs = leads.chain(self.ends.into_iter().map(|signal| (signal, end())));
+        let runs = self.run.is_some() || self.wrong.contains(&"run");
+        let mut step = match (self.run, &route) {
+            (Some(run), _) => define.named_with(registry, &run, &self.with),
+            (None, Some(route)) if !runs => return define.decide_named(registry, route, pairs),
+            // A problem that is told already.
+            _ => define.run(|_, _| async move { Ok(Text::update()) }),
+        };
+        if let Some(times) = self.retry {
+            step = step.retry(Retry::exponential().times(times));
+        }
+        if let Some(other) = self.on_error {
+            step = step.on_error(other);
+        }
+        match (route, self.then) {
+            (Some(route), _) => step.route_named(registry, &route, pairs),
+            (None, Some(next)) => step.then(next),
+            (None, None) => step.end(),
+        }
+    }
+}
+
+/// Tells a key that is given more than once.
+pub(super) fn repeated(what: &str, path: &str, found: &mut Found) {
+    found.tell(|| format!("{what}: key `{path}` is given twice (keep one of them)"));
+}
