@@ -10,6 +10,6 @@ mod contract;
 mod faulty;
 mod recorder;
 
-pub use contract::{Checked, Contract, Report, Verdict};
+pub use contract::{Checked, Contract, Damage, Report, Verdict, child_worker};
 pub use faulty::{Call, Faults, Faulty};
 pub use recorder::{Asked, Record, Recorder};
