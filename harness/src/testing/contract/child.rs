@@ -101,7 +101,7 @@ fn entry(seq: u64, max_batch: Option<u64>) -> Vec<u8> {
     bytes
 }
 
-/// Appends the batch that belongs behind `head`. Every other one is flushed: the others, too,
+/// Appends the batch that belongs behind `head`. One in three is flushed: the others, too,
 /// outlive the process.
 pub(super) async fn write(
     store: &dyn SessionStore,
@@ -125,7 +125,7 @@ pub(super) async fn write(
         at: UtcMillis(1_000 + head.0),
         entries: &entries,
         facts: Some(&facts),
-        flush: head.0 % 2 == 0,
+        flush: head.0.is_multiple_of(2),
         ..Batch::default()
     };
     Ok(store.append(lease, batch).await?.head)
@@ -243,4 +243,41 @@ impl Drop for Child {
 
 fn head(line: &str) -> Option<Seq> {
     line.strip_prefix(ACKNOWLEDGED)?.parse().ok().map(Seq)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::store::{From, MemoryStore};
+
+    /// A session of these entries, one batch each.
+    async fn page(entries: &[Vec<u8>]) -> Page {
+        let store = MemoryStore::new();
+        let id = SessionId::new("x").unwrap();
+        let claimed = store.claim(Claim::One(&id), Duration::from_secs(60)).await.unwrap();
+        let lease = claimed.unwrap().lease;
+        write(&store, &lease, &AgentId::new("a"), Seq(0)).await.unwrap();
+        for (bytes, after) in entries.iter().zip(1..) {
+            let entries = &[NewEntry { bytes, snapshot: false }];
+            let batch = Batch { after: Seq(after), entries, ..Batch::default() };
+            store.append(&lease, batch).await.unwrap();
+        }
+        store.read(&id, From::Seq(Seq(1)), Mail(0), u64::MAX).await.unwrap().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_part_of_a_batch_and_other_bytes_are_seen() {
+        let whole = [entry(2, None), entry(3, None)];
+        assert!(check(&page(&whole).await, Seq(3), None).is_ok());
+        assert!(check(&page(&whole[..0]).await, Seq(1), None).is_ok());
+        let why = |found: Kept| format!("{:?}", found.unwrap_err());
+        let part = why(check(&page(&whole[..1]).await, Seq(1), None));
+        assert!(part.contains("a part of a batch"), "{part}");
+        let other = why(check(&page(&[entry(2, None), entry(2, None)]).await, Seq(1), None));
+        assert!(other.contains("entry 3 is not what was appended"), "{other}");
+        let lost = why(check(&page(&whole).await, Seq(6), None));
+        assert!(lost.contains("6 was acknowledged"), "{lost}");
+    }
 }
