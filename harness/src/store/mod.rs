@@ -53,8 +53,13 @@ pub trait SessionStore: Send + Sync + 'static {
     /// [`Claim::Due`] takes any session that needs somebody, waits for one if need be, and gives
     /// `None` if none turned up. See there for which are due.
     ///
+    /// A session whose log is damaged, or was written by a newer version, keeps [`Claim::Due`] from no
+    /// other.
+    ///
     /// # Errors
-    /// [`StoreError::Busy`] if the one session is held.
+    /// [`StoreError::Busy`] if the one session is held; [`StoreError::Corrupt`] if what is stored of
+    /// it is not what was appended, [`StoreError::NewerFormat`] if a newer version has written it:
+    /// then nothing is written to it.
     async fn claim(&self, what: Claim<'_>, ttl: Duration) -> Result<Option<Claimed>, StoreError>;
 
     /// Holds a lease for `ttl` from now on, and says how many letters were posted so far. A `ttl`
@@ -117,7 +122,8 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`StoreError::Pruned`] if `from` lies below the first entry kept;
-    /// [`StoreError::Corrupt`] if what is stored is not what was appended.
+    /// [`StoreError::Corrupt`] if what is stored is not what was appended;
+    /// [`StoreError::NewerFormat`] if a newer version has written it.
     async fn read(
         &self,
         session: &SessionId,
@@ -131,6 +137,8 @@ pub trait SessionStore: Send + Sync + 'static {
     /// least 1 is meant). [`Listing::next`] is the key of the page's last row.
     ///
     /// Sessions that come and go while pages are read are seen or not; all others are seen once.
+    ///
+    /// A session whose log is damaged hides no other.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] and [`StoreError::Corrupt`], as the store may.

@@ -3,6 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 mod memory;
+mod outside;
 mod suite;
 mod wrappers;
 mod wrong;

@@ -2,7 +2,9 @@
 
 #[macro_use]
 mod world;
+mod child;
 mod clauses;
+mod hooks;
 mod report;
 
 use std::fmt;
@@ -13,11 +15,15 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 
+use crate::id::SessionId;
 use crate::store::SessionStore;
 
+pub use child::child_worker;
 use clauses::Clause;
+pub use hooks::Damage;
+use hooks::Hooks;
 pub use report::{Checked, Report, Verdict};
-use world::{Broken, World};
+use world::{Stop, World};
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Store = Arc<dyn SessionStore>;
@@ -49,10 +55,15 @@ const SHORT: Duration = Duration::from_millis(100);
 /// The suite works with sessions and agents that nobody else has, so the store may hold others; its
 /// own it leaves behind. It needs a tokio runtime with timers, best one of several threads, and
 /// real time: some clauses let a short lease expire. Every clause has a name that stays.
+///
+/// Some promises cannot be asked for through the trait: what another process sees, what outlives
+/// a process that is killed, and what becomes of damaged bytes. For these the author of a store says
+/// how to start a process ([`child`](Self::child)), how to damage a session
+/// ([`damage`](Self::damage)) and what is stored of it ([`stored`](Self::stored)). Clauses that lack
+/// what they need are reported as [skipped](Verdict::Skipped).
 pub struct Contract {
-    open: Box<dyn Fn() -> Boxed<Store> + Send + Sync>,
+    hooks: Hooks,
     short: Duration,
-    advance: Option<world::Advance>,
     only: Option<Vec<String>>,
     skip: Vec<(String, String)>,
 }
@@ -71,7 +82,7 @@ impl Contract {
             let opening = open();
             Box::pin(async move { Arc::new(opening.await) as Store })
         };
-        Self { open: Box::new(open), short: SHORT, advance: None, only: None, skip: Vec::new() }
+        Self { hooks: Hooks::new(open), short: SHORT, only: None, skip: Vec::new() }
     }
 
     /// How long the leases live that are meant to expire: 100 ms, if nothing is said. A store that
@@ -89,7 +100,86 @@ impl Contract {
         F: Fn(Duration) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + Send + 'static,
     {
-        self.advance = Some(Arc::new(move |by| Box::pin(advance(by))));
+        self.hooks.advance = Some(Box::new(move |by| Box::pin(advance(by))));
+        self
+    }
+
+    /// Says how to damage what is stored of a session, which is done while the suite has no handle
+    /// of the store open. What the hook answers is whether it did so: `false` if this store cannot
+    /// be damaged in such a way, and the clause is skipped.
+    ///
+    /// ```
+    /// use harness::testing::{Contract, Damage};
+    /// # async fn cut(_: &harness::SessionId) -> bool { false }
+    /// # fn with(contract: Contract) -> Contract {
+    /// contract.damage(|session, damage| async move {
+    ///     match damage {
+    ///         Damage::CutTail => cut(&session).await,
+    ///         _ => false,
+    ///     }
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// What was damaged stays so, beside the other sessions of the suite.
+    #[must_use]
+    pub fn damage<F, Fut>(mut self, damage: F) -> Self
+    where
+        F: Fn(SessionId, Damage) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = bool> + Send + 'static,
+    {
+        self.hooks.damage = Some(Box::new(move |id, how| Box::pin(damage(id, how))));
+        self
+    }
+
+    /// Says what is stored of a session, as bytes: the content of its file, its rows as text. They
+    /// are only compared, to see whether a store writes to what it does not understand.
+    #[must_use]
+    pub fn stored<F, Fut>(mut self, stored: F) -> Self
+    where
+        F: Fn(SessionId) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Vec<u8>> + Send + 'static,
+    {
+        self.hooks.stored = Some(Box::new(move |id| Box::pin(stored(id))));
+        self
+    }
+
+    /// Says how to start another process, which opens the same store and calls [`child_worker`]. The
+    /// suite lets it write to the session named, which the worker learns from the environment, and
+    /// kills it. That process is best the test itself, started again:
+    ///
+    /// ```no_run
+    /// use std::process::Command;
+    ///
+    /// use harness::store::SessionStore;
+    /// use harness::testing::{Contract, child_worker};
+    /// # async fn open() -> impl SessionStore { harness::store::MemoryStore::new() }
+    ///
+    /// // #[tokio::test]
+    /// async fn every_clause_is_kept() {
+    ///     let child = |_: &harness::SessionId| {
+    ///         let mut command = Command::new(std::env::current_exe().unwrap());
+    ///         command.args(["--exact", "the_other_process", "--nocapture"]);
+    ///         command.env("MY_STORE_IS_A_CHILD", "1");
+    ///         command
+    ///     };
+    ///     Contract::new(open).child(child).check().await;
+    /// }
+    ///
+    /// /// Does nothing unless it is started by the test above.
+    /// // #[tokio::test]
+    /// async fn the_other_process() {
+    ///     if std::env::var_os("MY_STORE_IS_A_CHILD").is_some() {
+    ///         child_worker(open().await).await.unwrap();
+    ///     }
+    /// }
+    /// ```
+    #[must_use]
+    pub fn child(
+        mut self,
+        spawn: impl Fn(&SessionId) -> std::process::Command + Send + Sync + 'static,
+    ) -> Self {
+        self.hooks.child = Some(Box::new(spawn));
         self
     }
 
@@ -123,6 +213,7 @@ impl Contract {
     /// Checks the store and tells what was found.
     pub async fn run(self) -> Report {
         let mut checked = self.unknown();
+        let hooks = Arc::new(self.hooks);
         for clause in clauses::all() {
             if self.only.as_ref().is_some_and(|only| only.iter().all(|name| name != clause.name)) {
                 continue;
@@ -130,7 +221,7 @@ impl Contract {
             let skipped = self.skip.iter().find(|(name, _)| name == clause.name);
             let verdict = match skipped {
                 Some((_, why)) => Verdict::Skipped(why.clone()),
-                None => self.one(clause).await,
+                None => one(clause, hooks.clone(), self.short).await,
             };
             checked.push(Checked { clause: clause.name.into(), verdict });
         }
@@ -149,17 +240,17 @@ impl Contract {
             })
             .collect()
     }
+}
 
-    async fn one(&self, clause: &Clause) -> Verdict {
-        let world =
-            World::new((self.open)().await, (self.open)().await, self.short, self.advance.clone());
-        let run = AssertUnwindSafe((clause.run)(world)).catch_unwind();
-        match tokio::time::timeout(PATIENCE, run).await {
-            Ok(Ok(Ok(()))) => Verdict::Kept,
-            Ok(Ok(Err(Broken(why)))) => Verdict::Broken(why),
-            Ok(Err(_)) => Verdict::Broken("the store panicked".into()),
-            Err(_) => Verdict::Broken(format!("the store did not answer within {PATIENCE:?}")),
-        }
+async fn one(clause: &Clause, hooks: Arc<Hooks>, short: Duration) -> Verdict {
+    let world = World::new(hooks, short).await;
+    let run = AssertUnwindSafe((clause.run)(world)).catch_unwind();
+    match tokio::time::timeout(PATIENCE, run).await {
+        Ok(Ok(Ok(()))) => Verdict::Kept,
+        Ok(Ok(Err(Stop::Broken(why)))) => Verdict::Broken(why),
+        Ok(Ok(Err(Stop::Skipped(why)))) => Verdict::Skipped(why),
+        Ok(Err(_)) => Verdict::Broken("the store panicked".into()),
+        Err(_) => Verdict::Broken(format!("the store did not answer within {PATIENCE:?}")),
     }
 }
 

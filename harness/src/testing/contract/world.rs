@@ -10,34 +10,40 @@ use crate::store::{
     OpenQuestion, Page, Phase, Posted, Row, StoreError,
 };
 
-use super::{Boxed, Store};
-
-pub(super) type Advance = Arc<dyn Fn(Duration) -> Boxed<()> + Send + Sync>;
+use super::Store;
+use super::hooks::Hooks;
 
 /// Longer than any clause takes.
 pub(super) const LONG: Duration = Duration::from_secs(600);
 
-/// Why a clause is not kept.
+/// Why a clause came to no good end.
 #[derive(Debug)]
-pub(super) struct Broken(pub(super) String);
+pub(super) enum Stop {
+    /// The store does not keep it.
+    Broken(String),
+    /// It cannot be asked of this store.
+    Skipped(String),
+}
 
-pub(super) type Kept<T = ()> = Result<T, Broken>;
+pub(super) use Stop::Broken;
 
-impl From<StoreError> for Broken {
+pub(super) type Kept<T = ()> = Result<T, Stop>;
+
+impl From<StoreError> for Stop {
     fn from(error: StoreError) -> Self {
-        Self(format!("unexpected error: {error} ({error:?})"))
+        Broken(format!("unexpected error: {error} ({error:?})"))
     }
 }
 
-impl From<InvalidSessionId> for Broken {
+impl From<InvalidSessionId> for Stop {
     fn from(error: InvalidSessionId) -> Self {
-        Self(error.to_string())
+        Broken(error.to_string())
     }
 }
 
-impl From<tokio::task::JoinError> for Broken {
+impl From<tokio::task::JoinError> for Stop {
     fn from(error: tokio::task::JoinError) -> Self {
-        Self(format!("a call did not return: {error}"))
+        Broken(format!("a call did not return: {error}"))
     }
 }
 
@@ -86,18 +92,38 @@ pub(super) struct World {
     pub(super) tag: String,
     /// For leases that are meant to expire.
     pub(super) short: Duration,
-    advance: Option<Advance>,
+    hooks: Arc<Hooks>,
+}
+
+/// A store of which the clause has no handle open.
+pub(super) struct Closed {
+    pub(super) tag: String,
+    pub(super) short: Duration,
+    pub(super) hooks: Arc<Hooks>,
+}
+
+impl Closed {
+    /// New handles on the sessions of the clause.
+    pub(super) async fn open(self) -> World {
+        let Self { tag, short, hooks } = self;
+        let (store, other) = ((hooks.open)().await, (hooks.open)().await);
+        World { store, other, agent: AgentId::new(tag.clone()), tag, short, hooks }
+    }
 }
 
 impl World {
-    pub(super) fn new(
-        store: Store,
-        other: Store,
-        short: Duration,
-        advance: Option<Advance>,
-    ) -> Self {
-        let tag = SessionId::fresh().to_string();
-        Self { store, other, agent: AgentId::new(tag.clone()), tag, short, advance }
+    pub(super) async fn new(hooks: Arc<Hooks>, short: Duration) -> Self {
+        Closed { tag: SessionId::fresh().to_string(), short, hooks }.open().await
+    }
+
+    /// Lets go of its handles.
+    pub(super) fn close(self) -> Closed {
+        Closed { tag: self.tag, short: self.short, hooks: self.hooks }
+    }
+
+    /// What the store's author says how to do.
+    pub(super) fn hooks(&self) -> &Hooks {
+        &self.hooks
     }
 
     /// A session id of this clause.
@@ -192,7 +218,7 @@ impl World {
 
     /// Lets a lease of `short` expire.
     pub(super) async fn expire(&self) {
-        match &self.advance {
+        match &self.hooks.advance {
             Some(advance) => advance(self.short * 2).await,
             None => tokio::time::sleep(self.short * 2).await,
         }
@@ -205,7 +231,7 @@ impl World {
             match self.store.claim(Claim::One(id), LONG).await {
                 Ok(Some(claimed)) => return Ok(claimed),
                 Err(StoreError::Busy { .. }) if begun.elapsed() < self.short * 100 => {
-                    match &self.advance {
+                    match &self.hooks.advance {
                         Some(advance) => advance(self.short).await,
                         None => tokio::time::sleep(self.short / 20).await,
                     }
@@ -220,7 +246,7 @@ impl World {
 
     /// Whether leases expire by real time.
     pub(super) fn real_time(&self) -> bool {
-        self.advance.is_none()
+        self.hooks.advance.is_none()
     }
 }
 

@@ -3,10 +3,12 @@
 mod append;
 mod batch;
 mod concurrent;
+mod damage;
 mod due;
 mod lease;
 mod letters;
 mod list;
+mod process;
 mod read;
 mod remove;
 mod resend;
@@ -43,6 +45,8 @@ pub(super) fn all() -> impl Iterator<Item = &'static Clause> {
         list::CLAUSES,
         due::CLAUSES,
         concurrent::CLAUSES,
+        process::CLAUSES,
+        damage::CLAUSES,
     ]
     .into_iter()
     .flatten()

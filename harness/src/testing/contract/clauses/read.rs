@@ -3,7 +3,7 @@
 use crate::id::Seq;
 use crate::store::{Batch, From, Lease, Mail, NewEntry, Page, Phase};
 
-use super::super::world::{Broken, Kept, World, letter};
+use super::super::world::{Broken, Kept, Stop, World, letter};
 use super::clauses;
 
 clauses! {
@@ -139,7 +139,7 @@ async fn snapshot(w: World) -> Kept {
     let lease = w.session("x", 1).await?;
     let first = async |from| {
         let page = w.store.read(&lease.session, from, Mail(0), 0).await?;
-        Ok::<_, Broken>(page.and_then(|page| page.entries.first().map(|entry| entry.seq.0)))
+        Ok::<_, Stop>(page.and_then(|page| page.entries.first().map(|entry| entry.seq.0)))
     };
     same!("no snapshot", first(From::Snapshot).await?, Some(1));
     for after in 1..9 {

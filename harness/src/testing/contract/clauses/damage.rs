@@ -1,0 +1,176 @@
+//! What becomes of stored bytes that are not as they were written.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::id::{Seq, SessionId};
+use crate::store::{Batch, Claim, Filter, From, Mail, NewEntry, Page, Phase, StoreError};
+
+use super::super::hooks::Damage;
+use super::super::world::{Kept, LONG, World, letter};
+use super::clauses;
+
+clauses! {
+    "damage-is-told-and-names-its-session" => told,
+    "damage-is-left-alone" => left_alone,
+    "damage-hides-no-other-session" => others,
+    "torn-tail-is-set-aside" => torn,
+    "newer-format-is-told" => newer,
+    "newer-format-is-left-alone" => newer_left_alone,
+}
+
+/// A session of three entries, which nobody holds.
+async fn session(w: &World, name: &str, phase: Phase) -> Kept<SessionId> {
+    let lease = w.claim(&w.id(name)?).await?.lease;
+    let facts = w.facts(phase);
+    for (after, text) in ["first entry", "second entry", "third entry"].into_iter().enumerate() {
+        let entries = &[NewEntry { bytes: text.as_bytes(), snapshot: false }];
+        let after = Seq(after as u64);
+        let batch = Batch { after, entries, facts: Some(&facts), flush: true, ..Batch::default() };
+        w.store.append(&lease, batch).await?;
+    }
+    w.store.renew(&lease, Duration::ZERO).await?;
+    Ok(lease.session)
+}
+
+async fn read(w: &World, id: &SessionId) -> Result<Option<Page>, StoreError> {
+    w.store.read(id, From::Seq(Seq(1)), Mail(0), u64::MAX).await
+}
+
+async fn damaged(w: World, id: &SessionId, how: Damage) -> Kept<World> {
+    let closed = w.close();
+    closed.hooks.damage(id, how).await?;
+    Ok(closed.open().await)
+}
+
+/// Asks for all that may be asked of a damaged session, whatever the answers are, and compares what
+/// is stored of it before and after.
+async fn unchanged(w: World, id: &SessionId, how: Damage) -> Kept<World> {
+    let closed = w.close();
+    let sound = closed.hooks.stored(id).await?;
+    closed.hooks.damage(id, how).await?;
+    let before = closed.hooks.stored(id).await?;
+    ensure!(sound != before, "{how:?}: the session was to be damaged, and is as it was");
+    let w = closed.open().await;
+    let _ = read(&w, id).await;
+    let _ = w.store.list(&Filter::sessions().agent(w.agent.clone()), None, 9).await;
+    let _ = w.store.post(id, &[letter("k", "v")]).await;
+    let claimed = w.store.claim(Claim::One(id), LONG).await;
+    ensure!(claimed.is_err(), "{how:?}: it can be claimed: {claimed:?}");
+    let closed = w.close();
+    let after = closed.hooks.stored(id).await?;
+    let lengths = (before.len(), after.len());
+    ensure!(
+        before == after,
+        "{how:?}: the store has written to it; its lengths before and after: {lengths:?}"
+    );
+    Ok(closed.open().await)
+}
+
+async fn told(mut w: World) -> Kept {
+    for (name, phase) in [("resting", Phase::Ended), ("running", Phase::Running)] {
+        let id = session(&w, name, phase).await?;
+        w = damaged(w, &id, Damage::Flip).await?;
+        refused!(
+            format!("a read of a damaged session, {name}"),
+            read(&w, &id).await,
+            StoreError::Corrupt { ref session, .. } if *session == id
+        );
+        refused!(
+            format!("a claim of a damaged session, {name}"),
+            w.store.claim(Claim::One(&id), LONG).await,
+            StoreError::Corrupt { ref session, .. } if *session == id
+        );
+    }
+    Ok(())
+}
+
+async fn left_alone(mut w: World) -> Kept {
+    for (name, phase) in [("resting", Phase::Ended), ("running", Phase::Running)] {
+        let id = session(&w, name, phase).await?;
+        w = unchanged(w, &id, Damage::Flip).await?;
+    }
+    Ok(())
+}
+
+async fn others(mut w: World) -> Kept {
+    let mut sound = BTreeSet::new();
+    for name in ["a", "c"] {
+        sound.insert(session(&w, name, Phase::Running).await?);
+    }
+    let id = session(&w, "b", Phase::Running).await?;
+    w = damaged(w, &id, Damage::Flip).await?;
+    for limit in [1, 100] {
+        let rows = w.rows(Filter::sessions(), limit).await?;
+        let listed: BTreeSet<_> =
+            rows.into_iter().map(|row| row.session).filter(|listed| *listed != id).collect();
+        same!(format!("a list, in pages of {limit}"), listed, sound);
+    }
+    for id in &sound {
+        same!("entries of another session", w.entries(id).await?.len(), 3);
+    }
+    let agents = [w.agent.clone()];
+    let mut due = BTreeSet::new();
+    while due.len() < sound.len() {
+        let claim = Claim::Due { agents: &agents, wait: w.short };
+        match w.store.claim(claim, LONG).await? {
+            Some(claimed) => {
+                w.append(&claimed.lease, 3, b"fourth").await?;
+                due.insert(claimed.lease.session);
+            }
+            None => break,
+        }
+    }
+    same!("sessions that are due", due, sound);
+    Ok(())
+}
+
+async fn torn(w: World) -> Kept {
+    // Nobody releases it: whoever wrote the last batch has died doing so.
+    let lease = w.claim_for(&w.id("x")?, w.short).await?.lease;
+    let facts = w.facts(Phase::Running);
+    let batch = |after, entries, flush| Batch {
+        after: Seq(after),
+        entries,
+        facts: Some(&facts),
+        flush,
+        ..Batch::default()
+    };
+    let texts = ["first entry", "second entry", "third entry", "fourth entry"];
+    let entries = texts.map(|text| NewEntry { bytes: text.as_bytes(), snapshot: false });
+    w.store.append(&lease, batch(0, &entries[..2], true)).await?;
+    w.store.append(&lease, batch(2, &entries[2..], false)).await?;
+    let id = lease.session;
+    let w = damaged(w, &id, Damage::CutTail).await?;
+    let expected: Vec<_> = texts[..2].iter().map(|text| text.as_bytes().to_vec()).collect();
+    same!("entries before the batch that was cut", w.entries(&id).await?, expected);
+    let claimed = w.steal(&id).await?;
+    same!("the head that a claim tells", claimed.head, Seq(2));
+    w.append(&claimed.lease, 2, b"goes on").await?;
+    let expected: Vec<_> = expected.into_iter().chain([b"goes on".to_vec()]).collect();
+    same!("entries once it has gone on", w.entries(&id).await?, expected);
+    let w = w.close().open().await;
+    same!("entries once it has gone on, opened again", w.entries(&id).await?, expected);
+    Ok(())
+}
+
+async fn newer(w: World) -> Kept {
+    let id = session(&w, "x", Phase::Running).await?;
+    let w = damaged(w, &id, Damage::NewerFormat).await?;
+    refused!(
+        "a read of a newer format",
+        read(&w, &id).await,
+        StoreError::NewerFormat { found, known } if found > known
+    );
+    refused!(
+        "a claim of a newer format",
+        w.store.claim(Claim::One(&id), LONG).await,
+        StoreError::NewerFormat { found, known } if found > known
+    );
+    Ok(())
+}
+
+async fn newer_left_alone(w: World) -> Kept {
+    let id = session(&w, "x", Phase::Running).await?;
+    unchanged(w, &id, Damage::NewerFormat).await.map(drop)
+}
