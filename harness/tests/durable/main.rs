@@ -24,6 +24,7 @@ mod interrupts;
 mod leases;
 mod meanwhile;
 mod modes;
+mod nested;
 mod rig;
 mod sessions;
 mod table;
