@@ -27,4 +27,5 @@ mod modes;
 mod nested;
 mod rig;
 mod sessions;
+mod stops;
 mod table;
