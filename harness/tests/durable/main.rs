@@ -29,3 +29,4 @@ mod rig;
 mod sessions;
 mod stops;
 mod table;
+mod trace;
