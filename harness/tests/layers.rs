@@ -6,6 +6,8 @@
 mod docs;
 #[path = "layers/imports.rs"]
 mod imports;
+#[path = "layers/methods.rs"]
+mod methods;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,6 +39,10 @@ const LAYERS: &[&[&str]] = &[
 
 /// The most lines of a source file: prose goes to `docs/`, tests to files of their own.
 const MAX_LINES: usize = 500;
+
+/// The most methods of a store: whoever writes one must get each of them right under crashes and
+/// races, so what can be made of others is none of its own.
+const MAX_STORE_METHODS: usize = 8;
 
 /// The packages of the workspace.
 const PACKAGES: &[&str] = &[
@@ -128,10 +134,17 @@ fn everything_public_is_documented() {
     check(&faults);
 }
 
+#[test]
+fn a_store_is_small() {
+    let text = fs::read_to_string(workspace().join("harness/src/store/mod.rs")).unwrap();
+    let found = methods::of("SessionStore", &text).unwrap();
+    assert!(!found.is_empty() && found.len() <= MAX_STORE_METHODS, "{}: {found:?}", found.len());
+}
+
 mod the_checks_themselves {
     use std::path::Path;
 
-    use super::{LAYERS, docs, imports, is_test};
+    use super::{LAYERS, docs, imports, is_test, methods};
 
     fn named(file: &str, source: &str) -> Vec<String> {
         imports::faults(LAYERS, Path::new(file), source)
@@ -225,5 +238,16 @@ mod the_checks_themselves {
         ] {
             assert_eq!(docs::faults(source), [""; 0], "{source}");
         }
+    }
+
+    #[test]
+    fn methods_of_every_kind_are_counted() {
+        let source = "pub trait Other { fn no(&self); }
+            #[async_trait] pub trait Go: Send {
+                const FAR: u8; type Near;
+                fn a(&self); async fn b(&self); fn c(&self) {} fn d();
+            }";
+        assert_eq!(methods::of("Go", source).unwrap(), ["a", "b", "c", "d"]);
+        assert_eq!(methods::of("Gone", source), None);
     }
 }

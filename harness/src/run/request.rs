@@ -113,7 +113,7 @@ impl<S: State> RunRequest<S> {
 
     /// Records where the run comes from, such as the `traceparent` of the request that asks for it,
     /// so that whoever goes on with the session can link to it. Kept with the session as it is, up
-    /// to 1 KiB of JSON; more is left out. Has no meaning without a store.
+    /// to 1 KiB of JSON; more is left out, with a warning. Has no meaning without a store.
     pub fn trace<K: Into<String>, V: Into<String>>(
         mut self,
         parts: impl IntoIterator<Item = (K, V)>,
@@ -122,6 +122,9 @@ impl<S: State> RunRequest<S> {
         let trace: Map<String, Value> = parts.collect();
         let bytes = serde_json::to_string(&trace).map_or(usize::MAX, |text| text.len());
         self.options.trace = (bytes <= MAX_TRACE).then_some(trace);
+        if bytes > MAX_TRACE {
+            tracing::warn!(bytes, most = MAX_TRACE, "a trace is left out: it is too long to keep");
+        }
         self
     }
 

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use harness::log::{Difference, Fit};
+use harness::log::{Adopted, Difference, EntryKind, Fit, StepKind};
 use harness::prelude::*;
 use harness::store::MemoryStore;
+use harness::{Seq, Sessions};
 
 use super::rig::{all, count};
 
@@ -132,6 +133,7 @@ version!(renamed, { pub title: String, }, Confirm, bool);
 version!(aliased, { pub title: String, }, #[step(alias = "Ask")] Confirm, bool);
 version!(added, { pub title: String, #[serde(default)] pub note: Option<String>, }, Ask, bool);
 version!(removed, {}, Ask, bool);
+version!(retyped, { pub title: u32, }, Ask, bool);
 version!(other_answer, { pub title: String, }, Ask, String);
 version!(
     migrated,
@@ -190,6 +192,11 @@ async fn what_does_not_fit_is_refused_before_anything_runs() {
     let field = refused!(removed, Fit::Compatible);
     let is = |field: &str| Difference::FieldRemoved { field: field.into() };
     assert_eq!(field, [is("title")]);
+    let retyped = refused!(retyped, Fit::Compatible);
+    let [Difference::FieldTypeChanged { field, saved, now }] = &retyped[..] else {
+        panic!("{retyped:?}")
+    };
+    assert_eq!((&**field, &**saved, &**now), ("title", "String", "u32"));
     let answer = refused!(other_answer, Fit::Compatible);
     assert_eq!(answer, [Difference::AnswerSchemaChanged { question: "sure".into() }]);
     let version = refused!(unknown, Fit::Compatible);
@@ -238,4 +245,187 @@ async fn strictly_nothing_may_have_changed() {
     assert!(aliased.contains(&Difference::WiringChanged), "{aliased:?}");
     let version = refused!(migrated, Fit::Strict);
     assert!(version.contains(&Difference::VersionChanged { saved: 1, now: 2 }), "{version:?}");
+}
+
+#[derive(Signal, Clone, Copy, Debug)]
+enum Next {
+    Ask,
+    Close,
+}
+
+/// What a step of another wiring does: it says its name, and that it ran.
+fn says(ran: &Ran) -> impl Fn(View<v1::Doc>, Cx<()>) -> Says + Clone + Send + Sync + 'static {
+    let ran = Arc::clone(ran);
+    move |_, cx| {
+        ran.fetch_add(1, Ordering::SeqCst);
+        std::future::ready(Ok(v1::Doc::update().lines([cx.step().to_owned()])))
+    }
+}
+
+type Says = std::future::Ready<StepResult<v1::Doc>>;
+
+/// The same steps, and other ways between them.
+fn rerouted(ran: &Ran) -> Harness<(), v1::Doc> {
+    Harness::<(), v1::Doc>::builder("fits")
+        .start(v1::Step::Write)
+        .steps(|define, step| match step {
+            v1::Step::Write => define.run(says(ran)).route(
+                |doc: &v1::Doc| if doc.title.is_empty() { Next::Ask } else { Next::Close },
+                |next| match next {
+                    Next::Ask => to(v1::Step::Ask),
+                    Next::Close => to(v1::Step::Close),
+                },
+            ),
+            v1::Step::Ask => define
+                .ask(|_, _| async move { Ok(v1::Sure) })
+                .answer(|_, _, _| async move { Ok(v1::Doc::update().lines(["yes".to_owned()])) })
+                .end(),
+            v1::Step::Close => define.run(says(ran)).end(),
+        })
+        .build()
+        .unwrap()
+}
+
+#[derive(StepId, Clone, Debug, PartialEq, Eq)]
+enum More {
+    Write,
+    Ask,
+    Check,
+    Close,
+}
+
+/// One step more, on the way from the gate on.
+fn longer(ran: &Ran) -> Harness<(), v1::Doc> {
+    Harness::<(), v1::Doc>::builder("fits")
+        .start(More::Write)
+        .steps(|define, step| match step {
+            More::Write => define.run(says(ran)).then(More::Ask),
+            More::Ask => define
+                .ask(|_, _| async move { Ok(v1::Sure) })
+                .answer(|_, _, _| async move { Ok(v1::Doc::update().lines(["yes".to_owned()])) })
+                .then(More::Check),
+            More::Check => define.run(says(ran)).then(More::Close),
+            More::Close => define.run(says(ran)).end(),
+        })
+        .build()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn other_ways_between_steps_are_taken_over_once() {
+    let ran = Ran::default();
+    let steps = ["Ask", "Close", "Write"];
+    let cases = [
+        (rerouted(&ran), &["v1", "yes"][..], &steps[..], &["Write", "Close"][..]),
+        (
+            longer(&ran),
+            &["v1", "yes", "Check", "Close"],
+            &["Ask", "Check", "Close", "Write"],
+            &["Write"],
+        ),
+    ];
+    for (harness, lines, steps, next) in cases {
+        let (store, id) = left().await;
+        let strict = harness.clone().agent("a", ()).store(store.clone()).fit(Fit::Strict);
+        let before = all(&store, "s").await;
+        let yes = || Answers::json(&*id, true.into());
+        let refused = strict.resume("s", yes(), ()).await.unwrap_err();
+        assert_eq!(refused.incompatible().unwrap().differences(), [Difference::WiringChanged]);
+        assert_eq!((all(&store, "s").await, ran.load(Ordering::SeqCst)), (before, 0));
+
+        let agent = harness.agent("a", ()).store(store.clone());
+        let ended = agent.resume("s", yes(), ()).await.unwrap().ended().unwrap();
+        assert_eq!(ended.state.lines, lines);
+        // The next turn goes the new ways, and is nothing to take over.
+        let turn = agent.run(v1::Doc::update(), ()).session("s").await.unwrap();
+        assert_eq!(turn.state().unwrap().lines[lines.len()..], *next);
+        let adopted = adopted(&store).await;
+        assert_eq!(adopted.len(), 1);
+        let Adopted { graph, schema, state, step, renamed, .. } = &adopted[0];
+        assert!(schema.is_none() && state.is_none() && step.is_none() && renamed.is_empty());
+        assert!(graph.as_ref().unwrap().steps.keys().eq(steps));
+        ran.store(0, Ordering::SeqCst);
+    }
+}
+
+/// How a session was taken over.
+async fn adopted(store: &MemoryStore) -> Vec<Adopted> {
+    let page = Sessions::new(store.clone()).history("s", Seq(0), 1_000).await.unwrap();
+    let adopted = page.entries.into_iter().filter_map(|(_, entry)| match entry.kind {
+        EntryKind::Adopted(adopted) => Some(*adopted),
+        _ => None,
+    });
+    adopted.collect()
+}
+
+/// The first version, but its last step is a gate, or its gate a plain step.
+fn other_kind(gate: &v1::Step, ran: &Ran) -> Harness<(), v1::Doc> {
+    let after = |step: &v1::Step| match step {
+        v1::Step::Write => to(v1::Step::Ask),
+        v1::Step::Ask => to(v1::Step::Close),
+        v1::Step::Close => end(),
+    };
+    Harness::<(), v1::Doc>::builder("fits")
+        .start(v1::Step::Write)
+        .steps(|define, step| {
+            let only = |_: &v1::Doc| Only::Way;
+            if step != *gate {
+                return define.run(says(ran)).route(only, |Only::Way| after(&step));
+            }
+            let asks = Arc::clone(ran);
+            define
+                .ask(move |_, _| {
+                    asks.fetch_add(1, Ordering::SeqCst);
+                    async move { Ok(v1::Sure) }
+                })
+                .answer(|_, _, _| async move { Ok(v1::Doc::update()) })
+                .route(only, |Only::Way| after(&step))
+        })
+        .build()
+        .unwrap()
+}
+
+#[derive(Signal, Clone, Copy, Debug)]
+enum Only {
+    Way,
+}
+
+/// The first version, whose last step fails.
+fn failing() -> Harness<(), v1::Doc> {
+    Harness::<(), v1::Doc>::builder("fits")
+        .start(v1::Step::Close)
+        .steps(|define, step| match step {
+            v1::Step::Write | v1::Step::Ask => define.off("not here"),
+            v1::Step::Close => {
+                define.run(|_, _| async move { Err(StepError::fatal("no room")) }).end()
+            }
+        })
+        .build()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_step_at_rest_that_is_of_another_kind_is_refused_before_anything_runs() {
+    let ran = Ran::default();
+    let check = async |store: &MemoryStore, gate: v1::Step, step: &str, saved, now| {
+        let before = all(store, "s").await;
+        let agent = other_kind(&gate, &ran).agent("a", ()).store(store.clone());
+        let refused = agent.resume("s", Answers::none(), ()).await.unwrap_err();
+        let kind = Difference::StepKindChanged { step: step.to_owned(), saved, now };
+        assert_eq!(refused.incompatible().unwrap().differences(), [kind]);
+        assert_eq!((all(store, "s").await, ran.load(Ordering::SeqCst)), (before, 0));
+    };
+    // A plain step is a gate now.
+    let store = MemoryStore::new();
+    let agent = failing().agent("a", ()).store(store.clone());
+    let failed = agent.run(v1::Doc::update(), ()).session("s").await.unwrap();
+    assert!(matches!(failed, Outcome::Failed(_)), "{failed:?}");
+    check(&store, v1::Step::Close, "Close", StepKind::Run, StepKind::Gate).await;
+    // A gate that waits is a plain step now.
+    let (store, id) = left().await;
+    check(&store, v1::Step::Close, "Ask", StepKind::Gate, StepKind::Run).await;
+    // The version that left it goes on.
+    let old = v1::harness().agent("a", ()).store(store);
+    let ended = old.resume("s", Answers::json(&*id, true.into()), ()).await.unwrap();
+    assert_eq!(ended.ended().unwrap().state.lines, ["v1", "true", "closed"]);
 }
