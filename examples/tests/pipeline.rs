@@ -121,6 +121,40 @@ fn input_comes_from_another_file_or_the_standard_input() {
     let told = pipeline(&[wrong[0], wrong[1], &shipped("unique.toml")]);
     let told = String::from_utf8_lossy(&told.stderr).into_owned();
     assert!(told.contains("`input/mroe.txt` (did you mean `input/more.txt`?)"), "{told}");
+    let twice = ["--input", &file, "--input", &file].map(Path::new);
+    let told = pipeline(&[&twice[..], &[&shipped("unique.toml")]].concat());
+    let told = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(told.contains("the input `input/proverbs.txt` is given twice"), "{told}");
+}
+
+/// It can be read once; a second step that asks for it gets the same.
+#[test]
+fn two_files_may_be_the_standard_input() {
+    use std::io::Write as _;
+    let mut child = Command::new(env!("CARGO_BIN_EXE_pipeline"))
+        .args(["--input", "input/proverbs.txt=-", "--input", "input/more.txt=-"])
+        .arg(shipped("unique.toml"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"c\n").unwrap();
+    assert_eq!(out(&child.wait_with_output().unwrap()), "c\n");
+}
+
+#[test]
+fn steps_are_counted_as_the_file_has_them() {
+    let told = problems(
+        "name = 'x'\nstart = 'a'\nstep = [1, {name = 'a', run = 'dedupe', end = true}, \
+         {name = 'a', run = 'dedupe', end = true}, {name = ' ', run = 'dedupe', end = true}]",
+    );
+    let expected = [
+        "step number 1 must be a table, but it is the number 1",
+        "step number 4 has no `name`",
+        "step `a` is declared twice, as step number 2 and step number 3",
+    ];
+    assert_told(&told, &expected);
 }
 
 #[test]

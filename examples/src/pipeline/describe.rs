@@ -85,7 +85,12 @@ impl Pipeline {
                 }
             });
         }
-        self.fed.insert(PathBuf::from(name), from);
+        if self.fed.insert(PathBuf::from(name), from).is_some() {
+            let name = shown(name, 60);
+            self.told
+                .found
+                .tell(|| format!("the input `{name}` is given twice (keep one of them)"));
+        }
         self
     }
 
@@ -208,11 +213,11 @@ fn top_repeated(what: &str, table: &[(String, Tree)], found: &mut Found) {
 fn same_names(steps: &[Step], told: &mut Told) -> HashSet<String> {
     let mut shared = HashSet::new();
     let mut first: HashMap<&str, usize> = HashMap::new();
-    for (place, step) in steps.iter().enumerate() {
-        let earlier = *first.entry(&step.name).or_insert(place);
-        if earlier != place {
+    for step in steps {
+        let earlier = *first.entry(&step.name).or_insert(step.place);
+        if earlier != step.place {
             shared.insert(step.name.clone());
-            let (name, earlier, place) = (shown(&step.name, 60), earlier + 1, place + 1);
+            let (name, earlier, place) = (shown(&step.name, 60), earlier + 1, step.place + 1);
             told.found.tell(|| {
                 format!(
                     "step `{name}` is declared twice, as step number {earlier} and step number \

@@ -13,6 +13,8 @@ use super::tree::{Tree, shown};
 /// A step as a file describes it.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
+    /// Where it stands in the list.
+    pub(super) place: usize,
     pub(super) name: String,
     /// Why the step is switched off, if it is.
     off: Option<String>,
@@ -48,7 +50,9 @@ impl Step {
         };
         let named = table.iter().find(|(key, _)| key == "name");
         let what = match named {
-            Some((_, Tree::Text(name))) => format!("step `{}`", shown(name, 60)),
+            Some((_, Tree::Text(name))) if !name.trim().is_empty() => {
+                format!("step `{}`", shown(name, 60))
+            }
             _ => number.clone(),
         };
         let tree = Tree::Table(table);
@@ -57,7 +61,7 @@ impl Step {
             return None;
         };
         let mut fields = Fields::new(&what, table, Self::KEYS, found);
-        let name = fields.text("name");
+        let name = fields.text("name").filter(|name| !name.trim().is_empty());
         let off = fields.text("off");
         let run = fields.text("run");
         let with = fields.table("with");
@@ -88,8 +92,21 @@ impl Step {
             number
         });
         let with = with.map_or(serde_json::Value::Null, |table| Tree::Table(table).into_json());
-        let step =
-            Self { name, off, run, with, retry, on_error, then, end, route, to, ends, wrong };
+        let step = Self {
+            place,
+            name,
+            off,
+            run,
+            with,
+            retry,
+            on_error,
+            then,
+            end,
+            route,
+            to,
+            ends,
+            wrong,
+        };
         step.check(&what, &mut told.found);
         Some(step)
     }

@@ -102,8 +102,8 @@ impl Handler<Room, Text> for Read {
             let name = path.display();
             let told = |error| StepError::fatal(format!("cannot read `{name}`: {error}"));
             let text = match fed {
-                Some(fed) if fed == Path::new("-") => standard_input(left + 1).await,
-                _ => text_of(&path, left + 1).await,
+                Some(fed) if fed == Path::new("-") => standard_input().await,
+                _ => bytes_of(&path, left + 1).await,
             };
             let text = text.map_err(told)?;
             left = left.checked_sub(text.len() as u64).ok_or_else(|| {
@@ -111,6 +111,8 @@ impl Handler<Room, Text> for Read {
                     "`{name}` is too large: all input may be {MAX_INPUT} bytes"
                 ))
             })?;
+            let text = String::from_utf8(text)
+                .map_err(|error| told(std::io::Error::other(error.utf8_error())))?;
             lines.extend(text.lines().map(str::to_owned));
         }
         Ok(Text::update().lines(lines))
@@ -119,19 +121,24 @@ impl Handler<Room, Text> for Read {
 
 /// The first bytes of a file. What a file says about its size would not bound what is read: pipes
 /// and devices have none, and a file may grow.
-async fn text_of(path: &Path, most: u64) -> std::io::Result<String> {
-    let mut text = String::new();
-    tokio::fs::File::open(path).await?.take(most).read_to_string(&mut text).await?;
-    Ok(text)
+async fn bytes_of(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    tokio::fs::File::open(path).await?.take(most).read_to_end(&mut bytes).await?;
+    Ok(bytes)
 }
 
-async fn standard_input(most: u64) -> std::io::Result<String> {
-    let read = move || {
-        let mut text = String::new();
-        std::io::Read::read_to_string(&mut std::io::Read::take(std::io::stdin(), most), &mut text)?;
-        Ok(text)
+/// The standard input, which can be read once, but may be asked for again.
+async fn standard_input() -> std::io::Result<Vec<u8>> {
+    static READ: tokio::sync::OnceCell<Vec<u8>> = tokio::sync::OnceCell::const_new();
+    let read = || {
+        let mut bytes = Vec::new();
+        let input = std::io::Read::take(std::io::stdin(), MAX_INPUT + 1);
+        std::io::Read::read_to_end(&mut { input }, &mut bytes)?;
+        Ok(bytes)
     };
-    tokio::task::spawn_blocking(read).await.map_err(std::io::Error::other)?
+    let reading =
+        || async { tokio::task::spawn_blocking(read).await.map_err(std::io::Error::other)? };
+    READ.get_or_try_init(reading).await.cloned()
 }
 
 /// Keeps the lines with some text, or without it.

@@ -46,8 +46,9 @@ pub struct Status {
     /// How many letters (answers, inputs, stops) no run has taken up yet. A session at rest that
     /// has some waits to be resumed.
     pub unread: u64,
-    /// Bytes at the end of its log that a crash left unfinished, and that were set aside when somebody
-    /// took the session up. Nothing of them was acknowledged.
+    /// Bytes of its log that a crash left unfinished or a loss of power took, and that were set aside
+    /// when somebody took the session up. Nothing of them was acknowledged as durable. Pruning forgets
+    /// them.
     pub set_aside: u64,
     /// What this turn has spent.
     pub spent: Spend,

@@ -59,7 +59,8 @@ pub struct OpenQuestion {
 /// What a store survives and how much it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guarantees {
-    /// What is flushed survives the end of the process that wrote it, and can be read by others.
+    /// What is appended, flushed or not, survives the end of the process that wrote it, and can be
+    /// read by others.
     pub process_end: bool,
     /// What is flushed survives a loss of power.
     pub power_loss: bool,

@@ -109,7 +109,8 @@ pub trait SessionStore: Send + Sync + 'static {
     /// A posted letter survives what the store's guarantees name.
     ///
     /// # Errors
-    /// [`StoreError::Gone`] if there is no such session.
+    /// [`StoreError::Gone`] if there is no such session. To one that is damaged, or of a newer format,
+    /// nothing is posted, as [`claim`](Self::claim) says.
     async fn post(&self, to: &SessionId, letters: &[Letter]) -> Result<Posted, StoreError>;
 
     /// Reads a session: entries from a place on, and the letters after a mark. `None` if the

@@ -45,8 +45,9 @@ pub struct Page {
     pub created: UtcMillis,
     /// The writer's time of the last batch.
     pub updated: UtcMillis,
-    /// Bytes of records in the log that were never written whole, and that claims have set aside.
-    /// Nothing of them was acknowledged.
+    /// Bytes of records in the log that a crash left unfinished or a loss of power took, and that
+    /// claims have set aside. Nothing of them was acknowledged as durable. What is removed with the
+    /// entries below a seq is no longer counted.
     pub set_aside: u64,
 }
 

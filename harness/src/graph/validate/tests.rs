@@ -347,7 +347,8 @@ fn ten_thousand_steps_validate_fast() {
         let wiring = wiring(nodes);
         let begun = Instant::now();
         assert_eq!(violations(&wiring).len(), expected, "{shape}");
-        assert!(begun.elapsed() < Duration::from_secs(2), "{shape}: {:?}", begun.elapsed());
+        // Were it quadratic, it would take minutes.
+        assert!(begun.elapsed() < Duration::from_secs(20), "{shape}: {:?}", begun.elapsed());
     }
 }
 

@@ -175,7 +175,8 @@ impl Child {
         let (send, said) = unbounded_channel();
         if let Some(out) = process.stdout.take() {
             std::thread::spawn(move || {
-                for line in BufReader::new(out).lines().map_while(Result::ok) {
+                for line in BufReader::new(out).split(b'\n').map_while(Result::ok) {
+                    let line = String::from_utf8_lossy(&line);
                     if let Some((_, line)) = line.split_once(SAYS)
                         && send.send(line.to_owned()).is_err()
                     {
@@ -194,10 +195,11 @@ impl Child {
                 None => Ok(line),
             },
             None => {
-                let status = self.process.wait();
+                // It says nothing more; whether it has ended, too, is not waited for.
+                let status = self.process.try_wait();
                 Err(Broken(format!(
-                    "the other process has ended by itself ({status:?}; does it call \
-                     `child_worker`?)"
+                    "the other process says no more ({status:?}; does it call `child_worker`, and \
+                     keep its standard output?)"
                 )))
             }
         }

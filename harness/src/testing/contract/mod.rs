@@ -157,6 +157,7 @@ impl Contract {
     ///
     /// // #[tokio::test]
     /// async fn every_clause_is_kept() {
+    ///     // The worker itself: of a shell around it, only the shell would be killed.
     ///     let child = |_: &harness::SessionId| {
     ///         let mut command = Command::new(std::env::current_exe().unwrap());
     ///         command.args(["--exact", "the_other_process", "--nocapture"]);

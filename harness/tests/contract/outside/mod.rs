@@ -55,7 +55,8 @@ const FOUND_BY: &[(Bug, &str, &str)] = &[
     (WritesBehindTorn, TORN, "Corrupt"),
     (TakesNewerForItsOwn, NEWER, "a read of a newer format"),
     (WritesToNewer, NEWER_LEFT_ALONE, "has written to it"),
-    (AcknowledgesFirst, KILLED, "was acknowledged"),
+    // Of the session, or of its head.
+    (AcknowledgesFirst, KILLED, "acknowledged"),
     // Its handles know of no other process.
     (Nothing, SEE, "was acknowledged, and the head is"),
     (Nothing, RESPECT, "a claim of what another process holds"),

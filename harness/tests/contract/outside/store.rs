@@ -85,6 +85,10 @@ impl Place {
     /// The entries and facts of each record of a file.
     fn records(&self, path: &Path) -> Result<Vec<Record>, Fault> {
         let text = fs::read_to_string(path).unwrap();
+        if text.is_empty() {
+            // A process was killed before it wrote the first record.
+            return Ok(Vec::new());
+        }
         let Some(mut rest) = text.strip_prefix(HEADER) else {
             if self.bug == TakesNewerForItsOwn {
                 return Ok(Vec::new());
