@@ -203,7 +203,7 @@ async fn a_process_that_does_not_work_is_a_failure() {
     };
     let report = Contract::new(open).child(move |_| command()).only(OF_PROCESSES).run().await;
     assert_eq!(report.broken().count(), OF_PROCESSES.len(), "{report}");
-    assert!(report.to_string().contains("does it call `child_worker`?"), "{report}");
+    assert!(report.to_string().contains("does it call `child_worker`"), "{report}");
 }
 
 #[tokio::test]
