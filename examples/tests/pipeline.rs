@@ -101,12 +101,9 @@ fn a_missing_input_fails_the_run_and_names_the_file() {
     assert!(!ran.status.success() && told.contains("gone.txt"), "{told}");
 }
 
-#[test]
-fn input_comes_from_another_file_or_the_standard_input() {
+/// Runs the shipped pipeline `unique` with something on its standard input.
+fn fed(arguments: &[&str], input: &[u8]) -> Output {
     use std::io::Write as _;
-    let (_folder, other) = written("other.txt", "b\na\n");
-    let file = format!("input/proverbs.txt={}", other.display());
-    let arguments = ["--input", &file, "--input", "input/more.txt=-"];
     let mut child = Command::new(env!("CARGO_BIN_EXE_pipeline"))
         .args(arguments)
         .arg(shipped("unique.toml"))
@@ -115,8 +112,16 @@ fn input_comes_from_another_file_or_the_standard_input() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    child.stdin.take().unwrap().write_all(b"c\nb\n").unwrap();
-    assert_eq!(out(&child.wait_with_output().unwrap()), "a\nb\nc\n");
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn input_comes_from_another_file_or_the_standard_input() {
+    let (_folder, other) = written("other.txt", "b\na\n");
+    let file = format!("input/proverbs.txt={}", other.display());
+    let arguments = ["--input", &file, "--input", "input/more.txt=-"];
+    assert_eq!(out(&fed(&arguments, b"c\nb\n")), "a\nb\nc\n");
     let wrong = ["--input", "input/mroe.txt=-"].map(Path::new);
     let told = pipeline(&[wrong[0], wrong[1], &shipped("unique.toml")]);
     let told = String::from_utf8_lossy(&told.stderr).into_owned();
@@ -127,20 +132,11 @@ fn input_comes_from_another_file_or_the_standard_input() {
     assert!(told.contains("the input `input/proverbs.txt` is given twice"), "{told}");
 }
 
-/// It can be read once; a second step that asks for it gets the same.
+/// It can be read once; whoever asks again gets the same.
 #[test]
 fn two_files_may_be_the_standard_input() {
-    use std::io::Write as _;
-    let mut child = Command::new(env!("CARGO_BIN_EXE_pipeline"))
-        .args(["--input", "input/proverbs.txt=-", "--input", "input/more.txt=-"])
-        .arg(shipped("unique.toml"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(b"c\n").unwrap();
-    assert_eq!(out(&child.wait_with_output().unwrap()), "c\n");
+    let arguments = ["--input", "input/proverbs.txt=-", "--input", "input/more.txt=-"];
+    assert_eq!(out(&fed(&arguments, b"c\n")), "c\n");
 }
 
 #[test]

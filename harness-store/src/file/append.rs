@@ -83,8 +83,8 @@ impl Inner {
             let base = state.index.header.as_ref().map_or(0, |header| header.at);
             let synced = state.synced > 0 && state.synced >= state.index.end;
             let line = batch.line(lease.fence.0, base, synced);
-            // If nothing has come between, it holds as it was admitted.
             let own = batch.record(lease.fence.0, base, synced);
+            // If nothing has come between, it holds as it was admitted.
             if session.write(disk, state, &line, own)? {
                 return Ok(batch.after + batch.count);
             }

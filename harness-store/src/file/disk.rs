@@ -199,8 +199,8 @@ impl DiskFile for RealFile {
     }
 
     fn start_sync(&self) {
-        // Who says that a part of a page is of no more use has the page written, and keeps it. Longer
-        // files would lose pages that are read again.
+        // Who says that a part of a page is of no more use has the page written, and keeps it. Of a
+        // longer part, whole pages would be dropped.
         #[cfg(target_os = "linux")]
         let _ = rustix::fs::fadvise(
             &self.0,

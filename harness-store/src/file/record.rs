@@ -109,9 +109,7 @@ pub(crate) struct BatchRecord<'a> {
     pub(crate) synced: bool,
     /// `None` if it is one plain entry.
     pub(crate) meta: Option<Cow<'a, Meta>>,
-    /// All that must be equal in two records of the same batch: its kind, and what stands behind
-    /// the time.
-    pub(crate) plain: bool,
+    /// All that stands behind the time.
     pub(crate) body: &'a [u8],
 }
 
@@ -236,7 +234,6 @@ pub(crate) fn parse(line: &[u8]) -> Option<Record<'_>> {
                 after: decimal(after)?,
                 at: i64::from_str_radix(text(at)?, 36).ok()?,
                 synced: kind.is_ascii_uppercase(),
-                plain: meta.is_none(),
                 meta,
                 body,
             }))

@@ -132,27 +132,13 @@ impl FileStoreOptions {
     pub async fn open(self, dir: impl AsRef<Path>) -> Result<FileStore, StoreError> {
         let dir = dir.as_ref().to_owned();
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-        // None while the directory is missing.
-        let device = disk.device(&dir).ok();
-        if device.is_some_and(|device| Pace::of(device).is_short()) {
-            return self.open_at(disk, &dir, device);
+        if disk.device(&dir).is_ok_and(|device| Pace::of(device).is_short()) {
+            return self.open_on(disk, &dir);
         }
-        blocking(move || self.open_at(disk, &dir, device)).await
+        blocking(move || self.open_on(disk, &dir)).await
     }
 
-    /// Opens the store in a directory of this disk.
-    #[cfg(test)]
     pub(crate) fn open_on(self, disk: Arc<dyn Disk>, dir: &Path) -> Result<FileStore, StoreError> {
-        self.open_at(disk, dir, None)
-    }
-
-    /// Opens the store in a directory, which is on this device if that is known.
-    fn open_at(
-        self,
-        disk: Arc<dyn Disk>,
-        dir: &Path,
-        device: Option<u64>,
-    ) -> Result<FileStore, StoreError> {
         let sessions = dir.join(SESSIONS);
         let named = is_named(&*disk, dir);
         let parent = dir.parent().unwrap_or(dir);
@@ -183,7 +169,7 @@ impl FileStoreOptions {
         let living = dir.join(LIVING);
         let owner =
             Owner::appear(&*disk, &living).map_err(|error| failed("lock", &living, error))?;
-        let device = device.or_else(|| disk.device(dir).ok()).filter(|_| disk.is_shared());
+        let device = disk.device(dir).ok().filter(|_| disk.is_shared());
         let pace = device.map_or_else(Arc::default, Pace::of);
         Ok(FileStore {
             inner: Arc::new(Inner {

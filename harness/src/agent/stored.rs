@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::clock::UtcMillis;
 use crate::context::Context;
-use crate::id::{Seq, SessionId};
+use crate::id::SessionId;
 use crate::journal::{
-    Broken, Journal, LetterBody, OnBusy, OpenError, Opening, Read, Valid, When, input_key,
+    Broken, Journal, LetterBody, OnBusy, OpenError, Opening, Read, Valid, When, input_key, look,
     post_expired, read,
 };
 use crate::log::{
@@ -17,7 +17,7 @@ use crate::run::{How, Kind, Launched, Outcome, RunError, Settlement, resolutions
 use crate::session::Session;
 use crate::state::{State, encode};
 use crate::step::{Answers, BoxFuture, Failure, FailureKind, StepError};
-use crate::store::{From, Letter, Mail, Phase, StoreError};
+use crate::store::{Letter, Phase, StoreError};
 
 use super::input::{Base, Begun, Given, begin, queue};
 use super::validate::{post, validate};
@@ -278,10 +278,9 @@ pub(super) fn open_error(session: &SessionId, error: OpenError) -> Kind {
 }
 
 impl Stored {
-    /// What a session is about, by its facts; `None` if there is none.
+    /// Where in its life a session is; `None` if there is none.
     pub(super) async fn phase(&self, session: &SessionId) -> Result<Option<Phase>, Kind> {
-        let (nothing, none) = (From::Seq(Seq(u64::MAX)), Mail(u64::MAX));
-        let page = self.store.read(session, nothing, none, 0).await.map_err(Kind::Store)?;
+        let page = look(&*self.store, session).await.map_err(Kind::Store)?;
         Ok(page.map(|page| page.facts.phase))
     }
 

@@ -37,8 +37,8 @@ pub(crate) use keeper::{Held, Hold};
 pub(crate) use letters::{InputLetter, LetterBody, Unread, input_key, question_key, taken_key};
 pub use open::OnBusy;
 pub(crate) use open::{
-    OpenError, Opening, Read, ask_to_stop, letters, note_taken, post_expired, read, read_letters,
-    read_saved,
+    OpenError, Opening, Read, ask_to_stop, letters, look, note_taken, post_expired, read,
+    read_letters, read_saved,
 };
 pub(crate) use walk::{Place, walk};
 pub(crate) use watch::Watch;
@@ -275,8 +275,7 @@ impl Journal {
     pub(crate) async fn reclaim(&self, run: Arc<dyn Held>) -> bool {
         let mut writer = self.writer.lock().await;
         let session = self.lease().session;
-        let nothing = (From::Seq(Seq(u64::MAX)), Mail(u64::MAX));
-        let page = self.store.read(&session, nothing.0, nothing.1, 0).await;
+        let page = look(&*self.store, &session).await;
         // Held only to find that somebody else has gone on with it, it would be refused to whoever
         // answers in that moment, and nobody would go on. What is left is the moment between this
         // look and the claim.

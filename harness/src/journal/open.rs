@@ -172,6 +172,7 @@ struct CaughtUp {
     mail: Mail,
 }
 
+/// Reads a session that is held; what is `known` of it only if it is no more the same.
 async fn catch_up(
     store: &dyn SessionStore,
     session: &SessionId,
@@ -244,11 +245,18 @@ pub(crate) async fn ask_to_stop(
     store: &dyn SessionStore,
     session: &SessionId,
 ) -> Result<bool, StoreError> {
-    let none = Mail(u64::MAX);
-    let page = store.read(session, From::Seq(Seq(u64::MAX)), none, 0).await?;
+    let page = look(store, session).await?;
     let Some(holder) = page.and_then(|page| page.holder) else { return Ok(false) };
     let posted = store.post(session, &[LetterBody::stop(holder.fence, None)]).await?;
     Ok(matches!(posted, Posted::Here(_)))
+}
+
+/// How a session stands, without entries and letters.
+pub(crate) async fn look(
+    store: &dyn SessionStore,
+    session: &SessionId,
+) -> Result<Option<Page>, StoreError> {
+    store.read(session, From::Seq(Seq(u64::MAX)), Mail(u64::MAX), 0).await
 }
 
 /// Reads a session from its last snapshot on. `None` if there is no such session.

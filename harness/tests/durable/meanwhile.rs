@@ -6,10 +6,25 @@ use std::time::Duration;
 
 use harness::prelude::*;
 use harness::store::{Claim, MemoryStore, SessionStore as _};
-use harness::{OnBusy, SessionId};
+use harness::{Interrupt, OnBusy, SessionId};
 
 use super::busy::{Stand, said};
 use super::rig::{Act, On, Rig, log};
+
+/// An answer to each question.
+fn all_of(questions: &[Interrupt]) -> Answers {
+    let answer = |asked: &Interrupt| Answers::json(asked.id.clone(), "x".into());
+    questions.iter().fold(Answers::none(), |all, asked| all.and(answer(asked)))
+}
+
+/// Has the next run that gives its session back wait before it does.
+fn pause_at_release(rig: &Rig) {
+    let released = rig.count(On::Release);
+    rig.plan(move |on, n| match on == On::Release && n == released + 1 {
+        true => Act::Pause,
+        false => Act::Pass,
+    });
+}
 
 /// Two questions wait; one is answered while a run takes the other answer.
 #[tokio::test(start_paused = true)]
@@ -99,19 +114,11 @@ async fn an_input_that_is_given_again_does_not_keep_answers_from_being_taken() {
     let give = || agent.run(said("hi").how("ask"), ()).session("s").input_id("1");
     let outcome = give().await.unwrap();
     let Outcome::Interrupted(waiting) = outcome else { panic!("{outcome:?}") };
-    let released = rig.count(On::Release);
-    rig.plan(move |on, n| match on == On::Release && n == released + 1 {
-        true => Act::Pause,
-        false => Act::Pass,
-    });
+    pause_at_release(&rig);
     let again = give().start();
     rig.reached().await;
-    let answers = waiting
-        .questions
-        .iter()
-        .fold(Answers::none(), |all, asked| all.and(Answers::json(asked.id.clone(), "x".into())));
     let other = stand.agent(&Rig::new(rig.memory.clone()));
-    let err = other.resume("s", answers, ()).await.unwrap_err();
+    let err = other.resume("s", all_of(&waiting.questions), ()).await.unwrap_err();
     assert!(err.is_busy() && err.answers_recorded(), "{err}");
     rig.go();
     let ended = again.await.unwrap().ended().unwrap();
@@ -156,19 +163,11 @@ async fn an_input_that_is_refused_does_not_keep_answers_from_being_taken() {
     let agent = stand.agent(&rig);
     let give = |text: &str| agent.run(said(text).how("ask"), ()).session("s").input_id("1");
     let Outcome::Interrupted(waiting) = give("hi").await.unwrap() else { panic!("it asks") };
-    let released = rig.count(On::Release);
-    rig.plan(move |on, n| match on == On::Release && n == released + 1 {
-        true => Act::Pause,
-        false => Act::Pass,
-    });
+    pause_at_release(&rig);
     let refused = give("other").start();
     rig.reached().await;
-    let answers = waiting
-        .questions
-        .iter()
-        .fold(Answers::none(), |all, asked| all.and(Answers::json(asked.id.clone(), "x".into())));
     let other = stand.agent(&Rig::new(rig.memory.clone()));
-    let err = other.resume("s", answers, ()).await.unwrap_err();
+    let err = other.resume("s", all_of(&waiting.questions), ()).await.unwrap_err();
     assert!(err.is_busy() && err.answers_recorded(), "{err}");
     rig.go();
     let err = refused.await.unwrap_err();
@@ -185,11 +184,7 @@ async fn an_input_is_not_left_to_somebody_who_only_looks() {
     let agent = stand.agent(&rig);
     let give = |text: &str, id: &str| agent.run(said(text), ()).session("s").input_id(id);
     give("one", "1").await.unwrap().ended().unwrap();
-    let released = rig.count(On::Release);
-    rig.plan(move |on, n| match on == On::Release && n == released + 1 {
-        true => Act::Pause,
-        false => Act::Pass,
-    });
+    pause_at_release(&rig);
     let again = give("one", "1").start();
     rig.reached().await;
     let looks = Rig::new(rig.memory.clone());

@@ -74,15 +74,8 @@ fn a_batch_of_one_entry_and_nothing_else() {
     let entries = [NewEntry { bytes: br#"{"t":1}"#, snapshot: false }];
     let early = batch(Batch { entries: &entries, ..Batch::default() }, BASE - 1);
     let kept = r#"dfaa6b6ab1 2 -1 {"t":1}"#;
-    let mut record = BatchRecord {
-        fence: 1,
-        after: 2,
-        at: -1,
-        synced: false,
-        meta: None,
-        plain: true,
-        body: br#"{"t":1}"#,
-    };
+    let mut record =
+        BatchRecord { fence: 1, after: 2, at: -1, synced: false, meta: None, body: br#"{"t":1}"# };
     check(&early.line(1, BASE, false), kept, &Record::Batch(record.clone()));
     assert_eq!(super::entries(kept.as_bytes()), Some(vec![(br#"{"t":1}"#.to_vec(), false)]));
 
@@ -120,7 +113,6 @@ fn any_other_batch() {
         at: 0,
         synced: false,
         meta: Some(Cow::Owned(meta)),
-        plain: false,
         body: &kept.as_bytes()["00000000m1 2 0 ".len()..],
     };
     check(&whole.line(1, BASE, false), kept, &Record::Batch(record.clone()));
@@ -148,7 +140,6 @@ fn a_batch_of_bytes_that_would_break_the_line() {
         at: 35 * 37,
         synced: true,
         meta: Some(Cow::Owned(meta)),
-        plain: false,
         body: br#"21 {"n":[2,-1],"e":true}Cg"#,
     };
     check(&escaped.line(1, BASE, true), kept, &Record::Batch(record));

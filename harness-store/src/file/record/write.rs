@@ -25,9 +25,8 @@ pub(crate) struct Prepared {
     pub(crate) has_facts: bool,
     /// Whether it says nothing.
     pub(crate) is_empty: bool,
-    pub(crate) plain: bool,
     pub(crate) body: Vec<u8>,
-    /// What it says beside its entries, if it is not plain.
+    /// What it says beside its entries; `None` if it is one plain entry.
     meta: Option<Meta>,
 }
 
@@ -92,7 +91,6 @@ impl Prepared {
                 && batch.ask.is_empty()
                 && batch.close.is_empty(),
             settles: batch.facts.is_some_and(|facts| facts.phase != harness::store::Phase::Running),
-            plain,
             body,
             meta,
         })
@@ -101,7 +99,7 @@ impl Prepared {
     /// Whether a sound line holds this batch: the same entries; without any, the same changes.
     pub(crate) fn is(&self, line: &[u8]) -> bool {
         let Some(Record::Batch(found)) = parse(line) else { return false };
-        if found.plain == self.plain && found.body == self.body {
+        if found.meta.is_none() == self.meta.is_none() && found.body == self.body {
             return true;
         }
         let own = entries(inner(&self.line(0, 0, false)));
@@ -117,7 +115,6 @@ impl Prepared {
             at: i64::try_from(at).ok()?,
             synced,
             meta: self.meta.as_ref().map(Cow::Borrowed),
-            plain: self.plain,
             body: &self.body,
         }))
     }
@@ -125,7 +122,7 @@ impl Prepared {
     /// The record of the batch.
     pub(crate) fn line(&self, fence: u64, base: u64, synced: bool) -> Vec<u8> {
         let at = i128::from(self.at.0) - i128::from(base);
-        let kind = match (self.plain, synced) {
+        let kind = match (self.meta.is_none(), synced) {
             (true, false) => 'b',
             (true, true) => 'B',
             (false, false) => 'm',
