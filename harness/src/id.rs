@@ -206,11 +206,18 @@ pub struct OpId {
     pub session: SessionId,
     /// The entry into the step.
     pub position: Position,
+    /// The item, in a step that has items.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<u32>,
 }
 
 impl fmt::Display for OpId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.session, self.position)
+        write!(f, "{}/{}", self.session, self.position)?;
+        match self.item {
+            Some(item) => write!(f, ".{item}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -233,8 +240,10 @@ mod tests {
 
     #[test]
     fn ids_print_as_their_text() {
-        let op = OpId { session: SessionId::new("order-17").unwrap(), position: Position(3) };
+        let session = SessionId::new("order-17").unwrap();
+        let op = OpId { session, position: Position(3), item: None };
         assert_eq!(op.to_string(), "order-17/3");
+        assert_eq!(OpId { item: Some(2), ..op }.to_string(), "order-17/3.2");
         let ids: std::collections::HashSet<SessionId> =
             (0..1_000).map(|_| SessionId::fresh()).collect();
         assert_eq!(ids.len(), 1_000);

@@ -84,7 +84,6 @@
 //! | `terminal` | no | `observe::Terminal`: live progress of runs on a terminal |
 //! | `testing` | no | `testing`: the contract of stores as a suite, and stores that fail or take notes |
 
-#![deny(unsafe_code)]
 #![deny(missing_docs)]
 
 // The derives name this crate `::harness`; this lets them work inside it too.
@@ -95,21 +94,23 @@ extern crate self as harness;
 pub mod _guide;
 mod agent;
 mod clock;
+pub mod compat;
 pub mod context;
 mod declare;
 #[cfg(feature = "code")]
 pub mod esg;
 pub mod graph;
 mod id;
+mod inbox;
+pub mod inspect;
 mod journal;
 pub mod llm;
-pub mod log;
 pub mod observe;
 pub mod prelude;
 pub mod question;
+mod recovery;
 mod run;
-mod session;
-pub mod sessions;
+pub mod session;
 pub mod signal;
 pub mod state;
 pub mod step;
@@ -129,8 +130,8 @@ pub use clock::UtcMillis;
 pub use context::Context;
 pub use declare::{
     Define, Dynamic, Given, Harness, HarnessBuilder, HasSteps, LoopBuilder, NeedsAnswer, NeedsExit,
-    NeedsSteps, Provided, Registry, StepDef, StepName, Stepped, ThenEndOrRoute,
-    ThenEndOrRouteOfGate, Unprovided,
+    NeedsFold, NeedsItemBody, NeedsSteps, Provided, Registry, StepDef, StepName, Stepped,
+    ThenEndOrRoute, ThenEndOrRouteOfGate, Unprovided,
 };
 #[doc(inline)]
 pub use graph::{Budget, BuildError, Graph, Limit, Target, end, to};
@@ -138,13 +139,14 @@ pub use id::{
     AgentId, Fence, InterruptId, InvalidSessionId, MAX_SESSION_ID, OpId, Position, RunId, Seq,
     SessionId,
 };
-pub use journal::{Durability, OnBusy};
+pub use inbox::AnswerError;
+pub use inspect::Sessions;
+pub use journal::Durability;
 pub use question::Question;
 pub use run::{
-    Ended, Exhausted, Failed, Interrupted, NotEnded, Outcome, Resume, Run, RunControl, RunError,
-    RunRequest, Stopped, Waiting,
+    Ended, Exhausted, Failed, Interrupted, NotEnded, OnBusy, Outcome, Resume, Run, RunControl,
+    RunError, RunRequest, Stopped, Waiting,
 };
-pub use sessions::Sessions;
 pub use signal::Signal;
 #[doc(inline)]
 pub use state::{Has, State};

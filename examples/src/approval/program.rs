@@ -4,9 +4,9 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use harness::log::Entry;
+use harness::inspect::{Filter, Phase, SessionsError};
 use harness::prelude::*;
-use harness::sessions::{Filter, Phase, SessionsError};
+use harness::session::Entry;
 use harness::store::StoreError;
 use harness::{BuildError, OnBusy, RunError, Seq, Sessions};
 

@@ -14,8 +14,8 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use examples::sessions::{log, moment, tell};
+use harness::inspect::{MomentPage, Phase};
 use harness::prelude::*;
-use harness::sessions::{MomentPage, Phase};
 use harness::{Interrupted, Seq, SessionId, Sessions};
 use harness_store::FileStore;
 use schemars::JsonSchema;

@@ -6,8 +6,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use harness::inspect::{Phase, SessionsError};
 use harness::prelude::*;
-use harness::sessions::{Phase, SessionsError};
 use harness::{BuildError, NotEnded, RunError, SessionId, Sessions};
 use harness_store::FileStore;
 

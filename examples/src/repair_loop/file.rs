@@ -1,7 +1,7 @@
 //! One file, from its first run to its report: one session of the loop.
 
+use harness::inspect::{Phase, SessionsError};
 use harness::prelude::*;
-use harness::sessions::{Phase, SessionsError};
 use harness::{Run, RunError, RunRequest, Sessions};
 use tokio::sync::watch;
 

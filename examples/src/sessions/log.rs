@@ -1,7 +1,7 @@
 //! Reading the log of a session.
 
-use harness::log::{Entry, EntryKind};
-use harness::sessions::SessionsError;
+use harness::inspect::SessionsError;
+use harness::session::{Change, Entry};
 use harness::{Interrupt, Seq, Sessions};
 
 /// How many entries are read at once.
@@ -34,7 +34,7 @@ pub async fn log(sessions: &Sessions, id: &str) -> Result<Vec<(Seq, Entry)>, Ses
 #[must_use]
 pub fn last_question(log: &[(Seq, Entry)]) -> Option<&Interrupt> {
     log.iter().rev().find_map(|(_, entry)| match &entry.kind {
-        EntryKind::Asked(asked) => asked.questions.last(),
+        Change::Asked(asked) => asked.questions.last(),
         _ => None,
     })
 }

@@ -1,7 +1,7 @@
 //! The entries of a log, in words.
 
 use harness::UtcMillis;
-use harness::log::{Entry, EntryKind, HowEnded, HowSettled, Resolution};
+use harness::session::{Change, Entry, HowEnded, HowSettled, Resolution};
 use harness::state::Op;
 use serde_json::Value;
 
@@ -14,31 +14,31 @@ const MOST: usize = 60;
 #[must_use]
 pub fn tell(entry: &Entry) -> String {
     match &entry.kind {
-        EntryKind::Opened(opened) => match &opened.from {
+        Change::Opened(opened) => match &opened.from {
             Some(from) => format!("forked from {} at {}", shown(from.session.as_str()), from.seq),
             None => format!("opened by agent {}", shown(opened.agent.as_str())),
         },
-        EntryKind::Adopted(_) => "taken over by another version of the program".to_owned(),
-        EntryKind::RunStarted(run) => match &run.start {
+        Change::Adopted(_) => "taken over by another version of the program".to_owned(),
+        Change::RunStarted(run) => match &run.start {
             Some(start) => format!("a turn begins at {start}{}", changes(&run.ops)),
             None => "a run goes on".to_owned(),
         },
-        EntryKind::Recovered(_) => "the run before ended without a word: taken over".to_owned(),
-        EntryKind::Attempt(attempt) => {
+        Change::Recovered(_) => "the run before ended without a word: taken over".to_owned(),
+        Change::Attempt(attempt) => {
             let failure = shown(&attempt.failure.message);
             format!("attempt {} at {} failed: {failure}", attempt.n, attempt.failure.step)
         }
-        EntryKind::Intent(intent) => format!("about to do {}", shown(&intent.key)),
-        EntryKind::Effect(effect) => {
+        Change::Intent(intent) => format!("about to do {}", shown(&intent.key)),
+        Change::Effect(effect) => {
             format!("did {}: {}", shown(&effect.key), short(&effect.value))
         }
-        EntryKind::Asked(asked) => {
+        Change::Asked(asked) => {
             let ask = |question: &harness::Interrupt| {
                 format!("asked {}: {}", shown(&question.name), short(&question.question))
             };
             asked.questions.iter().map(ask).collect::<Vec<_>>().join("; ")
         }
-        EntryKind::Resolved(resolved) => match &resolved.resolution {
+        Change::Resolved(resolved) => match &resolved.resolution {
             Resolution::Answered { value, by, .. } => {
                 let by = by.as_deref().unwrap_or("somebody");
                 format!("answered by {}: {}", shown(by), short(value))
@@ -47,17 +47,17 @@ pub fn tell(entry: &Entry) -> String {
             Resolution::Withdrawn => "the question was withdrawn".to_owned(),
             _ => "the question was resolved".to_owned(),
         },
-        EntryKind::Committed(commit) => match &commit.next {
+        Change::Committed(commit) => match &commit.next {
             Some(next) => format!("step done, next {next}{}", changes(&commit.ops)),
             None => format!("last step done{}", changes(&commit.ops)),
         },
-        EntryKind::Diverted(diverted) => {
+        Change::Diverted(diverted) => {
             let Failed { step, message } = Failed::of(&diverted.failure);
             format!("{step} failed, next {}: {message}", diverted.next)
         }
-        EntryKind::Finishing(finishing) => format!("the last steps begin at {}", finishing.next),
-        EntryKind::Settled(settled) => settles(&settled.how),
-        EntryKind::Snapshot(_) => "snapshot".to_owned(),
+        Change::Finishing(finishing) => format!("the last steps begin at {}", finishing.next),
+        Change::Settled(settled) => settles(&settled.how),
+        Change::Snapshot(_) => "snapshot".to_owned(),
         other => other.name().to_owned(),
     }
 }

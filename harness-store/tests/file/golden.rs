@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use harness::sessions::Filter;
+use harness::inspect::Filter;
 use harness::store::{
     Batch, Claim, From, Mail, NewEntry, Page, Row, SessionStore as _, StoreError, StoredEntry,
 };

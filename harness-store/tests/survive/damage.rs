@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use harness::inspect::SessionsError;
 use harness::prelude::*;
-use harness::sessions::SessionsError;
 use harness::store::StoreError;
 use harness::{RunError, Seq, Sessions};
 use serde_json::Value;

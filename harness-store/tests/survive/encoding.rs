@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use harness::log::EntryKind;
 use harness::prelude::*;
+use harness::session::Change;
 use harness::{FailureKind, Seq};
 use serde_json::{Value, to_value};
 
@@ -298,7 +298,7 @@ async fn a_field_that_is_set_and_cleared_goes_through_snapshots() {
     let entries = look.history("s", Seq(0), 10_000).await.unwrap().entries;
     let snapshots: Vec<Seq> = entries
         .iter()
-        .filter(|(_, entry)| matches!(entry.kind, EntryKind::Snapshot(_)))
+        .filter(|(_, entry)| matches!(entry.kind, Change::Snapshot(_)))
         .map(|(seq, _)| *seq)
         .collect();
     assert!(snapshots.len() >= 2, "{snapshots:?}");

@@ -1,7 +1,7 @@
 //! What newer versions have written.
 
+use harness::inspect::Filter;
 use harness::prelude::*;
-use harness::sessions::Filter;
 use harness::store::{
     Batch, Claim, Facts, From, Lease, Mail, NewEntry, Page, Phase, SessionStore as _, StoreError,
 };

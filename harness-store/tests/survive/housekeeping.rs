@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use harness::inspect::Filter;
 use harness::prelude::*;
-use harness::sessions::Filter;
 use harness::store::{Claim, Phase, SessionStore as _, StoreError};
 use harness_store::FileStore;
 

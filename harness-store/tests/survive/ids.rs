@@ -1,8 +1,8 @@
 //! Ids that look like something else.
 
 use harness::Seq;
+use harness::inspect::Filter;
 use harness::prelude::*;
-use harness::sessions::Filter;
 
 use crate::rig::{agent, answer, ask, files, input, open, sessions, whole};
 

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use harness::inspect::SessionsError;
 use harness::prelude::*;
-use harness::sessions::SessionsError;
 use harness::{RunError, Seq, Sessions};
 use harness_store::{FileStore, FileStoreOptions, Sync};
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use harness::log::{Entry, EntryKind, Replay};
+use harness::session::{Change, Entry, Replay};
 use harness::store::{From, Mail, MemoryStore, SessionStore};
 use harness::{Seq, SessionId, Sessions};
 use serde_json::Value;
@@ -41,7 +41,7 @@ impl Log {
     /// The keys of the effects that are recorded.
     pub fn effects(&self) -> Vec<String> {
         let key = |(_, entry): &(Seq, Entry)| match &entry.kind {
-            EntryKind::Effect(effect) => Some(effect.key.clone()),
+            Change::Effect(effect) => Some(effect.key.clone()),
             _ => None,
         };
         self.entries.iter().filter_map(key).collect()
@@ -62,10 +62,10 @@ impl Log {
 
     /// How many turns have come to their end.
     pub fn turns(&self) -> usize {
-        self.count(|kind| matches!(kind, EntryKind::Committed(done) if done.next.is_none()))
+        self.count(|kind| matches!(kind, Change::Committed(done) if done.next.is_none()))
     }
 
-    fn count(&self, what: impl Fn(&EntryKind) -> bool) -> usize {
+    fn count(&self, what: impl Fn(&Change) -> bool) -> usize {
         self.entries.iter().filter(|(_, entry)| what(&entry.kind)).count()
     }
 }
@@ -122,17 +122,17 @@ pub async fn ended(
     effects.retain(|key| !key.starts_with("in-doubt/"));
     let once: BTreeSet<_> = effects.iter().cloned().collect();
     assert_eq!(effects.len(), once.len(), "{name} has recorded an effect twice: {effects:?}");
-    let doubts = log.count(|kind| matches!(kind, EntryKind::Diverted(_)));
+    let doubts = log.count(|kind| matches!(kind, Change::Diverted(_)));
     let noted = log.states.last().unwrap()["doubts"].as_array().unwrap().len();
     assert_eq!(doubts, noted, "{name} has lost a doubt");
     assert!(doubts == 0 || number.is_multiple_of(KINDS), "{name} was not to fail in doubt");
     let asked = log.count(|kind| match kind {
-        EntryKind::Asked(asked) => asked.questions.iter().any(|it| it.name == "effect_in_doubt"),
+        Change::Asked(asked) => asked.questions.iter().any(|it| it.name == "effect_in_doubt"),
         _ => false,
     });
-    found.commits += log.count(|kind| matches!(kind, EntryKind::Committed(_)));
-    found.snapshots += log.count(|kind| matches!(kind, EntryKind::Snapshot(_)));
-    found.takeovers += log.count(|kind| matches!(kind, EntryKind::Recovered(_)));
+    found.commits += log.count(|kind| matches!(kind, Change::Committed(_)));
+    found.snapshots += log.count(|kind| matches!(kind, Change::Snapshot(_)));
+    found.takeovers += log.count(|kind| matches!(kind, Change::Recovered(_)));
     found.in_doubt += doubts + asked;
 }
 

@@ -6,8 +6,8 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Instant;
 
+use harness::inspect::Phase;
 use harness::prelude::*;
-use harness::sessions::Phase;
 use harness::{Outcome, Sessions};
 use harness_store::FileStore;
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use harness::inspect::Phase as Stands;
 use harness::prelude::*;
-use harness::sessions::Phase as Stands;
 use harness::store::SessionStore;
 use harness::{Durability, FailureKind, OnBusy, Outcome, RunError, Sessions, observe};
 use tokio::sync::{mpsc, oneshot};

@@ -4,13 +4,14 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use crate::compat::state_of;
 use crate::context::Context;
 use crate::id::{Seq, SessionId};
+use crate::inspect::{Kind, Moment, MomentPage, SessionsError, fork, read_error, recorded_at};
 use crate::journal::{Place, walk};
-use crate::log::{Saved, state_of};
-use crate::sessions::{Kind, Moment, MomentPage, SessionsError, fork, open_error, saved_at};
+use crate::session::Recorded;
 use crate::state::State;
-use crate::store::{From, SessionStore};
+use crate::store::{ReadFrom, SessionStore};
 
 use super::Agent;
 
@@ -30,8 +31,8 @@ impl<C: Context, S: State> Agent<C, S> {
     pub async fn state_at(&self, session: impl AsRef<str>, seq: Seq) -> Result<S, SessionsError> {
         let session = SessionId::new(session)?;
         let store = self.keeper(&session)?;
-        let saved = saved_at(&*store, &session, seq).await?;
-        self.read_state(&session, &saved)
+        let recorded = recorded_at(&*store, &session, seq).await?;
+        self.read_state(&session, &recorded)
     }
 
     /// The moments of a session, the oldest first: what it was whenever a step's result had been
@@ -61,7 +62,7 @@ impl<C: Context, S: State> Agent<C, S> {
                 page.next = Some(place.seq);
                 return ControlFlow::Break(());
             }
-            match self.read_state(&session, place.saved) {
+            match self.read_state(&session, place.recorded) {
                 Ok(state) => {
                     page.moments.push(Moment::of(&place, state));
                     ControlFlow::Continue(())
@@ -72,12 +73,12 @@ impl<C: Context, S: State> Agent<C, S> {
                 }
             }
         };
-        let walked = walk(&*store, &session, From::SnapshotBelow(from), look).await;
+        let walked = walk(&*store, &session, ReadFrom::SnapshotBelow(from), look).await;
         match (walked, failed) {
             (_, Some(error)) => Err(error),
             (Ok(Some(_)), None) => Ok(page),
             (Ok(None), None) => Err(Kind::NotFound(session).into()),
-            (Err(error), None) => Err(open_error(&session, error)),
+            (Err(error), None) => Err(read_error(&session, error)),
         }
     }
 
@@ -134,28 +135,28 @@ impl<C: Context, S: State> Agent<C, S> {
     ) -> Result<(), SessionsError> {
         let (session, to) = (SessionId::new(session)?, SessionId::new(to)?);
         let store = self.keeper(&session)?;
-        let may = |saved: &Saved| self.keeps(&session, saved);
+        let may = |recorded: &Recorded| self.keeps(&session, recorded);
         fork(&*store, &session, seq, &to, may).await
     }
 
     fn keeper(&self, session: &SessionId) -> Result<Arc<dyn SessionStore>, SessionsError> {
-        match &self.inner.stored {
-            Some(stored) => Ok(Arc::clone(&stored.store)),
+        match &self.inner.storage {
+            Some(storage) => Ok(Arc::clone(&storage.store)),
             None => Err(Kind::NoStore(session.clone()).into()),
         }
     }
 
-    fn keeps(&self, session: &SessionId, saved: &Saved) -> Result<(), SessionsError> {
-        if saved.agent == *self.id() {
+    fn keeps(&self, session: &SessionId, recorded: &Recorded) -> Result<(), SessionsError> {
+        if recorded.session.agent == *self.id() {
             return Ok(());
         }
         let (session, expected) = (session.clone(), self.id().clone());
-        Err(Kind::WrongAgent { session, expected, found: saved.agent.clone() }.into())
+        Err(Kind::WrongAgent { session, expected, found: recorded.session.agent.clone() }.into())
     }
 
-    fn read_state(&self, session: &SessionId, saved: &Saved) -> Result<S, SessionsError> {
-        self.keeps(session, saved)?;
+    fn read_state(&self, session: &SessionId, recorded: &Recorded) -> Result<S, SessionsError> {
+        self.keeps(session, recorded)?;
         let incompatible = |source| Kind::Incompatible { session: session.clone(), source };
-        Ok(state_of::<S>(saved).map_err(incompatible)?)
+        Ok(state_of::<S>(recorded).map_err(incompatible)?)
     }
 }

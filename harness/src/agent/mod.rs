@@ -1,10 +1,6 @@
 //! An agent: a harness with a name and its required slots, ready to run sessions.
 
 mod history;
-mod input;
-mod lineage;
-mod stored;
-mod validate;
 
 use std::any::type_name;
 use std::fmt;
@@ -13,25 +9,24 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tracing::Span;
-
+use crate::clock::UtcMillis;
+use crate::compat::{Compatibility, LoopIdentity};
 use crate::context::Context;
 use crate::declare::Harness;
-use crate::graph::Wiring;
-use crate::id::{AgentId, SessionId};
-use crate::journal::{Durability, Journal, OnBusy};
-use crate::log::Fit;
+use crate::id::{AgentId, RunId, SessionId};
+use crate::inbox::{Verdict, judge, unfit};
+use crate::journal::Durability;
 use crate::observe::{Observer, Observers};
+use crate::recovery::{self, Launch, Storage, Taker, launch};
 use crate::run::{
-    Brakes, Driver, ErasedSlots, Held, Kind, Launched, Options, Outcome, Resume, Resumer, RunCore,
-    RunError, RunRequest, Running, Settlement, Slot, Source, Taken, accept, words,
+    Begin, ErasedSlots, Kind, Launched, OnBusy, Options, Outcome, Rest, Resting, Resume, Resumer,
+    RunError, RunRequest, Source,
 };
-use crate::session::Session;
+use crate::session::{Change, Entry, Resolution, Resolved, RunStarted, Salt, Session};
 use crate::state::{Ops, State};
-use crate::step::{Answers, BoxFuture, Ids};
-use crate::store::SessionStore;
-
-use lineage::Lineage;
+use crate::step::{Answer, Answers, BoxFuture};
+use crate::store::{InboxSeq, SessionStore};
+use crate::text::words;
 
 /// A harness with an id and its required slots: it runs sessions. Cheap to clone.
 ///
@@ -75,17 +70,8 @@ struct Inner<C: Context, S: State> {
     harness: Harness<C, S>,
     required: C::Required,
     observers: Observers,
-    stored: Option<Stored>,
-    lineage: Arc<OnceLock<Lineage>>,
-}
-
-/// Where an agent keeps its sessions, and how.
-#[derive(Clone)]
-struct Stored {
-    store: Arc<dyn SessionStore>,
-    durability: Durability,
-    ttl: Duration,
-    fit: Fit,
+    storage: Option<Storage>,
+    identity: Arc<OnceLock<Arc<LoopIdentity>>>,
 }
 
 /// How long a lease is held at a time, unless an agent says otherwise.
@@ -101,8 +87,8 @@ impl<C: Context, S: State> Harness<C, S> {
                 harness: self.clone(),
                 required,
                 observers: self.observers.clone(),
-                stored: None,
-                lineage: Arc::default(),
+                storage: None,
+                identity: Arc::default(),
             }),
         }
     }
@@ -160,14 +146,13 @@ impl<C: Context, S: State> Agent<C, S> {
     #[must_use = "this gives an agent with the store"]
     pub fn shared_store(self, store: Arc<dyn SessionStore>) -> Self {
         self.change(|inner| {
-            let before = inner.stored.take();
-            let Stored { durability, ttl, fit, .. } = before.unwrap_or_else(|| Stored {
+            let storage = inner.storage.get_or_insert_with(|| Storage {
                 store: Arc::clone(&store),
                 durability: Durability::default(),
                 ttl: LEASE,
-                fit: Fit::default(),
+                compatibility: Compatibility::default(),
             });
-            inner.stored = Some(Stored { store, durability, ttl, fit });
+            storage.store = store;
         })
     }
 
@@ -176,8 +161,8 @@ impl<C: Context, S: State> Agent<C, S> {
     #[must_use = "this gives an agent with the mode"]
     pub fn durability(self, durability: Durability) -> Self {
         self.change(|inner| {
-            if let Some(stored) = &mut inner.stored {
-                stored.durability = durability;
+            if let Some(storage) = &mut inner.storage {
+                storage.durability = durability;
             }
         })
     }
@@ -188,8 +173,8 @@ impl<C: Context, S: State> Agent<C, S> {
     #[must_use = "this gives an agent with the lease time"]
     pub fn lease(self, ttl: Duration) -> Self {
         self.change(|inner| {
-            if let Some(stored) = &mut inner.stored {
-                stored.ttl = ttl.max(Duration::from_millis(1));
+            if let Some(storage) = &mut inner.storage {
+                storage.ttl = ttl.max(Duration::from_millis(1));
             }
         })
     }
@@ -197,28 +182,29 @@ impl<C: Context, S: State> Agent<C, S> {
     /// Says how much of a loop may have changed since a session was written; without it, all that
     /// the session does not depend on. Has no meaning before [`store`](Agent::store).
     #[must_use = "this gives an agent with the rule"]
-    pub fn fit(self, fit: Fit) -> Self {
+    pub fn compatibility(self, compatibility: Compatibility) -> Self {
         self.change(|inner| {
-            if let Some(stored) = &mut inner.stored {
-                stored.fit = fit;
+            if let Some(storage) = &mut inner.storage {
+                storage.compatibility = compatibility;
             }
         })
     }
 
-    /// What sessions are compared with; worked out when it is first asked for.
-    fn lineage(&self) -> &Lineage {
-        self.inner.lineage.get_or_init(|| Lineage::of(&self.inner.harness.graph().wiring))
+    /// What sessions are compared with; computed when it is first needed.
+    fn identity(&self) -> &Arc<LoopIdentity> {
+        let wiring = &self.inner.harness.graph().wiring;
+        self.inner.identity.get_or_init(|| Arc::new(LoopIdentity::of::<S>(wiring)))
     }
 
     fn change(self, change: impl FnOnce(&mut Inner<C, S>)) -> Self {
-        let Inner { id, harness, required, observers, stored, lineage } = &*self.inner;
+        let Inner { id, harness, required, observers, storage, identity } = &*self.inner;
         let mut inner = Inner {
             id: id.clone(),
             harness: harness.clone(),
             required: required.clone(),
             observers: observers.clone(),
-            stored: stored.clone(),
-            lineage: Arc::clone(lineage),
+            storage: storage.clone(),
+            identity: Arc::clone(identity),
         };
         change(&mut inner);
         Self { inner: Arc::new(inner) }
@@ -232,15 +218,12 @@ impl<C: Context, S: State> Agent<C, S> {
     /// input. A step that fails is an [`Outcome`].
     pub fn run(&self, input: S::Update, slots: C::Runtime) -> RunRequest<S> {
         let agent = self.clone();
-        if self.inner.stored.is_some() {
-            return RunRequest::new(self.options(), move |launched| {
-                Box::pin(stored::run(agent, input, slots, launched))
-            });
-        }
         RunRequest::new(self.options(), move |launched| {
-            let begun = begin(input, launched.session.clone(), &agent.inner.harness.graph().wiring)
-                .map(|session| agent.driver(launched, session, None, None, None, slots));
-            Begun::boxed(begun)
+            if let Some(storage) = agent.inner.storage.clone() {
+                let taker = agent.taker(storage, slots, launched);
+                return Box::pin(recovery::run(taker, input));
+            }
+            agent.boxed(launched, slots, |agent, run| agent.begin(input, run))
         })
     }
 
@@ -287,23 +270,18 @@ impl<C: Context, S: State> Agent<C, S> {
         let mut options = self.options();
         options.resumed = true;
         match &source {
-            Source::Held(held) => options.session = Ok(held.id.clone()),
+            Source::Rest(rest) => options.session = Ok(rest.id.clone()),
             Source::Id(id) => options.session = SessionId::new(id),
         }
-        if self.inner.stored.is_some() && !matches!(&source, Source::Held(held) if !held.stored) {
-            return RunRequest::new(options, move |launched| {
-                Box::pin(stored::resume(agent, answers, slots, launched))
-            });
-        }
-        RunRequest::new(options, move |launched| {
-            let taken = match source {
-                Source::Held(held) => take(held, answers),
-                Source::Id(_) => Err(Kind::NoStore(launched.session.clone())),
-            };
-            let begun = taken.map(|(session, (home, taken))| {
-                agent.driver(launched, session, Some(home), Some(taken), None, slots)
-            });
-            Begun::boxed(begun)
+        RunRequest::new(options, move |launched| match (source, agent.inner.storage.clone()) {
+            (Source::Rest(rest), _) if !rest.stored => {
+                agent.boxed(launched, slots, |agent, run| agent.take(rest, answers, run))
+            }
+            (_, Some(storage)) => {
+                let taker = agent.taker(storage, slots, launched);
+                Box::pin(recovery::resume(taker, answers))
+            }
+            (_, None) => Box::pin(ready(Err(Kind::NoStore(launched.session).into()))),
         })
     }
 
@@ -320,102 +298,155 @@ impl<C: Context, S: State> Agent<C, S> {
         }
     }
 
-    /// Puts together what advances the session.
-    fn driver(
-        self,
-        launched: Launched,
-        session: Session<S>,
-        home: Option<Slot<S>>,
-        taken: Option<Vec<Taken>>,
-        journal: Option<Box<Journal>>,
-        slots: C::Runtime,
-    ) -> Begun<C, S> {
-        let Inner { id, harness, required, .. } = &*self.inner;
-        let context = C::assemble(harness.fixed.clone(), required.clone(), slots);
-        let program = Arc::clone(&harness.program);
-        let span = tracing::info_span!(
-            target: "harness",
-            "harness.run",
-            harness = program.graph.name(),
-            agent = %id,
-            session = %session.id,
-            run = %launched.run,
-        );
-        let ids = Ids {
-            agent: id.clone(),
-            session: launched.session,
-            run: launched.run,
-            parent: launched.parent,
-        };
-        let graph = harness.graph().clone();
-        let budget = launched.budget.map(Box::new);
-        let core = RunCore::new(ids, graph, launched.fanout, launched.brakes, journal);
-        let driver = Box::new(Driver::new(program, context, core, session, home, taken, budget));
-        Begun { agent: self, driver, span }
-    }
-}
-
-/// Where a session comes from, and the answers it was resumed with.
-type Home<S> = (Slot<S>, Vec<Taken>);
-
-/// A run that has not taken its first step.
-struct Begun<C: Context, S: State> {
-    agent: Agent<C, S>,
-    driver: Box<Driver<C, S>>,
-    span: Span,
-}
-
-impl<C: Context, S: State> Begun<C, S> {
-    fn run(self) -> impl Future<Output = Result<Outcome<S>, RunError>> + Send {
-        let Self { agent, driver, span } = self;
-        Running::new(driver, span, move |settled: Box<Settlement<S>>, brakes: &Brakes| {
-            settled.into_outcome(brakes, move || Arc::new(agent))
-        })
+    fn context(&self, slots: C::Runtime) -> C {
+        let Inner { harness, required, .. } = &*self.inner;
+        C::assemble(harness.fixed.clone(), required.clone(), slots)
     }
 
-    fn boxed(begun: Result<Self, Kind>) -> BoxFuture<Result<Outcome<S>, RunError>> {
-        match begun {
-            Ok(begun) => Box::pin(begun.run()),
-            Err(refused) => Box::pin(ready(Err(refused.into()))),
+    /// The agent as it takes up a session of its store.
+    fn taker(&self, storage: Storage, slots: C::Runtime, launched: Launched) -> Taker<C, S> {
+        Taker {
+            agent: self.id().clone(),
+            program: Arc::clone(&self.inner.harness.program),
+            identity: Arc::clone(self.identity()),
+            storage,
+            resumer: Arc::new(self.clone()),
+            context: self.context(slots),
+            launched,
         }
     }
-}
 
-/// A new session: the default state, with the input reduced into it.
-fn begin<S: State>(input: S::Update, id: SessionId, wiring: &Wiring) -> Result<Session<S>, Kind> {
-    let reduced = catch_unwind(AssertUnwindSafe(|| {
-        let mut state = S::default();
-        state.apply(input, &mut Ops::off());
-        state
-    }));
-    let state = reduced.map_err(|panic| Kind::InputPanicked(words(&*panic)))?;
-    Ok(Session::new(id, state, wiring))
-}
-
-/// Takes a session out of its outcome, with the answers recorded; or leaves it there as it was.
-fn take<S: State>(held: Held<S>, answers: Answers) -> Result<(Session<S>, Home<S>), Kind> {
-    let (session, taken) = {
-        let mut slot = held.slot.lock();
-        let Some(mut session) = slot.take() else {
-            return Err(Kind::NotAtRest(held.id));
+    /// Runs a session that lives in this process.
+    fn boxed(
+        &self,
+        launched: Launched,
+        slots: C::Runtime,
+        enter: impl FnOnce(&Self, &RunId) -> Result<Here<S>, Kind>,
+    ) -> BoxFuture<Result<Outcome<S>, RunError>> {
+        let Here { resting, begin, home } = match enter(self, &launched.run) {
+            Ok(here) => here,
+            Err(refused) => return Box::pin(ready(Err(refused.into()))),
         };
-        match accept(&mut session, answers) {
-            Ok(taken) => (session, taken),
+        let Resting { session, state } = resting;
+        let launched = launch(Launch {
+            agent: self.id().clone(),
+            program: Arc::clone(&self.inner.harness.program),
+            resumer: Arc::new(self.clone()),
+            context: self.context(slots),
+            launched,
+            session,
+            state,
+            journal: None,
+            begin,
+            home,
+        });
+        Box::pin(async move { Ok(launched.await) })
+    }
+
+    /// A new session: the default state, with the input reduced into it.
+    fn begin(&self, input: S::Update, run: &RunId) -> Result<Here<S>, Kind> {
+        let reduced = catch_unwind(AssertUnwindSafe(|| {
+            let mut state = S::default();
+            state.apply(input, &mut Ops::off());
+            state
+        }));
+        let state = reduced.map_err(|panic| Kind::InputPanicked(words(&*panic)))?;
+        let identity = self.identity();
+        let (graph, schema) = (Arc::clone(&identity.fingerprint), Arc::clone(&identity.schema));
+        let mut session: Session<usize> =
+            Session::open(self.id().clone(), Salt::random(), graph, schema, None);
+        let start = self.inner.harness.graph().wiring.start;
+        let turn = RunStarted::turn(run.clone(), start, Vec::new(), None, InboxSeq(0));
+        apply(&mut session, [Change::RunStarted(Box::new(turn))])?;
+        let resting = Resting { session, state: Arc::new(state) };
+        Ok(Here { resting, begin: Begin::default(), home: None })
+    }
+
+    /// Takes a session out of its outcome, with the answers recorded; or leaves it there as it was.
+    fn take(&self, rest: Rest<S>, answers: Answers, run: &RunId) -> Result<Here<S>, Kind> {
+        let mut slot = rest.slot.lock();
+        let Some(resting) = slot.take() else { return Err(Kind::NotAtRest(rest.id)) };
+        match self.resolutions(&rest.id, &resting.session, answers) {
+            Ok(resolved) => {
+                let answered =
+                    resolved.iter().map(|it| (it.id.clone(), it.resolution.by())).collect();
+                let mut session = resting.session;
+                let started = Change::RunStarted(Box::new(RunStarted::resumed(run.clone())));
+                let resolved = resolved.into_iter().map(|it| Change::Resolved(Box::new(it)));
+                apply(&mut session, std::iter::once(started).chain(resolved))?;
+                drop(slot);
+                let begin = Begin { resumed: true, answered, look_back: true };
+                let resting = Resting { session, state: resting.state };
+                Ok(Here { resting, begin, home: Some(rest.slot) })
+            }
             Err(refused) => {
-                *slot = Some(session);
-                return Err(refused);
+                *slot = Some(resting);
+                Err(refused)
             }
         }
-    };
-    Ok((session, (held.slot, taken)))
+    }
+
+    /// How answers resolve the interrupts of a session, and which have expired.
+    fn resolutions(
+        &self,
+        id: &SessionId,
+        session: &Session<usize>,
+        answers: Answers,
+    ) -> Result<Vec<Resolved>, Kind> {
+        let wiring = &self.inner.harness.graph().wiring;
+        let refused = |source| Kind::Answer { session: id.clone(), source };
+        let now = UtcMillis::now();
+        let (mut resolved, mut earlier) = (Vec::new(), Vec::new());
+        for answer in answers.list {
+            let fits = |asked: &_, value: &_| unfit(wiring, asked, value);
+            match judge(session, &answer, &mut earlier, fits, now).map_err(refused)? {
+                Verdict::Repeats => {}
+                Verdict::Resolves(value, digest) => {
+                    let Answer { id, by, at, .. } = answer;
+                    let resolution = Resolution::Answered { value, digest, by, at };
+                    resolved.push(Resolved { id, resolution, inbox: InboxSeq(0) });
+                }
+                Verdict::Left(_) => {
+                    return Err(refused(crate::inbox::AnswerError::not_asked(session, answer.id)));
+                }
+            }
+        }
+        let expired = session.interrupts.iter().filter(|asked| asked.is_overdue(now));
+        let expired = expired.map(|asked| Resolved {
+            id: asked.interrupt.id.clone(),
+            resolution: Resolution::Expired,
+            inbox: InboxSeq(0),
+        });
+        resolved.extend(expired);
+        Ok(resolved)
+    }
+}
+
+/// A session that lives in this process, about to run.
+struct Here<S> {
+    resting: Resting<S>,
+    begin: Begin,
+    /// Where it goes back to if the run is dropped.
+    home: Option<crate::run::Slot<S>>,
+}
+
+fn apply(
+    session: &mut Session<usize>,
+    changes: impl IntoIterator<Item = Change<usize>>,
+) -> Result<(), Kind> {
+    for change in changes {
+        let entry = Entry { at: UtcMillis::default(), spent: None, change };
+        session.apply(&entry).map_err(|error| Kind::NotBegun(error.to_string()))?;
+    }
+    Ok(())
 }
 
 impl<C: Context, S: State> Resumer<S> for Agent<C, S> {
-    fn resume(&self, held: Held<S>, answers: Answers, slots: ErasedSlots) -> RunRequest<S> {
+    fn resume(&self, rest: Rest<S>, answers: Answers, slots: ErasedSlots) -> RunRequest<S> {
         let mut options = self.options();
-        options.session = Ok(held.id.clone());
+        options.session = Ok(rest.id.clone());
         match slots.value.downcast::<C::Runtime>() {
-            Ok(slots) => Agent::resume(self, Resume(Source::Held(held)), answers, *slots),
+            Ok(slots) => Agent::resume(self, Resume(Source::Rest(rest)), answers, *slots),
             Err(_) => {
                 let refused = Kind::WrongSlots {
                     agent: self.id().to_string(),

@@ -3,6 +3,9 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::panic::Location;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use crate::context::Context;
 use crate::graph::{Kind, Target};
 use crate::question::Question;
@@ -11,6 +14,7 @@ use crate::state::State;
 use crate::step::{Action, Cx, Handler, StepError, StepId, StepResult, View};
 
 use super::About;
+use super::each::NeedsItemBody;
 use super::step::{NeedsAnswer, NeedsExit, StepDef, ThenEndOrRoute};
 
 /// What `.steps(|define, step| ..)` hands in: says what a step does. It knows the loop's context
@@ -79,6 +83,60 @@ impl<C: Context, S: State, St> Define<C, S, St> {
         Fut: Future<Output = Result<Q, StepError>> + Send + 'static,
     {
         NeedsAnswer::new(question, Location::caller())
+    }
+}
+
+impl<C: Context, S: State, St> Define<C, S, St> {
+    /// A step that runs its body for each of several items, a few at a time.
+    ///
+    /// `items` computes them once per entry into the step; they are recorded, so a resumed run works
+    /// on the same ones. Each item has one durable result. After a crash or a question only items
+    /// that are not done run again. The results are folded in the order of the items.
+    ///
+    /// The policies of the step are those of each item: `.retry(..)`, `.timeout(..)`.
+    ///
+    /// ```
+    /// use harness::prelude::*;
+    ///
+    /// #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+    /// struct Report {
+    ///     pages: Vec<String>,
+    ///     #[state(reduce = append)]
+    ///     sizes: Vec<usize>,
+    /// }
+    ///
+    /// #[derive(StepId, Clone, Debug, PartialEq, Eq)]
+    /// enum Step { Fetch }
+    ///
+    /// async fn fetch(page: String, _: View<Report>, cx: Cx<()>) -> Result<usize, StepError> {
+    ///     cx.once("fetch", async move || Ok(page.len())).await
+    /// }
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// let report = Harness::<(), Report>::builder("report")
+    ///     .start(Step::Fetch)
+    ///     .steps(|define, step| match step {
+    ///         Step::Fetch => define
+    ///             .each(|report, _cx| async move { Ok(report.pages.clone()) })
+    ///             .concurrency(4)
+    ///             .run(fetch)
+    ///             .fold(|_report, sizes| Ok(Report::update().sizes(sizes)))
+    ///             .end(),
+    ///     })
+    ///     .build()?;
+    /// let input = Report::update().pages(["a".to_owned(), "bcd".to_owned()]);
+    /// let ended = report.agent("r", ()).run(input, ()).await?.ended()?;
+    /// assert_eq!(ended.state.sizes, [1, 3]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    #[track_caller]
+    pub fn each<I, F, Fut>(self, items: F) -> NeedsItemBody<C, S, St, I>
+    where
+        I: Serialize + DeserializeOwned + Send + 'static,
+        F: Fn(View<S>, Cx<C>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Vec<I>, StepError>> + Send + 'static,
+    {
+        NeedsItemBody::new(items, Location::caller())
     }
 }
 

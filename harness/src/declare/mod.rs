@@ -4,6 +4,7 @@ mod builder;
 mod define;
 mod draft;
 mod dynamic;
+mod each;
 mod name;
 mod named;
 mod registry;
@@ -24,6 +25,7 @@ pub use builder::{
 };
 pub use define::Define;
 pub use dynamic::Dynamic;
+pub use each::{NeedsFold, NeedsItemBody};
 pub use name::StepName;
 pub use registry::Registry;
 pub use step::{NeedsAnswer, NeedsExit, StepDef, ThenEndOrRoute, ThenEndOrRouteOfGate};

@@ -26,7 +26,6 @@ pub(crate) struct Node {
     pub(crate) aliases: Vec<Arc<str>>,
     pub(crate) kind: Kind,
     /// What a gate asks.
-    #[allow(dead_code, reason = "read where sessions are opened without their code's types")]
     pub(crate) question: Option<QuestionType>,
     /// How long the question of a gate waits; for ever without it.
     pub(crate) expires: Option<Expiry>,
@@ -42,6 +41,7 @@ pub(crate) enum Kind {
     Run,
     Decide,
     Gate,
+    Each,
     /// Switched off, and why: no edge may lead here.
     Off(Arc<str>),
 }

@@ -1,52 +1,56 @@
 //! The log of a session as the run that holds it writes it.
 //!
-//! Everything a run appends goes through one [`Writer`], which assigns the seqs. An append that
-//! was begun is never dropped: where the store has to wait, it goes on as a task of its own. A
-//! store that failed without saying whether it had appended is given the same bytes again, which
-//! it takes for the same batch. So no step is committed twice, and none is lost.
-//!
-//! Each entry is applied to the writer's own fold of the log before it is appended: what cannot be
-//! replayed is never written.
+//! A journal is a sink: the run applies a change to its session and hands the entry over. The
+//! journal buffers it, folds it into the JSON of the state, and appends what waits through one
+//! [`Writer`], which assigns the seqs. An append that was begun is never dropped. A store that fails
+//! without saying whether it has appended gets the same bytes again, which it recognizes. So no step
+//! is committed twice, and none is lost.
 
-mod answers;
-mod end;
-mod grip;
-mod keeper;
-mod letters;
-mod open;
+mod broken;
+mod buffer;
+mod lease;
+mod read;
+mod renewer;
+mod status;
+mod undropped;
 mod walk;
-mod watch;
 mod writer;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::clock::boot_millis;
-use crate::id::Seq;
-use crate::log::{Entry, Saved};
+use crate::id::{Seq, SessionId};
+use crate::inbox::{Unread, summary, unread};
+use crate::session::{Change, Entry, Names, Opened, Session, Snapshot, StepRef};
 use crate::state::Schema;
-use crate::store::{Claim, From, Lease, Mail, SessionStore, StoreError};
+use crate::store::{InboxSeq, Lease, ReadRequest, Released, SessionStore, SessionSummary};
 
-pub(crate) use answers::{Refused, Valid, post_all, validate};
-use end::to_its_end;
-pub(crate) use keeper::{Held, Hold};
-pub(crate) use letters::{InputLetter, LetterBody, Unread, input_key, question_key, taken_key};
-pub use open::OnBusy;
-pub(crate) use open::{
-    OpenError, Opening, Read, ask_to_stop, letters, look, note_taken, post_expired, read,
-    read_letters, read_saved,
-};
+pub(crate) use broken::Broken;
+pub(crate) use buffer::Notice;
+pub(crate) use lease::LeaseGuard;
+pub(crate) use read::{Read, ReadError, read};
+pub(crate) use renewer::LeaseObserver;
 pub(crate) use walk::{Place, walk};
-pub(crate) use watch::Watch;
-pub(crate) use writer::{Broken, Receipt, Tell, When};
-use writer::{LaidUp, Writer};
 
-/// When commits are made durable. Whatever the mode: before an effect acts, when questions are
-/// asked, before a step acts on an answer and when a run settles, all that led there is.
+use buffer::Buffer;
+use renewer::Renewal;
+use status::LeaseStatus;
+use undropped::undropped;
+use writer::Writer;
+
+/// How long a commit may wait for others in [`Durability::Relaxed`].
+const RELAXED: Duration = Duration::from_millis(100);
+
+/// What may wait in the buffer, in bytes, whatever the mode. Far below what a store takes at once.
+const MAX_BUFFERED: usize = 8 << 20;
+
+/// When commits are made durable. Whatever the mode: everything before is durable when an effect
+/// acts, when an interrupt is asked, when a step acts on an answer and when a run settles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Durability {
@@ -60,272 +64,374 @@ pub enum Durability {
     Settle,
 }
 
+/// When entries are appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum When {
+    /// As the durability of the journal says.
+    Mode,
+    /// Now; they need not survive a loss of power.
+    Kept,
+    /// Now, and durably, with everything before.
+    Now,
+}
+
 /// Writes the log of one session for as long as one run holds it.
 pub(crate) struct Journal {
-    writer: Arc<AsyncMutex<Writer>>,
-    watch: Arc<Watch>,
+    shared: Arc<Shared>,
     /// Keeps the lease until it is dropped.
-    hold: Mutex<Option<Hold>>,
-    store: Arc<dyn SessionStore>,
-    lease: Mutex<Lease>,
+    renewal: Arc<Mutex<Option<Renewal>>>,
     ttl: Duration,
-    /// The lease was given back.
+    durability: Durability,
+    /// The lease was released.
     released: AtomicBool,
 }
 
+/// What the journal shares with appends under way.
+struct Shared {
+    store: Arc<dyn SessionStore>,
+    session: SessionId,
+    status: Arc<LeaseStatus>,
+    buffer: Mutex<Buffer>,
+    writer: Arc<AsyncMutex<Writer>>,
+    renewal: Arc<Mutex<Option<Renewal>>>,
+}
+
+impl Shared {
+    fn buffer(&self) -> MutexGuard<'_, Buffer> {
+        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Messages up to this one are in the inbox: one of them may be a stop request.
+    fn note_inbox(&self, inbox: InboxSeq) {
+        if inbox > self.status.inbox() {
+            self.status.note_inbox(inbox);
+            let renewal = self.renewal.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(renewal) = &*renewal {
+                renewal.check_inbox();
+            }
+        }
+    }
+
+    async fn send(&self, flush: bool) -> Result<(), Broken> {
+        self.writer.lock().await.send(self, flush).await
+    }
+}
+
+/// Where a journal begins to write.
+pub(crate) struct Start {
+    /// The JSON of the state as of the head.
+    pub(crate) state: Value,
+    /// The inbox messages applied so far.
+    pub(crate) inbox: InboxSeq,
+    /// The last entry in the store.
+    pub(crate) head: Seq,
+    /// The bytes since the last snapshot.
+    pub(crate) since: u64,
+}
+
 impl Journal {
-    /// Begins to write behind `opening`, which has claimed and read the session.
-    pub(crate) fn new(opening: Opening, saved: Saved, durability: Durability) -> Self {
-        let Opening { grip, watch, head, since, ttl, .. } = opening;
-        let (store, lease, hold) = grip.hand_over();
-        let writer =
-            Writer::new(Arc::clone(&store), lease.clone(), Arc::clone(&watch), saved, head, since);
-        Self {
-            writer: Arc::new(AsyncMutex::new(writer.durability(durability))),
-            watch,
-            hold: Mutex::new(hold),
+    /// Writes under a lease from `start` on.
+    pub(crate) fn new(guard: LeaseGuard, start: Start, durability: Durability) -> Self {
+        let lease::Parts { store, lease, ttl, status, renewal } = guard.into_parts();
+        let Start { state, inbox, head, since } = start;
+        let renewal = Arc::new(Mutex::new(renewal));
+        let shared = Arc::new(Shared {
             store,
-            lease: Mutex::new(lease),
-            ttl,
-            released: AtomicBool::new(false),
-        }
+            session: lease.session.clone(),
+            status,
+            buffer: Mutex::new(Buffer::new(state, inbox, since)),
+            writer: Arc::new(AsyncMutex::new(Writer::new(lease, head))),
+            renewal: Arc::clone(&renewal),
+        });
+        Self { shared, renewal, ttl, durability, released: AtomicBool::new(false) }
     }
 
-    /// Begins to write a new session. `opened` goes before the first entry that is written.
-    pub(crate) fn open(
-        opening: Opening,
-        opened: Entry,
-        durability: Durability,
-    ) -> Result<Self, Broken> {
-        let mut bytes = Vec::new();
-        opened.encode(&mut bytes).map_err(|error| Broken::Unsound(error.to_string()))?;
-        let saved = Saved::begin(opened).map_err(|error| Broken::Unsound(error.to_string()))?;
-        let mut journal = Self::new(opening, saved, durability);
-        if let Some(writer) = Arc::get_mut(&mut journal.writer) {
-            writer.get_mut().lay_first(bytes);
-        }
-        Ok(journal)
-    }
-
-    /// Whether the lease is lost, or about to be.
-    #[inline]
-    pub(crate) fn is_lost(&self) -> bool {
-        self.watch.is_lost()
-    }
-
-    /// Whether the lease is known to be lost: then nothing brings it back.
-    pub(crate) fn is_over(&self) -> bool {
-        self.watch.is_over()
-    }
-
-    /// Whether the lease holds. One that was not renewed in time, because the process or its
-    /// machine stood still, is renewed here, unless somebody else has taken it.
-    pub(crate) async fn holds(&self) -> bool {
-        if !self.watch.is_lost() {
-            return true;
-        }
-        if self.watch.is_over() {
-            return false;
-        }
-        let since = boot_millis();
-        let Ok(mail) = self.store.renew(&self.lease(), self.ttl).await else { return false };
-        self.watch.renewed(since, self.ttl);
-        self.watch.has_mail(mail);
-        !self.watch.is_lost()
-    }
-
-    fn lease(&self) -> Lease {
-        self.lease.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Appends entries, all or none, when `when` says, and tells of it afterwards.
-    pub(crate) async fn write(
+    /// Applies an entry to the session and buffers it.
+    ///
+    /// # Errors
+    /// An entry that does not follow on the session or cannot be written, or an earlier failure.
+    /// Nothing more is written then.
+    pub(crate) fn record<P: StepRef>(
         &self,
-        mut entries: Entries,
-        when: When,
-        mut tells: Vec<Tell>,
-    ) -> Result<Receipt, Broken> {
-        self.write_from(&mut entries, when, &mut tells).await
+        session: &mut Session<P>,
+        entry: Entry<P>,
+        names: &impl Names<P>,
+    ) -> Result<(), Broken> {
+        let closed = session.closed_by(&entry.change);
+        session.apply(&entry).map_err(|error| Broken::Unsound(error.to_string()))?;
+        let summary = entry
+            .change
+            .changes_summary()
+            .then(|| session.summary(&names.name(&session.cursor.step)));
+        let mut buffer = self.shared.buffer();
+        buffer.push(names.entry(entry), closed)?;
+        if let Some(summary) = summary {
+            buffer.inbox = buffer.inbox.max(summary.inbox);
+            buffer.pending.summary = Some(summary);
+        }
+        Ok(())
     }
 
-    /// The same, leaving the caller the room that the entries were in.
-    pub(crate) async fn write_from(
-        &self,
-        entries: &mut Entries,
-        when: When,
-        tells: &mut Vec<Tell>,
-    ) -> Result<Receipt, Broken> {
-        // Nobody else writes but now and then.
-        let mut writer = match Arc::clone(&self.writer).try_lock_owned() {
-            Ok(writer) => writer,
-            Err(_) => Arc::clone(&self.writer).lock_owned().await,
-        };
-        // From here on nothing waits but what goes on as a task of its own.
-        match writer.lay_up(entries.drain(..), when, tells)? {
-            LaidUp::Now { flush } => {
-                let sending = Box::pin(async move {
-                    writer.send(flush).await?;
-                    Ok(Receipt { snapshot_due: writer.is_snapshot_due() })
-                });
-                to_its_end(sending).await
-            }
-            LaidUp::Later { first } => {
-                let receipt = Receipt { snapshot_due: writer.is_snapshot_due() };
-                if first {
-                    writer::flush_soon(writer);
+    /// Buffers the first entry of a session.
+    pub(crate) fn open(&self, opened: Opened) -> Result<(), Broken> {
+        let opened = Entry::now(Change::Opened(Box::new(opened)));
+        self.shared.buffer().push(opened, Vec::new())
+    }
+
+    /// Runs `notice` once the last entry that was pushed is in the store.
+    pub(crate) fn notify(&self, notice: Notice) {
+        self.shared.buffer().notify(notice);
+    }
+
+    /// Appends what waits, when `when` says.
+    ///
+    /// # Errors
+    /// Why nothing more can be written.
+    pub(crate) async fn commit(&self, when: When) -> Result<(), Broken> {
+        let deferred = when == When::Mode && self.durability != Durability::Step;
+        if deferred {
+            let first = {
+                let buffer = self.shared.buffer();
+                buffer.check()?;
+                if buffer.pending.bytes() < MAX_BUFFERED {
+                    Some(buffer.pending.has_one_entry())
+                } else {
+                    None
                 }
-                Ok(receipt)
+            };
+            if let Some(first) = first {
+                if first && self.durability == Durability::Relaxed {
+                    self.flush_soon();
+                }
+                return Ok(());
             }
         }
+        self.append(when != When::Kept).await
     }
 
     /// Makes everything written so far durable.
     pub(crate) async fn flush(&self) -> Result<(), Broken> {
-        let mut writer = Arc::clone(&self.writer).lock_owned().await;
-        if writer.is_flushed() {
-            return writer.check();
-        }
-        let flushing = Box::pin(async move { writer.send(true).await });
-        to_its_end(flushing).await
+        self.append(true).await
     }
 
-    /// Appends a snapshot. `live` is the state as it is in memory: if the log does not add up to
-    /// it, the field that differs is told and nothing more is written.
-    pub(crate) async fn snapshot(&self, live: Value, schema: &Schema) -> Result<(), Broken> {
-        let mut writer = Arc::clone(&self.writer).lock_owned().await;
-        if let Some(field) = schema.difference(&live, &writer.saved().state) {
-            let field = field.to_owned();
-            return Err(writer.give_up(Broken::NotReplayable { field }));
+    async fn append(&self, flush: bool) -> Result<(), Broken> {
+        {
+            let buffer = self.shared.buffer();
+            buffer.check()?;
+            if buffer.pending.is_empty() && buffer.flushed && self.shared.writer.try_lock().is_ok()
+            {
+                return Ok(());
+            }
         }
-        let writing = Box::pin(async move { writer.write_snapshot().await });
-        to_its_end(writing).await
+        let shared = Arc::clone(&self.shared);
+        undropped(async move { shared.send(flush).await }).await
     }
 
-    /// Looks at what the log adds up to, everything buffered included.
-    pub(crate) async fn saved<T>(&self, look: impl FnOnce(&Saved) -> T) -> T {
-        look(self.writer.lock().await.saved())
+    /// Appends what waits once its time is over: by the clock of the program's runtime, and by that
+    /// of the lease thread, as a step may block its runtime for longer.
+    fn flush_soon(&self) {
+        let weak = Arc::downgrade(&self.shared);
+        renewer::spawn(flush_in_time(weak.clone()));
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(flush_in_time(weak));
+        }
+    }
+
+    /// Whether a snapshot is due; `size` is that of the session without its state.
+    pub(crate) fn is_snapshot_due(&self, size: impl FnOnce() -> u64) -> bool {
+        self.shared.buffer().is_snapshot_due(|state| json_size(state) + size())
+    }
+
+    /// Appends a snapshot. `live` is the state as it is in memory: if the log replays to another
+    /// one, nothing more is written.
+    pub(crate) async fn snapshot(
+        &self,
+        session: Session,
+        live: Value,
+        schema: &Schema,
+    ) -> Result<(), Broken> {
+        let state = {
+            let mut buffer = self.shared.buffer();
+            if let Some(field) = schema.difference(&live, &buffer.state) {
+                let field = field.to_owned();
+                return Err(buffer.give_up(Broken::NotReplayable { field }));
+            }
+            if !buffer.push_snapshot(Snapshot { session, state: live })? {
+                return Ok(());
+            }
+            self.durability == Durability::Step
+        };
+        match state {
+            // It adds nothing to what is durable already.
+            true => self.append(false).await,
+            false => Ok(()),
+        }
+    }
+
+    /// The JSON of the state, entries in the buffer included.
+    pub(crate) fn state(&self) -> Value {
+        self.shared.buffer().state.clone()
+    }
+
+    /// Whether the lease is lost, or may be.
+    pub(crate) fn may_be_lost(&self) -> bool {
+        self.shared.status.may_be_lost()
+    }
+
+    /// Whether the lease is known to be lost: nothing brings it back.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.shared.status.is_lost()
+    }
+
+    /// Whether the lease holds. One that was not renewed in time, because the process or its machine
+    /// stood still, is renewed here, unless another run has claimed the session.
+    pub(crate) async fn holds(&self) -> bool {
+        let status = &self.shared.status;
+        if !status.may_be_lost() {
+            return true;
+        }
+        if status.is_lost() {
+            return false;
+        }
+        let since = boot_millis();
+        let lease = self.lease().await;
+        let Ok(inbox) = self.shared.store.renew(&lease, self.ttl).await else { return false };
+        status.renewed(since, self.ttl);
+        self.shared.note_inbox(inbox);
+        !status.may_be_lost()
+    }
+
+    async fn lease(&self) -> Lease {
+        self.shared.writer.lock().await.lease.clone()
     }
 
     /// Nothing more is written: what waits in the buffer is lost.
-    pub(crate) async fn give_up(&self) {
-        self.writer.lock().await.give_up(Broken::LeaseLost);
+    pub(crate) fn give_up(&self) {
+        self.shared.buffer().give_up(Broken::LeaseLost);
     }
 
-    /// What the store holds: the fold of the log up to its head, read anew. `None` if it cannot be
-    /// read.
-    pub(crate) async fn stored(&self) -> Option<Saved> {
-        read_saved(&*self.store, &self.lease().session).await.ok().flatten()
+    /// The store and the session of this journal.
+    pub(crate) fn place(&self) -> (&Arc<dyn SessionStore>, &SessionId) {
+        (&self.shared.store, &self.shared.session)
     }
 
-    /// Letters nobody has taken into the log yet, if there may be any.
+    /// The messages that were not applied or passed over, if there may be any.
+    ///
+    /// # Errors
+    /// The store failed, or the session is gone.
     pub(crate) async fn unread(&self) -> Result<Vec<Unread>, Broken> {
-        let taken = self.writer.lock().await.saved().mail;
-        if self.watch.mail() <= taken {
+        let read = self.shared.buffer().inbox;
+        if self.shared.status.inbox() <= read {
             return Ok(Vec::new());
         }
-        let session = self.lease().session;
-        let page = self.store.read(&session, From::Seq(Seq(u64::MAX)), taken, 0);
-        match page.await {
-            Ok(Some(page)) => Ok(letters::unread(page.letters)),
+        let request = ReadRequest::messages_after(read);
+        match self.shared.store.read(&self.shared.session, request).await {
+            Ok(Some(page)) => Ok(unread(page.messages)),
             Ok(None) => Err(Broken::LeaseLost),
             Err(error) => Err(Broken::Store(Arc::new(error))),
         }
     }
 
-    /// All letters that were ever posted.
-    pub(crate) async fn letters(&self) -> Result<Vec<Unread>, StoreError> {
-        letters(&*self.store, &self.lease().session).await
-    }
-
-    /// Notes that an input was taken, before another takes its place: from then on nothing else
-    /// says so.
-    pub(crate) async fn note_taken(&self, key: &str) -> Result<(), StoreError> {
-        note_taken(&*self.store, &self.lease().session, key).await
-    }
-
-    /// Notes how far the letters were looked through, so that they are not looked at again.
-    pub(crate) async fn passed_over(&self, mail: Mail) {
-        self.writer.lock().await.pass_over(mail);
-    }
-
-    /// Gives the lease back. Says whether letters came meanwhile that nobody has looked at.
-    pub(crate) async fn release(&self) -> bool {
-        self.released.store(true, Ordering::SeqCst);
-        let taken = {
-            let mut writer = self.writer.lock().await;
-            // What was passed over is counted; nothing depends on it.
-            let _ = writer.send(false).await;
-            writer.saved().mail
-        };
-        self.hold.lock().unwrap_or_else(PoisonError::into_inner).take();
-        self.watch.lose();
-        let (store, lease) = (Arc::clone(&self.store), self.lease());
-        let releasing = Box::pin(async move { store.renew(&lease, Duration::ZERO).await });
-        match to_its_end(releasing).await {
-            Ok(mail) => {
-                self.watch.has_mail(mail);
-                mail > taken
-            }
-            // It expires by itself.
-            _ => false,
+    /// Notes that messages up to this one were read, so that they are not read again.
+    pub(crate) fn pass_over(&self, inbox: InboxSeq, summary: SessionSummary) {
+        let mut buffer = self.shared.buffer();
+        if inbox > buffer.inbox {
+            buffer.inbox = inbox;
+            buffer.pending.summary = Some(SessionSummary { inbox, ..summary });
         }
     }
 
-    /// Takes the session again that was just released, unless somebody else was faster.
-    pub(crate) async fn reclaim(&self, run: Arc<dyn Held>) -> bool {
-        let mut writer = self.writer.lock().await;
-        let session = self.lease().session;
-        let page = look(&*self.store, &session).await;
-        // Held only to find that somebody else has gone on with it, it would be refused to whoever
-        // answers in that moment, and nobody would go on. What is left is the moment between this
-        // look and the claim.
-        if page.is_ok_and(|page| page.is_none_or(|page| page.head != writer.head())) {
+    /// Releases the lease. Says whether the inbox has messages that were not read.
+    pub(crate) async fn release(&self) -> Released {
+        self.released.store(true, Ordering::SeqCst);
+        // What was passed over is counted; nothing depends on it.
+        let _ = self.append(false).await;
+        self.stop_renewal();
+        self.shared.status.lose();
+        let (shared, lease) = (Arc::clone(&self.shared), self.lease().await);
+        let read = shared.buffer().inbox;
+        let released = undropped(async move { shared.store.release(&lease, read).await }).await;
+        // A lease whose release fails expires.
+        released.unwrap_or(Released::Idle)
+    }
+
+    fn stop_renewal(&self) {
+        self.renewal.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// Claims the session again that was just released, unless another run was faster.
+    pub(crate) async fn reclaim(&self, run: Arc<dyn LeaseObserver>) -> bool {
+        let (store, session) = self.place();
+        let mut writer = self.shared.writer.lock().await;
+        // Claimed only to find that another run has advanced it, the session would be refused to a
+        // caller that answers in that moment. What is left is the moment between this look and the
+        // claim.
+        let page = summary(&**store, session).await;
+        if page.is_ok_and(|page| page.is_none_or(|page| page.head != writer.head)) {
             return false;
         }
         let since = boot_millis();
-        let Ok(Some(claimed)) = self.store.claim(Claim::One(&session), self.ttl).await else {
-            return false;
-        };
-        if claimed.head != writer.head() {
-            // Somebody else went on with it meanwhile, and has settled.
-            let _ = self.store.renew(&claimed.lease, Duration::ZERO).await;
+        let Ok(claimed) = store.claim(session, self.ttl).await else { return false };
+        if claimed.head != writer.head {
+            let _ = store.release(&claimed.lease, claimed.inbox).await;
             return false;
         }
-        writer.hold(claimed.lease.clone());
-        self.watch.held(since, self.ttl);
-        let hold = Hold::keep(
-            Arc::clone(&self.store),
-            claimed.lease.clone(),
-            self.ttl,
-            Arc::clone(&self.watch),
-            run,
-            Mail(0),
-        );
-        *self.hold.lock().unwrap_or_else(PoisonError::into_inner) = Some(hold);
-        *self.lease.lock().unwrap_or_else(PoisonError::into_inner) = claimed.lease;
+        writer.lease = claimed.lease.clone();
+        let status = &self.shared.status;
+        status.claimed(since, self.ttl);
+        status.note_inbox(claimed.inbox);
+        let (store, status) = (Arc::clone(store), Arc::clone(status));
+        let (lease, ttl) = (claimed.lease, self.ttl);
+        let renewal = Renewal::start(store, lease, ttl, status, run, InboxSeq(0));
+        *self.renewal.lock().unwrap_or_else(PoisonError::into_inner) = Some(renewal);
         self.released.store(false, Ordering::SeqCst);
         true
     }
 }
 
+async fn flush_in_time(shared: Weak<Shared>) {
+    tokio::time::sleep(RELAXED).await;
+    if let Some(shared) = shared.upgrade() {
+        // The next write reports a failure.
+        let _ = shared.send(true).await;
+    }
+}
+
+/// The bytes that a value takes as JSON.
+pub(crate) fn json_size(value: &impl serde::Serialize) -> u64 {
+    struct Counted(u64);
+
+    impl std::io::Write for Counted {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len() as u64;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut counted = Counted(0);
+    // A value that does not encode is not written either.
+    let _ = serde_json::to_writer(&mut counted, value);
+    counted.0
+}
+
 impl Drop for Journal {
-    /// A run that is dropped before its first step gives the session back, too, once an append that
-    /// was begun is through.
+    /// A run that is dropped before its first step releases its session, too, once an append that
+    /// was begun is over.
     fn drop(&mut self) {
         if self.released.load(Ordering::SeqCst) {
             return;
         }
-        self.hold.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.stop_renewal();
         // Without a runtime the process is about to end.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let (store, lease) = (Arc::clone(&self.store), self.lease());
-        let writer = Arc::clone(&self.writer);
+        let shared = Arc::clone(&self.shared);
         runtime.spawn(async move {
-            let _over = writer.lock().await;
-            let _ = store.renew(&lease, Duration::ZERO).await;
+            let writer = shared.writer.lock().await;
+            let _ = shared.store.release(&writer.lease, InboxSeq(0)).await;
         });
     }
 }
-
-/// One entry, most often, or several.
-pub(crate) type Entries = Vec<Entry>;

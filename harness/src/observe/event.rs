@@ -6,9 +6,9 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use crate::clock::UtcMillis;
-use crate::graph::Limit;
 use crate::id::{AgentId, InterruptId, Position, RunId, Seq, SessionId};
 use crate::llm::{CallId, Spend};
+use crate::session::End;
 use crate::step::{Failure, Interrupt, Payload, StepId};
 
 /// One thing that happened in a run, with everything that says where.
@@ -35,6 +35,9 @@ pub struct Event {
     pub step: Option<Arc<str>>,
     /// The entry into that step.
     pub position: Position,
+    /// The item, from 0, in a step that has items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub item: Option<u32>,
     /// The attempt at that entry, from 1; 0 for what concerns the whole run.
     pub attempt: u32,
     /// The last entry of the session's log, once this is in it.
@@ -102,6 +105,17 @@ pub enum EventKind {
         #[serde(skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
+    /// The items of a step were computed.
+    Planned {
+        /// How many there are.
+        items: usize,
+    },
+    /// An item of a step is done.
+    ItemDone {
+        /// Why it failed, if it did.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        failure: Option<Failure>,
+    },
     /// A step's result was committed.
     Committed {
         /// The signal its route answered with, if it has a route.
@@ -121,50 +135,18 @@ pub enum EventKind {
     /// The steps of `.finally(..)` begin.
     Finishing {
         /// How the run will settle.
-        outcome: SettledAs,
+        end: End,
         /// The first of those steps.
         next: Arc<str>,
     },
     /// The run settled: the last event of every run.
     Settled {
         /// How.
-        outcome: SettledAs,
+        end: End,
         /// How many steps this turn has committed.
         steps: u64,
         /// What this turn has spent.
         spent: Spend,
-    },
-}
-
-/// How a run settled.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "as", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum SettledAs {
-    /// The loop came to an end.
-    Ended {
-        /// The signal it ended with, if a route ended it.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        signal: Option<&'static str>,
-    },
-    /// Questions wait.
-    Interrupted {
-        /// How many.
-        questions: usize,
-    },
-    /// It was asked to stop, at the next boundary.
-    Stopped,
-    /// It was cancelled; the step at work was dropped.
-    Cancelled,
-    /// A budget was reached.
-    Exhausted {
-        /// Which part of it.
-        limit: Limit,
-    },
-    /// A step failed for good.
-    Failed {
-        /// Why.
-        failure: Failure,
     },
 }
 
@@ -222,6 +204,9 @@ impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(step) = &self.step {
             write!(f, "{step}#{}", self.position)?;
+            if let Some(item) = self.item {
+                write!(f, "[{item}]")?;
+            }
             if self.attempt > 1 {
                 write!(f, " (attempt {})", self.attempt)?;
             }
@@ -254,6 +239,10 @@ impl fmt::Display for EventKind {
             Self::Asked { interrupt } => write!(f, "asked {}", interrupt.name),
             Self::Answered { by: Some(by), .. } => write!(f, "answered by {by}"),
             Self::Answered { by: None, .. } => f.write_str("answered"),
+            Self::Planned { items: 1 } => f.write_str("planned 1 item"),
+            Self::Planned { items } => write!(f, "planned {items} items"),
+            Self::ItemDone { failure: None } => f.write_str("done"),
+            Self::ItemDone { failure: Some(failure) } => write!(f, "failed: {failure}"),
             Self::Committed { signal, next } => {
                 f.write_str("committed")?;
                 if let Some(signal) = signal {
@@ -262,23 +251,8 @@ impl fmt::Display for EventKind {
                 write!(f, " -> {}", next.as_deref().unwrap_or("end"))
             }
             Self::Diverted { failure, next } => write!(f, "failed: {failure} -> {next}"),
-            Self::Finishing { outcome, next } => write!(f, "{outcome}; finally -> {next}"),
-            Self::Settled { outcome, .. } => write!(f, "run {outcome}"),
-        }
-    }
-}
-
-impl fmt::Display for SettledAs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ended { signal: Some(signal) } => write!(f, "ended by {signal}"),
-            Self::Ended { signal: None } => f.write_str("ended"),
-            Self::Interrupted { questions: 1 } => f.write_str("interrupted by 1 question"),
-            Self::Interrupted { questions } => write!(f, "interrupted by {questions} questions"),
-            Self::Stopped => f.write_str("stopped"),
-            Self::Cancelled => f.write_str("cancelled"),
-            Self::Exhausted { limit } => write!(f, "exhausted its budget of {limit}"),
-            Self::Failed { failure } => write!(f, "failed: {failure}"),
+            Self::Finishing { end, next } => write!(f, "{end}; finally -> {next}"),
+            Self::Settled { end, .. } => write!(f, "run {end}"),
         }
     }
 }

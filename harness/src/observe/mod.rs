@@ -18,8 +18,9 @@ mod stream;
 #[cfg(feature = "terminal")]
 mod terminal;
 
+pub use crate::session::End;
 pub use crate::step::{Payload, Scope, Scoped, current};
-pub use event::{Event, EventKind, SettledAs};
+pub use event::{Event, EventKind};
 pub use observer::{FromFn, Observer, from_fn};
 pub use recorder::Recorder;
 pub use stream::{Events, Streamed};

@@ -8,7 +8,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::id::RunId;
 
-use super::{Event, EventKind, Observer, SettledAs};
+use super::{End, Event, EventKind, Observer};
 
 /// How often a line moves while its step is at work.
 const TICK: Duration = Duration::from_millis(120);
@@ -70,15 +70,15 @@ impl Terminal {
         self.runs().insert(event.run.clone(), line);
     }
 
-    fn close(&self, event: &Event, outcome: &SettledAs) {
+    fn close(&self, event: &Event, end: &End) {
         if let Some(line) = self.runs().remove(&event.run) {
             let elapsed = line.bar.elapsed();
             line.bar.finish_and_clear();
             let sign = match outcome {
                 // The program asks now, and the run goes on.
-                SettledAs::Interrupted { .. } => return,
-                SettledAs::Ended { .. } => '✓',
-                SettledAs::Stopped | SettledAs::Cancelled => '■',
+                End::Interrupted => return,
+                End::Ended { .. } => '✓',
+                End::Stopped | End::Cancelled => '■',
                 _ => '✗',
             };
             let session = printable(event.session.as_str());

@@ -1,66 +1,85 @@
-//! The driver: performs what [`transition`] decides.
+//! The driver: makes attempts and does what [`transition`] decides.
 //!
 //! A step's *attempt* is polled; its *update* is folded into the state in place; its *route* reads
-//! the result; one [`Commit`] records all of it; its event follows. Whatever fails before the
-//! commit changes nothing, but for a reducer or a route that panics: what it worked on is
-//! discarded, and the run fails without a state.
+//! the result; one *commit* records all of it; its events follow. What fails before the commit
+//! changes nothing, but for a reducer or a route that panics: the state it worked on is discarded.
 
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::task::{Context as Task, Poll};
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use tokio::time::Instant;
 
 use crate::context::Context;
-use crate::graph::{Budget, Limit, Program, Wiring};
+use crate::graph::{Budget, Executable, Limit, Program, Wiring};
+use crate::id::InterruptId;
 use crate::observe::EventKind;
-use crate::session::{Commit, Ending, Session};
-use crate::state::State;
-use crate::step::{Active, BoxFuture, BoxRoom, Effects, Place, Scope, Shared, Twin};
-
-use super::advance::Pause;
-use super::answers::Taken;
-use super::effects::RunCore;
-use super::held::Slot;
-use super::record::Durable;
-use super::running::Back;
-use super::settle::{How, Settlement};
-use super::transition::{
-    Happened, Transition, budget_at, out_of_steps, out_of_visits, overspent, transition,
+use crate::session::{Resolution, check_ops};
+use crate::state::{Op, Ops, State};
+use crate::step::{
+    Action, Answer, AskHalf, Asked, Cx, Effects as _, FailureKind, Place, Scope, Shared, StepError,
+    View,
 };
+use crate::text::words;
+
+use super::attempt::{Attempt, Ended};
+use super::core::RunCore;
+use super::rest::Slot;
+use super::settle::Settlement;
+use super::transition::{Attempted, budget_at, out_of_steps, out_of_visits, overspent, transition};
+
+/// How many steps that never wait may run before other tasks get their turn.
+const STEPS_IN_A_ROW: u32 = 64;
 
 /// Advances one session until it settles.
 pub(crate) struct Driver<C: Context, S: State> {
     pub(super) program: Arc<Program<C, S>>,
     pub(super) core: Arc<RunCore>,
     pub(super) shared: Arc<Shared<C>>,
-    pub(super) session: Session<S>,
-    pub(super) twin: Twin<S>,
+    pub(super) state: Arc<S>,
     /// Where the session goes back to if this run is dropped.
     pub(super) home: Option<Slot<S>>,
-    /// How many steps a turn may take before `.finally(..)`.
-    most_steps: u64,
     /// In place of the loop's own.
     budget: Option<Box<Budget>>,
-    /// Where the bodies of steps work that have been entered.
-    pub(super) rooms: Box<[Option<BoxRoom<C, S>>]>,
-    /// The step that waits in its room, to be polled when it is woken.
-    pub(super) waiting: Option<Place>,
-    pub(super) scope: Option<Active>,
-    /// Whether anything but the number of steps is limited.
-    limited: bool,
-    /// Nobody listens.
-    pub(super) silent: bool,
-    /// Whether a wall budget makes the clock matter.
-    timed: bool,
-    /// Set while it does and the run is at work.
-    pub(super) started: Option<Instant>,
-    /// The answers this run was resumed with; none for a new session.
-    pub(super) taken: Option<Vec<Taken>>,
+    /// Since when the run is at work, where that matters.
+    pub(super) clock: Option<Instant>,
+    /// How the run began, for its first event.
+    pub(super) begin: Begin,
+    /// A reducer or a route panicked: the state in memory means nothing.
     pub(super) lost: bool,
-    /// What is laid up for the log, where there is one.
-    pub(super) durable: Option<Box<Durable>>,
+    /// The run has settled.
+    pub(super) settled: bool,
+    /// An earlier run of this turn may have passed over inputs in the inbox.
+    pub(super) look_back: bool,
+}
+
+/// How a run begins.
+#[derive(Default)]
+pub(crate) struct Begin {
+    /// Whether it resumes a turn.
+    pub(crate) resumed: bool,
+    /// The interrupts that were resolved since the last run, and who answered.
+    pub(crate) answered: Vec<(InterruptId, Option<String>)>,
+    /// Whether an earlier run of this turn may have passed over inputs in the inbox.
+    pub(crate) look_back: bool,
+}
+
+/// What an attempt leaves to be committed.
+#[derive(Default)]
+pub(super) struct Left {
+    pub(super) failure: Option<StepError>,
+    /// Questions, each with its key; of a gate, without one.
+    pub(super) asked: Vec<(Option<String>, Asked)>,
+    /// What the reducers did.
+    pub(super) ops: Vec<Op>,
+}
+
+impl Left {
+    pub(super) fn failed(error: StepError) -> (Attempted, Self) {
+        let retryable = !error.is_fatal();
+        (Attempted::Failed { retryable }, Self { failure: Some(error), ..Self::default() })
+    }
 }
 
 impl<C: Context, S: State> Driver<C, S> {
@@ -68,315 +87,282 @@ impl<C: Context, S: State> Driver<C, S> {
         program: Arc<Program<C, S>>,
         context: C,
         core: RunCore,
-        session: Session<S>,
+        state: Arc<S>,
         home: Option<Slot<S>>,
-        taken: Option<Vec<Taken>>,
-        budget: Option<Box<Budget>>,
+        begin: Begin,
+        budget: Option<Budget>,
     ) -> Self {
-        let limits = budget.as_deref().unwrap_or(&program.graph.wiring.budget);
-        let timed = limits.wall.is_some() || program.graph.wiring.finally.is_some();
-        let limited = timed || limits.tokens.is_some() || limits.cost_micros.is_some();
-        let most_steps = limits.steps.unwrap_or(u64::MAX);
         let core = Arc::new(core);
-        let effects: Arc<dyn Effects> = Arc::clone(&core) as Arc<dyn Effects>;
-        let silent = core.fanout.is_silent();
-        let durable = core.journal.is_some().then(|| Durable::new(taken.is_some()));
-        let mut driver = Self {
-            durable,
-            scope: Some(Active::new(Scope {
-                effects: Arc::clone(&effects),
-                place: Place::default(),
-            })),
-            shared: Arc::new(Shared { context, effects }),
-            waiting: None,
-            rooms: program.steps.iter().map(|_| None).collect(),
+        let shared = Arc::new(Shared { context, effects: Arc::clone(&core) as _ });
+        Self {
             program,
             core,
-            session,
-            twin: Twin::new(),
+            shared,
+            state,
             home,
-            budget,
-            limited,
-            most_steps,
-            silent,
-            timed,
-            started: None,
-            taken,
+            budget: budget.map(Box::new),
+            clock: None,
+            look_back: begin.look_back,
+            begin,
             lost: false,
-        };
-        driver.take_up();
-        driver
-    }
-
-    /// Takes over what the session remembers, and the answers that came.
-    pub(super) fn take_up(&mut self) {
-        let session = &mut self.session;
-        if session.open().next().is_none() {
-            session.take_answers();
-        }
-        self.core.remember(session.memory.take());
-        self.core.set_spent(session.spent.take());
-        self.core.set_failure(session.cursor.failure.clone());
-        session.cursor.retries = 0;
-    }
-
-    /// Begins the run: not before it is polled, for a request may be put together long before.
-    pub(super) fn begin(&mut self) {
-        self.started = self.timed.then(Instant::now);
-        self.announce();
-    }
-
-    /// Goes from step to step until something else is due.
-    pub(super) fn go(&mut self, program: &Program<C, S>, task: &mut Task<'_>) -> Poll<Pause<C, S>> {
-        if self.session.open().next().is_some() {
-            return Poll::Ready(Pause::Settled(How::Interrupted));
-        }
-        let mut scope = self.scope.take();
-        let pause = Active::enter(&mut scope, || self.advance(program, task));
-        self.scope = scope;
-        pause
-    }
-
-    /// What is due, as a future that gives the driver back.
-    pub(super) fn turn_aside(self: Box<Self>, pause: Pause<C, S>) -> BoxFuture<Back<C, S>> {
-        match pause {
-            Pause::Yield => Box::pin(tokio::task::yield_now().map(|()| (self, None))),
-            // For itself, because a run with a log does so for every step.
-            Pause::Done(branch) => Box::pin(self.keep(branch)),
-            pause => Box::pin(self.see_to(pause)),
+            settled: false,
         }
     }
 
-    /// Records a step that is done.
-    async fn keep(mut self: Box<Self>, branch: Option<usize>) -> Back<C, S> {
+    /// Runs until the session settles.
+    pub(crate) async fn drive(mut self: Box<Self>) -> Settlement<S> {
         let program = Arc::clone(&self.program);
-        match self.record_done(&program.graph.wiring, branch).await {
-            Ok(None) => (self, None),
-            Ok(Some(how)) => Box::pin(self.see_to(Pause::Settled(how))).await,
-            Err(undone) => Box::pin(self.see_to(Pause::Happened(undone))).await,
-        }
-    }
-
-    /// Does what few steps need.
-    async fn see_to(mut self: Box<Self>, pause: Pause<C, S>) -> Back<C, S> {
-        let program = Arc::clone(&self.program);
-        let Some(how) = self.perform_due(&program, pause).await else { return (self, None) };
-        if self.core.journal.is_none() && self.silent {
-            // Nobody has to hear of it, and nothing goes on behind it.
-            self.account_time();
-            let settlement = Box::new(self.conclude(how));
-            return (self, Some(settlement));
-        }
-        let settlement = Box::pin(self.settle(how)).await;
-        if settlement.is_none() {
-            self.announce();
-        }
-        (self, settlement.map(Box::new))
-    }
-
-    /// Settles a turn that ends in this process alone: nobody has to hear of it, and nothing goes
-    /// on behind it.
-    pub(super) fn end_here(
-        &mut self,
-        wiring: &Wiring,
-        branch: Option<usize>,
-    ) -> Box<Settlement<S>> {
-        let (signals, signal) = wiring.nodes[self.session.cursor.step].exit.signal(branch).unzip();
-        self.commit_now(wiring, Commit::Done { branch, next: None });
-        self.account_time();
-        Box::new(self.conclude(How::Turn(Ending::Ended { signals, signal }, None)))
-    }
-
-    /// Does what keeps the driver from going straight on. Says how the run settles, once it does.
-    async fn perform_due(&mut self, program: &Program<C, S>, pause: Pause<C, S>) -> Option<How> {
         let wiring = &*program.graph.wiring;
-        let undone = match pause {
-            Pause::Yield | Pause::Done(_) => return None,
-            Pause::Ended(branch) => {
-                return Some(How::Turn(self.ended(wiring, branch).await, None));
-            }
-            Pause::Settled(how) => return Some(how),
-            Pause::Happened(undone) => {
-                if matches!(undone.0, Happened::Cut) && self.core.holds().await {
-                    return None;
+        self.begin(wiring);
+        let mut in_a_row = 0_u32;
+        loop {
+            let (attempted, left) = self.attempt(&program).await;
+            let next = self.core.session(|session| transition(wiring, &session.cursor, attempted));
+            if let Some(conclusion) = self.commit(wiring, attempted, next, left).await {
+                if let Some(settlement) = Box::pin(self.settle(conclusion)).await {
+                    return settlement;
                 }
-                undone
+                // The inbox has what the session waits for.
+                self.begin(wiring);
             }
-            // What few steps need is boxed for itself.
-            Pause::Waits(entered, begun) => Box::pin(self.finish(program, entered, begun)).await,
-            Pause::Gate(entered) => Box::pin(self.gate(program, entered)).await,
-        };
-        let (mut happened, mut left) = *undone;
-        if matches!(happened, Happened::Done { .. })
-            && let Err(error) = self.take_ops().await
-        {
-            happened = Happened::Failed { retryable: false };
-            left.failure = Some(error);
+            in_a_row = in_a_row.wrapping_add(1);
+            if in_a_row.is_multiple_of(STEPS_IN_A_ROW) {
+                tokio::task::yield_now().await;
+            }
         }
-        let next = transition(wiring, &self.session.cursor, happened);
-        if let (Transition::Enter { step }, Happened::Done { branch }) = (next, happened)
-            && self.durable.is_none()
-        {
-            self.commit_done(wiring, branch, step);
-            return None;
-        }
-        Box::pin(self.perform(wiring, happened, next, left)).await
     }
 
-    fn announce(&mut self) {
-        let resumed = self.taken.is_some();
+    fn begin(&mut self, wiring: &Wiring) {
+        let timed = self.budget(wiring).wall.is_some() || wiring.finally.is_some();
+        self.clock = timed.then(Instant::now);
+        let Begin { resumed, answered, .. } = std::mem::take(&mut self.begin);
         self.core.publish(None, || EventKind::RunStarted { resumed });
-        for (id, by) in self.taken.take().unwrap_or_default() {
+        for (id, by) in answered {
             self.core.publish(None, || EventKind::Answered { id, by });
         }
     }
 
+    /// Makes the next attempt, unless something keeps it from being made.
+    async fn attempt(&mut self, program: &Program<C, S>) -> (Attempted, Left) {
+        let wiring = &*program.graph.wiring;
+        if let Some(kept_from) = self.at_boundary(wiring).await {
+            return (kept_from, Left::default());
+        }
+        let place = self.place(None);
+        let executable = &program.steps[place.step];
+        if !matches!(executable.action, Action::Decide) {
+            self.core.publish(Some(place), || EventKind::StepStarted);
+        }
+        match &executable.action {
+            Action::Decide => {
+                self.core.publish(Some(place), || EventKind::StepStarted);
+                self.fold(executable, None)
+            }
+            Action::Run(body) => {
+                let (view, cx) = (self.view(), self.cx(place));
+                let ended = self.attempt_at(wiring, place).run(|| body(view, cx)).await;
+                self.done(executable, ended)
+            }
+            Action::Ask(gate) => Box::pin(self.gate(wiring, executable, gate, place)).await,
+            Action::Each(each) => Box::pin(self.each(wiring, executable, each, place)).await,
+        }
+    }
+
     /// What keeps the next step from being entered, if anything does.
-    pub(super) fn at_boundary(&self) -> Option<Happened> {
-        if self.core.journal.as_ref().is_some_and(|journal| journal.is_lost()) {
-            return Some(Happened::Cut);
+    async fn at_boundary(&self, wiring: &Wiring) -> Option<Attempted> {
+        let lost = self.core.journal.as_ref().is_some_and(|journal| journal.may_be_lost());
+        if lost && !self.core.holds().await {
+            return Some(Attempted::LeaseLost);
         }
         // A cancel is a stop, too.
-        if self.core.brakes.is_stopped() {
-            let cancelled = self.core.brakes.is_cancelled();
-            return Some(if cancelled { Happened::Cancel } else { Happened::Stop });
+        if self.core.stop.is_stopped() {
+            let cancelled = self.core.stop.is_cancelled();
+            return Some(if cancelled { Attempted::Cancel } else { Attempted::Stop });
         }
-        let cursor = &self.session.cursor;
-        let out_of_steps = match &cursor.finishing {
-            None => cursor.steps >= self.most_steps,
-            Some(_) => out_of_steps(budget_at(self.budget(), cursor), cursor),
-        };
-        // A position that was entered before has been counted before.
-        if out_of_steps && cursor.attempt <= cursor.unsure {
-            return Some(Happened::Over(Limit::Steps));
-        }
-        if !cursor.visits.is_empty() && out_of_visits(&self.program.graph.wiring, cursor) {
-            return Some(Happened::Over(Limit::AtMost));
-        }
-        if !self.limited {
+        self.core
+            .session(|session| {
+                let cursor = &session.cursor;
+                if session.is_waiting() && session.items.is_none() {
+                    return Some(Attempted::Waits);
+                }
+                // A position that was entered before has been counted before.
+                let fresh = cursor.attempt <= session.recovered;
+                if fresh && out_of_steps(budget_at(self.budget(wiring), cursor), cursor) {
+                    return Some(Attempted::Over(Limit::Steps));
+                }
+                if out_of_visits(wiring, cursor) {
+                    return Some(Attempted::Over(Limit::AtMost));
+                }
+                None
+            })
+            .or_else(|| self.out_of_budget(wiring).map(Attempted::Over))
+    }
+
+    /// The part of the budget that is used up, but for the steps.
+    pub(super) fn out_of_budget(&self, wiring: &Wiring) -> Option<Limit> {
+        let limits = self.budget(wiring);
+        if limits.tokens.is_none() && limits.cost_micros.is_none() && limits.wall.is_none() {
             return None;
         }
-        let budget = budget_at(self.budget(), cursor);
-        if (budget.tokens.is_some() || budget.cost_micros.is_some())
-            && let Some(limit) = overspent(budget, &self.core.spent())
-        {
-            return Some(Happened::Over(limit));
+        let spent = self.core.spent();
+        let limit =
+            self.core.session(|session| overspent(budget_at(limits, &session.cursor), &spent));
+        limit.or_else(|| {
+            let over = self.wall_deadline(wiring).is_some_and(|at| Instant::now() >= at);
+            over.then_some(Limit::Wall)
+        })
+    }
+
+    fn budget<'a>(&'a self, wiring: &'a Wiring) -> &'a Budget {
+        self.budget.as_deref().unwrap_or(&wiring.budget)
+    }
+
+    /// When the wall budget is used up.
+    pub(super) fn wall_deadline(&self, wiring: &Wiring) -> Option<Instant> {
+        let started = self.clock?;
+        let limits = self.budget(wiring);
+        self.core.session(|session| {
+            let wall = budget_at(limits, &session.cursor).wall?;
+            let used = match session.cursor.finishing {
+                Some(_) => Duration::ZERO,
+                None => Duration::from_millis(session.active_ms),
+            };
+            Some(started + wall.saturating_sub(used))
+        })
+    }
+
+    /// Where the next attempt stands.
+    pub(super) fn place(&self, item: Option<u32>) -> Place {
+        self.core.session(|session| Place {
+            position: session.cursor.position,
+            step: session.cursor.step,
+            attempt: session.attempts(item) + 1,
+            item,
+        })
+    }
+
+    pub(super) fn view(&self) -> View<S> {
+        View::new(Arc::clone(&self.state))
+    }
+
+    pub(super) fn cx(&self, place: Place) -> Cx<C> {
+        Cx::new(Arc::clone(&self.shared), place)
+    }
+
+    pub(super) fn attempt_at(&self, wiring: &Wiring, place: Place) -> Attempt {
+        Attempt {
+            core: Arc::clone(&self.core),
+            scope: Scope { effects: Arc::clone(&self.shared.effects), place },
+            timeout: wiring.nodes[place.step].policy.timeout,
+            wall: self.wall_deadline(wiring),
         }
-        match self.wall_deadline() {
-            Some(deadline) if Instant::now() >= deadline => Some(Happened::Over(Limit::Wall)),
-            _ => None,
+    }
+
+    /// Folds what an attempt returned, or says why there is nothing to fold.
+    fn done(
+        &mut self,
+        executable: &Executable<C, S>,
+        ended: Ended<S::Update>,
+    ) -> (Attempted, Left) {
+        match ended {
+            Ended::Done(update) => self.fold(executable, Some(update)),
+            other => undone(other),
         }
     }
 
-    fn budget(&self) -> &Budget {
-        self.budget.as_deref().unwrap_or(&self.program.graph.wiring.budget)
-    }
-
-    pub(super) fn wall_deadline(&self) -> Option<Instant> {
-        let started = self.started?;
-        let wall = budget_at(self.budget(), &self.session.cursor).wall?;
-        let used = match self.session.cursor.finishing {
-            Some(_) => Duration::ZERO,
-            None => self.session.active,
-        };
-        Some(started + wall.saturating_sub(used))
-    }
-
-    /// Adds the time since it was last added to what the turn has run.
-    pub(super) fn account_time(&mut self) {
-        if let Some(started) = &mut self.started {
-            let now = Instant::now();
-            if self.session.cursor.finishing.is_none() {
-                self.session.active += now - *started;
+    /// Runs the half of a gate that is due.
+    async fn gate(
+        &mut self,
+        wiring: &Wiring,
+        executable: &Executable<C, S>,
+        gate: &AskHalf<C, S>,
+        place: Place,
+    ) -> (Attempted, Left) {
+        let asked = self.core.session(|session| session.asked(None, None).cloned());
+        let resolved = asked.and_then(|asked| Some((asked.interrupt, asked.resolution?)));
+        let (view, cx) = (self.view(), self.cx(place));
+        let attempt = self.attempt_at(wiring, place);
+        match resolved {
+            None => match attempt.run(|| (gate.ask)(view, cx)).await {
+                Ended::Done(mut asked) => {
+                    asked.expires = wiring.nodes[place.step].expires.map(|expiry| expiry.after);
+                    let asked = vec![(None, asked)];
+                    (Attempted::Asked, Left { asked, ..Left::default() })
+                }
+                other => undone(other),
+            },
+            Some((interrupt, Resolution::Answered { value, by, at, .. })) => {
+                let answer = Answer { id: interrupt.id, name: None, value: Ok(value), by, at };
+                let question = interrupt.question;
+                let ended = attempt.run(|| (gate.answer)(view, cx, question, answer)).await;
+                self.done(executable, ended)
             }
-            *started = now;
+            Some((_, Resolution::Expired | Resolution::Withdrawn)) => {
+                match wiring.nodes[place.step].expires.and_then(|expiry| expiry.to) {
+                    Some(edge) => (Attempted::Expired { to: edge.to }, Left::default()),
+                    None => Left::failed(StepError::of(
+                        FailureKind::Expired,
+                        false,
+                        "the question was not answered in time".to_owned(),
+                    )),
+                }
+            }
         }
     }
 
-    /// Gives the session all that the run laid up for it. May be done again.
-    fn rest(&mut self) {
-        let session = &mut self.session;
-        if let Some(memory) = self.core.take_memory() {
-            session.remember(memory);
+    /// Folds updates into the state, in place when no view of it is held, and asks the route which
+    /// branch to take.
+    pub(super) fn fold(
+        &mut self,
+        executable: &Executable<C, S>,
+        updates: impl IntoIterator<Item = S::Update>,
+    ) -> (Attempted, Left) {
+        let durable = self.core.journal.is_some();
+        let mut ops = if durable { Ops::on() } else { Ops::off() };
+        let routing = Cell::new(false);
+        let state = &mut self.state;
+        let folded = catch_unwind(AssertUnwindSafe(|| {
+            for update in updates {
+                Arc::make_mut(state).apply(update, &mut ops);
+            }
+            routing.set(true);
+            executable.route.as_ref().map(|route| route(state))
+        }));
+        let branch = match folded {
+            Ok(branch) => branch,
+            Err(panic) => {
+                self.lost = true;
+                let (kind, code) = match routing.get() {
+                    true => (FailureKind::RoutePanic, "the route"),
+                    false => (FailureKind::ReducerPanic, "a reducer"),
+                };
+                let why = format!("{code} panicked: {}", words(&*panic));
+                let failure = Some(StepError::of(kind, false, why));
+                return (Attempted::Lost, Left { failure, ..Left::default() });
+            }
+        };
+        let ops = ops.finish().map_err(|error| error.to_string());
+        match ops.and_then(|ops| check_ops(&ops).map(|()| ops).map_err(|e| e.to_string())) {
+            Ok(ops) => (Attempted::Done { branch }, Left { ops, ..Left::default() }),
+            // The log cannot hold it: the state is as it was before the step.
+            Err(why) => match self.restore_state() {
+                Ok(()) => Left::failed(StepError::of(FailureKind::Encode, false, why)),
+                Err(error) => Left::failed(error),
+            },
         }
-        if session.cursor.finishing.is_none() {
-            session.unpark();
-        }
-        session.spent = self.core.spent_so_far();
-    }
-
-    /// Takes the session out of the driver.
-    fn take_session(&mut self) -> Session<S> {
-        self.rest();
-        let absent = Session::absent(&self.session);
-        std::mem::replace(&mut self.session, absent)
-    }
-
-    /// Settles the run; `None` if letters say how it goes on.
-    async fn settle(&mut self, how: How) -> Option<Settlement<S>> {
-        self.account_time();
-        let how = self.settle_durably(how).await;
-        self.rest();
-        if !matches!(how, How::Cut(_)) && self.goes_on(&how).await {
-            return None;
-        }
-        if let Some(durable) = &mut self.durable {
-            durable.over = true;
-        }
-        self.leave_home(&how);
-        let session = &self.session;
-        let settled = how.describe(session.open().count());
-        self.core.publish(None, || EventKind::Settled {
-            outcome: settled,
-            steps: session.cursor.steps,
-            spent: session.spent(),
-        });
-        // Until it is taken below, the session is given back if this is dropped.
-        self.core.fanout.flush().await;
-        Some(self.conclude(how))
-    }
-
-    /// A turn that is over is over: whoever does not hear of it must not run its last step again.
-    fn leave_home(&mut self, how: &How) {
-        if matches!(how, How::Turn(Ending::Ended { .. }, _)) {
-            self.home = None;
-        }
-    }
-
-    /// Hands the session over to whoever tells of the outcome.
-    fn conclude(&mut self, how: How) -> Settlement<S> {
-        self.leave_home(&how);
-        let home = self.home.take();
-        let session = self.take_session();
-        let run = self.core.ids.run.clone();
-        let durable = self.durable.is_some();
-        Settlement { session, how, lost: self.lost, run, home, durable }
     }
 }
 
-impl<C: Context, S: State> Drop for Driver<C, S> {
-    /// A run that is dropped gives its session back as of the last commit, once effects in flight
-    /// are recorded. After settling there is nothing to give back.
-    fn drop(&mut self) {
-        let settled = self.core.try_conclude(self.session.cursor.place()).is_some();
-        self.core.abort_tasks();
-        self.settle_behind();
-        let Some(home) = self.home.take() else { return };
-        if self.lost {
-            return;
+/// What an attempt without a result means to the loop.
+pub(super) fn undone<T>(ended: Ended<T>) -> (Attempted, Left) {
+    match ended {
+        Ended::Done(_) => Left::failed(StepError::fatal("the step has no result")),
+        Ended::Failed(error) => Left::failed(error),
+        Ended::Asked(asked) => {
+            let asked = asked.into_iter().map(|(key, asked)| (Some(key), asked)).collect();
+            (Attempted::Asked, Left { asked, ..Left::default() })
         }
-        self.account_time();
-        let session = self.take_session();
-        let core = Arc::clone(&self.core);
-        match tokio::runtime::Handle::try_current() {
-            Ok(runtime) if !settled => {
-                runtime.spawn(async move {
-                    core.effects_done().await;
-                    let late = core.take_memory();
-                    home.put_back(session, late);
-                });
-            }
-            _ => home.put_back(session, None),
-        }
+        Ended::Cancelled => (Attempted::Cancel, Left::default()),
+        Ended::OutOfTime => (Attempted::Over(Limit::Wall), Left::default()),
     }
 }

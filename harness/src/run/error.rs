@@ -1,8 +1,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::id::{AgentId, InterruptId, InvalidSessionId, SessionId};
-use crate::log::{Incompatible, ReplayError};
+use crate::compat::Incompatible;
+use crate::id::{AgentId, InvalidSessionId, SessionId};
+use crate::inbox::{AnswerError, NotGiven};
+use crate::journal::Broken;
+use crate::session::ReplayError;
 use crate::store::{Phase, StoreError};
 
 /// Why a run could not be started or a session not be resumed. Nothing has changed then: the
@@ -28,32 +31,13 @@ pub(crate) enum Kind {
          outcome (resume that one), or its state was lost in a panic of a reducer or a route"
     )]
     NotAtRest(SessionId),
-    #[error("session `{session}` asks no question `{id}` (it waits on {})", list(open))]
-    UnknownInterrupt { session: SessionId, id: InterruptId, open: Vec<String> },
-    #[error(
-        "question `{id}` of session `{session}` is answered already, differently (the first \
-         answer holds)"
-    )]
-    Conflict {
-        session: SessionId,
-        id: InterruptId,
-        /// The answer that holds, where it is known.
-        recorded: Option<serde_json::Value>,
-    },
-    #[error("the answer to `{id}` is one to the question `{given}`, but `{asked}` was asked")]
-    AnotherQuestion { id: InterruptId, given: String, asked: String },
-    #[error("the answer to `{asked}` (`{id}`) does not fit: {why} (see its `answer_schema`)")]
-    IllTypedAnswer { id: InterruptId, asked: String, why: String },
+    #[error("session `{session}`: {source}")]
+    Answer { session: SessionId, source: AnswerError },
     #[error(
         "the runtime slots given are of type `{found}`, but agent `{agent}` takes `{expected}` \
          (`agent.resume(&waiting, ..)` has the compiler check this)"
     )]
     WrongSlots { agent: String, expected: &'static str, found: &'static str },
-    #[error(
-        "question `{id}` of session `{session}` can no longer be answered: its time is over (resume \
-         the session without an answer: it goes on as the loop says)"
-    )]
-    Expired { session: SessionId, id: InterruptId },
     #[error("there is no session `{0}` in the agent's store")]
     NotFound(SessionId),
     #[error(
@@ -97,8 +81,8 @@ pub(crate) enum Kind {
     NotWritten(#[source] Arc<StoreError>),
     #[error("session `{session}`: {source}")]
     Replay { session: SessionId, source: ReplayError },
-    #[error("the run was cut off before its first step: {0}")]
-    Cut(String),
+    #[error("the run could not begin: {0}")]
+    NotBegun(String),
     #[error("what the session begins with does not go through JSON: {0}")]
     InputNotEncodable(String),
     #[error("the input could not be reduced into a state: the state's own code panicked: {0}")]
@@ -132,27 +116,12 @@ impl RunError {
         matches!(*self.kind, Kind::NotAtRest(_))
     }
 
-    /// An answer names a question that the session does not ask.
-    pub fn is_unknown_interrupt(&self) -> bool {
-        matches!(*self.kind, Kind::UnknownInterrupt { .. })
-    }
-
-    /// Two different answers to one question.
-    pub fn is_conflict(&self) -> bool {
-        matches!(*self.kind, Kind::Conflict { .. })
-    }
-
-    /// The answer that holds, after [`is_conflict`](Self::is_conflict).
-    pub fn recorded_answer(&self) -> Option<&serde_json::Value> {
+    /// An answer was refused, and why.
+    pub fn answer_error(&self) -> Option<&AnswerError> {
         match &*self.kind {
-            Kind::Conflict { recorded, .. } => recorded.as_ref(),
+            Kind::Answer { source, .. } => Some(source),
             _ => None,
         }
-    }
-
-    /// An answer came after its question had expired.
-    pub fn is_expired(&self) -> bool {
-        matches!(*self.kind, Kind::Expired { .. })
     }
 
     /// The store has no such session.
@@ -232,14 +201,27 @@ impl RunError {
         }
     }
 
-    /// An answer does not fit its question: it has another type, or belongs to another question.
-    pub fn is_wrong_answer(&self) -> bool {
-        matches!(*self.kind, Kind::AnotherQuestion { .. } | Kind::IllTypedAnswer { .. })
-    }
-
     /// The runtime slots have another type than the agent's.
     pub fn is_wrong_slots(&self) -> bool {
         matches!(*self.kind, Kind::WrongSlots { .. })
+    }
+}
+
+impl Kind {
+    /// Answers were not given.
+    pub(crate) fn not_given(session: &SessionId, error: NotGiven) -> Self {
+        match error {
+            NotGiven::Refused(source) => Self::Answer { session: session.clone(), source },
+            NotGiven::Store(error) => Self::Store(error),
+        }
+    }
+
+    /// The first entries of a run could not be recorded.
+    pub(crate) fn unrecorded(broken: Broken) -> Self {
+        match broken {
+            Broken::Store(error) => Self::NotWritten(error),
+            other => Self::NotBegun(other.to_error().source().to_string()),
+        }
     }
 }
 

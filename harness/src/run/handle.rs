@@ -11,13 +11,13 @@ use tokio::task::JoinHandle;
 use crate::id::RunId;
 use crate::observe::{Event, Events};
 use crate::state::State;
+use crate::text::words;
 
 use super::RunError;
-use super::brakes::Brakes;
 use super::error::Kind;
 use super::outcome::Outcome;
 use super::request::Launched;
-use super::words;
+use super::stop::StopSignal;
 
 /// A run at work in a task of its own. Await it, or `&mut` it, for its outcome.
 ///
@@ -37,12 +37,12 @@ pub struct Run<S: State> {
 #[derive(Clone, Debug)]
 pub struct RunControl {
     run: RunId,
-    brakes: Brakes,
+    stop: StopSignal,
 }
 
 impl RunControl {
     pub(crate) fn new(run: RunId, launched: &Launched) -> Self {
-        Self { run, brakes: launched.brakes.clone() }
+        Self { run, stop: launched.stop.clone() }
     }
 
     /// The run's id.
@@ -53,13 +53,13 @@ impl RunControl {
     /// Asks the run to stop at the next boundary: the step at work is finished and committed.
     /// [`cx.cancelled()`](crate::Cx::cancelled) tells the step. Asking twice changes nothing.
     pub fn stop(&self) {
-        self.brakes.stop();
+        self.stop.stop();
     }
 
     /// Cancels the run: the step at work is dropped at its next pause, its update discarded.
     /// Effects in flight are finished and recorded first.
     pub fn cancel(&self) {
-        self.brakes.cancel();
+        self.stop.cancel();
     }
 }
 
@@ -122,7 +122,7 @@ impl<S: State> Future for Run<S> {
 impl<S: State> Drop for Run<S> {
     fn drop(&mut self) {
         if !self.done {
-            self.control.brakes.abandon();
+            self.control.stop.abandon();
             self.control.cancel();
             // It may have settled already, unheard.
             let settled = tokio::task::unconstrained(&mut self.task).now_or_never();

@@ -1,46 +1,37 @@
 //! Running: one advance of a session until it settles.
 //!
-//! `transition` decides: a pure function from where the loop stands and what happened to what
-//! comes next. `driver` acts: it polls the step, folds its update in place, asks the route, and
-//! records each result as one commit. Events of a commit follow it.
+//! `transition` decides: a pure function of the graph, the cursor and how an attempt ended. `driver`
+//! acts: it makes the attempt, folds its update in place, asks the route, and commits the result.
+//! Events of a commit follow it.
 
-mod advance;
-mod answers;
 mod attempt;
-mod brakes;
-mod desk;
+mod commit;
+mod core;
 mod driver;
-mod effects;
+mod each;
 mod error;
 mod handle;
-mod held;
+mod input;
 mod outcome;
-mod perform;
-mod purse;
-mod record;
 mod request;
-mod running;
+mod rest;
 mod settle;
+mod slots;
+mod stop;
 mod transition;
-mod turn;
 
 pub use error::RunError;
 pub use handle::{Run, RunControl};
 pub use outcome::{
     Ended, Exhausted, Failed, Interrupted, NotEnded, Outcome, Resume, Stopped, Waiting,
 };
-pub use request::RunRequest;
+pub use request::{OnBusy, RunRequest};
 
-pub(crate) use crate::text::words;
-pub(crate) use answers::{Taken, accept};
-pub(crate) use brakes::Brakes;
-pub(crate) use driver::Driver;
-pub(crate) use effects::RunCore;
+pub(crate) use core::RunCore;
+pub(crate) use driver::{Begin, Driver};
 pub(crate) use error::Kind;
-pub(crate) use held::{ErasedSlots, Held, Resumer, Slot};
+pub(crate) use input::reduce;
 pub(crate) use outcome::Source;
-pub(crate) use record::resolutions;
 pub(crate) use request::{Launched, Options};
-pub(crate) use running::Running;
-pub(crate) use settle::{How, Settlement};
-pub(crate) use turn::reduce;
+pub(crate) use rest::{ErasedSlots, Rest, Resting, Resumer, Slot};
+pub(crate) use settle::Settlement;

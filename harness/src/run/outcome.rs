@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -6,14 +7,14 @@ use crate::graph::Limit;
 use crate::id::{RunId, SessionId};
 use crate::llm::Spend;
 use crate::question::Question;
-use crate::session::{Ending, Session};
+use crate::session::End;
 use crate::signal::Signal;
 use crate::state::State;
 use crate::step::{Answers, Failure, Interrupt, NotThisQuestion, Pending, View};
 
-use super::held::{Held, Resumer};
 use super::request::RunRequest;
-use super::settle::{How, Settlement};
+use super::rest::{Rest, Resumer};
+use super::settle::Settlement;
 
 /// How a run settled. Every case but `Ended` keeps a session that can go on.
 #[derive(Debug)]
@@ -49,13 +50,13 @@ pub struct Ended<S> {
     pub steps: u64,
     /// What the steps of `.finally(..)` failed with, if they did.
     pub finally_failure: Option<Arc<Failure>>,
-    signal: Option<(&'static str, &'static str)>,
+    signal: Option<(Cow<'static, str>, Cow<'static, str>)>,
 }
 
 impl<S> Ended<S> {
     /// The signal the loop ended with, if a route that answers with `Sig` ended it.
     pub fn by<Sig: Signal>(&self) -> Option<Sig> {
-        let (signals, name) = self.signal?;
+        let (signals, name) = self.signal.as_ref()?;
         if signals != Sig::NAME {
             return None;
         }
@@ -63,8 +64,8 @@ impl<S> Ended<S> {
     }
 
     /// The name of the signal the loop ended with, if a route ended it.
-    pub fn signal(&self) -> Option<&'static str> {
-        self.signal.map(|(_, signal)| signal)
+    pub fn signal(&self) -> Option<&str> {
+        self.signal.as_ref().map(|(_, signal)| &**signal)
     }
 }
 
@@ -85,12 +86,12 @@ macro_rules! resting {
             /// What this turn has spent so far.
             pub spent: Spend,
             $($(#[$field_doc])* pub $field: $ty,)*
-            held: Held<S>,
+            rest: Rest<S>,
         }
 
         impl<S: State> From<&$name<S>> for Resume<S> {
             fn from(outcome: &$name<S>) -> Self {
-                Resume(Source::Held(outcome.held.clone()))
+                Resume(Source::Rest(outcome.rest.clone()))
             }
         }
     )*};
@@ -139,7 +140,7 @@ pub struct Resume<S: State>(pub(crate) Source<S>);
 
 #[derive(Debug)]
 pub(crate) enum Source<S: State> {
-    Held(Held<S>),
+    Rest(Rest<S>),
     Id(String),
 }
 
@@ -179,7 +180,7 @@ impl<S: State> Interrupted<S> {
     /// The session waits on, unchanged, if the answers are refused; if some questions stay open,
     /// the answers given are kept and the run settles as interrupted again.
     pub fn resume<R: Send + 'static>(&self, answers: Answers, slots: R) -> RunRequest<S> {
-        self.held.resume(answers, slots)
+        self.rest.resume(answers, slots)
     }
 }
 
@@ -244,73 +245,61 @@ impl<S: State> Outcome<S> {
     pub(crate) fn give_back(&self) {
         match self {
             Self::Ended(_) => {}
-            Self::Interrupted(it) => it.held.give_back(),
-            Self::Waiting(it) => it.held.give_back(),
-            Self::Stopped(it) => it.held.give_back(),
-            Self::Exhausted(it) => it.held.give_back(),
-            Self::Failed(it) => it.held.give_back(),
+            Self::Interrupted(it) => it.rest.give_back(),
+            Self::Waiting(it) => it.rest.give_back(),
+            Self::Stopped(it) => it.rest.give_back(),
+            Self::Exhausted(it) => it.rest.give_back(),
+            Self::Failed(it) => it.rest.give_back(),
         }
     }
 
     pub(crate) fn new(settled: Settlement<S>, agent: impl FnOnce() -> Arc<dyn Resumer<S>>) -> Self {
-        let Settlement { session: rest, how, lost, run, home, durable } = settled;
-        let (state, session) = (View::new(Arc::clone(&rest.state)), rest.id.clone());
-        let spent = rest.spent();
-        let questions = rest.open().map(|question| question.interrupt.clone()).collect();
-        let hold = |rest: Session<S>| match durable {
-            true => Held::stored(rest.id, agent()),
-            false => Held::new(rest, agent(), home),
+        let Settlement { session, run, end, finally_failure, state, spent, steps, .. } = settled;
+        let Settlement { interrupts: questions, resting, durable, home, .. } = settled;
+        let by = match end {
+            End::Ended { by } => {
+                let state = state
+                    .map(|state| Arc::try_unwrap(state).unwrap_or_else(|held| (*held).clone()));
+                let state = state.unwrap_or_default();
+                let signal = by;
+                let ended = Ended { state, session, run, spent, steps, finally_failure, signal };
+                return Self::Ended(ended);
+            }
+            other => other,
         };
-        match how {
-            How::Turn(Ending::Ended { signals, signal }, finally_failure) => {
-                drop(state);
-                let steps = rest.cursor.steps;
-                let state = Arc::try_unwrap(rest.state).unwrap_or_else(|held| (*held).clone());
-                let signal = signals.zip(signal);
-                Self::Ended(Ended { state, session, run, spent, steps, finally_failure, signal })
-            }
-            How::Turn(Ending::Failed(failure), finally_failure) => {
-                let state = (!lost).then_some(state);
-                let held = hold(rest);
-                if lost {
-                    held.slot.lock().take();
-                }
-                Self::Failed(Failed { state, session, run, spent, failure, finally_failure, held })
-            }
-            How::Cut(failure) => {
-                let state = (!lost).then_some(state);
-                let held = hold(rest);
-                let finally_failure = None;
-                Self::Failed(Failed { state, session, run, spent, failure, finally_failure, held })
-            }
-            How::Turn(Ending::Exhausted(limit), finally_failure) => {
-                let held = hold(rest);
-                Self::Exhausted(Exhausted {
-                    state,
-                    session,
-                    run,
-                    spent,
-                    limit,
-                    finally_failure,
-                    held,
-                })
-            }
-            How::Interrupted => {
-                let held = hold(rest);
-                Self::Interrupted(Interrupted {
-                    state,
-                    session,
-                    run,
-                    spent,
-                    questions,
-                    durable,
-                    held,
-                })
-            }
-            How::Stopped | How::Cancelled => {
-                let cancelled = matches!(how, How::Cancelled);
-                let held = hold(rest);
-                Self::Stopped(Stopped { state, session, run, spent, cancelled, held })
+        let rest = match durable {
+            true => Rest::stored(session.clone(), agent()),
+            false => Rest::here(session.clone(), resting, agent(), home),
+        };
+        if let End::Failed { failure } = by {
+            let state = state.map(View::new);
+            let failed = Failed { state, session, run, spent, failure, finally_failure, rest };
+            return Self::Failed(failed);
+        }
+        // Only a failure loses the state.
+        let state = View::new(state.unwrap_or_default());
+        match by {
+            End::Exhausted { limit } => Self::Exhausted(Exhausted {
+                state,
+                session,
+                run,
+                spent,
+                limit,
+                finally_failure,
+                rest,
+            }),
+            End::Interrupted => Self::Interrupted(Interrupted {
+                state,
+                session,
+                run,
+                spent,
+                questions,
+                durable,
+                rest,
+            }),
+            other => {
+                let cancelled = matches!(other, End::Cancelled);
+                Self::Stopped(Stopped { state, session, run, spent, cancelled, rest })
             }
         }
     }

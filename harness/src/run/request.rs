@@ -6,16 +6,31 @@ use serde_json::{Map, Value};
 
 use crate::graph::Budget;
 use crate::id::{InvalidSessionId, RunId, SessionId};
-use crate::journal::OnBusy;
 use crate::observe::{Fanout, Observer, Observers, stream};
 use crate::state::State;
 use crate::step::{BoxFuture, current};
 
 use super::RunError;
-use super::brakes::Brakes;
 use super::error::Kind;
 use super::handle::{Run, RunControl};
 use super::outcome::Outcome;
+use super::stop::StopSignal;
+
+/// What to do about a session that another run holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OnBusy {
+    /// Refuse: the error [reports it](RunError::is_busy). Answers are recorded all the same, and
+    /// the other run applies them.
+    #[default]
+    Reject,
+    /// Wait until the other run has settled.
+    Wait,
+    /// Ask the other run to stop at its next boundary, and wait until it has.
+    Stop,
+    /// Leave the input to the other run, which applies it as its next turn once this one has ended.
+    Queue,
+}
 
 /// The most bytes of a trace.
 const MAX_TRACE: usize = 1024;
@@ -58,7 +73,7 @@ pub(crate) struct Launched {
     /// Questions that wait are withdrawn.
     pub(crate) withdraw: bool,
     pub(crate) trace: Option<Map<String, Value>>,
-    pub(crate) brakes: Brakes,
+    pub(crate) stop: StopSignal,
 }
 
 impl<S: State> RunRequest<S> {
@@ -166,7 +181,7 @@ impl Options {
             input_id: self.input_id,
             withdraw: self.withdraw,
             trace: self.trace,
-            brakes: Brakes::default(),
+            stop: StopSignal::default(),
         };
         (launched, refused)
     }

@@ -1,97 +1,237 @@
+//! How a run settles.
+
 use std::sync::Arc;
-use std::time::Duration;
 
-use crate::graph::Wiring;
-use crate::id::RunId;
-use crate::log::{HowSettled, Settled};
-use crate::observe::SettledAs;
-use crate::session::{Cursor, Ending, Session};
+use crate::compat::decode_state;
+use crate::context::Context;
+use crate::id::{RunId, SessionId};
+use crate::journal::{Broken, When, read};
+use crate::llm::Spend;
+use crate::observe::EventKind;
+use crate::session::{Change, End, Settled};
 use crate::state::State;
-use crate::step::Failure;
+use crate::step::{Failure, Interrupt};
 
-use super::brakes::Brakes;
-use super::held::{Resumer, Slot};
+use super::driver::Driver;
 use super::outcome::Outcome;
+use super::rest::{Resting, Resumer, Slot};
+use super::stop::StopSignal;
 
-/// A run that has settled, before it is told as an outcome.
+/// How a run settles, before that is recorded.
+pub(super) enum Conclusion {
+    Settle {
+        end: End,
+        /// What the steps of `.finally(..)` failed with, if they did.
+        finally_failure: Option<Arc<Failure>>,
+    },
+    /// Nothing more could be recorded, and why.
+    Unrecorded(Arc<Failure>),
+}
+
+impl Conclusion {
+    pub(super) fn of(end: End) -> Self {
+        Self::Settle { end, finally_failure: None }
+    }
+}
+
+/// A run that has settled, before it becomes an outcome.
 pub(crate) struct Settlement<S> {
-    pub(crate) session: Session<S>,
-    pub(crate) how: How,
-    /// The state did not survive a panic of a reducer or a route.
-    pub(crate) lost: bool,
+    pub(crate) session: SessionId,
     pub(crate) run: RunId,
+    pub(crate) end: End,
+    pub(crate) finally_failure: Option<Arc<Failure>>,
+    /// `None` if it did not survive a panic of a reducer or a route.
+    pub(crate) state: Option<Arc<S>>,
+    pub(crate) spent: Spend,
+    /// How many steps the turn has taken.
+    pub(crate) steps: u64,
+    /// The interrupts that wait.
+    pub(crate) interrupts: Vec<Interrupt>,
+    /// The session, where it is not in a store.
+    pub(crate) resting: Option<Resting<S>>,
+    /// Whether the session is in a store.
+    pub(crate) durable: bool,
     /// Where the session came from.
     pub(crate) home: Option<Slot<S>>,
-    /// Whether the session is in a store, and not in this process alone.
-    pub(crate) durable: bool,
-}
-
-pub(crate) enum How {
-    /// The turn is over, and this is what `.finally(..)` failed with, if it did.
-    Turn(Ending, Option<Arc<Failure>>),
-    Interrupted,
-    Stopped,
-    Cancelled,
-    /// Nothing more could be recorded, and why.
-    Cut(Arc<Failure>),
-}
-
-impl How {
-    pub(crate) fn describe(&self, questions: usize) -> SettledAs {
-        match self {
-            Self::Turn(ending, _) => ending.describe(),
-            Self::Interrupted => SettledAs::Interrupted { questions },
-            Self::Stopped => SettledAs::Stopped,
-            Self::Cancelled => SettledAs::Cancelled,
-            Self::Cut(failure) => SettledAs::Failed { failure: (**failure).clone() },
-        }
-    }
-
-    /// How the log tells it. `None` if it cannot be told there.
-    pub(crate) fn to_settled(&self, active: Duration, cursor: &Cursor) -> Option<Settled> {
-        let (how, finally_failure) = match self {
-            Self::Turn(ending, failure) => {
-                (HowSettled::Turn(ending.to_saved()), failure.as_deref().cloned().map(Box::new))
-            }
-            Self::Interrupted => (HowSettled::Interrupted, None),
-            Self::Stopped => (HowSettled::Stopped, None),
-            Self::Cancelled => (HowSettled::Cancelled, None),
-            Self::Cut(_) => return None,
-        };
-        let active_ms = u64::try_from(active.as_millis()).unwrap_or(u64::MAX);
-        let attempt = match how {
-            HowSettled::Turn(_) => 0,
-            _ => cursor.attempt,
-        };
-        Some(Settled { how, finally_failure, active_ms, attempt })
-    }
-
-    /// What the log tells.
-    pub(crate) fn restore(settled: &Settled, wiring: &Wiring) -> Self {
-        match &settled.how {
-            HowSettled::Turn(ending) => {
-                let failure = settled.finally_failure.as_deref().cloned().map(Arc::new);
-                Self::Turn(Ending::restore(ending, wiring), failure)
-            }
-            HowSettled::Interrupted => Self::Interrupted,
-            HowSettled::Stopped => Self::Stopped,
-            HowSettled::Cancelled => Self::Cancelled,
-        }
-    }
 }
 
 impl<S: State> Settlement<S> {
-    /// Tells the settlement as an outcome. If nobody will take it, the session goes back to where
-    /// it came from.
+    /// The outcome. If it has no receiver, the session returns to where it came from.
     pub(crate) fn into_outcome(
         self,
-        brakes: &Brakes,
+        stop: &StopSignal,
         agent: impl FnOnce() -> Arc<dyn Resumer<S>>,
     ) -> Outcome<S> {
         let outcome = Outcome::new(self, agent);
-        if brakes.is_abandoned() {
+        if stop.is_abandoned() {
             outcome.give_back();
         }
         outcome
+    }
+}
+
+impl<C: Context, S: State> Driver<C, S> {
+    /// Settles the run; `None` if the inbox has what the session waits for.
+    pub(super) async fn settle(&mut self, conclusion: Conclusion) -> Option<Settlement<S>> {
+        let conclusion = self.record_settled(conclusion).await;
+        let (end, finally_failure) = match conclusion {
+            Conclusion::Settle { end, finally_failure } => {
+                if self.resumes_from_inbox(&end).await {
+                    return None;
+                }
+                (end, finally_failure)
+            }
+            Conclusion::Unrecorded(failure) => {
+                self.read_back().await;
+                (End::Failed { failure }, None)
+            }
+        };
+        self.settled = true;
+        if matches!(end, End::Ended { .. }) {
+            // A turn that is over stays over, even if its outcome has no receiver.
+            self.home = None;
+        }
+        let settlement = self.settlement(end, finally_failure);
+        self.core.publish(None, || EventKind::Settled {
+            end: settlement.end.clone(),
+            steps: settlement.steps,
+            spent: settlement.spent,
+        });
+        self.core.fanout.flush().await;
+        Some(settlement)
+    }
+
+    /// Records how the run settles.
+    async fn record_settled(&mut self, mut conclusion: Conclusion) -> Conclusion {
+        let journal = self.core.journal.as_ref();
+        if let Some(journal) = journal
+            && matches!(conclusion, Conclusion::Settle { .. })
+            && !journal.holds().await
+        {
+            conclusion = self.unrecorded(&Broken::LeaseLost);
+        }
+        if self.lost && self.core.journal.is_some() {
+            let restored = self.restore_state();
+            self.lost = restored.is_err();
+            if let (Err(error), Conclusion::Settle { end: End::Ended { .. }, .. }) =
+                (restored, &conclusion)
+            {
+                // The outcome of an end holds its state.
+                conclusion = self.unrecorded(&Broken::Unsound(error.source().to_string()));
+            }
+        }
+        let Conclusion::Settle { end, finally_failure } = conclusion else { return conclusion };
+        let attempt = match end.is_of_turn() {
+            true => 0,
+            false => self.core.attempts_begun(),
+        };
+        let settled = Settled {
+            end: end.clone(),
+            finally_failure: finally_failure.clone(),
+            active_ms: self.active_ms(),
+            attempt,
+        };
+        let recorded = self.core.record(Change::Settled(Box::new(settled)));
+        match self.write(recorded, When::Now).await {
+            Some(unrecorded) => unrecorded,
+            None => Conclusion::Settle { end, finally_failure },
+        }
+    }
+
+    /// Nothing more can be recorded: the state is the one that the store has.
+    async fn read_back(&mut self) {
+        let Some(journal) = &self.core.journal else { return };
+        journal.give_up();
+        let (store, session) = journal.place();
+        let found = read(&**store, session).await.ok().flatten();
+        let state = found.and_then(|found| decode_state::<S>(&found.recorded.state).ok());
+        self.lost = state.is_none();
+        self.state = Arc::new(state.unwrap_or_default());
+        let _ = journal.release().await;
+    }
+
+    fn settlement(&mut self, end: End, finally_failure: Option<Arc<Failure>>) -> Settlement<S> {
+        let durable = self.core.journal.is_some();
+        let session = self.core.session(Clone::clone);
+        let state = (!self.lost).then(|| Arc::clone(&self.state));
+        let interrupts = session.open_interrupts().cloned().collect();
+        let (spent, steps) = (session.spent, session.cursor.steps);
+        let ended = matches!(end, End::Ended { .. });
+        let resting = match &state {
+            Some(state) if !durable && !ended => {
+                Some(Resting { session, state: Arc::clone(state) })
+            }
+            _ => None,
+        };
+        // The outcome of an end moves the state out.
+        if ended {
+            self.state = Arc::default();
+        }
+        Settlement {
+            session: self.core.ids.session.clone(),
+            run: self.core.ids.run.clone(),
+            end,
+            finally_failure,
+            state,
+            spent,
+            steps,
+            interrupts,
+            resting,
+            durable,
+            home: self.home.take(),
+        }
+    }
+}
+
+impl<C: Context, S: State> Drop for Driver<C, S> {
+    /// A run that is dropped settles as cancelled, as of its last commit, once its effects in flight
+    /// are recorded.
+    fn drop(&mut self) {
+        if self.settled {
+            return;
+        }
+        self.settled = true;
+        self.core.abort_tasks();
+        let settled = Settled {
+            end: End::Cancelled,
+            finally_failure: None,
+            active_ms: self.active_ms(),
+            attempt: self.core.attempts_begun(),
+        };
+        let settled = Change::Settled(Box::new(settled));
+        let (core, home) = (Arc::clone(&self.core), self.home.take());
+        let runtime = tokio::runtime::Handle::try_current();
+        if core.journal.is_none() {
+            let Some(home) = home.filter(|_| !self.lost) else { return };
+            let state = Arc::clone(&self.state);
+            let give_back = move |core: &super::core::RunCore| {
+                if core.record(settled).is_ok() {
+                    let session = core.session(Clone::clone);
+                    *home.lock() = Some(Resting { session, state });
+                }
+            };
+            match runtime {
+                Ok(runtime) if core.has_effects() => {
+                    runtime.spawn(async move {
+                        core.effects_over().await;
+                        give_back(&core);
+                    });
+                }
+                _ => give_back(&core),
+            }
+            return;
+        }
+        let Ok(runtime) = runtime else { return };
+        runtime.spawn(async move {
+            core.effects_over().await;
+            let Some(journal) = &core.journal else { return };
+            // It may have settled, without a receiver.
+            let running = core.session(|session| session.settled.is_none());
+            if running && !journal.may_be_lost() && core.record(settled).is_ok() {
+                // A store that fails here leaves a session that looks like a crashed one.
+                let _ = core.commit(When::Now).await;
+            }
+            let _ = journal.release().await;
+        });
     }
 }

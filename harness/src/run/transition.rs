@@ -1,19 +1,21 @@
-//! What comes next: a pure function of the graph, the place in it, and what happened there.
+//! What comes next: a pure function of the graph, the cursor, and how the attempt ended.
 //!
-//! It knows no clock, no runtime, no store and no user code, so that every rule of the loop is
-//! tested as a table.
+//! It knows no clock, no runtime, no store and no user code, so every rule of the loop is tested as
+//! a table.
 
 use crate::graph::{Budget, Dest, Exit, FINALLY, Limit, Wiring};
 use crate::llm::Spend;
 use crate::session::Cursor;
 
-/// What happened at the cursor.
+/// How an attempt at the cursor ended, or what kept it from being made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Happened {
+pub(crate) enum Attempted {
     /// The step's update is folded in; `branch` is what its route answered.
     Done { branch: Option<usize> },
-    /// Questions wait.
+    /// It asked questions that have no answer.
     Asked,
+    /// Interrupts wait that were recorded before.
+    Waits,
     /// The gate's question was not answered in time, and this is where that leads.
     Expired { to: usize },
     /// The step failed.
@@ -26,13 +28,13 @@ pub(crate) enum Happened {
     Stop,
     /// The run is cancelled.
     Cancel,
-    /// Nothing more can be recorded.
-    Cut,
+    /// The lease of the session is lost.
+    LeaseLost,
 }
 
-/// What the driver does about it.
+/// What the driver does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Transition {
+pub(crate) enum Next {
     /// Commit and enter `step`.
     Enter { step: usize },
     /// Try the same step again after its back-off.
@@ -40,16 +42,16 @@ pub(crate) enum Transition {
     /// Commit the failure and enter its error step.
     Divert { step: usize },
     /// Commit the questions and settle as interrupted.
-    Wait,
+    Ask,
     /// The turn has come to `end`: commit that, and enter the first step of `.finally(..)`.
-    Finish { end: End, step: usize },
+    Finish { end: Settle, step: usize },
     /// Settle.
-    Settle(End),
+    Settle(Settle),
 }
 
 /// How a run settles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum Settle {
     /// The loop came to an end, by this branch of its last step's route.
     Ended {
         branch: Option<usize>,
@@ -57,12 +59,13 @@ pub(crate) enum End {
     /// The failure that just happened is final.
     Failed,
     Exhausted(Limit),
+    Interrupted,
     Stopped,
     Cancelled,
-    /// Nothing more can be recorded.
-    Cut,
-    /// The steps of `.finally(..)` are through: settle with the end that was kept. If they failed,
-    /// or asked, or went on for too long, that is told too.
+    /// The lease of the session is lost.
+    LeaseLost,
+    /// The steps of `.finally(..)` are over: settle with the end that was kept, and report whether
+    /// they failed, asked or used up their budget.
     Kept {
         finally: Finally,
     },
@@ -78,17 +81,15 @@ pub(crate) enum Finally {
 }
 
 /// What comes next.
-#[inline]
-pub(crate) fn transition(wiring: &Wiring, cursor: &Cursor, happened: Happened) -> Transition {
+pub(crate) fn transition(wiring: &Wiring, cursor: &Cursor<usize>, attempted: Attempted) -> Next {
     // Nearly every step is done; the rest need not be inlined with it.
-    match happened {
-        Happened::Done { branch } => done(wiring, cursor, branch),
+    match attempted {
+        Attempted::Done { branch } => done(wiring, cursor, branch),
         other => undone(wiring, cursor, other),
     }
 }
 
-#[inline]
-fn done(wiring: &Wiring, cursor: &Cursor, branch: Option<usize>) -> Transition {
+fn done(wiring: &Wiring, cursor: &Cursor<usize>, branch: Option<usize>) -> Next {
     let dest = match (&wiring.nodes[cursor.step].exit, branch) {
         (Exit::Then(edge), _) => Dest::Step(*edge),
         (Exit::Route { branches, .. }, Some(branch)) => branches[branch].dest,
@@ -96,23 +97,24 @@ fn done(wiring: &Wiring, cursor: &Cursor, branch: Option<usize>) -> Transition {
     };
     match dest {
         Dest::Step(edge) => enter(wiring, cursor, edge.to),
-        Dest::End => finish(wiring, cursor, End::Ended { branch }),
+        Dest::End => finish(wiring, cursor, Settle::Ended { branch }),
     }
 }
 
-fn undone(wiring: &Wiring, cursor: &Cursor, happened: Happened) -> Transition {
+fn undone(wiring: &Wiring, cursor: &Cursor<usize>, attempted: Attempted) -> Next {
     let node = &wiring.nodes[cursor.step];
-    match happened {
-        Happened::Done { branch } => done(wiring, cursor, branch),
-        Happened::Asked if cursor.finishing.is_some() => {
-            Transition::Settle(End::Kept { finally: Finally::Asked })
+    match attempted {
+        Attempted::Done { branch } => done(wiring, cursor, branch),
+        Attempted::Asked | Attempted::Waits if cursor.finishing.is_some() => {
+            Next::Settle(Settle::Kept { finally: Finally::Asked })
         }
-        Happened::Asked => Transition::Wait,
-        Happened::Expired { to } => enter(wiring, cursor, to),
-        Happened::Failed { retryable } => {
+        Attempted::Asked => Next::Ask,
+        Attempted::Waits => Next::Settle(Settle::Interrupted),
+        Attempted::Expired { to } => enter(wiring, cursor, to),
+        Attempted::Failed { retryable } => {
             let again = node.policy.retry.is_some_and(|retry| retry.allows(cursor.retries));
             if retryable && again {
-                return Transition::Retry;
+                return Next::Retry;
             }
             // Of the error routes only a step's own holds inside `.finally(..)`.
             let route = if cursor.finishing.is_some() {
@@ -122,29 +124,24 @@ fn undone(wiring: &Wiring, cursor: &Cursor, happened: Happened) -> Transition {
             };
             match route {
                 Some(edge) => match reachable(wiring, cursor, edge.to) {
-                    Some(step) => Transition::Divert { step },
-                    None => finish(wiring, cursor, End::Exhausted(Limit::AtMost)),
+                    Some(step) => Next::Divert { step },
+                    None => finish(wiring, cursor, Settle::Exhausted(Limit::AtMost)),
                 },
-                None => finish(wiring, cursor, End::Failed),
+                None => finish(wiring, cursor, Settle::Failed),
             }
         }
-        Happened::Lost => Transition::Settle(End::Failed),
-        Happened::Over(limit) => finish(wiring, cursor, End::Exhausted(limit)),
-        Happened::Stop => Transition::Settle(End::Stopped),
-        Happened::Cancel => Transition::Settle(End::Cancelled),
-        Happened::Cut => Transition::Settle(End::Cut),
+        Attempted::Lost => Next::Settle(Settle::Failed),
+        Attempted::Over(limit) => finish(wiring, cursor, Settle::Exhausted(limit)),
+        Attempted::Stop => Next::Settle(Settle::Stopped),
+        Attempted::Cancel => Next::Settle(Settle::Cancelled),
+        Attempted::LeaseLost => Next::Settle(Settle::LeaseLost),
     }
 }
 
-#[inline]
-fn enter(wiring: &Wiring, cursor: &Cursor, step: usize) -> Transition {
-    // Without `.at_most(..)` there is nothing to count.
-    if cursor.visits.is_empty() {
-        return Transition::Enter { step };
-    }
+fn enter(wiring: &Wiring, cursor: &Cursor<usize>, step: usize) -> Next {
     match reachable(wiring, cursor, step) {
-        Some(step) => Transition::Enter { step },
-        None => finish(wiring, cursor, End::Exhausted(Limit::AtMost)),
+        Some(step) => Next::Enter { step },
+        None => finish(wiring, cursor, Settle::Exhausted(Limit::AtMost)),
     }
 }
 
@@ -152,11 +149,11 @@ fn enter(wiring: &Wiring, cursor: &Cursor, step: usize) -> Transition {
 /// step is entered in name: so what came before is committed, and the turn is found
 /// [out of visits](out_of_visits) at the boundary, where it can be resumed. Inside `.finally(..)`,
 /// which cannot be, there is no step to enter then.
-fn reachable(wiring: &Wiring, cursor: &Cursor, first: usize) -> Option<usize> {
+fn reachable(wiring: &Wiring, cursor: &Cursor<usize>, first: usize) -> Option<usize> {
     let mut step = first;
     for _ in 0..=wiring.nodes.len() {
         match wiring.nodes[step].at_most {
-            Some(limit) if cursor.visits.get(step).is_some_and(|n| *n >= limit.times) => {
+            Some(limit) if cursor.visits.get(&step).is_some_and(|n| *n >= limit.times) => {
                 step = limit.instead.to;
             }
             _ => return Some(step),
@@ -167,35 +164,35 @@ fn reachable(wiring: &Wiring, cursor: &Cursor, first: usize) -> Option<usize> {
 
 /// Whether the step at the cursor was entered in name only: it may not be, nor may any other in
 /// its stead.
-pub(crate) fn out_of_visits(wiring: &Wiring, cursor: &Cursor) -> bool {
+pub(crate) fn out_of_visits(wiring: &Wiring, cursor: &Cursor<usize>) -> bool {
     cursor.finishing.is_none()
-        && cursor.visits.get(cursor.step).is_some_and(|visits| {
+        && cursor.visits.get(&cursor.step).is_some_and(|visits| {
             wiring.nodes[cursor.step].at_most.is_some_and(|limit| *visits > limit.times)
         })
 }
 
-fn finish(wiring: &Wiring, cursor: &Cursor, end: End) -> Transition {
+fn finish(wiring: &Wiring, cursor: &Cursor<usize>, end: Settle) -> Next {
     match (&cursor.finishing, wiring.finally) {
-        (Some(_), _) => Transition::Settle(End::Kept {
+        (Some(_), _) => Next::Settle(Settle::Kept {
             finally: match end {
-                End::Failed => Finally::Failed,
-                End::Exhausted(limit) => Finally::Over(limit),
+                Settle::Failed => Finally::Failed,
+                Settle::Exhausted(limit) => Finally::Over(limit),
                 _ => Finally::Well,
             },
         }),
-        (None, Some(edge)) => Transition::Finish { end, step: edge.to },
-        (None, None) => Transition::Settle(end),
+        (None, Some(edge)) => Next::Finish { end, step: edge.to },
+        (None, None) => Next::Settle(end),
     }
 }
 
 /// The budget that holds at the cursor.
-pub(crate) fn budget_at<'a>(budget: &'a Budget, cursor: &Cursor) -> &'a Budget {
+pub(crate) fn budget_at<'a>(budget: &'a Budget, cursor: &Cursor<usize>) -> &'a Budget {
     const IN_FINALLY: &Budget = &FINALLY;
     if cursor.finishing.is_some() { IN_FINALLY } else { budget }
 }
 
 /// Whether the number of steps is used up, which is asked before each one.
-pub(crate) fn out_of_steps(budget: &Budget, cursor: &Cursor) -> bool {
+pub(crate) fn out_of_steps(budget: &Budget, cursor: &Cursor<usize>) -> bool {
     let since = cursor.finishing.as_ref().map_or(0, |finishing| finishing.since);
     budget.steps.is_some_and(|most| cursor.steps - since >= most)
 }

@@ -1,112 +1,114 @@
+//! Where a session's loop stands.
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::graph::{Limit, Wiring};
+use serde::{Deserialize, Serialize};
+
 use crate::id::Position;
-use crate::observe::SettledAs;
-use crate::step::{Failure, Place};
+use crate::step::Failure;
+
+use super::StepRef;
+use super::change::End;
 
 /// Where a session's loop stands. Plain data.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Cursor {
-    /// The step that is entered next, or that is at work.
-    pub(crate) step: usize,
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Cursor<P: Ord = Arc<str>> {
+    /// The step that is entered next, or that is at work. Means nothing at position 0.
+    pub(crate) step: P,
     /// Numbers this entry over the session.
     pub(crate) position: Position,
-    /// The highest number given so far: more than `position` once a session goes on after its
+    /// The highest position given so far: more than `position` once a session resumes after its
     /// `.finally(..)` has run.
     pub(crate) last: Position,
-    pub(crate) half: Half,
-    /// How often the step was tried at this position.
+    /// How often the step is known to have been tried at this position. The attempt at work is not
+    /// counted before it is over.
+    #[serde(default)]
     pub(crate) attempt: u32,
-    /// How many of those tries may not have begun: a process died at this position, before the step
-    /// was entered or behind.
-    pub(crate) unsure: u32,
-    /// How many of those tries were retries, since the last commit or resume.
+    /// How many of those were retries, since the last commit or resume.
+    #[serde(default)]
     pub(crate) retries: u32,
     /// How many steps this turn has committed.
     pub(crate) steps: u64,
-    /// How often each step was entered in this turn; empty in loops without `.at_most(..)`.
-    pub(crate) visits: Box<[u32]>,
+    /// How often each step was entered in this turn.
+    #[serde(default = "BTreeMap::new", skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) visits: BTreeMap<P, u32>,
     /// The failure that led here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) failure: Option<Arc<Failure>>,
     /// Set while the steps of `.finally(..)` run.
-    pub(crate) finishing: Option<Box<Finishing>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) finishing: Option<Kept>,
 }
 
-/// Which half of a step comes next: gates have two.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Half {
-    #[default]
-    First,
-    Answer,
-    /// The question was not answered in time.
-    Expired,
-}
-
-/// How a turn will have ended once `.finally(..)` is through.
-#[derive(Clone, Debug)]
-pub(crate) struct Finishing {
-    pub(crate) ending: Ending,
+/// How a turn will have ended once `.finally(..)` has run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    pub(crate) end: End,
     /// The count of steps when it began.
     pub(crate) since: u64,
 }
 
-/// The ways a turn ends, as opposed to pausing.
-#[derive(Clone, Debug)]
-pub(crate) enum Ending {
-    Ended { signals: Option<&'static str>, signal: Option<&'static str> },
-    Failed(Arc<Failure>),
-    Exhausted(Limit),
-}
-
-impl Ending {
-    /// An end without a signal.
-    pub(crate) fn plain() -> Self {
-        Self::Ended { signals: None, signal: None }
-    }
-
-    pub(crate) fn describe(&self) -> SettledAs {
-        match self {
-            Self::Ended { signal, .. } => SettledAs::Ended { signal: *signal },
-            Self::Failed(failure) => SettledAs::Failed { failure: (**failure).clone() },
-            Self::Exhausted(limit) => SettledAs::Exhausted { limit: *limit },
+impl<P: StepRef> Cursor<P> {
+    /// Before the first step of the first turn.
+    pub(super) fn not_entered() -> Self {
+        Self {
+            step: P::default(),
+            position: Position(0),
+            last: Position(0),
+            attempt: 0,
+            retries: 0,
+            steps: 0,
+            visits: BTreeMap::new(),
+            failure: None,
+            finishing: None,
         }
     }
-}
 
-impl Cursor {
-    pub(crate) fn start(wiring: &Wiring) -> Self {
-        Self::start_behind(wiring, Position::default())
+    /// Whether a step was entered in this session.
+    pub(crate) fn is_entered(&self) -> bool {
+        self.position.0 > 0
     }
 
-    /// The start of a turn, in a session that has given numbers to positions up to `last`.
-    pub(crate) fn start_behind(wiring: &Wiring, last: Position) -> Self {
-        let counted = wiring.nodes.iter().any(|node| node.at_most.is_some());
-        let visits = if counted { vec![0; wiring.nodes.len()] } else { Vec::new() }.into();
-        let mut cursor = Self { visits, last, ..Self::default() };
-        cursor.enter(wiring.start);
-        cursor
-    }
-
-    /// Where the attempt at work stands.
-    #[inline]
-    pub(crate) fn place(&self) -> Place {
-        Place::new(self.step, self.position, self.attempt)
+    /// Begins a turn. Positions count on: they are the session's.
+    pub(super) fn restart(&mut self, start: &P) {
+        *self = Self { last: self.last, ..Self::not_entered() };
+        self.enter(start);
     }
 
     /// Moves on to a new entry into `step`.
-    #[inline]
-    pub(crate) fn enter(&mut self, step: usize) {
-        self.step = step;
-        self.last.0 += 1;
+    pub(super) fn enter(&mut self, step: &P) {
+        match self.visits.get_mut(step) {
+            Some(visits) => *visits = visits.saturating_add(1),
+            None => {
+                self.visits.insert(step.clone(), 1);
+            }
+        }
+        self.step = step.clone();
+        self.last.0 = self.last.0.saturating_add(1);
         self.position = self.last;
-        self.half = Half::First;
         self.attempt = 0;
-        self.unsure = 0;
         self.retries = 0;
         self.failure = None;
-        if let Some(visits) = self.visits.get_mut(step) {
-            *visits = visits.saturating_add(1);
+    }
+
+    /// A failure says how often the step was tried, the last time included.
+    pub(super) fn count_attempts(&mut self, failure: Option<&Arc<Failure>>) {
+        if let Some(failure) = failure
+            && failure.position == self.position
+        {
+            self.attempt = self.attempt.max(failure.attempts);
+        }
+    }
+
+    pub(super) fn rename(&mut self, renamed: &BTreeMap<P, P>) {
+        if let Some(new) = renamed.get(&self.step) {
+            self.step = new.clone();
+        }
+        for (old, count) in std::mem::take(&mut self.visits) {
+            let name = renamed.get(&old).cloned().unwrap_or(old);
+            let visits = self.visits.entry(name).or_default();
+            *visits = visits.saturating_add(count);
         }
     }
 }

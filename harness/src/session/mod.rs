@@ -1,196 +1,301 @@
-//! The life of one state: where its loop stands, what waits, what must not happen twice.
+//! A session: where its loop stands, what waits, what must not happen twice.
 //!
-//! A session moves only by [`Commit`]s: a step's result is one value, recorded whole or not at all.
-//! Without a store it lives in memory, owned by its run and then by the run's outcome; with one, it
-//! is restored from its log.
+//! A session moves by [`Change`]s alone, and [`Session::apply`] is the one function that moves it:
+//! the running loop applies the changes it makes, and a [`Replay`] applies those of a log. `P` is
+//! how a session names a step: by index while it runs, by name in the log. The state is not part of
+//! it. It has two projections: the typed value that reducers change, and its JSON, into which the
+//! operations that the reducers recorded are folded. Replay runs no code of a loop.
 
-mod commit;
+mod apply;
+mod change;
+mod codec;
 mod cursor;
-mod memory;
-mod restore;
+mod digest;
+mod effects;
+mod error;
+mod fingerprint;
+mod items;
+mod named;
+mod replay;
 
+use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::clock::UtcMillis;
-use crate::graph::Wiring;
-use crate::id::{InterruptId, SessionId};
+use crate::id::{AgentId, InterruptId, RunId};
 use crate::llm::Spend;
-use crate::log::Salt;
-use crate::state::State;
-use crate::step::{Answer, Asked, Check, Interrupt};
+use crate::state::Schema;
+use crate::step::Interrupt;
+use crate::store::{InboxSeq, OpenInterrupt, Phase, SessionSummary};
 
-pub(crate) use commit::Commit;
-pub(crate) use cursor::{Cursor, Ending, Finishing, Half};
-pub(crate) use memory::Memory;
+pub use crate::step::EffectScope;
+pub use change::{
+    Adopted, Asked, AttemptFailed, Change, Committed, Diverted, EffectDone, End, Entry, Finishing,
+    Intent, Opened, Origin, Recovered, Reserved, Resolution, Resolved, RunStarted, Settled,
+};
+pub use codec::MAX_ENTRY;
+pub(crate) use codec::{check_ops, check_value};
+pub(crate) use cursor::{Cursor, Kept};
+pub use digest::Digest;
+pub(crate) use digest::Salt;
+pub(crate) use effects::{EffectRecord, EffectTable};
+pub use error::{EntryError, ReplayError};
+pub use fingerprint::{Fingerprint, StepKind};
+pub use items::{ItemDone, ItemResult, Planned};
+pub(crate) use items::{ItemWork, Items};
+pub(crate) use named::{AsNamed, Names};
+pub use replay::Replay;
+pub(crate) use replay::{Recorded, fold_change};
 
-/// A session at rest, or in the hands of the run that advances it.
-pub(crate) struct Session<S> {
-    pub(crate) id: SessionId,
-    /// Made when the first question is asked.
-    pub(crate) salt: Option<Salt>,
-    pub(crate) state: Arc<S>,
-    pub(crate) cursor: Cursor,
-    pub(crate) questions: Vec<Question>,
-    /// None while there is nothing to remember, as in most sessions.
-    pub(crate) memory: Option<Box<Memory>>,
-    /// Where to go on after `.finally(..)` has run for a turn that is not over.
-    pub(crate) parked: Option<Box<Parked>>,
-    /// What this turn has spent, if that is anything.
-    pub(crate) spent: Option<Box<Spend>>,
-    /// How long this turn has run, waiting not counted.
-    pub(crate) active: Duration,
+/// The version of the format that this version of the library writes. It reads all up to this one.
+pub const FORMAT: u32 = 1;
+
+/// How a session names a step.
+pub(crate) trait StepRef: Clone + Ord + Default + fmt::Debug {
+    /// Whether a loop has the step.
+    fn is_in(&self, graph: &Fingerprint) -> bool;
+}
+
+/// The place of the step in the loop at work.
+impl StepRef for usize {
+    fn is_in(&self, _: &Fingerprint) -> bool {
+        true
+    }
+}
+
+/// The name of the step.
+impl StepRef for Arc<str> {
+    fn is_in(&self, graph: &Fingerprint) -> bool {
+        graph.steps.contains_key(&**self)
+    }
+}
+
+/// What a session is, apart from its state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Session<P: Ord = Arc<str>> {
+    #[serde(rename = "v")]
+    pub(crate) format: u32,
+    pub(crate) agent: AgentId,
+    pub(crate) salt: Salt,
+    pub(crate) graph: Arc<Fingerprint>,
+    pub(crate) schema: Arc<Schema>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) from: Option<Origin>,
+    pub(crate) phase: Phase,
+    pub(crate) cursor: Cursor<P>,
+    /// Interrupts of the position at work, resolved ones among them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) interrupts: Vec<AskedInterrupt>,
+    /// Effects of the position at work.
+    #[serde(default, skip_serializing_if = "EffectTable::is_empty")]
+    pub(crate) effects: EffectTable,
+    /// Effects whose scope is the session.
+    #[serde(default, skip_serializing_if = "EffectTable::is_empty")]
+    pub(crate) session_effects: EffectTable,
+    /// The items of the position at work, once they were computed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) items: Option<Box<Items>>,
+    /// Where to resume after the last steps have run for a turn that is not over.
+    #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
+    pub(crate) parked: Option<Box<Parked<P>>>,
+    /// How many turns have begun.
+    pub(crate) turn: u64,
+    /// The last run that began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) run: Option<RunId>,
+    /// The key of the turn's input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) input: Option<String>,
+    /// What this turn has spent.
+    pub(crate) spent: Spend,
+    /// What all turns have spent.
+    pub(crate) total: Spend,
+    /// How long this turn has run, waiting not counted, in milliseconds.
+    #[serde(default, skip_serializing_if = "change::zero")]
+    pub(crate) active_ms: u64,
+    /// How the last run settled, while none is at work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) settled: Option<Box<Settled>>,
+    /// How many runs took over at this position from ones that did not settle.
+    #[serde(default)]
+    pub(crate) recovered: u32,
+    /// The inbox messages applied so far.
+    #[serde(default)]
+    pub(crate) inbox: InboxSeq,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) trace: Option<Map<String, Value>>,
 }
 
 /// A place to come back to.
-#[derive(Debug)]
-pub(crate) struct Parked {
-    cursor: Cursor,
-    questions: Vec<Question>,
-    memory: Memory,
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Parked<P: Ord = Arc<str>> {
+    pub(crate) cursor: Cursor<P>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) interrupts: Vec<AskedInterrupt>,
+    #[serde(default, skip_serializing_if = "EffectTable::is_empty")]
+    pub(crate) effects: EffectTable,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) items: Option<Box<Items>>,
 }
 
-/// A question that waits, and its answer once it has come.
-#[derive(Clone, Debug)]
-pub(crate) struct Question {
+/// An interrupt of the position at work, and how it was resolved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AskedInterrupt {
     pub(crate) interrupt: Interrupt,
-    pub(crate) check: Check,
-    pub(crate) answer: Option<Answer>,
-    /// Nobody answered it in time.
-    pub(crate) expired: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) resolution: Option<Resolution>,
 }
 
-impl Question {
+impl AskedInterrupt {
     /// Whether it still waits.
     pub(crate) fn is_open(&self) -> bool {
-        self.answer.is_none() && !self.expired
+        self.resolution.is_none()
     }
 
-    /// Whether its time is over.
+    /// Whether it waits, and its time is over.
     pub(crate) fn is_overdue(&self, now: UtcMillis) -> bool {
         self.is_open() && self.interrupt.expires_at.is_some_and(|at| at <= now)
     }
-
-    /// Tells a step that asks again what came of an inline question.
-    pub(crate) fn hand_over(&self, memory: &mut Memory) {
-        let Some(key) = &self.interrupt.key else { return };
-        match &self.answer {
-            Some(answer) => {
-                let answered = (self.interrupt.clone(), answer.clone());
-                memory.answers.insert(key.clone(), answered);
-            }
-            None if self.expired => {
-                memory.expired.insert(key.clone(), self.interrupt.clone());
-            }
-            None => {}
-        }
-    }
 }
 
-impl<S> Session<S> {
-    /// What this turn has spent.
-    pub(crate) fn spent(&self) -> Spend {
-        self.spent.as_deref().copied().unwrap_or_default()
-    }
-
-    /// Adds what was remembered elsewhere.
-    pub(crate) fn remember(&mut self, late: Memory) {
-        match &mut self.memory {
-            Some(memory) => memory.extend(late),
-            None => self.memory = Some(Box::new(late)),
-        }
-    }
-
-    /// Forgets what belongs to a position that is left.
-    fn forget_position(&mut self) {
-        if let Some(memory) = &mut self.memory {
-            memory.leave();
-        }
-    }
+/// A session and its state, whole. Read it with
+/// [`Sessions::state_at`](crate::Sessions::state_at).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot<P: Ord = Arc<str>> {
+    pub(crate) session: Session<P>,
+    pub(crate) state: Value,
 }
 
-impl<S: State> Session<S> {
-    /// A session before its first step.
-    pub(crate) fn new(id: SessionId, state: S, wiring: &Wiring) -> Self {
+impl<P: StepRef> Session<P> {
+    /// A session that begins.
+    pub(crate) fn open(
+        agent: AgentId,
+        salt: Salt,
+        graph: Arc<Fingerprint>,
+        schema: Arc<Schema>,
+        from: Option<Origin>,
+    ) -> Self {
         Self {
-            id,
-            salt: None,
-            state: Arc::new(state),
-            cursor: Cursor::start(wiring),
-            questions: Vec::new(),
-            memory: None,
+            format: FORMAT,
+            agent,
+            salt,
+            graph,
+            schema,
+            from,
+            phase: Phase::Running,
+            cursor: Cursor::not_entered(),
+            interrupts: Vec::new(),
+            effects: EffectTable::default(),
+            session_effects: EffectTable::default(),
+            items: None,
             parked: None,
-            spent: None,
-            active: Duration::ZERO,
+            turn: 0,
+            run: None,
+            input: None,
+            spent: Spend::default(),
+            total: Spend::default(),
+            active_ms: 0,
+            settled: None,
+            recovered: 0,
+            inbox: InboxSeq::default(),
+            trace: None,
         }
     }
 
-    /// Takes a session's place while it is elsewhere.
-    pub(crate) fn absent(session: &Self) -> Self {
-        Self {
-            id: session.id.clone(),
-            salt: None,
-            state: Arc::clone(&session.state),
-            cursor: Cursor::default(),
-            questions: Vec::new(),
-            memory: None,
-            parked: None,
-            spent: None,
-            active: Duration::ZERO,
+    /// The interrupts that wait for an answer.
+    pub(crate) fn open_interrupts(&self) -> impl Iterator<Item = &Interrupt> {
+        self.interrupts.iter().filter(|asked| asked.is_open()).map(|asked| &asked.interrupt)
+    }
+
+    /// Whether any interrupt waits for an answer.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.interrupts.iter().any(AskedInterrupt::is_open)
+    }
+
+    /// The interrupt of this id, if it was asked at the position at work.
+    pub(crate) fn interrupt(&self, id: &InterruptId) -> Option<&AskedInterrupt> {
+        self.interrupts.iter().find(|asked| asked.interrupt.id == *id)
+    }
+
+    /// The interrupt that a step, or an item of it, asked under a key; of a gate, without one.
+    pub(crate) fn asked(&self, item: Option<u32>, key: Option<&str>) -> Option<&AskedInterrupt> {
+        let same = |of: &Interrupt| of.item == item && of.key.as_deref() == key;
+        self.interrupts.iter().find(|asked| same(&asked.interrupt))
+    }
+
+    /// Whether an item can be entered though others wait for answers.
+    pub(crate) fn has_enterable_item(&self) -> bool {
+        let waiting: std::collections::HashSet<_> =
+            self.open_interrupts().filter_map(|interrupt| interrupt.item).collect();
+        let mut open = self.items.iter().flat_map(|items| items.open());
+        open.any(|index| !waiting.contains(&index))
+    }
+
+    /// How often the step at work, or an item of it, is known to have been tried.
+    pub(crate) fn attempts(&self, item: Option<u32>) -> u32 {
+        match item {
+            None => self.cursor.attempt,
+            Some(index) => self.item_work(index).map_or(0, |work| work.attempt),
         }
     }
 
-    /// The questions that nobody has answered yet.
-    pub(crate) fn open(&self) -> impl Iterator<Item = &Question> {
-        self.questions.iter().filter(|question| question.is_open())
-    }
-
-    /// Keeps the place where a turn failed or was exhausted, while `.finally(..)` runs.
-    pub(crate) fn park(&mut self, memory: Memory) {
-        let questions = std::mem::take(&mut self.questions);
-        self.parked = Some(Box::new(Parked { cursor: self.cursor.clone(), questions, memory }));
-    }
-
-    /// Goes back to where the turn failed or was exhausted.
-    pub(crate) fn unpark(&mut self) {
-        if let Some(parked) = self.parked.take() {
-            let last = self.cursor.last;
-            // The last step of `.finally(..)` may have failed, and left its effects behind.
-            self.forget_position();
-            self.cursor = parked.cursor;
-            self.cursor.last = last;
-            self.questions = parked.questions;
-            self.remember(parked.memory);
+    /// How many of those were retries, since the last commit or resume.
+    pub(crate) fn retries(&self, item: Option<u32>) -> u32 {
+        match item {
+            None => self.cursor.retries,
+            Some(index) => self.item_work(index).map_or(0, |work| work.retries),
         }
     }
 
-    /// The gate's question and its answer, for the second half of the gate.
-    pub(crate) fn gate_answer(&self) -> Option<(Value, Answer)> {
-        let gate = self.questions.iter().find(|question| question.interrupt.key.is_none())?;
-        Some((gate.interrupt.question.clone(), gate.answer.clone()?))
+    fn item_work(&self, index: u32) -> Option<&ItemWork> {
+        self.items.as_ref()?.work.get(&index)
     }
 
-    /// Once every question is answered: hands the answers to the step that waits for them. The
-    /// questions stay until the position is left, so that the same answer again is taken as read.
-    pub(crate) fn take_answers(&mut self) {
-        for question in &self.questions {
-            question.hand_over(self.memory.get_or_insert_default());
-            if question.interrupt.key.is_none() {
-                self.cursor.half = match question.expired {
-                    true => Half::Expired,
-                    false => Half::Answer,
-                };
-            }
+    /// What is known of an effect.
+    pub(crate) fn effect(
+        &self,
+        item: Option<u32>,
+        scope: EffectScope,
+        key: &str,
+    ) -> Option<&EffectRecord> {
+        match (scope, item) {
+            (EffectScope::Session, _) => self.session_effects.get(key),
+            (EffectScope::Position, None) => self.effects.get(key),
+            (EffectScope::Position, Some(index)) => self.item_work(index)?.effects.get(key),
         }
     }
 
-    /// Names a question that is asked at the position at work.
-    pub(crate) fn interrupt_id(&mut self, key: Option<&str>, asked: &Asked) -> InterruptId {
-        let salt = self.salt.get_or_insert_with(Salt::random);
-        let Cursor { position, attempt, .. } = self.cursor;
-        let Asked { name, question, answer_schema, .. } = asked;
-        salt.interrupt_id(position, attempt, key, name, question, answer_schema)
+    /// How many milliseconds the turn has run so far, with what was added since.
+    pub(crate) fn active_with(&self, since: std::time::Duration) -> u64 {
+        let since = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+        self.active_ms.saturating_add(since)
     }
 }
+
+impl<P: StepRef> Session<P> {
+    /// What a store keeps beside the log. `step` is the name of the step at the cursor.
+    pub(crate) fn summary(&self, step: &str) -> SessionSummary {
+        // Only a session that waits for nothing else is due because an interrupt expires.
+        let due = match self.phase {
+            Phase::Interrupted => self.open_interrupts().filter_map(|it| it.expires_at).min(),
+            _ => None,
+        };
+        SessionSummary {
+            due,
+            inbox: self.inbox,
+            ..SessionSummary::new(self.agent.clone(), self.phase, step)
+        }
+    }
+}
+
+/// An interrupt as a store knows it.
+pub(crate) fn open_in_store(interrupt: &Interrupt) -> OpenInterrupt {
+    let expires = interrupt.expires_at;
+    OpenInterrupt { expires, ..OpenInterrupt::new(interrupt.id.clone(), interrupt.asked_at) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -73,16 +73,6 @@ impl Ops {
         }
     }
 
-    /// The same for a recorder that goes on recording.
-    #[inline]
-    pub(crate) fn take(&mut self) -> Result<Vec<Op>, OpsError> {
-        match &mut self.0 {
-            Some(Recorder { ops, error: None }) => Ok(std::mem::take(ops)),
-            Some(recorder) => Self(Some(std::mem::take(recorder))).finish(),
-            None => Ok(Vec::new()),
-        }
-    }
-
     /// The recorder of a value whose place is not known yet.
     pub(super) fn root(&mut self) -> FieldOps<'_> {
         FieldOps { ops: self, place: None }

@@ -5,7 +5,8 @@ use crate::context::Context;
 use crate::question::Question;
 use crate::state::State;
 
-use super::body::{Body, BoxFuture, FnBody};
+use super::body::BoxFuture;
+use super::each::EachBody;
 use super::effects::Asked;
 use super::interrupt::{Answer, Answered};
 use super::{Cx, Handler, StepError, View};
@@ -15,9 +16,10 @@ pub type StepResult<S> = Result<<S as State>::Update, StepError>;
 
 /// What a step does, with the types of its body erased.
 pub(crate) enum Action<C: Context, S: State> {
-    Run(Box<dyn Body<C, S>>),
+    Run(RunBody<C, S>),
     Decide,
     Ask(AskHalf<C, S>),
+    Each(EachBody<C, S>),
 }
 
 /// A gate: the half that asks and the half that takes the answer.
@@ -26,6 +28,7 @@ pub(crate) struct AskHalf<C: Context, S: State> {
     pub(crate) answer: AnswerBody<C, S>,
 }
 
+type RunBody<C, S> = Box<dyn Fn(View<S>, Cx<C>) -> BoxFuture<StepResult<S>> + Send + Sync>;
 type AskBody<C, S> =
     Box<dyn Fn(View<S>, Cx<C>) -> BoxFuture<Result<Asked, StepError>> + Send + Sync>;
 type AnswerBody<C, S> = Box<
@@ -41,7 +44,7 @@ impl<C: Context, S: State> Action<C, S> {
         F: Fn(View<S>, Cx<C>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = StepResult<S>> + Send + 'static,
     {
-        Self::Run(Box::new(FnBody::new(body)))
+        Self::Run(Box::new(move |state, cx| Box::pin(body(state, cx))))
     }
 
     pub(crate) fn handler(handler: impl Handler<C, S>) -> Self {

@@ -111,6 +111,8 @@ struct Rest {
     step: String,
     position: Position,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    item: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     key: Option<String>,
     asked_at: UtcMillis,
     /// Only if it is later than RFC 3339 can say.
@@ -133,6 +135,7 @@ impl Interrupt {
             question: self.question.clone(),
             step: self.step.clone(),
             position: self.position,
+            item: self.item,
             key: self.key.clone(),
             asked_at: self.asked_at,
             expires_at: self.expires_at.filter(|_| expires_at.is_none()),
@@ -173,6 +176,7 @@ impl Interrupt {
             answer_schema: interrupt.response_schema.clone().unwrap_or(Value::Bool(true)),
             step: rest.step,
             position: rest.position,
+            item: rest.item,
             key: rest.key,
             asked_at: rest.asked_at,
             expires_at,

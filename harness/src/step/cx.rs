@@ -15,7 +15,7 @@ use crate::question::Question;
 
 use super::ask::Ask;
 use super::effects::{EffectScope, Effects, Payload, Place};
-use super::scope::{Active, Scope, Scoped};
+use super::scope::{Scope, Scoped};
 use super::{Failure, Once, StepError};
 
 /// What a step reaches the world through. It dereferences to the context, so a slot `tools` is
@@ -23,8 +23,7 @@ use super::{Failure, Once, StepError};
 ///
 /// It is cheap to clone and belongs to one attempt at one position.
 pub struct Cx<C: Context> {
-    /// Taken only when this is dropped.
-    shared: Option<Arc<Shared<C>>>,
+    shared: Arc<Shared<C>>,
     place: Place,
 }
 
@@ -36,16 +35,11 @@ pub(crate) struct Shared<C> {
 
 impl<C: Context> Cx<C> {
     pub(crate) fn new(shared: Arc<Shared<C>>, place: Place) -> Self {
-        Self { shared: Some(shared), place }
-    }
-
-    #[allow(clippy::expect_used, reason = "only `drop` takes it, after which nobody has `self`")]
-    fn shared(&self) -> &Arc<Shared<C>> {
-        self.shared.as_ref().expect("a `Cx` that is not dropped holds its run")
+        Self { shared, place }
     }
 
     fn effects(&self) -> &Arc<dyn Effects> {
-        &self.shared().effects
+        &self.shared.effects
     }
 
     pub(crate) fn here(&self) -> Scope {
@@ -69,7 +63,7 @@ impl<C: Context> Cx<C> {
 
     /// The name of the step at work.
     pub fn step(&self) -> &str {
-        self.effects().step_name(self.place.step())
+        self.effects().step_name(self.place.step)
     }
 
     /// This entry into the step, numbered over the session.
@@ -79,7 +73,12 @@ impl<C: Context> Cx<C> {
 
     /// The attempt at this position, from 1. Retries and re-entries after an answer count.
     pub fn attempt(&self) -> u32 {
-        self.place.attempt()
+        self.place.attempt
+    }
+
+    /// The item at work, from 0, in a step that has items; see [`Define::each`](crate::Define::each).
+    pub fn item(&self) -> Option<u32> {
+        self.place.item
     }
 
     /// Names this entry into the step across processes and attempts: an idempotency key to give to
@@ -201,15 +200,7 @@ impl<C: Context> Cx<C> {
 
 impl<C: Context> Clone for Cx<C> {
     fn clone(&self) -> Self {
-        Self { shared: self.shared.clone(), place: self.place }
-    }
-}
-
-impl<C: Context> Drop for Cx<C> {
-    fn drop(&mut self) {
-        if let Some(shared) = self.shared.take() {
-            Active::give_back(self.place, shared);
-        }
+        Self { shared: Arc::clone(&self.shared), place: self.place }
     }
 }
 
@@ -217,7 +208,7 @@ impl<C: Context> Deref for Cx<C> {
     type Target = C;
 
     fn deref(&self) -> &C {
-        &self.shared().context
+        &self.shared.context
     }
 }
 

@@ -16,7 +16,7 @@ use crate::llm::{CallId, Spend};
 use crate::question::Question;
 use crate::state::encode;
 
-use super::interrupt::{Answer, Check, QuestionType};
+use super::interrupt::{Answer, QuestionType};
 use super::{Failure, StepError};
 
 /// Who runs: the ids every event and span of a run carries.
@@ -28,28 +28,14 @@ pub(crate) struct Ids {
     pub(crate) parent: Option<RunId>,
 }
 
-/// Where in a run something happens: which attempt at which entry into which step.
-///
-/// Two words, so that it travels in registers: every step hands it on several times.
+/// Where in a run something happens: which attempt at which entry into which step, and at which of
+/// its items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) position: Position,
-    /// The step in the upper half, the attempt in the lower.
-    entry: u64,
-}
-
-impl Place {
-    pub(crate) fn new(step: usize, position: Position, attempt: u32) -> Self {
-        Self { position, entry: (step as u64) << 32 | u64::from(attempt) }
-    }
-
-    pub(crate) fn step(self) -> usize {
-        (self.entry >> 32) as usize
-    }
-
-    pub(crate) fn attempt(self) -> u32 {
-        self.entry as u32
-    }
+    pub(crate) step: usize,
+    pub(crate) attempt: u32,
+    pub(crate) item: Option<u32>,
 }
 
 /// A value that a step emits as an event of its own: any type that can be debugged and serialised.
@@ -82,20 +68,18 @@ pub(crate) struct Asked {
     pub(crate) name: &'static str,
     pub(crate) question: Value,
     pub(crate) answer_schema: Value,
-    pub(crate) check: Check,
-    /// How long it may wait; for ever without it.
+    /// How long it may wait; indefinitely without it.
     pub(crate) expires: Option<Duration>,
 }
 
 impl Asked {
     pub(crate) fn new<Q: Question>(question: &Q) -> Result<Self, String> {
-        let QuestionType { name, answer_schema, check } = QuestionType::of::<Q>();
+        let QuestionType { name, answer_schema, .. } = QuestionType::of::<Q>();
         Ok(Self {
             name,
             question: encode(question)
                 .map_err(|e| format!("the question `{}` does not serialise: {e}", Q::NAME))?,
             answer_schema: answer_schema(),
-            check,
             expires: None,
         })
     }
@@ -104,12 +88,12 @@ impl Asked {
 /// What an executor says to an inline question.
 pub(crate) enum AskReply {
     Answered(Answer),
-    /// Nobody answered in time.
+    /// It was not answered in time.
     Expired,
     /// It waits: the asker must not go on.
     Waits,
     KeyReused,
-    /// The attempt that asks is over: nobody listens.
+    /// The attempt that asks is over.
     Stale,
 }
 
@@ -134,7 +118,6 @@ pub(crate) enum Guard {
 }
 
 /// What an executor says to an effect that wants to run.
-#[allow(dead_code, reason = "sessions in memory refuse nobody")]
 pub(crate) enum OnceReply {
     /// It ran before: its result.
     Done(Value),
@@ -191,7 +174,7 @@ pub(crate) trait Effects: Send + Sync {
     fn failure(&self) -> Option<Arc<Failure>>;
 
     fn op_id(&self, place: Place) -> OpId {
-        OpId { session: self.ids().session.clone(), position: place.position }
+        OpId { session: self.ids().session.clone(), position: place.position, item: place.item }
     }
 }
 

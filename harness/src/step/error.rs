@@ -46,6 +46,12 @@ struct Inner {
 }
 
 impl StepError {
+    /// Items of a step failed for good: the first of them says why.
+    pub(crate) fn of_items(first: &Failure, at: usize, failed: usize, of: usize) -> Self {
+        let message = format!("{failed} of {of} items failed; item {at}: {first}");
+        Self::of(first.kind, false, message)
+    }
+
     fn new(kind: FailureKind, retryable: bool, source: Box<dyn Error + Send + Sync>) -> Self {
         Self { inner: Box::new(Inner { kind, retryable, after: None, source }) }
     }
@@ -191,6 +197,8 @@ pub enum FailureKind {
     InDoubt,
     /// A question was not answered in time.
     Expired,
+    /// Two items of a step set one field that has no reducer.
+    ItemConflict,
     /// The store did not take or give what the session needs.
     Store,
     /// The run no longer holds its session: another one has taken it over.

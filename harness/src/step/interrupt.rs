@@ -54,6 +54,9 @@ pub struct Interrupt {
     pub step: String,
     /// The entry into that step.
     pub position: Position,
+    /// The item that asked, from 0, in a step that has items.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<u32>,
     /// The key of an inline question; `None` for a gate.
     pub key: Option<String>,
     /// When it was asked.
@@ -64,6 +67,11 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
+    /// Whether this takes the place of another interrupt of the same position.
+    pub(crate) fn replaces(&self, old: &Self) -> bool {
+        self.item == old.item && self.key == old.key
+    }
+
     /// The question with its type, which then builds the answer.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ mod ask;
 mod body;
 mod calling;
 mod cx;
+mod each;
 mod effects;
 mod error;
 mod handler;
@@ -18,7 +19,6 @@ mod id;
 mod interrupt;
 mod once;
 mod policy;
-mod same;
 mod scope;
 mod view;
 
@@ -36,13 +36,10 @@ pub use policy::Retry;
 pub use scope::{Scope, Scoped, current};
 pub use view::View;
 
-pub(crate) use view::Twin;
-
-pub(crate) use action::{Action, Route};
-pub(crate) use body::{AtWork, BoxFuture, BoxRoom, Boxed, Finished};
+pub(crate) use action::{Action, AskHalf, Route};
+pub(crate) use body::BoxFuture;
 pub(crate) use cx::Shared;
+pub(crate) use each::{EachBody, ItemBody, ItemEnd, decoded, item_body, merged, plan_body};
 pub(crate) use effects::{AskReply, Asked, Effects, Guard, Ids, OnceReply, Place};
-pub(crate) use interrupt::{Answer, Check, QuestionType};
+pub(crate) use interrupt::{Answer, QuestionType};
 pub(crate) use policy::Policy;
-pub(crate) use same::same;
-pub(crate) use scope::{Active, Spare};

@@ -1,105 +1,21 @@
-//! The scope a step runs in, found without being handed in: what lets any value in a slot emit
-//! events and charge for its work on behalf of whichever step is calling it.
+//! The scope a step runs in: what lets any value in a slot emit events and charge for its work on
+//! behalf of the step that calls it.
 
-use std::any::Any;
-use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use tokio::task::futures::TaskLocalFuture;
+
 use crate::id::{AgentId, OpId, Position, RunId, SessionId};
 use crate::llm::Spend;
 
 use super::effects::{Effects, Payload, Place};
 
-thread_local! {
-    static CURRENT: RefCell<Option<Active>> = const { RefCell::new(None) };
-}
-
-/// A scope that is entered on a thread.
-#[derive(Clone)]
-pub(crate) struct Active {
-    scope: Scope,
-    /// What the last `Cx` of this run held, for the next: a step then costs no reference count.
-    spare: Option<Spare>,
-    /// What the last view held.
-    view: Option<Spare>,
-}
-
-pub(crate) type Spare = Arc<dyn Any + Send + Sync>;
-
-impl Active {
-    pub(crate) fn new(scope: Scope) -> Self {
-        Self { scope, spare: None, view: None }
-    }
-
-    /// Moves the scope that is entered on this thread to another place of the same run. Gives out
-    /// what is spare.
-    #[inline]
-    pub(crate) fn move_to(place: Place) -> Option<Spare> {
-        CURRENT.with_borrow_mut(|current| {
-            let active = current.as_mut()?;
-            active.scope.place = place;
-            active.spare.take()
-        })
-    }
-
-    /// Takes back what a `Cx` of this place held, if it is dropped where its step is polled.
-    #[inline]
-    pub(crate) fn give_back(place: Place, spare: Spare) {
-        // A thread that ends drops what its locals held; then there is nothing to keep it for.
-        let _ = CURRENT.try_with(|current| {
-            if let Ok(mut current) = current.try_borrow_mut()
-                && let Some(active) = current.as_mut()
-                && active.scope.place == place
-            {
-                active.spare.replace(spare)
-            } else {
-                Some(spare)
-            }
-        });
-    }
-
-    /// Takes back what a view held, if it is dropped where a step is polled.
-    #[inline]
-    pub(crate) fn give_back_view(view: Spare) {
-        let _ = CURRENT.try_with(|current| {
-            if let Ok(mut current) = current.try_borrow_mut()
-                && let Some(active) = current.as_mut()
-            {
-                active.view.replace(view)
-            } else {
-                Some(view)
-            }
-        });
-    }
-
-    /// As [`take_view`](Self::take_view), of a scope that is not entered.
-    pub(crate) fn take_kept_view(&mut self) -> Option<Spare> {
-        self.view.take()
-    }
-
-    /// Gives out what the last view held that was dropped inside the scope that is entered.
-    #[inline]
-    pub(crate) fn take_view() -> Option<Spare> {
-        CURRENT.with_borrow_mut(|current| current.as_mut()?.view.take())
-    }
-
-    /// Polls something inside this scope. Takes and gives back the scope by swapping, so that a
-    /// poll costs no reference count.
-    pub(crate) fn enter<T>(slot: &mut Option<Active>, poll: impl FnOnce() -> T) -> T {
-        struct Restore<'a>(&'a mut Option<Active>);
-        impl Drop for Restore<'_> {
-            fn drop(&mut self) {
-                CURRENT.with_borrow_mut(|current| std::mem::swap(current, self.0));
-            }
-        }
-        CURRENT.with_borrow_mut(|current| std::mem::swap(current, slot));
-        let _restore = Restore(slot);
-        poll()
-    }
+tokio::task_local! {
+    static CURRENT: Scope;
 }
 
 /// The step at work on this task: who it is, and how to report on its behalf.
@@ -124,7 +40,7 @@ pub struct Scope {
 /// The scope of the step that polls the caller; `None` outside of a run, and in tasks that were
 /// spawned without [`Cx::scope`](crate::Cx::scope).
 pub fn current() -> Option<Scope> {
-    CURRENT.with_borrow(|current| current.as_ref().map(|active| active.scope.clone()))
+    CURRENT.try_with(Clone::clone).ok()
 }
 
 impl Scope {
@@ -155,7 +71,7 @@ impl Scope {
 
     /// The step's name.
     pub fn step(&self) -> &str {
-        self.effects.step_name(self.place.step())
+        self.effects.step_name(self.place.step)
     }
 
     /// The entry into the step.
@@ -165,7 +81,7 @@ impl Scope {
 
     /// The attempt at that entry, from 1.
     pub fn attempt(&self) -> u32 {
-        self.place.attempt()
+        self.place.attempt
     }
 
     /// Names the entry into the step across processes.
@@ -175,7 +91,12 @@ impl Scope {
 
     /// `future`, polled inside this scope wherever it is polled.
     pub(crate) fn wrap<F: Future>(self, future: F) -> Scoped<F> {
-        Scoped { scope: Some(Active::new(self)), future: Box::pin(future) }
+        Scoped(Box::pin(CURRENT.scope(self, future)))
+    }
+
+    /// Calls `make` inside this scope.
+    pub(crate) fn call<T>(self, make: impl FnOnce() -> T) -> T {
+        CURRENT.sync_scope(self, make)
     }
 }
 
@@ -186,24 +107,19 @@ impl fmt::Debug for Scope {
             .field("run", self.run_id())
             .field("step", &self.step())
             .field("position", &self.place.position)
-            .field("attempt", &self.place.attempt())
+            .field("attempt", &self.place.attempt)
             .finish()
     }
 }
 
-/// A future that carries a step's scope into whichever task polls it.
-pub struct Scoped<F> {
-    scope: Option<Active>,
-    future: Pin<Box<F>>,
-}
+/// A future that carries a step's scope into the task that polls it.
+pub struct Scoped<F>(Pin<Box<TaskLocalFuture<Scope, F>>>);
 
 impl<F: Future> Future for Scoped<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let this = &mut *self;
-        let future = &mut this.future;
-        Active::enter(&mut this.scope, || future.as_mut().poll(cx))
+        self.0.as_mut().poll(cx)
     }
 }
 

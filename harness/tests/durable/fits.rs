@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use harness::log::{Adopted, Difference, EntryKind, Fit, StepKind};
 use harness::prelude::*;
+use harness::session::{Adopted, Change, Difference, Fit, StepKind};
 use harness::store::MemoryStore;
 use harness::{Seq, Sessions};
 
@@ -352,7 +352,7 @@ async fn other_ways_between_steps_are_taken_over_once() {
 async fn adopted(store: &MemoryStore) -> Vec<Adopted> {
     let page = Sessions::new(store.clone()).history("s", Seq(0), 1_000).await.unwrap();
     let adopted = page.entries.into_iter().filter_map(|(_, entry)| match entry.kind {
-        EntryKind::Adopted(adopted) => Some(*adopted),
+        Change::Adopted(adopted) => Some(*adopted),
         _ => None,
     });
     adopted.collect()

@@ -173,7 +173,7 @@ async fn an_input_that_is_refused_does_not_keep_answers_from_being_taken() {
     let err = refused.await.unwrap_err();
     assert!(err.is_input_conflict(), "{err}");
     let status = harness::Sessions::new(rig.memory.clone()).status("s").await.unwrap();
-    assert_eq!(status.phase, harness::sessions::Phase::Ended);
+    assert_eq!(status.phase, harness::inspect::Phase::Ended);
 }
 
 /// Whoever holds a session that has ended only to look at it takes no input: who leaves one waits

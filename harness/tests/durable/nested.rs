@@ -1,8 +1,8 @@
 //! Sessions of loops that hold others: their steps are stored under the names of their groups.
 
-use harness::log::{Difference, EntryKind};
+use harness::inspect::{Filter, Phase};
 use harness::prelude::*;
-use harness::sessions::{Filter, Phase};
+use harness::session::{Change, Difference};
 use harness::store::MemoryStore;
 use harness::{Durability, Position, Seq, Sessions};
 use serde_json::json;
@@ -173,8 +173,8 @@ async fn steps(agent: &Agent<(), Doc>, store: &MemoryStore) -> (Vec<String>, Vec
     typed.dedup();
     let entries = Sessions::new(store.clone()).history("s", Seq(0), 1_000).await.unwrap().entries;
     let next = entries.into_iter().filter_map(|(_, entry)| match entry.kind {
-        EntryKind::RunStarted(run) => run.start,
-        EntryKind::Committed(committed) => committed.next,
+        Change::RunStarted(run) => run.start,
+        Change::Committed(committed) => committed.next,
         _ => None,
     });
     (typed, next.map(|step| step.to_string()).collect())
@@ -324,7 +324,7 @@ async fn a_group_that_has_another_name_goes_on_under_it() {
     let adopted: Vec<_> = entries
         .into_iter()
         .filter_map(|(_, entry)| match entry.kind {
-            EntryKind::Adopted(adopted) => Some(adopted),
+            Change::Adopted(adopted) => Some(adopted),
             _ => None,
         })
         .collect();

@@ -5,7 +5,7 @@ use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use harness::log::Replay;
+use harness::session::Replay;
 use harness::store::{
     Appended, Batch, Claim, Claimed, Filter, From, Guarantees, Lease, Letter, Listing, Mail,
     MemoryStore, Page, Posted, Remove, SessionStore, StoreError,

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use harness::log::{EntryKind, HowSettled};
+use harness::inspect::{Filter, Phase};
 use harness::prelude::*;
-use harness::sessions::{Filter, Phase};
+use harness::session::{Change, HowSettled};
 use harness::store::{Batch, Claim, MemoryStore, NewEntry, SessionStore};
 use harness::{Seq, SessionId, Sessions};
 use serde_json::json;
@@ -310,8 +310,8 @@ async fn a_log_is_read_in_pages_and_pruned() {
         }
         let seqs: Vec<u64> = found.iter().map(|(seq, _)| seq.0).collect();
         assert_eq!(seqs, (1..=head.0).collect::<Vec<_>>());
-        assert!(matches!(found[0].1.kind, EntryKind::Opened(_)));
-        assert!(matches!(found[head.0 as usize - 1].1.kind, EntryKind::Settled(_)));
+        assert!(matches!(found[0].1.kind, Change::Opened(_)));
+        assert!(matches!(found[head.0 as usize - 1].1.kind, Change::Settled(_)));
     }
     assert!(sessions.history("s", Seq(head.0 + 1), 5).await.unwrap().entries.is_empty());
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use harness::inspect::Phase;
 use harness::prelude::*;
-use harness::sessions::Phase;
 use harness::store::MemoryStore;
 use harness::{OnBusy, Sessions};
 use tokio::sync::Semaphore;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use harness::log::EntryKind;
 use harness::prelude::*;
+use harness::session::Change;
 use harness::store::{From, Mail, MemoryStore, SessionStore};
 use harness::{Seq, SessionId, Sessions};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use crate::sessions::{self as doc, Doc};
 async fn traces(store: &MemoryStore) -> Vec<Value> {
     let page = Sessions::new(store.clone()).history("s", Seq(0), 1_000).await.unwrap();
     let typed = page.entries.into_iter().filter_map(|(_, entry)| match entry.kind {
-        EntryKind::RunStarted(run) => Some(json!(run.trace)),
+        Change::RunStarted(run) => Some(json!(run.trace)),
         _ => None,
     });
     let typed: Vec<Value> = typed.collect();

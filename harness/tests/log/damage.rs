@@ -2,7 +2,7 @@
 //! must end, and say so, whatever they are.
 
 use harness::Seq;
-use harness::log::{Entry, Replay};
+use harness::session::{Entry, Replay};
 
 use super::Golden;
 

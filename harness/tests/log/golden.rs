@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use harness::State;
-use harness::log::{Entry, Replay};
+use harness::session::{Entry, Replay};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

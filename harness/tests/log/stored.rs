@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use harness::log::Entry;
 use harness::prelude::*;
+use harness::session::Entry;
 use harness::state::Ops;
 use harness::store::{Batch, Claim, Facts, MemoryStore, NewEntry, Remove, SessionStore as _};
 use harness::{Seq, SessionId, Sessions};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use harness::llm::scripted::{fail, say};
 use harness::llm::{LlmError, LlmErrorKind, Scripted, Usage};
-use harness::observe::{self, EventKind, Recorder, SettledAs, Streamed};
+use harness::observe::{self, End, EventKind, Recorder, Streamed};
 
 use crate::common::*;
 
@@ -54,7 +54,7 @@ async fn events_carry_every_id_and_count_from_one() {
     );
     let last = events.last().unwrap();
     let EventKind::Settled { outcome, steps, .. } = &last.kind else { panic!("{last}") };
-    assert_eq!((outcome, *steps), (&SettledAs::Ended { signal: None }, 2));
+    assert_eq!((outcome, *steps), (&End::Ended { signal: None }, 2));
     let json = serde_json::to_value(&events[1]).unwrap();
     assert_eq!((&json["event"], &json["step"]), (&"step_started".into(), &"First".into()));
     assert_eq!((&json["position"], &json["session"]), (&1.into(), &"s-1".into()));

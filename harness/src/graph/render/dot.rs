@@ -49,6 +49,7 @@ impl Pen for Dot {
             Kind::Run | Kind::Off(_) => "box",
             Kind::Decide => "diamond",
             Kind::Gate => "hexagon",
+            Kind::Each => "box3d",
         };
         let label = label(&named(at.name, at.visits));
         write!(self.out, "{}s{} [label=\"{label}\", shape={shape}", indent(at.depth), at.step)?;

@@ -58,6 +58,7 @@ impl Pen for Mermaid {
             Kind::Run | Kind::Off(_) => ("[", "]"),
             Kind::Decide => ("{", "}"),
             Kind::Gate => ("{{", "}}"),
+            Kind::Each => ("[[", "]]"),
         };
         let label = label(at.name, at.visits);
         let class = if at.visits > 0 { ":::visited" } else { "" };

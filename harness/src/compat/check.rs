@@ -1,0 +1,292 @@
+//! Compares a session with the loop that is to resume it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::session::{Adopted, AskedInterrupt, Cursor, Fingerprint, Recorded, Resolution, Session};
+use crate::state::{Schema, State, encode};
+use crate::store::Phase;
+use crate::text::{near, words};
+
+use super::incompatible::{Compatibility, Difference, Incompatible};
+
+/// The loop that is to resume a session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TargetVersion<'a> {
+    pub(crate) graph: &'a Arc<Fingerprint>,
+    pub(crate) schema: &'a Arc<Schema>,
+    /// Older names of steps, each with the current name.
+    pub(crate) aliases: &'a BTreeMap<String, String>,
+    /// The schema of the answer to each question that is known, by the question's name.
+    pub(crate) answers: &'a BTreeMap<String, Value>,
+    pub(crate) compatibility: Compatibility,
+}
+
+/// A session that the loop can resume.
+#[derive(Debug)]
+pub(crate) struct Compatible<S> {
+    /// Its state.
+    pub(crate) state: S,
+    /// The entry to append before anything runs, if anything has changed.
+    pub(crate) adopted: Option<Adopted>,
+}
+
+type Cause = Box<dyn Error + Send + Sync>;
+
+/// Compares a session with the loop that is to resume it, and converts its state. Runs no user code
+/// but the state's own: how it is decoded, its defaults, its migration.
+///
+/// # Errors
+/// Every difference that matters.
+pub(crate) fn check<S: State>(
+    recorded: &Recorded,
+    target: &TargetVersion<'_>,
+) -> Result<Compatible<S>, Incompatible> {
+    let session = &recorded.session;
+    let mut differences = Vec::new();
+    let mut source = None;
+    let renamed = steps(session, target, &mut differences);
+    answers(session, target.answers, &mut differences);
+    let schema = &**target.schema;
+    let state = match state::<S>(recorded, schema, &mut differences) {
+        Ok(state) => state,
+        Err(cause) => {
+            source = cause;
+            None
+        }
+    };
+    if target.compatibility == Compatibility::Strict {
+        strict(session, target, schema, &mut differences);
+    }
+    match state {
+        Some((state, encoded)) if differences.is_empty() => {
+            let adopted = Adopted {
+                graph: (session.graph != *target.graph).then(|| Arc::clone(target.graph)),
+                schema: (session.schema != *target.schema).then(|| Arc::clone(target.schema)),
+                state: encoded,
+                renamed,
+            };
+            let changed = adopted.graph.is_some()
+                || adopted.schema.is_some()
+                || adopted.state.is_some()
+                || !adopted.renamed.is_empty();
+            Ok(Compatible { state, adopted: changed.then_some(adopted) })
+        }
+        _ => Err(Incompatible { differences, source }),
+    }
+}
+
+/// The state of a session as the program has it now, whatever its loop.
+///
+/// # Errors
+/// What of the state does not fit.
+pub(crate) fn state_of<S: State>(recorded: &Recorded) -> Result<S, Incompatible> {
+    let mut differences = Vec::new();
+    let (found, source) = match state::<S>(recorded, &S::schema(), &mut differences) {
+        Ok(found) => (found, None),
+        Err(cause) => (None, cause),
+    };
+    match found {
+        Some((state, _)) => Ok(state),
+        None => Err(Incompatible { differences, source }),
+    }
+}
+
+/// Decodes a stored state. Fields that it does not have yet are as in a new state.
+///
+/// # Errors
+/// What the state's own decoding says.
+pub(crate) fn decode_state<S: State>(stored: &Value) -> Result<S, Cause> {
+    caught(|| decode::<S>(stored))
+}
+
+/// What a state's own code gives. A panic in it leaves nothing half done: it makes a new value.
+fn caught<T>(make: impl FnOnce() -> Result<T, Cause>) -> Result<T, Cause> {
+    catch_unwind(AssertUnwindSafe(make)).unwrap_or_else(|panic| Err(words(&*panic).into()))
+}
+
+fn decode<S: State>(stored: &Value) -> Result<S, Cause> {
+    match (stored, encode(&S::default())?) {
+        (Value::Object(stored), Value::Object(mut whole)) => {
+            whole.extend(stored.iter().map(|(field, value)| (field.clone(), value.clone())));
+            Ok(S::deserialize(Value::Object(whole))?)
+        }
+        _ => Ok(S::deserialize(stored)?),
+    }
+}
+
+/// Looks the steps up that the session may come to rest at again. Says which have other names now.
+fn steps(
+    session: &Session,
+    now: &TargetVersion<'_>,
+    differences: &mut Vec<Difference>,
+) -> BTreeMap<Arc<str>, Arc<str>> {
+    let known = &now.graph.steps;
+    let name_now = |step: &str| match (known.get_key_value(step), now.aliases.get(step)) {
+        (Some((name, kind)), _) => Some((name, *kind)),
+        (None, Some(name)) => known.get_key_value(name).map(|(name, kind)| (name, *kind)),
+        (None, None) => None,
+    };
+    // The next turn begins at the start, wherever the last one ended.
+    let over = session.phase == Phase::Ended || !session.cursor.is_entered();
+    let parked = session.parked.as_ref().map(|parked| &parked.cursor);
+    let cursors: Vec<&Cursor> = if over {
+        Vec::new()
+    } else {
+        [Some(&session.cursor), parked].into_iter().flatten().collect()
+    };
+    let at_rest: BTreeSet<&str> = cursors.iter().map(|cursor| &*cursor.step).collect();
+    for step in at_rest {
+        match (name_now(step), session.graph.steps.get(step)) {
+            (None, _) => differences.push(Difference::StepGone {
+                step: step.to_owned(),
+                near: near(step, known.keys().map(String::as_str)).map(str::to_owned),
+            }),
+            (Some((_, kind)), Some(before)) if kind != *before => {
+                differences.push(Difference::StepKindChanged {
+                    step: step.to_owned(),
+                    saved: *before,
+                    now: kind,
+                });
+            }
+            (Some(_), _) => {}
+        }
+    }
+    cursors
+        .iter()
+        .flat_map(|cursor| cursor.visits.keys().chain([&cursor.step]))
+        .filter_map(|step| {
+            let (name, _) = name_now(step)?;
+            (**name != **step).then(|| (Arc::clone(step), Arc::from(name.as_str())))
+        })
+        .collect()
+}
+
+/// Compares the schemas of answers that are to come, or to be read.
+fn answers(session: &Session, now: &BTreeMap<String, Value>, differences: &mut Vec<Difference>) {
+    let parked = session.parked.iter().flat_map(|parked| &parked.interrupts);
+    let changed: BTreeSet<&str> = session
+        .interrupts
+        .iter()
+        .chain(parked)
+        .filter(|asked| matches!(asked.resolution, None | Some(Resolution::Answered { .. })))
+        .filter(|AskedInterrupt { interrupt, .. }| {
+            now.get(&interrupt.name).is_some_and(|schema| *schema != interrupt.answer_schema)
+        })
+        .map(|asked| asked.interrupt.name.as_str())
+        .collect();
+    differences.extend(
+        changed
+            .into_iter()
+            .map(|question| Difference::AnswerSchemaChanged { question: question.to_owned() }),
+    );
+}
+
+/// The state in its current form and, if it is stored in another form, its encoding. `None` if the
+/// differences say why there is none.
+fn state<S: State>(
+    recorded: &Recorded,
+    schema: &Schema,
+    differences: &mut Vec<Difference>,
+) -> Result<Option<(S, Option<Value>)>, Option<Cause>> {
+    let saved = &*recorded.session.schema;
+    let (before, version) = (saved.version(), schema.version());
+    if before == version {
+        let known = differences.len();
+        fields(saved, schema, differences);
+        if differences.len() > known {
+            return Ok(None);
+        }
+    }
+    let converted = if before == version {
+        decode_state::<S>(&recorded.state)
+    } else {
+        let back = version.checked_sub(before);
+        let migration = S::migration();
+        let ran = back.zip(migration).and_then(|(back, it)| {
+            let run = || it.run_from(back, recorded.state.clone()).transpose();
+            caught(|| Ok(run()?)).transpose()
+        });
+        match ran {
+            // Each function of a migration reads one version, and no other: an older form might
+            // decode as that one by accident, and lose what it does not know.
+            Some(Ok(state)) => Ok(state),
+            Some(Err(cause)) => Err(cause),
+            None => {
+                differences.push(Difference::VersionUnknown { saved: before, now: version });
+                return Ok(None);
+            }
+        }
+    };
+    let encoded = converted.and_then(|state| match encode(&state) {
+        Ok(encoded) => Ok((state, encoded)),
+        Err(error) => Err(error.into()),
+    });
+    match encoded {
+        Ok((state, encoded)) => {
+            let changed =
+                before != version || schema.difference(&recorded.state, &encoded).is_some();
+            Ok(Some((state, changed.then_some(encoded))))
+        }
+        Err(cause) => {
+            differences.push(Difference::StateUnreadable);
+            Err(Some(cause))
+        }
+    }
+}
+
+fn fields(saved: &Schema, now: &Schema, differences: &mut Vec<Difference>) {
+    for before in saved.fields() {
+        match now.fields().iter().find(|field| field.name() == before.name()) {
+            None => {
+                differences.push(Difference::FieldRemoved { field: before.name().to_owned() });
+            }
+            Some(field) if field.type_name() != before.type_name() => {
+                differences.push(Difference::FieldTypeChanged {
+                    field: before.name().to_owned(),
+                    saved: before.type_name().to_owned(),
+                    now: field.type_name().to_owned(),
+                });
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// Adds what matters only to those who want no change at all.
+fn strict(
+    saved: &Session,
+    now: &TargetVersion<'_>,
+    schema: &Schema,
+    differences: &mut Vec<Difference>,
+) {
+    if saved.graph != *now.graph {
+        differences.push(Difference::WiringChanged);
+    }
+    let (before, version) = (saved.schema.version(), schema.version());
+    if before != version {
+        let known =
+            |difference: &Difference| matches!(difference, Difference::VersionUnknown { .. });
+        if !differences.iter().any(known) {
+            differences.push(Difference::VersionChanged { saved: before, now: version });
+        }
+        return;
+    }
+    for field in schema.fields() {
+        let name = || field.name().to_owned();
+        match saved.schema.fields().iter().find(|before| before.name() == field.name()) {
+            None => differences.push(Difference::FieldAdded { field: name() }),
+            Some(before) if before.reducer() != field.reducer() => {
+                differences.push(Difference::ReducerChanged { field: name() });
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

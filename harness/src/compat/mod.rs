@@ -1,0 +1,10 @@
+//! Whether a loop can resume a session, perhaps one that an older version of it has written.
+
+mod check;
+mod fingerprint;
+mod identity;
+mod incompatible;
+
+pub(crate) use check::{Compatible, TargetVersion, check, decode_state, state_of};
+pub(crate) use identity::LoopIdentity;
+pub use incompatible::{Compatibility, Difference, Incompatible};

@@ -1,0 +1,19 @@
+//! What other processes send to a session: answers, inputs, stop requests.
+//!
+//! A process that does not hold a session writes no log: it sends messages, and the run that holds
+//! the session applies them. The first message under a key decides.
+
+mod answers;
+mod judge;
+mod message;
+mod send;
+
+pub(crate) use answers::{Checked, NotGiven, check_answers, send_all};
+pub use judge::AnswerError;
+pub(crate) use judge::{Verdict, judge, unfit};
+pub(crate) use message::{
+    Body, Input, Unread, applied_key, input_key, interrupt_key, resolutions, stop_key, unread,
+};
+pub(crate) use send::{
+    note_applied, read_inbox, read_inbox_after, send_expired, send_stop, summary,
+};

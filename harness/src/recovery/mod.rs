@@ -1,0 +1,196 @@
+//! Taking up a stored session: claim it, read it, check that the loop fits, and enter it again.
+
+mod claimed;
+mod refuse;
+mod resume;
+mod turn;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::compat::{Compatibility, Compatible, LoopIdentity, check};
+use crate::context::Context;
+use crate::graph::{Program, Wiring};
+use crate::id::{AgentId, SessionId};
+use crate::journal::{Durability, Journal, LeaseGuard, Start, When};
+use crate::run::{Begin, Driver, Kind, Launched, Outcome, Resumer, RunCore, RunError, Settlement};
+use crate::session::{AsNamed, Change, Entry, Recorded, Session};
+use crate::state::State;
+use crate::step::Ids;
+use crate::store::SessionStore;
+
+pub(crate) use resume::resume;
+pub(crate) use turn::run;
+
+/// Where an agent keeps its sessions, and how.
+#[derive(Clone)]
+pub(crate) struct Storage {
+    pub(crate) store: Arc<dyn SessionStore>,
+    pub(crate) durability: Durability,
+    pub(crate) ttl: Duration,
+    pub(crate) compatibility: Compatibility,
+}
+
+/// An agent that is about to take up a session.
+pub(crate) struct Taker<C: Context, S: State> {
+    pub(crate) agent: AgentId,
+    pub(crate) program: Arc<Program<C, S>>,
+    pub(crate) identity: Arc<LoopIdentity>,
+    pub(crate) storage: Storage,
+    pub(crate) resumer: Arc<dyn Resumer<S>>,
+    pub(crate) context: C,
+    pub(crate) launched: Launched,
+}
+
+impl<C: Context, S: State> Taker<C, S> {
+    fn wiring(&self) -> &Wiring {
+        &self.program.graph.wiring
+    }
+
+    fn session(&self) -> &SessionId {
+        &self.launched.session
+    }
+
+    fn store(&self) -> &dyn SessionStore {
+        &*self.storage.store
+    }
+
+    /// The session must be of this agent, and one that its loop can resume.
+    fn check(&self, recorded: &Recorded) -> Result<Compatible<S>, Kind> {
+        self.owns(recorded)?;
+        Ok(check::<S>(recorded, &self.identity.target(self.storage.compatibility))?)
+    }
+
+    fn owns(&self, recorded: &Recorded) -> Result<(), Kind> {
+        let found = &recorded.session.agent;
+        if *found == self.agent {
+            return Ok(());
+        }
+        let (session, expected) = (self.session().clone(), self.agent.clone());
+        Err(Kind::WrongAgent { session, expected, found: found.clone() })
+    }
+
+    /// The outcome of a session that nothing is done to.
+    fn at_rest(&self, session: &Session, state: S) -> Outcome<S> {
+        let settled = session.settled.as_deref();
+        let end = settled.map_or(crate::session::End::Cancelled, |it| it.end.clone());
+        let settlement = Settlement {
+            session: self.session().clone(),
+            run: session.run.clone().unwrap_or_else(|| self.launched.run.clone()),
+            end,
+            finally_failure: settled.and_then(|it| it.finally_failure.clone()),
+            state: Some(Arc::new(state)),
+            spent: session.spent,
+            steps: session.cursor.steps,
+            interrupts: session.open_interrupts().cloned().collect(),
+            resting: None,
+            durable: true,
+            home: None,
+        };
+        settlement.into_outcome(&self.launched.stop, || Arc::clone(&self.resumer))
+    }
+
+    /// Records how the run begins, and drives it.
+    async fn drive(self, entered: Entered<S>) -> Result<Outcome<S>, RunError> {
+        let Entered { guard, start, mut session, opened, changes, state, when, begin, input } =
+            entered;
+        let journal = Journal::new(guard, start, self.storage.durability);
+        let recorded = opened.map_or(Ok(()), |opened| journal.open(*opened)).and_then(|()| {
+            changes
+                .into_iter()
+                .try_for_each(|change| journal.record(&mut session, Entry::now(change), &AsNamed))
+        });
+        let written = match recorded {
+            Ok(()) => journal.commit(when).await,
+            Err(broken) => Err(broken),
+        };
+        if let Err(broken) = written {
+            let _ = journal.release().await;
+            return Err(Kind::unrecorded(broken).into());
+        }
+        if let Some(input) = input
+            && let Err(error) = self.store().send(self.session(), &[input]).await
+        {
+            tracing::warn!(session = %self.session(), %error, "failed to keep the id of an input");
+        }
+        if session.settled.is_some() {
+            let _ = journal.release().await;
+            return Ok(self.at_rest(&session, state));
+        }
+        let Some(session) = session.indexed(self.wiring()) else {
+            let _ = journal.release().await;
+            return Err(
+                Kind::NotBegun("the session stands at a step that the loop lacks".into()).into()
+            );
+        };
+        let Self { agent, program, resumer, context, launched, .. } = self;
+        let (state, journal, home) = (Arc::new(state), Some(journal), None);
+        Ok(launch(Launch {
+            agent,
+            program,
+            resumer,
+            context,
+            launched,
+            session,
+            state,
+            journal,
+            begin,
+            home,
+        })
+        .await)
+    }
+}
+
+/// Everything a run needs.
+pub(crate) struct Launch<C: Context, S: State> {
+    pub(crate) agent: AgentId,
+    pub(crate) program: Arc<Program<C, S>>,
+    pub(crate) resumer: Arc<dyn Resumer<S>>,
+    pub(crate) context: C,
+    pub(crate) launched: Launched,
+    pub(crate) session: Session<usize>,
+    pub(crate) state: Arc<S>,
+    pub(crate) journal: Option<Journal>,
+    pub(crate) begin: Begin,
+    pub(crate) home: Option<crate::run::Slot<S>>,
+}
+
+/// Drives a run to its outcome.
+pub(crate) fn launch<C: Context, S: State>(
+    launch: Launch<C, S>,
+) -> impl Future<Output = Outcome<S>> + Send {
+    use tracing::Instrument as _;
+
+    let Launch { agent, program, resumer, context, launched, session, state, .. } = launch;
+    let Launch { journal, begin, home, .. } = launch;
+    let span = tracing::info_span!(
+        target: "harness",
+        "harness.run",
+        harness = program.graph.name(),
+        agent = %agent,
+        session = %launched.session,
+        run = %launched.run,
+    );
+    let Launched { session: id, run, parent, fanout, budget, stop, .. } = launched;
+    let ids = Ids { agent, session: id, run, parent };
+    let graph = program.graph.clone();
+    let core = RunCore::new(ids, graph, fanout, stop.clone(), journal, session);
+    let driver = Driver::new(program, context, core, state, home, begin, budget);
+    let driver = Box::new(driver);
+    async move { driver.drive().await.into_outcome(&stop, || resumer) }.instrument(span)
+}
+
+/// A session that is entered: what to record, and what the run begins with.
+struct Entered<S> {
+    guard: LeaseGuard,
+    start: Start,
+    session: Session,
+    /// The first entry of a new session.
+    opened: Option<Box<crate::session::Opened>>,
+    changes: Vec<Change>,
+    state: S,
+    when: When,
+    begin: Begin,
+    /// The message that keeps the id of the input.
+    input: Option<crate::store::Message>,
+}

@@ -1,0 +1,24 @@
+//! What keeps a session from being taken up.
+
+use crate::id::SessionId;
+use crate::journal::ReadError;
+use crate::run::Kind;
+use crate::session::Session;
+use crate::store::StoreError;
+
+/// The session could not be claimed or read.
+pub(super) fn read_error(session: &SessionId, error: ReadError) -> Kind {
+    match error {
+        ReadError::Store(StoreError::Busy { .. }) => {
+            Kind::Busy { session: session.clone(), answers_recorded: false }
+        }
+        ReadError::Store(error) => Kind::Store(error),
+        ReadError::Replay(source) => Kind::Replay { session: session.clone(), source },
+    }
+}
+
+/// The session waits for answers.
+pub(super) fn pending(id: &SessionId, session: &Session) -> Kind {
+    let open = session.open_interrupts().map(|interrupt| interrupt.id.to_string()).collect();
+    Kind::PendingInterrupt { session: id.clone(), open }
+}

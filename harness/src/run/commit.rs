@@ -1,0 +1,337 @@
+//! Records what was decided, and publishes its events.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::UtcMillis;
+use crate::compat::decode_state;
+use crate::context::Context;
+use crate::graph::Wiring;
+use crate::journal::{Broken, When, json_size};
+use crate::observe::EventKind;
+use crate::session::{
+    Asked as AskedChange, AttemptFailed, Change, Committed, Diverted, End, Finishing,
+};
+use crate::state::{Op, State, encode};
+use crate::step::{Asked, Failure, FailureKind, Interrupt, Place, StepError};
+
+use super::driver::{Driver, Left};
+use super::settle::Conclusion;
+use super::transition::{Attempted, Finally, Next, Settle};
+
+impl<C: Context, S: State> Driver<C, S> {
+    /// Records what was decided. Returns how the run settles, once it does.
+    pub(super) async fn commit(
+        &mut self,
+        wiring: &Wiring,
+        attempted: Attempted,
+        next: Next,
+        left: Left,
+    ) -> Option<Conclusion> {
+        let branch = match attempted {
+            Attempted::Done { branch } => branch,
+            _ => None,
+        };
+        let recorded = match next {
+            Next::Enter { step } => self.record_step(wiring, branch, Some(step), left.ops),
+            Next::Retry => return Box::pin(self.back_off(wiring, None, left.failure)).await,
+            Next::Divert { step } => self.record_divert(wiring, step, left.failure),
+            Next::Ask => {
+                return Some(match self.record_asked(wiring, self.place(None), left.asked) {
+                    Ok(()) => Conclusion::of(End::Interrupted),
+                    Err(broken) => self.unrecorded(&broken),
+                });
+            }
+            Next::Finish { end, step } => self.record_finishing(wiring, branch, end, step, left),
+            Next::Settle(end) => return Some(self.conclusion(wiring, attempted, end, left)),
+        };
+        self.write(recorded, When::Mode).await
+    }
+
+    /// Appends what was recorded. Returns how the run settles, if that fails.
+    pub(super) async fn write(
+        &mut self,
+        recorded: Result<(), Broken>,
+        when: When,
+    ) -> Option<Conclusion> {
+        let written = match recorded {
+            Ok(()) => self.core.commit(when).await,
+            Err(broken) => Err(broken),
+        };
+        let written = match written {
+            Ok(()) if self.is_snapshot_due() => Box::pin(self.write_snapshot()).await,
+            other => other,
+        };
+        written.err().map(|broken| self.unrecorded(&broken))
+    }
+
+    fn is_snapshot_due(&self) -> bool {
+        let Some(journal) = &self.core.journal else { return false };
+        // The items of a step are the one part of a session that may be large.
+        let items = || self.core.session(|session| json_size(&session.items));
+        journal.is_snapshot_due(items)
+    }
+
+    async fn write_snapshot(&self) -> Result<(), Broken> {
+        let Some(journal) = &self.core.journal else { return Ok(()) };
+        let live = encode(&*self.state).map_err(|error| Broken::Unsound(error.to_string()))?;
+        journal.snapshot(self.core.named_session(), live, &S::schema()).await
+    }
+
+    /// Goes back to the state that the log replays to.
+    pub(super) fn restore_state(&mut self) -> Result<(), StepError> {
+        let Some(journal) = &self.core.journal else { return Ok(()) };
+        let state = decode_state::<S>(&journal.state())
+            .map_err(|error| StepError::of(FailureKind::NotReplayable, false, error.to_string()))?;
+        self.state = Arc::new(state);
+        Ok(())
+    }
+
+    /// Records that a step is done.
+    fn record_step(
+        &mut self,
+        wiring: &Wiring,
+        branch: Option<usize>,
+        next: Option<usize>,
+        ops: Vec<Op>,
+    ) -> Result<(), Broken> {
+        let place = self.place(None);
+        self.core.record(Change::Committed(Committed { next, ops }))?;
+        if !self.core.fanout.is_silent() {
+            let signal = wiring.nodes[place.step].exit.signal(branch).map(|(_, signal)| signal);
+            let next = next.map(|step| wiring.name_of(step));
+            self.core.publish_recorded(place, EventKind::Committed { signal, next });
+        }
+        Ok(())
+    }
+
+    fn record_divert(
+        &mut self,
+        wiring: &Wiring,
+        next: usize,
+        failure: Option<StepError>,
+    ) -> Result<(), Broken> {
+        let place = self.place(None);
+        let failure = self.failure(wiring, place, failure);
+        let diverted = Diverted { failure: Arc::clone(&failure), next };
+        self.core.record(Change::Diverted(Box::new(diverted)))?;
+        let (failure, next) = ((*failure).clone(), wiring.name_of(next));
+        self.core.publish_recorded(place, EventKind::Diverted { failure, next });
+        Ok(())
+    }
+
+    /// Records questions that have no answer.
+    pub(super) fn record_asked(
+        &mut self,
+        wiring: &Wiring,
+        place: Place,
+        asked: Vec<(Option<String>, Asked)>,
+    ) -> Result<(), Broken> {
+        let asked_at = UtcMillis::now();
+        let salt = self.core.session(|session| session.salt.clone());
+        let interrupt = |(key, asked): (Option<String>, Asked)| {
+            let Asked { name, question, answer_schema, expires, .. } = asked;
+            let id = salt.interrupt_id(place, key.as_deref(), name, &question, &answer_schema);
+            Interrupt {
+                id,
+                name: name.to_owned(),
+                question,
+                answer_schema,
+                step: wiring.nodes[place.step].name.to_string(),
+                position: place.position,
+                item: place.item,
+                key,
+                asked_at,
+                expires_at: expires.map(|after| asked_at.after(after)),
+            }
+        };
+        let interrupts: Vec<Interrupt> = asked.into_iter().map(interrupt).collect();
+        let events = match self.core.fanout.is_silent() {
+            true => Vec::new(),
+            false => interrupts.clone(),
+        };
+        self.core.record(Change::Asked(AskedChange { interrupts }))?;
+        for interrupt in events {
+            self.core.publish_recorded(place, EventKind::Asked { interrupt });
+        }
+        Ok(())
+    }
+
+    /// Records that the turn ends by way of `.finally(..)`.
+    fn record_finishing(
+        &mut self,
+        wiring: &Wiring,
+        branch: Option<usize>,
+        end: Settle,
+        next: usize,
+        left: Left,
+    ) -> Result<(), Broken> {
+        let place = self.place(None);
+        let end = match end {
+            Settle::Exhausted(limit) => End::Exhausted { limit },
+            Settle::Failed => End::Failed { failure: self.failure(wiring, place, left.failure) },
+            _ => {
+                self.record_step(wiring, branch, None, left.ops)?;
+                ended_by(wiring, place, branch)
+            }
+        };
+        let active_ms = self.active_ms();
+        let finishing = Finishing { end: end.clone(), next, active_ms };
+        self.core.record(Change::Finishing(Box::new(finishing)))?;
+        // The last steps have a time of their own.
+        self.clock = self.clock.map(|_| tokio::time::Instant::now());
+        let next = wiring.name_of(next);
+        self.core.publish_recorded(place, EventKind::Finishing { end, next });
+        Ok(())
+    }
+
+    /// How long the turn has run, waiting and the last steps not counted.
+    pub(super) fn active_ms(&self) -> u64 {
+        let elapsed = self.clock.map_or(Duration::ZERO, |started| started.elapsed());
+        self.core.session(|session| match session.cursor.finishing {
+            Some(_) => session.active_ms,
+            None => session.active_with(elapsed),
+        })
+    }
+
+    fn conclusion(
+        &mut self,
+        wiring: &Wiring,
+        attempted: Attempted,
+        end: Settle,
+        left: Left,
+    ) -> Conclusion {
+        let place = self.place(None);
+        let branch = match attempted {
+            Attempted::Done { branch } => branch,
+            _ => None,
+        };
+        let done = matches!(attempted, Attempted::Done { .. });
+        let kept = self.core.session(|session| session.cursor.finishing.clone());
+        let (end, finally_failure, commits) = match end {
+            Settle::Ended { .. } => (ended_by(wiring, place, branch), None, true),
+            Settle::Failed => {
+                let failure = self.failure(wiring, place, left.failure);
+                // A reducer that panics in the last steps does not change how the turn has ended,
+                // where the log has the state as it was.
+                match kept.filter(|_| self.core.journal.is_some()) {
+                    Some(kept) => (kept.end, Some(failure), false),
+                    None => (End::Failed { failure }, None, false),
+                }
+            }
+            Settle::Exhausted(limit) => (End::Exhausted { limit }, None, false),
+            Settle::Interrupted => (End::Interrupted, None, false),
+            Settle::Stopped => (End::Stopped, None, false),
+            Settle::Cancelled => (End::Cancelled, None, false),
+            Settle::LeaseLost => return self.unrecorded(&Broken::LeaseLost),
+            Settle::Kept { finally } => {
+                let failure = self.finally_failure(wiring, place, finally, left.failure);
+                (kept.map_or_else(End::plain, |kept| kept.end), failure, done)
+            }
+        };
+        if commits && let Err(broken) = self.record_step(wiring, branch, None, left.ops) {
+            return self.unrecorded(&broken);
+        }
+        Conclusion::Settle { end, finally_failure }
+    }
+
+    pub(super) fn failure(
+        &self,
+        wiring: &Wiring,
+        place: Place,
+        error: Option<StepError>,
+    ) -> Arc<Failure> {
+        let error = error.unwrap_or_else(|| StepError::fatal("the step failed"));
+        let step = &wiring.nodes[place.step].name;
+        // An attempt that was not begun is not counted.
+        Arc::new(Failure::new(&error, step, place.position, place.attempt))
+    }
+
+    /// Nothing more can be recorded.
+    pub(super) fn unrecorded(&self, broken: &Broken) -> Conclusion {
+        let failure = self.failure(self.core.wiring(), self.place(None), Some(broken.to_error()));
+        Conclusion::Unrecorded(failure)
+    }
+
+    fn finally_failure(
+        &self,
+        wiring: &Wiring,
+        place: Place,
+        finally: Finally,
+        error: Option<StepError>,
+    ) -> Option<Arc<Failure>> {
+        let error = match finally {
+            Finally::Well => return None,
+            Finally::Failed => error,
+            Finally::Asked => Some(StepError::of(
+                FailureKind::AskInFinally,
+                false,
+                "a step that `finally` runs asked a question (ask before the end)".into(),
+            )),
+            Finally::Over(limit) => Some(StepError::of(
+                FailureKind::FinallyBudget,
+                false,
+                format!("the steps that `finally` runs used up their own budget of {limit}"),
+            )),
+        };
+        Some(self.failure(wiring, place, error))
+    }
+
+    /// Records a failed attempt that is repeated. Returns how long to wait before that.
+    pub(super) fn record_retry(
+        &mut self,
+        wiring: &Wiring,
+        item: Option<u32>,
+        error: Option<StepError>,
+    ) -> Result<Duration, Broken> {
+        let place = self.place(item);
+        let after = error.as_ref().and_then(StepError::retry_after).unwrap_or_default();
+        let failure = self.failure(wiring, place, error);
+        let retries = self.core.session(|session| session.retries(item));
+        let retry = wiring.nodes[place.step].policy.retry;
+        let delay = retry.map_or(Duration::ZERO, |retry| retry.delay(retries)).max(after);
+        self.core.publish(Some(place), || EventKind::Retrying {
+            failure: (*failure).clone(),
+            after_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+        });
+        let retry_at = UtcMillis::now().after(delay);
+        let tried = AttemptFailed { n: place.attempt, item, failure, retry_at };
+        self.core.record(Change::Attempt(Box::new(tried)))?;
+        Ok(delay)
+    }
+
+    /// Waits before the next attempt; a stop, a cancel or the wall budget end the wait.
+    async fn back_off(
+        &mut self,
+        wiring: &Wiring,
+        item: Option<u32>,
+        error: Option<StepError>,
+    ) -> Option<Conclusion> {
+        let (delay, recorded) = match self.record_retry(wiring, item, error) {
+            Ok(delay) => (delay, Ok(())),
+            Err(broken) => (Duration::ZERO, Err(broken)),
+        };
+        if let Some(conclusion) = self.write(recorded, When::Mode).await {
+            return Some(conclusion);
+        }
+        let wall = self.wall_deadline(wiring);
+        let out_of_time = async {
+            match wall {
+                Some(deadline) => tokio::time::sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(delay) => {}
+            () = self.core.stop.stopping().cancelled() => {}
+            () = out_of_time => {}
+        }
+        None
+    }
+}
+
+/// The end of a turn by this branch of its last step's route.
+fn ended_by(wiring: &Wiring, place: Place, branch: Option<usize>) -> End {
+    let signal = wiring.nodes[place.step].exit.signal(branch);
+    End::Ended { by: signal.map(|(signals, signal)| (signals.into(), signal.into())) }
+}

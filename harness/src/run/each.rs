@@ -1,0 +1,310 @@
+//! Steps that run their body for each of several items.
+//!
+//! The items are computed once and recorded; each has one durable result. An item that asks gives up
+//! its place to the next one, and is entered again once it has its answers. The step is done when
+//! all items are, and their results are folded in the order of the items.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+
+use crate::context::Context;
+use crate::graph::{Executable, Limit, Wiring};
+use crate::journal::{Broken, When};
+use crate::observe::EventKind;
+use crate::session::{Change, ItemDone, ItemResult, Planned};
+use crate::state::State;
+use crate::step::{EachBody, ItemEnd, Place, StepError};
+
+use super::attempt::Ended;
+use super::driver::{Driver, Left, undone};
+use super::transition::Attempted;
+
+/// What an item in flight comes to.
+enum Flight {
+    /// An attempt at it ended.
+    Attempted(Place, Ended<serde_json::Value>),
+    /// Its back-off is over.
+    Due(u32),
+}
+
+/// The items that are not done.
+struct Work {
+    /// Those that can be entered.
+    ready: VecDeque<u32>,
+    flights: FuturesUnordered<BoxFuture<'static, Flight>>,
+    /// How many attempts are in flight; items that back off are not among them.
+    attempts: usize,
+    /// Why no more items are entered.
+    stopped: Option<Attempted>,
+}
+
+impl<C: Context, S: State> Driver<C, S> {
+    pub(super) async fn each(
+        &mut self,
+        wiring: &Wiring,
+        executable: &Executable<C, S>,
+        each: &EachBody<C, S>,
+        place: Place,
+    ) -> (Attempted, Left) {
+        if self.core.session(|session| session.items.is_none())
+            && let Some(left) = self.plan(wiring, each, place).await
+        {
+            return left;
+        }
+        match self.work(wiring, each).await {
+            Ok(Some(attempted)) => (attempted, Left::default()),
+            Ok(None) => self.fold_items(wiring, executable, each, place),
+            Err(broken) => Left::failed(broken.to_error()),
+        }
+    }
+
+    /// Computes the items and records them. Returns how the attempt ended, if there are none.
+    async fn plan(
+        &mut self,
+        wiring: &Wiring,
+        each: &EachBody<C, S>,
+        place: Place,
+    ) -> Option<(Attempted, Left)> {
+        let (view, cx) = (self.view(), self.cx(place));
+        let items = match self.attempt_at(wiring, place).run(|| (each.plan)(view, cx)).await {
+            Ended::Done(items) => items,
+            other => return Some(undone(other)),
+        };
+        let planned = Planned { items };
+        let check = serde_json::Value::Array(planned.items.clone());
+        if let Err(error) = crate::session::check_value(&check) {
+            let why = format!("the items of the step: {error}");
+            return Some(Left::failed(StepError::of(crate::step::FailureKind::Encode, false, why)));
+        }
+        let count = planned.items.len();
+        if let Err(broken) = self.core.record(Change::Planned(planned)) {
+            return Some(Left::failed(broken.to_error()));
+        }
+        self.core.publish_recorded(place, EventKind::Planned { items: count });
+        match self.core.commit(When::Mode).await {
+            Ok(()) => None,
+            Err(broken) => Some(Left::failed(broken.to_error())),
+        }
+    }
+
+    /// Works on the items until all are done (`None`), or nothing can be done now.
+    async fn work(
+        &mut self,
+        wiring: &Wiring,
+        each: &EachBody<C, S>,
+    ) -> Result<Option<Attempted>, Broken> {
+        let mut work = Work {
+            ready: self.enterable(),
+            flights: FuturesUnordered::new(),
+            attempts: 0,
+            stopped: None,
+        };
+        loop {
+            self.enter_items(wiring, each, &mut work).await;
+            let stopping = self.core.stop.stopping().clone();
+            let flight = tokio::select! {
+                biased;
+                flight = work.flights.next() => flight,
+                () = stopping.cancelled(), if work.stopped.is_none() => continue,
+            };
+            let Some(flight) = flight else { break };
+            // One append takes everything that has ended by now.
+            let mut asked = self.land(wiring, &mut work, flight)?;
+            while let Some(Some(flight)) =
+                futures_util::FutureExt::now_or_never(work.flights.next())
+            {
+                asked |= self.land(wiring, &mut work, flight)?;
+            }
+            // A question must be visible before it is answered.
+            self.core.commit(if asked { When::Now } else { When::Mode }).await?;
+            self.apply_answers(&mut work).await?;
+        }
+        if let Some(stopped) = work.stopped {
+            return Ok(Some(stopped));
+        }
+        let done = self.core.session(|session| {
+            session.items.as_ref().is_none_or(|items| items.open().next().is_none())
+        });
+        Ok((!done).then_some(Attempted::Waits))
+    }
+
+    /// The items that are not done and wait for no answer.
+    fn enterable(&self) -> VecDeque<u32> {
+        self.core.session(|session| {
+            let waiting: std::collections::HashSet<u32> =
+                session.open_interrupts().filter_map(|interrupt| interrupt.item).collect();
+            let open = session.items.iter().flat_map(|items| items.open());
+            open.filter(|index| !waiting.contains(index)).collect()
+        })
+    }
+
+    /// Enters items, as many as may be at work at a time.
+    async fn enter_items(&mut self, wiring: &Wiring, each: &EachBody<C, S>, work: &mut Work) {
+        while work.stopped.is_none() && work.attempts < each.concurrency {
+            if work.ready.is_empty() {
+                return;
+            }
+            work.stopped = self.kept_from_entering(wiring).await;
+            if work.stopped.is_some() {
+                return;
+            }
+            let Some(index) = work.ready.pop_front() else { return };
+            let item = self.core.session(|session| {
+                session.items.as_ref().and_then(|items| items.planned.get(index as usize).cloned())
+            });
+            let Some(item) = item else { continue };
+            let place = self.place(Some(index));
+            self.core.publish(Some(place), || EventKind::StepStarted);
+            let (view, cx) = (self.view(), self.cx(place));
+            let (attempt, run) = (self.attempt_at(wiring, place), &each.run);
+            let body = {
+                let run = Arc::clone(run);
+                move || run(item, view, cx)
+            };
+            work.attempts += 1;
+            work.flights
+                .push(Box::pin(async move { Flight::Attempted(place, attempt.run(body).await) }));
+        }
+    }
+
+    /// What keeps the next item from being entered, if anything does.
+    async fn kept_from_entering(&self, wiring: &Wiring) -> Option<Attempted> {
+        let lost = self.core.journal.as_ref().is_some_and(|journal| journal.may_be_lost());
+        if lost && !self.core.holds().await {
+            return Some(Attempted::LeaseLost);
+        }
+        if self.core.stop.is_stopped() {
+            let cancelled = self.core.stop.is_cancelled();
+            return Some(if cancelled { Attempted::Cancel } else { Attempted::Stop });
+        }
+        self.out_of_budget(wiring).map(Attempted::Over)
+    }
+
+    /// Records what an item in flight came to. Says whether it asked something.
+    fn land(&mut self, wiring: &Wiring, work: &mut Work, flight: Flight) -> Result<bool, Broken> {
+        let (place, ended) = match flight {
+            Flight::Due(index) => {
+                work.ready.push_back(index);
+                return Ok(false);
+            }
+            Flight::Attempted(place, ended) => (place, ended),
+        };
+        work.attempts -= 1;
+        let Some(index) = place.item else { return Ok(false) };
+        match ended {
+            Ended::Done(value) => self.item_done(place, ItemResult::Done(value))?,
+            Ended::Asked(asked) => {
+                let asked = asked.into_iter().map(|(key, asked)| (Some(key), asked)).collect();
+                self.record_asked(wiring, place, asked)?;
+                return Ok(true);
+            }
+            Ended::Failed(error) => self.item_failed(wiring, work, index, error)?,
+            Ended::Cancelled => work.stopped = Some(Attempted::Cancel),
+            Ended::OutOfTime => work.stopped = Some(Attempted::Over(Limit::Wall)),
+        }
+        Ok(false)
+    }
+
+    fn item_done(&mut self, place: Place, result: ItemResult) -> Result<(), Broken> {
+        let index = place.item.unwrap_or_default();
+        let failure = match &result {
+            ItemResult::Done(_) => None,
+            ItemResult::Failed(failure) => Some((**failure).clone()),
+        };
+        self.core.record(Change::Item(ItemDone { index, result }))?;
+        self.core.publish_recorded(place, EventKind::ItemDone { failure });
+        Ok(())
+    }
+
+    /// Tries an item again, or records that it failed for good.
+    fn item_failed(
+        &mut self,
+        wiring: &Wiring,
+        work: &mut Work,
+        index: u32,
+        error: StepError,
+    ) -> Result<(), Broken> {
+        let place = self.place(Some(index));
+        let retries = self.core.session(|session| session.retries(place.item));
+        let again = wiring.nodes[place.step].policy.retry.is_some_and(|it| it.allows(retries));
+        if error.is_fatal() || !again {
+            let failure = self.failure(wiring, place, Some(error));
+            return self.item_done(place, ItemResult::Failed(failure));
+        }
+        let delay = self.record_retry(wiring, place.item, Some(error))?;
+        work.flights.push(Box::pin(back_off(delay, index, self.core.stop.clone())));
+        Ok(())
+    }
+
+    /// Applies answers that came while other items were at work.
+    async fn apply_answers(&mut self, work: &mut Work) -> Result<(), Broken> {
+        let core = Arc::clone(&self.core);
+        let Some(journal) = &core.journal else { return Ok(()) };
+        let unread = journal.unread().await?;
+        let Some(last) = unread.last().map(|message| message.seq) else { return Ok(()) };
+        let before = self.waiting_items();
+        if self.apply_resolutions(unread, false).await {
+            let still = self.waiting_items();
+            work.ready.extend(before.into_iter().filter(|index| !still.contains(index)));
+        }
+        journal.pass_over(last, core.summary());
+        Ok(())
+    }
+
+    fn waiting_items(&self) -> std::collections::BTreeSet<u32> {
+        self.core.session(|session| {
+            session.open_interrupts().filter_map(|interrupt| interrupt.item).collect()
+        })
+    }
+
+    /// Folds the results of the items, in their order.
+    fn fold_items(
+        &mut self,
+        wiring: &Wiring,
+        executable: &Executable<C, S>,
+        each: &EachBody<C, S>,
+        place: Place,
+    ) -> (Attempted, Left) {
+        let ends: Vec<ItemEnd> = self.core.session(|session| {
+            let done = session.items.iter().flat_map(|items| items.done.values());
+            done.map(|result| match result {
+                ItemResult::Done(value) => Ok(value.clone()),
+                ItemResult::Failed(failure) => Err(Arc::clone(failure)),
+            })
+            .collect()
+        });
+        let first = ends.iter().enumerate().find_map(|(at, end)| Some((at, end.as_ref().err()?)));
+        if let Some((at, failure)) = first
+            && !each.collects
+        {
+            let failed = ends.iter().filter(|end| end.is_err()).count();
+            return Left::failed(StepError::of_items(failure, at, failed, ends.len()));
+        }
+        let _ = (wiring, place);
+        let view = self.view();
+        let folded =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (each.fold)(view, ends)));
+        match folded {
+            Ok(Ok(updates)) => self.fold(executable, updates),
+            Ok(Err(error)) => Left::failed(error),
+            Err(panic) => {
+                let why = format!("the fold panicked: {}", crate::text::words(&*panic));
+                let kind = crate::step::FailureKind::Panic;
+                Left::failed(StepError::of(kind, false, why))
+            }
+        }
+    }
+}
+
+/// Waits before the next attempt at an item; a stop ends the wait.
+async fn back_off(delay: Duration, index: u32, stop: super::stop::StopSignal) -> Flight {
+    tokio::select! {
+        () = tokio::time::sleep(delay) => {}
+        () = stop.stopping().cancelled() => {}
+    }
+    Flight::Due(index)
+}

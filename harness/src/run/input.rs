@@ -1,0 +1,156 @@
+//! What the inbox means to a run that has settled: answers, the next input.
+
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::context::Context;
+use crate::inbox::{Body, Input, Unread, applied_key, note_applied, read_inbox, resolutions};
+use crate::journal::When;
+use crate::session::{Change, End, RunStarted, check_ops};
+use crate::state::{Op, Ops, State};
+use crate::store::{InboxSeq, Released};
+use crate::text::words;
+
+use super::driver::{Begin, Driver};
+use super::error::Kind;
+
+/// Reduces an input into a state, and returns what the reducers did.
+pub(crate) fn reduce<S: State>(state: &mut S, input: S::Update) -> Result<Vec<Op>, Kind> {
+    let mut ops = Ops::on();
+    catch_unwind(AssertUnwindSafe(|| state.apply(input, &mut ops)))
+        .map_err(|panic| Kind::InputPanicked(words(&*panic)))?;
+    let ops = ops.finish().map_err(|error| Kind::InputNotEncodable(error.to_string()))?;
+    check_ops(&ops).map_err(|error| Kind::InputNotEncodable(error.to_string()))?;
+    Ok(ops)
+}
+
+impl<C: Context, S: State> Driver<C, S> {
+    /// After the run has settled: releases the session, unless the inbox resumes it. Says whether it
+    /// does.
+    pub(super) async fn resumes_from_inbox(&mut self, end: &End) -> bool {
+        let core = Arc::clone(&self.core);
+        let Some(journal) = &core.journal else { return false };
+        loop {
+            let Ok(unread) = journal.unread().await else { break };
+            if (self.look_back || !unread.is_empty()) && self.apply_messages(end, unread).await {
+                return true;
+            }
+            // A process that sent a message while this run held the session relies on the run to
+            // apply it.
+            if journal.release().await == Released::Idle
+                || !journal.reclaim(Arc::new(core.stop.clone())).await
+            {
+                break;
+            }
+        }
+        false
+    }
+
+    /// Applies messages. Says whether the session has something to do now.
+    async fn apply_messages(&mut self, end: &End, unread: Vec<Unread>) -> bool {
+        let last = unread.last().map_or(InboxSeq(0), |message| message.seq);
+        let resumes = match end {
+            End::Interrupted => self.apply_resolutions(unread, true).await,
+            End::Ended { .. } => match self.apply_input(unread).await {
+                Some(begun) => begun,
+                // Whether an input waits is not known.
+                None => return false,
+            },
+            _ => false,
+        };
+        if !resumes && let Some(journal) = &self.core.journal {
+            journal.pass_over(last, self.core.summary());
+        }
+        resumes
+    }
+
+    /// Records how messages resolve interrupts; of a run that has `settled`, as a run that resumes
+    /// it. Says whether any was resolved.
+    pub(super) async fn apply_resolutions(&mut self, unread: Vec<Unread>, settled: bool) -> bool {
+        let mut resolved = resolutions(unread);
+        self.core.session(|session| {
+            let open: HashSet<_> = session.open_interrupts().map(|it| &it.id).collect();
+            resolved.retain(|resolved| open.contains(&resolved.id));
+        });
+        if resolved.is_empty() {
+            return false;
+        }
+        let answered: Vec<_> =
+            resolved.iter().map(|it| (it.id.clone(), it.resolution.by())).collect();
+        let mut changes: Vec<Change<usize>> = Vec::new();
+        if settled {
+            let run = RunStarted::resumed(self.core.ids.run.clone());
+            changes.push(Change::RunStarted(Box::new(run)));
+        }
+        changes.extend(resolved.into_iter().map(|it| Change::Resolved(Box::new(it))));
+        let recorded = changes.into_iter().try_for_each(|change| self.core.record(change));
+        if self.write(recorded, When::Now).await.is_some() {
+            return false;
+        }
+        if settled {
+            self.begin = Begin { resumed: true, answered, look_back: true };
+            self.look_back = true;
+        } else {
+            for (id, by) in answered {
+                self.core.publish(None, || crate::observe::EventKind::Answered { id, by });
+            }
+        }
+        true
+    }
+
+    /// Begins the next turn with the first input that waits. `None` if it is not known whether one
+    /// does.
+    async fn apply_input(&mut self, unread: Vec<Unread>) -> Option<bool> {
+        let core = Arc::clone(&self.core);
+        let (store, session) = core.journal.as_ref()?.place();
+        // Inputs that came before the turn could apply them were passed over.
+        let messages = match self.look_back {
+            true => read_inbox(&**store, session).await.ok()?,
+            false => unread,
+        };
+        let current = core.session(|session| session.input.clone());
+        let applied: HashSet<String> = messages
+            .iter()
+            .filter(|message| matches!(message.body, Some(Body::Applied)))
+            .map(|message| message.key.clone())
+            .collect();
+        for message in messages {
+            let Some(Body::Input(input)) = message.body else { continue };
+            let known = current.as_ref() == Some(&message.key);
+            if known || applied.contains(&applied_key(&message.key)) {
+                continue;
+            }
+            if let Some(current) = &current {
+                note_applied(&**store, session, current).await.ok()?;
+            }
+            if self.begin_turn(message.key, message.seq, input).await {
+                return Some(true);
+            }
+        }
+        Some(false)
+    }
+
+    /// Begins the next turn with an input from the inbox. One that does not decode is skipped.
+    async fn begin_turn(&mut self, key: String, inbox: InboxSeq, input: Input) -> bool {
+        let session = &self.core.ids.session;
+        let Ok(update) = serde_json::from_value::<S::Update>(input.update) else {
+            tracing::warn!(%session, %key, "skipping an input that is not an update");
+            return false;
+        };
+        let mut state = (*self.state).clone();
+        let Ok(ops) = reduce(&mut state, update) else {
+            tracing::warn!(%session, %key, "skipping an input that cannot be reduced");
+            return false;
+        };
+        let start = self.program.graph.wiring.start;
+        let run = RunStarted::turn(self.core.ids.run.clone(), start, ops, Some(key), inbox);
+        let recorded = self.core.record(Change::RunStarted(Box::new(run)));
+        if self.write(recorded, When::Kept).await.is_some() {
+            return false;
+        }
+        self.state = Arc::new(state);
+        self.begin = Begin { resumed: true, ..Begin::default() };
+        true
+    }
+}

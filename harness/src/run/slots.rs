@@ -1,0 +1,124 @@
+//! The attempts in flight, and what each has asked, begun and spawned.
+
+use std::collections::BTreeMap;
+use std::task::Waker;
+
+use tokio::task::AbortHandle;
+
+use crate::id::Position;
+use crate::step::{Asked, Place};
+
+/// The attempts in flight: one of a plain step, several of a step that has items.
+#[derive(Debug, Default)]
+pub(super) struct Slots {
+    open: Vec<StepSlot>,
+    /// The last attempt that was begun.
+    last: Place,
+    /// How many model calls each asker has made at the position at work.
+    calls: BTreeMap<Option<u32>, u32>,
+}
+
+/// What one attempt has asked, begun and spawned.
+#[derive(Debug)]
+pub(super) struct StepSlot {
+    place: Place,
+    /// Questions that have no answer.
+    pub(super) asked: Vec<(String, Asked)>,
+    asked_keys: Vec<String>,
+    effect_keys: Vec<String>,
+    tasks: Vec<AbortHandle>,
+    /// How many effects are running.
+    pub(super) effects: usize,
+    /// Polls the attempt again.
+    pub(super) waker: Option<Waker>,
+}
+
+impl Slots {
+    /// Opens the slot of an attempt.
+    pub(super) fn enter(&mut self, place: Place) {
+        self.last = place;
+        self.open.push(StepSlot {
+            place,
+            asked: Vec::new(),
+            asked_keys: Vec::new(),
+            effect_keys: Vec::new(),
+            tasks: Vec::new(),
+            effects: 0,
+            waker: None,
+        });
+    }
+
+    /// The number of the last attempt at a position, if one was begun there.
+    pub(super) fn begun_at(&self, position: Position) -> Option<u32> {
+        (self.last.position == position && self.last.item.is_none()).then_some(self.last.attempt)
+    }
+
+    /// The slot of an attempt in flight.
+    pub(super) fn of(&mut self, place: Place) -> Option<&mut StepSlot> {
+        self.open.iter_mut().find(|slot| slot.place == place)
+    }
+
+    /// Whether any effect is running.
+    pub(super) fn has_effects(&self) -> bool {
+        self.open.iter().any(|slot| slot.effects > 0)
+    }
+
+    /// Closes the slot of an attempt that has no effect running: aborts its tasks, and returns the
+    /// questions that have no answer. `None` if an effect is running.
+    pub(super) fn close(&mut self, place: Place) -> Option<Vec<(String, Asked)>> {
+        let Some(at) = self.open.iter().position(|slot| slot.place == place) else {
+            return Some(Vec::new());
+        };
+        if self.open[at].effects > 0 {
+            return None;
+        }
+        let slot = self.open.swap_remove(at);
+        for task in slot.tasks {
+            task.abort();
+        }
+        Some(slot.asked)
+    }
+
+    /// Aborts the tasks of all attempts.
+    pub(super) fn abort_tasks(&mut self) {
+        for task in self.open.iter_mut().flat_map(|slot| slot.tasks.drain(..)) {
+            task.abort();
+        }
+    }
+
+    /// The number of the next model call of the asker at its position, from 1.
+    pub(super) fn next_call(&mut self, item: Option<u32>) -> u32 {
+        let calls = self.calls.entry(item).or_default();
+        *calls += 1;
+        *calls
+    }
+
+    /// What belongs to the position ends with it.
+    pub(super) fn leave(&mut self) {
+        self.calls.clear();
+    }
+}
+
+impl StepSlot {
+    /// Uses a key for a question; false if this attempt has used it before.
+    pub(super) fn use_ask_key(&mut self, key: &str) -> bool {
+        use_key(&mut self.asked_keys, key)
+    }
+
+    /// Uses a key for an effect; false if this attempt has used it before.
+    pub(super) fn use_effect_key(&mut self, key: String) -> bool {
+        use_key(&mut self.effect_keys, &key)
+    }
+
+    pub(super) fn adopt(&mut self, task: AbortHandle) {
+        self.tasks.push(task);
+    }
+}
+
+fn use_key(keys: &mut Vec<String>, key: &str) -> bool {
+    let fresh = !keys.iter().any(|used| used == key);
+    if fresh {
+        keys.push(key.to_owned());
+    }
+    fresh
+}

@@ -1,0 +1,119 @@
+//! How a run is stopped from elsewhere.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::journal::LeaseObserver;
+
+/// Stops a run, or cancels it. The driver reads the flags before every step; a token is made for
+/// those that await it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StopSignal {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    stop: Flag,
+    cancel: Flag,
+    /// The handle of the run was dropped: its outcome has no receiver.
+    abandoned: AtomicBool,
+}
+
+/// A flag that can be awaited.
+#[derive(Debug, Default)]
+struct Flag {
+    set: AtomicBool,
+    token: OnceLock<CancellationToken>,
+}
+
+impl Flag {
+    fn set(&self) {
+        self.set.store(true, Ordering::SeqCst);
+        if let Some(token) = self.token.get() {
+            token.cancel();
+        }
+    }
+
+    fn is_set(&self) -> bool {
+        self.set.load(Ordering::SeqCst)
+    }
+
+    fn token(&self) -> &CancellationToken {
+        let token = self.token.get_or_init(CancellationToken::new);
+        // The flag may have been set before the token was there.
+        if self.is_set() {
+            token.cancel();
+        }
+        token
+    }
+}
+
+impl StopSignal {
+    /// Stops the run at the next boundary.
+    pub(crate) fn stop(&self) {
+        self.shared.stop.set();
+    }
+
+    /// Stops the run in the middle of a step.
+    pub(crate) fn cancel(&self) {
+        self.shared.cancel.set();
+        self.stop();
+    }
+
+    /// The outcome has no receiver.
+    pub(crate) fn abandon(&self) {
+        self.shared.abandoned.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.shared.abandoned.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.shared.stop.is_set()
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.shared.cancel.is_set()
+    }
+
+    /// Cancelled by a stop, and by a cancel.
+    pub(crate) fn stopping(&self) -> &CancellationToken {
+        self.shared.stop.token()
+    }
+
+    /// Cancelled by a cancel.
+    pub(crate) fn cancelling(&self) -> &CancellationToken {
+        self.shared.cancel.token()
+    }
+}
+
+impl LeaseObserver for StopSignal {
+    fn stop(&self) {
+        StopSignal::stop(self);
+    }
+
+    fn lost(&self) {
+        // What the step at work returns could not be recorded.
+        self.cancel();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_made_after_the_stop_is_cancelled() {
+        let signal = StopSignal::default();
+        signal.stop();
+        assert!(signal.stopping().is_cancelled() && !signal.is_cancelled());
+        let early = StopSignal::default();
+        let (stopping, cancelling) = (early.stopping().clone(), early.cancelling().clone());
+        early.cancel();
+        assert!(stopping.is_cancelled() && cancelling.is_cancelled() && early.is_stopped());
+    }
+}

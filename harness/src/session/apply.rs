@@ -1,0 +1,384 @@
+//! What each change does to a session.
+
+use std::sync::Arc;
+
+use crate::id::InterruptId;
+use crate::llm::Spend;
+use crate::step::EffectScope;
+use crate::store::Phase;
+
+use super::change::{
+    Adopted, Asked, Change, End, Entry, Finishing, Opened, Resolution, Resolved, RunStarted,
+    Settled,
+};
+use super::error::{ReplayError, ReplayFault};
+use super::items::{ItemDone, ItemWork, Items, Planned};
+use super::{AskedInterrupt, EffectTable, Kept, Parked, Session, Snapshot, StepRef};
+
+impl<P: StepRef> Session<P> {
+    /// The session that the first entry of a log opens.
+    pub(crate) fn opened(opened: &Opened) -> Self {
+        let Opened { format, agent, salt, graph, schema, from, state: _ } = opened;
+        let session =
+            Self::open(agent.clone(), salt.clone(), graph.clone(), schema.clone(), from.clone());
+        Self { format: *format, ..session }
+    }
+
+    /// Moves the session by one entry. The only function that changes a session, live or replayed.
+    ///
+    /// # Errors
+    /// An entry that does not follow on the ones before. Half of it may have been applied then: the
+    /// session must not be used any more.
+    pub(crate) fn apply(&mut self, entry: &Entry<P>) -> Result<(), ReplayError> {
+        self.change(&entry.change)?;
+        if let Some(spent) = entry.spent {
+            self.spent += spent;
+            self.total += spent;
+        }
+        Ok(())
+    }
+
+    /// The open interrupts that stop waiting when `change` is applied.
+    pub(crate) fn closed_by(&self, change: &Change<P>) -> Vec<InterruptId> {
+        let leaves = match change {
+            Change::Asked(asked) => {
+                let replaced = |old: &&crate::step::Interrupt| {
+                    asked.interrupts.iter().any(|new| new.replaces(old) && new.id != old.id)
+                };
+                return self.open_interrupts().filter(replaced).map(|it| it.id.clone()).collect();
+            }
+            Change::Resolved(resolved) => return vec![resolved.id.clone()],
+            Change::Committed(_) | Change::Diverted(_) | Change::Finishing(_) => true,
+            Change::RunStarted(started) => started.start.is_some(),
+            _ => false,
+        };
+        match leaves {
+            true => self.open_interrupts().map(|interrupt| interrupt.id.clone()).collect(),
+            false => Vec::new(),
+        }
+    }
+
+    fn change(&mut self, change: &Change<P>) -> Result<(), ReplayError> {
+        let entered = self.cursor.is_entered();
+        match change {
+            Change::Opened(_) => return Err(ReplayFault::SecondBeginning.into()),
+            Change::Reserved(reserved) => {
+                return Err(ReplayFault::Reserved { kind: reserved.kind.clone() }.into());
+            }
+            Change::Adopted(adopted) => self.adopt(adopted),
+            Change::RunStarted(started) if entered || started.start.is_some() => {
+                self.start(started);
+            }
+            Change::Recovered(recovered) => {
+                self.run = Some(recovered.run.clone());
+                self.recovered = self.recovered.saturating_add(1);
+                // The attempt that was interrupted by the crash is one.
+                self.cursor.attempt = self.cursor.attempt.saturating_add(1);
+                self.work_on();
+            }
+            Change::Snapshot(snapshot) => self.compare(snapshot)?,
+            // Everything else happens at a position.
+            other if !entered => {
+                return Err(ReplayFault::NotEntered { found: other.name().to_owned() }.into());
+            }
+            Change::Committed(committed) => {
+                self.cursor.steps += 1;
+                self.leave();
+                if let Some(next) = &committed.next {
+                    self.cursor.enter(next);
+                }
+            }
+            Change::Attempt(tried) => match tried.item {
+                None => {
+                    self.cursor.attempt = tried.n;
+                    self.cursor.retries = self.cursor.retries.saturating_add(1);
+                }
+                Some(index) => {
+                    let work = self.work_of(index, change)?;
+                    work.attempt = tried.n;
+                    work.retries = work.retries.saturating_add(1);
+                }
+            },
+            Change::Intent(intent) => {
+                self.effects_of(intent.item, intent.scope, change)?.intend(&intent.key);
+            }
+            Change::Effect(done) => {
+                let effects = self.effects_of(done.item, done.scope, change)?;
+                effects.record(&done.key, done.value.clone());
+            }
+            Change::Asked(asked) => self.ask(asked, change)?,
+            Change::Resolved(resolved) => self.resolve(resolved)?,
+            Change::Planned(planned) => self.plan(planned)?,
+            Change::Item(done) => self.item(done, change)?,
+            Change::Diverted(diverted) => {
+                self.cursor.steps += 1;
+                self.leave();
+                self.cursor.enter(&diverted.next);
+                self.cursor.failure = Some(diverted.failure.clone());
+            }
+            Change::Finishing(finishing) => self.finish(finishing),
+            Change::Settled(settled) => self.settle(settled),
+            Change::RunStarted(_) => {
+                return Err(ReplayFault::NotEntered { found: "run".to_owned() }.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// A run is at work.
+    fn work_on(&mut self) {
+        self.phase = Phase::Running;
+        self.settled = None;
+    }
+
+    /// What belongs to the position ends with it.
+    fn leave(&mut self) {
+        self.interrupts.clear();
+        if !self.effects.is_empty() {
+            self.effects = EffectTable::default();
+        }
+        self.items = None;
+        self.recovered = 0;
+    }
+
+    fn work_of(&mut self, index: u32, change: &Change<P>) -> Result<&mut ItemWork, ReplayError> {
+        let fault = || ReplayFault::NoSuchItem { found: change.name().to_owned(), index };
+        let items = self.items.as_mut().ok_or_else(fault)?;
+        let planned = (index as usize) < items.planned.len();
+        if !planned || items.done.contains_key(&index) {
+            return Err(fault().into());
+        }
+        Ok(items.work.entry(index).or_default())
+    }
+
+    fn effects_of(
+        &mut self,
+        item: Option<u32>,
+        scope: EffectScope,
+        change: &Change<P>,
+    ) -> Result<&mut EffectTable, ReplayError> {
+        Ok(match (scope, item) {
+            (EffectScope::Session, _) => &mut self.session_effects,
+            (EffectScope::Position, None) => &mut self.effects,
+            (EffectScope::Position, Some(index)) => &mut self.work_of(index, change)?.effects,
+        })
+    }
+
+    fn adopt(&mut self, adopted: &Adopted<P>) {
+        let Adopted { graph, schema, state: _, renamed } = adopted;
+        if let Some(graph) = graph {
+            self.graph = graph.clone();
+        }
+        if let Some(schema) = schema {
+            self.schema = schema.clone();
+        }
+        if !renamed.is_empty() {
+            self.cursor.rename(renamed);
+            if let Some(parked) = &mut self.parked {
+                parked.cursor.rename(renamed);
+            }
+        }
+        // Steps that the loop no longer has are not counted any more.
+        let graph = Arc::clone(&self.graph);
+        self.cursor.visits.retain(|step, _| step.is_in(&graph));
+        if let Some(parked) = &mut self.parked {
+            parked.cursor.visits.retain(|step, _| step.is_in(&graph));
+        }
+    }
+
+    fn start(&mut self, started: &RunStarted<P>) {
+        let RunStarted { run, start, ops: _, input, inbox, trace } = started;
+        self.run = Some(run.clone());
+        self.inbox = self.inbox.max(*inbox);
+        match start {
+            Some(start) => {
+                self.turn = self.turn.saturating_add(1);
+                self.input = input.clone();
+                self.leave();
+                self.cursor.restart(start);
+                self.parked = None;
+                self.spent = Spend::default();
+                self.active_ms = 0;
+                self.trace = trace.clone();
+            }
+            None => {
+                self.cursor.retries = 0;
+                for work in self.items.iter_mut().flat_map(|items| items.work.values_mut()) {
+                    work.retries = 0;
+                }
+                // A run without a trace of its own continues the turn's.
+                if trace.is_some() {
+                    self.trace = trace.clone();
+                }
+            }
+        }
+        self.work_on();
+    }
+
+    fn ask(&mut self, asked: &Asked, change: &Change<P>) -> Result<(), ReplayError> {
+        let new = &asked.interrupts;
+        // Another interrupt under a key takes the place of the one before.
+        self.interrupts.retain(|old| {
+            old.resolution != Some(Resolution::Withdrawn)
+                && !new.iter().any(|new| new.replaces(&old.interrupt))
+        });
+        self.interrupts.extend(
+            new.iter().map(|new| AskedInterrupt { interrupt: new.clone(), resolution: None }),
+        );
+        // The attempts that asked are over.
+        if new.iter().any(|interrupt| interrupt.item.is_none()) {
+            self.cursor.retries = 0;
+            self.cursor.attempt = self.cursor.attempt.saturating_add(1);
+        }
+        let mut items: Vec<u32> = new.iter().filter_map(|interrupt| interrupt.item).collect();
+        items.dedup();
+        for index in items {
+            let work = self.work_of(index, change)?;
+            work.retries = 0;
+            work.attempt = work.attempt.saturating_add(1);
+        }
+        Ok(())
+    }
+
+    fn resolve(&mut self, resolved: &Resolved) -> Result<(), ReplayError> {
+        let Resolved { id, resolution, inbox } = resolved;
+        match self.interrupts.iter_mut().find(|asked| asked.interrupt.id == *id) {
+            None => Err(ReplayFault::UnknownInterrupt { id: id.to_string() }.into()),
+            Some(AskedInterrupt { resolution: Some(_), .. }) => {
+                Err(ReplayFault::ResolvedTwice { id: id.to_string() }.into())
+            }
+            Some(asked) => {
+                asked.resolution = Some(resolution.clone());
+                self.inbox = self.inbox.max(*inbox);
+                Ok(())
+            }
+        }
+    }
+
+    fn plan(&mut self, planned: &Planned) -> Result<(), ReplayError> {
+        if self.items.is_some() {
+            return Err(ReplayFault::PlannedTwice.into());
+        }
+        let items = Items { planned: planned.items.clone(), ..Items::default() };
+        self.items = Some(Box::new(items));
+        Ok(())
+    }
+
+    fn item(&mut self, done: &ItemDone, change: &Change<P>) -> Result<(), ReplayError> {
+        self.work_of(done.index, change)?;
+        if let Some(items) = &mut self.items {
+            items.work.remove(&done.index);
+            items.done.insert(done.index, done.result.clone());
+        }
+        self.interrupts.retain(|asked| asked.interrupt.item != Some(done.index));
+        Ok(())
+    }
+
+    fn finish(&mut self, finishing: &Finishing<P>) {
+        let Finishing { end, next, active_ms } = finishing;
+        let failure = end.failure().cloned();
+        if !matches!(end, End::Ended { .. }) {
+            self.cursor.count_attempts(failure.as_ref());
+            self.parked = Some(Box::new(Parked {
+                cursor: self.cursor.clone(),
+                interrupts: std::mem::take(&mut self.interrupts),
+                effects: std::mem::take(&mut self.effects),
+                items: self.items.take(),
+            }));
+        }
+        self.active_ms = self.active_ms.max(*active_ms);
+        self.leave();
+        self.cursor.enter(next);
+        self.cursor.failure = failure;
+        self.cursor.finishing = Some(Kept { end: end.clone(), since: self.cursor.steps });
+    }
+
+    fn settle(&mut self, settled: &Settled) {
+        self.active_ms = self.active_ms.max(settled.active_ms);
+        self.phase = match &settled.end {
+            End::Ended { .. } => Phase::Ended,
+            End::Failed { .. } => Phase::Failed,
+            End::Exhausted { .. } => Phase::Exhausted,
+            End::Interrupted => Phase::Interrupted,
+            End::Stopped | End::Cancelled => Phase::Stopped,
+        };
+        if settled.end.is_of_turn() {
+            self.cursor.finishing = None;
+            self.cursor.count_attempts(settled.end.failure());
+        }
+        if self.cursor.finishing.is_none() {
+            self.unpark();
+        }
+        self.recovered = 0;
+        self.cursor.attempt = self.cursor.attempt.max(settled.attempt);
+        self.settled = Some(Box::new(settled.clone()));
+    }
+
+    /// Goes back to where the turn failed or was exhausted, before its last steps.
+    fn unpark(&mut self) {
+        if let Some(parked) = self.parked.take() {
+            let Parked { cursor, interrupts, effects, items } = *parked;
+            self.leave();
+            self.cursor = super::Cursor { last: self.cursor.last, ..cursor };
+            self.interrupts = interrupts;
+            self.effects = effects;
+            self.items = items;
+        }
+    }
+
+    /// Applies a snapshot: it must say what the changes before it come to.
+    fn compare(&mut self, snapshot: &Snapshot<P>) -> Result<(), ReplayError> {
+        let found = &snapshot.session;
+        if let Some(field) = self.difference(found) {
+            return Err(ReplayFault::NotReplayable { field: field.to_owned() }.into());
+        }
+        *self = found.clone();
+        Ok(())
+    }
+
+    /// Whether the session is a fork whose log has only begun: it is what its snapshot says.
+    pub(super) fn is_unwritten_fork(&self) -> bool {
+        self.from.is_some() && self.turn == 0 && self.run.is_none()
+    }
+
+    /// The first field in which another session differs.
+    fn difference(&self, other: &Self) -> Option<&'static str> {
+        macro_rules! first_of {
+            ($($field:ident),*) => {
+                $(if self.$field != other.$field {
+                    return Some(stringify!($field));
+                })*
+            };
+        }
+        first_of!(agent, salt, from);
+        if self.is_unwritten_fork() {
+            return None;
+        }
+        first_of!(
+            format,
+            graph,
+            schema,
+            phase,
+            cursor,
+            interrupts,
+            effects,
+            session_effects,
+            items,
+            parked,
+            turn,
+            run,
+            input,
+            spent,
+            total,
+            active_ms,
+            settled,
+            recovered,
+            trace
+        );
+        // Messages that were passed over are counted in no entry.
+        (self.inbox > other.inbox).then_some("inbox")
+    }
+}
+
+#[cfg(test)]
+mod tests;

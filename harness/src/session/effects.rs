@@ -1,0 +1,39 @@
+//! What is known of effects that must not happen twice.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Effects by their key.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct EffectTable(BTreeMap<String, EffectRecord>);
+
+/// What is known of an effect.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum EffectRecord {
+    /// It was about to happen. Whether it did is not known.
+    Intent,
+    /// It happened: its result.
+    Done(Value),
+}
+
+impl EffectTable {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&EffectRecord> {
+        self.0.get(key)
+    }
+
+    pub(super) fn intend(&mut self, key: &str) {
+        self.0.insert(key.to_owned(), EffectRecord::Intent);
+    }
+
+    pub(super) fn record(&mut self, key: &str, value: Value) {
+        self.0.insert(key.to_owned(), EffectRecord::Done(value));
+    }
+}

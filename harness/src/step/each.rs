@@ -1,0 +1,128 @@
+//! A step that runs its body for each of several items.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::context::Context;
+use crate::state::{State, encode};
+
+use super::body::BoxFuture;
+use super::{Cx, Failure, FailureKind, StepError, View};
+
+/// What came of an item, with its type erased: its result as JSON, or why it failed.
+pub(crate) type ItemEnd = Result<Value, Arc<Failure>>;
+
+/// A step that has items, with the types of the items and of their results erased.
+pub(crate) struct EachBody<C: Context, S: State> {
+    /// Computes the items.
+    pub(crate) plan: PlanBody<C, S>,
+    /// Works on one of them.
+    pub(crate) run: ItemBody<C, S>,
+    /// Makes updates of what came of all of them, in the order of the items.
+    pub(crate) fold: FoldBody<S>,
+    /// How many items are at work at a time.
+    pub(crate) concurrency: usize,
+    /// Whether the fold gets the failures too, instead of the step failing.
+    pub(crate) collects: bool,
+}
+
+type PlanBody<C, S> =
+    Box<dyn Fn(View<S>, Cx<C>) -> BoxFuture<Result<Vec<Value>, StepError>> + Send + Sync>;
+pub(crate) type ItemBody<C, S> =
+    Arc<dyn Fn(Value, View<S>, Cx<C>) -> BoxFuture<Result<Value, StepError>> + Send + Sync>;
+pub(crate) type FoldBody<S> = Box<
+    dyn Fn(View<S>, Vec<ItemEnd>) -> Result<Vec<<S as State>::Update>, StepError> + Send + Sync,
+>;
+
+/// Computes items, as JSON.
+pub(crate) fn plan_body<C, S, I, F, Fut>(items: F) -> PlanBody<C, S>
+where
+    C: Context,
+    S: State,
+    I: Serialize + Send + 'static,
+    F: Fn(View<S>, Cx<C>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Vec<I>, StepError>> + Send + 'static,
+{
+    Box::new(move |state, cx| {
+        let items = items(state, cx);
+        Box::pin(async move {
+            let items = items.await?;
+            items.iter().enumerate().map(|(at, item)| encoded(item, "item", at)).collect()
+        })
+    })
+}
+
+/// Works on an item that is given as JSON; its result is JSON, too.
+pub(crate) fn item_body<C, S, I, T, F, Fut>(body: F) -> ItemBody<C, S>
+where
+    C: Context,
+    S: State,
+    I: DeserializeOwned + Send + 'static,
+    T: Serialize + Send + 'static,
+    F: Fn(I, View<S>, Cx<C>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<T, StepError>> + Send + 'static,
+{
+    let body = Arc::new(body);
+    Arc::new(move |item, state, cx| {
+        let body = Arc::clone(&body);
+        Box::pin(async move {
+            let at = cx.item().unwrap_or_default() as usize;
+            let item = I::deserialize(item).map_err(|error| {
+                let why = format!("the recorded item {at} does not decode: {error}");
+                StepError::of(FailureKind::Encode, false, why)
+            })?;
+            encoded(&body(item, state, cx).await?, "result of item", at)
+        })
+    })
+}
+
+fn encoded<T: Serialize>(value: &T, what: &str, at: usize) -> Result<Value, StepError> {
+    encode(value).map_err(|error| {
+        StepError::of(FailureKind::Encode, false, format!("the {what} {at}: {error}"))
+    })
+}
+
+/// Decodes the results of items for a fold.
+///
+/// # Errors
+/// A recorded result of another type.
+pub(crate) fn decoded<T: DeserializeOwned>(value: Value, at: usize) -> Result<T, StepError> {
+    T::deserialize(value).map_err(|error| {
+        let why = format!("the recorded result of item {at} does not decode: {error}");
+        StepError::of(FailureKind::Encode, false, why)
+    })
+}
+
+/// The results of items that are updates of the state. A field without a reducer is set by at most
+/// one of them.
+///
+/// # Errors
+/// Two items set one field that has no reducer, or a recorded update does not decode.
+pub(crate) fn merged<S: State>(ends: Vec<ItemEnd>) -> Result<Vec<S::Update>, StepError> {
+    let schema = S::schema();
+    let mut setters: std::collections::HashMap<&str, usize> = std::collections::HashMap::new();
+    let mut updates = Vec::with_capacity(ends.len());
+    for (at, end) in ends.into_iter().enumerate() {
+        let Ok(value) = end else { continue };
+        let set = |name: &str| value.get(name).is_some();
+        for field in schema.fields().iter().filter(|field| field.reducer() == "replace") {
+            if !set(field.name()) {
+                continue;
+            }
+            if let Some(first) = setters.insert(field.name(), at) {
+                let message = format!(
+                    "the items {first} and {at} both set `{}`, which has no reducer (give the \
+                     field a reducer, or use `.fold(..)`)",
+                    field.name()
+                );
+                return Err(StepError::of(FailureKind::ItemConflict, false, message));
+            }
+        }
+        updates.push(decoded(value, at)?);
+    }
+    Ok(updates)
+}
