@@ -10,7 +10,7 @@ use crate::journal::{Place, walk};
 use crate::log::{Saved, state_of};
 use crate::sessions::{Kind, Moment, MomentPage, SessionsError, fork, open_error, saved_at};
 use crate::state::State;
-use crate::store::{From, SessionStore};
+use crate::store::{ReadFrom, SessionStore};
 
 use super::Agent;
 
@@ -72,7 +72,7 @@ impl<C: Context, S: State> Agent<C, S> {
                 }
             }
         };
-        let walked = walk(&*store, &session, From::SnapshotBelow(from), look).await;
+        let walked = walk(&*store, &session, ReadFrom::SnapshotBelow(from), look).await;
         match (walked, failed) {
             (_, Some(error)) => Err(error),
             (Ok(Some(_)), None) => Ok(page),

@@ -16,7 +16,7 @@ use crate::log::{Entry, EntryKind, FORMAT, Fitted, Opened, RunStarted, Salt, Sav
 use crate::run::{Kind, Launched, reduce};
 use crate::session::Session;
 use crate::state::{State, encode};
-use crate::store::{Mail, Phase, Posted};
+use crate::store::{InboxSeq, Phase, Sent};
 use crate::text::words;
 
 use super::stored::{TakenUp, adoption, open_error, pending};
@@ -74,7 +74,8 @@ pub(super) async fn begin<C: Context, S: State>(
     let entry = |kind| Entry { at: UtcMillis::now(), spent: None, kind };
     let turn = |ops| {
         let trace = launched.trace.clone();
-        let run = RunStarted::turn(launched.run.clone(), start, ops, key, Mail(0)).traced(trace);
+        let run =
+            RunStarted::turn(launched.run.clone(), start, ops, key, InboxSeq(0)).traced(trace);
         entry(EntryKind::RunStarted(Box::new(run)))
     };
     let Some(saved) = opening.saved.take() else {
@@ -156,8 +157,8 @@ pub(super) async fn queue<C: Context, S: State>(
         if let Some(found) = found {
             agent.owns(session, &found.saved)?;
             let letter = LetterBody::input(&given.id, given.update.clone());
-            match stored.store.post(session, &[letter]).await.map_err(Kind::Store)? {
-                Posted::Here(_) => {}
+            match stored.store.send(session, &[letter]).await.map_err(Kind::Store)? {
+                Sent::Accepted(_) => {}
                 _ => {
                     let id = given.id.clone();
                     return Err(Kind::InputConflict { session: session.clone(), id });

@@ -17,7 +17,7 @@ use crate::run::{How, Kind, Launched, Outcome, RunError, Settlement, resolutions
 use crate::session::Session;
 use crate::state::{State, encode};
 use crate::step::{Answers, BoxFuture, Failure, FailureKind, StepError};
-use crate::store::{Letter, Phase, StoreError};
+use crate::store::{Message, Phase, StoreError};
 
 use super::input::{Base, Begun, Given, begin, queue};
 use super::validate::{post, validate};
@@ -105,7 +105,7 @@ pub(super) async fn run<C: Context, S: State>(
             if let Some(given) = &given {
                 // From here on the key is taken, also by an input that came first.
                 let letter = LetterBody::input(&given.id, given.update.clone());
-                if let Err(error) = stored.store.post(&session.id, &[letter]).await {
+                if let Err(error) = stored.store.send(&session.id, &[letter]).await {
                     tracing::warn!(session = %session.id, %error, "the input's id was not kept");
                 }
             }
@@ -257,7 +257,7 @@ pub(super) struct TakenUp<S> {
 /// What the caller of a session gave to it.
 struct Gave {
     /// Posted by this call, so they are durable.
-    letters: Vec<Letter>,
+    letters: Vec<Message>,
     /// Whether answers were given, now or before.
     recorded: bool,
 }
@@ -281,7 +281,7 @@ impl Stored {
     /// Where in its life a session is; `None` if there is none.
     pub(super) async fn phase(&self, session: &SessionId) -> Result<Option<Phase>, Kind> {
         let page = look(&*self.store, session).await.map_err(Kind::Store)?;
-        Ok(page.map(|page| page.facts.phase))
+        Ok(page.map(|page| page.summary.phase))
     }
 
     pub(super) async fn claim(
@@ -398,7 +398,8 @@ impl<C: Context, S: State> Agent<C, S> {
         // What was posted here is durable, and whoever finds the session without these entries
         // finds the same answer among its letters. They are flushed before an effect acts, like
         // everything before it. A letter that somebody else has posted may not be durable yet.
-        let is_posted = |id| gave.letters.iter().any(|letter| letter.question.as_ref() == Some(id));
+        let is_posted =
+            |id| gave.letters.iter().any(|letter| letter.interrupt.as_ref() == Some(id));
         let durably = given_up || answered.iter().any(|(id, _)| !is_posted(id));
         let journal = Journal::new(opening, saved, stored.durability);
         let when = if durably { When::Now } else { When::Kept };

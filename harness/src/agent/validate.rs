@@ -9,7 +9,7 @@ use crate::log::Saved;
 use crate::question::mismatch;
 use crate::run::Kind;
 use crate::step::{Answers, Interrupt};
-use crate::store::{Letter, SessionStore};
+use crate::store::{Message, SessionStore};
 
 /// Looks through all answers: each must be to a question that the session asks or has asked, fit
 /// it, and not contradict what was answered before.
@@ -32,7 +32,7 @@ pub(crate) async fn validate(
 pub(super) async fn post(
     store: &dyn SessionStore,
     session: &SessionId,
-    letters: &[Letter],
+    letters: &[Message],
 ) -> Result<(), Kind> {
     let posted = journal::post_all(store, session, letters).await;
     posted.map_err(|refused| kind(session, refused))

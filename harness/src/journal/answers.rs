@@ -6,7 +6,7 @@ use crate::clock::UtcMillis;
 use crate::id::{InterruptId, SessionId};
 use crate::log::{Digest, Resolution, Saved, SavedQuestion, check_value};
 use crate::step::{Answer, Answers, Interrupt};
-use crate::store::{Letter, Posted, SessionStore, StoreError};
+use crate::store::{Message, Sent, SessionStore, StoreError};
 
 use super::letters::{LetterBody, question_key};
 use super::open::letters;
@@ -14,7 +14,7 @@ use super::open::letters;
 /// Answers that may be given.
 pub(crate) struct Valid {
     /// Those that were not given before.
-    pub(crate) letters: Vec<Letter>,
+    pub(crate) letters: Vec<Message>,
     /// Whether any were given before.
     pub(crate) consumed: bool,
 }
@@ -129,15 +129,15 @@ fn unknown(saved: &Saved, id: InterruptId) -> Refused {
 pub(crate) async fn post_all(
     store: &dyn SessionStore,
     session: &SessionId,
-    letters: &[Letter],
+    letters: &[Message],
 ) -> Result<(), Refused> {
     let question_of = |key: String| {
         let letter = letters.iter().find(|letter| letter.key == key);
-        letter.and_then(|letter| letter.question.clone()).unwrap_or_else(|| InterruptId::new(key))
+        letter.and_then(|letter| letter.interrupt.clone()).unwrap_or_else(|| InterruptId::new(key))
     };
-    match store.post(session, letters).await? {
-        Posted::Here(_) => Ok(()),
-        Posted::Taken { key, first } => {
+    match store.send(session, letters).await? {
+        Sent::Accepted(_) => Ok(()),
+        Sent::Taken { key, first } => {
             let id = question_of(key);
             Err(match LetterBody::read(&first) {
                 Some(LetterBody::Answer(answer)) => {
@@ -147,6 +147,6 @@ pub(crate) async fn post_all(
                 _ => Refused::Expired { id },
             })
         }
-        Posted::TooLate { key } => Err(Refused::Expired { id: question_of(key) }),
+        Sent::TooLate { key } => Err(Refused::Expired { id: question_of(key) }),
     }
 }

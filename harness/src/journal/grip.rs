@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::id::Fence;
-use crate::store::{Lease, Mail, SessionStore};
+use crate::store::{InboxSeq, Lease, Released, SessionStore};
 
 use super::keeper::{Held, Hold};
 use super::to_its_end;
@@ -33,12 +33,12 @@ impl Grip {
         self
     }
 
-    /// Gives the lease back, and says how many letters have come. It expires by itself if this fails.
-    pub(super) async fn give_back(mut self) -> Option<Mail> {
+    /// Releases the lease. `read` is the last message that was read. The lease expires if this fails.
+    pub(super) async fn give_back(mut self, read: InboxSeq) -> Option<Released> {
         self.over = true;
         self.hold.take();
         let (store, lease) = (Arc::clone(&self.store), self.lease.clone());
-        let releasing = Box::pin(async move { store.renew(&lease, Duration::ZERO).await });
+        let releasing = Box::pin(async move { store.release(&lease, read).await });
         to_its_end(releasing).await.ok()
     }
 
@@ -63,7 +63,7 @@ impl Drop for Grip {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let (store, lease) = (Arc::clone(&self.store), self.lease.clone());
         runtime.spawn(async move {
-            let _ = store.renew(&lease, Duration::ZERO).await;
+            let _ = store.release(&lease, InboxSeq(0)).await;
         });
     }
 }

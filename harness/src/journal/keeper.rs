@@ -10,8 +10,7 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 use crate::clock::boot_millis;
-use crate::id::Seq;
-use crate::store::{From, Lease, Mail, SessionStore, StoreError};
+use crate::store::{InboxSeq, Lease, ReadRequest, SessionStore, StoreError};
 
 use super::letters::stop_key;
 use super::watch::Watch;
@@ -151,7 +150,7 @@ impl Hold {
         ttl: Duration,
         watch: Arc<Watch>,
         run: Arc<dyn Held>,
-        looked: Mail,
+        looked: InboxSeq,
     ) -> Self {
         let Some(keeper) = &*KEEPER else { return Self(None) };
         let renew = Instant::now() + ttl / 3;
@@ -185,7 +184,7 @@ struct Keep {
     ttl: Duration,
     watch: Arc<Watch>,
     run: Arc<dyn Held>,
-    looked: Mail,
+    looked: InboxSeq,
     /// When it is renewed for the first time.
     renew: Instant,
 }
@@ -242,10 +241,10 @@ impl Keep {
 async fn stop_asked(
     store: &dyn SessionStore,
     lease: &Lease,
-    looked: Mail,
-) -> Result<(bool, Mail), StoreError> {
-    let page = store.read(&lease.session, From::Seq(Seq(u64::MAX)), looked, 0).await?;
+    looked: InboxSeq,
+) -> Result<(bool, InboxSeq), StoreError> {
+    let page = store.read(&lease.session, ReadRequest::messages_after(looked)).await?;
     let Some(page) = page else { return Ok((false, looked)) };
     let key = stop_key(lease.fence);
-    Ok((page.letters.iter().any(|letter| letter.letter.key == key), page.mail))
+    Ok((page.messages.iter().any(|stored| stored.message.key == key), page.inbox))
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::clock::UtcMillis;
 use crate::id::{Fence, InterruptId};
 use crate::log::{Digest, Resolution, SavedAnswer};
-use crate::store::{Letter, Mail, StoredLetter};
+use crate::store::{InboxSeq, Message, StoredMessage};
 
 /// What a letter says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub(crate) struct InputLetter {
 /// A letter that was not taken into the log yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Unread {
-    pub(crate) mail: Mail,
+    pub(crate) mail: InboxSeq,
     pub(crate) key: String,
     pub(crate) question: Option<InterruptId>,
     /// `None` if nobody can read it.
@@ -66,10 +66,10 @@ pub(crate) fn input_key(id: &str) -> String {
 }
 
 impl LetterBody {
-    fn letter(&self, key: String, digest: String, question: Option<InterruptId>) -> Letter {
+    fn letter(&self, key: String, digest: String, question: Option<InterruptId>) -> Message {
         // What is made here consists of JSON values and text, which always encode.
         let body = serde_json::to_vec(self).unwrap_or_default();
-        Letter { key, digest, question, expiry: matches!(self, Self::Expired), body }
+        Message { key, digest, interrupt: question, expiry: matches!(self, Self::Expired), body }
     }
 
     /// An answer's letter.
@@ -78,35 +78,35 @@ impl LetterBody {
         value: Value,
         by: Option<String>,
         at: UtcMillis,
-    ) -> Letter {
+    ) -> Message {
         let digest = Digest::of(&value);
         let answer = SavedAnswer { value, digest: digest.clone(), by, at };
         Self::Answer(answer).letter(question_key(id), format!("answer/{digest}"), Some(id.clone()))
     }
 
-    pub(crate) fn expired(id: &InterruptId) -> Letter {
+    pub(crate) fn expired(id: &InterruptId) -> Message {
         Self::Expired.letter(question_key(id), "expired".into(), Some(id.clone()))
     }
 
-    pub(crate) fn withdrawn(id: &InterruptId) -> Letter {
+    pub(crate) fn withdrawn(id: &InterruptId) -> Message {
         Self::Withdrawn.letter(question_key(id), "withdrawn".into(), Some(id.clone()))
     }
 
-    pub(crate) fn stop(fence: Fence, by: Option<String>) -> Letter {
+    pub(crate) fn stop(fence: Fence, by: Option<String>) -> Message {
         Self::Stop { by }.letter(stop_key(fence), "stop".into(), None)
     }
 
-    pub(crate) fn input(id: &str, update: Value) -> Letter {
+    pub(crate) fn input(id: &str, update: Value) -> Message {
         let digest = Digest::of(&update).to_string();
         Self::Input(InputLetter { update }).letter(input_key(id), digest, None)
     }
 
-    pub(crate) fn taken(key: &str) -> Letter {
+    pub(crate) fn taken(key: &str) -> Message {
         Self::Taken.letter(taken_key(key), "taken".into(), None)
     }
 
     /// Reads a letter. `None` if nobody can.
-    pub(crate) fn read(letter: &Letter) -> Option<Self> {
+    pub(crate) fn read(letter: &Message) -> Option<Self> {
         serde_json::from_slice(&letter.body).ok()
     }
 
@@ -123,14 +123,17 @@ impl LetterBody {
     }
 }
 
-pub(super) fn unread(letters: Vec<StoredLetter>) -> Vec<Unread> {
+pub(super) fn unread(letters: Vec<StoredMessage>) -> Vec<Unread> {
     letters
         .into_iter()
-        .map(|StoredLetter { mail, letter }| Unread {
-            mail,
-            body: LetterBody::read(&letter),
-            key: letter.key,
-            question: letter.question,
+        .map(|stored| {
+            let StoredMessage { seq, message: letter, .. } = stored;
+            Unread {
+                mail: seq,
+                body: LetterBody::read(&letter),
+                key: letter.key,
+                question: letter.interrupt,
+            }
         })
         .collect()
 }
@@ -144,7 +147,7 @@ mod tests {
     use super::*;
 
     /// Each kind of letter, and what it is in the stores of the first version, where it stays.
-    fn kept() -> Vec<(Letter, &'static str)> {
+    fn kept() -> Vec<(Message, &'static str)> {
         let id = InterruptId::new("3-aa");
         let (at, sam) = (UtcMillis(1_763_729_326_129), || Some("Sam".to_owned()));
         let value = || json!({"text": "Grüß\n", "ok": true});
@@ -184,8 +187,8 @@ mod tests {
         ]
     }
 
-    fn line(letter: &Letter) -> String {
-        let Letter { key, digest, question, expiry, body } = letter;
+    fn line(letter: &Message) -> String {
+        let Message { key, digest, interrupt: question, expiry, body } = letter;
         let text = |text: &str| serde_json::to_string(text).unwrap();
         let mut line = format!(r#"{{"key":{},"digest":{}"#, text(key), text(digest));
         if let Some(question) = question {
@@ -211,7 +214,7 @@ mod tests {
             .map(|(letter, kept)| {
                 let (_, body) = kept.split_once(r#""body":"#).unwrap();
                 let body = body.strip_suffix('}').unwrap().as_bytes().to_vec();
-                LetterBody::read(&Letter { body, ..letter }).unwrap()
+                LetterBody::read(&Message { body, ..letter }).unwrap()
             })
             .collect();
         let at = UtcMillis(1_763_729_326_129);

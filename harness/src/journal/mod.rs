@@ -26,10 +26,9 @@ use serde_json::Value;
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::clock::boot_millis;
-use crate::id::Seq;
 use crate::log::{Entry, Saved};
 use crate::state::Schema;
-use crate::store::{Claim, From, Lease, Mail, SessionStore, StoreError};
+use crate::store::{InboxSeq, Lease, ReadRequest, Released, SessionStore, StoreError};
 
 pub(crate) use answers::{Refused, Valid, post_all, validate};
 use end::to_its_end;
@@ -224,9 +223,9 @@ impl Journal {
             return Ok(Vec::new());
         }
         let session = self.lease().session;
-        let page = self.store.read(&session, From::Seq(Seq(u64::MAX)), taken, 0);
+        let page = self.store.read(&session, ReadRequest::messages_after(taken));
         match page.await {
-            Ok(Some(page)) => Ok(letters::unread(page.letters)),
+            Ok(Some(page)) => Ok(letters::unread(page.messages)),
             Ok(None) => Err(Broken::LeaseLost),
             Err(error) => Err(Broken::Store(Arc::new(error))),
         }
@@ -244,7 +243,7 @@ impl Journal {
     }
 
     /// Notes how far the letters were looked through, so that they are not looked at again.
-    pub(crate) async fn passed_over(&self, mail: Mail) {
+    pub(crate) async fn passed_over(&self, mail: InboxSeq) {
         self.writer.lock().await.pass_over(mail);
     }
 
@@ -260,15 +259,9 @@ impl Journal {
         self.hold.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.watch.lose();
         let (store, lease) = (Arc::clone(&self.store), self.lease());
-        let releasing = Box::pin(async move { store.renew(&lease, Duration::ZERO).await });
-        match to_its_end(releasing).await {
-            Ok(mail) => {
-                self.watch.has_mail(mail);
-                mail > taken
-            }
-            // It expires by itself.
-            _ => false,
-        }
+        let releasing = Box::pin(async move { store.release(&lease, taken).await });
+        // If this fails, the lease expires.
+        to_its_end(releasing).await.is_ok_and(|released| released == Released::MoreMessages)
     }
 
     /// Takes the session again that was just released, unless somebody else was faster.
@@ -283,23 +276,24 @@ impl Journal {
             return false;
         }
         let since = boot_millis();
-        let Ok(Some(claimed)) = self.store.claim(Claim::One(&session), self.ttl).await else {
+        let Ok(claimed) = self.store.claim(&session, self.ttl).await else {
             return false;
         };
         if claimed.head != writer.head() {
             // Somebody else went on with it meanwhile, and has settled.
-            let _ = self.store.renew(&claimed.lease, Duration::ZERO).await;
+            let _ = self.store.release(&claimed.lease, InboxSeq(0)).await;
             return false;
         }
         writer.hold(claimed.lease.clone());
         self.watch.held(since, self.ttl);
+        self.watch.has_mail(claimed.inbox);
         let hold = Hold::keep(
             Arc::clone(&self.store),
             claimed.lease.clone(),
             self.ttl,
             Arc::clone(&self.watch),
             run,
-            Mail(0),
+            InboxSeq(0),
         );
         *self.hold.lock().unwrap_or_else(PoisonError::into_inner) = Some(hold);
         *self.lease.lock().unwrap_or_else(PoisonError::into_inner) = claimed.lease;
@@ -322,7 +316,7 @@ impl Drop for Journal {
         let writer = Arc::clone(&self.writer);
         runtime.spawn(async move {
             let _over = writer.lock().await;
-            let _ = store.renew(&lease, Duration::ZERO).await;
+            let _ = store.release(&lease, InboxSeq(0)).await;
         });
     }
 }

@@ -9,16 +9,16 @@ use tokio::time::sleep;
 use crate::clock::{UtcMillis, boot_millis};
 use crate::id::{Seq, SessionId};
 use crate::log::{Replay, ReplayError, Saved};
-use crate::store::{Claim, Claimed, From, Holder, Mail, Page, Posted, SessionStore, StoreError};
+use crate::store::{
+    Claimed, Holder, InboxSeq, Page, ReadFrom, ReadRequest, Released, Sent, SessionStore,
+    StoreError,
+};
 
 use super::grip::Grip;
 use super::keeper::Held;
 use super::letters::{LetterBody, Unread, stop_key, unread};
 use super::to_its_end;
 use super::watch::Watch;
-
-/// How many bytes of entries are read at once.
-pub(super) const PAGE: u64 = 4 << 20;
 
 /// The waits between two tries to claim a session that is held.
 const FIRST_WAIT: Duration = Duration::from_millis(5);
@@ -63,7 +63,7 @@ pub(crate) struct Opening {
     /// Letters that nobody has taken into the log.
     pub(crate) letters: Vec<Unread>,
     /// How many letters were looked at.
-    pub(crate) mail: Mail,
+    pub(crate) mail: InboxSeq,
 }
 
 /// A session as it is read without a lease.
@@ -72,7 +72,7 @@ pub(crate) struct Read {
     pub(crate) head: Seq,
     pub(crate) holder: Option<Holder>,
     /// How many letters the facts have counted.
-    pub(crate) counted: Mail,
+    pub(crate) counted: InboxSeq,
     /// The first entry that is kept.
     pub(crate) first: Seq,
     pub(crate) created: UtcMillis,
@@ -87,8 +87,8 @@ impl Read {
     fn is_in(&self, page: &Page) -> bool {
         let asked: HashSet<_> = self.saved.open().map(|asked| &asked.interrupt.id).collect();
         !asked.is_empty()
-            && asked.len() == page.questions.len()
-            && page.questions.iter().all(|one| asked.contains(&one.id))
+            && asked.len() == page.interrupts.len()
+            && page.interrupts.iter().all(|one| asked.contains(&one.id))
             && (page.first, page.head) == (self.first, self.head)
     }
 }
@@ -107,10 +107,7 @@ impl Opening {
         let mut wait = FIRST_WAIT;
         let (since, grip, claimed) = loop {
             match claim(store, session, ttl).await {
-                Ok(Some(claimed)) => break claimed,
-                Ok(None) => {
-                    return Err(StoreError::Gone { session: session.clone() }.into());
-                }
+                Ok(claimed) => break claimed,
                 Err(StoreError::Busy { .. }) if matches!(patience, OnBusy::Wait | OnBusy::Stop) => {
                     if patience == OnBusy::Stop {
                         ask_to_stop(&**store, session).await?;
@@ -121,7 +118,7 @@ impl Opening {
                 Err(error) => return Err(error.into()),
             }
         };
-        let watch = Arc::new(Watch::new(since, ttl, claimed.mail));
+        let watch = Arc::new(Watch::new(since, ttl, claimed.inbox));
         let mut opening = Self {
             grip: grip.keep(ttl, &watch, Arc::clone(&run)),
             watch,
@@ -131,7 +128,7 @@ impl Opening {
             saved: None,
             known: false,
             letters: Vec::new(),
-            mail: claimed.mail,
+            mail: claimed.inbox,
         };
         if claimed.head == Seq(0) {
             return Ok(opening);
@@ -159,7 +156,7 @@ impl Opening {
 
     /// Gives the session back untouched. Says whether letters came meanwhile.
     pub(crate) async fn release(self) -> bool {
-        self.grip.give_back().await.is_some_and(|mail| mail > self.mail)
+        self.grip.give_back(self.mail).await == Some(Released::MoreMessages)
     }
 }
 
@@ -169,7 +166,7 @@ struct CaughtUp {
     /// Whether it is what the caller had read before.
     known: bool,
     letters: Vec<Unread>,
-    mail: Mail,
+    mail: InboxSeq,
 }
 
 /// Reads a session that is held; what is `known` of it only if it is no more the same.
@@ -181,10 +178,10 @@ async fn catch_up(
     if let Some(mut known) = known {
         let counted = known.counted;
         known.saved.mail = known.saved.mail.max(counted);
-        let (nothing, taken) = (From::Seq(Seq(u64::MAX)), known.saved.mail);
-        let page = store.read(session, nothing, taken, 0).await?;
-        if let Some(page) = page.filter(|page| page.facts.mail == counted && known.is_in(page)) {
-            let (letters, mail) = (unread(page.letters), page.mail);
+        let request = ReadRequest::messages_after(known.saved.mail);
+        let page = store.read(session, request).await?;
+        if let Some(page) = page.filter(|page| page.summary.inbox == counted && known.is_in(page)) {
+            let (letters, mail) = (unread(page.messages), page.inbox);
             return Ok(Some(CaughtUp { found: known, known: true, letters, mail }));
         }
     }
@@ -200,12 +197,12 @@ async fn claim(
     store: &Arc<dyn SessionStore>,
     session: &SessionId,
     ttl: Duration,
-) -> Result<Option<(u64, Grip, Claimed)>, StoreError> {
+) -> Result<(u64, Grip, Claimed), StoreError> {
     let (store, session) = (Arc::clone(store), session.clone());
     let claiming = Box::pin(async move {
         let since = boot_millis();
-        let claimed = store.claim(Claim::One(&session), ttl).await?;
-        Ok(claimed.map(|claimed| (since, Grip::new(store, claimed.lease.clone()), claimed)))
+        let claimed = store.claim(&session, ttl).await?;
+        Ok((since, Grip::new(store, claimed.lease.clone()), claimed))
     });
     to_its_end(claiming).await
 }
@@ -214,10 +211,10 @@ async fn claim(
 pub(crate) async fn read_letters(
     store: &dyn SessionStore,
     session: &SessionId,
-    taken: Mail,
-) -> Result<(Vec<Unread>, Mail), StoreError> {
-    match store.read(session, From::Seq(Seq(u64::MAX)), taken, 0).await? {
-        Some(page) => Ok((unread(page.letters), page.mail)),
+    taken: InboxSeq,
+) -> Result<(Vec<Unread>, InboxSeq), StoreError> {
+    match store.read(session, ReadRequest::messages_after(taken)).await? {
+        Some(page) => Ok((unread(page.messages), page.inbox)),
         None => Ok((Vec::new(), taken)),
     }
 }
@@ -227,7 +224,7 @@ pub(crate) async fn letters(
     store: &dyn SessionStore,
     session: &SessionId,
 ) -> Result<Vec<Unread>, StoreError> {
-    Ok(read_letters(store, session, Mail(0)).await?.0)
+    Ok(read_letters(store, session, InboxSeq(0)).await?.0)
 }
 
 /// Notes that an input was taken.
@@ -237,7 +234,7 @@ pub(crate) async fn note_taken(
     key: &str,
 ) -> Result<(), StoreError> {
     // It is noted already, or now.
-    store.post(session, &[LetterBody::taken(key)]).await.map(|_| ())
+    store.send(session, &[LetterBody::taken(key)]).await.map(|_| ())
 }
 
 /// Leaves a letter that asks the holder to stop, if there is one.
@@ -247,8 +244,8 @@ pub(crate) async fn ask_to_stop(
 ) -> Result<bool, StoreError> {
     let page = look(store, session).await?;
     let Some(holder) = page.and_then(|page| page.holder) else { return Ok(false) };
-    let posted = store.post(session, &[LetterBody::stop(holder.fence, None)]).await?;
-    Ok(matches!(posted, Posted::Here(_)))
+    let posted = store.send(session, &[LetterBody::stop(holder.fence, None)]).await?;
+    Ok(matches!(posted, Sent::Accepted(_)))
 }
 
 /// How a session stands, without entries and letters.
@@ -256,7 +253,7 @@ pub(crate) async fn look(
     store: &dyn SessionStore,
     session: &SessionId,
 ) -> Result<Option<Page>, StoreError> {
-    store.read(session, From::Seq(Seq(u64::MAX)), Mail(u64::MAX), 0).await
+    store.read(session, ReadRequest::summary()).await
 }
 
 /// Reads a session from its last snapshot on. `None` if there is no such session.
@@ -264,32 +261,32 @@ pub(crate) async fn read(
     store: &dyn SessionStore,
     session: &SessionId,
 ) -> Result<Option<Read>, OpenError> {
-    read_until(store, session, From::Snapshot, Seq(u64::MAX)).await
+    read_until(store, session, ReadFrom::Snapshot, None).await
 }
 
-/// Reads a session up to and with the entry at `last`.
+/// Reads a session up to and with the entry at `last`, or to its head.
 pub(crate) async fn read_until(
     store: &dyn SessionStore,
     session: &SessionId,
-    from: From,
-    last: Seq,
+    from: ReadFrom,
+    last: Option<Seq>,
 ) -> Result<Option<Read>, OpenError> {
     let mut from = from;
     let mut replay = Replay::default();
     loop {
-        let Some(page) = store.read(session, from, Mail(u64::MAX), PAGE).await? else {
+        let Some(page) = store.read(session, ReadRequest::entries(from)).await? else {
             return Ok(None);
         };
         let mut over = false;
         for stored in page.entries {
-            if stored.seq > last {
+            if last.is_some_and(|last| stored.seq > last) {
                 over = true;
                 break;
             }
             replay.take(stored.seq, &stored.bytes)?;
         }
         match page.next {
-            Some(next) if !over => from = From::Seq(next),
+            Some(next) if !over => from = ReadFrom::Seq(next),
             _ => {
                 let (head, since) = (replay.head(), replay.since().bytes);
                 let saved = replay.finish()?;
@@ -298,7 +295,7 @@ pub(crate) async fn read_until(
                     head,
                     since,
                     holder: page.holder,
-                    counted: page.facts.mail,
+                    counted: page.summary.inbox,
                     first: page.first,
                     created: page.created,
                     updated: page.updated,
@@ -329,7 +326,7 @@ pub(crate) async fn post_expired(
         let due = question.interrupt.expires_at.is_some_and(|at| at <= now);
         if due && question.resolution.is_none() {
             // An answer that was first stays; it is found among the letters.
-            store.post(session, &[LetterBody::expired(&question.interrupt.id)]).await?;
+            store.send(session, &[LetterBody::expired(&question.interrupt.id)]).await?;
         }
     }
     Ok(())

@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 use crate::clock::UtcMillis;
 use crate::id::{Seq, SessionId};
 use crate::log::{Entry, EntryKind, Replay, ReplayError, Saved};
-use crate::store::{From, Mail, Phase, SessionStore, StoreError};
+use crate::store::{Phase, ReadFrom, ReadRequest, SessionStore, StoreError};
 
-use super::open::{OpenError, PAGE};
+use super::open::OpenError;
 
 /// A session right behind one of its entries.
 pub(crate) struct Place<'a> {
@@ -37,13 +37,13 @@ pub(crate) struct Walked {
 pub(crate) async fn walk(
     store: &dyn SessionStore,
     session: &SessionId,
-    mut from: From,
+    mut from: ReadFrom,
     mut look: impl FnMut(Place<'_>) -> ControlFlow<()>,
 ) -> Result<Option<Walked>, OpenError> {
     let mut replay = Replay::default();
     let mut stray = None;
     loop {
-        let Some(page) = store.read(session, from, Mail(u64::MAX), PAGE).await? else {
+        let Some(page) = store.read(session, ReadRequest::entries(from)).await? else {
             return Ok(None);
         };
         let mut over = false;
@@ -75,7 +75,7 @@ pub(crate) async fn walk(
             }
         }
         match page.next {
-            Some(next) if !over => from = From::Seq(next),
+            Some(next) if !over => from = ReadFrom::Seq(next),
             _ => {
                 if let Some(error) = stray {
                     return Err(error.into());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use crate::clock::boot_millis;
-use crate::store::Mail;
+use crate::store::InboxSeq;
 
 use super::keeper::Ward;
 
@@ -27,7 +27,7 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// A lease that was asked for at `since`.
-    pub(crate) fn new(since: u64, ttl: Duration, mail: Mail) -> Self {
+    pub(crate) fn new(since: u64, ttl: Duration, mail: InboxSeq) -> Self {
         Self {
             deadline: AtomicU64::new(since.saturating_add(millis(ttl))),
             lost: AtomicBool::new(false),
@@ -66,13 +66,13 @@ impl Watch {
 
     /// How many letters are known to have come.
     #[inline]
-    pub(crate) fn mail(&self) -> Mail {
-        Mail(self.mail.load(Ordering::Acquire))
+    pub(crate) fn mail(&self) -> InboxSeq {
+        InboxSeq(self.mail.load(Ordering::Acquire))
     }
 
     /// So many letters have come.
     #[inline]
-    pub(crate) fn has_mail(&self, mail: Mail) {
+    pub(crate) fn has_mail(&self, mail: InboxSeq) {
         if mail.0 > self.mail.load(Ordering::Relaxed) {
             self.mail.fetch_max(mail.0, Ordering::AcqRel);
             self.news.notify_one();

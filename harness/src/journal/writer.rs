@@ -9,7 +9,7 @@ use crate::clock::UtcMillis;
 use crate::id::{InterruptId, Seq};
 use crate::log::{Entry, EntryKind, Saved, Snapshot};
 use crate::store::{
-    Appended, Batch, Lease, Mail, NewEntry, OpenQuestion, SessionStore, StoreError,
+    Appended, Batch, InboxSeq, Lease, NewEntry, OpenInterrupt, SessionStore, StoreError,
 };
 
 use super::Durability;
@@ -90,7 +90,7 @@ pub(crate) struct Writer {
     ends: Vec<(usize, bool)>,
     /// When the last of them was made.
     at: UtcMillis,
-    ask: Vec<OpenQuestion>,
+    ask: Vec<OpenInterrupt>,
     close: Vec<InterruptId>,
     tells: Vec<Tell>,
     /// The phase, or what else is indexed, has changed.
@@ -157,7 +157,7 @@ impl Writer {
         self.lease = lease;
     }
 
-    pub(super) fn pass_over(&mut self, mail: Mail) {
+    pub(super) fn pass_over(&mut self, mail: InboxSeq) {
         if mail > self.saved.mail {
             self.saved.mail = mail;
             self.facts_changed = true;
@@ -249,7 +249,7 @@ impl Writer {
                         older.interrupt.key == question.key && older.interrupt.id != question.id
                     });
                     self.close.extend(older.map(|older| older.interrupt.id.clone()));
-                    self.ask.push(OpenQuestion {
+                    self.ask.push(OpenInterrupt {
                         id: question.id.clone(),
                         since: question.asked_at,
                         expires: question.expires_at,
@@ -328,8 +328,8 @@ impl Writer {
             // An entry was made just now: the clock need not be read again.
             at: if entries.is_empty() { UtcMillis::now() } else { self.at },
             entries,
-            facts: facts.as_ref(),
-            ask: &self.ask,
+            summary: facts.as_ref(),
+            open: &self.ask,
             close: &self.close,
             flush,
         };
@@ -346,7 +346,7 @@ impl Writer {
             self.broken.get_or_insert(broken).clone()
         })?;
         self.head = appended.head;
-        self.watch.has_mail(appended.mail);
+        self.watch.has_mail(appended.inbox);
         self.flushed = flush;
         self.facts_changed = false;
         self.bytes.clear();

@@ -22,7 +22,7 @@ use crate::id::{AgentId, InterruptId, RunId, Seq, SessionId};
 use crate::llm::Spend;
 use crate::state::{Op, Schema};
 use crate::step::{EffectScope, Failure, Interrupt};
-use crate::store::Mail;
+use crate::store::InboxSeq;
 
 use super::digest::{Digest, Salt};
 use super::saved::Saved;
@@ -196,7 +196,7 @@ pub struct RunStarted {
     pub input: Option<String>,
     /// The letters taken so far, the input among them if it came as one.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub mail: Mail,
+    pub mail: InboxSeq,
     /// An opaque map, such as a trace's parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Map<String, Value>>,
@@ -205,7 +205,7 @@ pub struct RunStarted {
 impl RunStarted {
     /// A run that goes on with the turn at hand.
     pub(crate) fn resumed(run: RunId) -> Self {
-        let mail = Mail::default();
+        let mail = InboxSeq::default();
         Self { run, start: None, ops: Vec::new(), input: None, mail, trace: None }
     }
 
@@ -215,7 +215,7 @@ impl RunStarted {
         start: Arc<str>,
         ops: Vec<Op>,
         input: Option<String>,
-        mail: Mail,
+        mail: InboxSeq,
     ) -> Self {
         Self { run, start: Some(start), ops, input, mail, trace: None }
     }
@@ -292,7 +292,7 @@ pub struct Resolved {
     pub resolution: Resolution,
     /// The letters taken so far, this one among them if it came as one.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub mail: Mail,
+    pub mail: InboxSeq,
 }
 
 /// What became of a question.
@@ -442,7 +442,7 @@ fn is_position(scope: &EffectScope) -> bool {
     *scope == EffectScope::Position
 }
 
-fn is_zero(mail: &Mail) -> bool {
+fn is_zero(mail: &InboxSeq) -> bool {
     mail.0 == 0
 }
 

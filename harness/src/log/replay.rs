@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::llm::Spend;
 use crate::state::{Op, fold_owned};
 use crate::step::EffectScope;
-use crate::store::{Facts, Mail, OpenQuestion, Phase};
+use crate::store::{InboxSeq, OpenInterrupt, Phase, SessionSummary};
 
 use super::entry::{
     Adopted, Asked, Entry, EntryKind, Finishing, HowEnded, HowSettled, Opened, Resolution,
@@ -100,7 +100,7 @@ impl Saved {
     }
 
     /// What a store keeps beside the log.
-    pub(crate) fn facts(&self) -> Facts {
+    pub(crate) fn facts(&self) -> SessionSummary {
         // Only a session that waits for nothing else needs somebody because a question expired.
         let due = match self.phase {
             Phase::Interrupted => {
@@ -108,12 +108,12 @@ impl Saved {
             }
             _ => None,
         };
-        Facts {
+        SessionSummary {
             agent: self.agent.clone(),
             phase: self.phase,
             step: self.cursor.step.to_string(),
             due,
-            mail: self.mail,
+            inbox: self.mail,
         }
     }
 
@@ -123,9 +123,9 @@ impl Saved {
     }
 
     /// The same as a store knows them.
-    pub(crate) fn open_questions(&self) -> Vec<OpenQuestion> {
+    pub(crate) fn open_questions(&self) -> Vec<OpenInterrupt> {
         self.open()
-            .map(|SavedQuestion { interrupt, .. }| OpenQuestion {
+            .map(|SavedQuestion { interrupt, .. }| OpenInterrupt {
                 id: interrupt.id.clone(),
                 since: interrupt.asked_at,
                 expires: interrupt.expires_at,
@@ -157,7 +157,7 @@ impl Saved {
             active_ms: 0,
             settled: None,
             recovered: 0,
-            mail: Mail::default(),
+            mail: InboxSeq::default(),
             trace: None,
         }
     }

@@ -11,7 +11,7 @@ use crate::id::{AgentId, Position, RunId};
 use crate::llm::Spend;
 use crate::state::Schema;
 use crate::step::{Failure, Interrupt};
-use crate::store::{Mail, Phase};
+use crate::store::{InboxSeq, Phase};
 
 use super::digest::{Digest, Salt};
 use super::entry::{Fingerprint, HowEnded, Origin, Resolution, Settled};
@@ -64,7 +64,7 @@ pub(crate) struct Saved {
     pub(crate) recovered: u32,
     /// The letters taken so far.
     #[serde(default)]
-    pub(crate) mail: Mail,
+    pub(crate) mail: InboxSeq,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) trace: Option<Map<String, Value>>,
 }

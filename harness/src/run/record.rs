@@ -13,7 +13,7 @@ use crate::log::{
 use crate::session::{Commit, Ending};
 use crate::state::{Op, Ops, State, encode};
 use crate::step::{Failure, FailureKind, StepError};
-use crate::store::Mail;
+use crate::store::InboxSeq;
 
 use super::advance::{Left, STEPS_PER_TURN, Undone, failed, undone};
 use super::answers::Taken;
@@ -287,7 +287,7 @@ impl<C: Context, S: State> Driver<C, S> {
 
     /// Takes letters into the log. Says whether there is something to do now.
     async fn take_letters(&mut self, how: &How, unread: Vec<Unread>) -> bool {
-        let last = unread.last().map_or(Mail(0), |letter| letter.mail);
+        let last = unread.last().map_or(InboxSeq(0), |letter| letter.mail);
         match how {
             How::Interrupted => {
                 let taken = self.take_resolutions(unread);
@@ -378,7 +378,7 @@ impl<C: Context, S: State> Driver<C, S> {
     }
 
     /// Begins the next turn with an input that came as a letter. One that nobody can read is left.
-    async fn begin_turn(&mut self, key: String, mail: Mail, input: InputLetter) -> bool {
+    async fn begin_turn(&mut self, key: String, mail: InboxSeq, input: InputLetter) -> bool {
         let Ok(update) = serde_json::from_value::<S::Update>(input.update) else {
             tracing::warn!(session = %self.session.id, %key, "an input that is no update is left");
             return false;

@@ -10,7 +10,9 @@ use crate::log::{
     Entry, EntryError, EntryKind, FORMAT, HowSettled, Opened, Origin, Salt, Saved, SavedQuestion,
     Settled, Snapshot,
 };
-use crate::store::{Batch, Claim, From, Lease, Mail, NewEntry, Phase, SessionStore, StoreError};
+use crate::store::{
+    Batch, InboxSeq, Lease, NewEntry, Phase, ReadFrom, ReadRequest, SessionStore, StoreError,
+};
 
 use super::error::{open_error, store_error};
 use super::{HOLD, Kind, SessionsError};
@@ -39,15 +41,11 @@ pub(crate) async fn fork(
     let [opened, snapshot] =
         entries.map_err(|source| Kind::Unwritable { session: session.clone(), source })?;
     // A claim makes what it does not find.
-    let there = store.read(to, From::Seq(Seq(u64::MAX)), Mail(u64::MAX), 0).await;
+    let there = store.read(to, ReadRequest::summary()).await;
     if there.map_err(store_error)?.is_some() {
         return Err(Kind::Exists(to.clone()).into());
     }
-    let claimed = match store.claim(Claim::One(to), HOLD).await {
-        Ok(Some(claimed)) => claimed,
-        Ok(None) => return Err(Kind::NotFound(to.clone()).into()),
-        Err(error) => return Err(store_error(error)),
-    };
+    let claimed = store.claim(to, HOLD).await.map_err(store_error)?;
     let lease = claimed.lease;
     let written = match claimed.head {
         Seq(0) => {
@@ -60,8 +58,8 @@ pub(crate) async fn fork(
                 after: Seq(0),
                 at: UtcMillis::now(),
                 entries: &entries,
-                facts: Some(&facts),
-                ask: &questions,
+                summary: Some(&facts),
+                open: &questions,
                 close: &[],
                 flush: true,
             };
@@ -70,7 +68,7 @@ pub(crate) async fn fork(
         _ => Err(Kind::Exists(to.clone()).into()),
     };
     // It expires by itself if this fails.
-    let _ = store.renew(&lease, Duration::ZERO).await;
+    let _ = store.release(&lease, InboxSeq(0)).await;
     written
 }
 
@@ -101,7 +99,7 @@ async fn boundary(
     let mut from = seq;
     loop {
         let (mut begin, mut nearest, mut here) = (None, None, false);
-        let walked = walk(store, session, From::SnapshotBelow(from), |place| {
+        let walked = walk(store, session, ReadFrom::SnapshotBelow(from), |place| {
             begin.get_or_insert(place.seq);
             if place.seq <= seq && place.boundary {
                 nearest = Some(place.seq);
@@ -145,7 +143,7 @@ fn forked(source: Saved, origin: Origin) -> Saved {
         salt: salt.clone(),
         from: Some(origin),
         // Letters do not come along, so none was taken.
-        mail: Mail(0),
+        mail: InboxSeq(0),
         input: None,
         recovered: 0,
         ..source

@@ -26,7 +26,7 @@ impl Sessions {
         after: Option<&[u8]>,
         limit: u32,
     ) -> Result<SessionPage, SessionsError> {
-        let filter = Filter { questions: false, ..filter.clone() };
+        let filter = Filter { interrupts: false, ..filter.clone() };
         let listing = self.store.list(&filter, after, limit).await.map_err(store_error)?;
         let rows = listing.rows.into_iter().map(SessionRow::from).collect();
         Ok(SessionPage { rows, next: listing.next })
@@ -65,13 +65,13 @@ impl Sessions {
         after: Option<&[u8]>,
         limit: u32,
     ) -> Result<PendingPage, SessionsError> {
-        let filter = Filter { questions: true, ..filter.clone() };
+        let filter = Filter { interrupts: true, ..filter.clone() };
         let listing = self.store.list(&filter, after, limit).await.map_err(store_error)?;
         let mut page = PendingPage { next: listing.next, ..PendingPage::default() };
         // The questions of one session stand together.
         let mut at_hand: Option<(SessionId, Vec<Interrupt>)> = None;
         for row in listing.rows {
-            let Some(listed) = row.question else { continue };
+            let Some(listed) = row.interrupt else { continue };
             if at_hand.as_ref().is_none_or(|(session, _)| *session != row.session) {
                 let open = match self.open(&row.session).await {
                     Ok(open) => open,
@@ -89,7 +89,7 @@ impl Sessions {
             };
             page.rows.push(PendingInterrupt {
                 session: row.session,
-                agent: row.facts.agent,
+                agent: row.summary.agent,
                 interrupt: interrupt.clone(),
                 since: listed.since,
                 expires: listed.expires,

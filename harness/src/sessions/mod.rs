@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::id::{Seq, SessionId};
 use crate::journal::{OpenError, Read, ask_to_stop, read, read_letters, walk};
 use crate::log::{Entry, ReplayError, Saved};
-use crate::store::{Claim, From, Lease, Mail, Page, Remove, SessionStore};
+use crate::store::{InboxSeq, Lease, Page, ReadFrom, ReadRequest, Remove, SessionStore};
 
 pub use crate::store::{Filter, Holder, Phase};
 pub use error::SessionsError;
@@ -148,7 +148,7 @@ impl Sessions {
         let mut entries = Vec::new();
         let mut at = from;
         loop {
-            let page = self.page(&session, From::Seq(at), PAGE).await?;
+            let page = self.page(&session, ReadRequest::from(at).limit(PAGE)).await?;
             for stored in page.entries {
                 if entries.len() >= limit.max(1) {
                     let (first, head, next) = (page.first, page.head, Some(stored.seq));
@@ -180,7 +180,7 @@ impl Sessions {
         let session = SessionId::new(session)?;
         let asked = ask_to_stop(&*self.store, &session).await.map_err(store_error)?;
         if !asked {
-            self.page(&session, From::Seq(Seq(u64::MAX)), 0).await?;
+            self.page(&session, ReadRequest::summary()).await?;
         }
         Ok(asked)
     }
@@ -216,7 +216,7 @@ impl Sessions {
         let removed = self.store.remove(&lease, Remove::Below(below)).await;
         self.release(&lease).await;
         removed.map_err(store_error)?;
-        Ok(self.page(&session, From::Seq(Seq(u64::MAX)), 0).await?.first)
+        Ok(self.page(&session, ReadRequest::summary()).await?.first)
     }
 
     async fn read(&self, session: &SessionId) -> Result<Read, SessionsError> {
@@ -227,26 +227,20 @@ impl Sessions {
         }
     }
 
-    async fn page(
-        &self,
-        session: &SessionId,
-        from: From,
-        limit: u64,
-    ) -> Result<Page, SessionsError> {
-        let page = self.store.read(session, from, Mail(u64::MAX), limit).await;
+    async fn page(&self, session: &SessionId, request: ReadRequest) -> Result<Page, SessionsError> {
+        let page = self.store.read(session, request).await;
         page.map_err(store_error)?.ok_or_else(|| Kind::NotFound(session.clone()).into())
     }
 
     /// Takes the lease of a session that exists.
     async fn claim(&self, session: &SessionId) -> Result<Lease, SessionsError> {
         // A claim makes what it does not find.
-        match self.page(session, From::Seq(Seq(u64::MAX)), 0).await {
+        match self.page(session, ReadRequest::summary()).await {
             Err(error) if !error.is_damaged() => return Err(error),
             _ => {}
         }
-        let claimed = self.store.claim(Claim::One(session), HOLD).await.map_err(store_error)?;
+        let claimed = self.store.claim(session, HOLD).await.map_err(store_error)?;
         let gone = || Kind::NotFound(session.clone());
-        let claimed = claimed.ok_or_else(gone)?;
         if claimed.head == Seq(0) {
             self.release(&claimed.lease).await;
             return Err(gone().into());
@@ -256,7 +250,7 @@ impl Sessions {
 
     async fn release(&self, lease: &Lease) {
         // It expires by itself if this fails.
-        let _ = self.store.renew(lease, Duration::ZERO).await;
+        let _ = self.store.release(lease, InboxSeq(0)).await;
     }
 }
 
@@ -266,10 +260,11 @@ pub(crate) async fn saved_at(
     session: &SessionId,
     seq: Seq,
 ) -> Result<Saved, SessionsError> {
-    let walked = walk(store, session, From::SnapshotBelow(seq), |place| match place.seq < seq {
-        true => ControlFlow::Continue(()),
-        false => ControlFlow::Break(()),
-    });
+    let walked =
+        walk(store, session, ReadFrom::SnapshotBelow(seq), |place| match place.seq < seq {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        });
     let walked = walked.await.map_err(|error| open_error(session, error))?;
     let walked = walked.ok_or_else(|| Kind::NotFound(session.clone()))?;
     if walked.last != seq {

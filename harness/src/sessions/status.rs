@@ -139,7 +139,7 @@ pub struct SessionRow {
 
 impl From<Row> for SessionRow {
     fn from(row: Row) -> Self {
-        let Row { session, facts, head, created, updated, question: _ } = row;
+        let Row { session, summary: facts, head, created, updated, interrupt: _ } = row;
         Self {
             session,
             agent: facts.agent,

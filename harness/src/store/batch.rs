@@ -3,30 +3,29 @@
 use crate::clock::UtcMillis;
 use crate::id::{InterruptId, Seq};
 
-use super::facts::{Facts, OpenQuestion};
-use super::letter::Mail;
+use super::message::InboxSeq;
+use super::summary::{OpenInterrupt, SessionSummary};
 
-/// What is appended at once.
-#[derive(Clone, Copy, Debug, Default)]
+/// What one append writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Batch<'a> {
     /// The head of the log as the writer knows it; 0 for a new session.
     pub after: Seq,
     /// The writer's time, for listings.
     pub at: UtcMillis,
-    /// The entries, which get the seqs behind `after`.
+    /// The entries. They get the seqs after `after`.
     pub entries: &'a [NewEntry<'a>],
-    /// The session's facts from now on; `None` leaves them as they are.
-    pub facts: Option<&'a Facts>,
-    /// Questions that are open from now on. One that is open already is replaced.
-    pub ask: &'a [OpenQuestion],
-    /// Questions that are no longer open, of those that this batch asks too. Those that are not open
-    /// anyway are no error.
+    /// The new summary of the session; `None` leaves it unchanged.
+    pub summary: Option<&'a SessionSummary>,
+    /// Interrupts to open. One that is open already is replaced.
+    pub open: &'a [OpenInterrupt],
+    /// Interrupts to close, after `open` was applied. Those that are not open are ignored.
     pub close: &'a [InterruptId],
-    /// Whether this and all before must survive a loss of power on return.
+    /// Whether this batch and all before it must survive a loss of power on return.
     pub flush: bool,
 }
 
-/// One entry on its way into the log.
+/// One entry to append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewEntry<'a> {
     /// The entry, opaque to the store.
@@ -35,13 +34,22 @@ pub struct NewEntry<'a> {
     pub snapshot: bool,
 }
 
-/// A batch that is in the log.
+/// An acknowledged append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Appended {
-    /// The seq of its last entry.
+    /// The seq of the batch's last entry.
     pub head: Seq,
-    /// How many letters were posted so far.
-    pub mail: Mail,
+    /// The last message sent to the session.
+    pub inbox: InboxSeq,
+}
+
+impl Appended {
+    /// An append whose last entry is `head`.
+    #[must_use]
+    pub fn new(head: Seq, inbox: InboxSeq) -> Self {
+        Self { head, inbox }
+    }
 }
 
 /// What to remove of a session.
@@ -49,6 +57,6 @@ pub struct Appended {
 pub enum Remove {
     /// The entries below this seq, as far as the last snapshot.
     Below(Seq),
-    /// Everything.
+    /// The whole session.
     All,
 }

@@ -1,14 +1,14 @@
-//! Why a store did not do what it was asked.
+//! Why a call of a store failed.
 
 use crate::clock::UtcMillis;
 use crate::id::{Seq, SessionId};
 
-/// Why a store did not do what it was asked. Nothing has changed, unless the error says that it
-/// does not know.
+/// Why a call of a store failed. Nothing has changed, unless the error [is
+/// ambiguous](Self::is_ambiguous).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// Somebody else holds the session.
+    /// Another process holds the session.
     #[error("session `{session}` is held by another run (its lease expires at {until})")]
     Busy {
         /// The session.
@@ -16,39 +16,42 @@ pub enum StoreError {
         /// When the lease expires, if it is not renewed.
         until: UtcMillis,
     },
-    /// The log does not end where the writer thinks.
+    /// The log does not end where the writer assumes.
     #[error("the log of session `{session}` ends at {head}, not at {after}")]
     Conflict {
         /// The session.
         session: SessionId,
-        /// Where the writer wanted to append.
+        /// The head that the writer assumes.
         after: Seq,
-        /// Where the log ends.
+        /// The head of the log.
         head: Seq,
     },
-    /// The lease is no longer held: another claim has come since, or it was released.
-    #[error("the lease of session `{session}` was taken by another run")]
+    /// The lease is no longer held: another claim has come since, or it was
+    /// released.
+    #[error(
+        "the lease of session `{session}` is lost (another run has claimed it, or it was released)"
+    )]
     Fenced {
         /// The session.
         session: SessionId,
     },
     /// The session does not exist, or was removed.
-    #[error("there is no session `{session}` in the store (it was removed, or never written)")]
+    #[error("no session `{session}` in the store (it was removed, or never written)")]
     Gone {
         /// The session.
         session: SessionId,
     },
     /// The entries asked for were pruned.
-    #[error("session `{session}` is kept from entry {first} on; those before were pruned")]
+    #[error("entries of session `{session}` below {first} were pruned")]
     Pruned {
         /// The session.
         session: SessionId,
         /// The first entry that is kept.
         first: Seq,
     },
-    /// What is stored is not what was written.
+    /// The stored bytes are not the written bytes.
     #[error(
-        "the log of session `{session}` is damaged behind entry {after}: {what} (nothing was \
+        "the log of session `{session}` is damaged after entry {after}: {what} (nothing was \
          changed; restore it from a backup)"
     )]
     Corrupt {
@@ -61,8 +64,8 @@ pub enum StoreError {
     },
     /// Entries that were acknowledged are missing.
     #[error(
-        "session `{session}` was written up to entry {acknowledged}, but the store has lost all \
-         behind entry {head}"
+        "the store has lost entries of session `{session}`: {acknowledged} were acknowledged, and \
+         {head} are there"
     )]
     LostWrites {
         /// The session.
@@ -72,15 +75,15 @@ pub enum StoreError {
         /// The last entry it has.
         head: Seq,
     },
-    /// There is no room left.
+    /// No room is left.
     #[error("the store is full: {0}")]
     Full(String),
-    /// A batch or a letter is larger than the store takes.
-    #[error("{bytes} bytes are more than the {limit} that the store takes at once")]
+    /// A batch or a message is larger than the store accepts.
+    #[error("{bytes} bytes exceed the limit of {limit} bytes at once")]
     TooLarge {
-        /// How many bytes were given.
+        /// The bytes given.
         bytes: u64,
-        /// How many are taken.
+        /// The most bytes accepted.
         limit: u64,
     },
     /// The store was written by a newer version.
@@ -91,24 +94,24 @@ pub enum StoreError {
         /// The newest format known.
         known: u32,
     },
-    /// The store cannot be used at all as it is set up.
+    /// The store cannot be used as it is set up.
     #[error("the store cannot be used: {0}")]
     Unsuitable(String),
     /// The store did not answer, or failed.
     #[error("the store failed: {what}")]
     Unavailable {
-        /// What went wrong.
+        /// What failed.
         what: String,
-        /// Whether it may have been done all the same.
+        /// Whether the call may have had its effect.
         ambiguous: bool,
-        /// The error below.
+        /// The cause.
         #[source]
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
 }
 
 impl StoreError {
-    /// A failure after which it is certain that nothing was done.
+    /// A failure that certainly had no effect.
     pub fn unavailable(
         what: impl Into<String>,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -116,7 +119,7 @@ impl StoreError {
         Self::Unavailable { what: what.into(), ambiguous: false, source: Some(source.into()) }
     }
 
-    /// Whether it may have been done all the same.
+    /// Whether the call may have had its effect.
     #[must_use]
     pub fn is_ambiguous(&self) -> bool {
         matches!(self, Self::Unavailable { ambiguous: true, .. })

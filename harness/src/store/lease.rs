@@ -1,25 +1,32 @@
 //! The right to append to a session.
 
 use std::fmt;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{AgentId, Fence, Seq, SessionId};
+use crate::clock::UtcMillis;
+use crate::id::{Fence, Seq, SessionId};
 
-use super::facts::Facts;
-use super::letter::Mail;
+use super::message::InboxSeq;
+use super::summary::SessionSummary;
 
-/// The right to advance a session. Plain data: whoever has it can use it, and the store says
-/// whether it still holds.
+/// The right to advance a session. Plain data: the store decides whether it is still held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// Of which session.
+    /// The session.
     pub session: SessionId,
-    /// Grows with every claim of the session.
+    /// The fencing token: it grows with every claim of the session.
     pub fence: Fence,
-    /// Of this claim alone.
+    /// A random number of this claim.
     pub token: Token,
+}
+
+impl Lease {
+    /// The lease of a claim.
+    #[must_use]
+    pub fn new(session: SessionId, fence: Fence, token: Token) -> Self {
+        Self { session, fence, token }
+    }
 }
 
 /// A random number that no other claim has.
@@ -54,40 +61,59 @@ impl fmt::Display for Token {
     }
 }
 
-/// Whoever knows a token can write: it is not printed whole by accident.
+/// Prints only the beginning: a process that knows a token can append.
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Token({:04x}..)", self.0 >> 112)
     }
 }
 
-/// Which session to claim.
-#[derive(Clone, Copy, Debug)]
-pub enum Claim<'a> {
-    /// This one.
-    One(&'a SessionId),
-    /// Any session of these agents that needs somebody. A session that nobody holds is due if
-    ///
-    /// - it is [`Running`](super::Phase::Running): its holder is gone;
-    /// - its [`due`](Facts::due) time has come;
-    /// - or letters were posted that its facts have not counted yet.
-    Due {
-        /// The agents that whoever asks can run.
-        agents: &'a [AgentId],
-        /// How long to wait for one.
-        wait: Duration,
-    },
+/// A successful claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Claimed {
+    /// The right to advance the session.
+    pub lease: Lease,
+    /// The seq of the session's last entry; 0 if it is new.
+    pub head: Seq,
+    /// The last message sent to the session; 0 if there is none.
+    pub inbox: InboxSeq,
+    /// The session's summary; `None` if it is new.
+    pub summary: Option<SessionSummary>,
 }
 
-/// A session that was claimed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claimed {
-    /// The right to advance it.
-    pub lease: Lease,
-    /// The seq of its last entry; 0 if it is new.
-    pub head: Seq,
-    /// How many letters were posted to it so far.
-    pub mail: Mail,
-    /// Its facts; `None` if it is new.
-    pub facts: Option<Facts>,
+impl Claimed {
+    /// A claim of a session that does not exist yet; a store sets the other fields of one that does.
+    #[must_use]
+    pub fn new(lease: Lease) -> Self {
+        Self { lease, head: Seq(0), inbox: InboxSeq(0), summary: None }
+    }
+}
+
+/// The holder of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Holder {
+    /// The fence of its lease.
+    pub fence: Fence,
+    /// When its lease expires, by this machine's clock.
+    pub until: UtcMillis,
+}
+
+impl Holder {
+    /// A holder whose lease expires at `until`.
+    #[must_use]
+    pub fn new(fence: Fence, until: UtcMillis) -> Self {
+        Self { fence, until }
+    }
+}
+
+/// The inbox of a session when its lease was [released](super::SessionStore::release).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Released {
+    /// The holder has read all messages.
+    Idle,
+    /// There are messages that the holder has not read. They wait until a run claims the session.
+    MoreMessages,
 }

@@ -1,16 +1,17 @@
-//! Lists of sessions and of open questions.
+//! Lists of sessions and of open interrupts.
 
 use crate::clock::UtcMillis;
-use crate::id::{AgentId, InterruptId, Seq, SessionId};
+use crate::id::{AgentId, Seq, SessionId};
 
-use super::facts::{Facts, OpenQuestion, Phase};
+use super::rules;
+use super::summary::{OpenInterrupt, Phase, SessionSummary};
 
-/// What to list. Conditions hold together; the default lists all sessions.
+/// What to list. All conditions must hold; the default lists all sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Filter {
-    /// A row for each open question, not for each session.
-    pub questions: bool,
+    /// One row for each open interrupt instead of one for each session.
+    pub interrupts: bool,
     /// Only sessions of this agent.
     pub agent: Option<AgentId>,
     /// Only sessions in this phase.
@@ -24,10 +25,10 @@ impl Filter {
         Self::default()
     }
 
-    /// All open questions.
+    /// All open interrupts.
     #[must_use]
-    pub fn questions() -> Self {
-        Self { questions: true, ..Self::default() }
+    pub fn interrupts() -> Self {
+        Self { interrupts: true, ..Self::default() }
     }
 
     /// Only those of this agent.
@@ -44,63 +45,62 @@ impl Filter {
         self
     }
 
-    /// Whether a session with these facts is listed.
+    /// Whether a session with this summary is listed.
     #[must_use]
-    pub fn admits(&self, facts: &Facts) -> bool {
-        self.agent.as_ref().is_none_or(|agent| *agent == facts.agent)
-            && self.phase.is_none_or(|phase| phase == facts.phase)
+    pub fn admits(&self, summary: &SessionSummary) -> bool {
+        self.agent.as_ref().is_none_or(|agent| *agent == summary.agent)
+            && self.phase.is_none_or(|phase| phase == summary.phase)
     }
 }
 
-/// Some rows of a list.
+/// A page of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Listing {
     /// The rows, in the order of their keys.
     pub rows: Vec<Row>,
-    /// Where the next page begins; `None` after the last row.
+    /// The key to give as `after` for the next page; `None` on the last page.
     pub next: Option<Vec<u8>>,
 }
 
-/// A session, or one of its open questions.
+impl Listing {
+    /// A page of rows, and whether more rows come after it.
+    #[must_use]
+    pub fn new(rows: Vec<Row>, more: bool) -> Self {
+        let next = if more { rows.last().map(Row::key) } else { None };
+        Self { rows, next }
+    }
+}
+
+/// A session, or one of its open interrupts.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Row {
     /// The session.
     pub session: SessionId,
-    /// Its facts.
-    pub facts: Facts,
+    /// Its summary.
+    pub summary: SessionSummary,
     /// The seq of its last entry.
     pub head: Seq,
     /// The writer's time of its first batch.
     pub created: UtcMillis,
     /// The writer's time of its last batch.
     pub updated: UtcMillis,
-    /// The question, in a list of questions.
-    pub question: Option<OpenQuestion>,
+    /// The interrupt, in a list of interrupts.
+    pub interrupt: Option<OpenInterrupt>,
 }
 
 impl Row {
-    /// Where the row stands in its list: the session's id; in a list of questions followed by a
-    /// zero byte, which no order confuses with an id that goes on, and the question's id.
-    ///
-    /// Ids may themselves hold zero bytes, so each is written as two bytes, 0 and 255.
+    /// A row of a list of sessions.
     #[must_use]
-    pub fn key(&self) -> Vec<u8> {
-        Self::key_of(&self.session, self.question.as_ref().map(|question| &question.id))
+    pub fn new(session: SessionId, summary: SessionSummary, head: Seq) -> Self {
+        let (created, updated) = (UtcMillis::default(), UtcMillis::default());
+        Self { session, summary, head, created, updated, interrupt: None }
     }
 
-    /// The key of a row without the row.
-    pub(super) fn key_of(session: &SessionId, question: Option<&InterruptId>) -> Vec<u8> {
-        let mut key = Vec::with_capacity(session.as_str().len());
-        for byte in session.as_str().bytes() {
-            key.push(byte);
-            if byte == 0 {
-                key.push(255);
-            }
-        }
-        if let Some(question) = question {
-            key.extend([0, 1]);
-            key.extend(question.as_str().bytes());
-        }
-        key
+    /// The place of the row in its list, as [`rules::list_key`] has it.
+    #[must_use]
+    pub fn key(&self) -> Vec<u8> {
+        rules::list_key(&self.session, self.interrupt.as_ref().map(|interrupt| &interrupt.id))
     }
 }

@@ -1,21 +1,24 @@
-//! Where sessions are kept: the [`SessionStore`] trait and what its methods speak of.
+//! Where sessions are kept: the [`SessionStore`] trait and the types of its methods.
 //!
 //! A session is an append-only log of opaque entries, numbered from 1 without gaps. One holder at a
-//! time may append to it: whoever has its [`Lease`]. Everybody else posts [`Letter`]s, which the
-//! holder reads. Beside the bytes a store keeps few indexed facts, so that sessions and open
-//! questions can be listed without reading any log.
+//! time appends to it: the process that has its [`Lease`]. All other processes send [`Message`]s to
+//! its inbox, which the holder reads. Beside these bytes a store keeps a small
+//! [summary](SessionSummary) and the [open interrupts](OpenInterrupt), so that sessions and
+//! interrupts can be listed without reading a log.
 //!
-//! A store decides nothing about loops: it never decodes an entry. What it promises is stated at
-//! each method.
+//! A store decides nothing about loops and never decodes an entry. Each method documents what it
+//! promises; `Contract` of the feature `testing` checks these promises. What all stores must decide alike is in [`rules`], as pure functions.
 
 mod batch;
 mod error;
-mod facts;
 mod lease;
-mod letter;
 mod list;
 mod memory;
+mod message;
 mod page;
+mod request;
+pub mod rules;
+mod summary;
 
 use std::time::Duration;
 
@@ -23,126 +26,126 @@ use async_trait::async_trait;
 
 pub use batch::{Appended, Batch, NewEntry, Remove};
 pub use error::StoreError;
-pub use facts::{Facts, Guarantees, OpenQuestion, Phase};
-pub use lease::{Claim, Claimed, Lease, Token};
-pub use letter::{Letter, Mail, Posted};
+pub use lease::{Claimed, Holder, Lease, Released, Token};
 pub use list::{Filter, Listing, Row};
 pub use memory::MemoryStore;
-pub use page::{From, Holder, Page, StoredEntry, StoredLetter};
+pub use message::{InboxSeq, Message, Sent, StoredMessage};
+pub use page::{Page, StoredEntry};
+pub use request::{ReadFrom, ReadRequest};
+pub use summary::{OpenInterrupt, Phase, SessionSummary};
 
 use crate::id::SessionId;
 
-/// Keeps sessions: their logs, leases, letters and facts.
+/// Keeps sessions: their logs, leases, inboxes and summaries.
 ///
-/// All methods may be called from any number of tasks and, where the store is shared, processes.
-/// Dropping the future of a method leaves the session as if it had not been called or as if it had
-/// returned, never in between.
+/// All methods may be called from any number of tasks and, where the store is shared, from any
+/// number of processes. If the future of a method is dropped, the method has either had no effect or
+/// its full effect.
 #[async_trait]
 pub trait SessionStore: Send + Sync + 'static {
-    /// What this store survives and how much it takes at once.
-    fn guarantees(&self) -> Guarantees;
-
-    /// Takes the lease of a session, for `ttl`.
+    /// Takes the lease of a session for `ttl`.
     ///
-    /// [`Claim::One`] names the session; one that does not exist yet can be claimed, and exists
-    /// once an entry is appended to it: until then it is not read, listed or posted to, and only its
-    /// lease is kept. The lease is free if there is none, if the last one was
-    /// released, has expired, or its holder is known to be dead. Each claim gets a fence above all
-    /// earlier ones of the session, and a token of its own.
-    ///
-    /// [`Claim::Due`] takes any session that needs somebody, waits for one if need be, and gives
-    /// `None` if none turned up. See there for which are due.
-    ///
-    /// A session whose log is damaged, or was written by a newer version, keeps [`Claim::Due`] from no
-    /// other.
+    /// A session that does not exist yet can be claimed. It exists once an entry is appended to it;
+    /// until then it is not read, not listed and receives no messages, and only its lease is kept.
+    /// The lease is free if there is none, or if the last one was released, has expired, or is held
+    /// by a process that is known to be dead. Each claim gets a fence above all earlier ones of the
+    /// session, and a token of its own.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] if the one session is held; [`StoreError::Corrupt`] if what is stored of
-    /// it is not what was appended, [`StoreError::NewerFormat`] if a newer version has written it:
-    /// then nothing is written to it.
-    async fn claim(&self, what: Claim<'_>, ttl: Duration) -> Result<Option<Claimed>, StoreError>;
+    /// [`StoreError::Busy`] if the session is held; [`StoreError::Corrupt`] if the stored bytes are
+    /// not the appended bytes; [`StoreError::NewerFormat`] if a newer version has written them. In
+    /// the last two cases nothing is written to the session.
+    async fn claim(&self, session: &SessionId, ttl: Duration) -> Result<Claimed, StoreError>;
 
-    /// Holds a lease for `ttl` from now on, and says how many letters were posted so far. A `ttl`
-    /// of zero releases the lease. A lease that has expired and was not taken by anybody else can
-    /// still be renewed.
+    /// Extends a lease to `ttl` from now, and returns the last message sent to the session. A lease
+    /// that has expired can still be renewed if no other claim has come since.
     ///
     /// # Errors
-    /// [`StoreError::Fenced`] if somebody else has taken the lease since, or it was released;
+    /// [`StoreError::Fenced`] if another claim has come since, or the lease was released;
     /// [`StoreError::Gone`] if the session was removed.
-    async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<Mail, StoreError>;
+    async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError>;
 
-    /// Adds the batch to the log of the lease's session: its entries, facts and changes of open
-    /// questions, all of it or nothing.
+    /// Frees a lease at once. `read` is the last message that the holder has read, and the answer
+    /// says whether the inbox has more.
+    ///
+    /// No message is overlooked: each message is either counted in the answer, or its sender finds
+    /// the lease free after [`send`](Self::send) has returned.
+    ///
+    /// # Errors
+    /// As [`renew`](Self::renew).
+    async fn release(&self, lease: &Lease, read: InboxSeq) -> Result<Released, StoreError>;
+
+    /// Appends a batch to the log of the lease's session: its entries, its summary and its changes
+    /// of the open interrupts, all of them or none.
     ///
     /// - *Compare and append*: `batch.after` must be the head of the log.
     /// - *Fenced*: the lease's token must be that of the last claim. Expiry does not matter.
-    /// - *Idempotent*: a batch that is in the log already, under the same token, after the same
-    ///   seq and with the same entries, is reported as appended again, with the seq of its own last
-    ///   entry as head, and changes nothing. This is checked before anything else, the fence
-    ///   included. A batch without entries leaves no seq behind: it is known again by its facts and
-    ///   questions, as long as it is the last batch of its token. What was pruned or removed is not
-    ///   known again.
-    /// - *Durable*: on return with `batch.flush`, this batch and all before it survive what the
-    ///   store's [`guarantees`](SessionStore::guarantees) name. Without `flush` they survive the
-    ///   end of this process.
+    /// - *Idempotent*: if the same batch was appended before, under the same token, the answer is
+    ///   success with the seq of its last entry as head, and nothing changes. Repetition is checked
+    ///   before the fence and before the head. A batch without entries takes no seq: it counts as a
+    ///   repetition while it is the last batch of its token. Batches that were pruned or removed are
+    ///   not recognized.
+    /// - *Durable*: with `batch.flush`, this batch and all batches before it survive a loss of power
+    ///   on return, if the store promises that. Without `flush` they survive the end of this
+    ///   process, if the store promises that.
     ///
-    /// A batch may have no entries: it then changes facts and questions, and flushes. Only the batch
-    /// that makes a session must have both an entry and facts.
+    /// A batch may have no entries; it then changes the summary and the interrupts, and flushes. The
+    /// first batch of a session must have an entry and a summary. [`rules::judge_append`] makes these
+    /// decisions.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] with the head, [`StoreError::Fenced`] (looked for before a
-    /// conflict), [`StoreError::Gone`],
-    /// [`StoreError::TooLarge`] and [`StoreError::Full`] if nothing was appended;
-    /// [`StoreError::Unavailable`] says whether that is certain.
+    /// [`StoreError::Conflict`] with the head, [`StoreError::Fenced`] (checked before a conflict),
+    /// [`StoreError::Gone`], [`StoreError::TooLarge`] and [`StoreError::Full`] if nothing was
+    /// appended; [`StoreError::Unavailable`] says whether that is certain.
     async fn append(&self, lease: &Lease, batch: Batch<'_>) -> Result<Appended, StoreError>;
 
-    /// Leaves letters for whoever holds the session, or will. Needs no lease. Letters are kept by
-    /// key: the first under a key stays, and all of `letters` are posted or none.
+    /// Adds messages to the inbox of a session. Needs no lease. The first message under a key stays,
+    /// and either all of `messages` are kept or none.
     ///
-    /// A letter whose key is taken by one with the same digest counts as posted already; by one
-    /// with another digest, nothing is posted and the answer is [`Posted::Taken`]. That holds
-    /// between the letters of one call too. A new letter that answers a question which is not open
-    /// (by the facts), or has expired (by the store's clock), makes the answer
-    /// [`Posted::TooLate`]; so does one that says that a question [has expired](Letter::expiry)
-    /// which is not open or has not expired. `Taken` is looked for first, over all letters. No
-    /// letters at all are posted at once.
-    /// A posted letter survives what the store's guarantees name.
+    /// A message whose key is taken by one with the same digest counts as sent. If the digests
+    /// differ, nothing is sent and the answer is [`Sent::Taken`]; this holds between the messages of
+    /// one call, too. The answer is [`Sent::TooLate`] if a new message answers an interrupt that is
+    /// not open or has expired by the store's clock, and also if a message
+    /// [reports the expiry](Message::expiry) of an interrupt that is not open or has not expired.
+    /// `Taken` is checked first, over all messages. An empty list is always accepted.
+    /// [`rules::judge_messages`] makes these decisions.
+    ///
+    /// A message survives what a flushed batch survives.
     ///
     /// # Errors
-    /// [`StoreError::Gone`] if there is no such session. To one that is damaged, or of a newer format,
-    /// nothing is posted, as [`claim`](Self::claim) says.
-    async fn post(&self, to: &SessionId, letters: &[Letter]) -> Result<Posted, StoreError>;
+    /// [`StoreError::Gone`] if the session does not exist; [`StoreError::Corrupt`] and
+    /// [`StoreError::NewerFormat`] as for [`claim`](Self::claim).
+    async fn send(&self, to: &SessionId, messages: &[Message]) -> Result<Sent, StoreError>;
 
-    /// Reads a session: entries from a place on, and the letters after a mark. `None` if the
-    /// session does not exist. Needs no lease.
+    /// Reads a part of a session, as the request says. `None` if the session does not exist. Needs
+    /// no lease.
     ///
-    /// A page begins exactly where it is told, be it inside a batch, and ends where a batch ends: it
-    /// holds the rest of one batch if there is any left, then as many batches as fit into `limit`
-    /// bytes of entries; [`Page::next`] says where to go on. Letters are not paged. What
-    /// was appended or posted before the call began is seen.
+    /// A page begins exactly at the requested entry, which may be inside a batch, and ends where a
+    /// batch ends: it holds the rest of that batch, then as many batches as fit into
+    /// [`limit`](ReadRequest::limit) bytes of entries; [`Page::next`] is the start of the next page.
+    /// Messages are not paged. The page includes everything that was appended or sent before the
+    /// call began.
     ///
     /// # Errors
-    /// [`StoreError::Pruned`] if `from` lies below the first entry kept;
-    /// [`StoreError::Corrupt`] if what is stored is not what was appended;
-    /// [`StoreError::NewerFormat`] if a newer version has written it.
+    /// [`StoreError::Pruned`] if the requested entry lies below the first entry kept;
+    /// [`StoreError::Corrupt`] if the stored bytes are not the appended bytes;
+    /// [`StoreError::NewerFormat`] if a newer version has written them.
     async fn read(
         &self,
         session: &SessionId,
-        from: From,
-        mail: Mail,
-        limit: u64,
+        request: ReadRequest,
     ) -> Result<Option<Page>, StoreError>;
 
-    /// Lists sessions, or open questions, in the order of their [keys](Row::key), from behind the
-    /// row whose key is `after`, which need not exist any more, and at most `limit` of them (at
-    /// least 1 is meant). [`Listing::next`] is the key of the page's last row.
+    /// Lists sessions, or open interrupts, in the order of their [keys](Row::key): the rows after the
+    /// key `after`, whose row need not exist any more, and at most `limit` of them (at least 1).
+    /// [`Listing::next`] is the key of the page's last row.
     ///
-    /// Sessions that come and go while pages are read are seen or not; all others are seen once.
-    ///
-    /// A session whose log is damaged hides no other.
+    /// Sessions that appear or disappear between pages may be missing; each other session is listed
+    /// once. A session with a damaged log hides no other session.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] and [`StoreError::Corrupt`], as the store may.
+    /// [`StoreError::Unavailable`] if the store does not answer, and [`StoreError::Corrupt`] if an
+    /// index of its own is damaged.
     async fn list(
         &self,
         filter: &Filter,
@@ -150,12 +153,12 @@ pub trait SessionStore: Send + Sync + 'static {
         limit: u32,
     ) -> Result<Listing, StoreError>;
 
-    /// Removes the entries of a session below a seq, or the whole session with its letters and its
+    /// Removes the entries of a session below a seq, or the whole session with its inbox and its
     /// lease.
     ///
-    /// Entries are removed only below the last snapshot, whatever the seq says; without a snapshot,
-    /// none. A removed session can be made anew under the same id, without letters, questions and
-    /// facts; the lease of the old one does not hold the new one.
+    /// Entries are removed only below the last snapshot, whatever the seq; without a snapshot, none
+    /// are. A removed session can be created again under the same id: it has no messages, interrupts
+    /// or summary, and leases of the removed one are fenced.
     ///
     /// # Errors
     /// [`StoreError::Fenced`] if the lease is no longer held; [`StoreError::Gone`] if the session

@@ -123,7 +123,7 @@ fn a_turn_starts_over_and_positions_go_on() {
     }});
     let saved = replayed(ended.chain([again]));
     assert_eq!(saved.state["talk"], json!(["one", "two"]));
-    assert_eq!((saved.phase, saved.turn, saved.mail), (Phase::Running, 2, Mail(4)));
+    assert_eq!((saved.phase, saved.turn, saved.mail), (Phase::Running, 2, InboxSeq(4)));
     assert_eq!(saved.input.as_deref(), Some("k2"));
     assert_eq!((saved.cursor.position, saved.cursor.last), (Position(3), Position(3)));
     assert_eq!((saved.cursor.steps, visits(&saved)), (0, json!({"act": 1})));
@@ -208,7 +208,7 @@ fn a_question_takes_the_place_of_the_one_under_its_key() {
     let ids: Vec<String> =
         saved.open_questions().iter().map(|question| question.id.to_string()).collect();
     assert_eq!((ids, saved.phase), (vec!["g".into(), "k2".into(), "l".into()], Phase::Interrupted));
-    assert_eq!((saved.facts().mail, saved.facts().due), (Mail(3), None));
+    assert_eq!((saved.facts().inbox, saved.facts().due), (InboxSeq(3), None));
     assert_eq!(saved.cursor.retries, 0);
 
     let saved = replayed(

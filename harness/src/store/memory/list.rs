@@ -1,28 +1,28 @@
-//! The list of sessions and of open questions.
+//! The list of sessions and of open interrupts.
 
 use crate::id::{InterruptId, SessionId};
-use crate::store::{Filter, Listing, Row};
+use crate::store::{Filter, Listing, Row, rules};
 
 use super::Shared;
 use super::session::Session;
 
 impl Shared {
-    /// Sorts the keys of all rows behind `after`, then makes only those rows that are asked for.
+    /// Sorts the keys of all rows after `after`, then makes only those rows that are asked for.
     pub(super) fn list(&self, filter: &Filter, after: Option<&[u8]>, limit: u32) -> Listing {
         let mut found: Vec<(Vec<u8>, SessionId, Option<InterruptId>)> = Vec::new();
         for session in &self.sessions {
             let (id, session) = session.pair();
-            if !session.facts.as_ref().is_some_and(|facts| filter.admits(facts)) {
+            if !session.summary.as_ref().is_some_and(|summary| filter.admits(summary)) {
                 continue;
             }
-            let mut add = |question: Option<&InterruptId>| {
-                let key = Row::key_of(id, question);
+            let mut add = |interrupt: Option<&InterruptId>| {
+                let key = rules::list_key(id, interrupt);
                 if after.is_none_or(|after| key.as_slice() > after) {
-                    found.push((key, id.clone(), question.cloned()));
+                    found.push((key, id.clone(), interrupt.cloned()));
                 }
             };
-            if filter.questions {
-                session.questions.keys().for_each(|question| add(Some(question)));
+            if filter.interrupts {
+                session.interrupts.keys().for_each(|interrupt| add(Some(interrupt)));
             } else {
                 add(None);
             }
@@ -32,26 +32,24 @@ impl Shared {
         let more = found.len() > limit;
         found.truncate(limit);
         let next = found.last().filter(|_| more).map(|(key, ..)| key.clone());
-        let rows = found.into_iter().filter_map(|(_, id, question)| {
+        let rows = found.into_iter().filter_map(|(_, id, interrupt)| {
             let session = self.sessions.get(&id)?;
-            row(id, &session, question.as_ref()).filter(|row| filter.admits(&row.facts))
+            row(id, &session, interrupt.as_ref()).filter(|row| filter.admits(&row.summary))
         });
-        Listing { rows: rows.collect(), next }
+        let mut listing = Listing::new(rows.collect(), false);
+        listing.next = next;
+        listing
     }
 }
 
 /// The row, unless it has gone since.
-fn row(id: SessionId, session: &Session, question: Option<&InterruptId>) -> Option<Row> {
-    let question = match question {
-        Some(question) => Some(session.questions.get(question)?.clone()),
+fn row(id: SessionId, session: &Session, interrupt: Option<&InterruptId>) -> Option<Row> {
+    let interrupt = match interrupt {
+        Some(interrupt) => Some(session.interrupts.get(interrupt)?.clone()),
         None => None,
     };
-    Some(Row {
-        session: id,
-        facts: session.facts.clone()?,
-        head: session.log.head(),
-        created: session.created,
-        updated: session.updated,
-        question,
-    })
+    let summary = session.summary.clone()?;
+    let mut row = Row::new(id, summary, session.log.head());
+    (row.created, row.updated, row.interrupt) = (session.created, session.updated, interrupt);
+    Some(row)
 }

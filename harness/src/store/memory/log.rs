@@ -1,7 +1,7 @@
 //! The entries of one session.
 
 use crate::id::Seq;
-use crate::store::{NewEntry, StoredEntry, Token};
+use crate::store::{Batch, NewEntry, StoredEntry, Token, rules};
 
 /// Entries end to end in one buffer, so that a small one costs its bytes and a few numbers.
 #[derive(Default)]
@@ -48,26 +48,33 @@ impl Log {
         self.batches.push(seq);
     }
 
-    /// Whether the batch behind `after` is this one.
-    pub(super) fn has(&self, token: Token, after: Seq, entries: &[NewEntry<'_>]) -> bool {
+    /// Whether the log has this batch, written under this token.
+    pub(super) fn has(&self, token: Token, batch: &Batch<'_>) -> bool {
+        let Batch { after, entries, .. } = *batch;
         let Some(last) = after.0.checked_add(entries.len() as u64) else {
             return false;
         };
         let begins = after.0 == 0 || self.is_end(after.0) || after.0 == self.pruned;
         let writer = self.writers.partition_point(|(from, _)| *from <= after.0 + 1);
-        after.0 >= self.pruned
+        let is_one_batch = after.0 >= self.pruned
             && begins
             && self.is_end(last)
             && self.batches.partition_point(|end| *end <= after.0) + 1
-                == self.batches.partition_point(|end| *end <= last)
-            && writer
-                .checked_sub(1)
-                .and_then(|at| self.writers.get(at))
-                .is_some_and(|(_, by)| *by == token)
-            && (after.0 + 1..).zip(entries).all(|(seq, entry)| {
-                self.entry(seq) == Some(entry.bytes)
-                    && self.snapshots.binary_search(&seq).is_ok() == entry.snapshot
+                == self.batches.partition_point(|end| *end <= last);
+        let is_its = writer
+            .checked_sub(1)
+            .and_then(|at| self.writers.get(at))
+            .is_some_and(|(_, by)| *by == token);
+        if !is_one_batch || !is_its {
+            return false;
+        }
+        let stored: Vec<NewEntry<'_>> = (after.0 + 1..=last)
+            .filter_map(|seq| {
+                let snapshot = self.snapshots.binary_search(&seq).is_ok();
+                Some(NewEntry { bytes: self.entry(seq)?, snapshot })
             })
+            .collect();
+        rules::is_repetition(batch, &Batch { after, entries: &stored, ..Batch::default() })
     }
 
     fn is_end(&self, seq: u64) -> bool {
@@ -90,7 +97,7 @@ impl Log {
     }
 
     /// Entries from `from` on to the end of a batch: at least one batch, then as many as fit into
-    /// `limit` bytes; and where to go on.
+    /// `limit` bytes; and the start of the next page.
     pub(super) fn page(&self, from: Seq, limit: u64) -> (Vec<StoredEntry>, Option<Seq>) {
         let mut entries = Vec::new();
         let mut bytes = 0;
@@ -103,9 +110,7 @@ impl Log {
             if !entries.is_empty() && bytes > limit {
                 return (entries, Some(Seq(seq)));
             }
-            entries.extend(
-                found().map(|(seq, entry)| StoredEntry { seq: Seq(seq), bytes: entry.to_vec() }),
-            );
+            entries.extend(found().map(|(seq, entry)| StoredEntry::new(Seq(seq), entry)));
             seq = end + 1;
         }
         (entries, None)
@@ -113,13 +118,11 @@ impl Log {
 
     /// Removes the entries below a seq, as far as the last snapshot.
     pub(super) fn prune(&mut self, below: Seq) {
-        let Some(last) = self.snapshots.last() else {
+        let snapshot = self.snapshots.last().copied().map(Seq);
+        let Some(Seq(first)) = rules::first_kept(below, self.first(), snapshot) else {
             return;
         };
-        let first = below.0.min(*last);
-        let Some(count) = first.checked_sub(self.pruned + 1).filter(|count| *count > 0) else {
-            return;
-        };
+        let count = first - self.first().0;
         let Ok(count) = usize::try_from(count) else {
             return;
         };
@@ -127,7 +130,7 @@ impl Log {
         self.bytes.drain(..cut);
         self.ends.drain(..count);
         self.ends.iter_mut().for_each(|end| *end -= cut);
-        self.pruned += count as u64;
+        self.pruned = first - 1;
         self.batches.retain(|end| *end >= first);
         self.snapshots.retain(|seq| *seq >= first);
         // The writer of the first entry that is kept began at or before it.

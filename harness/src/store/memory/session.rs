@@ -1,4 +1,4 @@
-//! One session: what its log, its letters and its holder are, and what may be done to them.
+//! One session: its log, its inbox and its lease, and what may be done to them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -8,8 +8,8 @@ use boot_time::Instant;
 use crate::clock::UtcMillis;
 use crate::id::{Fence, InterruptId, Seq, SessionId};
 use crate::store::{
-    Appended, Batch, Facts, From, Holder, Lease, Letter, Mail, OpenQuestion, Page, Posted,
-    StoreError, StoredLetter, Token,
+    Appended, Batch, Holder, InboxSeq, Lease, Message, OpenInterrupt, Page, ReadRequest, Sent,
+    SessionSummary, StoreError, StoredMessage, Token, rules,
 };
 
 use super::log::Log;
@@ -18,13 +18,13 @@ use super::log::Log;
 pub(super) struct Session {
     pub(super) log: Log,
     /// `None` until the first entry is there.
-    pub(super) facts: Option<Facts>,
-    pub(super) questions: BTreeMap<InterruptId, OpenQuestion>,
-    letters: Vec<Letter>,
-    /// Where the letter under a key is.
+    pub(super) summary: Option<SessionSummary>,
+    pub(super) interrupts: BTreeMap<InterruptId, OpenInterrupt>,
+    messages: Vec<Message>,
+    /// Where the message under a key is.
     keys: HashMap<String, usize>,
     lease: Option<Held>,
-    /// The last batch of each token, where it had no entries and so left no trace in the log.
+    /// The last batch of each token, if it had no entries and so is not in the log.
     empty: Vec<Empty>,
     pub(super) created: UtcMillis,
     pub(super) updated: UtcMillis,
@@ -33,15 +33,15 @@ pub(super) struct Session {
 pub(super) struct Held {
     pub(super) fence: Fence,
     pub(super) token: Token,
-    /// When the lease expires; `None` if that is farther away than the clock reaches.
+    /// When the lease expires; `None` if that is beyond the range of the clock.
     pub(super) deadline: Option<Instant>,
 }
 
 struct Empty {
     token: Token,
     after: Seq,
-    facts: Option<Facts>,
-    ask: Vec<OpenQuestion>,
+    summary: Option<SessionSummary>,
+    open: Vec<OpenInterrupt>,
     close: Vec<InterruptId>,
 }
 
@@ -52,7 +52,7 @@ pub(super) fn deadline(ttl: Duration) -> Option<Instant> {
 impl Session {
     /// Whether anything was appended.
     pub(super) fn exists(&self) -> bool {
-        self.facts.is_some()
+        self.summary.is_some()
     }
 
     /// Whether there is nothing to keep.
@@ -60,17 +60,20 @@ impl Session {
         !self.exists() && self.lease.is_none()
     }
 
-    pub(super) fn mail(&self) -> Mail {
-        Mail(self.letters.len() as u64)
+    /// The last message.
+    pub(super) fn inbox(&self) -> InboxSeq {
+        InboxSeq(self.messages.len() as u64)
     }
 
-    /// For how long the session is still held.
+    /// How long the lease still lasts; `None` if it is free.
     pub(super) fn held_for(&self) -> Option<Duration> {
         let held = self.lease.as_ref()?;
+        let now = Instant::now();
         match held.deadline {
-            Some(deadline) => {
-                deadline.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+            Some(until) if rules::is_held(Some(until), now, true) => {
+                until.checked_duration_since(now)
             }
+            Some(_) => None,
             None => Some(Duration::MAX),
         }
     }
@@ -78,7 +81,7 @@ impl Session {
     pub(super) fn holder(&self) -> Option<Holder> {
         let left = u64::try_from(self.held_for()?.as_millis()).unwrap_or(u64::MAX);
         let until = UtcMillis(UtcMillis::now().0.saturating_add(left));
-        self.lease.as_ref().map(|held| Holder { fence: held.fence, until })
+        self.lease.as_ref().map(|held| Holder::new(held.fence, until))
     }
 
     pub(super) fn hold(&mut self, held: Held) {
@@ -87,19 +90,20 @@ impl Session {
 
     /// Whether the lease is that of the last claim, which was not released.
     pub(super) fn check(&self, lease: &Lease) -> Result<(), StoreError> {
-        match &self.lease {
-            Some(held) if held.token == lease.token => Ok(()),
-            _ => Err(StoreError::Fenced { session: lease.session.clone() }),
-        }
+        rules::check_lease(lease, self.lease.as_ref().map(|held| held.token))
     }
 
     pub(super) fn renew(&mut self, lease: &Lease, ttl: Duration) -> Result<(), StoreError> {
         self.check(lease)?;
-        if ttl.is_zero() {
-            self.lease = None;
-        } else if let Some(held) = &mut self.lease {
+        if let Some(held) = &mut self.lease {
             held.deadline = deadline(ttl);
         }
+        Ok(())
+    }
+
+    pub(super) fn release(&mut self, lease: &Lease) -> Result<(), StoreError> {
+        self.check(lease)?;
+        self.lease = None;
         Ok(())
     }
 
@@ -108,69 +112,54 @@ impl Session {
         lease: &Lease,
         batch: &Batch<'_>,
     ) -> Result<Appended, StoreError> {
-        let head = self.log.head();
-        if let Some(head) = self.appended(lease.token, batch) {
-            return Ok(Appended { head, mail: self.mail() });
-        }
-        self.check(lease)?;
-        if batch.after != head {
-            let session = lease.session.clone();
-            return Err(StoreError::Conflict { session, after: batch.after, head });
-        }
-        let changes = batch.facts.is_some() || !batch.ask.is_empty() || !batch.close.is_empty();
-        if batch.entries.is_empty() && !changes {
-            return Ok(Appended { head, mail: self.mail() });
+        let head = self.exists().then(|| self.log.head());
+        let repetition = self.has(lease.token, batch);
+        let judged = rules::judge_append(&lease.session, batch.into(), head, repetition, || {
+            self.check(lease)
+        });
+        if let rules::Append::Done(head) = judged? {
+            return Ok(Appended::new(head, self.inbox()));
         }
         if !self.exists() {
-            if batch.entries.is_empty() || batch.facts.is_none() {
-                return Err(StoreError::Unavailable {
-                    what: format!(
-                        "the first batch of session `{}` must have an entry and facts",
-                        lease.session
-                    ),
-                    ambiguous: false,
-                    source: None,
-                });
-            }
             self.created = batch.at;
         }
         self.updated = batch.at;
         self.log.push(lease.token, batch.entries);
         self.remember(lease.token, batch);
-        if let Some(facts) = batch.facts {
-            match &mut self.facts {
-                Some(own) => replace(own, facts),
-                None => self.facts = Some(facts.clone()),
+        if let Some(summary) = batch.summary {
+            match &mut self.summary {
+                Some(own) => replace(own, summary),
+                None => self.summary = Some(summary.clone()),
             }
         }
-        for question in batch.ask {
-            self.questions.insert(question.id.clone(), question.clone());
+        for interrupt in batch.open {
+            self.interrupts.insert(interrupt.id.clone(), interrupt.clone());
         }
         for id in batch.close {
-            self.questions.remove(id);
+            self.interrupts.remove(id);
         }
-        Ok(Appended { head: self.log.head(), mail: self.mail() })
+        Ok(Appended::new(self.log.head(), self.inbox()))
     }
 
-    /// The head behind the batch, if it was appended already.
-    fn appended(&self, token: Token, batch: &Batch<'_>) -> Option<Seq> {
+    /// Whether the batch was appended before.
+    fn has(&self, token: Token, batch: &Batch<'_>) -> bool {
         if !batch.entries.is_empty() {
-            // Nothing is behind the head, and that is where nearly every batch wants to be.
-            return (batch.after < self.log.head()
-                && self.log.has(token, batch.after, batch.entries))
-            .then(|| Seq(batch.after.0 + batch.entries.len() as u64));
+            // Nothing is after the head, where nearly every batch begins.
+            return batch.after < self.log.head() && self.log.has(token, batch);
         }
-        let same = |empty: &Empty| {
-            empty.token == token
-                && empty.after == batch.after
-                && empty.facts.as_ref() == batch.facts
-                && empty.ask == batch.ask
-                && empty.close == batch.close
-        };
-        self.empty.iter().any(same).then_some(batch.after)
+        self.empty.iter().filter(|empty| empty.token == token).any(|empty| {
+            let stored = Batch {
+                after: empty.after,
+                summary: empty.summary.as_ref(),
+                open: &empty.open,
+                close: &empty.close,
+                ..Batch::default()
+            };
+            rules::is_repetition(batch, &stored)
+        })
     }
 
-    /// Keeps the batch if it has no entries: only so can it be told apart from one that is new.
+    /// Keeps a batch without entries, to recognize its repetition.
     fn remember(&mut self, token: Token, batch: &Batch<'_>) {
         if self.empty.last().is_some_and(|empty| empty.token == token) {
             self.empty.pop();
@@ -179,106 +168,70 @@ impl Session {
             self.empty.push(Empty {
                 token,
                 after: batch.after,
-                facts: batch.facts.cloned(),
-                ask: batch.ask.to_vec(),
+                summary: batch.summary.cloned(),
+                open: batch.open.to_vec(),
                 close: batch.close.to_vec(),
             });
         }
     }
 
-    pub(super) fn post(&mut self, letters: &[Letter]) -> Posted {
-        let mut new: Vec<&Letter> = Vec::new();
-        let mut own: HashMap<&str, &Letter> = HashMap::new();
-        for letter in letters {
-            let kept = self.keys.get(&letter.key).and_then(|at| self.letters.get(*at));
-            match kept.or_else(|| own.get(letter.key.as_str()).copied()) {
-                Some(first) if first.digest == letter.digest => {}
-                Some(first) => {
-                    return Posted::Taken { key: letter.key.clone(), first: first.clone() };
-                }
-                None => {
-                    own.insert(&letter.key, letter);
-                    new.push(letter);
-                }
-            }
-        }
-        let now = UtcMillis::now();
-        if let Some(late) = new.iter().find(|letter| !self.takes(letter, now)) {
-            return Posted::TooLate { key: late.key.clone() };
-        }
-        for letter in new {
-            self.keys.insert(letter.key.clone(), self.letters.len());
-            self.letters.push(letter.clone());
-        }
-        Posted::Here(self.mail())
-    }
-
-    /// Whether the question of a letter waits for it.
-    fn takes(&self, letter: &Letter, now: UtcMillis) -> bool {
-        let Some(id) = &letter.question else {
-            return true;
+    pub(super) fn send(&mut self, messages: &[Message]) -> Sent {
+        let stored = |key: &str| self.keys.get(key).and_then(|at| self.messages.get(*at));
+        let open = |id: &InterruptId| self.interrupts.get(id);
+        let new = match rules::judge_messages(messages, stored, open, UtcMillis::now()) {
+            Ok(new) => new.into_iter().cloned().collect::<Vec<_>>(),
+            Err(refused) => return refused,
         };
-        self.questions.get(id).is_some_and(|question| {
-            let expired = question.expires.is_some_and(|expires| expires <= now);
-            expired == letter.expiry
-        })
+        for message in new {
+            self.keys.insert(message.key.clone(), self.messages.len());
+            self.messages.push(message);
+        }
+        Sent::Accepted(self.inbox())
     }
 
     pub(super) fn read(
         &self,
         id: &SessionId,
-        from: From,
-        mail: Mail,
-        limit: u64,
+        request: ReadRequest,
     ) -> Result<Option<Page>, StoreError> {
-        let Some(facts) = &self.facts else {
+        let Some(summary) = &self.summary else {
             return Ok(None);
         };
         let (head, first) = (self.log.head(), self.log.first());
-        let begin = match from {
-            From::Seq(seq) | From::SnapshotBelow(seq) if seq < first && first > Seq(1) => {
-                return Err(StoreError::Pruned { session: id.clone(), first });
-            }
-            From::Seq(seq) => seq,
-            From::Snapshot => self.log.snapshot(head).unwrap_or(first),
-            From::SnapshotBelow(seq) => self.log.snapshot(seq).unwrap_or(first),
-        };
-        let (entries, next) = self.log.page(begin, limit);
-        let letters = (1..).map(Mail).zip(&self.letters);
-        let seen = usize::try_from(mail.0).unwrap_or(usize::MAX);
-        Ok(Some(Page {
-            entries,
-            next,
-            first,
-            head,
-            letters: letters
-                .skip(seen)
-                .map(|(mail, letter)| StoredLetter { mail, letter: letter.clone() })
-                .collect(),
-            mail: self.mail(),
-            facts: facts.clone(),
-            questions: self.questions.values().cloned().collect(),
-            holder: self.holder(),
-            created: self.created,
-            updated: self.updated,
-            set_aside: 0,
-        }))
+        let mut page = Page::new(summary.clone(), head);
+        if let Some(from) = request.from {
+            let snapshot = |at| self.log.snapshot(at);
+            let begin = rules::first_entry(id, from, first, head, snapshot)?;
+            (page.entries, page.next) = self.log.page(begin, request.limit);
+        }
+        if let Some(after) = request.messages_after {
+            let read = usize::try_from(after.0).unwrap_or(usize::MAX);
+            let messages = (1..).map(InboxSeq).zip(&self.messages).skip(read);
+            page.messages =
+                messages.map(|(seq, message)| StoredMessage::new(seq, message.clone())).collect();
+        }
+        page.first = first;
+        page.inbox = self.inbox();
+        page.interrupts = self.interrupts.values().cloned().collect();
+        page.holder = self.holder();
+        (page.created, page.updated) = (self.created, self.updated);
+        Ok(Some(page))
     }
 
     pub(super) fn prune(&mut self, below: Seq) {
         self.log.prune(below);
         let first = self.log.first();
-        // Those behind the log's first entry can still be sent again.
+        // A batch after the log's first entry can still be sent again.
         self.empty.retain(|empty| empty.after.next() >= first);
     }
 }
 
-/// Copies facts into the room of older ones.
-fn replace(own: &mut Facts, facts: &Facts) {
-    let Facts { agent, phase, step, due, mail } = facts;
+/// Copies a summary into the allocations of an older one.
+fn replace(own: &mut SessionSummary, new: &SessionSummary) {
+    let SessionSummary { agent, phase, step, due, inbox } = new;
     if own.agent != *agent {
         own.agent = agent.clone();
     }
     own.step.clone_from(step);
-    (own.phase, own.due, own.mail) = (*phase, *due, *mail);
+    (own.phase, own.due, own.inbox) = (*phase, *due, *inbox);
 }
