@@ -1,16 +1,15 @@
-//! Writing: batches by the holder, letters by anybody, and making them durable.
+//! Writing: batches by the holder, messages by anybody, and making them durable.
 
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
-use harness::store::{Appended, Lease, Letter, Posted, StoreError};
+use harness::store::{Appended, Lease, Message, Sent, StoreError, rules};
 use harness::{Seq, SessionId, UtcMillis};
 
 use super::disk::DiskFile;
 use super::error::unsure;
-use super::index::Verdict;
 use super::lease::write_small;
 use super::notes;
 use super::record::{self, MAX_RECORD, Prepared, Record};
@@ -28,7 +27,7 @@ impl Inner {
         let mut state = session.lock();
         self.usable(&session, &state)?;
         let head = self.put(&session, &mut state, lease, batch)?;
-        let mail = state.index.mail();
+        let inbox = state.index.inbox();
         let upto = state.index.end;
         let rest = if batch.flush && batch.settles { Rest::of(&state.index) } else { None };
         let starts = state.index.start.as_ref().is_some_and(|start| start.offset > state.noted);
@@ -44,7 +43,7 @@ impl Inner {
             rest.durable = self.sync == Sync::Flush;
             self.note_rest(&session, lease, rest, log);
         }
-        Ok(Appended { head: Seq(head), mail })
+        Ok(Appended::new(Seq(head), inbox))
     }
 
     /// Puts the batch into the log and returns its last seq.
@@ -61,16 +60,15 @@ impl Inner {
             session.refresh(disk, state)?;
         }
         for _ in 0..ATTEMPTS {
-            if state.index.base.is_some_and(|base| batch.after <= base) {
+            if state.index.base.is_some_and(|base| batch.outline.after.0 <= base) {
                 // It may be there already, before the snapshot that was started from.
                 session.read_all(disk, state)?;
             }
             match self.admit(session, state, lease, batch) {
-                // Letters may have come since it was written.
-                Ok(Some(head)) if fresh => return Ok(head),
-                // Whether the lease still holds is for the log to say.
-                Ok(None) if batch.is_empty && fresh => return Ok(batch.after),
-                Ok(None) if !batch.is_empty => {}
+                Ok(rules::Append::New) => {}
+                // Messages may have come since it was written, and only the log says whether the
+                // lease still holds.
+                Ok(rules::Append::Done(head)) if fresh => return Ok(head.0),
                 // What was read may be old.
                 Ok(_) | Err(_) if !fresh => {
                     session.refresh(disk, state)?;
@@ -86,7 +84,7 @@ impl Inner {
             let own = batch.record(lease.fence.0, base, synced);
             // If nothing has come between, it holds as it was admitted.
             if session.write(disk, state, &line, own)? {
-                return Ok(batch.after + batch.count);
+                return Ok(batch.outline.after.0 + batch.outline.entries);
             }
             fresh = true;
         }
@@ -96,36 +94,19 @@ impl Inner {
         ))
     }
 
-    /// Whether the batch may be written; or its last seq, if it was.
+    /// Whether the batch is appended; or its last seq, if it was.
     fn admit(
         &self,
         session: &Session,
         state: &State,
         lease: &Lease,
         batch: &Prepared,
-    ) -> Result<Option<u64>, StoreError> {
-        if let Some(head) = session.find(state, lease, batch)? {
-            return Ok(Some(head));
-        }
-        self.check(session, state, lease)?;
-        if batch.after != state.index.head {
-            return Err(StoreError::Conflict {
-                session: session.id.clone(),
-                after: Seq(batch.after),
-                head: Seq(state.index.head),
-            });
-        }
-        if !state.index.exists() && !batch.is_empty && (batch.count == 0 || !batch.has_facts) {
-            return Err(StoreError::Unavailable {
-                what: format!(
-                    "the first batch of session `{}` must have an entry and facts",
-                    session.id
-                ),
-                ambiguous: false,
-                source: None,
-            });
-        }
-        Ok(None)
+    ) -> Result<rules::Append, StoreError> {
+        let repetition = session.find(state, lease, batch)?;
+        let head = state.index.exists().then_some(Seq(state.index.head));
+        rules::judge_append(&session.id, batch.outline, head, repetition, || {
+            self.check(session, state, lease)
+        })
     }
 
     pub(crate) fn usable(&self, session: &Session, state: &State) -> Result<(), StoreError> {
@@ -142,7 +123,7 @@ impl Inner {
         Ok(())
     }
 
-    pub(crate) fn post(&self, to: &SessionId, letters: &[Letter]) -> Result<Posted, StoreError> {
+    pub(crate) fn send(&self, to: &SessionId, messages: &[Message]) -> Result<Sent, StoreError> {
         let session = self.session(to);
         let mut state = session.lock();
         self.usable(&session, &state)?;
@@ -153,26 +134,28 @@ impl Inner {
                 return Err(session.gone());
             }
             let now = UtcMillis::now();
-            match state.index.judge(letters, now) {
-                Verdict::Done(posted) => {
-                    let upto = state.index.end;
-                    drop(state);
-                    if matches!(posted, Posted::Here(_)) {
-                        // Whoever posted them may not have come so far.
-                        self.flush(&session, upto)?;
-                    }
-                    return Ok(posted);
-                }
-                Verdict::New => {
-                    let line = record::letters(now.0, letters.iter(), false);
+            let answer = match state.index.judge(messages, now) {
+                Ok(new) if new.is_empty() => Sent::Accepted(state.index.inbox()),
+                Ok(_) => {
+                    let line = record::messages(now.0, messages.iter(), false);
                     let bytes = line.len() as u64;
                     if bytes > MAX_RECORD {
                         return Err(StoreError::TooLarge { bytes, limit: MAX_RECORD });
                     }
-                    let own = Record::Letters { at: now.0, letters: letters.to_vec(), kept: false };
+                    let messages = messages.to_vec();
+                    let own = Record::Messages { at: now.0, messages, kept: false };
                     session.write(&*self.disk, &mut state, &line, Some(own))?;
+                    continue;
                 }
+                Err(refused) => refused,
+            };
+            let upto = state.index.end;
+            drop(state);
+            if matches!(answer, Sent::Accepted(_)) {
+                // The process that wrote the messages may not have flushed them.
+                self.flush(&session, upto)?;
             }
+            return Ok(answer);
         }
         Err(unsure(
             format!("the log of session `{}` is rewritten again and again", session.id),

@@ -12,8 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use harness::SessionId;
-use harness::store::StoreError;
+use harness::store::{StoreError, rules};
 
 use super::error::failed;
 use super::lease::read_small;
@@ -58,31 +57,6 @@ impl Print {
         let changed = (found.mtime(), found.mtime_nsec());
         Self { inode: found.ino(), len: found.len(), changed }
     }
-}
-
-/// Where all rows of a session begin: as [`Row::key`](harness::store::Row::key) has it.
-fn key_of(id: &SessionId) -> Vec<u8> {
-    let mut key = Vec::with_capacity(id.as_str().len());
-    for byte in id.as_str().bytes() {
-        key.push(byte);
-        if byte == 0 {
-            key.push(255);
-        }
-    }
-    key
-}
-
-/// The key of the session whose rows a place in a list may divide.
-fn session_part(after: &[u8]) -> &[u8] {
-    let mut place = 0;
-    while place < after.len() {
-        match (after[place], after.get(place + 1)) {
-            (0, Some(255)) => place += 2,
-            (0, _) => break,
-            _ => place += 1,
-        }
-    }
-    &after[..place]
 }
 
 impl Inner {
@@ -135,7 +109,7 @@ impl Inner {
             if let Some(key) = shard.keys.remove(&log) {
                 keys.insert(log, key);
             } else if let Some(id) = self.id_of(&log)? {
-                let key = key_of(&id);
+                let key = rules::list_key(&id, None);
                 let known = Known { log: Arc::from(&*log), rest: None };
                 catalog.logs.insert(key.clone(), known);
                 keys.insert(log, key);
@@ -157,7 +131,7 @@ impl Inner {
         use std::ops::Bound::{Excluded, Included, Unbounded};
         let catalog = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
         let begin = match from {
-            Place::Dividing(after) => Included(session_part(after)),
+            Place::Dividing(after) => Included(rules::session_part(after)),
             Place::Behind(key) => Excluded(key),
         };
         let logs = catalog.logs.range::<[u8], _>((begin, Unbounded));

@@ -3,38 +3,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use harness::store::{Claimed, Holder, Lease, Mail, Phase, StoreError, Token};
-use harness::{AgentId, Fence, Seq, SessionId, UtcMillis};
+use harness::store::{Claimed, Holder, InboxSeq, Lease, Released, StoreError, Token, rules};
+use harness::{Fence, Seq, SessionId, UtcMillis};
 
-use super::catalog::{Place, is_of_one_session};
 use super::disk::{DiskFile, Mode};
 use super::error::failed;
-use super::index::Index;
 use super::lease::{Renewal, boot_millis, deadline, on_the_wall, read_small, write_small};
 use super::record::{self, Header, Record, Seal};
-use super::rest::Released;
+use super::rest;
 use super::session::{Session, State};
-use super::store::{FileStore, Inner};
+use super::store::Inner;
 use super::tag::Tag;
-
-/// How often a store that waits for sessions looks at all of them.
-const POLL: Duration = Duration::from_millis(100);
 
 /// How often it is tried to begin a session that another process is beginning or removing.
 const TRIES: u32 = 50;
 
 impl Inner {
-    pub(crate) fn claim_one(&self, id: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
-        self.claim_if(id, ttl, |_| true)?.ok_or_else(|| StoreError::Gone { session: id.clone() })
-    }
-
-    /// Claims a session, if it is found to be `wanted` once it is seen to be free.
-    fn claim_if(
-        &self,
-        id: &SessionId,
-        ttl: Duration,
-        wanted: impl Fn(&Index) -> bool,
-    ) -> Result<Option<Claimed>, StoreError> {
+    pub(crate) fn claim(&self, id: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
         let session = self.session(id);
         let mut state = session.lock();
         let state = &mut *state;
@@ -62,7 +47,6 @@ impl Inner {
                         until: on_the_wall(until),
                     });
                 }
-                None if !wanted(&state.index) => return Ok(None),
                 None if state.index.begun() => self.seal(&session, state, &mut seal)?,
                 None => self.begin(&session, state, &seal)?,
             }
@@ -82,12 +66,11 @@ impl Inner {
             let _ = self.disk.unlink(&path);
         }
         let index = &state.index;
-        Ok(Some(Claimed {
-            lease: Lease { session: id.clone(), fence: Fence(seal.fence), token },
-            head: Seq(index.head),
-            mail: index.mail(),
-            facts: index.facts.clone(),
-        }))
+        let mut claimed = Claimed::new(Lease::new(id.clone(), Fence(seal.fence), token));
+        claimed.head = Seq(index.head);
+        claimed.inbox = index.inbox();
+        claimed.summary.clone_from(&index.summary);
+        Ok(claimed)
     }
 
     fn seal(
@@ -227,7 +210,7 @@ impl Inner {
             if token.and_then(|tag| tag.released) == Some(seal.token) {
                 return Ok(Some(released()));
             }
-            let note: Option<Released> = read_small(&*self.disk, &session.paths.rest)
+            let note: Option<rest::Released> = read_small(&*self.disk, &session.paths.rest)
                 .map_err(|error| failed("read", &session.paths.rest, error))?;
             let token = note.and_then(|note| note.released);
             if token.is_some_and(|token| token == seal.token.to_string()) {
@@ -270,35 +253,57 @@ impl Inner {
         }
     }
 
-    pub(crate) fn renew(&self, lease: &Lease, ttl: Duration) -> Result<Mail, StoreError> {
+    pub(crate) fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {
+        let session = self.session(&lease.session);
+        let mut state = session.lock();
+        session.refresh(&*self.disk, &mut state)?;
+        self.check(&session, &state, lease)?;
+        let until = Some(deadline(ttl));
+        let life = state.index.life().0.to_owned();
+        let renewal = Renewal { life, fence: lease.fence.0, until };
+        write_small(&*self.disk, &session.paths.lease, &renewal)
+            .map_err(|error| failed("write", &session.paths.lease, error))?;
+        state.renewed = until;
+        Ok(state.index.inbox())
+    }
+
+    pub(crate) fn release(&self, lease: &Lease, read: InboxSeq) -> Result<Released, StoreError> {
         let session = self.session(&lease.session);
         let mut state = session.lock();
         session.refresh(&*self.disk, &mut state)?;
         self.check(&session, &state, lease)?;
         let ours = state.index.seal.as_ref().is_some_and(|seal| seal.owner == self.owner.id);
-        let until = (!ttl.is_zero()).then(|| deadline(ttl));
-        if until.is_none() && !ours {
+        if ours {
+            self.note_release(&session, &mut state, lease)?;
+        } else {
             // Whoever claimed must learn of it: a claim by nobody says so to all.
             let seal =
                 Seal { fence: lease.fence.0 + 1, token: Token::random(), owner: 0, until: 0 };
             session.write(&*self.disk, &mut state, &record::seal(&seal), None)?;
-            return Ok(state.index.mail());
         }
-        let renewal =
-            Renewal { life: state.index.life().0.to_owned(), fence: lease.fence.0, until };
-        if until.is_none() {
-            // Here it is known even if the disk takes no word of it; elsewhere it expires then.
-            state.released = Some(lease.fence.0);
-            self.holding.leaves(&lease.session);
-            let noted = state.noted_rest.take();
-            if noted.is_some_and(|noted| noted.release(lease.token, state.index.life())) {
-                return Ok(state.index.mail());
-            }
+        // A message that came before its sender could find the lease free is read here.
+        session.refresh(&*self.disk, &mut state)?;
+        Ok(rules::released(read, state.index.inbox()))
+    }
+
+    fn note_release(
+        &self,
+        session: &Session,
+        state: &mut State,
+        lease: &Lease,
+    ) -> Result<(), StoreError> {
+        // Here it is known even if the disk takes no word of it; elsewhere it expires then.
+        state.released = Some(lease.fence.0);
+        self.holding.leaves(&lease.session);
+        let noted = state.noted_rest.take();
+        if !noted.is_some_and(|noted| noted.release(lease.token, state.index.life())) {
+            let life = state.index.life().0.to_owned();
+            let renewal = Renewal { life, fence: lease.fence.0, until: None };
+            write_small(&*self.disk, &session.paths.lease, &renewal)
+                .map_err(|error| failed("write", &session.paths.lease, error))?;
+            state.renewed = None;
         }
-        write_small(&*self.disk, &session.paths.lease, &renewal)
-            .map_err(|error| failed("write", &session.paths.lease, error))?;
-        state.renewed = until;
-        Ok(state.index.mail())
+        Ok(())
     }
 
     pub(crate) fn holder(
@@ -307,59 +312,6 @@ impl Inner {
         state: &State,
     ) -> Result<Option<Holder>, StoreError> {
         let until = self.held_until(session, state)?;
-        Ok(until
-            .map(|until| Holder { fence: Fence(state.index.fence()), until: on_the_wall(until) }))
-    }
-
-    /// Claims one of the sessions that need somebody.
-    fn claim_any(&self, agents: &[AgentId], ttl: Duration) -> Result<Option<Claimed>, StoreError> {
-        self.look()?;
-        for (key, log) in self.next_logs(Place::Dividing(&[]), usize::MAX) {
-            let Some(summary) = self.remembered(&key, &log)? else { continue };
-            let due = agents.contains(&summary.facts.agent)
-                && is_due(summary.facts.phase, summary.facts.due, summary.mail, summary.facts.mail);
-            if !due {
-                continue;
-            }
-            let claimed = self.claim_if(&summary.id, ttl, |index| {
-                index
-                    .facts
-                    .as_ref()
-                    .is_some_and(|facts| is_due(facts.phase, facts.due, index.mail().0, facts.mail))
-            });
-            match claimed {
-                Ok(Some(claimed)) => return Ok(Some(claimed)),
-                Ok(None) | Err(StoreError::Busy { .. } | StoreError::Gone { .. }) => {}
-                Err(error) if is_of_one_session(&error) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(None)
-    }
-}
-
-fn is_due(phase: Phase, due: Option<UtcMillis>, mail: u64, counted: Mail) -> bool {
-    phase == Phase::Running || due.is_some_and(|due| due <= UtcMillis::now()) || mail > counted.0
-}
-
-impl FileStore {
-    /// Looks at all sessions, again and again: no file system tells of what happens in many files.
-    pub(crate) async fn claim_due(
-        &self,
-        agents: &[AgentId],
-        wait: Duration,
-        ttl: Duration,
-    ) -> Result<Option<Claimed>, StoreError> {
-        let mut left = wait;
-        loop {
-            let agents = agents.to_vec();
-            let claimed = self.run(move |inner| inner.claim_any(&agents, ttl)).await?;
-            if claimed.is_some() || left.is_zero() {
-                return Ok(claimed);
-            }
-            let pause = left.min(POLL);
-            tokio::time::sleep(pause).await;
-            left -= pause;
-        }
+        Ok(until.map(|until| Holder::new(Fence(state.index.fence()), on_the_wall(until))))
     }
 }

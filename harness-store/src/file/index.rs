@@ -1,14 +1,16 @@
 //! What a log adds up to: the fold of its records, in the order of the file.
 //!
 //! That order alone decides what holds. Of two claims with one fence the first wins; a batch is
-//! void unless its fence is that of the last claim before it and it continues the head; letters are
-//! void unless all their keys were free and their questions open. Every reader so comes to the same
+//! void unless its fence is that of the last claim before it and it continues the head; messages are
+//! void unless all their keys were free and their interrupts open. Every reader so comes to the same
 //! answer, whoever wrote what and when it looked.
 
 use std::collections::{BTreeMap, HashMap};
 
-use harness::store::{Facts, Letter, Mail, OpenQuestion, Posted, StoredLetter, Token};
-use harness::{InterruptId, Seq, UtcMillis};
+use harness::store::{
+    InboxSeq, Message, OpenInterrupt, Sent, SessionSummary, StoredMessage, Token, rules,
+};
+use harness::{Fence, InterruptId, Seq, UtcMillis};
 
 use super::record::{self, BatchRecord, Header, Origin, Record, Seal};
 use super::start::Start;
@@ -55,11 +57,11 @@ pub(crate) struct Index {
     pub(crate) head: u64,
     pub(crate) created: Option<UtcMillis>,
     pub(crate) updated: UtcMillis,
-    pub(crate) facts: Option<Facts>,
-    pub(crate) questions: BTreeMap<InterruptId, OpenQuestion>,
+    pub(crate) summary: Option<SessionSummary>,
+    pub(crate) interrupts: BTreeMap<InterruptId, OpenInterrupt>,
     pub(crate) batches: Vec<BatchRef>,
     pub(crate) snapshots: Vec<u64>,
-    pub(crate) letters: Vec<StoredLetter>,
+    pub(crate) messages: Vec<StoredMessage>,
     pub(super) keys: HashMap<String, usize>,
     /// The session was removed, and none made in its place since.
     pub(crate) removed: bool,
@@ -93,15 +95,15 @@ impl Index {
 
     /// Whether there is a session that can be read.
     pub(crate) fn exists(&self) -> bool {
-        self.begun() && self.facts.is_some() && self.created.is_some()
+        self.begun() && self.summary.is_some() && self.created.is_some()
     }
 
     pub(crate) fn fence(&self) -> u64 {
         self.seal.as_ref().map_or(0, |seal| seal.fence)
     }
 
-    pub(crate) fn mail(&self) -> Mail {
-        Mail(self.letters.len() as u64)
+    pub(crate) fn inbox(&self) -> InboxSeq {
+        InboxSeq(self.messages.len() as u64)
     }
 
     pub(crate) fn life(&self) -> (&str, u64) {
@@ -222,16 +224,19 @@ impl Index {
         match record {
             Record::Header(..) => {}
             Record::Seal(seal) => {
-                if seal.fence > self.fence() {
+                let last = self.seal.as_ref().map(|last| Fence(last.fence));
+                if rules::claim_wins(Fence(seal.fence), last) {
                     self.seals.push((seal.fence, seal.token));
                     self.seal = Some(seal);
                     self.hole = Hole::None;
                 }
             }
             Record::Batch(batch) => self.batch(&batch, start, len)?,
-            Record::Letters { at, letters, kept } => {
-                if kept || matches!(self.judge(&letters, UtcMillis(at)), Verdict::New) {
-                    self.post(letters);
+            Record::Messages { at, messages, kept } => {
+                // As a whole or not at all, in the order of the log.
+                let new = self.judge(&messages, UtcMillis(at));
+                if kept || new.is_ok_and(|new| !new.is_empty()) {
+                    self.send(messages);
                 }
             }
             Record::Origin(origin) => self.origin(*origin),
@@ -248,9 +253,12 @@ impl Index {
         self.head = origin.first.saturating_sub(1);
         self.created = Some(origin.created);
         self.updated = origin.updated;
-        self.facts = Some(origin.facts);
-        self.questions =
-            origin.questions.into_iter().map(|question| (question.id.clone(), question)).collect();
+        self.summary = Some(origin.summary);
+        self.interrupts = origin
+            .interrupts
+            .into_iter()
+            .map(|interrupt| (interrupt.id.clone(), interrupt))
+            .collect();
     }
 
     fn batch(&mut self, batch: &BatchRecord<'_>, start: u64, len: usize) -> Result<(), Flaw> {
@@ -259,7 +267,7 @@ impl Index {
         }
         match self.hole {
             // The batch before this one lies behind the hole, and both were durable when this one
-            // was written. One batch alone does not say so: letters, which nothing counts, may have
+            // was written. One batch alone does not say so: messages, which nothing counts, may have
             // come just before it.
             Hole::Witnessed if batch.synced => {
                 return Err(Flaw::Damaged(format!(
@@ -299,76 +307,45 @@ impl Index {
                     self.snapshots.push(place);
                 }
             }
-            if let Some(facts) = &meta.facts {
-                self.facts = Some(facts.clone());
+            if let Some(summary) = &meta.summary {
+                self.summary = Some(summary.clone());
             }
-            for question in &meta.ask {
-                self.questions.insert(question.id.clone(), question.clone());
+            for interrupt in &meta.open {
+                self.interrupts.insert(interrupt.id.clone(), interrupt.clone());
             }
             for id in &meta.close {
-                self.questions.remove(id);
+                self.interrupts.remove(id);
             }
         }
         self.head += count as u64;
         Ok(())
     }
 
-    pub(crate) fn post(&mut self, letters: Vec<Letter>) {
-        for letter in letters {
-            if !self.keys.contains_key(&letter.key) {
-                self.keys.insert(letter.key.clone(), self.letters.len());
-                let mail = Mail(self.letters.len() as u64 + 1);
-                self.letters.push(StoredLetter { mail, letter });
+    pub(crate) fn send(&mut self, messages: Vec<Message>) {
+        for message in messages {
+            if !self.keys.contains_key(&message.key) {
+                self.keys.insert(message.key.clone(), self.messages.len());
+                let seq = InboxSeq(self.messages.len() as u64 + 1);
+                self.messages.push(StoredMessage::new(seq, message));
             }
         }
     }
 
-    /// What becomes of letters that are posted now.
-    pub(crate) fn judge(&self, letters: &[Letter], now: UtcMillis) -> Verdict {
-        let mut new: Vec<&Letter> = Vec::new();
-        let mut within: HashMap<&str, &Letter> = HashMap::new();
-        for letter in letters {
-            let known = self.keys.get(&letter.key).map(|at| &self.letters[*at].letter);
-            match known.or_else(|| within.get(&*letter.key).copied()) {
-                Some(first) if first.digest == letter.digest => {}
-                Some(first) => {
-                    let first = first.clone();
-                    return Verdict::Done(Posted::Taken { key: letter.key.clone(), first });
-                }
-                None => {
-                    within.insert(&letter.key, letter);
-                    new.push(letter);
-                }
-            }
-        }
-        for letter in &new {
-            let Some(id) = &letter.question else { continue };
-            let open = self.questions.get(id);
-            let in_time = open.is_some_and(|open| {
-                let expired = open.expires.is_some_and(|expires| expires <= now);
-                expired == letter.expiry
-            });
-            if !in_time {
-                return Verdict::Done(Posted::TooLate { key: letter.key.clone() });
-            }
-        }
-        if new.is_empty() { Verdict::Done(Posted::Here(self.mail())) } else { Verdict::New }
+    /// The messages that a send adds now, or its answer.
+    pub(crate) fn judge<'a>(
+        &'a self,
+        messages: &'a [Message],
+        now: UtcMillis,
+    ) -> Result<Vec<&'a Message>, Sent> {
+        let stored = |key: &str| self.keys.get(key).map(|at| &self.messages[*at].message);
+        rules::judge_messages(messages, stored, |id| self.interrupts.get(id), now)
     }
 
-    /// The last snapshot at or below a seq; the first entry if there is none.
-    pub(crate) fn snapshot_below(&self, seq: u64) -> Seq {
-        let snapshot = self.snapshots.iter().rev().find(|at| **at <= seq && **at >= self.first);
-        Seq(snapshot.copied().unwrap_or(self.first))
+    /// The last snapshot at or below a seq.
+    pub(crate) fn snapshot_below(&self, seq: Seq) -> Option<Seq> {
+        let snapshot = self.snapshots.iter().rev().find(|at| **at <= seq.0 && **at >= self.first);
+        snapshot.copied().map(Seq)
     }
-}
-
-/// What becomes of letters.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// This, and nothing is written.
-    Done(Posted),
-    /// They can be posted.
-    New,
 }
 
 /// Whether something was written since the last claim that is missing.

@@ -5,7 +5,7 @@
 use std::io;
 use std::path::Path;
 
-use harness::store::{Filter, Listing, Row, StoreError};
+use harness::store::{Filter, Listing, OpenInterrupt, Row, StoreError};
 use harness::{Seq, SessionId};
 
 use super::catalog::Place;
@@ -33,7 +33,7 @@ impl Inner {
             let last = last.clone();
             for (key, log) in logs {
                 let Some(summary) = self.remembered(&key, &log)? else { continue };
-                if !filter.admits(&summary.facts) {
+                if !filter.admits(&summary.summary) {
                     continue;
                 }
                 for row in rows(filter, &summary) {
@@ -109,23 +109,18 @@ impl Inner {
     }
 }
 
-fn rows(filter: &Filter, summary: &Rest) -> Vec<Row> {
-    let row = Row {
-        session: summary.id.clone(),
-        facts: summary.facts.clone(),
-        head: Seq(summary.head),
-        created: summary.created,
-        updated: summary.updated,
-        question: None,
-    };
-    if !filter.questions {
+fn rows(filter: &Filter, rest: &Rest) -> Vec<Row> {
+    let mut row = Row::new(rest.id.clone(), rest.summary.clone(), Seq(rest.head));
+    (row.created, row.updated) = (rest.created, rest.updated);
+    if !filter.interrupts {
         return vec![row];
     }
-    let mut rows: Vec<Row> = summary
-        .questions
-        .iter()
-        .map(|question| Row { question: Some(question.clone()), ..row.clone() })
-        .collect();
+    let of = |interrupt: &OpenInterrupt| {
+        let mut row = row.clone();
+        row.interrupt = Some(interrupt.clone());
+        row
+    };
+    let mut rows: Vec<Row> = rest.interrupts.iter().map(of).collect();
     rows.sort_by_key(Row::key);
     rows
 }

@@ -1,6 +1,6 @@
 //! Reading pages of a session.
 
-use harness::store::{From, Mail, Page, StoreError, StoredEntry};
+use harness::store::{Page, ReadFrom, ReadRequest, StoreError, StoredEntry, rules};
 use harness::{Seq, SessionId};
 
 use super::index::{BatchRef, Flaw, Index};
@@ -9,12 +9,12 @@ use super::session::{Session, State};
 use super::store::Inner;
 
 /// Whether a page begins before the snapshot that the index was started from.
-fn is_older(index: &Index, from: From) -> bool {
+fn is_older(index: &Index, from: ReadFrom) -> bool {
     let Some(base) = index.base else { return false };
     match from {
-        From::Seq(seq) => seq.0 <= base && seq.0.max(1) >= index.first,
-        From::Snapshot => false,
-        From::SnapshotBelow(seq) => {
+        ReadFrom::Seq(seq) => seq.0 <= base && seq.0.max(1) >= index.first,
+        ReadFrom::Snapshot => false,
+        ReadFrom::SnapshotBelow(seq) => {
             seq.0 >= index.first && index.snapshots.iter().all(|at| *at > seq.0)
         }
     }
@@ -24,47 +24,36 @@ impl Inner {
     pub(crate) fn read(
         &self,
         id: &SessionId,
-        from: From,
-        mail: Mail,
-        limit: u64,
+        request: ReadRequest,
     ) -> Result<Option<Page>, StoreError> {
         let session = self.session(id);
         let mut state = session.lock();
         session.refresh(&*self.disk, &mut state)?;
-        if is_older(&state.index, from) {
+        if request.from.is_some_and(|from| is_older(&state.index, from)) {
             session.read_all(&*self.disk, &mut state)?;
         }
         let index = &state.index;
-        let (true, Some(facts), Some(created)) = (index.exists(), &index.facts, index.created)
+        let (true, Some(summary), Some(created)) = (index.exists(), &index.summary, index.created)
         else {
             return Ok(None);
         };
-        let start = match from {
-            From::Seq(seq) => seq.0.max(1),
-            From::Snapshot => index.snapshot_below(u64::MAX).0,
-            From::SnapshotBelow(seq) if seq.0 < index.first => seq.0.max(1),
-            From::SnapshotBelow(seq) => index.snapshot_below(seq.0).0,
-        };
-        if start < index.first {
-            return Err(StoreError::Pruned { session: id.clone(), first: Seq(index.first) });
+        let (first, head) = (Seq(index.first), Seq(index.head));
+        let mut page = Page::new(summary.clone(), head);
+        if let Some(from) = request.from {
+            let start = rules::first_entry(id, from, first, head, |at| index.snapshot_below(at))?;
+            (page.entries, page.next) = self.entries(&session, &state, start.0, request.limit)?;
         }
-        let (entries, next) = self.entries(&session, &state, start, limit)?;
-        let holder = self.holder(&session, &state)?;
-        let known = usize::try_from(mail.0).unwrap_or(usize::MAX).min(index.letters.len());
-        let page = Page {
-            entries,
-            next,
-            first: Seq(index.first),
-            head: Seq(index.head),
-            letters: index.letters[known..].to_vec(),
-            mail: index.mail(),
-            facts: facts.clone(),
-            questions: index.questions.values().cloned().collect(),
-            holder,
-            created,
-            updated: index.updated,
-            set_aside: index.torn,
-        };
+        if let Some(after) = request.messages_after {
+            let read = usize::try_from(after.0).unwrap_or(usize::MAX).min(index.messages.len());
+            page.messages = index.messages[read..].to_vec();
+        }
+        page.first = first;
+        page.inbox = index.inbox();
+        page.interrupts = index.interrupts.values().cloned().collect();
+        page.holder = self.holder(&session, &state)?;
+        page.created = created;
+        page.updated = index.updated;
+        page.set_aside = index.torn;
         state.just_read = None;
         Ok(Some(page))
     }
@@ -89,7 +78,7 @@ impl Inner {
             let found: Vec<StoredEntry> = seqs
                 .zip(found)
                 .filter(|(seq, _)| *seq >= start)
-                .map(|(seq, (bytes, _))| StoredEntry { seq: Seq(seq), bytes })
+                .map(|(seq, (bytes, _))| StoredEntry::new(Seq(seq), bytes))
                 .collect();
             if found.is_empty() {
                 continue;

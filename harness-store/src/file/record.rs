@@ -3,7 +3,7 @@
 //! A record is one line, written by one `write` to the end of the file:
 //!
 //! ```text
-//! \n <checksum, 8 hex digits> <kind, one letter> <fields> \n
+//! \n <checksum, 8 hex digits> <kind, one message> <fields> \n
 //! ```
 //!
 //! The newline in front costs a byte and buys that a record stays whole when the one before it was
@@ -16,13 +16,13 @@
 //! | `S` | fence, token, owner, deadline | a claim; the first with a fence wins |
 //! | `b` | fence, after, time, entry | a batch of one entry and nothing else |
 //! | `m` | fence, after, time, length of the JSON, JSON, entries | any other batch |
-//! | `p` | time, JSON | letters |
-//! | `k` | time, JSON | letters that a rewritten log keeps: their turn was decided before |
+//! | `p` | time, JSON | messages |
+//! | `k` | time, JSON | messages that a rewritten log keeps: their turn was decided before |
 //! | `o` | JSON | what a rewritten log begins with |
 //! | `X` | fence | the session is removed |
 //! | `V` | fence, own offset, name | the log goes on in another file |
 //!
-//! A batch with a capital letter was written when all before it, back to its claim, had been made
+//! A batch with a capital message was written when all before it, back to its claim, had been made
 //! durable.
 
 #[cfg(test)]
@@ -34,10 +34,10 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
 use harness::UtcMillis;
-use harness::store::{Facts, Letter, OpenQuestion, Token};
+use harness::store::{Message, OpenInterrupt, SessionSummary, Token};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use write::{Prepared, header, letter_text, letters, moved, origin, removed, seal};
+pub(crate) use write::{Prepared, header, message_text, messages, moved, origin, removed, seal};
 
 /// The format written, and the newest that is read.
 pub(crate) const FORMAT: u32 = 1;
@@ -65,9 +65,9 @@ pub(crate) struct Origin {
     pub(crate) first: u64,
     pub(crate) created: UtcMillis,
     pub(crate) updated: UtcMillis,
-    pub(crate) facts: Facts,
+    pub(crate) summary: SessionSummary,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) questions: Vec<OpenQuestion>,
+    pub(crate) interrupts: Vec<OpenInterrupt>,
 }
 
 /// A claim.
@@ -91,9 +91,9 @@ pub(crate) struct Meta {
     #[serde(rename = "e", default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) escaped: bool,
     #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
-    pub(crate) facts: Option<Facts>,
+    pub(crate) summary: Option<SessionSummary>,
     #[serde(rename = "a", default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) ask: Vec<OpenQuestion>,
+    pub(crate) open: Vec<OpenInterrupt>,
     #[serde(rename = "c", default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) close: Vec<harness::InterruptId>,
 }
@@ -118,7 +118,7 @@ pub(crate) enum Record<'a> {
     Header(u32, Option<Header>),
     Seal(Seal),
     Batch(BatchRecord<'a>),
-    Letters { at: u64, letters: Vec<Letter>, kept: bool },
+    Messages { at: u64, messages: Vec<Message>, kept: bool },
     Origin(Box<Origin>),
     Removed { fence: u64 },
     Moved { offset: u64, name: String },
@@ -135,9 +135,9 @@ impl Record<'_> {
     }
 }
 
-/// A letter as it stands in the log: a body that is text stays readable.
+/// A message as it stands in the log: a body that is text stays readable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LetterText {
+pub(crate) struct MessageText {
     k: String,
     d: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -240,10 +240,10 @@ pub(crate) fn parse(line: &[u8]) -> Option<Record<'_>> {
         }
         b'p' | b'k' => {
             let (at, rest) = word(rest)?;
-            let texts: Vec<LetterText> = serde_json::from_slice(rest).ok()?;
-            let letters = texts.into_iter().map(letter).collect::<Option<_>>()?;
+            let texts: Vec<MessageText> = serde_json::from_slice(rest).ok()?;
+            let messages = texts.into_iter().map(message).collect::<Option<_>>()?;
             let at = u64::from_str_radix(text(at)?, 36).ok()?;
-            Some(Record::Letters { at, letters, kept: *kind == b'k' })
+            Some(Record::Messages { at, messages, kept: *kind == b'k' })
         }
         b'o' => Some(Record::Origin(serde_json::from_slice(rest).ok()?)),
         b'X' => Some(Record::Removed { fence: decimal(rest)? }),
@@ -285,13 +285,13 @@ fn fields(kind: u8, rest: &[u8]) -> Option<Fields<'_>> {
     Some(Fields { fence, after, at, body, meta, payload })
 }
 
-pub(crate) fn letter(text: LetterText) -> Option<Letter> {
+pub(crate) fn message(text: MessageText) -> Option<Message> {
     let body = match (text.t, text.b) {
         (Some(text), None) => text.into_bytes(),
         (None, Some(coded)) => BASE64.decode(coded).ok()?,
         _ => return None,
     };
-    Some(Letter { key: text.k, digest: text.d, question: text.q, expiry: text.x, body })
+    Some(Message { key: text.k, digest: text.d, interrupt: text.q, expiry: text.x, body })
 }
 
 /// What stands before the first space, and behind it.

@@ -240,8 +240,8 @@ impl Inner {
             after: Seq(cut - 1),
             at: UtcMillis(base.saturating_add_signed(found.at)),
             entries: &kept,
-            facts: meta.facts.as_ref(),
-            ask: &meta.ask,
+            summary: meta.summary.as_ref(),
+            open: &meta.open,
             close: &meta.close,
             flush: false,
         })?;
@@ -258,7 +258,9 @@ impl Inner {
     ) -> Result<Option<Vec<u8>>, StoreError> {
         let index = &state.index;
         let (Some(header), Some(seal)) = (&index.header, &index.seal) else { return Ok(None) };
-        let (Some(facts), Some(created)) = (&index.facts, index.created) else { return Ok(None) };
+        let (Some(summary), Some(created)) = (&index.summary, index.created) else {
+            return Ok(None);
+        };
         let begin =
             index.batches.partition_point(|batch| batch.after + u64::from(batch.count) < cut);
         if begin == index.batches.len() {
@@ -266,16 +268,16 @@ impl Inner {
         }
         let header = Header { rewritten: header.rewritten + 1, ..header.clone() };
         let mut copy = record::header(&header);
-        let letters = index.letters.iter().map(|stored| &stored.letter);
-        if !index.letters.is_empty() {
-            copy.extend(record::letters(UtcMillis::now().0, letters, true));
+        let messages = index.messages.iter().map(|stored| &stored.message);
+        if !index.messages.is_empty() {
+            copy.extend(record::messages(UtcMillis::now().0, messages, true));
         }
         let origin = Origin {
             first: cut,
             created,
             updated: index.updated,
-            facts: facts.clone(),
-            questions: index.questions.values().cloned().collect(),
+            summary: summary.clone(),
+            interrupts: index.interrupts.values().cloned().collect(),
         };
         copy.extend(record::origin(&origin));
         let mut fence = 0;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use harness::store::{Facts, OpenQuestion, Token};
+use harness::store::{OpenInterrupt, SessionSummary, Token};
 use harness::{SessionId, UtcMillis};
 use serde::{Deserialize, Serialize};
 
@@ -24,9 +24,9 @@ pub(crate) struct Rest {
     pub(crate) head: u64,
     pub(crate) created: UtcMillis,
     pub(crate) updated: UtcMillis,
-    pub(crate) facts: Facts,
+    pub(crate) summary: SessionSummary,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) questions: Vec<OpenQuestion>,
+    pub(crate) interrupts: Vec<OpenInterrupt>,
     pub(crate) mail: u64,
     /// Whether the log and its name were durable when this was written. Where nothing is synced,
     /// nobody may rely on it.
@@ -104,9 +104,9 @@ impl Rest {
             head: index.head,
             created: index.created?,
             updated: index.updated,
-            facts: index.facts.clone()?,
-            questions: index.questions.values().cloned().collect(),
-            mail: index.mail().0,
+            summary: index.summary.clone()?,
+            interrupts: index.interrupts.values().cloned().collect(),
+            mail: index.inbox().0,
             durable: false,
             released: None,
         })

@@ -444,26 +444,27 @@ impl Session {
         }
     }
 
-    /// The end of a batch that is in the log already, written under this lease.
+    /// Whether a batch is in the log already, written under this lease.
     pub(crate) fn find(
         &self,
         state: &State,
         lease: &Lease,
         batch: &Prepared,
-    ) -> Result<Option<u64>, StoreError> {
+    ) -> Result<bool, StoreError> {
         let index = &state.index;
-        if index.batches.last().is_none_or(|last| last.after < batch.after)
+        if index.batches.last().is_none_or(|last| last.after < batch.outline.after.0)
             || !index.seals.contains(&(lease.fence.0, lease.token))
         {
-            return Ok(None);
+            return Ok(false);
         }
-        let Some(file) = &state.file else { return Ok(None) };
-        let start = index.batches.partition_point(|known| known.after < batch.after);
-        let after = index.batches[start..].iter().take_while(|known| known.after == batch.after);
+        let Some(file) = &state.file else { return Ok(false) };
+        let start = index.batches.partition_point(|known| known.after < batch.outline.after.0);
+        let after =
+            index.batches[start..].iter().take_while(|known| known.after == batch.outline.after.0);
         let mut own = after.filter(|known| known.fence == lease.fence.0);
         // One without entries does not move the head, so that many may stand at one place and the
         // same one twice: only the last of them may be one that is sent again.
-        let found = if batch.count == 0 {
+        let found = if batch.outline.entries == 0 {
             own.last().filter(|known| known.count == 0)
         } else {
             own.find(|known| known.count > 0)
@@ -471,11 +472,9 @@ impl Session {
         if let Some(known) = found {
             let mut bytes = vec![0; known.len as usize];
             file.read_at(&mut bytes, known.offset).map_err(|error| self.failed("read", error))?;
-            if batch.is(record::inner(&bytes)) {
-                return Ok(Some(known.after + u64::from(known.count)));
-            }
+            return Ok(batch.is(record::inner(&bytes)));
         }
-        Ok(None)
+        Ok(false)
     }
 }
 

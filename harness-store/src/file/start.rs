@@ -14,20 +14,20 @@
 //! go on from the snapshot; what is damaged from there on, to everybody.
 
 use harness::UtcMillis;
-use harness::store::{Facts, Letter, OpenQuestion, StoreError, Token};
+use harness::store::{Message, OpenInterrupt, SessionSummary, StoreError, Token};
 use serde::{Deserialize, Serialize};
 
 use super::disk::{Disk, DiskFile};
 use super::index::{Index, Mark};
 use super::lease::{read_small, write_small};
-use super::record::{self, LetterText, Record, Seal};
+use super::record::{self, MessageText, Record, Seal};
 use super::session::{Session, State};
 use super::store::{Inner, Sync};
 
 /// How much of a log must lie before a snapshot, and between two, so that it pays to start there.
 const WORTH: u64 = 64 * 1024;
 
-/// The most bytes of letters that are kept here. With more, the log is read from its beginning.
+/// The most bytes of messages that are kept here. With more, the log is read from its beginning.
 const MAX_LETTERS: usize = 16 * 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,9 +50,9 @@ pub(crate) struct Start {
     head: u64,
     created: UtcMillis,
     updated: UtcMillis,
-    facts: Facts,
-    questions: Vec<OpenQuestion>,
-    letters: Vec<LetterText>,
+    summary: SessionSummary,
+    interrupts: Vec<OpenInterrupt>,
+    messages: Vec<MessageText>,
     /// The start of the machine until whose end it holds; if there is none, it was durable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     boot: Option<String>,
@@ -67,9 +67,10 @@ impl Start {
         line: &[u8],
     ) -> Option<Self> {
         let last = index.start.as_ref().map_or(0, |start| start.offset);
-        let letters = || index.letters.iter().map(|stored| &stored.letter);
-        let weight = |letter: &Letter| letter.body.len() + letter.key.len() + letter.digest.len();
-        if offset < last + WORTH || letters().map(weight).sum::<usize>() > MAX_LETTERS {
+        let messages = || index.messages.iter().map(|stored| &stored.message);
+        let weight =
+            |message: &Message| message.body.len() + message.key.len() + message.digest.len();
+        if offset < last + WORTH || messages().map(weight).sum::<usize>() > MAX_LETTERS {
             return None;
         }
         let (header, seal) = (index.header.as_ref()?, index.seal.as_ref()?);
@@ -90,9 +91,9 @@ impl Start {
             head: index.head,
             created: index.created?,
             updated: index.updated,
-            facts: index.facts.clone()?,
-            questions: index.questions.values().cloned().collect(),
-            letters: letters().map(record::letter_text).collect(),
+            summary: index.summary.clone()?,
+            interrupts: index.interrupts.values().cloned().collect(),
+            messages: messages().map(record::message_text).collect(),
             boot: None,
         })
     }
@@ -118,10 +119,10 @@ impl Start {
         if read < bytes.len() || crc32fast::hash(&bytes) != self.record {
             return Ok(None);
         }
-        let letters: Option<Vec<Letter>> =
-            self.letters.iter().cloned().map(record::letter).collect();
+        let messages: Option<Vec<Message>> =
+            self.messages.iter().cloned().map(record::message).collect();
         let token = u128::from_str_radix(&self.token, 16).map(Token::from_u128);
-        let (Some(letters), Ok(token)) = (letters, token) else { return Ok(None) };
+        let (Some(messages), Ok(token)) = (messages, token) else { return Ok(None) };
         let mut index = Index {
             end: self.offset,
             sum: crc32fast::Hasher::new_with_initial_len(self.sum, self.offset),
@@ -132,15 +133,15 @@ impl Start {
             head: self.head,
             created: Some(self.created),
             updated: self.updated,
-            facts: Some(self.facts.clone()),
-            questions: self.questions.iter().map(|one| (one.id.clone(), one.clone())).collect(),
+            summary: Some(self.summary.clone()),
+            interrupts: self.interrupts.iter().map(|one| (one.id.clone(), one.clone())).collect(),
             torn: self.torn,
             named: self.named,
             start: Some(self.clone()),
             base: Some(self.head),
             ..Index::default()
         };
-        index.post(letters);
+        index.send(messages);
         Ok(Some(index))
     }
 }

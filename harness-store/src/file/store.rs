@@ -9,8 +9,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use harness::SessionId;
 use harness::store::{
-    Appended, Batch, Claim, Claimed, Filter, From, Guarantees, Lease, Letter, Listing, Mail, Page,
-    Posted, Remove, SessionStore, StoreError,
+    Appended, Batch, Claimed, Filter, InboxSeq, Lease, Listing, Message, Page, ReadRequest,
+    Released, Remove, Sent, SessionStore, StoreError,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -50,7 +50,7 @@ pub enum Sync {
 /// before that is told, as [`StoreError::Corrupt`], to those who ask for what is there, who prune,
 /// or who have no word of where to start; what is damaged or missing from the snapshot on is told
 /// to everybody. Of a log with fewer than 64 KiB before its last snapshot, or with more than 16 KiB
-/// of letters there, all is always read and checked.
+/// of messages there, all is always read and checked.
 ///
 /// Who copies a store, or moves it, sees to it that the copy is durable: a store does not sync again
 /// what it finds word of that it was synced. What is acknowledged is in the log. That a log has become
@@ -72,14 +72,14 @@ pub enum Sync {
 /// use std::time::Duration;
 ///
 /// use harness::SessionId;
-/// use harness::store::{Claim, SessionStore as _};
+/// use harness::store::SessionStore as _;
 /// use harness_store::FileStore;
 ///
 /// # let dir = std::env::temp_dir().join("harness-store-doc");
 /// let store = FileStore::open(&dir).await?;
 /// let id = SessionId::fresh();
-/// let claimed = store.claim(Claim::One(&id), Duration::from_secs(30)).await?;
-/// assert!(claimed.is_some_and(|claimed| claimed.head.0 == 0));
+/// let claimed = store.claim(&id, Duration::from_secs(30)).await?;
+/// assert_eq!(claimed.head.0, 0);
 /// # Ok(())
 /// # }
 /// ```
@@ -187,6 +187,9 @@ impl FileStoreOptions {
 }
 
 impl FileStore {
+    /// The most bytes of entries in one batch, as they are written: 64 MiB.
+    pub const MAX_BATCH: u64 = MAX_RECORD;
+
     /// Opens the store in this directory, which is made if it is missing. What is flushed survives
     /// a loss of power.
     ///
@@ -319,36 +322,25 @@ impl Inner {
 
 #[async_trait]
 impl SessionStore for FileStore {
-    fn guarantees(&self) -> Guarantees {
-        Guarantees {
-            process_end: true,
-            power_loss: self.inner.sync == Sync::Flush,
-            failover: false,
-            max_batch: Some(MAX_RECORD),
-            own_clock: false,
+    async fn claim(&self, session: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
+        if self.inner.begins_at_once(session) || self.inner.is_at_hand(session) {
+            return self.inner.claim(session, ttl);
         }
+        let id = session.clone();
+        self.run(move |inner| inner.claim(&id, ttl)).await
     }
 
-    async fn claim(&self, what: Claim<'_>, ttl: Duration) -> Result<Option<Claimed>, StoreError> {
-        match what {
-            Claim::One(id) => {
-                if self.inner.begins_at_once(id) || self.inner.is_at_hand(id) {
-                    return self.inner.claim_one(id, ttl).map(Some);
-                }
-                let id = id.clone();
-                self.run(move |inner| inner.claim_one(&id, ttl).map(Some)).await
-            }
-            Claim::Due { agents, wait } => self.claim_due(agents, wait, ttl).await,
-        }
-    }
-
-    async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<Mail, StoreError> {
-        // One that is held on to is renewed by somebody who renews many, and waits for none.
-        if ttl.is_zero() && self.inner.is_at_hand(&lease.session) {
-            return self.inner.renew(lease, ttl);
-        }
+    async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {
         let lease = lease.clone();
         self.run(move |inner| inner.renew(&lease, ttl)).await
+    }
+
+    async fn release(&self, lease: &Lease, read: InboxSeq) -> Result<Released, StoreError> {
+        if self.inner.is_at_hand(&lease.session) {
+            return self.inner.release(lease, read);
+        }
+        let lease = lease.clone();
+        self.run(move |inner| inner.release(&lease, read)).await
     }
 
     async fn append(&self, lease: &Lease, batch: Batch<'_>) -> Result<Appended, StoreError> {
@@ -362,26 +354,24 @@ impl SessionStore for FileStore {
         self.run(move |inner| inner.append(&lease, &prepared)).await
     }
 
-    async fn post(&self, to: &SessionId, letters: &[Letter]) -> Result<Posted, StoreError> {
+    async fn send(&self, to: &SessionId, messages: &[Message]) -> Result<Sent, StoreError> {
         if self.inner.is_quick() && self.inner.is_at_hand(to) {
-            return self.inner.post(to, letters);
+            return self.inner.send(to, messages);
         }
-        let (to, letters) = (to.clone(), letters.to_vec());
-        self.run(move |inner| inner.post(&to, &letters)).await
+        let (to, messages) = (to.clone(), messages.to_vec());
+        self.run(move |inner| inner.send(&to, &messages)).await
     }
 
     async fn read(
         &self,
         session: &SessionId,
-        from: From,
-        mail: Mail,
-        limit: u64,
+        request: ReadRequest,
     ) -> Result<Option<Page>, StoreError> {
         if self.inner.begins_at_once(session) || self.inner.is_at_hand(session) {
-            return self.inner.read(session, from, mail, limit);
+            return self.inner.read(session, request);
         }
         let session = session.clone();
-        self.run(move |inner| inner.read(&session, from, mail, limit)).await
+        self.run(move |inner| inner.read(&session, request)).await
     }
 
     async fn list(

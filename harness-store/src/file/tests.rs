@@ -19,7 +19,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness::store::{
-    Appended, Batch, Facts, From, Lease, Letter, Mail, NewEntry, Page, Phase, StoreError,
+    Appended, Batch, InboxSeq, Lease, Message, NewEntry, Page, Phase, ReadFrom, ReadRequest,
+    SessionSummary, StoreError,
 };
 use harness::{Seq, SessionId, UtcMillis};
 
@@ -33,13 +34,13 @@ fn id(text: &str) -> SessionId {
     SessionId::new(text).unwrap()
 }
 
-fn facts(phase: Phase) -> Facts {
+fn summary(phase: Phase) -> SessionSummary {
     serde_json::from_value(serde_json::json!({"agent": "a", "phase": phase, "step": "S"})).unwrap()
 }
 
-fn letter(key: &str) -> Letter {
+fn message(key: &str) -> Message {
     let (key, digest) = (key.to_owned(), key.to_owned());
-    Letter { key, digest, question: None, expiry: false, body: b"body".to_vec() }
+    Message { key, digest, interrupt: None, expiry: false, body: b"body".to_vec() }
 }
 
 fn open(disk: &Arc<impl Disk + 'static>, dir: &Path) -> FileStore {
@@ -47,7 +48,7 @@ fn open(disk: &Arc<impl Disk + 'static>, dir: &Path) -> FileStore {
 }
 
 fn claim(inner: &Inner, session: &str) -> Result<Lease, StoreError> {
-    inner.claim_one(&id(session), LONG).map(|claimed| claimed.lease)
+    inner.claim(&id(session), LONG).map(|claimed| claimed.lease)
 }
 
 fn append(
@@ -58,20 +59,23 @@ fn append(
     phase: Phase,
     flush: bool,
 ) -> Result<Appended, StoreError> {
-    let facts = facts(phase);
+    let summary = summary(phase);
     let entries = [NewEntry { bytes, snapshot: bytes.starts_with(b"snapshot") }];
     let plain = phase == Phase::Running && after > 0;
     let batch = Batch {
         after: Seq(after),
         at: UtcMillis(1_000 + after),
         entries: &entries,
-        facts: (!plain).then_some(&facts),
+        summary: (!plain).then_some(&summary),
         flush,
         ..Batch::default()
     };
     inner.append(lease, &Prepared::new(&batch)?)
 }
 
-fn page(inner: &Inner, session: &str, from: From) -> Result<Option<Page>, StoreError> {
-    inner.read(&id(session), from, Mail(0), u64::MAX)
+fn page(inner: &Inner, session: &str, from: ReadFrom) -> Result<Option<Page>, StoreError> {
+    inner.read(
+        &id(session),
+        ReadRequest::entries(from).with_messages_after(InboxSeq(0)).limit(u64::MAX),
+    )
 }

@@ -16,6 +16,7 @@ fn contract(dir: &Path, sync: Sync) -> Contract {
         let dir = dir.clone();
         async move { FileStoreOptions::new().sync(sync).open(dir).await.unwrap() }
     })
+    .max_batch(FileStore::MAX_BATCH)
 }
 
 /// What the trait of stores does not say how to do.

@@ -5,15 +5,15 @@ use std::path::Path;
 
 use harness::store::{Phase, SessionStore as _, StoreError};
 
-use crate::support::{append, claim, files, id, letter, log, open, page};
+use crate::support::{append, claim, files, id, log, message, open, page};
 
-/// A session of four entries and two letters, which rests at the end or does not.
+/// A session of four entries and two messages, which rests at the end or does not.
 async fn session(dir: &Path, last: Phase) {
     let store = open(dir).await;
     let lease = claim(&store, &id("x")).await;
     append(&store, &lease, 0, b"first", Some(Phase::Running)).await.unwrap();
     append(&store, &lease, 1, b"{\"a\":1}", None).await.unwrap();
-    store.post(&id("x"), &[letter("k", "yes"), letter("l", "no")]).await.unwrap();
+    store.send(&id("x"), &[message("k", "yes"), message("l", "no")]).await.unwrap();
     append(&store, &lease, 2, b"a\nb\0", None).await.unwrap();
     append(&store, &lease, 3, b"fourth entry", Some(last)).await.unwrap();
 }
@@ -73,16 +73,16 @@ async fn only_an_incomplete_record_at_the_end_of_a_running_log_is_set_aside() {
         assert_eq!(entries, ENTRIES[..entries.len()], "cut to {len}");
         // A record that lacked only its last newline is whole once something follows it.
         assert!(after.entries.len() - before.entries.len() <= 1);
-        assert!(after.letters.is_empty() || after.letters.len() == 2, "letters come together");
+        assert!(after.messages.is_empty() || after.messages.len() == 2, "messages come together");
         assert_eq!(
             after.set_aside > 0,
             !whole[..len].ends_with(b"\n")
-                && after.entries.len() + after.letters.len()
-                    == before.entries.len() + before.letters.len()
+                && after.entries.len() + after.messages.len()
+                    == before.entries.len() + before.messages.len()
                 || whole[..len].ends_with(b"\n\n"),
             "cut to {len}"
         );
-        seen.insert((entries.len(), after.letters.len()));
+        seen.insert((entries.len(), after.messages.len()));
         append(&store, &lease, after.head.0, b"more", Some(Phase::Running)).await.unwrap();
         let again = page(&open(dir.path()).await, &id("x")).await.unwrap().unwrap();
         assert_eq!(again.entries.last().unwrap().bytes, b"more");
@@ -141,9 +141,9 @@ async fn what_is_damaged_is_not_written_to() {
     bytes[middle] ^= 1;
     std::fs::write(&path, &bytes).unwrap();
     let store = open(dir.path()).await;
-    let claimed = store.claim(harness::store::Claim::One(&id("x")), crate::support::LONG).await;
+    let claimed = store.claim(&id("x"), crate::support::LONG).await;
     assert!(matches!(claimed, Err(StoreError::Corrupt { .. })), "{claimed:?}");
-    let posted = store.post(&id("x"), &[letter("m", "x")]).await;
+    let posted = store.send(&id("x"), &[message("m", "x")]).await;
     assert!(matches!(posted, Err(StoreError::Corrupt { .. })), "{posted:?}");
     assert_eq!(std::fs::read(&path).unwrap(), bytes);
 }
@@ -159,7 +159,7 @@ async fn a_log_of_a_newer_version_is_left_alone() {
     let store = open(dir.path()).await;
     let found = page(&store, &id("x")).await;
     assert!(matches!(found, Err(StoreError::NewerFormat { found: 2, known: 1 })), "{found:?}");
-    let claimed = store.claim(harness::store::Claim::One(&id("x")), crate::support::LONG).await;
+    let claimed = store.claim(&id("x"), crate::support::LONG).await;
     assert!(matches!(claimed, Err(StoreError::NewerFormat { .. })), "{claimed:?}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), newer);
 }
@@ -194,6 +194,10 @@ async fn a_record_of_which_only_the_last_byte_is_missing_is_there_once_another_f
         bytes[end] = 0;
         std::fs::write(&path, &bytes).unwrap();
         let found = page(&open(dir.path()).await, &id("x")).await.unwrap().unwrap();
-        assert_eq!((&found.entries, &found.letters), (&known.entries, &known.letters), "at {end}");
+        assert_eq!(
+            (&found.entries, &found.messages),
+            (&known.entries, &known.messages),
+            "at {end}"
+        );
     }
 }

@@ -2,10 +2,10 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use harness::store::{Claim, Phase, SessionStore as _, StoreError};
+use harness::store::{Phase, SessionStore as _, StoreError};
 use harness_store::FileStore;
 
-use crate::support::{LONG, append, claim, files, id, letter, open, page};
+use crate::support::{LONG, append, claim, files, id, message, open, page};
 
 #[tokio::test]
 async fn what_is_written_into_a_removed_directory_is_gone() {
@@ -16,7 +16,7 @@ async fn what_is_written_into_a_removed_directory_is_gone() {
     std::fs::remove_dir_all(dir.path()).unwrap();
     let found = append(&store, &lease, 1, b"2", None).await;
     assert!(matches!(found, Err(StoreError::Gone { .. })), "{found:?}");
-    let found = store.post(&id("x"), &[letter("k", "v")]).await;
+    let found = store.send(&id("x"), &[message("k", "v")]).await;
     assert!(matches!(found, Err(StoreError::Gone { .. })), "{found:?}");
 }
 
@@ -84,7 +84,7 @@ async fn a_removed_session_leaves_no_bytes() {
     for kind in ["log", "head", "lease", "next"] {
         assert_eq!(files(dir.path(), kind), Vec::<std::path::PathBuf>::new());
     }
-    let again = store.claim(Claim::One(&id("x")), LONG).await.unwrap().unwrap();
+    let again = store.claim(&id("x"), LONG).await.unwrap();
     assert_eq!(again.head.0, 0);
     let old = append(&store, &lease, 0, b"old", Some(Phase::Ended)).await;
     assert!(matches!(old, Err(StoreError::Fenced { .. })), "{old:?}");

@@ -8,17 +8,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use harness::inspect::Filter;
 use harness::store::{
-    Batch, Claim, From, Mail, NewEntry, Page, Row, SessionStore as _, StoreError, StoredEntry,
+    Batch, InboxSeq, NewEntry, Page, ReadFrom, ReadRequest, Row, SessionStore as _, StoreError,
+    StoredEntry,
 };
 use harness::{Seq, SessionId, Sessions, UtcMillis};
 use harness_store::FileStore;
 use serde_json::{Map, Value, json};
 
-use crate::support::{LONG, facts, files, id};
+use crate::support::{LONG, files, id, summary};
 
 /// The sessions of the first version.
 const ENDED: &str = "ended";
@@ -68,14 +68,19 @@ fn open(dir: &Path) -> FileStore {
     now(FileStore::open(dir)).unwrap()
 }
 
-fn page(store: &FileStore, session: &SessionId, from: From) -> Result<Option<Page>, StoreError> {
-    now(store.read(session, from, Mail(0), u64::MAX))
+fn page(
+    store: &FileStore,
+    session: &SessionId,
+    from: ReadFrom,
+) -> Result<Option<Page>, StoreError> {
+    let request = ReadRequest::entries(from).with_messages_after(InboxSeq(0)).limit(u64::MAX);
+    now(store.read(session, request))
 }
 
 /// All that is kept of a session.
 fn whole(store: &FileStore, session: &SessionId) -> Result<Option<Page>, StoreError> {
-    match page(store, session, From::Seq(Seq(u64::MAX)))? {
-        Some(end) => page(store, session, From::Seq(end.first)),
+    match page(store, session, ReadFrom::Seq(Seq(u64::MAX)))? {
+        Some(end) => page(store, session, ReadFrom::Seq(end.first)),
         None => Ok(None),
     }
 }
@@ -96,8 +101,8 @@ fn shown(bytes: &[u8]) -> Value {
 
 fn row(row: &Row) -> Value {
     json!({
-        "session": row.session, "facts": row.facts, "head": row.head, "created": row.created,
-        "updated": row.updated, "question": row.question,
+        "session": row.session, "summary": row.summary, "head": row.head, "created": row.created,
+        "updated": row.updated, "interrupt": row.interrupt,
     })
 }
 
@@ -115,25 +120,25 @@ fn rows(store: &FileStore, filter: &Filter) -> Vec<Value> {
 
 fn told_of_page(store: &FileStore, page: &Page, session: &SessionId) -> Value {
     let entry = |entry: &StoredEntry| json!([entry.seq, shown(&entry.bytes)]);
-    let letters = page.letters.iter().map(|stored| {
-        let letter = &stored.letter;
+    let letters = page.messages.iter().map(|stored| {
+        let letter = &stored.message;
         json!({
-            "mail": stored.mail, "key": letter.key, "digest": letter.digest,
-            "question": letter.question, "expiry": letter.expiry, "body": shown(&letter.body),
+            "seq": stored.seq, "key": letter.key, "digest": letter.digest,
+            "interrupt": letter.interrupt, "expiry": letter.expiry, "body": shown(&letter.body),
         })
     });
     // Where a reader of each entry starts.
     let starts = (page.first.0..=page.head.0).map(|seq| {
-        let from = From::SnapshotBelow(Seq(seq));
+        let from = ReadFrom::SnapshotBelow(Seq(seq));
         self::page(store, session, from).unwrap().unwrap().entries[0].seq
     });
     assert_eq!((page.next, page.set_aside), (None, 0));
     json!({
         "entries": page.entries.iter().map(entry).collect::<Vec<_>>(),
-        "letters": letters.collect::<Vec<_>>(),
+        "messages": letters.collect::<Vec<_>>(),
         "starts": starts.collect::<Vec<_>>(),
-        "first": page.first, "head": page.head, "mail": page.mail, "facts": page.facts,
-        "questions": page.questions, "held": page.holder.is_some(), "created": page.created,
+        "first": page.first, "head": page.head, "inbox": page.inbox, "summary": page.summary,
+        "interrupts": page.interrupts, "held": page.holder.is_some(), "created": page.created,
         "updated": page.updated,
     })
 }
@@ -169,7 +174,7 @@ fn told(store: &FileStore) -> Value {
     }
     json!({
         "rows": rows(store, &Filter::sessions()),
-        "questions": rows(store, &Filter::questions()),
+        "questions": rows(store, &Filter::interrupts()),
         "sessions": sessions,
     })
 }
@@ -180,36 +185,36 @@ fn gone_on(dir: &Path) -> Value {
     for name in ALL {
         let session = id(name);
         let before = whole(&store, &session).unwrap();
-        let claimed = now(store.claim(Claim::One(&session), LONG)).unwrap().unwrap();
+        let claimed = now(store.claim(&session, LONG)).unwrap();
         let bytes = br#"{"t":1763729330000,"recover":{"run":"later"}}"#;
         let (entries, facts) =
-            ([NewEntry { bytes, snapshot: false }], facts(harness::store::Phase::Failed));
+            ([NewEntry { bytes, snapshot: false }], summary(harness::store::Phase::Failed));
         let batch = Batch {
             after: claimed.head,
             at: UtcMillis(1_763_729_330_000),
             entries: &entries,
-            facts: Some(&facts),
+            summary: Some(&facts),
             flush: true,
             ..Batch::default()
         };
         let appended = now(store.append(&claimed.lease, batch)).unwrap();
-        now(store.renew(&claimed.lease, Duration::ZERO)).unwrap();
+        now(store.release(&claimed.lease, InboxSeq(0))).map(drop).unwrap();
 
         let after = whole(&open(dir), &session).unwrap().unwrap();
         let (mut entries, mut letters) = (Vec::new(), Vec::new());
         if let Some(before) = before {
-            (entries, letters) = (before.entries, before.letters);
+            (entries, letters) = (before.entries, before.messages);
         }
-        entries.push(StoredEntry { seq: appended.head, bytes: bytes.to_vec() });
+        entries.push(StoredEntry::new(appended.head, bytes));
         assert_eq!(after.entries, entries, "{name}");
-        assert_eq!(after.letters, letters, "{name}");
-        assert_eq!((after.head, &after.facts), (appended.head, &facts), "{name}");
+        assert_eq!(after.messages, letters, "{name}");
+        assert_eq!((after.head, &after.summary), (appended.head, &facts), "{name}");
         let set_aside = whole(&store, &session).unwrap().unwrap().set_aside;
         gone_on.insert(
             name.to_owned(),
             json!({
-                "fence": claimed.lease.fence, "head": claimed.head, "mail": claimed.mail,
-                "set_aside": set_aside, "facts": claimed.facts,
+                "fence": claimed.lease.fence, "head": claimed.head, "inbox": claimed.inbox,
+                "set_aside": set_aside, "summary": claimed.summary,
             }),
         );
     }
@@ -288,10 +293,10 @@ fn who_needs_only_the_end_of_a_long_log_is_told_where_to_start() {
     fs::write(&log, &bytes).unwrap();
     let status = told_of_status(&open(dir.path()), &id(LONG_ONE));
     assert_eq!(status, expected("v1")["told"]["sessions"][LONG_ONE]["status"]);
-    let found = page(&open(dir.path()), &id(LONG_ONE), From::Seq(Seq(1)));
+    let found = page(&open(dir.path()), &id(LONG_ONE), ReadFrom::Seq(Seq(1)));
     assert!(matches!(found, Err(StoreError::Corrupt { .. })), "{found:?}");
     fs::remove_file(log.with_extension("start")).unwrap();
-    let found = page(&open(dir.path()), &id(LONG_ONE), From::Snapshot);
+    let found = page(&open(dir.path()), &id(LONG_ONE), ReadFrom::Snapshot);
     assert!(matches!(found, Err(StoreError::Corrupt { .. })), "{found:?}");
 }
 

@@ -1,14 +1,14 @@
 //! Whatever is done to them, sessions in files are what sessions in memory are.
 
 use harness::store::{
-    Batch, Claim, Facts, Filter, From, Lease, Letter, Mail, MemoryStore, NewEntry, OpenQuestion,
-    Phase, Remove, SessionStore,
+    Batch, Filter, InboxSeq, Lease, MemoryStore, Message, NewEntry, OpenInterrupt, Phase, ReadFrom,
+    ReadRequest, Remove, SessionStore, SessionSummary,
 };
 use harness::{InterruptId, Seq, UtcMillis};
 use harness_store::{FileStore, FileStoreOptions, Sync};
 use proptest::prelude::*;
 
-use crate::support::{LONG, facts, id};
+use crate::support::{LONG, id, summary};
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -17,19 +17,22 @@ enum Op {
     },
     Renew {
         lease: usize,
-        release: bool,
+    },
+    Release {
+        lease: usize,
+        read: u8,
     },
     Append {
         lease: usize,
         off: i8,
         entries: Vec<(u8, bool)>,
         phase: Option<u8>,
-        ask: u8,
+        open: u8,
         close: u8,
     },
-    Post {
+    Send {
         session: u8,
-        letters: Vec<(u8, u8, Option<u8>)>,
+        messages: Vec<(u8, u8, Option<u8>)>,
     },
     Read {
         session: u8,
@@ -39,7 +42,7 @@ enum Op {
         limit: u8,
     },
     List {
-        questions: bool,
+        interrupts: bool,
         phase: Option<u8>,
         limit: u8,
     },
@@ -47,7 +50,6 @@ enum Op {
         lease: usize,
         below: Option<u8>,
     },
-    Due,
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -55,8 +57,8 @@ fn op() -> impl Strategy<Value = Op> {
     let session = 0..2_u8;
     prop_oneof![
         3 => session.clone().prop_map(|session| Op::Claim { session }),
-        2 => (lease.clone(), any::<bool>())
-            .prop_map(|(lease, release)| Op::Renew { lease, release }),
+        1 => lease.clone().prop_map(|lease| Op::Renew { lease }),
+        1 => (lease.clone(), 0..4_u8).prop_map(|(lease, read)| Op::Release { lease, read }),
         12 => (
             lease.clone(),
             prop_oneof![9 => Just(0_i8), 1 => Just(-1), 1 => Just(1)],
@@ -64,22 +66,21 @@ fn op() -> impl Strategy<Value = Op> {
             prop::option::weighted(0.7, 0..7_u8),
             0..8_u8,
             0..8_u8,
-        ).prop_map(|(lease, off, entries, phase, ask, close)| {
-            Op::Append { lease, off, entries, phase, ask, close }
+        ).prop_map(|(lease, off, entries, phase, open, close)| {
+            Op::Append { lease, off, entries, phase, open, close }
         }),
         5 => (
             session.clone(),
             prop::collection::vec((0..6_u8, 0..2_u8, prop::option::of(0..4_u8)), 0..3),
-        ).prop_map(|(session, letters)| Op::Post { session, letters }),
+        ).prop_map(|(session, messages)| Op::Send { session, messages }),
         5 => (session, 0..12_u8, 0..3_u8, 0..4_u8, any::<u8>())
             .prop_map(|(session, from, kind, mail, limit)| {
                 Op::Read { session, from, kind, mail, limit }
             }),
         2 => (any::<bool>(), prop::option::of(0..7_u8), 0..3_u8)
-            .prop_map(|(questions, phase, limit)| Op::List { questions, phase, limit }),
+            .prop_map(|(interrupts, phase, limit)| Op::List { interrupts, phase, limit }),
         2 => (lease, prop::option::weighted(0.8, 0..12_u8))
             .prop_map(|(lease, below)| Op::Remove { lease, below }),
-        1 => Just(Op::Due),
     ]
 }
 
@@ -95,9 +96,9 @@ fn phase(number: u8) -> Phase {
     ][usize::from(number) % 7]
 }
 
-fn question(number: u8) -> OpenQuestion {
+fn interrupt(number: u8) -> OpenInterrupt {
     let expires = (number % 2 == 1).then_some(UtcMillis(1));
-    OpenQuestion { id: InterruptId::new(format!("q{number}")), since: UtcMillis(5), expires }
+    OpenInterrupt { id: InterruptId::new(format!("q{number}")), since: UtcMillis(5), expires }
 }
 
 fn bits(set: u8) -> impl Iterator<Item = u8> {
@@ -126,26 +127,35 @@ async fn perform(store: &dyn SessionStore, op: &Op, leases: &mut Vec<Lease>) -> 
     };
     match op {
         Op::Claim { session } => {
-            let claimed = store.claim(Claim::One(&id(&session.to_string())), LONG).await;
+            let claimed = store.claim(&id(&session.to_string()), LONG).await;
             plain(match claimed {
                 Ok(claimed) => {
-                    let claimed = claimed.unwrap();
                     leases.push(claimed.lease);
-                    format!("{:?} {:?} {:?}", claimed.head, claimed.mail, claimed.facts)
+                    format!("{:?} {:?} {:?}", claimed.head, claimed.inbox, claimed.summary)
                 }
                 Err(error) => format!("{error:?}"),
             })
         }
-        Op::Renew { lease, release } => match pick(leases, *lease) {
+        Op::Renew { lease } => match pick(leases, *lease) {
+            Some(lease) => format!("{:?}", store.renew(&lease, LONG).await),
+            None => String::new(),
+        },
+        Op::Release { lease, read } => match pick(leases, *lease) {
             Some(lease) => {
-                let ttl = if *release { std::time::Duration::ZERO } else { LONG };
-                format!("{:?}", store.renew(&lease, ttl).await)
+                let read = InboxSeq(u64::from(*read));
+                format!("{:?}", store.release(&lease, read).await)
             }
             None => String::new(),
         },
-        Op::Append { lease, off, entries, phase: rests, ask, close } => {
+        Op::Append { lease, off, entries, phase: rests, open, close } => {
             let Some(lease) = pick(leases, *lease) else { return String::new() };
-            let head = match store.read(&lease.session, From::Snapshot, Mail(0), 1).await {
+            let head = match store
+                .read(
+                    &lease.session,
+                    ReadRequest::from_snapshot().with_messages_after(InboxSeq(0)).limit(1),
+                )
+                .await
+            {
                 Ok(Some(page)) => page.head.0,
                 _ => 0,
             };
@@ -156,43 +166,51 @@ async fn perform(store: &dyn SessionStore, op: &Op, leases: &mut Vec<Lease>) -> 
                 .zip(entries)
                 .map(|(bytes, (_, snapshot))| NewEntry { bytes, snapshot: *snapshot })
                 .collect();
-            let facts: Option<Facts> = rests.map(|number| facts(phase(number)));
-            let ask: Vec<_> = bits(*ask).map(question).collect();
-            let close: Vec<_> = bits(*close).map(|number| question(number).id).collect();
+            let summary: Option<SessionSummary> = rests.map(|number| summary(phase(number)));
+            let open: Vec<_> = bits(*open).map(interrupt).collect();
+            let close: Vec<_> = bits(*close).map(|number| interrupt(number).id).collect();
             let batch = Batch {
                 after: Seq(head.saturating_add_signed(i64::from(*off))),
                 at: UtcMillis(1_000 + head),
                 entries: &entries,
-                facts: facts.as_ref(),
-                ask: &ask,
+                summary: summary.as_ref(),
+                open: &open,
                 close: &close,
                 flush: true,
             };
             format!("{:?}", store.append(&lease, batch).await)
         }
-        Op::Post { session, letters } => {
-            let letters: Vec<Letter> = letters
+        Op::Send { session, messages } => {
+            let messages: Vec<Message> = messages
                 .iter()
-                .map(|(key, text, about)| Letter {
+                .map(|(key, text, about)| Message {
                     key: key.to_string(),
                     digest: text.to_string(),
-                    question: about.map(|number| question(number).id),
+                    interrupt: about.map(|number| interrupt(number).id),
                     expiry: *key == 5,
                     body: vec![*text * 200; 3],
                 })
                 .collect();
-            format!("{:?}", store.post(&id(&session.to_string()), &letters).await)
+            format!("{:?}", store.send(&id(&session.to_string()), &messages).await)
         }
         Op::Read { session, from, kind, mail, limit } => {
             let seq = Seq(u64::from(*from));
-            let from =
-                [From::Seq(seq), From::SnapshotBelow(seq), From::Snapshot][usize::from(*kind)];
-            let (mail, limit) = (Mail(u64::from(*mail)), u64::from(*limit));
+            let from = [ReadFrom::Seq(seq), ReadFrom::SnapshotBelow(seq), ReadFrom::Snapshot]
+                [usize::from(*kind)];
+            let (mail, limit) = (InboxSeq(u64::from(*mail)), u64::from(*limit));
             let session = id(&session.to_string());
-            plain(format!("{:?}", store.read(&session, from, mail, limit).await))
+            plain(format!(
+                "{:?}",
+                store
+                    .read(
+                        &session,
+                        ReadRequest::entries(from).with_messages_after(mail).limit(limit)
+                    )
+                    .await
+            ))
         }
-        Op::List { questions, phase: only, limit } => {
-            let mut filter = if *questions { Filter::questions() } else { Filter::sessions() };
+        Op::List { interrupts, phase: only, limit } => {
+            let mut filter = if *interrupts { Filter::interrupts() } else { Filter::sessions() };
             if let Some(number) = only {
                 filter = filter.phase(phase(*number));
             }
@@ -207,24 +225,6 @@ async fn perform(store: &dyn SessionStore, op: &Op, leases: &mut Vec<Lease>) -> 
             }
             None => String::new(),
         },
-        Op::Due => {
-            let agents = [facts(Phase::Running).agent];
-            let due = Claim::Due { agents: &agents, wait: std::time::Duration::ZERO };
-            let mut claimed = Vec::new();
-            // Which comes first is for the store to say.
-            while let Some(one) = store.claim(due, LONG).await.unwrap() {
-                claimed.push(one);
-            }
-            claimed.sort_by(|one, other| one.lease.session.cmp(&other.lease.session));
-            let said: Vec<_> = claimed
-                .iter()
-                .map(|one| {
-                    format!("{} {:?} {:?} {:?}", one.lease.session, one.head, one.mail, one.facts)
-                })
-                .collect();
-            leases.extend(claimed.into_iter().map(|one| one.lease));
-            format!("{said:?}")
-        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use harness::store::{Claim, Phase, SessionStore as _, StoreError};
+use harness::store::{Phase, SessionStore as _, StoreError};
 
 use crate::support::{LONG, append, claim, id, open, page};
 
@@ -79,7 +79,7 @@ async fn other() {
     match role.as_str() {
         "hold" => {
             let ttl = Duration::from_millis(hear().parse().unwrap());
-            let lease = store.claim(Claim::One(&id("x")), ttl).await.unwrap().unwrap().lease;
+            let lease = store.claim(&id("x"), ttl).await.unwrap().lease;
             append(&store, &lease, 0, b"one", Some(Phase::Running)).await.unwrap();
             say("held");
             hear();
@@ -97,7 +97,7 @@ async fn other() {
                 if name.is_empty() {
                     return;
                 }
-                match store.claim(Claim::One(&id(&name)), LONG).await {
+                match store.claim(&id(&name), LONG).await {
                     Ok(_) => say("won"),
                     Err(StoreError::Busy { .. }) => say("busy"),
                     Err(error) => say(&format!("{error}")),
@@ -129,8 +129,8 @@ async fn a_holder_that_was_stopped_is_replaced_when_its_lease_expires() {
     let store = open(dir.path()).await;
     let begun = Instant::now();
     let lease = loop {
-        match store.claim(Claim::One(&id("x")), LONG).await {
-            Ok(claimed) => break claimed.unwrap().lease,
+        match store.claim(&id("x"), LONG).await {
+            Ok(claimed) => break claimed.lease,
             Err(StoreError::Busy { .. }) => tokio::time::sleep(Duration::from_millis(5)).await,
             Err(error) => panic!("{error}"),
         }
@@ -154,10 +154,10 @@ async fn a_holder_that_was_stopped_and_not_replaced_goes_on() {
     assert_eq!(other.hear(), "held");
     other.signal(rustix::process::Signal::STOP);
     let store = open(dir.path()).await;
-    let busy = store.claim(Claim::One(&id("x")), LONG).await;
+    let busy = store.claim(&id("x"), LONG).await;
     assert!(matches!(busy, Err(StoreError::Busy { .. })), "{busy:?}");
     // Whoever posts does not wait for it.
-    store.post(&id("x"), &[crate::support::letter("k", "v")]).await.unwrap();
+    store.send(&id("x"), &[crate::support::message("k", "v")]).await.unwrap();
     other.signal(rustix::process::Signal::CONT);
     other.say("");
     assert_eq!(other.hear(), "appended");
@@ -170,10 +170,10 @@ async fn a_holder_that_was_killed_is_replaced_at_once() {
     other.say("600000");
     assert_eq!(other.hear(), "held");
     let store = open(dir.path()).await;
-    let busy = store.claim(Claim::One(&id("x")), LONG).await;
+    let busy = store.claim(&id("x"), LONG).await;
     assert!(matches!(busy, Err(StoreError::Busy { .. })), "{busy:?}");
     drop(other);
-    let claimed = store.claim(Claim::One(&id("x")), LONG).await.unwrap().unwrap();
+    let claimed = store.claim(&id("x"), LONG).await.unwrap();
     assert_eq!((claimed.head.0, claimed.lease.fence.0), (1, 2));
 }
 

@@ -2,16 +2,17 @@
 
 use harness::Seq;
 use harness::store::{
-    Batch, Facts, From, Lease, Mail, NewEntry, Phase, Posted, Remove, SessionStore as _, StoreError,
+    Batch, InboxSeq, Lease, NewEntry, Phase, ReadRequest, Remove, Sent, SessionStore as _,
+    SessionSummary, StoreError,
 };
 use harness_store::FileStore;
 
-use crate::support::{append, claim, facts, files, id, letter, open, page};
+use crate::support::{append, claim, files, id, message, open, page, summary};
 
-async fn snapshot(store: &FileStore, lease: &Lease, after: u64, facts: &Facts) {
+async fn snapshot(store: &FileStore, lease: &Lease, after: u64, summary: &SessionSummary) {
     let entries = [NewEntry { bytes: b"snapshot", snapshot: true }];
     let after = Seq(after);
-    let batch = Batch { after, entries: &entries, facts: Some(facts), ..Batch::default() };
+    let batch = Batch { after, entries: &entries, summary: Some(summary), ..Batch::default() };
     store.append(lease, batch).await.unwrap();
 }
 
@@ -27,15 +28,15 @@ async fn no_letter_is_lost_while_the_log_is_rewritten() {
         let store = open(dir.path()).await;
         posters.push(tokio::spawn(async move {
             for number in 0..LETTERS / 2 {
-                let letters = [letter(&format!("{poster}-{number}"), "text")];
-                let posted = store.post(&id("x"), &letters).await.unwrap();
-                assert!(matches!(posted, Posted::Here(_)), "{posted:?}");
+                let messages = [message(&format!("{poster}-{number}"), "text")];
+                let posted = store.send(&id("x"), &messages).await.unwrap();
+                assert!(matches!(posted, Sent::Accepted(_)), "{posted:?}");
             }
         }));
     }
     let (mut head, mut rewritten) = (1, 0);
     while posters.iter().any(|poster| !poster.is_finished()) || rewritten == 0 {
-        snapshot(&store, &lease, head, &facts(Phase::Running)).await;
+        snapshot(&store, &lease, head, &summary(Phase::Running)).await;
         head += 1;
         match store.remove(&lease, Remove::Below(Seq(head))).await {
             Ok(()) => rewritten += 1,
@@ -48,8 +49,15 @@ async fn no_letter_is_lost_while_the_log_is_rewritten() {
         poster.await.unwrap();
     }
     for store in [store, open(dir.path()).await] {
-        let page = store.read(&id("x"), From::Snapshot, Mail(0), u64::MAX).await.unwrap().unwrap();
-        assert_eq!((page.head.0, page.letters.len() as u64), (head, LETTERS));
+        let page = store
+            .read(
+                &id("x"),
+                ReadRequest::from_snapshot().with_messages_after(InboxSeq(0)).limit(u64::MAX),
+            )
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!((page.head.0, page.messages.len() as u64), (head, LETTERS));
         assert_eq!(page.entries.last().unwrap().bytes, b"snapshot");
         assert!(page.first.0 > 1);
     }
@@ -63,9 +71,9 @@ async fn a_claim_that_comes_first_keeps_a_log_from_being_rewritten() {
     let (one, other) = (open(dir.path()).await, open(dir.path()).await);
     let lease = claim(&one, &id("x")).await;
     append(&one, &lease, 0, b"1", Some(Phase::Ended)).await.unwrap();
-    snapshot(&one, &lease, 1, &facts(Phase::Ended)).await;
+    snapshot(&one, &lease, 1, &summary(Phase::Ended)).await;
     // The other handle gives it back, so that this one does not know.
-    other.renew(&lease, std::time::Duration::ZERO).await.unwrap();
+    other.release(&lease, InboxSeq(0)).await.unwrap();
     let stolen = claim(&other, &id("x")).await;
     let refused = one.remove(&lease, Remove::Below(Seq(9))).await;
     assert!(matches!(refused, Err(StoreError::Fenced { .. })), "{refused:?}");

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use harness::store::{Filter, Phase, SessionStore as _};
+use harness::store::{Filter, InboxSeq, Phase, SessionStore as _};
 
 use crate::support::{append, claim, files, id, log, open};
 
@@ -21,7 +21,7 @@ async fn the_frame_of_an_entry_takes_few_bytes() {
     let each = framed as f64 / 999.0 - 228.0;
     assert!(each <= 27.0, "{each}");
     println!("{each} bytes of frame for each entry");
-    store.renew(&lease, std::time::Duration::ZERO).await.unwrap();
+    store.release(&lease, InboxSeq(0)).await.unwrap();
     let all: u64 = ["log", "lease", "head"]
         .iter()
         .flat_map(|kind| files(dir.path(), kind))
@@ -41,7 +41,7 @@ async fn many_sessions_are_listed() {
     for number in 0..sessions {
         let lease = claim(&store, &id(&format!("session {number:06}"))).await;
         append(&store, &lease, 0, b"{}", Some(Phase::Ended)).await.unwrap();
-        store.renew(&lease, std::time::Duration::ZERO).await.unwrap();
+        store.release(&lease, InboxSeq(0)).await.unwrap();
     }
     println!("made in {:?}", begun.elapsed());
     let begun = Instant::now();

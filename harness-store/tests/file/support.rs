@@ -2,8 +2,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use harness::store::{
-    Appended, Batch, Claim, Facts, From, Lease, Letter, Mail, NewEntry, Page, Phase,
-    SessionStore as _, StoreError,
+    Appended, Batch, InboxSeq, Lease, Message, NewEntry, Page, Phase, ReadRequest,
+    SessionStore as _, SessionSummary, StoreError,
 };
 use harness::{Seq, SessionId, UtcMillis};
 use harness_store::{FileStore, FileStoreOptions, Sync};
@@ -14,15 +14,15 @@ pub(crate) fn id(text: &str) -> SessionId {
     SessionId::new(text).unwrap()
 }
 
-pub(crate) fn facts(phase: Phase) -> Facts {
+pub(crate) fn summary(phase: Phase) -> SessionSummary {
     serde_json::from_value(serde_json::json!({"agent": "a", "phase": phase, "step": "S"})).unwrap()
 }
 
-pub(crate) fn letter(key: &str, text: &str) -> Letter {
-    Letter {
+pub(crate) fn message(key: &str, text: &str) -> Message {
+    Message {
         key: key.into(),
         digest: text.into(),
-        question: None,
+        interrupt: None,
         expiry: false,
         body: text.into(),
     }
@@ -34,7 +34,7 @@ pub(crate) async fn open(dir: &Path) -> FileStore {
 }
 
 pub(crate) async fn claim(store: &FileStore, session: &SessionId) -> Lease {
-    store.claim(Claim::One(session), LONG).await.unwrap().unwrap().lease
+    store.claim(session, LONG).await.unwrap().lease
 }
 
 pub(crate) async fn append(
@@ -44,13 +44,13 @@ pub(crate) async fn append(
     bytes: &[u8],
     phase: Option<Phase>,
 ) -> Result<Appended, StoreError> {
-    let facts = phase.map(facts);
+    let summary = phase.map(summary);
     let entries = [NewEntry { bytes, snapshot: false }];
     let batch = Batch {
         after: Seq(after),
         at: UtcMillis(1_000 + after),
         entries: &entries,
-        facts: facts.as_ref(),
+        summary: summary.as_ref(),
         flush: true,
         ..Batch::default()
     };
@@ -61,7 +61,9 @@ pub(crate) async fn page(
     store: &FileStore,
     session: &SessionId,
 ) -> Result<Option<Page>, StoreError> {
-    store.read(session, From::Seq(Seq(1)), Mail(0), u64::MAX).await
+    store
+        .read(session, ReadRequest::from(Seq(1)).with_messages_after(InboxSeq(0)).limit(u64::MAX))
+        .await
 }
 
 /// The files of a directory and below with this ending.

@@ -2,7 +2,7 @@
 
 use harness::prelude::*;
 use harness::store::{
-    Batch, Claim, From, Mail, NewEntry, OpenQuestion, Page, SessionStore as _, StoreError,
+    Batch, InboxSeq, NewEntry, OpenInterrupt, Page, ReadRequest, SessionStore as _, StoreError,
 };
 use harness::{Seq, SessionId, UtcMillis};
 use harness_store::FileStore;
@@ -15,21 +15,21 @@ const HOUR: u64 = 3_600_000;
 
 async fn page(store: &FileStore) -> Page {
     let id = SessionId::new("s").unwrap();
-    store.read(&id, From::Seq(Seq(1)), Mail(0), u64::MAX).await.unwrap().unwrap()
+    store.read(&id, ReadRequest::from(Seq(1)).limit(u64::MAX)).await.unwrap().unwrap()
 }
 
 /// Writes the log anew as it would be if its writer's clock had shown other times.
 async fn rewrite(page: &Page, store: &FileStore, time: impl Fn(u64, u64) -> u64) {
     let id = SessionId::new("s").unwrap();
-    let lease = store.claim(Claim::One(&id), LONG).await.unwrap().unwrap().lease;
+    let lease = store.claim(&id, LONG).await.unwrap().lease;
     for (place, stored) in page.entries.iter().enumerate() {
         let mut entry: Value = serde_json::from_slice(&stored.bytes).unwrap();
         let at = entry["t"].as_u64().unwrap();
         let at = time(place as u64, at);
         entry["t"] = at.into();
         let bytes = serde_json::to_vec(&entry).unwrap();
-        let questions: &[OpenQuestion] = match page.head == stored.seq {
-            true => &page.questions,
+        let questions: &[OpenInterrupt] = match page.head == stored.seq {
+            true => &page.interrupts,
             false => &[],
         };
         let entries = [NewEntry { bytes: &bytes, snapshot: false }];
@@ -37,14 +37,14 @@ async fn rewrite(page: &Page, store: &FileStore, time: impl Fn(u64, u64) -> u64)
             after: Seq(stored.seq.0 - 1),
             at: UtcMillis(at),
             entries: &entries,
-            facts: Some(&page.facts),
-            ask: questions,
+            summary: Some(&page.summary),
+            open: questions,
             flush: true,
             ..Batch::default()
         };
         store.append(&lease, batch).await.unwrap();
     }
-    store.renew(&lease, std::time::Duration::ZERO).await.unwrap();
+    store.release(&lease, InboxSeq(0)).await.unwrap();
 }
 
 #[tokio::test]
@@ -89,21 +89,21 @@ async fn a_lease_does_not_ask_the_clock_on_the_wall() {
     let store = open(dir.path()).await;
     ask(&store, "s", 1, 1).await;
     let id = SessionId::new("s").unwrap();
-    let lease = store.claim(Claim::One(&id), LONG).await.unwrap().unwrap().lease;
+    let lease = store.claim(&id, LONG).await.unwrap().lease;
     // Its holder writes with a clock that is an hour ahead, and then an hour behind.
     let now = UtcMillis::now().0;
     for at in [now + HOUR, now - HOUR] {
-        let facts = page(&store).await.facts;
+        let facts = page(&store).await.summary;
         let batch = Batch {
             after: page(&store).await.head,
             at: UtcMillis(at),
-            facts: Some(&facts),
+            summary: Some(&facts),
             flush: true,
             ..Batch::default()
         };
         store.append(&lease, batch).await.unwrap();
         let other = open(dir.path()).await;
-        let error = other.claim(Claim::One(&id), LONG).await.unwrap_err();
+        let error = other.claim(&id, LONG).await.unwrap_err();
         let StoreError::Busy { until, .. } = error else { panic!("{error}") };
         let left = until.0 - UtcMillis::now().0;
         assert!((500_000..=600_000).contains(&left), "{left} ms are left");

@@ -3,7 +3,8 @@
 use harness::inspect::Filter;
 use harness::prelude::*;
 use harness::store::{
-    Batch, Claim, Facts, From, Lease, Mail, NewEntry, Page, Phase, SessionStore as _, StoreError,
+    Batch, InboxSeq, Lease, NewEntry, Page, Phase, ReadRequest, SessionStore as _, SessionSummary,
+    StoreError,
 };
 use harness::{Seq, SessionId, UtcMillis};
 use harness_store::FileStore;
@@ -18,11 +19,11 @@ fn id(text: &str) -> SessionId {
 }
 
 async fn claim(store: &FileStore, session: &str) -> Lease {
-    store.claim(Claim::One(&id(session)), LONG).await.unwrap().unwrap().lease
+    store.claim(&id(session), LONG).await.unwrap().lease
 }
 
 async fn page(store: &FileStore, session: &str) -> Page {
-    store.read(&id(session), From::Seq(Seq(1)), Mail(0), u64::MAX).await.unwrap().unwrap()
+    store.read(&id(session), ReadRequest::from(Seq(1)).limit(u64::MAX)).await.unwrap().unwrap()
 }
 
 /// Writes an entry as it is behind those of a session, and releases it.
@@ -30,18 +31,18 @@ async fn write(store: &FileStore, session: &str, after: Seq, entry: &serde_json:
     let lease = claim(store, session).await;
     let bytes = entry.to_string().into_bytes();
     let facts = json!({"agent": "writer", "phase": "running", "step": "Write"});
-    let facts: Facts = serde_json::from_value(facts).unwrap();
+    let facts: SessionSummary = serde_json::from_value(facts).unwrap();
     let entries = [NewEntry { bytes: &bytes, snapshot: false }];
     let batch = Batch {
         after,
         at: UtcMillis(1),
         entries: &entries,
-        facts: Some(&facts),
+        summary: Some(&facts),
         flush: true,
         ..Batch::default()
     };
     store.append(&lease, batch).await.unwrap();
-    store.renew(&lease, std::time::Duration::ZERO).await.unwrap();
+    store.release(&lease, InboxSeq(0)).await.unwrap();
 }
 
 #[tokio::test]
@@ -90,7 +91,7 @@ async fn entries_of_newer_versions_are_left_as_they_are() {
         assert!(error.replay_error().is_some_and(|told| told.is_newer()), "{name}: {error}");
         let after = page(&store, name).await;
         assert_eq!((&after.entries, after.holder), (&before.entries, None), "{name}");
-        assert_eq!(after.facts, before.facts);
+        assert_eq!(after.summary, before.summary);
     }
     // They are listed, and keep nobody from the others.
     let rows = look.list(&Filter::sessions(), None, 100).await.unwrap().rows;

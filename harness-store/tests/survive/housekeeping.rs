@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use harness::inspect::Filter;
 use harness::prelude::*;
-use harness::store::{Claim, Phase, SessionStore as _, StoreError};
+use harness::inspect::Filter;
+use harness::store::{Phase, SessionStore as _, StoreError};
 use harness_store::FileStore;
 
 use crate::rig::{agent, answer, ask, copy_store, files, open, sessions, whole};
@@ -68,7 +68,7 @@ async fn copies_that_a_killed_prune_left_behind_are_swept_up() {
     ask(&store, "s", 3, 20).await;
     ask(&store, "other", 1, 1).await;
     let id = harness::SessionId::new("s").unwrap();
-    let held = store.claim(Claim::One(&id), LONG).await.unwrap();
+    let held = store.claim(&id, LONG).await.unwrap();
     // The process is gone while it holds the session, and has made the copy.
     copy_store(dir.path(), copy.path());
     drop((held, store));
@@ -131,15 +131,12 @@ async fn one_damaged_session_keeps_nobody_from_the_others() {
     let inbox = sessions(&store).pending_interrupts(&Filter::default(), None, 10).await.unwrap();
     assert_eq!((inbox.rows.len(), inbox.unreadable.len()), (1, 1));
     assert!(inbox.unreadable[0].1.is_damaged());
-    // Nor a worker, though the damaged one may be due.
+    // Nor from resuming the others.
     let yes = inbox.rows[0].interrupt.id.clone();
     let recorded = sessions(&store).answer_json("good", Answers::json(yes, true.into())).await;
     recorded.unwrap();
-    let agents = [agent(&store).id().clone()];
-    let due = Claim::Due { agents: &agents, wait: std::time::Duration::ZERO };
-    let claimed = store.claim(due, LONG).await.unwrap().unwrap();
-    assert_eq!(claimed.lease.session.as_str(), "good");
-    store.renew(&claimed.lease, std::time::Duration::ZERO).await.unwrap();
+    let resumed = agent(&store).resume("good", Answers::none(), ()).await.unwrap();
+    assert!(matches!(resumed, harness::Outcome::Ended(_)), "{resumed:?}");
     let error = sessions(&store).status("bad").await.unwrap_err();
     assert!(matches!(error.store_error(), Some(StoreError::Corrupt { .. })), "{error}");
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use harness::FailureKind;
 use harness::prelude::*;
-use harness::store::{Claim, SessionStore as _};
+use harness::store::{InboxSeq, SessionStore as _};
 use harness_store::FileStore;
 use serde::{Deserializer, Serializer};
 use serde_json::to_value;
@@ -73,8 +73,8 @@ fn field(mine: &'static str, question: &'static str) -> Harness<(), Field> {
 async fn is_well(store: &FileStore, session: &str) {
     let id = harness::SessionId::new(session).unwrap();
     let long = std::time::Duration::from_secs(600);
-    let claimed = store.claim(Claim::One(&id), long).await.unwrap().unwrap();
-    store.renew(&claimed.lease, std::time::Duration::ZERO).await.unwrap();
+    let claimed = store.claim(&id, long).await.unwrap();
+    store.release(&claimed.lease, InboxSeq(0)).await.unwrap();
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let other = format!("another than {session}: {}", COUNT.fetch_add(1, Ordering::SeqCst));
     ask(store, &other, 1, 1).await;

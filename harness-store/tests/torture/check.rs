@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use harness::session::{Change, Entry, Replay};
-use harness::store::{From, Mail, MemoryStore, SessionStore};
+use harness::session::{Entry, Change, Replay};
+use harness::store::{MemoryStore, ReadRequest, SessionStore};
 use harness::{Seq, SessionId, Sessions};
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ impl Log {
     /// Reads a log from its first entry on. `None` if there is none.
     pub async fn read(store: &impl SessionStore, session: &str) -> Option<Self> {
         let id = SessionId::new(session).unwrap();
-        let page = store.read(&id, From::Seq(Seq(1)), Mail(u64::MAX), u64::MAX).await;
+        let page = store.read(&id, ReadRequest::from(Seq(1)).limit(u64::MAX)).await;
         let page = page.unwrap_or_else(|error| panic!("{session}: {error}"))?;
         let mut replay = Replay::default();
         let mut log = Self { entries: Vec::new(), states: Vec::new(), head: page.head.0 };

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness::store::{
-    Appended, Batch, Claim, Claimed, Filter, From, Guarantees, Lease, Letter, Listing, Mail, Page,
-    Posted, Remove, SessionStore, StoreError,
+    Appended, Batch, Claimed, Filter, InboxSeq, Lease, Listing, Message, Page, ReadRequest,
+    Released, Remove, Sent, SessionStore, StoreError,
 };
 use harness::{SessionId, async_trait};
 
@@ -29,11 +29,11 @@ pub enum Phase {
     Sync = b's',
     Snapshot = b'n',
     Effect = b'e',
-    Letter = b'l',
+    Message = b'l',
 }
 
 pub const AIMS: [Phase; 5] =
-    [Phase::Append, Phase::Sync, Phase::Snapshot, Phase::Effect, Phase::Letter];
+    [Phase::Append, Phase::Sync, Phase::Snapshot, Phase::Effect, Phase::Message];
 
 impl Phase {
     pub fn of(byte: u8) -> Self {
@@ -126,6 +126,8 @@ impl Outside {
 /// A store that tells what it is doing.
 pub struct Watched<S> {
     pub store: S,
+    /// Whether it flushes to the disk.
+    pub syncs: bool,
     pub outside: Outside,
 }
 
@@ -145,40 +147,38 @@ impl<S: SessionStore> Watched<S> {
 
 #[async_trait]
 impl<S: SessionStore> SessionStore for Watched<S> {
-    fn guarantees(&self) -> Guarantees {
-        self.store.guarantees()
+    async fn claim(&self, session: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
+        self.store.claim(session, ttl).await
     }
 
-    async fn claim(&self, what: Claim<'_>, ttl: Duration) -> Result<Option<Claimed>, StoreError> {
-        self.store.claim(what, ttl).await
-    }
-
-    async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<Mail, StoreError> {
+    async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {
         self.store.renew(lease, ttl).await
+    }
+
+    async fn release(&self, lease: &Lease, read: InboxSeq) -> Result<Released, StoreError> {
+        self.store.release(lease, read).await
     }
 
     async fn append(&self, lease: &Lease, batch: Batch<'_>) -> Result<Appended, StoreError> {
         let phase = match batch {
             _ if batch.entries.iter().any(|entry| entry.snapshot) => Phase::Snapshot,
             // Next to the sync, the write before it takes no time.
-            _ if batch.flush && self.guarantees().power_loss => Phase::Sync,
+            _ if batch.flush && self.syncs => Phase::Sync,
             _ => Phase::Append,
         };
         self.during(&lease.session, phase, self.store.append(lease, batch)).await
     }
 
-    async fn post(&self, to: &SessionId, letters: &[Letter]) -> Result<Posted, StoreError> {
-        self.during(to, Phase::Letter, self.store.post(to, letters)).await
+    async fn send(&self, to: &SessionId, messages: &[Message]) -> Result<Sent, StoreError> {
+        self.during(to, Phase::Message, self.store.send(to, messages)).await
     }
 
     async fn read(
         &self,
         session: &SessionId,
-        from: From,
-        mail: Mail,
-        limit: u64,
+        request: ReadRequest,
     ) -> Result<Option<Page>, StoreError> {
-        self.store.read(session, from, mail, limit).await
+        self.store.read(session, request).await
     }
 
     async fn list(

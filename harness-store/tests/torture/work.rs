@@ -38,7 +38,12 @@ async fn sessions(dir: &Path) {
     let sync = setting("SYNC") == "1";
     let outside = || Outside::new(&dir.join("effects")).telling(&dir.join("phases"));
     let desk = |store, outside: Outside| {
-        Desk::new(Watched { store, outside: outside.clone() }, outside, |line| say(&line), None)
+        Desk::new(
+            Watched { store, syncs: sync, outside: outside.clone() },
+            outside,
+            |line| say(&line),
+            None,
+        )
     };
     // A store of its own: as far as the other can tell, it is another process.
     let (send, jobs) = tokio::sync::mpsc::unbounded_channel();

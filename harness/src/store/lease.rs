@@ -110,11 +110,10 @@ impl Holder {
 
 /// The inbox of a session when its lease was [released](super::SessionStore::release).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[must_use = "messages that the holder has not read wait until a run claims the session"]
 #[non_exhaustive]
 pub enum Released {
     /// The holder has read all messages.
     Idle,
-    /// There are messages that the holder has not read.
+    /// There are messages that the holder has not read. They wait until a run claims the session.
     MoreMessages,
 }

@@ -7,8 +7,7 @@
 //! interrupts can be listed without reading a log.
 //!
 //! A store decides nothing about loops and never decodes an entry. Each method documents what it
-//! promises; [`testing::Contract`](https://docs.rs/harness/latest/harness/testing/struct.Contract.html)
-//! checks these promises. What all stores must decide alike is in [`rules`], as pure functions.
+//! promises; `Contract` of the feature `testing` checks these promises. What all stores must decide alike is in [`rules`], as pure functions.
 
 mod batch;
 mod error;

@@ -25,7 +25,6 @@ use crate::id::{Fence, InterruptId, Seq, SessionId};
 use super::batch::Batch;
 use super::error::StoreError;
 use super::lease::{Lease, Released, Token};
-use super::list::Row;
 use super::message::{InboxSeq, Message, Sent};
 use super::request::ReadFrom;
 use super::summary::OpenInterrupt;
@@ -47,7 +46,7 @@ pub fn is_held<T: PartialOrd>(until: Option<T>, now: T, alive: bool) -> bool {
 
 /// Whether a claim record takes the lease from the claim before it, for stores that decide by the
 /// order of records: the first record with a fence wins, and a later one with the same or a lower
-/// fence is void. A claim writes its record with the [next](Fence::next) fence.
+/// fence is void. A claim writes its record with the fence after the last one.
 #[must_use]
 pub fn claim_wins(fence: Fence, last: Option<Fence>) -> bool {
     last.is_none_or(|last| fence > last)
@@ -235,7 +234,7 @@ pub fn first_kept(below: Seq, first: Seq, last_snapshot: Option<Seq>) -> Option<
     last_snapshot.map(|snapshot| below.min(snapshot)).filter(|kept| *kept > first)
 }
 
-/// The [key](Row::key) of a row: the session's id; in a list of interrupts followed by a zero byte,
+/// The [key](super::Row::key) of a row: the session's id; in a list of interrupts followed by a zero byte,
 /// which orders a session before those whose ids begin with its own, and by the interrupt's id. Zero
 /// bytes of a session's id are written as the two bytes 0 and 255.
 #[must_use]
@@ -254,7 +253,7 @@ pub fn list_key(session: &SessionId, interrupt: Option<&InterruptId>) -> Vec<u8>
     key
 }
 
-/// The part of a [row's key](Row::key) that names its session.
+/// The part of a [row's key](super::Row::key) that names its session.
 #[must_use]
 pub fn session_part(key: &[u8]) -> &[u8] {
     let mut place = 0;

@@ -1,4 +1,4 @@
-//! A store that fails when it is told to.
+//! A store whose calls fail where a test says so.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,8 +8,8 @@ use async_trait::async_trait;
 
 use crate::id::SessionId;
 use crate::store::{
-    Appended, Batch, Claim, Claimed, Filter, From, Guarantees, Lease, Letter, Listing, Mail, Page,
-    Posted, Remove, SessionStore, StoreError,
+    Appended, Batch, Claimed, Filter, InboxSeq, Lease, Listing, Message, Page, ReadRequest,
+    Released, Remove, Sent, SessionStore, StoreError,
 };
 
 /// A method of a store.
@@ -19,10 +19,12 @@ pub enum Call {
     Claim,
     /// [`SessionStore::renew`].
     Renew,
+    /// [`SessionStore::release`].
+    Release,
     /// [`SessionStore::append`].
     Append,
-    /// [`SessionStore::post`].
-    Post,
+    /// [`SessionStore::send`].
+    Send,
     /// [`SessionStore::read`].
     Read,
     /// [`SessionStore::list`].
@@ -35,7 +37,7 @@ type When = Box<dyn FnMut(u64) -> bool + Send>;
 
 struct Fault {
     call: Call,
-    /// Whether the call is done before it fails.
+    /// Whether the call has its effect before it fails.
     done: bool,
     when: When,
 }
@@ -43,7 +45,7 @@ struct Fault {
 #[derive(Default)]
 struct Script {
     faults: Vec<Fault>,
-    calls: [u64; 7],
+    calls: [u64; 8],
 }
 
 /// Says which calls of a [`Faulty`] store fail. Its clones say it to the same store.
@@ -55,20 +57,20 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Lets the calls whose number `when` picks fail before anything is done, with
+    /// Fails the calls whose number `when` picks, before they have an effect, with
     /// [`StoreError::Unavailable`] that is not ambiguous.
     pub fn before(&self, call: Call, when: impl FnMut(u64) -> bool + Send + 'static) {
         self.with(|script| script.faults.push(Fault { call, done: false, when: Box::new(when) }));
     }
 
-    /// Lets the calls whose number `when` picks be done and *then* fail, with
-    /// [`StoreError::Unavailable`] that is ambiguous: as if the connection had broken before the
-    /// answer came. A call that fails by itself keeps its own error.
+    /// Fails the calls whose number `when` picks *after* they have had their effect, with
+    /// [`StoreError::Unavailable`] that is ambiguous: as if the connection broke before the answer
+    /// came. A call that fails by itself keeps its own error.
     pub fn after(&self, call: Call, when: impl FnMut(u64) -> bool + Send + 'static) {
         self.with(|script| script.faults.push(Fault { call, done: true, when: Box::new(when) }));
     }
 
-    /// Lets no call fail from now on.
+    /// Fails no call from now on.
     pub fn clear(&self) {
         self.with(|script| script.faults.clear());
     }
@@ -84,14 +86,14 @@ impl Faults {
         with(&mut self.script.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Counts a call, and says whether it fails: `Some(true)` after it was done.
+    /// Counts a call, and says whether it fails: `Some(true)` after it has had its effect.
     fn next(&self, call: Call) -> Option<bool> {
         self.with(|script| {
             let count = script.calls.get_mut(call as usize)?;
             *count += 1;
             let number = *count;
             let faults = script.faults.iter_mut().filter(|fault| fault.call == call);
-            // Each is asked, so that one that counts for itself does not miss a call.
+            // Each is called, so that one that counts calls misses none.
             let hit: Vec<bool> =
                 faults.filter_map(|fault| (fault.when)(number).then_some(fault.done)).collect();
             hit.first().copied()
@@ -113,7 +115,7 @@ impl fmt::Debug for Faults {
 /// A store whose calls fail where a test says so.
 ///
 /// ```
-/// use harness::store::{Claim, MemoryStore, SessionStore};
+/// use harness::store::{MemoryStore, SessionStore};
 /// use harness::testing::{Call, Faulty};
 /// use harness::SessionId;
 /// use std::time::Duration;
@@ -121,13 +123,13 @@ impl fmt::Debug for Faults {
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 /// let store = Faulty::new(MemoryStore::new());
 /// let faults = store.faults();
-/// faults.before(Call::Claim, |n| n == 1);
-/// faults.after(Call::Append, |n| n % 2 == 1); // every other one: done, and the answer lost
+/// faults.before(Call::|n| n == 1);
+/// faults.after(Call::Append, |n| n % 2 == 1); // every other one: done, and the answer is lost
 ///
 /// let id = SessionId::new("order-17")?;
-/// let failed = store.claim(Claim::One(&id), Duration::from_secs(1)).await;
+/// let failed = store.claim(&id, Duration::from_secs(1)).await;
 /// assert!(failed.is_err_and(|error| !error.is_ambiguous()));
-/// assert!(store.claim(Claim::One(&id), Duration::from_secs(1)).await.is_ok());
+/// assert!(store.claim(&id, Duration::from_secs(1)).await.is_ok());
 /// assert_eq!(faults.calls(Call::Claim), 2);
 /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 /// ```
@@ -138,17 +140,17 @@ pub struct Faulty<S> {
 }
 
 impl<S> Faulty<S> {
-    /// Stands before `store`. No call fails yet.
+    /// Wraps `store`. No call fails yet.
     pub fn new(store: S) -> Self {
         Self { store, faults: Faults::default() }
     }
 
-    /// Where to say what fails.
+    /// Controls which calls fail.
     pub fn faults(&self) -> Faults {
         self.faults.clone()
     }
 
-    /// The store behind.
+    /// The wrapped store.
     pub fn inner(&self) -> &S {
         &self.store
     }
@@ -159,7 +161,7 @@ impl<S> Faulty<S> {
         inner: impl Future<Output = Result<T, StoreError>> + Send,
     ) -> Result<T, StoreError> {
         let fail = |ambiguous| StoreError::Unavailable {
-            what: format!("a test lets this {call:?} fail"),
+            what: format!("a test fails this {call:?}"),
             ambiguous,
             source: None,
         };
@@ -173,34 +175,32 @@ impl<S> Faulty<S> {
 
 #[async_trait]
 impl<S: SessionStore> SessionStore for Faulty<S> {
-    fn guarantees(&self) -> Guarantees {
-        self.store.guarantees()
+    async fn claim(&self, session: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
+        self.call(Call::Claim, self.store.claim(session, ttl)).await
     }
 
-    async fn claim(&self, what: Claim<'_>, ttl: Duration) -> Result<Option<Claimed>, StoreError> {
-        self.call(Call::Claim, self.store.claim(what, ttl)).await
-    }
-
-    async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<Mail, StoreError> {
+    async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {
         self.call(Call::Renew, self.store.renew(lease, ttl)).await
+    }
+
+    async fn release(&self, lease: &Lease, read: InboxSeq) -> Result<Released, StoreError> {
+        self.call(Call::Release, self.store.release(lease, read)).await
     }
 
     async fn append(&self, lease: &Lease, batch: Batch<'_>) -> Result<Appended, StoreError> {
         self.call(Call::Append, self.store.append(lease, batch)).await
     }
 
-    async fn post(&self, to: &SessionId, letters: &[Letter]) -> Result<Posted, StoreError> {
-        self.call(Call::Post, self.store.post(to, letters)).await
+    async fn send(&self, to: &SessionId, messages: &[Message]) -> Result<Sent, StoreError> {
+        self.call(Call::Send, self.store.send(to, messages)).await
     }
 
     async fn read(
         &self,
         session: &SessionId,
-        from: From,
-        mail: Mail,
-        limit: u64,
+        request: ReadRequest,
     ) -> Result<Option<Page>, StoreError> {
-        self.call(Call::Read, self.store.read(session, from, mail, limit)).await
+        self.call(Call::Read, self.store.read(session, request)).await
     }
 
     async fn list(

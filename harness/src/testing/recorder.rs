@@ -1,4 +1,4 @@
-//! A store that notes what it was asked.
+//! A store that records its calls.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -7,89 +7,98 @@ use async_trait::async_trait;
 
 use crate::id::{InterruptId, Seq, SessionId};
 use crate::store::{
-    Appended, Batch, Claim, Claimed, Facts, Filter, From, Guarantees, Lease, Letter, Listing, Mail,
-    OpenQuestion, Page, Posted, Remove, SessionStore, StoreError,
+    Appended, Batch, Claimed, Filter, InboxSeq, Lease, Listing, Message, OpenInterrupt, Page,
+    ReadRequest, Released, Remove, Sent, SessionStore, SessionSummary, StoreError,
 };
 
-/// What a store was asked to change. Reading is not written down.
+/// A call that changes a store. Reads are not recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Asked {
-    /// A claim; `session` is the one that was asked for or given.
+    /// A claim.
     Claim {
-        /// The session; `None` if none was due.
-        session: Option<SessionId>,
-        /// Whether a lease was given.
+        /// The session.
+        session: SessionId,
+        /// Whether the claim succeeded.
         done: bool,
     },
-    /// A renewal, or a release.
+    /// A renewal.
     Renew {
         /// The lease.
         lease: Lease,
-        /// For how long; zero releases.
+        /// The new time to live.
         ttl: Duration,
-        /// Whether the store said that it was done.
+        /// Whether the store acknowledged it.
+        done: bool,
+    },
+    /// A release.
+    Release {
+        /// The lease.
+        lease: Lease,
+        /// The last message that the holder had read.
+        read: InboxSeq,
+        /// Whether the store acknowledged it.
         done: bool,
     },
     /// A batch.
     Append {
         /// The lease.
         lease: Lease,
-        /// Where it was to go.
+        /// The head that the writer assumed.
         after: Seq,
-        /// Its entries, each with whether it is a snapshot.
+        /// The entries, each with whether it is a snapshot.
         entries: Vec<(Vec<u8>, bool)>,
-        /// Its facts.
-        facts: Option<Facts>,
-        /// The questions it opens.
-        ask: Vec<OpenQuestion>,
-        /// The questions it closes.
+        /// Its summary.
+        summary: Option<SessionSummary>,
+        /// The interrupts to open.
+        open: Vec<OpenInterrupt>,
+        /// The interrupts to close.
         close: Vec<InterruptId>,
-        /// Whether it was to be flushed.
+        /// Whether the batch had to be flushed.
         flush: bool,
-        /// Whether the store said that it was done.
+        /// Whether the store acknowledged it.
         done: bool,
     },
-    /// Letters.
-    Post {
-        /// To which session.
+    /// Messages.
+    Send {
+        /// The receiver.
         to: SessionId,
-        /// The letters.
-        letters: Vec<Letter>,
-        /// Whether the store said that they are there.
+        /// The messages.
+        messages: Vec<Message>,
+        /// Whether the store accepted them.
         done: bool,
     },
     /// A removal.
     Remove {
         /// The lease.
         lease: Lease,
-        /// What was to be removed.
+        /// What to remove.
         what: Remove,
-        /// Whether the store said that it was done.
+        /// Whether the store acknowledged it.
         done: bool,
     },
 }
 
-/// What a [`Recorder`] has written down, in the order in which the calls returned. Its clones show
-/// the same.
+/// The calls that a [`Recorder`] has recorded, in the order in which they returned. Its clones share
+/// them.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     asked: Arc<Mutex<Vec<Asked>>>,
 }
 
 impl Record {
-    /// Everything so far.
+    /// All calls so far.
     #[must_use]
     pub fn all(&self) -> Vec<Asked> {
         self.with(|asked| asked.clone())
     }
 
-    /// Forgets everything so far.
+    /// Removes all calls so far.
     pub fn clear(&self) {
         self.with(Vec::clear);
     }
 
-    /// The entries that were to be appended to a session, each time they were.
+    /// The entries of all appends to a session, in order, with repetitions.
     #[must_use]
     pub fn entries(&self, session: &SessionId) -> Vec<Vec<u8>> {
         self.with(|asked| {
@@ -106,26 +115,26 @@ impl Record {
         })
     }
 
-    /// How many calls `which` picks.
+    /// How many calls match `which`.
     #[must_use]
     pub fn count(&self, which: impl Fn(&Asked) -> bool) -> usize {
         self.with(|asked| asked.iter().filter(|asked| which(asked)).count())
     }
 
-    /// Makes sure that no call is one that `which` picks.
+    /// Asserts that no call matches `which`.
     ///
     /// # Panics
-    /// If there is one, and shows it.
+    /// If one does; the message shows it.
     #[track_caller]
     pub fn assert_none(&self, what: &str, which: impl Fn(&Asked) -> bool) {
         let found = self.with(|asked| asked.iter().find(|asked| which(asked)).cloned());
-        assert!(found.is_none(), "{what}: the store was asked {found:?}");
+        assert!(found.is_none(), "{what}: found {found:?}");
     }
 
-    /// Makes sure that no entry and no letter that the store was given holds these bytes.
+    /// Asserts that no entry and no message contains these bytes.
     ///
     /// # Panics
-    /// If one does, and shows it.
+    /// If one does; the message shows it.
     #[track_caller]
     pub fn assert_not_written(&self, bytes: impl AsRef<[u8]>) {
         let bytes = bytes.as_ref();
@@ -135,7 +144,7 @@ impl Record {
         let what = format!("`{}` should not be written", String::from_utf8_lossy(bytes));
         self.assert_none(&what, |asked| match asked {
             Asked::Append { entries, .. } => entries.iter().any(|(entry, _)| within(entry)),
-            Asked::Post { letters, .. } => letters.iter().any(|letter| within(&letter.body)),
+            Asked::Send { messages, .. } => messages.iter().any(|message| within(&message.body)),
             _ => false,
         });
     }
@@ -145,10 +154,10 @@ impl Record {
     }
 }
 
-/// A store that writes down what it is asked to change.
+/// A store that records the calls that change it.
 ///
 /// ```
-/// use harness::store::{Claim, MemoryStore, SessionStore};
+/// use harness::store::{MemoryStore, SessionStore};
 /// use harness::testing::{Asked, Recorder};
 /// use harness::SessionId;
 /// use std::time::Duration;
@@ -157,7 +166,7 @@ impl Record {
 /// let store = Recorder::new(MemoryStore::new());
 /// let record = store.record();
 /// let id = SessionId::new("order-17")?;
-/// store.claim(Claim::One(&id), Duration::from_secs(1)).await?;
+/// store.claim(&id, Duration::from_secs(1)).await?;
 ///
 /// assert_eq!(record.count(|asked| matches!(asked, Asked::Claim { done: true, .. })), 1);
 /// record.assert_none("nothing was written", |asked| matches!(asked, Asked::Append { .. }));
@@ -171,17 +180,17 @@ pub struct Recorder<S> {
 }
 
 impl<S> Recorder<S> {
-    /// Stands before `store`.
+    /// Wraps `store`.
     pub fn new(store: S) -> Self {
         Self { store, record: Record::default() }
     }
 
-    /// What was written down.
+    /// The recorded calls.
     pub fn record(&self) -> Record {
         self.record.clone()
     }
 
-    /// The store behind.
+    /// The wrapped store.
     pub fn inner(&self) -> &S {
         &self.store
     }
@@ -193,26 +202,22 @@ impl<S> Recorder<S> {
 
 #[async_trait]
 impl<S: SessionStore> SessionStore for Recorder<S> {
-    fn guarantees(&self) -> Guarantees {
-        self.store.guarantees()
-    }
-
-    async fn claim(&self, what: Claim<'_>, ttl: Duration) -> Result<Option<Claimed>, StoreError> {
-        let claimed = self.store.claim(what, ttl).await;
-        let given = claimed.as_ref().ok().and_then(Option::as_ref);
-        let session = match (given, what) {
-            (Some(given), _) => Some(given.lease.session.clone()),
-            (None, Claim::One(session)) => Some(session.clone()),
-            (None, Claim::Due { .. }) => None,
-        };
-        self.note(Asked::Claim { session, done: given.is_some() });
+    async fn claim(&self, session: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
+        let claimed = self.store.claim(session, ttl).await;
+        self.note(Asked::Claim { session: session.clone(), done: claimed.is_ok() });
         claimed
     }
 
-    async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<Mail, StoreError> {
+    async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {
         let renewed = self.store.renew(lease, ttl).await;
         self.note(Asked::Renew { lease: lease.clone(), ttl, done: renewed.is_ok() });
         renewed
+    }
+
+    async fn release(&self, lease: &Lease, read: InboxSeq) -> Result<Released, StoreError> {
+        let released = self.store.release(lease, read).await;
+        self.note(Asked::Release { lease: lease.clone(), read, done: released.is_ok() });
+        released
     }
 
     async fn append(&self, lease: &Lease, batch: Batch<'_>) -> Result<Appended, StoreError> {
@@ -222,8 +227,8 @@ impl<S: SessionStore> SessionStore for Recorder<S> {
             lease: lease.clone(),
             after: batch.after,
             entries: entries.collect(),
-            facts: batch.facts.cloned(),
-            ask: batch.ask.to_vec(),
+            summary: batch.summary.cloned(),
+            open: batch.open.to_vec(),
             close: batch.close.to_vec(),
             flush: batch.flush,
             done: appended.is_ok(),
@@ -231,21 +236,19 @@ impl<S: SessionStore> SessionStore for Recorder<S> {
         appended
     }
 
-    async fn post(&self, to: &SessionId, letters: &[Letter]) -> Result<Posted, StoreError> {
-        let posted = self.store.post(to, letters).await;
-        let done = matches!(posted, Ok(Posted::Here(_)));
-        self.note(Asked::Post { to: to.clone(), letters: letters.to_vec(), done });
-        posted
+    async fn send(&self, to: &SessionId, messages: &[Message]) -> Result<Sent, StoreError> {
+        let sent = self.store.send(to, messages).await;
+        let done = matches!(sent, Ok(Sent::Accepted(_)));
+        self.note(Asked::Send { to: to.clone(), messages: messages.to_vec(), done });
+        sent
     }
 
     async fn read(
         &self,
         session: &SessionId,
-        from: From,
-        mail: Mail,
-        limit: u64,
+        request: ReadRequest,
     ) -> Result<Option<Page>, StoreError> {
-        self.store.read(session, from, mail, limit).await
+        self.store.read(session, request).await
     }
 
     async fn list(

@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use harness::SessionId;
 use harness::store::{
-    Appended, Batch, Claim, Claimed, Filter, From, Guarantees, Lease, Letter, Listing, Mail,
-    MemoryStore, Page, Posted, Remove, SessionStore, StoreError,
+    Appended, Batch, Claimed, Filter, InboxSeq, Lease, Listing, MemoryStore, Message, Page,
+    ReadRequest, Released, Remove, Sent, SessionStore, StoreError,
 };
 use harness::testing::{Call, Checked, Contract, Faulty, Report, Verdict};
 
@@ -21,21 +21,21 @@ fn contract() -> Contract {
 
 #[tokio::test]
 async fn a_name_that_no_clause_has_is_a_failure() {
-    let report = contract().only(["letters-first-winz"]).run().await;
-    assert_eq!(report.broken().collect::<Vec<_>>(), ["letters-first-winz"]);
-    let report = contract().only(["letters-first-wins"]).skip("nothing", "slip").run().await;
+    let report = contract().only(["messages-first-winz"]).run().await;
+    assert_eq!(report.broken().collect::<Vec<_>>(), ["messages-first-winz"]);
+    let report = contract().only(["messages-first-wins"]).skip("nothing", "slip").run().await;
     assert_eq!(report.broken().collect::<Vec<_>>(), ["nothing"]);
 }
 
 #[tokio::test]
 async fn what_is_left_out_is_said() {
-    let name = "letters-first-wins";
+    let name = "messages-first-wins";
     let report = contract().only([name]).skip(name, "not yet").run().await;
     assert_eq!(
         report.checked,
         [Checked { clause: name.into(), verdict: Verdict::Skipped("not yet".into()) }]
     );
-    let text = "skipped letters-first-wins: not yet\n0 of 1 clauses are kept";
+    let text = "skipped messages-first-wins: not yet\n0 of 1 clauses are kept";
     assert_eq!(report.to_string(), text);
 }
 
@@ -70,16 +70,16 @@ async fn handles_that_share_nothing_are_found_out() {
 async fn a_store_that_fails_breaks_the_clause_with_its_error() {
     let report = Contract::new(|| async {
         let store = Faulty::new(MemoryStore::new());
-        store.faults().before(Call::Post, |_| true);
+        store.faults().before(Call::Send, |_| true);
         store
     })
-    .only(["letters-first-wins"])
+    .only(["messages-first-wins"])
     .run()
     .await;
     let [Checked { verdict: Verdict::Broken(why), .. }] = report.checked.as_slice() else {
         panic!("{report}");
     };
-    assert!(why.contains("a test lets this Post fail"), "{why}");
+    assert!(why.contains("a test fails this Send"), "{why}");
 }
 
 /// Does nothing well.
@@ -89,18 +89,18 @@ struct Unfit {
 
 #[async_trait]
 impl SessionStore for Unfit {
-    fn guarantees(&self) -> Guarantees {
-        MemoryStore::new().guarantees()
-    }
-
-    async fn claim(&self, _: Claim<'_>, _: Duration) -> Result<Option<Claimed>, StoreError> {
+    async fn claim(&self, _: &SessionId, _: Duration) -> Result<Claimed, StoreError> {
         if self.hangs {
             std::future::pending::<()>().await;
         }
         panic!("unfit")
     }
 
-    async fn renew(&self, _: &Lease, _: Duration) -> Result<Mail, StoreError> {
+    async fn renew(&self, _: &Lease, _: Duration) -> Result<InboxSeq, StoreError> {
+        unreachable!()
+    }
+
+    async fn release(&self, _: &Lease, _: InboxSeq) -> Result<Released, StoreError> {
         unreachable!()
     }
 
@@ -108,17 +108,11 @@ impl SessionStore for Unfit {
         unreachable!()
     }
 
-    async fn post(&self, _: &SessionId, _: &[Letter]) -> Result<Posted, StoreError> {
+    async fn send(&self, _: &SessionId, _: &[Message]) -> Result<Sent, StoreError> {
         unreachable!()
     }
 
-    async fn read(
-        &self,
-        _: &SessionId,
-        _: From,
-        _: Mail,
-        _: u64,
-    ) -> Result<Option<Page>, StoreError> {
+    async fn read(&self, _: &SessionId, _: ReadRequest) -> Result<Option<Page>, StoreError> {
         Ok(None)
     }
 
@@ -135,7 +129,7 @@ impl SessionStore for Unfit {
 async fn a_store_that_panics_or_hangs_breaks_the_clause_and_not_the_suite() {
     for (hangs, expected) in [(false, "the store panicked"), (true, "did not answer within")] {
         let report = Contract::new(move || async move { Unfit { hangs } })
-            .only(["missing-session-is-none", "letters-first-wins"])
+            .only(["missing-session-is-none", "messages-first-wins"])
             .run()
             .await;
         let verdicts: Vec<_> = report.checked.iter().map(|checked| &checked.verdict).collect();

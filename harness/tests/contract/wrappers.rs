@@ -4,22 +4,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use harness::store::{
-    Batch, Claim, Facts, From, Lease, Letter, Mail, MemoryStore, NewEntry, Posted, Remove,
-    SessionStore, StoreError,
+    Batch, InboxSeq, Lease, MemoryStore, Message, NewEntry, ReadRequest, Released, Remove, Sent,
+    SessionStore, SessionSummary, StoreError,
 };
 use harness::testing::{Asked, Call, Contract, Faulty, Recorder};
 use harness::{Seq, SessionId, UtcMillis};
 
 const TTL: Duration = Duration::from_secs(60);
 
-fn facts() -> Facts {
-    let facts = serde_json::json!({ "agent": "a", "phase": "running", "step": "S" });
-    serde_json::from_value(facts).unwrap()
+fn summary() -> SessionSummary {
+    let summary = serde_json::json!({ "agent": "a", "phase": "running", "step": "S" });
+    serde_json::from_value(summary).unwrap()
 }
 
 async fn open(store: &dyn SessionStore) -> Lease {
     let id = SessionId::new("x").unwrap();
-    store.claim(Claim::One(&id), TTL).await.unwrap().unwrap().lease
+    store.claim(&id, TTL).await.unwrap().lease
 }
 
 async fn append(
@@ -28,31 +28,25 @@ async fn append(
     after: u64,
     bytes: &[u8],
 ) -> Result<Seq, StoreError> {
-    let facts = facts();
+    let summary = summary();
     let batch = Batch {
         after: Seq(after),
         at: UtcMillis(1),
         entries: &[NewEntry { bytes, snapshot: false }],
-        facts: Some(&facts),
+        summary: Some(&summary),
         flush: true,
         ..Batch::default()
     };
     Ok(store.append(lease, batch).await?.head)
 }
 
-fn letter(key: &str, body: &str) -> Letter {
-    Letter {
-        key: key.into(),
-        digest: body.into(),
-        question: None,
-        expiry: false,
-        body: body.into(),
-    }
+fn message(key: &str, body: &str) -> Message {
+    Message::new(key, body, body)
 }
 
 async fn head(store: &dyn SessionStore) -> u64 {
     let id = SessionId::new("x").unwrap();
-    store.read(&id, From::Snapshot, Mail(0), 0).await.unwrap().map_or(0, |page| page.head.0)
+    store.read(&id, ReadRequest::summary()).await.unwrap().map_or(0, |page| page.head.0)
 }
 
 #[tokio::test]
@@ -100,21 +94,30 @@ async fn every_method_can_fail_until_the_faults_are_cleared() {
     let lease = open(&store).await;
     append(&store, &lease, 0, b"1").await.unwrap();
     let faults = store.clone().faults();
-    let calls =
-        [Call::Claim, Call::Renew, Call::Append, Call::Post, Call::Read, Call::List, Call::Remove];
+    let calls = [
+        Call::Claim,
+        Call::Renew,
+        Call::Release,
+        Call::Append,
+        Call::Send,
+        Call::Read,
+        Call::List,
+        Call::Remove,
+    ];
     for call in calls {
         faults.before(call, |_| true);
     }
     let id = &lease.session;
-    assert!(store.claim(Claim::One(id), TTL).await.is_err_and(|e| !e.is_ambiguous()));
+    assert!(store.claim(id, TTL).await.is_err_and(|e| !e.is_ambiguous()));
     assert!(store.renew(&lease, TTL).await.is_err());
+    assert!(store.release(&lease, InboxSeq(0)).await.is_err());
     assert!(append(&store, &lease, 1, b"2").await.is_err());
-    assert!(store.post(id, &[letter("k", "v")]).await.is_err());
-    assert!(store.read(id, From::Snapshot, Mail(0), 0).await.is_err());
+    assert!(store.send(id, &[message("k", "v")]).await.is_err());
+    assert!(store.read(id, ReadRequest::summary()).await.is_err());
     assert!(store.list(&Default::default(), None, 1).await.is_err());
     assert!(store.remove(&lease, Remove::All).await.is_err());
     faults.clear();
-    assert_eq!(store.renew(&lease, TTL).await.unwrap(), Mail(0));
+    assert_eq!(store.renew(&lease, TTL).await.unwrap(), InboxSeq(0));
     assert_eq!(head(&store).await, 1);
 }
 
@@ -126,36 +129,39 @@ async fn what_changes_a_store_is_written_down() {
     append(&store, &lease, 0, b"one").await.unwrap();
     append(&store, &lease, 5, b"two").await.unwrap_err();
     assert_eq!(
-        store.post(&lease.session, &[letter("k", "v")]).await.unwrap(),
-        Posted::Here(Mail(1))
+        store.send(&lease.session, &[message("k", "v")]).await.unwrap(),
+        Sent::Accepted(InboxSeq(1))
     );
-    store.post(&lease.session, &[letter("k", "w")]).await.unwrap();
+    store.send(&lease.session, &[message("k", "w")]).await.unwrap();
     store.renew(&lease, TTL).await.unwrap();
     store.remove(&lease, Remove::Below(Seq(1))).await.unwrap();
+    let released = store.release(&lease, InboxSeq(0)).await.unwrap();
+    assert_eq!(released, Released::MoreMessages);
     head(&store).await;
     let session = lease.session.clone();
     let append = |after, bytes: &[u8], done| Asked::Append {
         lease: lease.clone(),
         after: Seq(after),
         entries: vec![(bytes.to_vec(), false)],
-        facts: Some(facts()),
-        ask: Vec::new(),
+        summary: Some(summary()),
+        open: Vec::new(),
         close: Vec::new(),
         flush: true,
         done,
     };
     let post =
-        |body, done| Asked::Post { to: session.clone(), letters: vec![letter("k", body)], done };
+        |body, done| Asked::Send { to: session.clone(), messages: vec![message("k", body)], done };
     assert_eq!(
         record.all(),
         [
-            Asked::Claim { session: Some(session.clone()), done: true },
+            Asked::Claim { session: session.clone(), done: true },
             append(0, b"one", true),
             append(5, b"two", false),
             post("v", true),
             post("w", false),
             Asked::Renew { lease: lease.clone(), ttl: TTL, done: true },
             Asked::Remove { lease: lease.clone(), what: Remove::Below(Seq(1)), done: true },
+            Asked::Release { lease: lease.clone(), read: InboxSeq(0), done: true },
         ]
     );
     assert_eq!(record.entries(&session), [b"one".to_vec(), b"two".to_vec()]);
@@ -169,7 +175,7 @@ async fn what_was_written_cannot_be_denied() {
     let record = store.record();
     let lease = open(&store).await;
     append(&store, &lease, 0, b"a canary sings").await.unwrap();
-    store.post(&lease.session, &[letter("k", "a parrot talks")]).await.unwrap();
+    store.send(&lease.session, &[message("k", "a parrot talks")]).await.unwrap();
     record.assert_not_written("crow");
     record.assert_none("no removal", |asked| matches!(asked, Asked::Remove { .. }));
     let fails = |check: &dyn Fn()| catch_unwind(AssertUnwindSafe(check)).is_err();

@@ -423,7 +423,7 @@ async fn an_input_left_for_a_run_that_settled_meanwhile_is_told_as_left() {
     let agent = harness(&stand).agent("a", ()).store(memory.clone());
     let run = agent.run(Doc::update().how("wait and ask"), ()).session("s").start();
     stand.at_work().await;
-    let late = Rig::nth(&memory, On::Post, 1, Act::Pause);
+    let late = Rig::nth(&memory, On::Send, 1, Act::Pause);
     let other = harness(&stand).agent("a", ()).store(late.clone());
     let queue = other.run(line("late").how(""), ()).session("s").on_busy(OnBusy::Queue).start();
     late.reached().await;

@@ -241,7 +241,7 @@ fn an_input_that_has_a_name_goes_on_after_a_crash() {
     let deaths = [
         (On::Append, 1, false),
         (On::Append, 1, true),
-        (On::Post, 1, false),
+        (On::Send, 1, false),
         (On::Append, 2, true),
     ];
     for (on, n, after) in deaths {

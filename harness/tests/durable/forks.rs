@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use harness::inspect::{Filter, Moment, Phase};
+use harness::session::HowSettled;
 use harness::observe::{EventKind, from_fn};
 use harness::prelude::*;
-use harness::session::HowSettled;
-use harness::store::{From, Mail, MemoryStore, SessionStore, StoredEntry};
+use harness::inspect::{Filter, Moment, Phase};
+use harness::store::{MemoryStore, ReadRequest, SessionStore, StoredEntry};
 use harness::{Position, Seq, SessionId, Sessions};
 use serde_json::json;
 
@@ -112,7 +112,8 @@ fn word(word: &str) -> <Ctx as Context>::Runtime {
 
 async fn log(store: &MemoryStore, session: &str) -> Vec<StoredEntry> {
     let session = SessionId::new(session).unwrap();
-    let page = store.read(&session, From::Seq(Seq(0)), Mail(0), u64::MAX).await.unwrap().unwrap();
+    let page =
+        store.read(&session, ReadRequest::from(Seq(0)).limit(u64::MAX)).await.unwrap().unwrap();
     assert!(page.next.is_none());
     page.entries
 }

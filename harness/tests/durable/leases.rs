@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use harness::prelude::*;
-use harness::store::{MemoryStore, SessionStore};
+use harness::store::{InboxSeq, MemoryStore, SessionStore};
 use harness::{Durability, FailureKind};
 use serde_json::to_value;
 use tokio::sync::Semaphore;
@@ -141,7 +141,7 @@ async fn a_stolen_lease_stops_its_old_holder() {
         assert_eq!(all(&rig.memory, "s").await, before, "{what}");
         // The old holder has not given away what is the thief's.
         assert!(is_held(&rig.memory, "s").await);
-        rig.memory.renew(&thief, Duration::ZERO).await.unwrap();
+        rig.memory.release(&thief, InboxSeq(0)).await.unwrap();
         go.add_permits(1);
         let ended = agent.resume("s", Answers::none(), ()).await.unwrap().ended().unwrap();
         assert_eq!(ended.state.lines, ["first", "second"]);

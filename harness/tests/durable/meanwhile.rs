@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use harness::prelude::*;
-use harness::store::{Claim, MemoryStore, SessionStore as _};
+use harness::store::{MemoryStore, SessionStore as _};
 use harness::{Interrupt, OnBusy, SessionId};
 
 use super::busy::{Stand, said};
@@ -97,7 +97,7 @@ async fn an_answer_that_is_given_again_is_recorded_whoever_goes_on() {
             assert_eq!(ended.state.lines, ["hi", "worked", "a", "b"]);
         } else {
             let id = SessionId::new("s").unwrap();
-            rig.memory.claim(Claim::One(&id), Duration::from_secs(30)).await.unwrap().unwrap();
+            rig.memory.claim(&id, Duration::from_secs(30)).await.unwrap();
             rig.go();
             let err = again.await.unwrap_err();
             assert!(err.is_busy() && err.answers_recorded(), "{err}");

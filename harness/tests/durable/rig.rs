@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use harness::session::Replay;
 use harness::store::{
-    Appended, Batch, Claim, Claimed, Filter, From, Guarantees, Lease, Letter, Listing, Mail,
-    MemoryStore, Page, Posted, Remove, SessionStore, StoreError,
+    Appended, Batch, Claimed, Filter, InboxSeq, Lease, Listing, MemoryStore, Message, Page,
+    ReadRequest, Released, Remove, Sent, SessionStore, StoreError,
 };
 use harness::{Outcome, RunRequest, Seq, SessionId, State, async_trait};
 use serde_json::Value;
@@ -38,7 +38,7 @@ pub enum On {
     Renew,
     Release,
     Append,
-    Post,
+    Send,
     Read,
 }
 
@@ -179,21 +179,20 @@ impl Rig {
 
 #[async_trait]
 impl SessionStore for Rig {
-    fn guarantees(&self) -> Guarantees {
-        self.memory.guarantees()
-    }
-
-    async fn claim(&self, what: Claim<'_>, ttl: Duration) -> Result<Option<Claimed>, StoreError> {
-        let claimed = self.call(On::Claim, self.memory.claim(what, ttl)).await;
-        if let Ok(Some(claimed)) = &claimed {
+    async fn claim(&self, session: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
+        let claimed = self.call(On::Claim, self.memory.claim(session, ttl)).await;
+        if let Ok(claimed) = &claimed {
             self.lock().lease = Some(claimed.lease.clone());
         }
         claimed
     }
 
-    async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<Mail, StoreError> {
-        let on = if ttl.is_zero() { On::Release } else { On::Renew };
-        self.call(on, self.memory.renew(lease, ttl)).await
+    async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {
+        self.call(On::Renew, self.memory.renew(lease, ttl)).await
+    }
+
+    async fn release(&self, lease: &Lease, read: InboxSeq) -> Result<Released, StoreError> {
+        self.call(On::Release, self.memory.release(lease, read)).await
     }
 
     async fn append(&self, lease: &Lease, batch: Batch<'_>) -> Result<Appended, StoreError> {
@@ -209,18 +208,16 @@ impl SessionStore for Rig {
         appended
     }
 
-    async fn post(&self, to: &SessionId, letters: &[Letter]) -> Result<Posted, StoreError> {
-        self.call(On::Post, self.memory.post(to, letters)).await
+    async fn send(&self, to: &SessionId, messages: &[Message]) -> Result<Sent, StoreError> {
+        self.call(On::Send, self.memory.send(to, messages)).await
     }
 
     async fn read(
         &self,
         session: &SessionId,
-        from: From,
-        mail: Mail,
-        limit: u64,
+        request: ReadRequest,
     ) -> Result<Option<Page>, StoreError> {
-        self.call(On::Read, self.memory.read(session, from, mail, limit)).await
+        self.call(On::Read, self.memory.read(session, request)).await
     }
 
     async fn list(
@@ -263,14 +260,15 @@ pub fn run_or_crash<S: State>(
     if outcome.is_none()
         && let Some(lease) = rig.lease()
     {
-        self::runtime().block_on(rig.memory.renew(&lease, Duration::ZERO)).unwrap();
+        self::runtime().block_on(rig.memory.release(&lease, InboxSeq(0))).unwrap();
     }
     outcome
 }
 
 async fn page(store: &MemoryStore, session: &str) -> Option<Page> {
     let id = SessionId::new(session).unwrap();
-    store.read(&id, From::Seq(Seq(0)), Mail(0), u64::MAX).await.unwrap()
+    let request = ReadRequest::from(Seq(0)).with_messages_after(InboxSeq(0)).limit(u64::MAX);
+    store.read(&id, request).await.unwrap()
 }
 
 /// The log as it is stored, each entry as JSON.
@@ -286,9 +284,9 @@ pub async fn all(store: &MemoryStore, session: &str) -> String {
     format!(
         "{}\n{:?}\n{:?}\n{:?}",
         texts.collect::<Vec<_>>().join("\n"),
-        page.letters,
-        page.questions,
-        page.facts
+        page.messages,
+        page.interrupts,
+        page.summary
     )
 }
 
@@ -323,7 +321,7 @@ pub async fn folded(store: &MemoryStore, session: &str) -> Value {
 pub async fn steal(store: &MemoryStore, session: &str, lease: &Lease) -> Lease {
     store.renew(lease, Duration::ZERO).await.unwrap();
     let id = SessionId::new(session).unwrap();
-    store.claim(Claim::One(&id), Duration::from_secs(30)).await.unwrap().unwrap().lease
+    store.claim(&id, Duration::from_secs(30)).await.unwrap().lease
 }
 
 /// Waits until a session has settled and nobody holds it.
@@ -331,7 +329,7 @@ pub async fn settled(store: &MemoryStore, session: &str) {
     for _ in 0..10_000 {
         let page = page(store, session).await;
         let rests = |page: Page| {
-            page.holder.is_none() && page.facts.phase != harness::store::Phase::Running
+            page.holder.is_none() && page.summary.phase != harness::store::Phase::Running
         };
         if page.is_some_and(rests) {
             return;
@@ -343,5 +341,5 @@ pub async fn settled(store: &MemoryStore, session: &str) {
 
 /// How many questions the store has for open.
 pub async fn questions(store: &MemoryStore, session: &str) -> usize {
-    page(store, session).await.unwrap().questions.len()
+    page(store, session).await.unwrap().interrupts.len()
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use harness::inspect::{Filter, Phase};
-use harness::prelude::*;
 use harness::session::{Change, HowSettled};
-use harness::store::{Batch, Claim, MemoryStore, NewEntry, SessionStore};
+use harness::prelude::*;
+use harness::inspect::{Filter, Phase};
+use harness::store::{Batch, InboxSeq, MemoryStore, NewEntry, SessionStore};
 use harness::{Seq, SessionId, Sessions};
 use serde_json::json;
 use tokio::sync::Notify;
@@ -148,7 +148,7 @@ async fn lists_page_and_filter() {
     assert_eq!(count(Filter::sessions().phase(Phase::Interrupted)).await, 26);
     assert_eq!(count(Filter::sessions().agent(of(1)).phase(Phase::Interrupted)).await, 13);
     // Whatever the filter says of questions, these are sessions.
-    assert_eq!(count(Filter::questions()).await, 260);
+    assert_eq!(count(Filter::interrupts()).await, 260);
     let row = sessions.all(&Filter::sessions().agent(of(1))).await.unwrap().remove(0);
     assert_eq!((row.session.as_str(), row.agent.as_str(), row.step.as_str()), ("s000", "b", "Ask"));
     let status = sessions.status("s000").await.unwrap();
@@ -375,11 +375,11 @@ async fn ids_may_be_anything_and_are_refused_before_the_store_is_asked() {
 /// Appends what is no entry; says where the sound part of the log ends.
 async fn break_log(store: &MemoryStore, session: &str, bytes: &[u8]) -> Seq {
     let id = SessionId::new(session).unwrap();
-    let claimed = store.claim(Claim::One(&id), Duration::from_secs(9)).await.unwrap().unwrap();
+    let claimed = store.claim(&id, Duration::from_secs(9)).await.unwrap();
     let entries = [NewEntry { bytes, snapshot: false }];
     let batch = Batch { after: claimed.head, entries: &entries, ..Batch::default() };
     store.append(&claimed.lease, batch).await.unwrap();
-    store.renew(&claimed.lease, Duration::ZERO).await.unwrap();
+    store.release(&claimed.lease, InboxSeq(0)).await.unwrap();
     claimed.head
 }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use harness::prelude::*;
 use harness::session::Change;
-use harness::store::{From, Mail, MemoryStore, SessionStore};
+use harness::prelude::*;
+use harness::store::{MemoryStore, ReadRequest, SessionStore};
 use harness::{Seq, SessionId, Sessions};
 use serde_json::{Value, json};
 use tracing::span;
@@ -66,7 +66,7 @@ async fn a_trace_is_in_the_snapshot_that_a_pruned_log_begins_with() {
 
     let first = sessions.prune("s", Seq(u64::MAX)).await.unwrap();
     let id = SessionId::new("s").unwrap();
-    let page = store.read(&id, From::Seq(first), Mail(0), u64::MAX).await.unwrap().unwrap();
+    let page = store.read(&id, ReadRequest::from(first).limit(u64::MAX)).await.unwrap().unwrap();
     let left = page.entries.iter().map(|entry| serde_json::from_slice(&entry.bytes).unwrap());
     let left: Vec<Value> = left.collect();
     assert!(left.iter().all(|entry| entry.get("run").is_none()), "the run was not pruned");

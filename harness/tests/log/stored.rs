@@ -5,7 +5,9 @@ use std::time::Duration;
 use harness::prelude::*;
 use harness::session::Entry;
 use harness::state::Ops;
-use harness::store::{Batch, Claim, Facts, MemoryStore, NewEntry, Remove, SessionStore as _};
+use harness::store::{
+    Batch, InboxSeq, MemoryStore, NewEntry, Remove, SessionStore as _, SessionSummary,
+};
 use harness::{Seq, SessionId, Sessions};
 use serde_json::{Value, json};
 
@@ -31,10 +33,10 @@ enum Only {
 /// A store with the lines of a log, in batches of one to three.
 async fn stored(golden: &Golden, agent: &str) -> MemoryStore {
     let (store, session) = (MemoryStore::new(), SessionId::new(SESSION).unwrap());
-    let claimed = store.claim(Claim::One(&session), Duration::from_secs(60)).await.unwrap();
-    let lease = claimed.unwrap().lease;
-    let facts = json!({"agent": agent, "phase": "stopped", "step": ""});
-    let facts: Facts = serde_json::from_value(facts).unwrap();
+    let claimed = store.claim(&session, Duration::from_secs(60)).await.unwrap();
+    let lease = claimed.lease;
+    let summary = json!({"agent": agent, "phase": "stopped", "step": ""});
+    let summary: SessionSummary = serde_json::from_value(summary).unwrap();
     // What stood before a log that was pruned.
     let gone = (1..golden.first).map(|_| (&b"gone"[..], false));
     let lines = golden.entries.iter().map(|line| {
@@ -46,13 +48,13 @@ async fn stored(golden: &Golden, agent: &str) -> MemoryStore {
     let (mut after, mut left) = (0, &entries[..]);
     while !left.is_empty() {
         let (entries, behind) = left.split_at((after % 3 + 1).min(left.len()));
-        let facts = Some(&facts).filter(|_| after == 0);
-        let batch = Batch { after: Seq(after as u64), entries, facts, ..Batch::default() };
+        let summary = Some(&summary).filter(|_| after == 0);
+        let batch = Batch { after: Seq(after as u64), entries, summary, ..Batch::default() };
         store.append(&lease, batch).await.unwrap();
         (after, left) = (after + entries.len(), behind);
     }
     store.remove(&lease, Remove::Below(Seq(golden.first))).await.unwrap();
-    store.renew(&lease, Duration::ZERO).await.unwrap();
+    store.release(&lease, InboxSeq(0)).await.unwrap();
     store
 }
 

@@ -20,16 +20,16 @@ fn check(written: &[u8], kept: &str, record: &Record<'_>) {
     assert_eq!(parse(line).as_ref(), Some(record), "{kept}");
 }
 
-fn facts() -> Facts {
-    let facts = serde_json::json!({
+fn summary() -> SessionSummary {
+    let summary = serde_json::json!({
         "agent": "m", "phase": "interrupted", "step": "talk", "due": 4_102_444_800_000_u64,
-        "mail": 9,
+        "inbox": 9,
     });
-    serde_json::from_value(facts).unwrap()
+    serde_json::from_value(summary).unwrap()
 }
 
-fn question(id: &str, since: u64, expires: Option<u64>) -> OpenQuestion {
-    OpenQuestion {
+fn interrupt(id: &str, since: u64, expires: Option<u64>) -> OpenInterrupt {
+    OpenInterrupt {
         id: InterruptId::new(id),
         since: UtcMillis(since),
         expires: expires.map(UtcMillis),
@@ -91,20 +91,21 @@ fn a_batch_of_one_entry_and_nothing_else() {
 
 #[test]
 fn any_other_batch() {
-    let (facts, close) = (facts(), [InterruptId::new("2-cc")]);
-    let ask = [question("2-aa", 5, Some(6)), question("2-bb", 7, None)];
+    let (summary, close) = (summary(), [InterruptId::new("2-cc")]);
+    let ask = [interrupt("2-aa", 5, Some(6)), interrupt("2-bb", 7, None)];
     let entries = [
         NewEntry { bytes: br#"{"t":1}"#, snapshot: false },
         NewEntry { bytes: br#"{"t": 2}"#, snapshot: true },
     ];
-    let whole = Batch { entries: &entries, facts: Some(&facts), ask: &ask, ..Batch::default() };
+    let whole =
+        Batch { entries: &entries, summary: Some(&summary), open: &ask, ..Batch::default() };
     let whole = batch(Batch { close: &close, ..whole }, BASE);
-    let kept = r#"f333ea4dm1 2 0 174 {"n":[7,-9],"f":{"agent":"m","phase":"interrupted","step":"talk","due":4102444800000,"mail":9},"a":[{"id":"2-aa","since":5,"expires":6},{"id":"2-bb","since":7}],"c":["2-cc"]}{"t":1}{"t": 2}"#;
+    let kept = r#"f8b08a76m1 2 0 175 {"n":[7,-9],"f":{"agent":"m","phase":"interrupted","step":"talk","due":4102444800000,"inbox":9},"a":[{"id":"2-aa","since":5,"expires":6},{"id":"2-bb","since":7}],"c":["2-cc"]}{"t":1}{"t": 2}"#;
     let meta = Meta {
         lengths: vec![7, -9],
         escaped: false,
-        facts: Some(facts.clone()),
-        ask: ask.to_vec(),
+        summary: Some(summary.clone()),
+        open: ask.to_vec(),
         close: close.to_vec(),
     };
     let mut record = BatchRecord {
@@ -149,17 +150,17 @@ fn a_batch_of_bytes_that_would_break_the_line() {
 
 #[test]
 fn letters_posted_and_kept() {
-    let expired = Letter {
-        key: "question/2-aa".to_owned(),
+    let expired = Message {
+        key: "interrupt/2-aa".to_owned(),
         digest: "of it".to_owned(),
-        question: Some(InterruptId::new("2-aa")),
+        interrupt: Some(InterruptId::new("2-aa")),
         expiry: true,
         body: br#""expired""#.to_vec(),
     };
-    let bytes = Letter {
+    let bytes = Message {
         key: String::new(),
         digest: String::new(),
-        question: None,
+        interrupt: None,
         expiry: false,
         body: b"\xff\n\0".to_vec(),
     };
@@ -167,15 +168,15 @@ fn letters_posted_and_kept() {
     for (kept, line) in [
         (
             false,
-            r#"d5a7b875pmi9hbifv [{"k":"question/2-aa","d":"of it","q":"2-aa","x":true,"t":"\"expired\""},{"k":"","d":"","b":"/woA"}]"#,
+            r#"099ad32dpmi9hbifv [{"k":"interrupt/2-aa","d":"of it","q":"2-aa","x":true,"t":"\"expired\""},{"k":"","d":"","b":"/woA"}]"#,
         ),
         (
             true,
-            r#"c095ea12kmi9hbifv [{"k":"question/2-aa","d":"of it","q":"2-aa","x":true,"t":"\"expired\""},{"k":"","d":"","b":"/woA"}]"#,
+            r#"da591584kmi9hbifv [{"k":"interrupt/2-aa","d":"of it","q":"2-aa","x":true,"t":"\"expired\""},{"k":"","d":"","b":"/woA"}]"#,
         ),
     ] {
-        let record = Record::Letters { at: 1_763_766_978_331, letters: both.clone(), kept };
-        check(&letters(1_763_766_978_331, both.iter(), kept), line, &record);
+        let record = Record::Messages { at: 1_763_766_978_331, messages: both.clone(), kept };
+        check(&messages(1_763_766_978_331, both.iter(), kept), line, &record);
     }
 }
 
@@ -185,17 +186,17 @@ fn what_a_rewritten_log_begins_with() {
         first: 4,
         created: UtcMillis(1),
         updated: UtcMillis(2),
-        facts: facts(),
-        questions: vec![question("2-aa", 5, Some(6))],
+        summary: summary(),
+        interrupts: vec![interrupt("2-aa", 5, Some(6))],
     };
-    let kept = r#"70201d02o{"first":4,"created":1,"updated":2,"facts":{"agent":"m","phase":"interrupted","step":"talk","due":4102444800000,"mail":9},"questions":[{"id":"2-aa","since":5,"expires":6}]}"#;
+    let kept = r#"134bd50co{"first":4,"created":1,"updated":2,"summary":{"agent":"m","phase":"interrupted","step":"talk","due":4102444800000,"inbox":9},"interrupts":[{"id":"2-aa","since":5,"expires":6}]}"#;
     check(&origin(&begin), kept, &Record::Origin(Box::new(begin.clone())));
-    begin.questions.clear();
-    begin.facts.phase = Phase::Running;
-    begin.facts.step.clear();
-    begin.facts.due = None;
-    begin.facts.mail = harness::store::Mail(0);
-    let kept = r#"dce394dbo{"first":4,"created":1,"updated":2,"facts":{"agent":"m","phase":"running","step":"","mail":0}}"#;
+    begin.interrupts.clear();
+    begin.summary.phase = Phase::Running;
+    begin.summary.step.clear();
+    begin.summary.due = None;
+    begin.summary.inbox = harness::store::InboxSeq(0);
+    let kept = r#"2a6a700eo{"first":4,"created":1,"updated":2,"summary":{"agent":"m","phase":"running","step":"","inbox":0}}"#;
     check(&origin(&begin), kept, &Record::Origin(Box::new(begin)));
 }
 

@@ -4,27 +4,24 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
-use harness::UtcMillis;
-use harness::store::{Batch, Letter, StoreError};
+use harness::store::rules::{self, Outline};
+use harness::store::{Batch, Message, NewEntry, StoreError};
+use harness::{Seq, UtcMillis};
 use serde::Serialize;
 
 use super::{
-    BatchRecord, FORMAT, Header, LetterText, MAX_RECORD, Meta, Origin, Record, Seal, entries,
+    BatchRecord, FORMAT, Header, MAX_RECORD, MessageText, Meta, Origin, Record, Seal, entries,
     inner, parse,
 };
 
 /// What a batch becomes in the line, as far as that does not depend on the log.
 #[derive(Clone, Debug)]
 pub(crate) struct Prepared {
-    pub(crate) after: u64,
-    pub(crate) count: u64,
+    pub(crate) outline: Outline,
     pub(crate) at: UtcMillis,
     pub(crate) flush: bool,
     /// Whether the session rests after it.
     pub(crate) settles: bool,
-    pub(crate) has_facts: bool,
-    /// Whether it says nothing.
-    pub(crate) is_empty: bool,
     pub(crate) body: Vec<u8>,
     /// What it says beside its entries; `None` if it is one plain entry.
     meta: Option<Meta>,
@@ -42,8 +39,8 @@ impl Prepared {
             [entry] => {
                 !entry.snapshot
                     && !escaped
-                    && batch.facts.is_none()
-                    && batch.ask.is_empty()
+                    && batch.summary.is_none()
+                    && batch.open.is_empty()
                     && batch.close.is_empty()
             }
             _ => false,
@@ -67,8 +64,8 @@ impl Prepared {
             let meta = Meta {
                 lengths,
                 escaped,
-                facts: batch.facts.cloned(),
-                ask: batch.ask.to_vec(),
+                summary: batch.summary.cloned(),
+                open: batch.open.to_vec(),
                 close: batch.close.to_vec(),
             };
             let text = json(&meta);
@@ -81,29 +78,44 @@ impl Prepared {
             return Err(StoreError::TooLarge { bytes, limit: MAX_RECORD });
         }
         Ok(Self {
-            after: batch.after.0,
-            count: batch.entries.len() as u64,
+            outline: batch.into(),
             at: batch.at,
             flush: batch.flush,
-            has_facts: batch.facts.is_some(),
-            is_empty: batch.entries.is_empty()
-                && batch.facts.is_none()
-                && batch.ask.is_empty()
-                && batch.close.is_empty(),
-            settles: batch.facts.is_some_and(|facts| facts.phase != harness::store::Phase::Running),
+            settles: batch
+                .summary
+                .is_some_and(|summary| summary.phase != harness::store::Phase::Running),
             body,
             meta,
         })
     }
 
-    /// Whether a sound line holds this batch: the same entries; without any, the same changes.
+    /// Whether a sound line holds this batch.
     pub(crate) fn is(&self, line: &[u8]) -> bool {
-        let Some(Record::Batch(found)) = parse(line) else { return false };
-        if found.meta.is_none() == self.meta.is_none() && found.body == self.body {
-            return true;
+        fn entries_of(line: &[u8]) -> Vec<(Vec<u8>, bool)> {
+            entries(line).unwrap_or_default()
         }
-        let own = entries(inner(&self.line(0, 0, false)));
-        self.count > 0 && own.is_some() && own == entries(line)
+        let Some(Record::Batch(found)) = parse(line) else { return false };
+        let sent = self.line(0, 0, false);
+        let (sent, stored) = (entries_of(inner(&sent)), entries_of(line));
+        let views = [&sent, &stored].map(|entries| {
+            let view =
+                entries.iter().map(|(bytes, snapshot)| NewEntry { bytes, snapshot: *snapshot });
+            view.collect::<Vec<_>>()
+        });
+        let [sent, stored] = [
+            (self.outline.after, &views[0], self.meta.as_ref()),
+            (Seq(found.after), &views[1], found.meta.as_deref()),
+        ]
+        .map(|(after, entries, meta)| {
+            let batch = Batch { after, entries, ..Batch::default() };
+            meta.map_or(batch, |meta| Batch {
+                summary: meta.summary.as_ref(),
+                open: &meta.open,
+                close: &meta.close,
+                ..batch
+            })
+        });
+        rules::is_repetition(&sent, &stored)
     }
 
     /// What is read where [`line`](Self::line) stands.
@@ -111,7 +123,7 @@ impl Prepared {
         let at = i128::from(self.at.0) - i128::from(base);
         Some(Record::Batch(BatchRecord {
             fence,
-            after: self.after,
+            after: self.outline.after.0,
             at: i64::try_from(at).ok()?,
             synced,
             meta: self.meta.as_ref().map(Cow::Borrowed),
@@ -131,7 +143,7 @@ impl Prepared {
         let mut line = Line::new(kind, self.body.len() + 40);
         line.number(fence);
         line.space();
-        line.number(self.after);
+        line.number(self.outline.after.0);
         line.space();
         if at < 0 {
             line.0.push(b'-');
@@ -214,28 +226,28 @@ pub(crate) fn seal(seal: &Seal) -> Vec<u8> {
     line.close()
 }
 
-/// A letter as it is written.
-pub(crate) fn letter_text(letter: &Letter) -> LetterText {
-    let (t, b) = match String::from_utf8(letter.body.clone()) {
+/// A message as it is written.
+pub(crate) fn message_text(message: &Message) -> MessageText {
+    let (t, b) = match String::from_utf8(message.body.clone()) {
         Ok(text) => (Some(text), None),
-        Err(_) => (None, Some(BASE64.encode(&letter.body))),
+        Err(_) => (None, Some(BASE64.encode(&message.body))),
     };
-    LetterText {
-        k: letter.key.clone(),
-        d: letter.digest.clone(),
-        q: letter.question.clone(),
-        x: letter.expiry,
+    MessageText {
+        k: message.key.clone(),
+        d: message.digest.clone(),
+        q: message.interrupt.clone(),
+        x: message.expiry,
         t,
         b,
     }
 }
 
-pub(crate) fn letters<'a>(
+pub(crate) fn messages<'a>(
     at: u64,
-    letters: impl Iterator<Item = &'a Letter>,
+    messages: impl Iterator<Item = &'a Message>,
     kept: bool,
 ) -> Vec<u8> {
-    let texts: Vec<LetterText> = letters.map(letter_text).collect();
+    let texts: Vec<MessageText> = messages.map(message_text).collect();
     let mut line = Line::new(if kept { 'k' } else { 'p' }, 256);
     line.base36(at);
     line.space();

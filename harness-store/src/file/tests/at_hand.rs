@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness::Seq;
-use harness::store::{From, Lease, Page, Phase, Remove};
+use harness::store::{Lease, Page, Phase, ReadFrom, Remove};
 
-use super::{append, claim, id, letter, open, page};
+use super::{append, claim, id, message, open, page};
 use crate::file::disk::RealDisk;
 use crate::file::session::Session;
 use crate::file::store::Inner;
@@ -16,7 +16,7 @@ fn said(page: Option<&Page>) -> String {
     let Some(page) = page else { return "none".to_owned() };
     let entry = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let entries = page.entries.iter().map(|one| (one.seq.0, entry(&one.bytes)));
-    format!("{:?} {:?} {:?}", page.first, entries.collect::<Vec<_>>(), page.letters)
+    format!("{:?} {:?} {:?}", page.first, entries.collect::<Vec<_>>(), page.messages)
 }
 
 fn goes_on(inner: &Inner, lease: &Lease) {
@@ -24,7 +24,7 @@ fn goes_on(inner: &Inner, lease: &Lease) {
 }
 
 fn gets_letters(inner: &Inner, _: &Lease) {
-    inner.post(&id("x"), &[letter("k")]).unwrap();
+    inner.send(&id("x"), &[message("k")]).unwrap();
 }
 
 fn is_pruned(inner: &Inner, lease: &Lease) {
@@ -70,10 +70,10 @@ fn what_was_opened_is_read_as_others_read_it() {
         let session = opened(&reads.inner);
         change(&writes.inner, &lease);
         let fresh = open(&disk, dir.path());
-        let expected = page(&fresh.inner, "x", From::Seq(Seq(4)));
-        let found = page(&reads.inner, "x", From::Seq(Seq(4)));
+        let expected = page(&fresh.inner, "x", ReadFrom::Seq(Seq(4)));
+        let found = page(&reads.inner, "x", ReadFrom::Seq(Seq(4)));
         assert_eq!(said(found.unwrap().as_ref()), said(expected.unwrap().as_ref()), "{number}");
-        for from in [From::Snapshot, From::Seq(Seq(1))] {
+        for from in [ReadFrom::Snapshot, ReadFrom::Seq(Seq(1))] {
             let found = page(&reads.inner, "x", from).ok().flatten();
             let expected = page(&fresh.inner, "x", from).ok().flatten();
             assert_eq!(said(found.as_ref()), said(expected.as_ref()), "{number} {from:?}");
@@ -91,6 +91,6 @@ fn what_only_looks_at_it_does_not_keep_it() {
     append(&writes.inner, &lease, 0, b"one", Phase::Running, true).unwrap();
     let other = open(&disk, dir.path());
     let session = opened(&other.inner);
-    other.inner.claim_one(&id("x"), Duration::from_secs(1)).unwrap_err();
+    other.inner.claim(&id("x"), Duration::from_secs(1)).unwrap_err();
     assert!(session.lock().just_read.is_none());
 }

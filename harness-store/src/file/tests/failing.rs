@@ -2,14 +2,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use harness::Seq;
-use harness::store::{From, Phase, Posted, StoreError};
+use harness::store::{InboxSeq, Phase, ReadFrom, Sent, StoreError};
 
 use super::recording::{Op, Recording};
-use super::{append, claim, id, letter, open, page};
+use super::{append, claim, id, message, open, page};
 use crate::file::FileStoreOptions;
 use crate::file::disk::Disk;
 
-const ALL: From = From::Seq(Seq(1));
+const ALL: ReadFrom = ReadFrom::Seq(Seq(1));
 
 #[test]
 fn a_failed_sync_is_not_tried_again_until_the_session_is_claimed_anew() {
@@ -26,13 +26,13 @@ fn a_failed_sync_is_not_tried_again_until_the_session_is_claimed_anew() {
     // The disk would say now that all is well.
     let again = append(inner, &lease, 1, b"2", Phase::Running, true).unwrap_err();
     assert!(again.is_ambiguous(), "{again}");
-    assert!(inner.post(&id("x"), &[letter("k")]).unwrap_err().is_ambiguous());
+    assert!(inner.send(&id("x"), &[message("k")]).unwrap_err().is_ambiguous());
     // Nor is it forgotten when other sessions take its place.
     for other in ["a", "b", "c"] {
         claim(inner, other).unwrap();
     }
-    assert!(inner.post(&id("x"), &[letter("k")]).unwrap_err().is_ambiguous());
-    inner.renew(&lease, std::time::Duration::ZERO).unwrap();
+    assert!(inner.send(&id("x"), &[message("k")]).unwrap_err().is_ambiguous());
+    let _ = inner.release(&lease, InboxSeq(0)).unwrap();
     let lease = claim(inner, "x").unwrap();
     let head = page(inner, "x", ALL).unwrap().unwrap().head.0;
     append(inner, &lease, head, b"3", Phase::Running, true).unwrap();
@@ -50,7 +50,7 @@ fn names_that_are_not_durable_fail_the_session_until_they_are() {
     assert!(failed.is_ambiguous(), "{failed}");
     let again = append(inner, &lease, 0, b"1", Phase::Running, true).unwrap_err();
     assert!(again.is_ambiguous(), "{again}");
-    inner.renew(&lease, std::time::Duration::ZERO).unwrap();
+    let _ = inner.release(&lease, InboxSeq(0)).unwrap();
     let lease = claim(inner, "x").unwrap();
     disk.tape.lock().unwrap().ops.clear();
     let head = page(inner, "x", ALL).unwrap().unwrap().head.0;
@@ -71,7 +71,7 @@ fn a_disk_that_is_slow_with_names_is_slow() {
     for name in ["a", "b", "c"] {
         let lease = claim(inner, name).unwrap();
         append(inner, &lease, 0, b"1", Phase::Running, true).unwrap();
-        inner.renew(&lease, std::time::Duration::ZERO).unwrap();
+        let _ = inner.release(&lease, InboxSeq(0)).unwrap();
     }
     assert!(!inner.holding.pace.is_short());
 }
@@ -92,11 +92,11 @@ fn a_full_disk_is_told_and_the_log_goes_on_when_there_is_room() {
         assert_eq!(page(&fresh.inner, "x", ALL).unwrap().unwrap().head.0, 1);
     }
     disk.faults.short.store(1, Ordering::SeqCst);
-    let full = inner.post(&id("x"), &[letter("k")]);
+    let full = inner.send(&id("x"), &[message("k")]);
     assert!(matches!(full, Err(StoreError::Full(_))), "{full:?}");
     append(inner, &lease, 1, b"two", Phase::Running, true).unwrap();
-    let posted = inner.post(&id("x"), &[letter("k")]).unwrap();
-    assert!(matches!(posted, Posted::Here(mail) if mail.0 == 1), "{posted:?}");
+    let posted = inner.send(&id("x"), &[message("k")]).unwrap();
+    assert!(matches!(posted, Sent::Accepted(mail) if mail.0 == 1), "{posted:?}");
     append(inner, &lease, 2, b"three", Phase::Ended, true).unwrap();
     let fresh = open(&disk, dir.path());
     let entries = page(&fresh.inner, "x", ALL).unwrap().unwrap().entries;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use harness::store::{Phase, Remove};
+use harness::store::{InboxSeq, Phase, Remove};
 
 use super::recording::Recording;
 use super::{append, claim, open};
@@ -29,7 +29,7 @@ fn a_session_counts_for_as_long_as_its_lease_is_held() {
     let two = claim(inner, "two").unwrap();
     append(inner, &two, 0, b"1", Phase::Running, true).unwrap();
     assert!(!alone(&store));
-    inner.renew(&two, Duration::ZERO).unwrap();
+    inner.release(&two, InboxSeq(0)).unwrap();
     assert!(alone(&store));
 
     let two = claim(inner, "two").unwrap();
@@ -37,7 +37,7 @@ fn a_session_counts_for_as_long_as_its_lease_is_held() {
     inner.remove(&two, Remove::All).unwrap();
     assert!(alone(&store));
 
-    let three = inner.claim_one(&super::id("three"), Duration::ZERO).unwrap().lease;
+    let three = inner.claim(&super::id("three"), Duration::ZERO).unwrap().lease;
     append(inner, &three, 0, b"1", Phase::Running, true).unwrap();
     assert!(!alone(&store));
     let other = open(&disk, &parent.path().join("store"));

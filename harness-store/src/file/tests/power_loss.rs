@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use harness::Seq;
-use harness::store::{From, Phase, Remove, StoreError};
+use harness::store::{Phase, ReadFrom, Remove, StoreError};
 use proptest::prelude::Rng as _;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 
 use super::recording::{Op, Recording};
-use super::{append, claim, id, letter, open, page};
+use super::{append, claim, id, message, open, page};
 use crate::file::disk::{Disk as _, Mode, RealDisk};
 use crate::file::{FileStore, FileStoreOptions, Sync};
 
@@ -30,7 +30,7 @@ struct Promise {
 #[derive(Clone, Debug, Default)]
 struct Kept {
     head: u64,
-    letters: usize,
+    messages: usize,
     first: u64,
 }
 
@@ -58,7 +58,7 @@ fn work(dir: &Path) -> World {
         let inner = &*store.inner;
         let lease = claim(inner, "x").unwrap();
         for step in 0..6 {
-            let after = page(inner, "x", From::Snapshot).unwrap().map_or(0, |page| page.head.0);
+            let after = page(inner, "x", ReadFrom::Snapshot).unwrap().map_or(0, |page| page.head.0);
             let bytes = format!("{}entry {after}", if step == 3 { "snapshot " } else { "" });
             let rests = step == 5 && round != 1;
             let phase = if rests { Phase::Ended } else { Phase::Running };
@@ -70,16 +70,16 @@ fn work(dir: &Path) -> World {
                 world.promise("x", Some(kept.clone()), false);
             }
             if step % 2 == 0 {
-                inner.post(&id("x"), &[letter(&format!("{round}-{step}"))]).unwrap();
-                kept.letters += 1;
-                // A letter is durable with all that stands before it.
+                inner.send(&id("x"), &[message(&format!("{round}-{step}"))]).unwrap();
+                kept.messages += 1;
+                // A message is durable with all that stands before it.
                 kept.head = after + 1;
                 world.promise("x", Some(kept.clone()), false);
             }
         }
         if round == 1 {
             inner.remove(&lease, Remove::Below(Seq(u64::MAX))).unwrap();
-            let page = page(inner, "x", From::Snapshot).unwrap().unwrap();
+            let page = page(inner, "x", ReadFrom::Snapshot).unwrap().unwrap();
             (kept.head, kept.first) = (page.head.0, page.first.0);
             assert!(kept.first > 1);
             world.promise("x", Some(kept.clone()), false);
@@ -87,7 +87,7 @@ fn work(dir: &Path) -> World {
         let lease = claim(inner, "y").unwrap();
         world.written.entry("y").or_default().push(b"y".to_vec());
         append(inner, &lease, 0, b"y", Phase::Ended, true).unwrap();
-        world.promise("y", Some(Kept { head: 1, letters: 0, first: 1 }), false);
+        world.promise("y", Some(Kept { head: 1, messages: 0, first: 1 }), false);
         world.promise("y", None, true);
         inner.remove(&lease, Remove::All).unwrap();
         world.promise("y", None, false);
@@ -195,7 +195,7 @@ fn check(world: &World, ops: usize, dir: &Path, what: &str) {
             world.promises.iter().rev().find(|one| one.ops <= ops && one.session == session);
         let next = world.promises.iter().find(|one| one.ops > ops && one.session == session);
         let first = next.and_then(|next| next.kept.as_ref()).map_or(1, |kept| kept.first);
-        let found = page(&store.inner, session, From::SnapshotBelow(Seq(u64::MAX)));
+        let found = page(&store.inner, session, ReadFrom::SnapshotBelow(Seq(u64::MAX)));
         let found = found.unwrap_or_else(|error| {
             let log = std::fs::read(store.inner.log_path(&id(session))).unwrap();
             panic!("{what}: {session}: {error} {}", log.escape_ascii())
@@ -204,13 +204,13 @@ fn check(world: &World, ops: usize, dir: &Path, what: &str) {
         match (&promise.kept, found) {
             (Some(kept), Some(page)) => {
                 assert!(page.head.0 >= kept.head, "{what}: {} of {kept:?}", page.head);
-                assert!(page.letters.len() >= kept.letters, "{what}: {kept:?}");
+                assert!(page.messages.len() >= kept.messages, "{what}: {kept:?}");
                 assert!(page.first.0 == kept.first || page.first.0 == first, "{what}: {kept:?}");
-                for (place, stored) in page.letters.iter().enumerate() {
-                    assert_eq!(stored.mail.0, place as u64 + 1);
-                    assert_eq!(stored.letter.body, b"body");
+                for (place, stored) in page.messages.iter().enumerate() {
+                    assert_eq!(stored.seq.0, place as u64 + 1);
+                    assert_eq!(stored.message.body, b"body");
                 }
-                let begin = From::Seq(page.first);
+                let begin = ReadFrom::Seq(page.first);
                 let page = super::page(&store.inner, session, begin).unwrap().unwrap();
                 let all = &world.written[session];
                 for entry in &page.entries {
@@ -227,7 +227,7 @@ fn check(world: &World, ops: usize, dir: &Path, what: &str) {
     }
     // Life goes on, and what is written then is there too.
     let lease = claim(&store.inner, "x").unwrap_or_else(|error| panic!("{what}: {error}"));
-    let head = match page(&store.inner, "x", From::Snapshot).unwrap() {
+    let head = match page(&store.inner, "x", ReadFrom::Snapshot).unwrap() {
         Some(page) => page.head.0,
         None => 0,
     };
@@ -235,7 +235,7 @@ fn check(world: &World, ops: usize, dir: &Path, what: &str) {
         .unwrap_or_else(|error| panic!("{what}: {error}"));
     drop(store);
     let store = unsynced(dir);
-    let found = page(&store.inner, "x", From::Snapshot);
+    let found = page(&store.inner, "x", ReadFrom::Snapshot);
     let found = found.unwrap_or_else(|error: StoreError| panic!("{what}: then {error}"));
     assert_eq!(found.unwrap().entries.last().unwrap().bytes, b"after", "{what}");
 }

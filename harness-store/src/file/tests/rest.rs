@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use harness::store::{From, Lease, Phase, StoreError};
+use harness::store::{InboxSeq, Lease, Phase, ReadFrom, StoreError};
 use tokio::runtime::{Builder, Runtime};
 
 use super::recording::{Op, Recording};
@@ -80,17 +80,17 @@ fn a_session_at_rest_is_tagged_at_once_and_noted_before_long() {
     assert_eq!((found.mark.offset, found.durable, found.released), (len(&store), true, None));
     assert!(is_busy(&other));
     // The lease is given back where the tag is.
-    store.inner.renew(&lease, Duration::ZERO).unwrap();
+    store.inner.release(&lease, InboxSeq(0)).unwrap();
     assert_eq!(tag(&store).unwrap().released, Some(lease.token));
     assert!(!note(&store).with_extension("lease").exists());
-    let again = store.inner.renew(&lease, Duration::ZERO);
+    let again = store.inner.release(&lease, InboxSeq(0));
     assert!(matches!(again, Err(StoreError::Fenced { .. })), "{again:?}");
     let told = noted(&store, len(&store));
     assert_eq!(Tag::of(&told), tag(&store).unwrap());
     // What they say of one lease is not said of the next, which rests no more.
     let held = claim(&other.inner, "x").unwrap();
     assert!(is_busy(&store));
-    other.inner.renew(&held, Duration::ZERO).unwrap();
+    other.inner.release(&held, InboxSeq(0)).unwrap();
     assert!(!is_busy(&store));
 }
 
@@ -110,7 +110,7 @@ fn a_log_that_lost_its_end_is_missed_by_its_tag_alone_and_by_its_note_alone() {
         let whole = len(&store);
         for lost in 1..=whole {
             cut(&store, whole - lost);
-            let found = page(&open(&disk, dir.path()).inner, "x", From::Snapshot);
+            let found = page(&open(&disk, dir.path()).inner, "x", ReadFrom::Snapshot);
             assert!(matches!(found, Err(StoreError::Corrupt { .. })), "{lost} lost: {found:?}");
         }
     }
@@ -126,10 +126,10 @@ fn a_tag_gives_way_to_a_note() {
     // Who calls from no runtime waits for all, and so has a note at once.
     rest(&store, &lease, 1);
     assert!(tag(&store).is_none() && note(&store).exists());
-    store.inner.renew(&lease, Duration::ZERO).unwrap();
+    store.inner.release(&lease, InboxSeq(0)).unwrap();
     let whole = len(&store);
     cut(&store, whole - 1);
-    let found = page(&open(&disk, dir.path()).inner, "x", From::Snapshot);
+    let found = page(&open(&disk, dir.path()).inner, "x", ReadFrom::Snapshot);
     assert!(matches!(found, Err(StoreError::Corrupt { .. })), "{found:?}");
 }
 
@@ -179,7 +179,7 @@ fn a_damaged_session_is_listed_by_what_can_be_read_of_it() {
     let last = bytes.len() - 3;
     bytes[last] ^= 1;
     std::fs::write(&log, bytes).unwrap();
-    let read = page(&store.inner, "x", From::Snapshot);
+    let read = page(&store.inner, "x", ReadFrom::Snapshot);
     assert!(matches!(read, Err(StoreError::Corrupt { .. })), "{read:?}");
     let listing = store.inner.list(&harness::store::Filter::sessions(), None, 10).unwrap();
     let found: Vec<_> = listing.rows.iter().map(|row| (row.session.as_str(), row.head.0)).collect();
@@ -222,10 +222,10 @@ fn whoever_comes_late_says_nothing_of_a_session_that_another_has() {
             (Rest::of(&state.index).unwrap(), state.file.clone().unwrap())
         };
         // Its sync has hung until the lease was over, and another has come to rest meanwhile.
-        store.inner.renew(&lease, Duration::ZERO).unwrap();
+        store.inner.release(&lease, InboxSeq(0)).unwrap();
         let next = claim(&other.inner, "x").unwrap();
         rest(&other, &next, 1);
-        other.inner.renew(&next, Duration::ZERO).unwrap();
+        other.inner.release(&next, InboxSeq(0)).unwrap();
         let said = || (tag(&store), std::fs::read(note(&store)).ok());
         let before = said();
         store.inner.note_rest(&session, &lease, first, log);
@@ -245,7 +245,7 @@ fn a_note_that_says_more_than_the_tag_counts() {
     let log = RealDisk.open(&store.inner.log_path(&id("x")), Mode::Append).unwrap();
     assert!(old.put(&*log));
     cut(&store, len(&store) - 1);
-    let found = page(&open(&disk, dir.path()).inner, "x", From::Snapshot);
+    let found = page(&open(&disk, dir.path()).inner, "x", ReadFrom::Snapshot);
     assert!(matches!(found, Err(StoreError::Corrupt { .. })), "{found:?}");
 }
 
@@ -280,7 +280,7 @@ fn a_lease_that_was_renewed_for_less_is_held_for_less() {
     let lease = claim(&store.inner, "x").unwrap();
     append(&store.inner, &lease, 0, b"1", Phase::Running, true).unwrap();
     store.inner.renew(&lease, Duration::from_millis(1)).unwrap();
-    let held = || page(&store.inner, "x", From::Snapshot).unwrap().unwrap().holder;
+    let held = || page(&store.inner, "x", ReadFrom::Snapshot).unwrap().unwrap().holder;
     while held().is_some() {
         std::thread::yield_now();
     }

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use harness::Seq;
-use harness::store::{From, Phase, Posted, Remove, StoreError};
+use harness::store::{InboxSeq, Phase, ReadFrom, Remove, Sent, StoreError};
 
 use super::recording::Recording;
-use super::{append, claim, id, letter, open, page};
+use super::{append, claim, id, message, open, page};
 use crate::file::disk::Disk;
 use crate::file::{FileStoreOptions, Sync};
 
 const STEPS: u64 = 120;
 const SNAPSHOT: u64 = 100;
 
-/// A session of long entries, with letters, a snapshot behind which it goes on, and the file beside
+/// A session of long entries, with messages, a snapshot behind which it goes on, and the file beside
 /// it that says so.
 fn session(disk: &Arc<Recording>, dir: &Path, sync: Sync, last: Phase) -> PathBuf {
     let options = FileStoreOptions::new().sync(sync);
@@ -29,30 +29,30 @@ fn session(disk: &Arc<Recording>, dir: &Path, sync: Sync, last: Phase) -> PathBu
             let phase = if after + 1 == STEPS { last } else { Phase::Running };
             append(inner, &lease, after, bytes.as_bytes(), phase, true).unwrap();
             if after == 10 || after == 110 {
-                inner.post(&id("x"), &[letter(&format!("k{after}"))]).unwrap();
+                inner.send(&id("x"), &[message(&format!("k{after}"))]).unwrap();
             }
         }
-        inner.renew(&lease, std::time::Duration::ZERO).unwrap();
+        inner.release(&lease, InboxSeq(0)).unwrap();
     }
     inner.log_path(&id("x"))
 }
 
 /// A page as it is told, and how many bytes of files were read for it by a handle that is new.
-fn look(disk: &Arc<Recording>, dir: &Path, from: From) -> (Result<String, StoreError>, usize) {
+fn look(disk: &Arc<Recording>, dir: &Path, from: ReadFrom) -> (Result<String, StoreError>, usize) {
     let store = open(disk, dir);
     let before = disk.read.load(Ordering::SeqCst);
     let found = page(&store.inner, "x", from).map(|page| format!("{page:?}"));
     (found, disk.read.load(Ordering::SeqCst) - before)
 }
 
-const PLACES: [From; 7] = [
-    From::Snapshot,
-    From::Seq(Seq(1)),
-    From::Seq(Seq(SNAPSHOT)),
-    From::Seq(Seq(SNAPSHOT + 1)),
-    From::SnapshotBelow(Seq(SNAPSHOT)),
-    From::SnapshotBelow(Seq(SNAPSHOT + 1)),
-    From::SnapshotBelow(Seq(u64::MAX)),
+const PLACES: [ReadFrom; 7] = [
+    ReadFrom::Snapshot,
+    ReadFrom::Seq(Seq(1)),
+    ReadFrom::Seq(Seq(SNAPSHOT)),
+    ReadFrom::Seq(Seq(SNAPSHOT + 1)),
+    ReadFrom::SnapshotBelow(Seq(SNAPSHOT)),
+    ReadFrom::SnapshotBelow(Seq(SNAPSHOT + 1)),
+    ReadFrom::SnapshotBelow(Seq(u64::MAX)),
 ];
 
 #[test]
@@ -72,7 +72,7 @@ fn a_new_reader_starts_at_the_last_snapshot_and_sees_what_others_see() {
                 std::fs::write(&start, &word).unwrap();
                 assert_eq!(found.unwrap(), whole.unwrap(), "{from:?}");
                 assert!(all > size, "{all}");
-                if from == From::Snapshot {
+                if from == ReadFrom::Snapshot {
                     assert!(read < size / 2, "{read} of {size}");
                 }
             }
@@ -87,12 +87,12 @@ fn whoever_started_at_a_snapshot_goes_on_as_others_do() {
     session(&disk, dir.path(), Sync::Flush, Phase::Interrupted);
     let store = open(&disk, dir.path());
     let inner = &*store.inner;
-    // A letter from before the snapshot is still the first under its key.
-    let posted = inner.post(&id("x"), &[letter("k10")]).unwrap();
-    assert!(matches!(posted, Posted::Here(mail) if mail.0 == 2), "{posted:?}");
-    let mut other = letter("k10");
+    // A message from before the snapshot is still the first under its key.
+    let posted = inner.send(&id("x"), &[message("k10")]).unwrap();
+    assert!(matches!(posted, Sent::Accepted(mail) if mail.0 == 2), "{posted:?}");
+    let mut other = message("k10");
     other.digest = "other".into();
-    assert!(matches!(inner.post(&id("x"), &[other]).unwrap(), Posted::Taken { .. }));
+    assert!(matches!(inner.send(&id("x"), &[other]).unwrap(), Sent::Taken { .. }));
     let lease = claim(inner, "x").unwrap();
     assert_eq!(lease.fence.0, 3);
     append(inner, &lease, STEPS, b"next", Phase::Running, true).unwrap();
@@ -104,7 +104,7 @@ fn whoever_started_at_a_snapshot_goes_on_as_others_do() {
     drop(store);
     let store = open(&disk, dir.path());
     let inner = &*store.inner;
-    let entries = page(inner, "x", From::Seq(Seq(1))).unwrap().unwrap().entries;
+    let entries = page(inner, "x", ReadFrom::Seq(Seq(1))).unwrap().unwrap().entries;
     assert_eq!(entries.len() as u64, STEPS + 1);
     assert_eq!(entries.last().unwrap().bytes, b"next");
 }
@@ -119,10 +119,10 @@ fn a_log_that_was_started_in_the_middle_can_be_pruned() {
     let lease = claim(inner, "x").unwrap();
     inner.remove(&lease, Remove::Below(Seq(u64::MAX))).unwrap();
     for store in [&store, &open(&disk, dir.path())] {
-        let found = page(&store.inner, "x", From::Snapshot).unwrap().unwrap();
+        let found = page(&store.inner, "x", ReadFrom::Snapshot).unwrap().unwrap();
         assert_eq!((found.first.0, found.head.0), (SNAPSHOT + 1, STEPS));
-        assert_eq!(found.letters.len(), 2);
-        let pruned = page(&store.inner, "x", From::Seq(Seq(1)));
+        assert_eq!(found.messages.len(), 2);
+        let pruned = page(&store.inner, "x", ReadFrom::Seq(Seq(1)));
         assert!(matches!(pruned, Err(StoreError::Pruned { .. })), "{pruned:?}");
     }
     append(inner, &lease, STEPS, b"next", Phase::Ended, true).unwrap();
@@ -136,7 +136,7 @@ fn word_that_does_not_fit_is_not_believed() {
     let start = log.with_extension("start");
     let size = usize::try_from(std::fs::metadata(&log).unwrap().len()).unwrap();
     let sound = std::fs::read_to_string(&start).unwrap();
-    let (whole, _) = look(&disk, dir.path(), From::Snapshot);
+    let (whole, _) = look(&disk, dir.path(), ReadFrom::Snapshot);
     let whole = whole.unwrap();
     let resummed = |from: &str, to: &str| {
         let json = sound[9..].trim_end().replacen(from, to, 1);
@@ -158,7 +158,7 @@ fn word_that_does_not_fit_is_not_believed() {
     ];
     for word in words {
         std::fs::write(&start, &word).unwrap();
-        let (found, read) = look(&disk, dir.path(), From::Snapshot);
+        let (found, read) = look(&disk, dir.path(), ReadFrom::Snapshot);
         assert_eq!(found.unwrap(), whole, "{word}");
         assert!(read > size, "{read}: {word}");
     }
@@ -181,18 +181,18 @@ fn damage_is_told_to_all_who_read_it() {
         let mut bytes = sound.clone();
         bytes[place] ^= 1 << (place % 8);
         std::fs::write(&log, &bytes).unwrap();
-        assert!(corrupt(From::Snapshot), "byte {place}");
+        assert!(corrupt(ReadFrom::Snapshot), "byte {place}");
         std::fs::write(&log, &sound[..place]).unwrap();
-        assert!(corrupt(From::Snapshot), "cut to {place}");
+        assert!(corrupt(ReadFrom::Snapshot), "cut to {place}");
     }
     // Before it, to those who read what is there; and in what it begins with, to everybody.
     for place in (0..snapshot).step_by(997) {
         let mut bytes = sound.clone();
         bytes[place] ^= 1 << (place % 8);
         std::fs::write(&log, &bytes).unwrap();
-        assert!(corrupt(From::Seq(Seq(1))), "byte {place}");
-        assert_eq!(corrupt(From::Snapshot), place < 150, "byte {place}");
+        assert!(corrupt(ReadFrom::Seq(Seq(1))), "byte {place}");
+        assert_eq!(corrupt(ReadFrom::Snapshot), place < 150, "byte {place}");
         std::fs::write(&log, &sound[..place]).unwrap();
-        assert!(corrupt(From::Snapshot), "cut to {place}");
+        assert!(corrupt(ReadFrom::Snapshot), "cut to {place}");
     }
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use harness::store::{Phase, Remove};
-use harness::{Seq, store::From};
+use harness::Seq;
+use harness::store::{Phase, ReadFrom, Remove};
 
 use super::recording::{Op, Recording};
-use super::{append, claim, id, letter, open, page};
+use super::{append, claim, id, message, open, page};
 use crate::file::FileStoreOptions;
 use crate::file::disk::Disk;
 use crate::file::{FileStore, Sync};
@@ -58,7 +58,7 @@ fn names_are_synced_once() {
     // Another handle has the word of the note for it.
     let begun = so_far(&disk);
     let store = open(&disk, &dir);
-    store.inner.post(&id("x"), &[letter("k")]).unwrap();
+    store.inner.send(&id("x"), &[message("k")]).unwrap();
     let lease = claim(&store.inner, "x").unwrap();
     append(&store.inner, &lease, 1, b"2", Phase::Running, true).unwrap();
     append(&store.inner, &lease, 2, b"3", Phase::Ended, true).unwrap();
@@ -70,7 +70,7 @@ fn names_are_synced_once() {
         .unwrap();
     let begun = so_far(&disk);
     let store = open(&disk, &dir);
-    store.inner.post(&id("x"), &[letter("l")]).unwrap();
+    store.inner.send(&id("x"), &[message("l")]).unwrap();
     assert_eq!(syncs(&disk, begun), (vec![], 1));
 }
 
@@ -114,7 +114,7 @@ fn who_never_syncs_says_nothing_of_what_is_durable() {
     assert_eq!(syncs(&disk, 0), (vec![], 0));
     drop(store);
     let store = open(&disk, &dir);
-    store.inner.post(&id("x"), &[letter("k")]).unwrap();
+    store.inner.send(&id("x"), &[message("k")]).unwrap();
     let (dirs, files) = syncs(&disk, 0);
     assert_eq!((dirs.len(), files), (4, 1), "{dirs:?}");
 }
@@ -133,9 +133,9 @@ fn a_log_that_was_renamed_by_somebody_who_went_away_is_named_anew() {
     drop(store);
     let begun = so_far(&disk);
     let store = open(&disk, &dir);
-    assert_eq!(page(&store.inner, "x", From::Snapshot).unwrap().unwrap().first.0, 2);
+    assert_eq!(page(&store.inner, "x", ReadFrom::Snapshot).unwrap().unwrap().first.0, 2);
     // The note is of the file before, and so is what the batches say that were taken over.
-    store.inner.post(&id("x"), &[letter("k")]).unwrap();
+    store.inner.send(&id("x"), &[message("k")]).unwrap();
     let (dirs, files) = syncs(&disk, begun);
     assert_eq!((dirs.len(), files), (1, 1), "{dirs:?}");
 }

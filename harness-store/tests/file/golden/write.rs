@@ -3,10 +3,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use harness::store::{
-    Batch, Claim, Facts, Lease, Letter, NewEntry, OpenQuestion, Posted, Remove, SessionStore as _,
+    Batch, InboxSeq, Lease, Message, NewEntry, OpenInterrupt, Remove, Sent, SessionStore as _,
+    SessionSummary,
 };
 use harness::{InterruptId, Seq, UtcMillis};
 use harness_store::FileStore;
@@ -40,13 +40,13 @@ struct Held<'a> {
 /// What a batch says beside its entries.
 #[derive(Default)]
 struct Beside {
-    facts: Option<Facts>,
-    ask: Vec<OpenQuestion>,
+    facts: Option<SessionSummary>,
+    ask: Vec<OpenInterrupt>,
     close: Vec<InterruptId>,
 }
 
 fn facts(phase: &str, mail: u64) -> Beside {
-    let facts = json!({"agent": "m", "phase": phase, "step": "talk", "mail": mail});
+    let facts = json!({"agent": "m", "phase": phase, "step": "talk", "inbox": mail});
     Beside { facts: Some(serde_json::from_value(facts).unwrap()), ..Beside::default() }
 }
 
@@ -58,7 +58,7 @@ impl Beside {
 
     fn ask(mut self, id: &str, expires: Option<u64>) -> Self {
         let (id, since) = (InterruptId::new(id), UtcMillis(1_763_729_326_126));
-        self.ask.push(OpenQuestion { id, since, expires: expires.map(UtcMillis) });
+        self.ask.push(OpenInterrupt { id, since, expires: expires.map(UtcMillis) });
         self
     }
 
@@ -69,7 +69,7 @@ impl Beside {
 }
 
 fn claim<'a>(store: &'a FileStore, session: &str) -> Held<'a> {
-    let claimed = now(store.claim(Claim::One(&id(session)), LONG)).unwrap().unwrap();
+    let claimed = now(store.claim(&id(session), LONG)).unwrap();
     Held { store, lease: claimed.lease, head: claimed.head.0 }
 }
 
@@ -92,8 +92,8 @@ impl Held<'_> {
             after: Seq(self.head),
             at: UtcMillis(at),
             entries: &entries,
-            facts: beside.facts.as_ref(),
-            ask: &beside.ask,
+            summary: beside.facts.as_ref(),
+            open: &beside.ask,
             close: &beside.close,
             flush: beside.facts.is_some(),
         };
@@ -101,21 +101,21 @@ impl Held<'_> {
     }
 
     fn release(self) {
-        now(self.store.renew(&self.lease, Duration::ZERO)).unwrap();
+        now(self.store.release(&self.lease, InboxSeq(0))).map(drop).unwrap();
     }
 }
 
-fn post(store: &FileStore, session: &str, letters: &[Letter]) {
-    let posted = now(store.post(&id(session), letters)).unwrap();
-    assert!(matches!(posted, Posted::Here(_)), "{posted:?}");
+fn post(store: &FileStore, session: &str, letters: &[Message]) {
+    let posted = now(store.send(&id(session), letters)).unwrap();
+    assert!(matches!(posted, Sent::Accepted(_)), "{posted:?}");
 }
 
-fn letter(key: &str, body: &[u8]) -> Letter {
+fn letter(key: &str, body: &[u8]) -> Message {
     let (key, digest, body) = (key.to_owned(), format!("of {key}"), body.to_vec());
-    Letter { key, digest, question: None, expiry: false, body }
+    Message { key, digest, interrupt: None, expiry: false, body }
 }
 
-fn input(number: u8) -> Letter {
+fn input(number: u8) -> Message {
     let body = json!({"input": {"update": {"lines": [format!("ein Gruß, „{number}“\n")]}}});
     letter(&format!("input/{number}"), body.to_string().as_bytes())
 }
@@ -140,7 +140,7 @@ fn waits(store: &FileStore) {
     held.release();
     let of = |id: &str, expiry, body: &[u8]| {
         let question = Some(InterruptId::new(id));
-        Letter { question, expiry, ..letter(&format!("question/{id}"), body) }
+        Message { interrupt: question, expiry, ..letter(&format!("question/{id}"), body) }
     };
     let answer =
         br#"{"answer":{"value":{"yes":true},"digest":"d","by":"Zo\u00eb","at":1763729326129}}"#;

@@ -8,9 +8,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::clock::UtcMillis;
 use crate::id::{AgentId, Seq, SessionId};
-use crate::store::{
-    Batch, Claim, Facts, Lease, Mail, NewEntry, Page, Phase, SessionStore, StoreError,
-};
+use crate::store::{Batch, Lease, NewEntry, Page, Phase, SessionStore, SessionSummary, StoreError};
 
 use super::hooks::Hooks;
 use super::world::{Broken, Kept};
@@ -18,6 +16,7 @@ use super::world::{Broken, Kept};
 const SESSION: &str = "HARNESS_CONTRACT_SESSION";
 const AGENT: &str = "HARNESS_CONTRACT_AGENT";
 const TTL: &str = "HARNESS_CONTRACT_TTL";
+const MAX_BATCH: &str = "HARNESS_CONTRACT_MAX_BATCH";
 
 /// Begins what the worker says: on its standard output others may speak, too.
 const SAYS: &str = "harness contract: ";
@@ -56,14 +55,14 @@ async fn work(store: &dyn SessionStore) -> Result<(), StoreError> {
         .parse()
         .map_err(|_| StoreError::Unsuitable(format!("`{TTL}` is no number of milliseconds")))?;
     let agent = AgentId::new(setting(AGENT)?);
-    let claimed = store.claim(Claim::One(&session), Duration::from_millis(ttl)).await?;
-    let Some(claimed) = claimed else { return Err(StoreError::Gone { session }) };
+    let max = std::env::var(MAX_BATCH).ok().and_then(|max| max.parse().ok());
+    let claimed = store.claim(&session, Duration::from_millis(ttl)).await?;
     let mut head = claimed.head;
     if !say(CLAIMED) {
         return Ok(());
     }
     for _ in 0..MOST {
-        head = write(store, &claimed.lease, &agent, head).await?;
+        head = write(store, &claimed.lease, &agent, head, max).await?;
         if !say(&format!("{ACKNOWLEDGED}{head}")) {
             return Ok(());
         }
@@ -108,23 +107,17 @@ pub(super) async fn write(
     lease: &Lease,
     agent: &AgentId,
     head: Seq,
+    max: Option<u64>,
 ) -> Result<Seq, StoreError> {
-    let max = store.guarantees().max_batch;
     let end = end_behind(head);
     let bytes: Vec<_> = (head.0 + 1..=end.0).map(|seq| entry(seq, max)).collect();
     let entries: Vec<_> = bytes.iter().map(|bytes| NewEntry { bytes, snapshot: false }).collect();
-    let facts = Facts {
-        agent: agent.clone(),
-        phase: Phase::Running,
-        step: "Step".into(),
-        due: None,
-        mail: Mail(0),
-    };
+    let summary = SessionSummary::new(agent.clone(), Phase::Running, "Step");
     let batch = Batch {
         after: head,
         at: UtcMillis(1_000 + head.0),
         entries: &entries,
-        facts: Some(&facts),
+        summary: Some(&summary),
         flush: head.0.is_multiple_of(2),
         ..Batch::default()
     };
@@ -169,6 +162,9 @@ impl Child {
             .env(TTL, ttl.as_millis().to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
+        if let Some(max) = hooks.max_batch {
+            command.env(MAX_BATCH, max.to_string());
+        }
         let process = command.spawn();
         let mut process =
             process.map_err(|error| Broken(format!("{command:?} cannot be started: {error}")))?;
@@ -252,21 +248,21 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::store::{From, MemoryStore};
+    use crate::store::{MemoryStore, ReadRequest};
 
     /// A session of these entries, one batch each.
     async fn page(entries: &[Vec<u8>]) -> Page {
         let store = MemoryStore::new();
         let id = SessionId::new("x").unwrap();
-        let claimed = store.claim(Claim::One(&id), Duration::from_secs(60)).await.unwrap();
-        let lease = claimed.unwrap().lease;
-        write(&store, &lease, &AgentId::new("a"), Seq(0)).await.unwrap();
+        let claimed = store.claim(&id, Duration::from_secs(60)).await.unwrap();
+        let lease = claimed.lease;
+        write(&store, &lease, &AgentId::new("a"), Seq(0), None).await.unwrap();
         for (bytes, after) in entries.iter().zip(1..) {
             let entries = &[NewEntry { bytes, snapshot: false }];
             let batch = Batch { after: Seq(after), entries, ..Batch::default() };
             store.append(&lease, batch).await.unwrap();
         }
-        store.read(&id, From::Seq(Seq(1)), Mail(0), u64::MAX).await.unwrap().unwrap()
+        store.read(&id, ReadRequest::from(Seq(1)).limit(u64::MAX)).await.unwrap().unwrap()
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! What the author of a store says how to do, as the trait of stores does not.
+//! What the suite needs and cannot do through the trait of stores.
 
 use std::process::Command;
 use std::time::Duration;
@@ -29,11 +29,19 @@ pub(super) struct Hooks {
     pub(super) damage: Option<Box<dyn Fn(SessionId, Damage) -> Boxed<bool> + Send + Sync>>,
     pub(super) stored: Option<Hook<SessionId, Vec<u8>>>,
     pub(super) child: Option<Box<dyn Fn(&SessionId) -> Command + Send + Sync>>,
+    pub(super) max_batch: Option<u64>,
 }
 
 impl Hooks {
     pub(super) fn new(open: impl Fn() -> Boxed<Store> + Send + Sync + 'static) -> Self {
-        Self { open: Box::new(open), advance: None, damage: None, stored: None, child: None }
+        Self {
+            open: Box::new(open),
+            advance: None,
+            damage: None,
+            stored: None,
+            child: None,
+            max_batch: None,
+        }
     }
 
     /// Skips the clause unless the session was damaged.
@@ -63,5 +71,5 @@ impl Hooks {
 }
 
 fn missing(what: &str, hook: &str) -> Stop {
-    Stop::Skipped(format!("nobody has said {what} (`Contract::{hook}`)"))
+    Stop::Skipped(format!("the suite does not know {what} (`Contract::{hook}`)"))
 }

@@ -46,7 +46,7 @@ const SHORT: Duration = Duration::from_millis(100);
 ///     let store = store.clone();
 ///     async move { store }
 /// })
-/// .only(["append-conflict-changes-nothing", "letters-first-wins"]) // leave out to check all
+/// .only(["append-conflict-changes-nothing", "messages-first-wins"]) // leave out to check all
 /// .check()
 /// .await;
 /// # });
@@ -181,6 +181,14 @@ impl Contract {
         spawn: impl Fn(&SessionId) -> std::process::Command + Send + Sync + 'static,
     ) -> Self {
         self.hooks.child = Some(Box::new(spawn));
+        self
+    }
+
+    /// The most bytes of entries that the store accepts in one batch. Without it, no clause asks for
+    /// [`StoreError::TooLarge`](crate::store::StoreError::TooLarge).
+    #[must_use]
+    pub fn max_batch(mut self, bytes: u64) -> Self {
+        self.hooks.max_batch = Some(bytes);
         self
     }
 

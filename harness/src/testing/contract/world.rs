@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use crate::clock::UtcMillis;
 use crate::id::{AgentId, InterruptId, InvalidSessionId, Seq, SessionId};
 use crate::store::{
-    Appended, Batch, Claim, Claimed, Facts, Filter, From as Begin, Lease, Letter, Mail, NewEntry,
-    OpenQuestion, Page, Phase, Posted, Row, StoreError,
+    Appended, Batch, Claimed, Filter, InboxSeq, Lease, Message, NewEntry, OpenInterrupt, Page,
+    Phase, ReadRequest, Row, Sent, SessionSummary, StoreError,
 };
 
 use super::Store;
@@ -131,8 +131,8 @@ impl World {
         Ok(SessionId::new(format!("{}-{name}", self.tag))?)
     }
 
-    pub(super) fn facts(&self, phase: Phase) -> Facts {
-        Facts { agent: self.agent.clone(), phase, step: "Step".into(), due: None, mail: Mail(0) }
+    pub(super) fn summary(&self, phase: Phase) -> SessionSummary {
+        SessionSummary::new(self.agent.clone(), phase, "Step")
     }
 
     pub(super) async fn claim(&self, id: &SessionId) -> Kept<Claimed> {
@@ -140,8 +140,7 @@ impl World {
     }
 
     pub(super) async fn claim_for(&self, id: &SessionId, ttl: Duration) -> Kept<Claimed> {
-        let claimed = self.store.claim(Claim::One(id), ttl).await?;
-        claimed.ok_or_else(|| Broken("a claim of one session gave `None`".into()))
+        Ok(self.store.claim(id, ttl).await?)
     }
 
     /// A session of this many entries, `1`, `2`, .., each a batch of its own.
@@ -160,34 +159,37 @@ impl World {
         after: u64,
         bytes: &[u8],
     ) -> Result<Appended, StoreError> {
-        let facts = self.facts(Phase::Ended);
+        let summary = self.summary(Phase::Ended);
         let batch = Batch {
             after: Seq(after),
             at: UtcMillis(1_000 + after),
             entries: &[NewEntry { bytes, snapshot: false }],
-            facts: Some(&facts),
+            summary: Some(&summary),
             ..Batch::default()
         };
         self.store.append(lease, batch).await
     }
 
-    /// Appends facts and changes of questions only.
+    /// Appends summary and changes of interrupts only.
     pub(super) async fn change(
         &self,
         lease: &Lease,
         after: u64,
-        facts: Option<&Facts>,
-        ask: &[OpenQuestion],
+        summary: Option<&SessionSummary>,
+        open: &[OpenInterrupt],
         close: &[InterruptId],
     ) -> Result<Appended, StoreError> {
         let at = UtcMillis(2_000 + after);
-        let batch = Batch { after: Seq(after), at, facts, ask, close, ..Batch::default() };
+        let batch = Batch { after: Seq(after), at, summary, open, close, ..Batch::default() };
         self.store.append(lease, batch).await
     }
 
     /// The whole session.
     pub(super) async fn page(&self, id: &SessionId) -> Kept<Page> {
-        let page = self.store.read(id, Begin::Seq(Seq(1)), Mail(0), u64::MAX).await?;
+        let page = self
+            .store
+            .read(id, ReadRequest::from(Seq(1)).with_messages_after(InboxSeq(0)).limit(u64::MAX))
+            .await?;
         page.ok_or_else(|| Broken(format!("session {id:?} is not there")))
     }
 
@@ -195,8 +197,8 @@ impl World {
         Ok(self.page(id).await?.entries.into_iter().map(|entry| entry.bytes).collect())
     }
 
-    pub(super) async fn post(&self, to: &SessionId, letters: &[Letter]) -> Kept<Posted> {
-        Ok(self.store.post(to, letters).await?)
+    pub(super) async fn send(&self, to: &SessionId, messages: &[Message]) -> Kept<Sent> {
+        Ok(self.store.send(to, messages).await?)
     }
 
     /// All rows of this clause's agent that `filter` admits, read in pages of `limit`.
@@ -228,8 +230,8 @@ impl World {
     pub(super) async fn steal(&self, id: &SessionId) -> Kept<Claimed> {
         let begun = Instant::now();
         loop {
-            match self.store.claim(Claim::One(id), LONG).await {
-                Ok(Some(claimed)) => return Ok(claimed),
+            match self.store.claim(id, LONG).await {
+                Ok(claimed) => return Ok(claimed),
                 Err(StoreError::Busy { .. }) if begun.elapsed() < self.short * 100 => {
                     match &self.hooks.advance {
                         Some(advance) => advance(self.short).await,
@@ -244,27 +246,32 @@ impl World {
         }
     }
 
+    /// The most bytes of entries in one batch, if the store has a limit.
+    pub(super) fn max_batch(&self) -> Option<u64> {
+        self.hooks.max_batch
+    }
+
+    /// Releases a lease.
+    pub(super) async fn release(&self, lease: &Lease) -> Kept {
+        self.store.release(lease, InboxSeq(0)).await?;
+        Ok(())
+    }
+
     /// Whether leases expire by real time.
     pub(super) fn real_time(&self) -> bool {
         self.hooks.advance.is_none()
     }
 }
 
-pub(super) fn question(id: &str, expires: Option<u64>) -> OpenQuestion {
-    OpenQuestion { id: id.into(), since: UtcMillis(5), expires: expires.map(UtcMillis) }
+pub(super) fn interrupt(id: &str, expires: Option<u64>) -> OpenInterrupt {
+    OpenInterrupt { id: id.into(), since: UtcMillis(5), expires: expires.map(UtcMillis) }
 }
 
-/// A letter whose digest is its text.
-pub(super) fn letter(key: &str, text: &str) -> Letter {
-    Letter {
-        key: key.into(),
-        digest: text.into(),
-        question: None,
-        expiry: false,
-        body: text.as_bytes().to_vec(),
-    }
+/// A message whose digest is its text.
+pub(super) fn message(key: &str, text: &str) -> Message {
+    Message::new(key, text, text)
 }
 
-pub(super) fn answer(key: &str, text: &str, question: &str) -> Letter {
-    Letter { question: Some(question.into()), ..letter(key, text) }
+pub(super) fn answer(key: &str, text: &str, interrupt: &str) -> Message {
+    Message { interrupt: Some(interrupt.into()), ..message(key, text) }
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use harness::store::{
-    Appended, Batch, Claim, Claimed, Facts, Filter, From, Guarantees, Lease, Letter, Listing, Mail,
-    MemoryStore, NewEntry, Page, Posted, Remove, SessionStore, StoreError,
+    Appended, Batch, Claimed, Filter, InboxSeq, Lease, Listing, MemoryStore, Message, NewEntry,
+    Page, ReadRequest, Released, Remove, Sent, SessionStore, SessionSummary, StoreError,
 };
 use harness::testing::Damage;
 use harness::{Seq, SessionId, UtcMillis};
@@ -82,7 +82,7 @@ impl Place {
         Shared { sound, faults, late: Mutex::default() }
     }
 
-    /// The entries and facts of each record of a file.
+    /// The entries and summary of each record of a file.
     fn records(&self, path: &Path) -> Result<Vec<Record>, Fault> {
         let text = fs::read_to_string(path).unwrap();
         if text.is_empty() {
@@ -111,8 +111,8 @@ impl Place {
                 return Err(Fault::Corrupt);
             }
             let mut fields: Vec<_> = fields.split('\t').map(str::to_owned).collect();
-            let facts = serde_json::from_str(&fields.pop().unwrap()).unwrap();
-            records.push((fields, facts));
+            let summary = serde_json::from_str(&fields.pop().unwrap()).unwrap();
+            records.push((fields, summary));
             rest = behind;
         }
         Ok(records)
@@ -128,10 +128,10 @@ impl Place {
         match self.bug {
             TakesTornForDamaged => return Err(Fault::Corrupt),
             ShowsHalfABatch => {
-                let facts = records.last().unwrap().1.clone();
+                let summary = records.last().unwrap().1.clone();
                 let mut fields: Vec<_> = torn.split('\t').skip(1).map(str::to_owned).collect();
                 fields.pop();
-                records.push((fields, facts));
+                records.push((fields, summary));
             }
             WritesBehindTorn => {}
             _ => fs::write(path, whole).unwrap(),
@@ -157,7 +157,7 @@ impl Place {
     }
 }
 
-type Record = (Vec<String>, Facts);
+type Record = (Vec<String>, SessionSummary);
 
 fn sum_of(fields: &str) -> String {
     let mut hasher = DefaultHasher::new();
@@ -166,9 +166,9 @@ fn sum_of(fields: &str) -> String {
 }
 
 async fn replay(store: &MemoryStore, id: &SessionId, records: &[Record]) {
-    let lease = store.claim(Claim::One(id), LONG).await.unwrap().unwrap().lease;
+    let lease = store.claim(id, LONG).await.unwrap().lease;
     let mut head = Seq(0);
-    for (fields, facts) in records {
+    for (fields, summary) in records {
         let entries: Vec<_> = fields
             .iter()
             .map(|field| NewEntry { bytes: field.as_bytes(), snapshot: false })
@@ -177,12 +177,12 @@ async fn replay(store: &MemoryStore, id: &SessionId, records: &[Record]) {
             after: head,
             at: UtcMillis(1),
             entries: &entries,
-            facts: Some(facts),
+            summary: Some(summary),
             ..Batch::default()
         };
         head = store.append(&lease, batch).await.unwrap().head;
     }
-    store.renew(&lease, Duration::ZERO).await.unwrap();
+    store.release(&lease, InboxSeq(0)).await.unwrap();
 }
 
 impl Toy {
@@ -204,18 +204,16 @@ impl Toy {
 
 #[async_trait]
 impl SessionStore for Toy {
-    fn guarantees(&self) -> Guarantees {
-        Guarantees { process_end: true, ..self.shared.sound.guarantees() }
+    async fn claim(&self, session: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
+        self.look(session)?;
+        self.shared.sound.claim(session, ttl).await
     }
 
-    async fn claim(&self, what: Claim<'_>, ttl: Duration) -> Result<Option<Claimed>, StoreError> {
-        if let Claim::One(id) = what {
-            self.look(id)?;
-        }
-        self.shared.sound.claim(what, ttl).await
+    async fn release(&self, lease: &Lease, read: InboxSeq) -> Result<Released, StoreError> {
+        self.shared.sound.release(lease, read).await
     }
 
-    async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<Mail, StoreError> {
+    async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {
         self.shared.sound.renew(lease, ttl).await
     }
 
@@ -226,8 +224,8 @@ impl SessionStore for Toy {
             .iter()
             .map(|entry| String::from_utf8(entry.bytes.to_vec()).unwrap())
             .collect();
-        let page = self.read(&lease.session, From::Snapshot, Mail(0), 0).await?.unwrap();
-        fields.push(serde_json::to_string(&page.facts).unwrap());
+        let page = self.read(&lease.session, ReadRequest::summary()).await?.unwrap();
+        fields.push(serde_json::to_string(&page.summary).unwrap());
         let fields = fields.join("\t");
         let record = format!("{}\t{fields}\n", sum_of(&fields));
         let mut late = self.shared.late.lock().unwrap();
@@ -242,20 +240,18 @@ impl SessionStore for Toy {
         Ok(appended)
     }
 
-    async fn post(&self, to: &SessionId, letters: &[Letter]) -> Result<Posted, StoreError> {
+    async fn send(&self, to: &SessionId, messages: &[Message]) -> Result<Sent, StoreError> {
         self.look(to)?;
-        self.shared.sound.post(to, letters).await
+        self.shared.sound.send(to, messages).await
     }
 
     async fn read(
         &self,
         session: &SessionId,
-        from: From,
-        mail: Mail,
-        limit: u64,
+        request: ReadRequest,
     ) -> Result<Option<Page>, StoreError> {
         self.look(session)?;
-        self.shared.sound.read(session, from, mail, limit).await
+        self.shared.sound.read(session, request).await
     }
 
     async fn list(

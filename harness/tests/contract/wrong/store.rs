@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use harness::store::{
-    Appended, Batch, Claim, Claimed, Filter, From, Guarantees, Lease, Letter, Listing, Mail,
-    MemoryStore, Page, Posted, Remove, SessionStore, StoreError,
+    Appended, Batch, Claimed, Filter, InboxSeq, Lease, Listing, MemoryStore, Message,
+    OpenInterrupt, Page, ReadFrom, ReadRequest, Released, Remove, Row, Sent, SessionStore,
+    StoreError,
 };
 use harness::{Seq, SessionId, UtcMillis};
 
@@ -65,7 +66,13 @@ impl Wrong {
     }
 
     async fn page(&self, session: &SessionId) -> Option<Page> {
-        self.right.read(session, From::Snapshot, Mail(0), u64::MAX).await.unwrap()
+        self.right
+            .read(
+                session,
+                ReadRequest::from_snapshot().with_messages_after(InboxSeq(0)).limit(u64::MAX),
+            )
+            .await
+            .unwrap()
     }
 
     async fn head(&self, session: &SessionId) -> Seq {
@@ -75,7 +82,7 @@ impl Wrong {
     async fn free(&self, session: &SessionId) {
         let lease = self.notes.lock().unwrap().leases.get(session).map(|(lease, _)| lease.clone());
         if let Some(lease) = lease {
-            let _ = self.right.renew(&lease, Duration::ZERO).await;
+            let _ = self.right.release(&lease, InboxSeq(0)).await;
         }
     }
 
@@ -92,68 +99,51 @@ impl Wrong {
 
 #[async_trait]
 impl SessionStore for Wrong {
-    fn guarantees(&self) -> Guarantees {
-        self.right.guarantees()
-    }
-
-    async fn claim(&self, what: Claim<'_>, ttl: Duration) -> Result<Option<Claimed>, StoreError> {
+    async fn claim(&self, session: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
         let ttl = if self.is(LeasesNeverExpire) { Duration::from_secs(999) } else { ttl };
-        let claimed = match what {
-            Claim::One(id) => {
-                let id = self.id(id);
-                let mut claimed = self.right.claim(Claim::One(&id), ttl).await;
-                if claimed.is_err() && self.is(FreesHeldSessions) {
-                    self.free(&id).await;
-                    claimed = self.right.claim(Claim::One(&id), ttl).await;
-                }
-                claimed?
-            }
-            Claim::Due { wait, .. } if self.is(DueNeverComes) => {
-                tokio::time::sleep(wait).await;
-                None
-            }
-            Claim::Due { agents, wait } => {
-                if self.is(DueTakesHeld) {
-                    let ids: Vec<_> = self.notes.lock().unwrap().leases.keys().cloned().collect();
-                    for id in ids {
-                        self.free(&id).await;
-                    }
-                }
-                let found = self.right.claim(Claim::Due { agents, wait }, ttl).await?;
-                let resting =
-                    found.as_ref().and_then(|found| found.facts.as_ref()).is_some_and(|facts| {
-                        facts.phase != harness::store::Phase::Running && facts.due.is_none()
-                    });
-                if resting && self.is(DueIgnoresLetters) {
-                    self.right.renew(&found.unwrap().lease, Duration::ZERO).await?;
-                    None
-                } else {
-                    found
-                }
-            }
-        };
-        if let Some(claimed) = &claimed {
-            self.note(claimed, ttl);
+        let id = self.id(session);
+        let mut claimed = self.right.claim(&id, ttl).await;
+        if claimed.is_err() && self.is(FreesHeldSessions) {
+            self.free(&id).await;
+            claimed = self.right.claim(&id, ttl).await;
         }
+        let claimed = claimed?;
+        self.note(&claimed, ttl);
         Ok(claimed)
     }
 
-    async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<Mail, StoreError> {
-        if ttl.is_zero() && self.is(ReleaseDoesNothing) {
-            return self.right.renew(lease, Duration::from_secs(999)).await;
-        }
+    async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {
         if self.is(ExpiryEndsTheLease) && self.expired(lease) {
             return Err(StoreError::Fenced { session: lease.session.clone() });
         }
         match self.right.renew(lease, ttl).await {
-            Err(StoreError::Fenced { .. }) if self.is(RenewsAfterTheft) => Ok(Mail(0)),
-            Ok(_) if self.is(HidesTheMark) => Ok(Mail(0)),
+            Err(StoreError::Fenced { .. }) if self.is(RenewsAfterTheft) => Ok(InboxSeq(0)),
+            Ok(_) if self.is(HidesTheInbox) => Ok(InboxSeq(0)),
             renewed => {
                 if let Some((_, ends)) = self.notes.lock().unwrap().leases.get_mut(&lease.session) {
                     *ends = Instant::now() + ttl;
                 }
                 renewed
             }
+        }
+    }
+
+    async fn release(&self, lease: &Lease, read: InboxSeq) -> Result<Released, StoreError> {
+        match self.bug {
+            ReleaseDoesNothing => {
+                self.right.renew(lease, Duration::from_secs(999)).await?;
+                Ok(Released::Idle)
+            }
+            ReleaseHidesMessages => self.right.release(lease, read).await.map(|_| Released::Idle),
+            ReleaseLooksTooEarly => {
+                let before = self.page(&lease.session).await.map_or(InboxSeq(0), |page| page.inbox);
+                for _ in 0..3 {
+                    tokio::task::yield_now().await;
+                }
+                self.right.release(lease, read).await?;
+                Ok(harness::store::rules::released(read, before))
+            }
+            _ => self.right.release(lease, read).await,
         }
     }
 
@@ -178,15 +168,15 @@ impl SessionStore for Wrong {
             RefusesAResend if behind => return Err(conflict(self.head(session).await)),
             TakesAnyBatchForAResend if behind => {
                 let head = Seq(batch.after.0 + batch.entries.len() as u64);
-                return Ok(Appended { head, mail: Mail(0) });
+                return Ok(Appended::new(head, InboxSeq(0)));
             }
-            ForgetsQuestions => (batch.ask, batch.close) = (&[], &[]),
-            ListsClosedQuestions => batch.close = &[],
+            ForgetsInterrupts => (batch.open, batch.close) = (&[], &[]),
+            ListsClosedInterrupts => batch.close = &[],
             ExpiryEndsTheLease if self.expired(lease) => {
                 return Err(StoreError::Fenced { session: session.clone() });
             }
             SplitsBatches => {
-                let mut done = Appended { head: batch.after, mail: Mail(0) };
+                let mut done = Appended::new(batch.after, InboxSeq(0));
                 for entry in batch.entries {
                     let one =
                         Batch { after: done.head, entries: std::slice::from_ref(entry), ..batch };
@@ -199,7 +189,7 @@ impl SessionStore for Wrong {
                 };
             }
             CancelsHalfway if batch.entries.len() == 2 && !behind => {
-                let half = Batch { entries: &batch.entries[..1], facts: None, ..batch };
+                let half = Batch { entries: &batch.entries[..1], summary: None, ..batch };
                 self.right.append(lease, half).await?;
                 tokio::task::yield_now().await;
                 let rest =
@@ -207,12 +197,12 @@ impl SessionStore for Wrong {
                 return self.right.append(lease, rest).await;
             }
             IgnoresExpiry => {
-                let ask: Vec<_> = batch
-                    .ask
+                let open: Vec<_> = batch
+                    .open
                     .iter()
-                    .map(|asked| harness::store::OpenQuestion { expires: None, ..asked.clone() })
+                    .map(|open| OpenInterrupt { expires: None, ..open.clone() })
                     .collect();
-                return self.right.append(lease, Batch { ask: &ask, ..batch }).await;
+                return self.right.append(lease, Batch { open: &open, ..batch }).await;
             }
             _ => {}
         }
@@ -220,97 +210,108 @@ impl SessionStore for Wrong {
         let change =
             Batch { after: self.head(session).await, entries: &[], at: UtcMillis(1), ..batch };
         match (self.bug, &found) {
-            (AppliesFactsOfARefusedBatch, Err(_)) => {
+            (AppliesTheSummaryOfARefusedBatch, Err(_)) => {
                 let _ = self.right.append(lease, change).await;
             }
-            (ResendBringsFactsBack, Ok(_)) if behind => {
+            (ResendBringsTheSummaryBack, Ok(_)) if behind => {
                 let _ = self.right.append(lease, change).await;
             }
             _ => {}
         }
         found.map(
-            |done| if self.is(HidesTheMark) { Appended { mail: Mail(0), ..done } } else { done },
+            |done| {
+                if self.is(HidesTheInbox) { Appended::new(done.head, InboxSeq(0)) } else { done }
+            },
         )
     }
 
-    async fn post(&self, to: &SessionId, letters: &[Letter]) -> Result<Posted, StoreError> {
+    async fn send(&self, to: &SessionId, messages: &[Message]) -> Result<Sent, StoreError> {
         let to = &self.id(to);
         match self.bug {
-            PostsOneByOne => {
-                let mut last = self.right.post(to, &[]).await?;
-                for letter in letters {
-                    last = self.right.post(to, std::slice::from_ref(letter)).await?;
-                    if !matches!(last, Posted::Here(_)) {
+            SendsOneByOne => {
+                let mut last = self.right.send(to, &[]).await?;
+                for message in messages {
+                    last = self.right.send(to, std::slice::from_ref(message)).await?;
+                    if !matches!(last, Sent::Accepted(_)) {
                         break;
                     }
                 }
                 return Ok(last);
             }
             ComparesBodies => {
-                let own: Vec<_> = letters
+                let own: Vec<_> = messages
                     .iter()
-                    .map(|letter| Letter {
-                        digest: String::from_utf8_lossy(&letter.body).into_owned(),
-                        ..letter.clone()
+                    .map(|message| Message {
+                        digest: String::from_utf8_lossy(&message.body).into_owned(),
+                        ..message.clone()
                     })
                     .collect();
-                return self.right.post(to, &own).await;
+                return self.right.send(to, &own).await;
             }
             TakesLateAnswers => {
-                let own: Vec<_> = letters
+                let own: Vec<_> = messages
                     .iter()
-                    .map(|letter| Letter { question: None, ..letter.clone() })
+                    .map(|message| Message { interrupt: None, ..message.clone() })
                     .collect();
-                return self.right.post(to, &own).await;
+                return self.right.send(to, &own).await;
             }
             TakesEarlyExpiry => {
-                let own: Vec<_> = letters
+                let own: Vec<_> = messages
                     .iter()
-                    .map(|letter| match letter.expiry {
-                        true => Letter { question: None, ..letter.clone() },
-                        false => letter.clone(),
+                    .map(|message| match message.expiry {
+                        true => Message { interrupt: None, ..message.clone() },
+                        false => message.clone(),
                     })
                     .collect();
-                return self.right.post(to, &own).await;
+                return self.right.send(to, &own).await;
             }
-            LosesLettersInARush => {
+            LosesMessagesInARush => {
                 let first = !std::mem::replace(&mut self.notes.lock().unwrap().posting, true);
                 tokio::task::yield_now().await;
                 if first {
-                    let posted = self.right.post(to, letters).await;
+                    let sent = self.right.send(to, messages).await;
                     self.notes.lock().unwrap().posting = false;
-                    return posted;
+                    return sent;
                 }
-                return self.right.post(to, &[]).await;
+                return self.right.send(to, &[]).await;
             }
             _ => {}
         }
-        match self.right.post(to, letters).await {
-            Ok(Posted::Taken { .. }) if self.is(LastLetterWins) => self.right.post(to, &[]).await,
-            Err(StoreError::Gone { .. }) if self.is(PostsToNobody) => Ok(Posted::Here(Mail(1))),
-            posted => posted,
+        match self.right.send(to, messages).await {
+            Ok(Sent::Taken { .. }) if self.is(LastMessageWins) => self.right.send(to, &[]).await,
+            Err(StoreError::Gone { .. }) if self.is(SendsToNoSession) => {
+                Ok(Sent::Accepted(InboxSeq(1)))
+            }
+            sent => sent,
         }
     }
 
     async fn read(
         &self,
         session: &SessionId,
-        from: From,
-        mail: Mail,
-        limit: u64,
+        mut request: ReadRequest,
     ) -> Result<Option<Page>, StoreError> {
         let session = &self.id(session);
-        let limit = if self.is(IgnoresTheLimit) { u64::MAX } else { limit };
+        if self.is(IgnoresTheLimit) {
+            request.limit = u64::MAX;
+        }
+        if self.is(SummariesHaveEntries) {
+            request.from = request.from.or(Some(ReadFrom::Snapshot));
+        }
+        let limit = request.limit;
         if self.is(HandlesKeepACopy)
             && let Some(page) = self.own.lock().unwrap().seen.get(session)
         {
             return Ok(Some(page.clone()));
         }
-        let mut found = self.right.read(session, from, mail, limit).await;
+        let mut found = self.right.read(session, request).await;
         if self.is(SkipsWhatWasPruned)
             && let Err(StoreError::Pruned { first, .. }) = &found
         {
-            found = self.right.read(session, From::Seq(*first), mail, limit).await;
+            found = {
+                request.from = Some(ReadFrom::Seq(*first));
+                self.right.read(session, request).await
+            };
         }
         let mut page = found?;
         if let Some(page) = &mut page {
@@ -370,10 +371,7 @@ impl SessionStore for Wrong {
                 let all = self.right.list(filter, None, u32::MAX).await?.rows;
                 let end = skip.saturating_add(limit as usize);
                 let next = (end < all.len()).then(|| end.to_string().into_bytes());
-                Ok(Listing {
-                    rows: all.into_iter().skip(skip).take(limit as usize).collect(),
-                    next,
-                })
+                listing(all.into_iter().skip(skip).take(limit as usize).collect(), next)
             }
             RepeatsTheLastRow if after.is_some() && limit > 1 => {
                 let all = self.right.list(filter, None, u32::MAX).await?.rows;
@@ -381,8 +379,8 @@ impl SessionStore for Wrong {
                     all.into_iter().filter(|row| Some(row.key().as_slice()) >= after).collect();
                 let more = rows.len() > limit as usize;
                 let rows: Vec<_> = rows.into_iter().take(limit as usize).collect();
-                let next = rows.last().filter(|_| more).map(harness::store::Row::key);
-                Ok(Listing { rows, next })
+                let next = rows.last().filter(|_| more).map(Row::key);
+                listing(rows, next)
             }
             _ => self.right.list(filter, after, limit).await,
         }
@@ -390,7 +388,7 @@ impl SessionStore for Wrong {
 
     async fn remove(&self, lease: &Lease, what: Remove) -> Result<(), StoreError> {
         if what == Remove::All && self.is(RemembersNothingOfRemoval) {
-            return self.right.renew(lease, Duration::ZERO).await.map(drop);
+            return self.right.release(lease, InboxSeq(0)).await.map(drop);
         }
         self.right.remove(lease, what).await?;
         let mut notes = self.notes.lock().unwrap();
@@ -399,7 +397,8 @@ impl SessionStore for Wrong {
                 notes.removed.insert(lease.token.as_u128());
             }
             Remove::Below(seq) => {
-                let page = Page { first: seq, ..nothing() };
+                let mut page = nothing();
+                page.first = seq;
                 notes.seen.insert(lease.session.clone(), page);
             }
         }
@@ -414,21 +413,14 @@ impl Wrong {
     }
 }
 
-/// A page of a session that nobody wrote.
+fn listing(rows: Vec<Row>, next: Option<Vec<u8>>) -> Result<Listing, StoreError> {
+    let mut listing = Listing::new(rows, false);
+    listing.next = next;
+    Ok(listing)
+}
+
+/// A page of a session that was never written.
 fn nothing() -> Page {
-    let facts = serde_json::json!({ "agent": "", "phase": "running", "step": "" });
-    Page {
-        entries: Vec::new(),
-        next: None,
-        first: Seq(1),
-        head: Seq(0),
-        letters: Vec::new(),
-        mail: Mail(0),
-        facts: serde_json::from_value(facts).unwrap(),
-        questions: Vec::new(),
-        holder: None,
-        created: UtcMillis(0),
-        updated: UtcMillis(0),
-        set_aside: 0,
-    }
+    let summary = serde_json::json!({ "agent": "", "phase": "running", "step": "" });
+    Page::new(serde_json::from_value(summary).unwrap(), Seq(0))
 }

@@ -1,31 +1,33 @@
 //! A batch is one step: all of it or nothing.
 
 use crate::id::Seq;
-use crate::store::{Batch, Facts, Filter, NewEntry, Phase, StoreError};
+use crate::store::{
+    Batch, Filter, InboxSeq, NewEntry, Page, Phase, ReadRequest, SessionSummary, StoreError,
+};
 
-use super::super::world::{Kept, World, question};
+use super::super::world::{Kept, World, interrupt};
 use super::clauses;
 
 clauses! {
     "append-conflict-changes-nothing" => conflict,
-    "append-carries-facts-and-questions" => carries,
-    "facts-stay-unless-given" => facts_stay,
-    "empty-batch-changes-facts-and-questions" => empty,
-    "questions-asked-and-closed-at-once-are-closed" => ask_and_close,
+    "append-carries-summary-and-interrupts" => carries,
+    "summary-stay-unless-given" => facts_stay,
+    "empty-batch-changes-summary-and-interrupts" => empty,
+    "interrupts-asked-and-closed-at-once-are-closed" => ask_and_close,
     "readers-see-whole-batches" => one_step,
 }
 
 async fn conflict(w: World) -> Kept {
     let lease = w.session("x", 3).await?;
-    w.change(&lease, 3, None, &[question("q", None)], &[]).await?;
+    w.change(&lease, 3, None, &[interrupt("q", None)], &[]).await?;
     let before = w.page(&lease.session).await?;
-    let facts = Facts { step: "Wrong".into(), ..w.facts(Phase::Failed) };
+    let summary = SessionSummary { step: "Wrong".into(), ..w.summary(Phase::Failed) };
     for after in [0, 2, 4, 9, u64::MAX] {
         let batch = Batch {
             after: Seq(after),
             entries: &[NewEntry { bytes: b"loser", snapshot: true }],
-            facts: Some(&facts),
-            ask: &[question("wrong", None)],
+            summary: Some(&summary),
+            open: &[interrupt("wrong", None)],
             close: &["q".into()],
             ..Batch::default()
         };
@@ -46,33 +48,33 @@ async fn conflict(w: World) -> Kept {
 }
 
 /// The moment of expiry may be told a little differently each time.
-fn without_holder(page: crate::store::Page) -> crate::store::Page {
-    crate::store::Page { holder: None, ..page }
+fn without_holder(page: Page) -> Page {
+    Page { holder: None, ..page }
 }
 
 async fn carries(w: World) -> Kept {
     let lease = w.session("x", 1).await?;
-    let facts = Facts {
+    let summary = SessionSummary {
         step: "Ask \"this\"".into(),
         due: Some(crate::clock::UtcMillis(77)),
-        mail: crate::store::Mail(3),
-        ..w.facts(Phase::Interrupted)
+        inbox: InboxSeq(3),
+        ..w.summary(Phase::Interrupted)
     };
-    let (one, two) = (question("q1", None), question("q2", Some(u64::MAX)));
+    let (one, two) = (interrupt("q1", None), interrupt("q2", Some(u64::MAX)));
     let batch = Batch {
         after: Seq(1),
         entries: &[NewEntry { bytes: b"2", snapshot: false }],
-        facts: Some(&facts),
-        ask: &[two.clone(), one.clone()],
+        summary: Some(&summary),
+        open: &[two.clone(), one.clone()],
         ..Batch::default()
     };
     w.store.append(&lease, batch).await?;
     let page = w.page(&lease.session).await?;
-    same!("facts", page.facts, facts);
-    same!("questions", page.questions, [one.clone(), two.clone()]);
-    let rows = w.rows(Filter::questions(), 9).await?;
-    let asked: Vec<_> = rows.into_iter().filter_map(|row| row.question).collect();
-    same!("questions in the list", asked, [one, two.clone()]);
+    same!("summary", page.summary, summary);
+    same!("interrupts", page.interrupts, [one.clone(), two.clone()]);
+    let rows = w.rows(Filter::interrupts(), 9).await?;
+    let asked: Vec<_> = rows.into_iter().filter_map(|row| row.interrupt).collect();
+    same!("interrupts in the list", asked, [one, two.clone()]);
     let batch = Batch {
         after: Seq(2),
         entries: &[NewEntry { bytes: b"3", snapshot: false }],
@@ -82,37 +84,41 @@ async fn carries(w: World) -> Kept {
     w.store.append(&lease, batch).await?;
     let page = w.page(&lease.session).await?;
     same!(
-        "head and questions after one was closed",
-        (page.head, page.questions),
+        "head and interrupts after one was closed",
+        (page.head, page.interrupts),
         (Seq(3), vec![two])
     );
     same!(
-        "facts at the next claim",
+        "summary at the next claim",
         {
-            w.store.renew(&lease, std::time::Duration::ZERO).await?;
-            w.claim(&lease.session).await?.facts
+            w.release(&lease).await?;
+            w.claim(&lease.session).await?.summary
         },
-        Some(facts)
+        Some(summary)
     );
     Ok(())
 }
 
 async fn facts_stay(w: World) -> Kept {
     let lease = w.session("x", 1).await?;
-    let before = w.page(&lease.session).await?.facts;
+    let before = w.page(&lease.session).await?.summary;
     let entries = &[NewEntry { bytes: b"2", snapshot: false }];
     w.store.append(&lease, Batch { after: Seq(1), entries, ..Batch::default() }).await?;
-    same!("facts", w.page(&lease.session).await?.facts, before);
+    same!("summary", w.page(&lease.session).await?.summary, before);
     Ok(())
 }
 
 async fn empty(w: World) -> Kept {
     let lease = w.session("x", 1).await?;
-    let facts = w.facts(Phase::Stopped);
-    let asked = w.change(&lease, 1, Some(&facts), &[question("q", None)], &[]).await?;
+    let summary = w.summary(Phase::Stopped);
+    let asked = w.change(&lease, 1, Some(&summary), &[interrupt("q", None)], &[]).await?;
     same!("the head", asked.head, Seq(1));
     let page = w.page(&lease.session).await?;
-    same!("facts and questions", (page.facts, page.questions), (facts, vec![question("q", None)]));
+    same!(
+        "summary and interrupts",
+        (page.summary, page.interrupts),
+        (summary, vec![interrupt("q", None)])
+    );
     let flush = Batch { after: Seq(1), flush: true, ..Batch::default() };
     same!("the head after a mere flush", w.store.append(&lease, flush).await?.head, Seq(1));
     w.append(&lease, 1, b"2").await?;
@@ -122,25 +128,28 @@ async fn empty(w: World) -> Kept {
 
 async fn ask_and_close(w: World) -> Kept {
     let lease = w.session("x", 1).await?;
-    w.change(&lease, 1, None, &[question("q", None), question("r", None)], &["q".into()]).await?;
-    same!("questions", w.page(&lease.session).await?.questions, [question("r", None)]);
-    w.change(&lease, 1, None, &[question("r", Some(9))], &[]).await?;
-    same!("asked anew", w.page(&lease.session).await?.questions, [question("r", Some(9))]);
+    w.change(&lease, 1, None, &[interrupt("q", None), interrupt("r", None)], &["q".into()]).await?;
+    same!("interrupts", w.page(&lease.session).await?.interrupts, [interrupt("r", None)]);
+    w.change(&lease, 1, None, &[interrupt("r", Some(9))], &[]).await?;
+    same!("asked anew", w.page(&lease.session).await?.interrupts, [interrupt("r", Some(9))]);
     Ok(())
 }
 
-/// A reader beside a writer whose facts name the head.
+/// A reader beside a writer whose summary name the head.
 async fn one_step(w: World) -> Kept {
     let lease = w.session("x", 0).await?;
     let (writer, held) = (w.clone(), lease.clone());
     let writing = tokio::spawn(async move {
         for round in 0..40 {
-            let facts = Facts { step: (round * 3 + 3).to_string(), ..writer.facts(Phase::Running) };
+            let summary = SessionSummary {
+                step: (round * 3 + 3).to_string(),
+                ..writer.summary(Phase::Running)
+            };
             let entry = NewEntry { bytes: b"part", snapshot: false };
             let batch = Batch {
                 after: Seq(round * 3),
                 entries: &[entry; 3],
-                facts: Some(&facts),
+                summary: Some(&summary),
                 ..Batch::default()
             };
             writer.store.append(&held, batch).await?;
@@ -150,9 +159,10 @@ async fn one_step(w: World) -> Kept {
     });
     loop {
         let done = writing.is_finished();
-        let (begin, mail) = (crate::store::From::Seq(Seq(1)), crate::store::Mail(0));
-        if let Some(page) = w.other.read(&lease.session, begin, mail, u64::MAX).await? {
-            same!("facts beside the head", page.facts.step, page.head.0.to_string());
+        if let Some(page) =
+            w.other.read(&lease.session, ReadRequest::from(Seq(1)).limit(u64::MAX)).await?
+        {
+            same!("summary beside the head", page.summary.step, page.head.0.to_string());
             same!("how many entries there are", page.entries.len() as u64, page.head.0);
             ensure!(page.head.0 % 3 == 0, "a reader saw half a batch: the head is {}", page.head);
         }

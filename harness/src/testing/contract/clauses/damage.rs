@@ -1,13 +1,12 @@
 //! What becomes of stored bytes that are not as they were written.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use crate::id::{Seq, SessionId};
-use crate::store::{Batch, Claim, Filter, From, Mail, NewEntry, Page, Phase, StoreError};
+use crate::store::{Batch, Filter, NewEntry, Page, Phase, ReadRequest, StoreError};
 
 use super::super::hooks::Damage;
-use super::super::world::{Kept, LONG, World, letter};
+use super::super::world::{Kept, LONG, World, message};
 use super::clauses;
 
 clauses! {
@@ -22,19 +21,20 @@ clauses! {
 /// A session of three entries, which nobody holds.
 async fn session(w: &World, name: &str, phase: Phase) -> Kept<SessionId> {
     let lease = w.claim(&w.id(name)?).await?.lease;
-    let facts = w.facts(phase);
+    let summary = w.summary(phase);
     for (after, text) in ["first entry", "second entry", "third entry"].into_iter().enumerate() {
         let entries = &[NewEntry { bytes: text.as_bytes(), snapshot: false }];
         let after = Seq(after as u64);
-        let batch = Batch { after, entries, facts: Some(&facts), flush: true, ..Batch::default() };
+        let batch =
+            Batch { after, entries, summary: Some(&summary), flush: true, ..Batch::default() };
         w.store.append(&lease, batch).await?;
     }
-    w.store.renew(&lease, Duration::ZERO).await?;
+    w.release(&lease).await?;
     Ok(lease.session)
 }
 
 async fn read(w: &World, id: &SessionId) -> Result<Option<Page>, StoreError> {
-    w.store.read(id, From::Seq(Seq(1)), Mail(0), u64::MAX).await
+    w.store.read(id, ReadRequest::from(Seq(1)).limit(u64::MAX)).await
 }
 
 async fn damaged(w: World, id: &SessionId, how: Damage) -> Kept<World> {
@@ -54,8 +54,8 @@ async fn unchanged(w: World, id: &SessionId, how: Damage) -> Kept<World> {
     let w = closed.open().await;
     let _ = read(&w, id).await;
     let _ = w.store.list(&Filter::sessions().agent(w.agent.clone()), None, 9).await;
-    let _ = w.store.post(id, &[letter("k", "v")]).await;
-    let claimed = w.store.claim(Claim::One(id), LONG).await;
+    let _ = w.store.send(id, &[message("k", "v")]).await;
+    let claimed = w.store.claim(id, LONG).await;
     ensure!(claimed.is_err(), "{how:?}: it can be claimed: {claimed:?}");
     let closed = w.close();
     let after = closed.hooks.stored(id).await?;
@@ -78,7 +78,7 @@ async fn told(mut w: World) -> Kept {
         );
         refused!(
             format!("a claim of a damaged session, {name}"),
-            w.store.claim(Claim::One(&id), LONG).await,
+            w.store.claim(&id, LONG).await,
             StoreError::Corrupt { ref session, .. } if *session == id
         );
     }
@@ -109,30 +109,25 @@ async fn others(mut w: World) -> Kept {
     for id in &sound {
         same!("entries of another session", w.entries(id).await?.len(), 3);
     }
-    let agents = [w.agent.clone()];
-    let mut due = BTreeSet::new();
-    while due.len() < sound.len() {
-        let claim = Claim::Due { agents: &agents, wait: w.short };
-        match w.store.claim(claim, LONG).await? {
-            Some(claimed) => {
-                w.append(&claimed.lease, 3, b"fourth").await?;
-                due.insert(claimed.lease.session);
-            }
-            None => break,
-        }
+    for id in &sound {
+        let claimed = w.claim(id).await?;
+        same!(
+            "the head after another session's append",
+            w.append(&claimed.lease, 3, b"4").await?.head,
+            Seq(4)
+        );
     }
-    same!("sessions that are due", due, sound);
     Ok(())
 }
 
 async fn torn(w: World) -> Kept {
     // Nobody releases it: whoever wrote the last batch has died doing so.
     let lease = w.claim_for(&w.id("x")?, w.short).await?.lease;
-    let facts = w.facts(Phase::Running);
+    let summary = w.summary(Phase::Running);
     let batch = |after, entries, flush| Batch {
         after: Seq(after),
         entries,
-        facts: Some(&facts),
+        summary: Some(&summary),
         flush,
         ..Batch::default()
     };
@@ -164,7 +159,7 @@ async fn newer(w: World) -> Kept {
     );
     refused!(
         "a claim of a newer format",
-        w.store.claim(Claim::One(&id), LONG).await,
+        w.store.claim(&id, LONG).await,
         StoreError::NewerFormat { found, known } if found > known
     );
     Ok(())

@@ -1,18 +1,18 @@
 //! One holder at a time.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::clock::UtcMillis;
 use crate::id::Seq;
-use crate::store::{Claim, Mail, Phase, Remove, StoreError};
+use crate::store::{InboxSeq, Phase, Remove, StoreError};
 
-use super::super::world::{Kept, LONG, World, letter};
+use super::super::world::{Kept, LONG, World, message};
 use super::clauses;
 
 clauses! {
     "claim-of-a-held-session-is-busy" => busy,
     "claims-grow-in-fence-and-differ-in-token" => fences,
-    "claim-tells-head-mail-and-facts" => tells,
+    "claim-tells-head-inbox-and-summary" => tells,
     "lease-is-free-once-it-expires-and-not-before" => expires,
     "renew-holds-on" => renew,
     "expired-lease-that-nobody-took-still-holds" => expired,
@@ -27,12 +27,12 @@ async fn busy(w: World) -> Kept {
     let lease = w.session("x", 1).await?;
     let now = UtcMillis::now();
     for store in [&w.store, &w.other] {
-        let again = store.claim(Claim::One(&lease.session), LONG).await;
+        let again = store.claim(&lease.session, LONG).await;
         refused!("a second claim", again, StoreError::Busy { until, .. } if until > now);
     }
     w.append(&lease, 1, b"2").await?;
     let new = w.claim(&w.id("new")?).await?.lease;
-    let again = w.other.claim(Claim::One(&new.session), LONG).await;
+    let again = w.other.claim(&new.session, LONG).await;
     refused!("a second claim of a new session", again, StoreError::Busy { .. });
     w.append(&new, 0, b"1").await?;
     Ok(())
@@ -53,18 +53,18 @@ async fn fences(w: World) -> Kept {
         if round > 1 {
             w.append(&lease, round - 2, b"x").await?;
         }
-        w.store.renew(&lease, Duration::ZERO).await?;
+        w.release(&lease).await?;
     }
     Ok(())
 }
 
 async fn tells(w: World) -> Kept {
     let lease = w.session("x", 3).await?;
-    w.post(&lease.session, &[letter("a", "1"), letter("b", "2")]).await?;
-    w.store.renew(&lease, Duration::ZERO).await?;
+    w.send(&lease.session, &[message("a", "1"), message("b", "2")]).await?;
+    w.release(&lease).await?;
     let claimed = w.claim(&lease.session).await?;
-    let found = (claimed.head, claimed.mail, claimed.facts);
-    same!("head, mail and facts", found, (Seq(3), Mail(2), Some(w.facts(Phase::Ended))));
+    let found = (claimed.head, claimed.inbox, claimed.summary);
+    same!("head, inbox and summary", found, (Seq(3), InboxSeq(2), Some(w.summary(Phase::Ended))));
     Ok(())
 }
 
@@ -81,7 +81,7 @@ async fn expires(w: World) -> Kept {
     }
     same!("the head", stolen.head, Seq(1));
     ensure!(stolen.lease.fence > lease.fence, "the thief's fence is not higher");
-    refused!("a third", w.store.claim(Claim::One(&id), LONG).await, StoreError::Busy { .. });
+    refused!("a third", w.store.claim(&id, LONG).await, StoreError::Busy { .. });
     // One that was claimed, never written and left.
     let id = w.id("y")?;
     w.claim_for(&id, w.short).await?;
@@ -95,7 +95,7 @@ async fn renew(w: World) -> Kept {
     w.append(&lease, 0, b"1").await?;
     w.store.renew(&lease, LONG).await?;
     w.expire().await;
-    refused!("a claim", w.store.claim(Claim::One(&id), LONG).await, StoreError::Busy { .. });
+    refused!("a claim", w.store.claim(&id, LONG).await, StoreError::Busy { .. });
     w.store.renew(&lease, w.short).await?;
     w.steal(&id).await?;
     Ok(())
@@ -108,7 +108,7 @@ async fn expired(w: World) -> Kept {
     w.expire().await;
     same!("the head", w.append(&lease, 1, b"2").await?.head, Seq(2));
     w.store.renew(&lease, LONG).await?;
-    let claim = w.store.claim(Claim::One(&id), LONG).await;
+    let claim = w.store.claim(&id, LONG).await;
     refused!("a claim after it was renewed", claim, StoreError::Busy { .. });
     Ok(())
 }
@@ -118,10 +118,10 @@ async fn renew_fenced(w: World) -> Kept {
     let old = w.claim_for(&id, w.short).await?.lease;
     w.append(&old, 0, b"1").await?;
     let new = w.steal(&id).await?.lease;
-    for ttl in [LONG, Duration::ZERO] {
-        refused!("a renewal", w.store.renew(&old, ttl).await, StoreError::Fenced { .. });
-    }
-    let claim = w.store.claim(Claim::One(&id), LONG).await;
+    refused!("a renewal", w.store.renew(&old, LONG).await, StoreError::Fenced { .. });
+    let release = w.store.release(&old, InboxSeq(0)).await;
+    refused!("a release", release, StoreError::Fenced { .. });
+    let claim = w.store.claim(&id, LONG).await;
     refused!("a claim: the old holder released nothing", claim, StoreError::Busy { .. });
     w.store.renew(&new, LONG).await?;
     Ok(())
@@ -133,31 +133,33 @@ async fn append_fenced(w: World) -> Kept {
     w.append(&old, 0, b"1").await?;
     let new = w.steal(&id).await?.lease;
     refused!("the old holder", w.append(&old, 1, b"old").await, StoreError::Fenced { .. });
-    let facts = w.facts(Phase::Failed);
-    let change = w.change(&old, 1, Some(&facts), &[], &[]).await;
-    refused!("its facts", change, StoreError::Fenced { .. });
+    let summary = w.summary(Phase::Failed);
+    let change = w.change(&old, 1, Some(&summary), &[], &[]).await;
+    refused!("its summary", change, StoreError::Fenced { .. });
     let prune = w.store.remove(&old, Remove::All).await;
     refused!("its removal", prune, StoreError::Fenced { .. });
     w.append(&new, 1, b"new").await?;
     let page = w.page(&id).await?;
-    same!("facts", page.facts, w.facts(Phase::Ended));
+    same!("summary", page.summary, w.summary(Phase::Ended));
     same!("entries", w.entries(&id).await?, [b"1".to_vec(), b"new".to_vec()]);
     Ok(())
 }
 
 async fn release(w: World) -> Kept {
     let lease = w.session("x", 1).await?;
-    w.store.renew(&lease, Duration::ZERO).await?;
-    let next = w.other.claim(Claim::One(&lease.session), LONG).await?;
-    ensure!(next.is_some_and(|next| next.head == Seq(1)), "the next claim does not see the head");
+    w.release(&lease).await?;
+    let next = w.other.claim(&lease.session, LONG).await?;
+    same!("the head at the next claim", next.head, Seq(1));
     Ok(())
 }
 
 async fn released(w: World) -> Kept {
     let lease = w.session("x", 1).await?;
-    w.store.renew(&lease, Duration::ZERO).await?;
+    w.release(&lease).await?;
     refused!("an append", w.append(&lease, 1, b"2").await, StoreError::Fenced { .. });
     refused!("a renewal", w.store.renew(&lease, LONG).await, StoreError::Fenced { .. });
+    let again = w.store.release(&lease, InboxSeq(0)).await;
+    refused!("a second release", again, StoreError::Fenced { .. });
     let removal = w.store.remove(&lease, Remove::All).await;
     refused!("a removal", removal, StoreError::Fenced { .. });
     same!("the head", w.page(&lease.session).await?.head, Seq(1));
@@ -173,7 +175,7 @@ async fn holder(w: World) -> Kept {
         holder.is_some_and(|holder| holder.until > before),
         "the lease has expired already, says the page: {holder:?}"
     );
-    w.store.renew(&lease, Duration::ZERO).await?;
+    w.release(&lease).await?;
     same!("the holder after release", w.page(&lease.session).await?.holder, None);
     Ok(())
 }

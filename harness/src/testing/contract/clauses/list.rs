@@ -1,12 +1,12 @@
-//! Lists of sessions and of open questions.
+//! Lists of sessions and of open interrupts.
 
 use std::collections::BTreeSet;
 
 use crate::clock::UtcMillis;
 use crate::id::{AgentId, Seq, SessionId};
-use crate::store::{Batch, Facts, Filter, NewEntry, Phase, Remove, Row};
+use crate::store::{Batch, Filter, NewEntry, Phase, Remove, Row, SessionSummary};
 
-use super::super::world::{Kept, World, question};
+use super::super::world::{Kept, World, interrupt};
 use super::clauses;
 
 clauses! {
@@ -15,8 +15,8 @@ clauses! {
     "list-pages-show-each-row-once" => pages,
     "list-pages-stand-though-sessions-come-and-go" => under_change,
     "list-rows-tell-of-the-session" => rows,
-    "list-of-questions-has-a-row-for-each" => questions,
-    "list-of-questions-follows-its-session" => follows,
+    "list-of-interrupts-has-a-row-for-each" => interrupts,
+    "list-of-interrupts-follows-its-session" => follows,
 }
 
 fn names(rows: &[Row]) -> Vec<SessionId> {
@@ -36,11 +36,11 @@ async fn order(w: World) -> Kept {
 
 async fn put(w: &World, name: &str, agent: &AgentId, phase: Phase) -> Kept<SessionId> {
     let lease = w.claim(&w.id(name)?).await?.lease;
-    let facts = Facts { agent: agent.clone(), ..w.facts(phase) };
+    let summary = SessionSummary { agent: agent.clone(), ..w.summary(phase) };
     let batch = Batch {
         entries: &[NewEntry { bytes: b"1", snapshot: false }],
-        facts: Some(&facts),
-        ask: &[question("q", None)],
+        summary: Some(&summary),
+        open: &[interrupt("q", None)],
         ..Batch::default()
     };
     w.store.append(&lease, batch).await?;
@@ -52,7 +52,7 @@ async fn filters(w: World) -> Kept {
     let a = put(&w, "a", &w.agent, Phase::Interrupted).await?;
     let b = put(&w, "b", &w.agent, Phase::Ended).await?;
     let c = put(&w, "c", &other, Phase::Interrupted).await?;
-    for base in [Filter::sessions(), Filter::questions()] {
+    for base in [Filter::sessions(), Filter::interrupts()] {
         let list = async |filter: Filter| {
             Ok::<_, crate::store::StoreError>(names(
                 &w.store.list(&filter, None, 1_000).await?.rows,
@@ -124,46 +124,46 @@ async fn rows(w: World) -> Kept {
     let lease = w.session("x", 3).await?;
     let row = Row {
         session: lease.session,
-        facts: w.facts(Phase::Ended),
+        summary: w.summary(Phase::Ended),
         head: Seq(3),
         created: UtcMillis(1_000),
         updated: UtcMillis(1_002),
-        question: None,
+        interrupt: None,
     };
     same!("rows", w.rows(Filter::sessions(), 9).await?, [row]);
     Ok(())
 }
 
-async fn questions(w: World) -> Kept {
+async fn interrupts(w: World) -> Kept {
     let mut expected = Vec::new();
     for name in ["b", "a", "c"] {
         let lease = w.session(name, 1).await?;
         if name != "c" {
-            let asked = [question("q2", Some(7)), question("q1", None), question("q3", None)];
+            let asked = [interrupt("q2", Some(7)), interrupt("q1", None), interrupt("q3", None)];
             w.change(&lease, 1, None, &asked, &["q3".into()]).await?;
-            expected.push((lease.session.clone(), question("q1", None)));
-            expected.push((lease.session, question("q2", Some(7))));
+            expected.push((lease.session.clone(), interrupt("q1", None)));
+            expected.push((lease.session, interrupt("q2", Some(7))));
         }
     }
-    expected.sort_by_key(|(session, question)| (session.clone(), question.id.clone()));
+    expected.sort_by_key(|(session, interrupt)| (session.clone(), interrupt.id.clone()));
     for limit in [1, 3, 100] {
-        let rows = w.rows(Filter::questions(), limit).await?;
+        let rows = w.rows(Filter::interrupts(), limit).await?;
         let found: Vec<_> =
-            rows.into_iter().filter_map(|row| Some((row.session, row.question?))).collect();
-        same!(format!("questions in pages of {limit}"), found, expected);
+            rows.into_iter().filter_map(|row| Some((row.session, row.interrupt?))).collect();
+        same!(format!("interrupts in pages of {limit}"), found, expected);
     }
     let plain = w.rows(Filter::sessions(), 100).await?;
     same!("how many sessions", plain.len(), 3);
-    ensure!(plain.iter().all(|row| row.question.is_none()), "a list of sessions shows questions");
+    ensure!(plain.iter().all(|row| row.interrupt.is_none()), "a list of sessions shows interrupts");
     Ok(())
 }
 
 async fn follows(w: World) -> Kept {
     let lease = w.session("x", 1).await?;
-    w.change(&lease, 1, None, &[question("q", None)], &[]).await?;
-    let facts = w.facts(Phase::Interrupted);
-    w.change(&lease, 1, Some(&facts), &[], &[]).await?;
-    let waiting = Filter::questions().phase(Phase::Interrupted);
+    w.change(&lease, 1, None, &[interrupt("q", None)], &[]).await?;
+    let summary = w.summary(Phase::Interrupted);
+    w.change(&lease, 1, Some(&summary), &[], &[]).await?;
+    let waiting = Filter::interrupts().phase(Phase::Interrupted);
     same!("open", w.rows(waiting.clone(), 9).await?.len(), 1);
     w.change(&lease, 1, None, &[], &["q".into()]).await?;
     same!("closed", w.rows(waiting, 9).await?, []);

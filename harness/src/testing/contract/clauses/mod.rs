@@ -4,9 +4,8 @@ mod append;
 mod batch;
 mod concurrent;
 mod damage;
-mod due;
+mod inbox;
 mod lease;
-mod letters;
 mod list;
 mod process;
 mod read;
@@ -41,9 +40,8 @@ pub(super) fn all() -> impl Iterator<Item = &'static Clause> {
         lease::CLAUSES,
         remove::CLAUSES,
         read::CLAUSES,
-        letters::CLAUSES,
+        inbox::CLAUSES,
         list::CLAUSES,
-        due::CLAUSES,
         concurrent::CLAUSES,
         process::CLAUSES,
         damage::CLAUSES,

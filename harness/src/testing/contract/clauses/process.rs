@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::id::Seq;
-use crate::store::{Claim, Filter, From, Mail, StoreError};
+use crate::store::{Filter, ReadRequest, StoreError};
 
 use super::super::child::{Child, check, end_behind, write};
 use super::super::world::{Kept, LONG, Stop, World};
@@ -17,14 +17,6 @@ clauses! {
 
 const ROUNDS: u32 = 10;
 
-/// Skips the clause if the store does not claim to be shared by processes.
-fn shared(w: &World) -> Kept {
-    if w.store.guarantees().process_end {
-        return Ok(());
-    }
-    Err(Stop::Skipped("by its guarantees, the store lives in one process".into()))
-}
-
 /// A number below `below`, another each time.
 fn random(below: u64) -> u64 {
     uuid::Uuid::new_v4().as_u64_pair().1 % below
@@ -35,7 +27,6 @@ async fn killed(mut w: World) -> Kept {
     let mut acknowledged = Seq(0);
     for round in 0..ROUNDS {
         let mut child = Child::start(w.hooks(), &id, &w.agent, w.short)?;
-        shared(&w)?;
         let closed = w.close();
         // At some moment of its beginnings, or of the batch that follows an acknowledgement.
         let moment = if round % 5 == 0 {
@@ -51,8 +42,8 @@ async fn killed(mut w: World) -> Kept {
         acknowledged = child.kill().await?.unwrap_or(acknowledged);
 
         w = closed.open().await;
-        let max = w.store.guarantees().max_batch;
-        let found = w.store.read(&id, From::Seq(Seq(1)), Mail(0), u64::MAX).await?;
+        let max = w.max_batch();
+        let found = w.store.read(&id, ReadRequest::from(Seq(1)).limit(u64::MAX)).await?;
         match &found {
             Some(page) => check(page, acknowledged, max)?,
             None => same!("acknowledged of a session that is not there", acknowledged, Seq(0)),
@@ -64,11 +55,11 @@ async fn killed(mut w: World) -> Kept {
             "{acknowledged} was acknowledged last, one batch was under way, and the head is {head}"
         );
         // It goes on where the killed one was.
-        acknowledged = write(&*w.store, &claimed.lease, &w.agent, head).await?;
+        acknowledged = write(&*w.store, &claimed.lease, &w.agent, head, max).await?;
         let page = w.page(&id).await?;
         check(&page, acknowledged, max)?;
         same!("the head once it has gone on", page.head, end_behind(head));
-        w.store.renew(&claimed.lease, Duration::ZERO).await?;
+        w.release(&claimed.lease).await?;
     }
     Ok(())
 }
@@ -77,11 +68,10 @@ async fn see(w: World) -> Kept {
     let id = w.id("x")?;
     let lease = w.claim(&id).await?.lease;
     let mut child = {
-        let first = write(&*w.store, &lease, &w.agent, Seq(0)).await?;
-        let second = write(&*w.store, &lease, &w.agent, first).await?;
-        w.store.renew(&lease, Duration::ZERO).await?;
+        let first = write(&*w.store, &lease, &w.agent, Seq(0), w.max_batch()).await?;
+        let second = write(&*w.store, &lease, &w.agent, first, w.max_batch()).await?;
+        w.release(&lease).await?;
         let mut child = Child::start(w.hooks(), &id, &w.agent, LONG)?;
-        shared(&w)?;
         child.claimed().await?;
         let found = child.acknowledged().await?;
         same!("the first head of the other process", found, end_behind(second));
@@ -90,11 +80,11 @@ async fn see(w: World) -> Kept {
     for _ in 0..5 {
         let acknowledged = child.acknowledged().await?;
         for (handle, store) in [("one handle", &w.store), ("the other", &w.other)] {
-            let page = store.read(&id, From::Seq(Seq(1)), Mail(0), u64::MAX).await?;
+            let page = store.read(&id, ReadRequest::from(Seq(1)).limit(u64::MAX)).await?;
             let Some(page) = page else {
                 return Err(Stop::Broken(format!("{handle}: the session is not there")));
             };
-            check(&page, acknowledged, store.guarantees().max_batch)?;
+            check(&page, acknowledged, w.max_batch())?;
         }
         let listed: Vec<_> =
             w.rows(Filter::sessions(), 9).await?.into_iter().map(|row| row.head).collect();
@@ -109,14 +99,13 @@ async fn see(w: World) -> Kept {
 async fn respect(w: World) -> Kept {
     let id = w.id("x")?;
     let mut child = Child::start(w.hooks(), &id, &w.agent, LONG)?;
-    shared(&w)?;
     child.claimed().await?;
     for _ in 0..3 {
         child.acknowledged().await?;
         for store in [&w.store, &w.other] {
             refused!(
                 "a claim of what another process holds",
-                store.claim(Claim::One(&id), LONG).await,
+                store.claim(&id, LONG).await,
                 StoreError::Busy { ref session, .. } if *session == id
             );
         }

@@ -1,9 +1,9 @@
 //! Reading a log in pages.
 
 use crate::id::Seq;
-use crate::store::{Batch, From, Lease, Mail, NewEntry, Page, Phase};
+use crate::store::{Batch, InboxSeq, Lease, NewEntry, Page, Phase, ReadFrom, ReadRequest};
 
-use super::super::world::{Broken, Kept, Stop, World, letter};
+use super::super::world::{Broken, Kept, Stop, World, interrupt, message};
 use super::clauses;
 
 clauses! {
@@ -13,7 +13,8 @@ clauses! {
     "read-begins-where-it-is-told" => begins,
     "read-behind-the-head-is-empty" => behind,
     "read-begins-at-a-snapshot" => snapshot,
-    "read-gives-letters-after-the-mark" => mark,
+    "read-gives-messages-after-the-mark" => mark,
+    "read-of-a-summary-has-no-entries-and-no-messages" => summary_only,
 }
 
 /// How many entries each batch has, of ten bytes each.
@@ -21,14 +22,18 @@ const BATCHES: [usize; 7] = [1, 3, 2, 1, 5, 1, 2];
 
 async fn batches(w: &World) -> Kept<Lease> {
     let lease = w.session("x", 0).await?;
-    let facts = w.facts(Phase::Running);
+    let summary = w.summary(Phase::Running);
     let mut head = 0;
     for count in BATCHES {
         let texts: Vec<_> = (1..=count as u64).map(|n| format!("{:010}", head + n)).collect();
         let entries: Vec<_> =
             texts.iter().map(|text| NewEntry { bytes: text.as_bytes(), snapshot: false }).collect();
-        let batch =
-            Batch { after: Seq(head), entries: &entries, facts: Some(&facts), ..Batch::default() };
+        let batch = Batch {
+            after: Seq(head),
+            entries: &entries,
+            summary: Some(&summary),
+            ..Batch::default()
+        };
         head = w.store.append(&lease, batch).await?.head.0;
     }
     Ok(lease)
@@ -46,7 +51,13 @@ fn ends() -> Vec<u64> {
 }
 
 async fn read(w: &World, lease: &Lease, from: u64, limit: u64) -> Kept<Page> {
-    let page = w.store.read(&lease.session, From::Seq(Seq(from)), Mail(0), limit).await?;
+    let page = w
+        .store
+        .read(
+            &lease.session,
+            ReadRequest::from(Seq(from)).with_messages_after(InboxSeq(0)).limit(limit),
+        )
+        .await?;
     page.ok_or_else(|| Broken("the session is not there".into()))
 }
 
@@ -122,12 +133,12 @@ async fn begins(w: World) -> Kept {
 
 async fn behind(w: World) -> Kept {
     let lease = w.session("x", 3).await?;
-    w.post(&lease.session, &[letter("k", "v")]).await?;
+    w.send(&lease.session, &[message("k", "v")]).await?;
     for from in [4, 5, u64::MAX] {
         let page = read(&w, &lease, from, 100).await?;
-        let found = (page.entries.len(), page.next, page.head, page.letters.len());
+        let found = (page.entries.len(), page.next, page.head, page.messages.len());
         same!(
-            format!("entries, next, head and letters from {from} on"),
+            format!("entries, next, head and messages from {from} on"),
             found,
             (0, None, Seq(3), 1)
         );
@@ -138,10 +149,16 @@ async fn behind(w: World) -> Kept {
 async fn snapshot(w: World) -> Kept {
     let lease = w.session("x", 1).await?;
     let first = async |from| {
-        let page = w.store.read(&lease.session, from, Mail(0), 0).await?;
+        let page = w
+            .store
+            .read(
+                &lease.session,
+                ReadRequest::entries(from).with_messages_after(InboxSeq(0)).limit(0),
+            )
+            .await?;
         Ok::<_, Stop>(page.and_then(|page| page.entries.first().map(|entry| entry.seq.0)))
     };
-    same!("no snapshot", first(From::Snapshot).await?, Some(1));
+    same!("no snapshot", first(ReadFrom::Snapshot).await?, Some(1));
     for after in 1..9 {
         let snapshot = after == 3 || after == 6;
         let entries = &[NewEntry { bytes: b"x", snapshot }];
@@ -151,11 +168,11 @@ async fn snapshot(w: World) -> Kept {
     let plain = NewEntry { bytes: b"x", snapshot: false };
     let inside = &[plain, NewEntry { bytes: b"s", snapshot: true }, plain];
     let batch = Batch { after: Seq(9), entries: inside, ..Batch::default() };
-    same!("the last snapshot", first(From::Snapshot).await?, Some(7));
+    same!("the last snapshot", first(ReadFrom::Snapshot).await?, Some(7));
     w.store.append(&lease, batch).await?;
-    same!("the last snapshot, inside a batch", first(From::Snapshot).await?, Some(11));
+    same!("the last snapshot, inside a batch", first(ReadFrom::Snapshot).await?, Some(11));
     for (below, expected) in [(0, 1), (3, 1), (4, 4), (6, 4), (7, 7), (10, 7), (11, 11), (99, 11)] {
-        let found = first(From::SnapshotBelow(Seq(below))).await?;
+        let found = first(ReadFrom::SnapshotBelow(Seq(below))).await?;
         same!(format!("the last snapshot at or below {below}"), found, Some(expected));
     }
     Ok(())
@@ -163,15 +180,44 @@ async fn snapshot(w: World) -> Kept {
 
 async fn mark(w: World) -> Kept {
     let lease = w.session("x", 1).await?;
-    let letters: Vec<_> = (1..=5).map(|n| letter(&format!("k{n}"), &n.to_string())).collect();
-    w.post(&lease.session, &letters).await?;
+    let messages: Vec<_> = (1..=5).map(|n| message(&format!("k{n}"), &n.to_string())).collect();
+    w.send(&lease.session, &messages).await?;
     for mark in [0, 1, 4, 5, 6, u64::MAX] {
-        let page = w.store.read(&lease.session, From::Snapshot, Mail(mark), 0).await?;
+        let page = w
+            .store
+            .read(
+                &lease.session,
+                ReadRequest::from_snapshot().with_messages_after(InboxSeq(mark)).limit(0),
+            )
+            .await?;
         let page = page.ok_or_else(|| Broken("the session is not there".into()))?;
-        let found: Vec<u64> = page.letters.iter().map(|letter| letter.mail.0).collect();
+        let found: Vec<u64> = page.messages.iter().map(|message| message.seq.0).collect();
         let expected: Vec<u64> = (mark.saturating_add(1)..=5).collect();
-        same!(format!("letters after mark {mark}"), found, expected);
-        same!("how many were posted", page.mail, Mail(5));
+        same!(format!("messages after mark {mark}"), found, expected);
+        same!("how many were sent", page.inbox, InboxSeq(5));
     }
+    Ok(())
+}
+
+async fn summary_only(w: World) -> Kept {
+    let lease = w.session("x", 3).await?;
+    w.change(&lease, 3, None, &[interrupt("q", None)], &[]).await?;
+    w.send(&lease.session, &[message("k", "v")]).await?;
+    let whole = w.page(&lease.session).await?;
+    let page = w.store.read(&lease.session, ReadRequest::summary()).await?;
+    let page = page.ok_or_else(|| Broken("the session is not there".into()))?;
+    same!(
+        "entries, next and messages",
+        (page.entries, page.next, page.messages),
+        (vec![], None, vec![])
+    );
+    let found = (page.first, page.head, page.inbox, page.summary, page.interrupts);
+    let expected = (whole.first, whole.head, whole.inbox, whole.summary, whole.interrupts);
+    same!("first, head, inbox, summary and interrupts", found, expected);
+    ensure!(page.holder.is_some(), "the holder is missing");
+    let request = ReadRequest::messages_after(InboxSeq(0));
+    let page = w.store.read(&lease.session, request).await?;
+    let found = page.map(|page| (page.entries.len(), page.messages.len()));
+    same!("entries and messages of a request for messages", found, Some((0, 1)));
     Ok(())
 }

@@ -1,17 +1,15 @@
 //! A writer that does not know whether a batch has arrived sends it again.
 
-use std::time::Duration;
-
 use crate::id::Seq;
-use crate::store::{Batch, Facts, NewEntry, Phase, StoreError};
+use crate::store::{Batch, NewEntry, Phase, SessionSummary, StoreError};
 
-use super::super::world::{Kept, World, question};
+use super::super::world::{Kept, World, interrupt};
 use super::clauses;
 
 clauses! {
     "resend-is-reported-as-appended" => again,
     "resend-after-losing-the-lease-is-reported-as-appended" => after_loss,
-    "resend-does-not-bring-back-facts-and-questions" => facts,
+    "resend-does-not-bring-back-summary-and-interrupts" => summary,
     "resend-of-an-empty-batch-is-reported-as-appended" => empty,
     "empty-batches-that-alternate-are-all-applied" => alternate,
     "other-batch-after-the-same-seq-is-a-conflict" => other,
@@ -37,7 +35,7 @@ async fn again(w: World) -> Kept {
 
 async fn after_loss(w: World) -> Kept {
     let lease = w.session("x", 2).await?;
-    w.store.renew(&lease, Duration::ZERO).await?;
+    w.release(&lease).await?;
     same!("resent after release", w.append(&lease, 1, b"2").await?.head, Seq(2));
     let next = w.claim(&lease.session).await?.lease;
     same!("resent after another claim", w.append(&lease, 1, b"2").await?.head, Seq(2));
@@ -51,39 +49,43 @@ async fn after_loss(w: World) -> Kept {
     Ok(())
 }
 
-async fn facts(w: World) -> Kept {
+async fn summary(w: World) -> Kept {
     let lease = w.session("x", 0).await?;
-    let (old, new) = (w.facts(Phase::Interrupted), w.facts(Phase::Ended));
+    let (old, new) = (w.summary(Phase::Interrupted), w.summary(Phase::Ended));
     let batch = Batch {
         entries: &[NewEntry { bytes: b"1", snapshot: false }],
-        facts: Some(&old),
-        ask: &[question("q", None)],
+        summary: Some(&old),
+        open: &[interrupt("q", None)],
         ..Batch::default()
     };
     w.store.append(&lease, batch).await?;
     w.change(&lease, 1, Some(&new), &[], &["q".into()]).await?;
     same!("the head", w.store.append(&lease, batch).await?.head, Seq(1));
     let page = w.page(&lease.session).await?;
-    same!("facts and questions", (page.facts, page.questions), (new, vec![]));
+    same!("summary and interrupts", (page.summary, page.interrupts), (new, vec![]));
     Ok(())
 }
 
 async fn empty(w: World) -> Kept {
     let lease = w.session("x", 1).await?;
-    let old = w.facts(Phase::Stopped);
-    let ask = [question("q", None)];
+    let old = w.summary(Phase::Stopped);
+    let ask = [interrupt("q", None)];
     for _ in 0..2 {
         same!("the head", w.change(&lease, 1, Some(&old), &ask, &[]).await?.head, Seq(1));
     }
-    w.store.renew(&lease, Duration::ZERO).await?;
+    w.release(&lease).await?;
     let next = w.claim(&lease.session).await?.lease;
-    let new = Facts { step: "New".into(), ..w.facts(Phase::Ended) };
+    let new = SessionSummary { step: "New".into(), ..w.summary(Phase::Ended) };
     w.change(&next, 1, Some(&new), &[], &["q".into()]).await?;
     let resent = w.change(&lease, 1, Some(&old), &ask, &[]).await?;
     same!("the head after the lease was lost", resent.head, Seq(1));
     let page = w.page(&lease.session).await?;
-    same!("facts and questions of the new holder", (page.facts, page.questions), (new, vec![]));
-    let fresh = w.change(&lease, 1, Some(&w.facts(Phase::Failed)), &ask, &[]).await;
+    same!(
+        "summary and interrupts of the new holder",
+        (page.summary, page.interrupts),
+        (new, vec![])
+    );
+    let fresh = w.change(&lease, 1, Some(&w.summary(Phase::Failed)), &ask, &[]).await;
     refused!("another empty batch of the old holder", fresh, StoreError::Fenced { .. });
     Ok(())
 }
@@ -91,18 +93,18 @@ async fn empty(w: World) -> Kept {
 async fn alternate(w: World) -> Kept {
     let lease = w.session("x", 1).await?;
     for phase in [Phase::Running, Phase::Stopped, Phase::Running, Phase::Stopped] {
-        w.change(&lease, 1, Some(&w.facts(phase)), &[], &[]).await?;
-        same!("the phase", w.page(&lease.session).await?.facts.phase, phase);
+        w.change(&lease, 1, Some(&w.summary(phase)), &[], &[]).await?;
+        same!("the phase", w.page(&lease.session).await?.summary.phase, phase);
     }
     Ok(())
 }
 
 async fn other(w: World) -> Kept {
     let lease = w.session("x", 0).await?;
-    let facts = w.facts(Phase::Running);
+    let summary = w.summary(Phase::Running);
     let entry = |bytes| NewEntry { bytes, snapshot: false };
     let two: &[NewEntry<'_>] = &[entry(b"ab"), entry(b"cd")];
-    let batch = Batch { entries: two, facts: Some(&facts), ..Batch::default() };
+    let batch = Batch { entries: two, summary: Some(&summary), ..Batch::default() };
     w.store.append(&lease, batch).await?;
     w.append(&lease, 2, b"ef").await?;
     let others: [(&str, &[NewEntry<'_>]); 5] = [
@@ -124,7 +126,7 @@ async fn other(w: World) -> Kept {
 
 async fn other_token(w: World) -> Kept {
     let lease = w.session("x", 1).await?;
-    w.store.renew(&lease, Duration::ZERO).await?;
+    w.release(&lease).await?;
     let next = w.claim(&lease.session).await?.lease;
     refused!("it", w.append(&next, 0, b"1").await, StoreError::Conflict { head: Seq(1), .. });
     Ok(())
