@@ -1,6 +1,9 @@
-//! Imports inside the crate go one way: reads the sources and fails when a module names one above it.
+//! Imports inside the crate go one way. Reads the sources and fails when a module names one above it,
+//! or when files import each other in a circle.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+#[path = "layers/circles.rs"]
+mod circles;
 #[path = "../../tests/layers/docs.rs"]
 mod docs;
 #[path = "../../tests/layers/imports.rs"]
@@ -61,6 +64,11 @@ fn imports_go_down() {
     let faults: Vec<String> =
         files.iter().flat_map(|(path, text)| imports::faults(LAYERS, path, text)).collect();
     check(&faults);
+}
+
+#[test]
+fn files_do_not_import_each_other_in_a_circle() {
+    check(&circles::faults(&sources()));
 }
 
 #[test]

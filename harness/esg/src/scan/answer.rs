@@ -1,12 +1,14 @@
 //! The two walks put together, and their answer in words.
 
+mod parts;
+
+use self::parts::Parts;
 use super::beside::roomy;
 use super::declare::{Declared, declare};
-use super::flow::{Flow, numbered};
+use super::flow::Flow;
 use super::identity::{Identity, of_text};
 use super::names::{Known, Name};
-use super::parse::{self, Fault, Lines, Ranged, Stmt, TextRange, Tree, ast};
-use super::parts::{self, Parts};
+use super::parse::{self, Fault, Lines, Ranged, Stmt, TextRange, Tree, ast, numbered};
 use super::scope::{ASSIGNED, Kind, LOADED, ScopeId};
 use super::state::{BOUND, global};
 use super::value::{Tag, number, tag};
@@ -78,7 +80,7 @@ pub(super) fn walked<'a>(
 ) -> Scan {
     let Declared { names, scopes, faults: more, imports, stars, future } = declared;
     let faults: Vec<Fault> = faults.chain(more).collect();
-    let mut flow = Flow::new(names, scopes, future, BUDGET + source.len() / BYTES);
+    let mut flow = Flow::new(names, scopes, future, BUDGET + source.len() / BYTES, of);
     let mut scan = Scan::default();
     let large = source.len() > LARGE;
     if !large {
@@ -89,7 +91,7 @@ pub(super) fn walked<'a>(
     if large || flow.spent() {
         // What was found up to here is not all: another walk answers, which cannot get lost.
         scan = Scan::default();
-        flow = Flow::new(flow.names, flow.scopes, future, 0);
+        flow = Flow::new(flow.names, flow.scopes, future, 0, of);
         module.iter().for_each(|part| flow.coarsely(part));
         sets(&mut flow, &mut scan);
         flow.presume(&mut scan);

@@ -1,8 +1,8 @@
 //! Calls: who is called, with what, and what comes back.
 
 use super::effects::{Args, Code};
-use super::flow::{Flow, numbered};
-use super::parse::{Expr, ast};
+use super::flow::Flow;
+use super::parse::{Expr, ast, numbered};
 use super::scope::{ScopeId, SymId};
 use super::value::{EMPTY, Reach, Tag, Val, number, reach, tag};
 

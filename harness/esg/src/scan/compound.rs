@@ -1,7 +1,7 @@
 //! Statements that are left in more than one way: `with`, `try`, `match`.
 
-use super::flow::{Flow, numbered};
-use super::parse::ast;
+use super::flow::Flow;
+use super::parse::{ast, numbered};
 use super::state::Path;
 use super::value::{EMPTY, Reach, Val};
 

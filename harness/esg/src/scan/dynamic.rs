@@ -9,46 +9,6 @@ use super::value::{EMPTY, Val};
 /// How deep code in strings in code is followed.
 const NESTED: usize = 3;
 
-/// Whether a condition is written so that it always holds, or never.
-pub(super) fn truth(expr: &Expr) -> Option<bool> {
-    match expr {
-        Expr::BooleanLiteral(node) => Some(node.value),
-        Expr::NoneLiteral(_) => Some(false),
-        Expr::StringLiteral(node) => Some(!node.value.is_empty()),
-        Expr::NumberLiteral(node) => Some(!is_zero(&node.value)),
-        Expr::Name(node) if node.id.as_str() == "__debug__" => Some(true),
-        _ => None,
-    }
-}
-
-fn is_zero(value: &ast::Number) -> bool {
-    match value {
-        ast::Number::Int(value) => value.as_u64() == Some(0),
-        ast::Number::Float(value) => *value == 0.0,
-        ast::Number::Complex { real, imag } => *real == 0.0 && *imag == 0.0,
-    }
-}
-
-/// Whether a division of two numbers raises for sure.
-pub(super) fn divides_by_zero(node: &ast::ExprBinOp) -> bool {
-    use ast::Operator::{Div, FloorDiv, Mod};
-    let zero = matches!(&*node.right, Expr::NumberLiteral(right) if is_zero(&right.value));
-    zero && matches!(node.op, Div | FloorDiv | Mod) && node.left.is_number_literal_expr()
-}
-
-/// Whether an operation makes a number or a text, which holds nothing: one side is written as such.
-pub(super) fn is_plain(node: &ast::ExprBinOp) -> bool {
-    use ast::Operator::{Add, Div, FloorDiv, Mod, Pow, Sub};
-    let number = node.left.is_number_literal_expr() || node.right.is_number_literal_expr();
-    let text = |one: &Expr| one.is_string_literal_expr() || one.is_f_string_expr();
-    match node.op {
-        Add => number || text(&node.left) || text(&node.right),
-        Mod => number || text(&node.left),
-        Sub | Div | FloorDiv | Pow => number,
-        _ => false,
-    }
-}
-
 /// The text of a string that is written out.
 fn text(expr: &Expr) -> Option<&str> {
     match expr {
@@ -236,7 +196,7 @@ impl<'a> Flow<'a> {
         }
         let source = if name == "eval" { source.trim_start() } else { source };
         self.charge(source.len());
-        let inner = super::answer::of(source);
+        let inner = (self.scan)(source);
         self.opaque |= inner.opaque || !inner.errors.is_empty() || !at_top;
         let reads = inner.reads.iter().chain(&inner.builtin_reads);
         for read in reads {

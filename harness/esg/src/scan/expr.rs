@@ -1,8 +1,8 @@
 //! Expressions: what they load, and what they may be.
 
 use super::effects::Code;
-use super::flow::{Flow, numbered};
-use super::parse::{Expr, ast};
+use super::flow::Flow;
+use super::parse::{Expr, ast, numbered};
 use super::state::Path;
 use super::value::{EMPTY, Tag, Val};
 
@@ -30,10 +30,10 @@ impl<'a> Flow<'a> {
             Expr::BinOp(node) => {
                 let left = self.eval(&node.left);
                 let right = self.eval(&node.right);
-                if super::dynamic::divides_by_zero(node) {
+                if super::constants::divides_by_zero(node) {
                     self.state.dead = true;
                 }
-                if super::dynamic::is_plain(node) {
+                if super::constants::is_plain(node) {
                     return EMPTY;
                 }
                 let both = self.union(left, right);

@@ -1,10 +1,15 @@
 //! The second walk: what runs, in which order, and what may be bound where it does.
 
+mod coarse;
+
 use rustc_hash::FxHashMap;
 
-use super::effects::{Body, Code, Frame, Marks};
+use super::Scan;
+use super::constants::truth;
+use super::effects::{Body, Code, Frame};
+use super::marks::Marks;
 use super::names::{Known, Name, Names};
-use super::parse::{Expr, Stmt, ast};
+use super::parse::{Expr, Stmt, ast, numbered};
 use super::scope::{CAPTURED, Scopes, SymId, Target};
 use super::state::{BOUND, IN, Path, Slot, State, UNBOUND, global, local};
 use super::value::{EMPTY, Tag, Val, Values};
@@ -58,16 +63,19 @@ pub(super) struct Flow<'a> {
     pub(super) resolving: Vec<u32>,
     /// Whether a bound was met beyond which the answer would not hold.
     pub(super) lost: bool,
-    pub(super) coarse: super::coarse::Coarse,
-}
-
-/// The number that the first walk gave a node.
-pub(super) fn numbered(node: &ast::AtomicNodeIndex) -> Option<u32> {
-    node.load().as_u32()
+    pub(super) coarse: coarse::Coarse,
+    /// Scans code in strings.
+    pub(super) scan: fn(&str) -> Scan,
 }
 
 impl<'a> Flow<'a> {
-    pub(super) fn new(names: Names<'a>, scopes: Scopes, future: bool, budget: usize) -> Self {
+    pub(super) fn new(
+        names: Names<'a>,
+        scopes: Scopes,
+        future: bool,
+        budget: usize,
+        scan: fn(&str) -> Scan,
+    ) -> Self {
         let count = scopes.scopes.len();
         Self {
             names,
@@ -81,7 +89,7 @@ impl<'a> Flow<'a> {
             cells: FxHashMap::default(),
             classes: FxHashMap::default(),
             // Comprehensions and classes are numbered by their scopes.
-            sites: super::names::index(count),
+            sites: super::index::index(count),
             loops: Vec::new(),
             class_here: Vec::new(),
             definitions: Vec::new(),
@@ -94,7 +102,8 @@ impl<'a> Flow<'a> {
             asked: Vec::new(),
             resolving: Vec::new(),
             lost: false,
-            coarse: super::coarse::Coarse::default(),
+            coarse: coarse::Coarse::default(),
+            scan,
             scopes,
         }
     }
@@ -423,7 +432,7 @@ impl<'a> Flow<'a> {
             _ => {
                 self.eval(test);
                 let path = self.state.take(mark);
-                match super::dynamic::truth(test) {
+                match truth(test) {
                     Some(true) => (path, Path::dead()),
                     Some(false) => (Path::dead(), path),
                     None => (path.clone(), path),

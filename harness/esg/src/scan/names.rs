@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
+use super::index::index;
 use super::sets::{NameMap, NameSet, Texts};
 
 /// A name of this step, interned.
@@ -150,11 +151,6 @@ fn beginning(text: &str) -> u128 {
     let len = text.len().min(bytes.len());
     bytes[..len].copy_from_slice(&text.as_bytes()[..len]);
     u128::from_be_bytes(bytes)
-}
-
-/// A length as an id. Sources have fewer than 2^30 bytes, hence fewer names than that.
-pub(super) fn index(len: usize) -> u32 {
-    u32::try_from(len).unwrap_or(u32::MAX)
 }
 
 /// What a class makes of a private name: `__x` in `A` is `_A__x`.

@@ -44,6 +44,11 @@ pub(super) struct Tree {
     pub(super) deep: bool,
 }
 
+/// The number that the first walk gave a node.
+pub(super) fn numbered(node: &ast::AtomicNodeIndex) -> Option<u32> {
+    node.load().as_u32()
+}
+
 /// Reads a source, over its errors.
 pub(super) fn parse(source: &str) -> Tree {
     if source.len() > MAX_BYTES {
@@ -64,7 +69,7 @@ pub(super) fn parse(source: &str) -> Tree {
 /// Reads a part of a source of no more than [`MAX_BYTES`], as if nothing stood before or after it.
 /// Places in the tree are places in the whole source.
 pub(super) fn parse_part(source: &str, part: Range<usize>) -> Tree {
-    let place = |at: usize| TextSize::new(super::names::index(at));
+    let place = |at: usize| TextSize::new(super::index::index(at));
     let range = TextRange::new(place(part.start), place(part.end));
     tree(parse_cells_unchecked(source, [range], &options()), |module| module)
 }

@@ -103,7 +103,7 @@ impl Scopes {
     }
 
     pub(super) fn open(&mut self, kind: Kind, parent: ScopeId, is_async: bool) -> ScopeId {
-        let id = super::names::index(self.scopes.len());
+        let id = super::index::index(self.scopes.len());
         self.scopes.push(Scope {
             kind,
             parent,
@@ -118,7 +118,7 @@ impl Scopes {
 
     /// Closes the innermost open scope.
     pub(super) fn close(&mut self, id: ScopeId) {
-        let end = super::names::index(self.scopes.len());
+        let end = super::index::index(self.scopes.len());
         let scope = &mut self.scopes[id as usize];
         scope.end = end;
         let mut symbol = scope.newest;
@@ -157,7 +157,7 @@ impl Scopes {
             inside = found;
             found = symbol.shadowed;
         }
-        let id = super::names::index(self.symbols.len());
+        let id = super::index::index(self.symbols.len());
         let before = std::mem::replace(&mut self.scopes[scope as usize].newest, id);
         let target = Target::Global(name);
         self.symbols.push(Symbol { name, scope, flags, target, shadowed: found, before });
@@ -174,7 +174,7 @@ impl Scopes {
         let mut lost = Vec::new();
         let mut open: Vec<ScopeId> = Vec::new();
         self.innermost.fill(NONE);
-        for scope in 0..super::names::index(self.scopes.len()) {
+        for scope in 0..super::index::index(self.scopes.len()) {
             while let Some(&last) = open.last()
                 && self.scope(last).end <= scope
             {
@@ -213,7 +213,7 @@ impl Scopes {
         self.order = vec![NONE; self.symbols.len()];
         for (id, symbol) in self.symbols.iter().enumerate() {
             let next = &mut next[symbol.scope as usize];
-            self.order[*next as usize] = super::names::index(id);
+            self.order[*next as usize] = super::index::index(id);
             *next += 1;
         }
     }

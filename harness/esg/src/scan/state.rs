@@ -3,7 +3,7 @@
 //! One table is changed in place and every change noted, so that a branch is taken back and two
 //! branches are joined in the time of what they changed, not of all names.
 
-use super::effects::Marks;
+use super::marks::Marks;
 use super::names::Name;
 use super::scope::SymId;
 use super::value::{EMPTY, Val, Values};

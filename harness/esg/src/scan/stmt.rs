@@ -1,9 +1,9 @@
 //! Statements: what they bind, and what they make.
 
 use super::effects::Code;
-use super::flow::{Flow, numbered};
+use super::flow::Flow;
 use super::names::Known;
-use super::parse::{Expr, Stmt, ast};
+use super::parse::{Expr, Stmt, ast, numbered};
 use super::scope::{Kind, ScopeId, SymId, Target};
 use super::state::{FRESH, local};
 use super::value::{EMPTY, Tag, Val};

@@ -165,7 +165,7 @@ impl Values {
             _ => {
                 self.work.set(self.work.get() + origins.len());
                 let set = origins.into_boxed_slice();
-                let fresh = super::names::index(self.sets.len()) + 1;
+                let fresh = super::index::index(self.sets.len()) + 1;
                 let id = *self.ids.entry(set.clone()).or_insert(fresh);
                 if id == fresh {
                     self.sets.push(set);

@@ -147,7 +147,7 @@ impl<S: AsRef<str>> FromIterator<S> for NameSet {
         let mut texts: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
         texts.sort_unstable();
         texts.dedup();
-        let places = (0..super::names::index(texts.len())).collect();
+        let places = (0..super::index::index(texts.len())).collect();
         Self::at(&Arc::new(Texts::of(texts.into_iter())), places)
     }
 }

@@ -12,12 +12,12 @@ use std::sync::mpsc::channel;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::scope;
 
-use super::Scan;
-use super::answer::walked;
-use super::beside::{beside, roomy};
-use super::declare::declare;
-use super::identity::Identity;
-use super::parse::{self, MAX_BYTES, Tree};
+use super::walked;
+use crate::scan::Scan;
+use crate::scan::beside::{beside, roomy};
+use crate::scan::declare::declare;
+use crate::scan::identity::Identity;
+use crate::scan::parse::{self, MAX_BYTES, Tree};
 
 /// Words at the margin with which most definitions and many other statements begin.
 const STARTS: &[&str] = &["def ", "class ", "async ", "@", "import ", "from "];

@@ -6,20 +6,20 @@
 
 use rustc_hash::FxHashMap;
 
-use super::Scan;
-use super::effects::Marks;
-use super::flow::Flow;
-use super::names::{Known, Name};
-use super::parse::Stmt;
-use super::scope::{LOADED, ScopeId, SymId, Target};
-use super::state::{IN, global};
-use super::value::{Tag, Val, tag_of};
+use super::Flow;
+use crate::scan::Scan;
+use crate::scan::marks::Marks;
+use crate::scan::names::{Known, Name};
+use crate::scan::parse::Stmt;
+use crate::scan::scope::{LOADED, ScopeId, SymId, Target};
+use crate::scan::state::{IN, global};
+use crate::scan::value::{Tag, Val, tag_of};
 
 /// What the coarse walk knows.
 #[derive(Default)]
-pub(super) struct Coarse {
+pub(in crate::scan) struct Coarse {
     /// Whether this walk is the coarse one.
-    pub(super) on: bool,
+    pub(in crate::scan) on: bool,
     /// Names of the module that were surely bound before the statement of the module that runs.
     settled: Marks,
     /// Names that were loaded, by the module or by bodies that ran.
@@ -53,7 +53,7 @@ impl Coarse {
 
 impl<'a> Flow<'a> {
     /// The walk over the whole module.
-    pub(super) fn coarsely(&mut self, body: &'a [Stmt]) {
+    pub(in crate::scan) fn coarsely(&mut self, body: &'a [Stmt]) {
         self.coarse.on = true;
         self.values.none = true;
         for statement in body {
@@ -74,7 +74,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Notes that the module loads a name, and runs what it may lead to.
-    pub(super) fn loaded(&mut self, name: Name) {
+    pub(in crate::scan) fn loaded(&mut self, name: Name) {
         if self.frame.scope == 0 && self.coarse.loaded.insert(name) {
             let mut open = Vec::new();
             self.coarse.let_go(name, &mut open);
@@ -83,19 +83,19 @@ impl<'a> Flow<'a> {
     }
 
     /// Notes a body that the module makes.
-    pub(super) fn made(&mut self, scope: ScopeId) {
+    pub(in crate::scan) fn made(&mut self, scope: ScopeId) {
         if self.coarse.on && self.frame.scope == 0 {
             self.coarse.fresh.push(scope);
         }
     }
 
     /// How many bodies were made to which no name leads yet.
-    pub(super) fn mark_made(&self) -> usize {
+    pub(in crate::scan) fn mark_made(&self) -> usize {
         self.coarse.fresh.len()
     }
 
     /// Runs the bodies that were made since: anyone may have them.
-    pub(super) fn free(&mut self, since: usize) {
+    pub(in crate::scan) fn free(&mut self, since: usize) {
         if self.frame.scope != 0 {
             return;
         }
@@ -106,7 +106,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Says that only this name leads to the bodies that were made since.
-    pub(super) fn lead(&mut self, symbol: SymId, since: usize) {
+    pub(in crate::scan) fn lead(&mut self, symbol: SymId, since: usize) {
         if !self.coarse.on || self.frame.scope != 0 {
             return;
         }
@@ -124,7 +124,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Notes what a name of the module is bound to.
-    pub(super) fn valued(&mut self, name: Name, val: Val) {
+    pub(in crate::scan) fn valued(&mut self, name: Name, val: Val) {
         match tag_of(val) {
             Some((Tag::Imported, _)) => {
                 self.coarse.imported.insert(name);
@@ -143,7 +143,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Notes that a name of the module may be unbound.
-    pub(super) fn unbound(&mut self, name: Name) {
+    pub(in crate::scan) fn unbound(&mut self, name: Name) {
         self.coarse.unbound.insert(name);
     }
 
@@ -181,12 +181,12 @@ impl<'a> Flow<'a> {
     }
 
     /// Whether a name of the module may be unbound where the step ends, bound as it seems.
-    pub(super) fn may_be_unbound(&self, name: Name) -> bool {
+    pub(in crate::scan) fn may_be_unbound(&self, name: Name) -> bool {
         self.coarse.unbound.contains(name)
     }
 
     /// Everything that is loaded may be changed, and everything that is bound may be the same.
-    pub(super) fn presume(&mut self, scan: &mut Scan) {
+    pub(in crate::scan) fn presume(&mut self, scan: &mut Scan) {
         let Coarse { loaded, unbound, imported, valued, .. } = std::mem::take(&mut self.coarse);
         let gone = loaded
             .list()
