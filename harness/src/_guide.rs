@@ -7,8 +7,9 @@
 //! - [running]: outcomes, stopping, events, observers
 //! - [sessions]: stores, going on in another process, effects, versions, the past
 //! - [models]: models, transcripts, tools
-//! - [code]: programs of Python steps, of which only what an edit touched runs again
 //! - [coming from the TypeScript harness](from_typescript)
+//!
+//! Programs of Python steps have a guide in their own crate: `harness::esg` (feature `code`).
 
 #[doc = include_str!("../docs/state.md")]
 pub mod state {}
@@ -33,7 +34,3 @@ pub mod models {}
 
 #[doc = include_str!("../docs/from_typescript.md")]
 pub mod from_typescript {}
-
-#[cfg(feature = "code")]
-#[doc = include_str!("../docs/code.md")]
-pub mod code {}

@@ -80,7 +80,7 @@
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
-//! | `code` | no | [`esg`]: programs of Python steps, of which only what an edit touched runs again |
+//! | `code` | no | [`esg`], the crate `harness-esg`: programs of Python steps, of which only what an edit touched runs again |
 //! | `terminal` | no | `observe::Terminal`: live progress of runs on a terminal |
 //! | `testing` | no | `testing`: the contract of stores as a suite, and stores that fail or take notes |
 
@@ -97,8 +97,6 @@ mod clock;
 pub mod compat;
 pub mod context;
 mod declare;
-#[cfg(feature = "code")]
-pub mod esg;
 pub mod graph;
 mod id;
 mod inbox;
@@ -123,6 +121,8 @@ mod text;
 pub mod __private;
 
 pub use async_trait::async_trait;
+#[cfg(feature = "code")]
+pub use harness_esg as esg;
 
 pub use agent::Agent;
 pub use clock::UtcMillis;

@@ -31,8 +31,6 @@ const LAYERS: &[&[&str]] = &[
     // The front door. `declare` makes a harness, `agent` runs it.
     &["declare", "sessions"],
     &["agent"],
-    // Code steps.
-    &["esg"],
     // The facade: names everything, and nothing names it.
     &["lib", "prelude", "testing", "__private", "_guide"],
 ];
@@ -47,6 +45,7 @@ const MAX_STORE_METHODS: usize = 8;
 /// The packages of the workspace.
 const PACKAGES: &[&str] = &[
     "harness",
+    "harness/esg",
     "harness/macros",
     "harness-store",
     "harness-providers",

@@ -1,0 +1,372 @@
+//! Blobs: values by their content.
+mod disk;
+mod error;
+mod id;
+mod key;
+mod pack;
+mod shelf;
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+pub use error::BlobError;
+pub use id::{BlobId, Stored};
+
+use crate::exec::Blob;
+use crate::model::Print;
+
+use disk::Disk;
+use id::INLINE;
+use shelf::{Place, Shelf};
+
+/// How much a store takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BlobLimits {
+    /// The most bytes of one value: 64 MiB by default, never more than 4 GiB.
+    pub value: u64,
+    /// The most bytes of all values: 1 GiB by default. Past that, those not used for longest go.
+    pub store: u64,
+}
+
+impl Default for BlobLimits {
+    fn default() -> Self {
+        Self { value: 64 << 20, store: 1 << 30 }
+    }
+}
+
+/// What a sweep took away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BlobsSwept {
+    /// How many values.
+    pub removed: u64,
+    /// How many bytes they had.
+    pub bytes: u64,
+    /// How many values are left.
+    pub kept: u64,
+}
+
+/// A store of values by their content. Cheap to clone; all clones are the same store.
+///
+/// A stored value may get lost, to a full disk, to damage or to the limits, and that is no error:
+/// [`get`](Blobs::get) gives `None`, and the value can be made again by running what made it. What
+/// is got is what was put, always: it is hashed again when it is read.
+///
+/// Its methods wait for the disk.
+///
+/// ```
+/// use harness_esg::Blobs;
+///
+/// let blobs = Blobs::memory();
+/// let id = blobs.put(b"rows")?;
+/// assert_eq!(blobs.get(&id)?.as_deref(), Some(&b"rows"[..]));
+/// # Ok::<(), harness_esg::BlobError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Blobs {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    hasher: blake3::Hasher,
+    limits: BlobLimits,
+    store: Mutex<Store>,
+    missed: AtomicU64,
+    corrupt: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Store {
+    shelf: Shelf,
+    disk: Option<Disk>,
+}
+
+impl Blobs {
+    /// A store in memory, gone with its last clone.
+    #[must_use]
+    pub fn memory() -> Self {
+        Self::memory_with(BlobLimits::default())
+    }
+
+    /// The same with other limits.
+    #[must_use]
+    pub fn memory_with(limits: BlobLimits) -> Self {
+        Self::over(key::random(), limits, Store { shelf: Shelf::default(), disk: None })
+    }
+
+    /// The store in a directory, which is made if it is missing. All files are readable by their
+    /// owner alone, and so is the directory if it is made here.
+    ///
+    /// Several processes may use one directory. Files that are not what they should be are left
+    /// alone or set aside.
+    ///
+    /// # Errors
+    /// [`BlobError::Key`] if the store has lost its key, [`BlobError::Io`].
+    pub fn dir(path: impl AsRef<Path>) -> Result<Self, BlobError> {
+        Self::dir_with(path, BlobLimits::default())
+    }
+
+    /// The same with other limits.
+    ///
+    /// # Errors
+    /// As [`dir`](Blobs::dir).
+    pub fn dir_with(path: impl AsRef<Path>, limits: BlobLimits) -> Result<Self, BlobError> {
+        let path = path.as_ref();
+        disk::make_dir(path)?;
+        let key = key::of(path)?;
+        let mut store = Store { shelf: Shelf::default(), disk: None };
+        let mut disk = Disk::new(path);
+        disk.refresh(&mut store.shelf);
+        store.disk = Some(disk);
+        store.evict(limits.store);
+        Ok(Self::over(key, limits, store))
+    }
+
+    fn over(key: [u8; 32], limits: BlobLimits, store: Store) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                hasher: blake3::Hasher::new_keyed(&key),
+                limits: BlobLimits { value: limits.value.min(pack::LONGEST), ..limits },
+                store: Mutex::new(store),
+                missed: AtomicU64::new(0),
+                corrupt: AtomicU64::new(0),
+            }),
+        }
+    }
+
+    /// Stores a value, unless it is there already. It survives a loss of power after the next
+    /// [`flush`](Blobs::flush).
+    ///
+    /// # Errors
+    /// [`BlobError::TooLarge`]; [`BlobError::Io`], if much was put since the last flush.
+    pub fn put(&self, bytes: &[u8]) -> Result<BlobId, BlobError> {
+        self.place(bytes, || bytes.into())
+    }
+
+    /// Stores a value, or takes it as it is if it is small. It is not copied.
+    ///
+    /// # Errors
+    /// As [`put`](Blobs::put).
+    pub(crate) fn keep(&self, blob: Blob) -> Result<Stored, BlobError> {
+        if blob.len() <= INLINE {
+            return Ok(Stored::Inline(blob));
+        }
+        self.place(&blob, || blob.clone()).map(Stored::Blob)
+    }
+
+    fn place(&self, bytes: &[u8], blob: impl FnOnce() -> Blob) -> Result<BlobId, BlobError> {
+        let (len, limit) = (bytes.len() as u64, self.inner.limits.value);
+        if len > limit {
+            return Err(BlobError::TooLarge { bytes: len, limit });
+        }
+        let id = self.id(bytes);
+        let now = SystemTime::now();
+        let mut store = self.lock();
+        if store.shelf.touch(&id, Some(now)) {
+            return Ok(id);
+        }
+        let Store { shelf, disk } = &mut *store;
+        shelf.add(id, Place::Here(blob()), len, now);
+        let written = disk.as_mut().map_or(Ok(()), |disk| disk.put(shelf, id, len));
+        store.evict(self.inner.limits.store);
+        written.map(|()| id)
+    }
+
+    /// Stores a value, or takes it as it is if it is small.
+    ///
+    /// # Errors
+    /// As [`put`](Blobs::put).
+    pub fn store(&self, bytes: &[u8]) -> Result<Stored, BlobError> {
+        if bytes.len() <= INLINE {
+            return Ok(Stored::Inline(bytes.into()));
+        }
+        self.put(bytes).map(Stored::Blob)
+    }
+
+    /// A value, or `None` if it is missing or not what was put.
+    ///
+    /// # Errors
+    /// None at present: what can not be read is missing.
+    pub fn get(&self, id: &BlobId) -> Result<Option<Blob>, BlobError> {
+        let mut store = self.lock();
+        let found = store.get(id, |bytes| self.id(bytes) == *id);
+        drop(store);
+        Ok(match found {
+            Found::Value(blob) => Some(blob),
+            Found::Missing => {
+                self.inner.missed.fetch_add(1, Ordering::Relaxed);
+                tracing::debug!(%id, "a stored value is missing");
+                None
+            }
+            Found::Corrupt => {
+                self.inner.missed.fetch_add(1, Ordering::Relaxed);
+                self.inner.corrupt.fetch_add(1, Ordering::Relaxed);
+                tracing::warn!(%id, "a stored value is not what was put, and was set aside");
+                None
+            }
+        })
+    }
+
+    /// The value of a [`Stored`].
+    ///
+    /// # Errors
+    /// As [`get`](Blobs::get).
+    pub fn load(&self, stored: &Stored) -> Result<Option<Blob>, BlobError> {
+        match stored {
+            Stored::Inline(bytes) => Ok(Some(bytes.clone())),
+            Stored::Blob(id) => self.get(id),
+        }
+    }
+
+    /// Makes all that was put survive a loss of power, as one group: files first, then their names.
+    ///
+    /// # Errors
+    /// [`BlobError::Io`]. What was put since the last flush may then be lost.
+    pub fn flush(&self) -> Result<(), BlobError> {
+        let mut store = self.lock();
+        let Store { shelf, disk } = &mut *store;
+        match disk {
+            Some(disk) => {
+                disk.flush(shelf)?;
+                disk.tidy(shelf, self.inner.limits.store)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Takes away every value that is not `live` and was last put longer ago than `grace`, which
+    /// spares what somebody is about to name.
+    ///
+    /// # Errors
+    /// [`BlobError::Io`]. What is live is still there then.
+    pub fn sweep(
+        &self,
+        live: impl IntoIterator<Item = BlobId>,
+        grace: Duration,
+    ) -> Result<BlobsSwept, BlobError> {
+        let live: HashSet<BlobId> = live.into_iter().collect();
+        let now = SystemTime::now();
+        let mut store = self.lock();
+        let Store { shelf, disk } = &mut *store;
+        if let Some(disk) = disk {
+            disk.refresh(shelf);
+        }
+        let dead: Vec<BlobId> = shelf
+            .iter()
+            .filter(|(id, _)| !live.contains(*id))
+            .filter(|(_, entry)| now.duration_since(entry.put).is_ok_and(|age| age >= grace))
+            .map(|(id, _)| *id)
+            .collect();
+        let mut swept = BlobsSwept::default();
+        for id in dead {
+            swept.removed += 1;
+            swept.bytes += store.forget(&id);
+        }
+        swept.kept = store.shelf.len() as u64;
+        let Store { shelf, disk } = &mut *store;
+        if let Some(disk) = disk {
+            disk.tidy(shelf, 0)?;
+        }
+        Ok(swept)
+    }
+
+    /// How many bytes of values there are.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.lock().shelf.bytes()
+    }
+
+    /// How many values were asked for in vain, damaged ones among them.
+    #[must_use]
+    pub fn missed(&self) -> u64 {
+        self.inner.missed.load(Ordering::Relaxed)
+    }
+
+    /// How many values were found not to be what was put.
+    #[must_use]
+    pub fn corrupt(&self) -> u64 {
+        self.inner.corrupt.load(Ordering::Relaxed)
+    }
+
+    fn id(&self, bytes: &[u8]) -> BlobId {
+        let mut hasher = self.inner.hasher.clone();
+        BlobId(Print::new(*hasher.update(bytes).finalize().as_bytes()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Store> {
+        self.inner.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+enum Found {
+    Value(Blob),
+    Missing,
+    Corrupt,
+}
+
+impl Store {
+    fn get(&mut self, id: &BlobId, sound: impl Fn(&[u8]) -> bool) -> Found {
+        // What one process did not know of, another may have put; a pack may have been tidied away.
+        for known in [true, false] {
+            if !known && let Some(disk) = &mut self.disk {
+                disk.refresh(&mut self.shelf);
+            }
+            let Some(entry) = self.shelf.get(id) else { continue };
+            let bytes = match (&entry.place, &self.disk) {
+                (Place::Here(blob), _) => {
+                    let blob = blob.clone();
+                    self.shelf.touch(id, None);
+                    return Found::Value(blob);
+                }
+                (Place::Pack(pack, at), Some(disk)) => disk.read(*pack, *at, entry.len),
+                (Place::Pack(..), None) => None,
+            };
+            match bytes {
+                Some(bytes) if sound(&bytes) => {
+                    self.shelf.touch(id, None);
+                    return Found::Value(bytes.into());
+                }
+                Some(_) => {
+                    self.forget(id);
+                    return Found::Corrupt;
+                }
+                None => {
+                    self.forget(id);
+                }
+            }
+        }
+        Found::Missing
+    }
+
+    /// Takes a value away, and gives how many bytes it had.
+    fn forget(&mut self, id: &BlobId) -> u64 {
+        let Some(entry) = self.shelf.remove(id) else {
+            return 0;
+        };
+        if let (Place::Pack(pack, _), Some(disk)) = (&entry.place, &mut self.disk) {
+            disk.lost(*pack, entry.len);
+        }
+        entry.len
+    }
+
+    fn evict(&mut self, limit: u64) {
+        let mut evicted = 0_u64;
+        while self.shelf.bytes() > limit
+            && let Some(oldest) = self.shelf.oldest()
+        {
+            self.forget(&oldest);
+            evicted += 1;
+        }
+        if evicted > 0 {
+            tracing::debug!(evicted, limit, "values went to keep the store within its limit");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,379 @@
+//! The worker that runs Python, as its host sees it.
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+use crate::model::Print;
+
+use super::cpython::{Interpreter, Packages, StartError};
+use super::ending;
+use super::error::ExecError;
+use super::frame::{Bounds, HEAD, head};
+use super::limits::Limits;
+use super::process::{Allowance, End, Fault, Group, Process};
+use super::reply::{self, Bad, HelloReply, RunReply, SweepReply, SyncReply, ValueReply};
+use super::request::{
+    self, Baseline, Envelope, Hello, Nothing, Ordered, PROTOCOL, WireLimits, WireRun, WireValue,
+};
+use super::scratch::{Loan, Scratch};
+use super::wire::{Blob, Ran, RunStep, Swept, Sync, Synced, Value};
+use super::{Executor, KillHandle};
+
+/// The most bytes of JSON in one message.
+const JSON: usize = 16 << 20;
+
+/// The most bytes of values in one message, to the worker or from it.
+const BLOBS: usize = 256 << 20;
+
+const BOUNDS: Bounds = Bounds { json: JSON, blob: BLOBS };
+
+/// What a usual request takes, in bytes.
+const ROOM: usize = 512;
+
+/// How much of a value is shown, in bytes.
+const SHOWN: u64 = 64 * 1024;
+
+/// The worker's modules, compiled, by interpreter and version of them. Each interpreter compiles
+/// them once in the life of this process.
+static COMPILED: Mutex<BTreeMap<(PathBuf, String), Blob>> = Mutex::new(BTreeMap::new());
+
+/// How a worker is set up, for it and those that follow it.
+#[derive(Debug)]
+pub(super) struct Setup {
+    interpreter: Interpreter,
+    packages: Packages,
+    limits: Limits,
+    boot: &'static str,
+    modules: &'static [(&'static str, &'static str)],
+    fingerprint: String,
+}
+
+impl Setup {
+    pub(super) fn new(
+        interpreter: Interpreter,
+        packages: Packages,
+        limits: Limits,
+        boot: &'static str,
+        modules: &'static [(&'static str, &'static str)],
+    ) -> Self {
+        let mut program = vec![boot.as_bytes()];
+        program
+            .extend(modules.iter().flat_map(|(name, source)| [name.as_bytes(), source.as_bytes()]));
+        let [major, minor, patch] = interpreter.version();
+        let mut fingerprint = format!(
+            "cpython {major}.{minor}.{patch} protocol {PROTOCOL} worker {} prefix {}",
+            Print::of(&program),
+            interpreter.prefix().display(),
+        );
+        if !packages.path.is_empty() {
+            let names: Vec<_> = packages.distributions.iter().map(|name| name.as_bytes()).collect();
+            // Writing to a string does not fail.
+            let _ = write!(fingerprint, " packages {}", Print::of(&names));
+        }
+        Self { interpreter, packages, limits, boot, modules, fingerprint }
+    }
+
+    /// The modules as an earlier worker of this process compiled them.
+    fn compiled(&self) -> Option<Blob> {
+        let kept = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.get(&self.program()).cloned()
+    }
+
+    /// Keeps what a worker compiled, before any step ran in it.
+    fn keep(&self, compiled: Vec<u8>) {
+        let mut kept = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.insert(self.program(), compiled.into());
+    }
+
+    /// The interpreter, and the modules that it is to run.
+    fn program(&self) -> (PathBuf, String) {
+        (self.interpreter.path().to_owned(), self.fingerprint.clone())
+    }
+
+    /// What moving values may take.
+    fn service(&self) -> Allowance {
+        Allowance { wall: self.limits.service, cpu: None, bounds: BOUNDS }
+    }
+
+    /// What a step may take.
+    fn step(&self) -> Allowance {
+        let Limits { wall, cpu, .. } = self.limits;
+        Allowance { wall, cpu: Some(cpu), bounds: BOUNDS }
+    }
+}
+
+/// A worker process that runs Python steps.
+///
+/// A step which loops, exhausts memory or crashes takes the worker with it, and nothing else; the
+/// next call starts a fresh one. Dropping it ends the process and everything in its group, and
+/// removes the scratch directory unless that was named.
+///
+/// A worker that ends while nothing runs is an error of the next call, for which
+/// [`ExecError::lost`] holds: no step is to blame.
+#[derive(Debug)]
+pub struct Python {
+    // In this order: the process ends, then its path is given back, then scratch goes.
+    worker: Option<Process>,
+    loan: Option<Loan>,
+    scratch: Arc<Scratch>,
+    setup: Arc<Setup>,
+    group: Arc<Group>,
+}
+
+impl Python {
+    pub(super) fn start(
+        setup: Arc<Setup>,
+        scratch: Arc<Scratch>,
+        loan: Option<Loan>,
+    ) -> Result<Self, StartError> {
+        let group = Arc::default();
+        let mut python = Self { worker: None, loan, scratch, setup, group };
+        python.ready()?;
+        Ok(python)
+    }
+
+    /// The directory that steps write to.
+    #[must_use]
+    pub fn scratch(&self) -> PathBuf {
+        self.scratch.path()
+    }
+
+    /// The process, started if there is none.
+    fn ready(&mut self) -> Result<&mut Process, StartError> {
+        if self.worker.is_none() {
+            let work = self.scratch.path();
+            self.scratch.clear().map_err(|source| StartError::Scratch {
+                path: work.clone(),
+                why: "what an earlier worker left can not be removed".to_owned(),
+                source: Some(source),
+            })?;
+            let path = self.setup.interpreter.path().to_owned();
+            let scratch = work.to_str().ok_or_else(|| StartError::Scratch {
+                path: work.clone(),
+                why: "the path is not UTF-8".to_owned(),
+                source: None,
+            })?;
+            let env = environment(scratch);
+            let mut command = Command::new(&path);
+            // No `-I`: that would ignore the hash seed, and the order of sets would be another in
+            // each process. The environment is cleared, so nothing else is taken from it.
+            command.args(["-P", "-s", "-S", "-B", "-c", self.setup.boot]);
+            command.env_clear().envs(env).current_dir(&work);
+            let process = Process::start(command, &self.group)
+                .map_err(|source| StartError::Spawn { path, source })?;
+            let process = greet(process, &self.setup, scratch, &env)?;
+            return Ok(self.worker.insert(process));
+        }
+        // Just looked.
+        self.worker.as_mut().ok_or_else(|| StartError::Worker {
+            path: self.setup.interpreter.path().to_owned(),
+            what: "it is gone".to_owned(),
+            errors: String::new(),
+        })
+    }
+
+    /// That this one may be used.
+    fn check(&self) -> Result<(), ExecError> {
+        if self.loan.is_none() && self.scratch.is_lent() {
+            let message = "a twin works at this worker's scratch path; drop the twin first";
+            return Err(ExecError::new(message));
+        }
+        Ok(())
+    }
+
+    /// Ends the process.
+    fn end(&mut self, fault: &Fault) -> Option<End> {
+        self.worker.take().map(|process| process.end(fault))
+    }
+
+    /// One turn outside of a step.
+    fn serve<T: DeserializeOwned>(
+        &mut self,
+        op: &str,
+        body: impl Serialize,
+        blobs: &[&Blob],
+    ) -> Result<T, ExecError> {
+        let may = self.setup.service();
+        let process = self.ready()?;
+        match turn(process, op, body, blobs, may) {
+            Ok((reply, _)) => Ok(reply),
+            Err(fault) => Err(self.broke(op, fault)),
+        }
+    }
+
+    /// The worker broke down, and no step is to blame.
+    fn broke(&mut self, op: &str, fault: Fault) -> ExecError {
+        let end = self.end(&fault);
+        ending::outside(op, fault, end).with_loss()
+    }
+}
+
+impl Executor for Python {
+    fn fingerprint(&self) -> &str {
+        &self.setup.fingerprint
+    }
+
+    fn fresh(&mut self) -> Result<(), ExecError> {
+        self.check()?;
+        self.worker = None;
+        self.ready()?;
+        Ok(())
+    }
+
+    fn sync(&mut self, request: &Sync) -> Result<Synced, ExecError> {
+        self.check()?;
+        let mut synced = Synced::default();
+        for (message, blobs) in request::messages(request, BLOBS) {
+            let reply: SyncReply = self.serve("sync", message, &blobs)?;
+            synced.failed.extend(Synced::from(reply).failed);
+        }
+        Ok(synced)
+    }
+
+    fn run(&mut self, request: &RunStep<'_>) -> Result<Ran, ExecError> {
+        self.check()?;
+        let Limits { output, cpu, .. } = self.setup.limits;
+        let may = self.setup.step();
+        let process = self.ready()?;
+        let begun = Instant::now();
+        let turned = turn::<RunReply>(process, "run", WireRun::from(request), &[], may);
+        let took = begun.elapsed();
+        let fault = match turned {
+            Ok((reply, blob)) => match reply.into_ran(request.seq, &blob, output, took) {
+                Ok(ran) => return Ok(ran),
+                Err(what) => Fault::Garbled(what),
+            },
+            // Nothing ran.
+            Err(fault @ (Fault::Before(_) | Fault::System(_))) => {
+                return Err(self.broke("run", fault));
+            }
+            Err(fault) => fault,
+        };
+        let end = self.end(&fault);
+        Ok(reply::lost(ending::of_step(fault, end, cpu), took))
+    }
+
+    fn sweep(&mut self) -> Result<Swept, ExecError> {
+        self.check()?;
+        let reply: SweepReply = self.serve("sweep", Nothing {}, &[])?;
+        reply.into_swept().map_err(|what| self.broke("sweep", Fault::Garbled(what)))
+    }
+
+    fn value(&mut self, name: &str) -> Result<Value, ExecError> {
+        self.check()?;
+        let reply: ValueReply = self.serve("value", WireValue { name, limit: SHOWN }, &[])?;
+        let absent = || ExecError::new(format!("there is no value to show: `{name}` is not live"));
+        reply.into_value().ok_or_else(absent)
+    }
+
+    fn kill_handle(&self) -> KillHandle {
+        let group = Arc::clone(&self.group);
+        KillHandle::new(move || group.kill())
+    }
+
+    fn twin(&mut self) -> Result<Box<dyn Executor>, ExecError> {
+        self.check()?;
+        let taken = || ExecError::new("a twin has no twin; ask the worker that it is a twin of");
+        if self.loan.is_some() {
+            return Err(taken());
+        }
+        let unmoved = |error| ExecError::io("scratch can not be moved aside for a twin", error);
+        let loan = self.scratch.lend().map_err(unmoved)?.ok_or_else(taken)?;
+        let (setup, scratch) = (Arc::clone(&self.setup), Arc::clone(&self.scratch));
+        // If it does not start, the loan ends, and this worker still has what is live.
+        match Self::start(setup, scratch, Some(loan)) {
+            Ok(twin) => Ok(Box::new(twin)),
+            Err(error) => Err(ExecError::kept(error)),
+        }
+    }
+}
+
+/// The environment of a worker. It is the same for every user and machine, up to the path.
+fn environment(scratch: &str) -> [(&'static str, &str); 7] {
+    [
+        ("HOME", scratch),
+        ("LANG", "C.UTF-8"),
+        ("LC_ALL", "C.UTF-8"),
+        ("PATH", "/usr/bin:/bin"),
+        ("PYTHONHASHSEED", "0"),
+        ("TMPDIR", scratch),
+        ("TZ", "UTC"),
+    ]
+}
+
+/// Makes the process a worker.
+fn greet(
+    mut process: Process,
+    setup: &Setup,
+    scratch: &str,
+    env: &[(&str, &str)],
+) -> Result<Process, StartError> {
+    // What is sent compiled needs no source.
+    let compiled = setup.compiled();
+    let hello = Hello {
+        protocol: PROTOCOL,
+        sources: Ordered(if compiled.is_some() { &[] } else { setup.modules }),
+        keep: compiled.is_none(),
+        scratch,
+        baseline: Baseline { env: Ordered(env), path: &setup.packages.path },
+        limits: WireLimits::from(&setup.limits),
+    };
+    let blobs: Vec<&Blob> = compiled.iter().collect();
+    let fault = match turn::<HelloReply>(&mut process, "hello", hello, &blobs, setup.service()) {
+        Ok((reply, blob)) => {
+            let [major, minor, patch] = setup.interpreter.version();
+            let expected = format!("{major}.{minor}.{patch}");
+            if reply.protocol == PROTOCOL && reply.python == expected {
+                if !blob.is_empty() {
+                    setup.keep(blob);
+                }
+                return Ok(process);
+            }
+            let HelloReply { python, protocol } = reply;
+            let expected = format!("Python {expected} with protocol {PROTOCOL}");
+            Fault::Garbled(format!(
+                "it is Python {python} with protocol {protocol}, not {expected}"
+            ))
+        }
+        Err(fault) => fault,
+    };
+    let end = process.end(&fault);
+    let errors = end.errors.clone();
+    let what = ending::words(&fault, Some(&end));
+    Err(StartError::Worker { path: setup.interpreter.path().to_owned(), what, errors })
+}
+
+/// Asks one thing, and takes the answer apart.
+fn turn<T: DeserializeOwned>(
+    process: &mut Process,
+    op: &str,
+    body: impl Serialize,
+    blobs: &[&Blob],
+    may: Allowance,
+) -> Result<(T, Vec<u8>), Fault> {
+    let nonce = Uuid::new_v4().simple().to_string();
+    // One write, that the other side wakes up once.
+    let mut first = Vec::with_capacity(ROOM);
+    first.extend_from_slice(&[0; HEAD]);
+    serde_json::to_writer(&mut first, &Envelope { op, nonce: &nonce, body })
+        .map_err(|error| Fault::System(error.into()))?;
+    let length = blobs.iter().map(|blob| blob.len()).sum();
+    let head = head(first.len() - HEAD, length)
+        .ok_or_else(|| Fault::System(std::io::Error::other("a request of more than 4 GiB")))?;
+    first[..HEAD].copy_from_slice(&head);
+    let mut parts: Vec<&[u8]> = vec![&first];
+    parts.extend(blobs.iter().map(|blob| &***blob));
+    let message = process.turn(&parts, may)?;
+    match reply::parse(&message.json, op, &nonce) {
+        Ok(reply) => Ok((reply, message.blob)),
+        Err(Bad::Failed(what)) => Err(Fault::Failed(what)),
+        Err(Bad::Reply(what)) => Err(Fault::Garbled(what)),
+    }
+}

@@ -1,0 +1,313 @@
+//! What the worker answered, taken apart. Nothing in it is believed to be well formed.
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
+
+use crate::model::{Entity, Member, Print, Unit, UnitKey};
+
+use super::wire::{Blob, Ending, Output, Ran, Swept, Synced, Untracked, Value, Wrote};
+
+/// The longest key of a unit, in bytes.
+const KEY: usize = 100;
+
+/// What every reply carries.
+#[derive(Debug, Deserialize)]
+struct Head<'a> {
+    op: &'a str,
+    nonce: &'a str,
+    #[serde(default)]
+    error: Option<String>,
+}
+
+/// A reply that can not be used.
+#[derive(Debug)]
+pub(super) enum Bad {
+    /// The worker says that it failed itself.
+    Failed(String),
+    /// It is not what was asked for.
+    Reply(String),
+}
+
+/// The reply to `op`, if it carries `nonce`.
+///
+/// # Errors
+/// If it is anything else.
+pub(super) fn parse<T: DeserializeOwned>(json: &[u8], op: &str, nonce: &str) -> Result<T, Bad> {
+    let bad = |error: serde_json::Error| Bad::Reply(format!("no reply to `{op}` ({error})"));
+    let head: Head<'_> = serde_json::from_slice(json).map_err(bad)?;
+    if head.op != op || head.nonce != nonce {
+        return Err(Bad::Reply(format!("a reply to something else than this `{op}`")));
+    }
+    match head.error {
+        Some(error) => Err(Bad::Failed(cut(error))),
+        None => serde_json::from_slice(json).map_err(bad),
+    }
+}
+
+fn cut(mut text: String) -> String {
+    const MOST: usize = 2000;
+    if text.len() > MOST {
+        text.truncate(text.floor_char_boundary(MOST));
+        text.push('…');
+    }
+    text
+}
+
+/// What a worker says it is.
+#[derive(Debug, Deserialize)]
+pub(super) struct HelloReply {
+    pub(super) python: String,
+    pub(super) protocol: u32,
+}
+
+/// What became of moving values.
+#[derive(Debug, Deserialize)]
+pub(super) struct SyncReply {
+    #[serde(default)]
+    failed: Vec<(UnitKey, String)>,
+}
+
+impl From<SyncReply> for Synced {
+    fn from(reply: SyncReply) -> Self {
+        Self { failed: reply.failed }
+    }
+}
+
+/// A value, shown. Nothing, if it is not live.
+#[derive(Debug, Deserialize)]
+pub(super) struct ValueReply {
+    #[serde(default)]
+    repr: Option<String>,
+    #[serde(default, rename = "type")]
+    type_name: Option<String>,
+    #[serde(default)]
+    json: Option<Json>,
+}
+
+impl ValueReply {
+    /// The value, if it is live.
+    pub(super) fn into_value(self) -> Option<Value> {
+        let type_name = self.type_name.unwrap_or_default();
+        Some(Value { repr: self.repr?, type_name, json: self.json })
+    }
+}
+
+/// A member of a unit, by its place or by its name.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Which {
+    Index(usize),
+    Entity(Entity),
+}
+
+impl Which {
+    fn among(&self, members: &[Member]) -> Option<usize> {
+        match self {
+            Self::Index(index) => Some(*index).filter(|index| *index < members.len()),
+            Self::Entity(entity) => members.iter().position(|member| member.entity == *entity),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct WireUnit {
+    key: UnitKey,
+    members: Vec<Member>,
+    #[serde(default)]
+    share: Vec<(Which, Which, Print)>,
+    #[serde(default)]
+    refs: Vec<Entity>,
+    #[serde(default)]
+    blob: Option<(usize, usize)>,
+    #[serde(default)]
+    hole: Option<String>,
+    #[serde(default)]
+    size: Option<u64>,
+}
+
+impl WireUnit {
+    /// The unit, if everything in it points somewhere.
+    fn check(self) -> Result<(Unit, Option<(usize, usize)>), String> {
+        let Self { key, members, share, refs, blob, hole, size } = self;
+        let fault = |what: &str| Err(format!("unit `{}`: {what}", cut(key.to_string())));
+        if key.is_empty() || key.len() > KEY {
+            return fault("a key of another length than 1 to 100 bytes");
+        }
+        let mut seen = BTreeSet::new();
+        for Member { entity, refs: of_member, .. } in &members {
+            if !entity.is_state() {
+                return fault(&format!("`{entity}` is no part of the state"));
+            }
+            if !seen.insert(entity) {
+                return fault(&format!("`{entity}` is in it twice"));
+            }
+            if of_member.iter().any(|index| *index >= refs.len()) {
+                return fault(&format!("`{entity}` refers to something that is not listed"));
+            }
+        }
+        if members.is_empty() {
+            return fault("nothing is in it");
+        }
+        let place = |(a, b, print): (Which, Which, Print)| {
+            Some((a.among(&members)?, b.among(&members)?, print))
+        };
+        let Some(share) = share.into_iter().map(place).collect() else {
+            return fault("a member that is not there shares something");
+        };
+        if refs.iter().any(|entity| !matches!(entity, Entity::Token(_) | Entity::Module(_))) {
+            return fault("it refers to something else than tokens and modules");
+        }
+        let size = size.or(blob.map(|(_, length)| length as u64)).unwrap_or_default();
+        Ok((Unit { key, members, share, refs, hole, size }, blob))
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Printed {
+    at: (usize, usize),
+    #[serde(default)]
+    dropped: u64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Micros {
+    run: u64,
+}
+
+/// What a step did. Much of it is left out if it is nothing.
+#[derive(Debug, Deserialize)]
+pub(super) struct RunReply {
+    ending: Ending,
+    reads: BTreeSet<Entity>,
+    #[serde(default)]
+    external: BTreeMap<Entity, Option<String>>,
+    wrote: BTreeMap<Entity, Wrote>,
+    units: Vec<WireUnit>,
+    #[serde(default)]
+    dirty: BTreeSet<Entity>,
+    #[serde(default)]
+    untracked: Vec<Untracked>,
+    #[serde(default)]
+    readings: Vec<Json>,
+    #[serde(default)]
+    clock: bool,
+    #[serde(default)]
+    stdout: Printed,
+    #[serde(default)]
+    stderr: Printed,
+    #[serde(default)]
+    micros: Micros,
+}
+
+/// What a worker may say of how a step ended. Everything else the host finds out by itself.
+fn may_say(ending: &Ending) -> bool {
+    matches!(ending, Ending::Ok | Ending::Raised { .. } | Ending::Unsupported { .. })
+}
+
+impl RunReply {
+    /// What the step of `seq` did, with the bytes of `message` where they belong.
+    ///
+    /// # Errors
+    /// If the reply contradicts itself or its request.
+    pub(super) fn into_ran(
+        self,
+        seq: u64,
+        blobs: &[u8],
+        output: u64,
+        took: Duration,
+    ) -> Result<Ran, String> {
+        if !may_say(&self.ending) {
+            return Err(format!("an ending that it can not know of: {:?}", self.ending));
+        }
+        if let Some(entity) = self.wrote.keys().chain(&self.dirty).find(|e| !e.is_state()) {
+            return Err(format!("`{entity}` is no part of the state and was written"));
+        }
+        let mine = format!("{seq}.");
+        let mut units = Vec::with_capacity(self.units.len());
+        let mut seen = BTreeSet::new();
+        for unit in self.units {
+            let (unit, at) = unit.check()?;
+            if !unit.key.starts_with(&mine) || !seen.insert(unit.key.clone()) {
+                return Err(format!("unit `{}` has a key that is not this run's", unit.key));
+            }
+            if unit.hole.is_some() == at.is_some() {
+                return Err(format!("unit `{}` has not one of a blob and a hole", unit.key));
+            }
+            let blob = at.map(|at| slice(blobs, at).map(Blob::from)).transpose()?;
+            units.push((unit, blob));
+        }
+        Ok(Ran {
+            ending: self.ending,
+            lost: false,
+            reads: self.reads,
+            external: self.external,
+            wrote: self.wrote,
+            units,
+            dirty: self.dirty,
+            untracked: self.untracked,
+            readings: self.readings,
+            clock: self.clock,
+            stdout: self.stdout.take(blobs, output)?,
+            stderr: self.stderr.take(blobs, output)?,
+            wall: took.min(Duration::from_micros(self.micros.run)),
+        })
+    }
+}
+
+impl Printed {
+    /// The bytes, at most `most` of them.
+    fn take(self, blobs: &[u8], most: u64) -> Result<Output, String> {
+        let bytes = slice(blobs, self.at)?;
+        if bytes.len() as u64 > most {
+            return Err(format!("{} bytes of output, more than the {most} it may", bytes.len()));
+        }
+        Ok(Output { bytes: bytes.to_vec(), dropped: self.dropped })
+    }
+}
+
+fn slice(blobs: &[u8], (offset, length): (usize, usize)) -> Result<&[u8], String> {
+    let end = offset.checked_add(length);
+    end.and_then(|end| blobs.get(offset..end))
+        .ok_or_else(|| format!("{length} bytes at {offset} of only {}", blobs.len()))
+}
+
+/// Everything that is live.
+#[derive(Debug, Deserialize)]
+pub(super) struct SweepReply {
+    units: Vec<WireUnit>,
+    #[serde(default)]
+    strays: Vec<String>,
+}
+
+impl SweepReply {
+    /// What was found.
+    ///
+    /// # Errors
+    /// If the reply contradicts itself.
+    pub(super) fn into_swept(self) -> Result<Swept, String> {
+        let units = self.units.into_iter().map(|unit| Ok(unit.check()?.0));
+        Ok(Swept { units: units.collect::<Result<_, String>>()?, strays: self.strays })
+    }
+}
+
+/// A step whose worker went with it.
+pub(super) fn lost(ending: Ending, wall: Duration) -> Ran {
+    Ran {
+        ending,
+        lost: true,
+        reads: BTreeSet::new(),
+        external: BTreeMap::new(),
+        wrote: BTreeMap::new(),
+        units: Vec::new(),
+        dirty: BTreeSet::new(),
+        untracked: Vec::new(),
+        readings: Vec::new(),
+        clock: false,
+        stdout: Output::default(),
+        stderr: Output::default(),
+        wall,
+    }
+}

@@ -1,0 +1,133 @@
+use std::fs;
+
+use serde_json::json;
+
+use super::super::sources;
+use super::super::{CPython, Executor, Isolation, Layer, Limits, StartError, Trust};
+use super::{builder, interpreter, run, worker};
+
+#[test]
+fn untrusted_code_is_refused_and_told_what_is_missing() {
+    let default = CPython::at(interpreter()).start().unwrap_err();
+    assert!(matches!(default, StartError::Exposed { missing } if missing == Layer::ALL));
+    let said = default.to_string();
+    for word in ["files, network, processes", "Trust::Mine"] {
+        assert!(said.contains(word), "{said}");
+    }
+    let process = CPython::at(interpreter()).isolation(Isolation::Process).start();
+    assert!(matches!(process.unwrap_err(), StartError::Exposed { .. }));
+    let kernel = builder().isolation(Isolation::Kernel).start().unwrap_err();
+    assert!(matches!(kernel, StartError::NoIsolation { .. }), "{kernel}");
+    assert!(builder().isolation(Isolation::Process).start().is_ok());
+}
+
+#[test]
+fn all_interpreters_are_found_once_and_will_do() {
+    let all = CPython::all();
+    assert!(!all.is_empty(), "no CPython from 3.11 to 3.13 in PATH");
+    for (index, one) in all.iter().enumerate() {
+        assert!(one.path().is_absolute() && matches!(one.version(), [3, 11..=13, _]), "{one}");
+        assert!(all[index + 1..].iter().all(|other| other.path() != one.path()));
+    }
+}
+
+#[test]
+fn what_is_no_interpreter_is_named_with_what_it_is() {
+    let error = CPython::at("/bin/echo").trust(Trust::Mine).start().unwrap_err().to_string();
+    assert!(error.contains("/bin/echo is no Python 3 that works"), "{error}");
+    let error = StartError::NoPython {
+        tried: vec![("/bin/python3".into(), "CPython 3.8.1 (final)".to_owned())],
+    };
+    assert!(error.to_string().contains("/bin/python3 is CPython 3.8.1 (final)); install one"));
+    assert!(StartError::NoPython { tried: Vec::new() }.to_string().contains("found none at all"));
+}
+
+#[test]
+fn the_worker_is_the_same_everywhere() {
+    let mut python = worker();
+    let source = "import os, sys\nenv = dict(os.environ)\nset_ = list({'a', 'b', 'c', 'd', 'e'})\n\
+                  flags = [sys.flags.hash_randomization, sys.flags.no_site, sys.path[:1]]\n\
+                  cwd = os.getcwd()\npgrp = os.getpgrp() == os.getpid()\n\
+                  mode = os.stat('.').st_mode & 0o777";
+    run(&mut python, source);
+    let scratch = python.scratch();
+    let scratch = scratch.to_str().unwrap();
+    let mut value = |name: &str| python.value(name).unwrap().json.unwrap();
+    let env = json!({"HOME": scratch, "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8",
+        "PATH": "/usr/bin:/bin", "PYTHONHASHSEED": "0", "TMPDIR": scratch, "TZ": "UTC"});
+    assert_eq!(value("env"), env);
+    assert_eq!(value("cwd"), json!(scratch));
+    assert_eq!(value("flags")[0], json!(0));
+    assert_ne!(value("flags")[2], json!([""]));
+    assert_eq!((value("pgrp"), value("mode")), (json!(true), json!(0o700)));
+    let order = value("set_");
+    let mut other = worker();
+    run(&mut other, source);
+    assert_eq!(other.value("set_").unwrap().json, Some(order));
+}
+
+#[test]
+fn the_greeting_says_everything() {
+    let mut python = builder()
+        .speaking(super::FAKE, &[("z", "1"), ("a", "2")])
+        .limits(Limits { value: 5, output: 6, ..Limits::default() })
+        .start()
+        .unwrap();
+    run(&mut python, "order = list(hello['sources'])\nhello = dict(hello, nonce=0)");
+    assert_eq!(python.value("order").unwrap().json, Some(json!(["z", "a"])));
+    let hello = python.value("hello").unwrap().json.unwrap();
+    let limits = json!({"address_space": 2u64 << 30, "cpu_seconds": 86400, "file_size": 64 << 20,
+        "open_files": 64, "output_bytes": 6, "value_bytes": 5, "unit_bytes": 5});
+    assert_eq!(hello["limits"], limits);
+    assert_eq!(hello["protocol"], json!(1));
+    assert_eq!(hello["scratch"], json!(python.scratch()));
+    assert_eq!(hello["baseline"]["env"]["TZ"], json!("UTC"));
+    assert_eq!(hello["baseline"]["path"], json!([]));
+}
+
+#[test]
+fn the_fingerprint_tells_programs_and_packages_apart() {
+    let one = worker();
+    assert_eq!(one.fingerprint(), worker().fingerprint());
+    assert!(one.fingerprint().starts_with("cpython 3.1"), "{}", one.fingerprint());
+    let other = builder().speaking(super::FAKE, &[("a", "1")]).start().unwrap();
+    assert_ne!(one.fingerprint(), other.fingerprint());
+
+    let venv = tempfile::tempdir().unwrap();
+    let [major, minor, _] = CPython::all()[0].version();
+    let packages = venv.path().join(format!("lib/python{major}.{minor}/site-packages"));
+    let start = || builder().venv(venv.path()).start();
+    assert!(start().unwrap_err().to_string().contains("no file `pyvenv.cfg`"));
+    fs::write(venv.path().join("pyvenv.cfg"), "home = /usr/bin\n").unwrap();
+    assert!(start().unwrap_err().to_string().contains("no packages for Python 3."));
+    fs::create_dir_all(&packages).unwrap();
+    let empty = start().unwrap();
+    fs::create_dir(packages.join("numpy-2.1.dist-info")).unwrap();
+    let mut full = start().unwrap();
+    assert_ne!(one.fingerprint(), empty.fingerprint());
+    assert_ne!(empty.fingerprint(), full.fingerprint());
+    run(&mut full, "path = hello['baseline']['path']");
+    let path = fs::canonicalize(&packages).unwrap();
+    assert_eq!(full.value("path").unwrap().json, Some(json!([path])));
+}
+
+#[test]
+fn every_file_of_the_worker_goes_with_it() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/worker");
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = files
+        .filter(|path| path.extension().is_some_and(|extension| extension == "py"))
+        .filter_map(|path| path.file_stem()?.to_str().map(str::to_owned))
+        .filter(|name| name != "boot")
+        .collect();
+    files.sort();
+    let names: Vec<_> = sources::MODULES.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, files);
+}
+
+#[test]
+fn a_path_to_read_must_be_there() {
+    let error = builder().read_only("/nowhere/data").start().unwrap_err();
+    assert!(matches!(error, StartError::ReadOnly { .. }), "{error}");
+    assert!(builder().read_only("/etc").start().is_ok());
+}

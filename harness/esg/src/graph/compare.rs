@@ -1,0 +1,146 @@
+//! Whether selective re-execution left what running everything leaves.
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use super::CodeGraph;
+use crate::blobs::Blobs;
+use crate::error::EsgError;
+use crate::exec::Swept;
+use crate::model::{Entity, Print};
+use crate::replay::Engine;
+use crate::state::{Looked, Made, Slot, State};
+use crate::trace::Execution;
+
+/// What comparing with a full re-run showed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Verdict {
+    /// Whether nothing differs.
+    pub same: bool,
+    /// What differs, a sentence each.
+    pub differences: Vec<String>,
+    /// How many steps ran again only to make what can not be stored.
+    pub rebuilt: usize,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.same {
+            return f.write_str("equal to a full re-run");
+        }
+        write!(f, "differs from a full re-run: {}", self.differences.join("; "))
+    }
+}
+
+/// What stands outside of scratch is the same for both sides.
+struct Nothing;
+
+impl Looked for Nothing {
+    fn outside(&self, _: &Entity) -> Option<String> {
+        None
+    }
+}
+
+impl CodeGraph {
+    /// Compares the state after the last replay with running every step in a fresh worker, which is
+    /// given the readings of clocks that the executions had. Both sides are looked at from scratch:
+    /// names, what they share, classes, modules, files, state of the process, output and endings.
+    ///
+    /// # Errors
+    /// If no worker can be had.
+    pub fn verify(&mut self) -> Result<Verdict, EsgError> {
+        let steps = self.planned();
+        let ran: BTreeMap<_, _> = self.engine.chosen.clone();
+        let steps: Vec<_> = steps.into_iter().filter(|step| ran.contains_key(&step.id)).collect();
+        let before = self.engine.history.all().len();
+        let journal = &mut self.journal;
+        let mut told = |execution: &Arc<Execution>, blobs: &mut Blobs| {
+            super::journal::tell(journal, execution, blobs)
+        };
+        let (state, options) = (&mut self.state, self.options);
+        let swept =
+            self.engine.ask(&steps, state, None, options, &mut told, |worker| worker.sweep())?;
+        let ours = view(&swept);
+        let rebuilt = self.engine.history.all().len() - before;
+
+        let twin = self.engine.executor.twin()?;
+        let mut other = Engine::new(twin, Blobs::memory());
+        other.readings = ran
+            .iter()
+            .map(|(step, execution)| (step.clone(), execution.trace.readings.clone()))
+            .collect();
+        let mut whole = other.whole(&steps, options)?;
+        // What failing steps left behind goes only when the worker is brought to a state again.
+        let nobody: crate::replay::Told<'_> = &mut |_, _| Ok(());
+        let swept =
+            other.ask(&steps, &mut whole, None, options, nobody, |worker| worker.sweep())?;
+        let theirs = view(&swept);
+
+        let mut differences = differing(&ours, &theirs);
+        for step in &steps {
+            let (Some(one), Some(two)) = (ran.get(&step.id), other.chosen.get(&step.id)) else {
+                continue;
+            };
+            differences.extend(outputs(&step.id, one, two));
+        }
+        Ok(Verdict { same: differences.is_empty(), differences, rebuilt })
+    }
+}
+
+/// What a sweep saw, as a state.
+fn view(swept: &Swept) -> State {
+    let mut state = State::default();
+    let nobody: Arc<str> = "".into();
+    for unit in &swept.units {
+        let mut unit = unit.clone();
+        for member in &mut unit.members {
+            if member.opaque {
+                member.own = Print::of(&[b"opaque"]);
+            }
+        }
+        let made = Arc::new(Made { unit, stored: None });
+        for (at, member) in made.unit.members.iter().enumerate() {
+            state.put(member.entity.clone(), Slot { made: made.clone(), at, by: nobody.clone() });
+        }
+    }
+    state
+}
+
+fn differing(ours: &State, theirs: &State) -> Vec<String> {
+    let named = |state: &State| -> BTreeSet<Entity> {
+        let entities = state.entities().map(|(entity, _)| entity);
+        entities.filter(|entity| !matches!(entity, Entity::Token(_))).cloned().collect()
+    };
+    let (left, right) = (named(ours), named(theirs));
+    let mut differences = Vec::new();
+    for entity in left.union(&right) {
+        match (left.contains(entity), right.contains(entity)) {
+            (true, false) => differences.push(format!("{entity} is there and should not be")),
+            (false, true) => differences.push(format!("{entity} is missing")),
+            _ if ours.joint([entity], &Nothing).print != theirs.joint([entity], &Nothing).print => {
+                differences.push(format!("{entity} has another value"));
+            }
+            _ => {}
+        }
+    }
+    let together = ours.joint(&left, &Nothing).print == theirs.joint(&right, &Nothing).print;
+    if differences.is_empty() && !together {
+        differences.push("values share other objects".to_owned());
+    }
+    differences
+}
+
+fn outputs(step: &str, one: &Execution, two: &Execution) -> Vec<String> {
+    let mut differences = Vec::new();
+    if one.ending != two.ending {
+        differences.push(format!("{step} ended otherwise: {} against {}", one.ending, two.ending));
+    }
+    if one.stdout != two.stdout {
+        differences.push(format!("{step} printed something else"));
+    }
+    if one.stderr != two.stderr {
+        differences.push(format!("{step} printed something else to standard error"));
+    }
+    differences
+}

@@ -1,0 +1,112 @@
+//! Which step read what another one wrote, as it happened.
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::CodeGraph;
+use crate::model::Entity;
+use crate::program::{Edges, Observed};
+use crate::trace::Execution;
+
+/// That a step read, or altered, what another one had written last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TracedEdge {
+    /// The step that wrote.
+    pub from: Arc<str>,
+    /// The step that read.
+    pub to: Arc<str>,
+    /// What it read.
+    pub reads: Vec<Entity>,
+    /// What it altered through shared objects, without looking at it.
+    pub alters: Vec<Entity>,
+}
+
+impl CodeGraph {
+    /// The dependencies that the executions standing since the last replay had, in the order of the
+    /// reading steps.
+    pub fn traced_edges(&self) -> impl Iterator<Item = TracedEdge> {
+        let mut edges = Vec::new();
+        for step in self.planned() {
+            let Some(execution) = self.engine.chosen.get(&step.id) else { continue };
+            let mut from: BTreeMap<Arc<str>, TracedEdge> = BTreeMap::new();
+            let reads = execution.trace.reads.iter().map(|(entity, read)| (entity, read, true));
+            let alters = execution.trace.altered.iter().map(|(entity, read)| (entity, read, false));
+            for (entity, read, looked) in reads.chain(alters) {
+                let Some(by) = read.by.as_ref().filter(|by| **by != step.id) else { continue };
+                let edge = from.entry(by.clone()).or_insert_with(|| TracedEdge {
+                    from: by.clone(),
+                    to: step.id.clone(),
+                    reads: Vec::new(),
+                    alters: Vec::new(),
+                });
+                if looked { &mut edge.reads } else { &mut edge.alters }.push(entity.clone());
+            }
+            edges.extend(from.into_values());
+        }
+        edges.into_iter()
+    }
+
+    /// What steps need of each other. What a step did in the last replay is taken for what it does,
+    /// until it is edited; of every other step, what its source says that it may do. An edge with a
+    /// run at both ends is [`Traced`](crate::EdgeSource::Traced).
+    ///
+    /// Unlike [`traced_edges`](Self::traced_edges) these are kept in step with edits: they are those
+    /// of the program as it stands.
+    pub fn edges(&self) -> Edges<'_> {
+        self.program.edges()
+    }
+
+    /// Tells the program what its steps were seen to do.
+    pub(super) fn take_in(&mut self) {
+        let mut credits = self.credits();
+        let ids: Vec<Arc<str>> = self.program.steps().map(|step| step.id.clone()).collect();
+        for step in ids {
+            let Some(execution) = self.engine.chosen.get(&step) else {
+                self.program.unobserve(&step);
+                continue;
+            };
+            let now =
+                Seen { seq: execution.seq, credit: credits.remove(&step).unwrap_or_default() };
+            if self.seen.get(&step) == Some(&now) && self.program.is_observed(&step) {
+                continue;
+            }
+            let same = self.program.step(&step).is_ok_and(|at| at.syntax == execution.syntax);
+            if same && self.program.observe(&step, observed(execution, &now.credit)).is_ok() {
+                self.seen.insert(step, now);
+            }
+        }
+    }
+
+    /// By step: what others found as this step had left it, although it wrote something else. Who
+    /// changes a class changes what the names of its instances stand for.
+    fn credits(&self) -> HashMap<Arc<str>, BTreeSet<Entity>> {
+        let mut credits: HashMap<Arc<str>, BTreeSet<Entity>> = HashMap::new();
+        for execution in self.engine.chosen.values() {
+            let trace = &execution.trace;
+            for (entity, read) in trace.reads.iter().chain(&trace.altered) {
+                let Some(by) = &read.by else { continue };
+                let writer = self.engine.chosen.get(by);
+                if writer.is_some_and(|writer| !writer.trace.wrote.contains_key(entity)) {
+                    credits.entry(by.clone()).or_default().insert(entity.clone());
+                }
+            }
+        }
+        credits
+    }
+}
+
+/// What the program was told of a step.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// Of which execution.
+    seq: u64,
+    /// What it wrote besides, as others found it.
+    credit: BTreeSet<Entity>,
+}
+
+fn observed(execution: &Execution, credit: &BTreeSet<Entity>) -> Observed {
+    let trace = &execution.trace;
+    let wrote = trace.wrote.keys().chain(credit);
+    Observed::new(trace.reads.keys().cloned(), wrote.cloned())
+        .altering(trace.altered.keys().cloned())
+}

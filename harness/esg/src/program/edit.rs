@@ -1,0 +1,435 @@
+//! Changing a program: every change is an operation that is applied.
+use std::sync::Arc;
+
+use ruff_python_ast::Expr;
+use serde_json::Value;
+
+use crate::model::Print;
+use crate::scan::{Scan, scan};
+use crate::text::near;
+
+use super::artifact::Part;
+use super::operation::{Change, Operation};
+use super::order::Slot;
+use super::version::{Version, VersionId, VersionKind};
+use super::{Input, Node, Program, ProgramError, Removed, Step};
+
+/// The most bytes of an id.
+const MAX_ID: usize = 200;
+
+/// Who made a version, and what for.
+struct Sign<'a> {
+    author: &'a Option<Arc<str>>,
+    cause: &'a Option<Arc<str>>,
+}
+
+impl Program {
+    /// Adds a step as the last.
+    ///
+    /// # Errors
+    /// [`ProgramError::DuplicateStep`], [`ProgramError::BadId`].
+    pub fn push(&mut self, id: &str, source: &str) -> Result<VersionId, ProgramError> {
+        self.made(Change::added(id, source), None)
+    }
+
+    /// Adds a step whose scan is known. It must be what [`scan`] says of the source.
+    ///
+    /// # Errors
+    /// As [`push`](Program::push).
+    pub fn push_scanned(
+        &mut self,
+        id: &str,
+        source: &str,
+        scan: Scan,
+    ) -> Result<VersionId, ProgramError> {
+        self.made(Change::added(id, source), Some(scan))
+    }
+
+    /// Adds a step before another.
+    ///
+    /// # Errors
+    /// [`ProgramError::UnknownStep`] for `before`, and as [`push`](Program::push).
+    pub fn insert_before(
+        &mut self,
+        before: &str,
+        id: &str,
+        source: &str,
+    ) -> Result<VersionId, ProgramError> {
+        let before = Some(before.into());
+        self.made(Change::Added { step: id.into(), source: source.into(), before }, None)
+    }
+
+    /// Gives a step another source. The same text again makes no version.
+    ///
+    /// # Errors
+    /// [`ProgramError::UnknownStep`].
+    pub fn replace(&mut self, id: &str, source: &str) -> Result<VersionId, ProgramError> {
+        self.made(Change::replaced(id, source), None)
+    }
+
+    /// Gives a step another source whose scan is known. It must be what [`scan`] says of it.
+    ///
+    /// # Errors
+    /// As [`replace`](Program::replace).
+    pub fn replace_scanned(
+        &mut self,
+        id: &str,
+        source: &str,
+        scan: Scan,
+    ) -> Result<VersionId, ProgramError> {
+        self.made(Change::replaced(id, source), Some(scan))
+    }
+
+    /// Removes a step. Its versions stay: [`rollback`](Program::rollback) to one brings it back.
+    ///
+    /// # Errors
+    /// [`ProgramError::UnknownStep`].
+    pub fn remove(&mut self, id: &str) -> Result<(), ProgramError> {
+        self.apply(Change::Removed { step: id.into() }.into()).map(|_| ())
+    }
+
+    /// Moves a step to before another.
+    ///
+    /// # Errors
+    /// [`ProgramError::UnknownStep`] for either.
+    pub fn move_before(&mut self, id: &str, before: &str) -> Result<(), ProgramError> {
+        self.apply(Change::Moved { step: id.into(), before: Some(before.into()) }.into())
+            .map(|_| ())
+    }
+
+    /// Moves a step to the end.
+    ///
+    /// # Errors
+    /// [`ProgramError::UnknownStep`].
+    pub fn move_last(&mut self, id: &str) -> Result<(), ProgramError> {
+        self.apply(Change::Moved { step: id.into(), before: None }.into()).map(|_| ())
+    }
+
+    /// Sets a step, or an input, back to one of its versions. What it was stays a version too, and
+    /// what is made next is made from the one gone back to. A step that was removed comes back to
+    /// where it stood, as long as the step behind it is still there; else it is the last.
+    ///
+    /// Gives the version that now holds.
+    ///
+    /// # Errors
+    /// [`ProgramError::UnknownVersion`].
+    pub fn rollback(&mut self, version: VersionId) -> Result<VersionId, ProgramError> {
+        self.made(Change::RolledBack { version }, None)
+    }
+
+    /// Binds a name before the first step, or gives it another value.
+    ///
+    /// # Errors
+    /// [`ProgramError::BadInput`].
+    pub fn input(&mut self, name: &str, value: Value) -> Result<VersionId, ProgramError> {
+        self.made(Change::Input { name: name.into(), value }, None)
+    }
+
+    /// Gives a name to a view over steps and names. Without parts, the artifact is no more.
+    ///
+    /// # Errors
+    /// [`ProgramError::UnknownStep`] for a part, [`ProgramError::BadId`] for the name.
+    pub fn artifact(
+        &mut self,
+        name: &str,
+        parts: impl IntoIterator<Item = Part>,
+    ) -> Result<(), ProgramError> {
+        let parts = parts.into_iter().collect();
+        self.apply(Change::Artifact { name: name.into(), parts }.into()).map(|_| ())
+    }
+
+    /// Does one operation, and gives the version that it made or went back to, if any. An operation
+    /// that changes nothing is not kept.
+    ///
+    /// # Errors
+    /// What the method for this change says. Nothing has changed then.
+    pub fn apply(&mut self, operation: Operation) -> Result<Option<VersionId>, ProgramError> {
+        self.perform(operation, None)
+    }
+
+    fn made(&mut self, change: Change, scan: Option<Scan>) -> Result<VersionId, ProgramError> {
+        // Changes that come here are those that make or take a version.
+        self.perform(change.into(), scan).map(|made| made.unwrap_or(VersionId(0)))
+    }
+
+    fn perform(
+        &mut self,
+        operation: Operation,
+        scan: Option<Scan>,
+    ) -> Result<Option<VersionId>, ProgramError> {
+        let sign = Sign { author: &operation.author, cause: &operation.cause };
+        let (done, version) = match &operation.change {
+            Change::Added { step, source, before } => {
+                (true, Some(self.do_add(step, source, before.as_deref(), scan, &sign)?))
+            }
+            Change::Replaced { step, source } => {
+                let (done, version) = self.do_replace(step, source, scan, &sign)?;
+                (done, Some(version))
+            }
+            Change::Removed { step } => {
+                self.do_remove(step)?;
+                (true, None)
+            }
+            Change::Moved { step, before } => (self.do_move(step, before.as_deref())?, None),
+            Change::RolledBack { version } => (self.do_roll_back(*version)?, Some(*version)),
+            Change::Input { name, value } => {
+                let (done, version) = self.do_input(name, value, &sign)?;
+                (done, Some(version))
+            }
+            Change::Artifact { name, parts } => (self.do_artifact(name, parts)?, None),
+        };
+        if done {
+            self.operations.push(operation);
+        }
+        Ok(version)
+    }
+
+    fn do_add(
+        &mut self,
+        id: &Arc<str>,
+        source: &Arc<str>,
+        before: Option<&str>,
+        known: Option<Scan>,
+        sign: &Sign<'_>,
+    ) -> Result<VersionId, ProgramError> {
+        if self.steps.contains_key(id) {
+            return Err(ProgramError::DuplicateStep { step: id.to_string() });
+        }
+        check_id(id)?;
+        let rank = self.rank_before(before)?;
+        let found = Arc::new(known.unwrap_or_else(|| scan(source)));
+        let parent = self.removed.remove(id).map(|removed| removed.version);
+        let syntax = syntax_of(&found, source);
+        let version = self.version_of(id, VersionKind::Step, source, syntax, parent, sign);
+        let step = Step { id: id.clone(), version, source: source.clone(), syntax, scan: found };
+        self.put(rank, step);
+        Ok(version)
+    }
+
+    fn do_replace(
+        &mut self,
+        id: &str,
+        source: &Arc<str>,
+        known: Option<Scan>,
+        sign: &Sign<'_>,
+    ) -> Result<(bool, VersionId), ProgramError> {
+        let slot = self.slot(id)?;
+        let old = self.step(id)?;
+        let parent = old.version;
+        if old.source == *source {
+            return Ok((false, parent));
+        }
+        let id = old.id.clone();
+        let found = Arc::new(known.unwrap_or_else(|| scan(source)));
+        let syntax = syntax_of(&found, source);
+        let version = self.version_of(&id, VersionKind::Step, source, syntax, Some(parent), sign);
+        let step = Step { id, version, source: source.clone(), syntax, scan: found };
+        self.set(slot, step);
+        Ok((true, version))
+    }
+
+    fn do_remove(&mut self, id: &str) -> Result<(), ProgramError> {
+        let slot = self.slot(id)?;
+        let step = self.step(id)?;
+        let (id, version) = (step.id.clone(), step.version);
+        let behind = self.order.slots().get(self.order.rank(slot) + 1);
+        let before = behind.and_then(|slot| match &self.nodes[slot.index()] {
+            Node::Step(step) => Some(step.id.clone()),
+            _ => None,
+        });
+        self.forget(slot);
+        self.order.remove(slot);
+        self.steps.remove(&id);
+        self.observed.remove(&slot);
+        self.nodes[slot.index()] = Node::Gone;
+        self.settle();
+        self.removed.insert(id, Removed { version, before });
+        Ok(())
+    }
+
+    fn do_move(&mut self, id: &str, before: Option<&str>) -> Result<bool, ProgramError> {
+        let slot = self.slot(id)?;
+        let (from, to) = (self.order.rank(slot), self.rank_before(before)?);
+        if to == from || to == from + 1 {
+            return Ok(false);
+        }
+        self.forget(slot);
+        self.order.remove(slot);
+        self.order.insert(if to > from { to - 1 } else { to }, slot);
+        self.renew(slot);
+        Ok(true)
+    }
+
+    fn do_roll_back(&mut self, id: VersionId) -> Result<bool, ProgramError> {
+        let Version { step, kind, source, syntax, .. } = self.version(id)?.clone();
+        match kind {
+            VersionKind::Input => {
+                let Some(slot) = self.inputs.get(&step).copied() else {
+                    return Ok(false);
+                };
+                let changed = matches!(
+                    &self.nodes[slot.index()], Node::Input(input) if input.version != id
+                );
+                self.nodes[slot.index()] =
+                    Node::Input(Input { name: step, version: id, json: source, print: syntax });
+                Ok(changed)
+            }
+            VersionKind::Step => {
+                let scan = Arc::new(scan(&source));
+                let back = Step { id: step.clone(), version: id, source, syntax, scan };
+                match self.steps.get(&step).copied() {
+                    Some(_) if self.step(&step)?.version == id => return Ok(false),
+                    Some(slot) => self.set(slot, back),
+                    None => {
+                        let before = self.removed.remove(&step).and_then(|removed| removed.before);
+                        let before = before.filter(|before| self.steps.contains_key(before));
+                        let rank = self.rank_before(before.as_deref())?;
+                        self.put(rank, back);
+                    }
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    fn do_input(
+        &mut self,
+        name: &Arc<str>,
+        value: &Value,
+        sign: &Sign<'_>,
+    ) -> Result<(bool, VersionId), ProgramError> {
+        check_input(name)?;
+        let json: Arc<str> = value.to_string().into();
+        let print = Print::of(&[b"input", json.as_bytes()]);
+        let slot = self.inputs.get(name).copied();
+        let old = slot.and_then(|slot| match &self.nodes[slot.index()] {
+            Node::Input(input) => Some((input.version, input.print)),
+            _ => None,
+        });
+        if let Some((version, old)) = old
+            && old == print
+        {
+            return Ok((false, version));
+        }
+        let parent = old.map(|(version, _)| version);
+        let version = self.version_of(name, VersionKind::Input, &json, print, parent, sign);
+        let node = Node::Input(Input { name: name.clone(), version, json, print });
+        match slot {
+            Some(slot) => self.nodes[slot.index()] = node,
+            None => {
+                let slot = Slot::new(self.nodes.len());
+                self.nodes.push(node);
+                let rank = self.inputs.range(..name.clone()).count();
+                self.inputs.insert(name.clone(), slot);
+                self.order.insert(rank, slot);
+                self.renew(slot);
+            }
+        }
+        Ok((true, version))
+    }
+
+    fn do_artifact(&mut self, name: &Arc<str>, parts: &[Part]) -> Result<bool, ProgramError> {
+        if parts.is_empty() {
+            return match self.artifacts.remove(name) {
+                Some(_) => Ok(true),
+                None => Err(self.unknown_artifact(name)),
+            };
+        }
+        check_id(name)?;
+        for part in parts {
+            if let Part::Step(id) = part {
+                self.slot(id)?;
+            }
+        }
+        let changed = self.artifacts.get(name).is_none_or(|old| old != parts);
+        self.artifacts.insert(name.clone(), parts.to_vec());
+        Ok(changed)
+    }
+
+    pub(super) fn unknown_artifact(&self, name: &str) -> ProgramError {
+        let near = near(name, self.artifacts.keys().map(|known| &**known)).map(str::to_owned);
+        ProgramError::UnknownArtifact { artifact: name.to_owned(), near }
+    }
+
+    /// The place in the order before a step, or behind them all.
+    fn rank_before(&self, before: Option<&str>) -> Result<usize, ProgramError> {
+        match before {
+            Some(before) => Ok(self.order.rank(self.slot(before)?)),
+            None => Ok(self.order.len()),
+        }
+    }
+
+    fn version_of(
+        &mut self,
+        step: &Arc<str>,
+        kind: VersionKind,
+        source: &Arc<str>,
+        syntax: Print,
+        parent: Option<VersionId>,
+        sign: &Sign<'_>,
+    ) -> VersionId {
+        let id = VersionId(u32::try_from(self.versions.len()).unwrap_or(u32::MAX));
+        self.versions.push(Version {
+            id,
+            parent,
+            step: step.clone(),
+            kind,
+            source: source.clone(),
+            syntax,
+            author: sign.author.clone(),
+            cause: sign.cause.clone(),
+        });
+        id
+    }
+
+    fn put(&mut self, rank: usize, step: Step) {
+        let slot = Slot::new(self.nodes.len());
+        self.steps.insert(step.id.clone(), slot);
+        self.nodes.push(Node::Step(step));
+        self.order.insert(rank, slot);
+        self.renew(slot);
+    }
+
+    /// A step is at another version. If its code is the same, so is all that is known of it.
+    fn set(&mut self, slot: Slot, step: Step) {
+        let same =
+            matches!(&self.nodes[slot.index()], Node::Step(old) if old.syntax == step.syntax);
+        self.nodes[slot.index()] = Node::Step(step);
+        if !same {
+            self.observed.remove(&slot);
+            self.renew(slot);
+        }
+    }
+}
+
+/// Identity of the code; of the text, where the text is no code.
+fn syntax_of(scan: &Scan, source: &str) -> Print {
+    if scan.errors.is_empty() && scan.syntax != [0; 32] {
+        Print::of(&[b"syntax", &scan.syntax])
+    } else {
+        Print::of(&[b"text", source.as_bytes()])
+    }
+}
+
+fn check_id(id: &str) -> Result<(), ProgramError> {
+    let why = match id.len() {
+        0 => "is empty",
+        length if length > MAX_ID => "is too long",
+        _ if id.chars().any(char::is_control) => "has a control character",
+        _ => return Ok(()),
+    };
+    Err(ProgramError::BadId { id: id.to_owned(), why })
+}
+
+/// An input must be a name that a step can load: the parser keeps names as Python does, normalised.
+fn check_input(name: &str) -> Result<(), ProgramError> {
+    let bad = || ProgramError::BadInput { name: name.to_owned() };
+    if name.len() > MAX_ID {
+        return Err(bad());
+    }
+    let parsed = ruff_python_parser::parse_expression(name).map_err(|_| bad())?;
+    match parsed.expr() {
+        Expr::Name(found) if found.id.as_str() == name => Ok(()),
+        _ => Err(bad()),
+    }
+}

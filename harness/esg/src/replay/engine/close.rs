@@ -1,0 +1,108 @@
+//! The end of a replay: a look at everything, and what to tell.
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::{Engine, Pass, Told};
+use crate::error::EsgError;
+use crate::exec::{Ending, Untracked};
+use crate::replay::{Blocked, Planned, Reason, Report};
+use crate::state::State;
+use crate::trace::Execution;
+
+impl Engine {
+    /// Compares everything that is live with the books. `false` if something changed behind them, or
+    /// the worker is lost and with it what could have been seen.
+    pub(super) fn sweep(
+        &mut self,
+        state: &State,
+        pass: &Pass<'_>,
+        told: Told<'_>,
+    ) -> Result<bool, EsgError> {
+        // What a failed step left behind goes first.
+        self.bring(state, &BTreeSet::new())?;
+        let swept = match self.executor.sweep() {
+            Ok(swept) => swept,
+            // Nobody can tell any more what the steps have changed.
+            Err(error) if self.survives(&error, &mut 0) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
+        let mut found: Vec<String> = swept.strays;
+        for member in swept.units.iter().flat_map(|unit| &unit.members) {
+            let Some(slot) = state.slot(&member.entity) else { continue };
+            let there = slot.member();
+            if !there.opaque
+                && !member.opaque
+                && there.own != member.own
+                && self.live.holds(&member.entity, slot)
+            {
+                found.push(format!("{} changed where no step was seen to", member.entity));
+            }
+        }
+        if found.is_empty() {
+            return Ok(true);
+        }
+        // Nobody can say which of them it was.
+        for execution in pass.fresh.clone() {
+            let mut again = Execution::clone(&execution);
+            again
+                .trace
+                .untracked
+                .extend(found.iter().map(|what| Untracked { what: what.clone(), line: None }));
+            let again = Arc::new(again);
+            self.history.push(again.clone());
+            told(&again, &mut self.blobs)?;
+        }
+        Ok(false)
+    }
+
+    pub(super) fn report(&self, pass: &Pass<'_>) -> Report {
+        let mut report = Report { run: self.run, widened: pass.widened, ..Report::default() };
+        for step in pass.steps {
+            let Some(latest) = pass.chosen.get(&step.id) else { continue };
+            let ran = pass.done.contains(&step.id);
+            if ran {
+                let reason = pass.reasons.get(&step.id).cloned().unwrap_or(Reason::New);
+                report.order.push(step.id.clone());
+                match if pass.full && !pass.stuck { Reason::Untracked } else { reason } {
+                    Reason::Rebuilt => report.rebuilt.push(step.id.clone()),
+                    reason => report.ran.push((step.id.clone(), reason)),
+                }
+                report.wall += latest.wall;
+            } else {
+                report.kept.push(step.id.clone());
+                report.saved += latest.wall;
+                if latest.trace.clock {
+                    report.kept_clock.push(step.id.clone());
+                }
+            }
+            report
+                .untracked
+                .extend(latest.trace.untracked.iter().map(|one| (step.id.clone(), one.clone())));
+            if !latest.ending.is_ok() {
+                report.failed.push((step.id.clone(), latest.ending.clone()));
+            }
+        }
+        report.blocked = blocked(pass.steps, &report);
+        report
+    }
+}
+
+/// Failures for want of what an earlier failed step would have bound.
+fn blocked(steps: &[Planned], report: &Report) -> Vec<Blocked> {
+    let mut blocked: Vec<Blocked> = Vec::new();
+    for (at, step) in steps.iter().enumerate() {
+        let Some((_, Ending::Raised { name: Some(name), .. })) =
+            report.failed.iter().find(|(id, _)| *id == step.id)
+        else {
+            continue;
+        };
+        let by = steps[..at].iter().rev().find(|earlier| {
+            earlier.scan.writes.contains(name)
+                && report.failed.iter().any(|(id, _)| *id == earlier.id)
+        });
+        if let Some(by) = by {
+            blocked.push(Blocked { step: step.id.clone(), name: name.clone(), by: by.id.clone() });
+        }
+    }
+    blocked
+}

@@ -1,0 +1,226 @@
+//! Running one step on exactly the state it has to see.
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::{Ended, Engine, Pass};
+use crate::error::EsgError;
+use crate::exec::{Ran, RunStep, Synced};
+use crate::model::{Entity, UnitKey};
+use crate::replay::Planned;
+use crate::replay::need::need;
+use crate::state::{Made, State};
+use crate::trace::{Execution, Recorder, unify};
+
+impl Engine {
+    /// Runs the step on `state`.
+    pub(super) fn perform(
+        &mut self,
+        step: &Planned,
+        state: &State,
+        pass: &mut Pass<'_>,
+    ) -> Result<Ended, EsgError> {
+        let mut deaths = 0;
+        loop {
+            // What an earlier try of this pass looked at: the steps that make it may have run since.
+            let (more, all) = pass.looked_for.get(&step.id).cloned().unwrap_or_default();
+            let all = all || pass.full;
+            let before: Vec<_> =
+                self.history.of(&step.id, step.syntax, &self.name).cloned().collect();
+            let needed = need(step, state, before.iter().map(Arc::as_ref), &more, all);
+            let missing = self.bring(state, &needed)?;
+            if !missing.is_empty() {
+                return Ok(Ended::Missing(missing));
+            }
+            self.seq += 1;
+            self.live.knows_source(&step.id, &step.source);
+            let started = SystemTime::now();
+            let ran = match self.executor.run(&RunStep {
+                seq: self.seq,
+                step: &step.id,
+                source: &step.source,
+                bind: step.bind.as_ref().map(|(name, value)| (&**name, value)),
+                readings: self.readings.get(&step.id).map(Vec::as_slice),
+            }) {
+                Ok(ran) => ran,
+                // It was lost before the step began. What is not tracked is lost with it for good.
+                Err(error) if self.survives(&error, &mut deaths) && !pass.full => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let short = self.short(&ran, state);
+            if !short.is_empty() {
+                self.discard(&ran);
+                pass.widened += 1;
+                let wider = pass.looked_for.entry(step.id.clone()).or_default();
+                wider.0.extend(short);
+                wider.1 |= ran.reads.contains(&Entity::Everything);
+                continue;
+            }
+            let mut execution = self.record(step, state, &needed, started, ran)?;
+            // In a fresh worker there are no old objects to put back.
+            if !pass.full
+                && execution.ending.is_ok()
+                && let Some(old) = self.history.last_good(&step.id, &self.name).cloned()
+            {
+                unify(&mut execution, &old, &|made| self.live.knows(made));
+            }
+            return Ok(Ended::Ran(Box::new(execution)));
+        }
+    }
+
+    /// What the step looked at and was not shown, though it is there.
+    fn short(&self, ran: &Ran, state: &State) -> BTreeSet<Entity> {
+        if ran.lost {
+            return BTreeSet::new();
+        }
+        let absent = |entity: &Entity| state.slot(entity).is_some() && !self.live.has(entity);
+        if ran.reads.contains(&Entity::Everything) {
+            let names = state.entities().map(|(entity, _)| entity);
+            return names
+                .filter(|one| matches!(one, Entity::Name(_)) && absent(one))
+                .cloned()
+                .collect();
+        }
+        ran.reads.iter().filter(|entity| absent(entity)).cloned().collect()
+    }
+
+    /// Moves the worker to `state`, as far as needed. What can not be had comes back.
+    pub(crate) fn bring(
+        &mut self,
+        state: &State,
+        needed: &BTreeSet<Entity>,
+    ) -> Result<BTreeSet<Entity>, EsgError> {
+        let mut deaths = 0;
+        loop {
+            let (blobs, lost) = (&mut self.blobs, &self.lost);
+            let mut read = |made: &Made| {
+                let stored = made.stored.as_ref().filter(|_| !lost.contains(&made.unit.key))?;
+                blobs.load(stored).unwrap_or_else(|error| {
+                    tracing::warn!(%error, "a stored value can not be read, and is made again");
+                    None
+                })
+            };
+            let mut moves = self.live.moves(state, needed, &mut read);
+            if !moves.sync.load.is_empty() {
+                moves.sync.sources = self.live.unknown_sources(self.history.latest_sources());
+            }
+            let synced = if moves.sync.is_empty() {
+                Synced::default()
+            } else {
+                match self.executor.sync(&moves.sync) {
+                    Ok(synced) => synced,
+                    Err(error) if self.survives(&error, &mut deaths) => continue,
+                    Err(error) => return Err(error.into()),
+                }
+            };
+            if synced.failed.is_empty() {
+                return Ok(moves.missing);
+            }
+            self.live.failed(&synced);
+            for (key, why) in &synced.failed {
+                tracing::warn!(unit = %key, why, "a stored value does not load, and is made again");
+                self.lost.insert(key.clone());
+            }
+        }
+    }
+
+    /// What the step did does not count: its traces leave the worker.
+    fn discard(&mut self, ran: &Ran) {
+        let mut dirty = ran.dirty.clone();
+        dirty.extend(ran.wrote.keys().cloned());
+        dirty.extend(
+            ran.units
+                .iter()
+                .flat_map(|(unit, _)| &unit.members)
+                .map(|member| member.entity.clone()),
+        );
+        if ran.lost {
+            self.live.clear();
+        }
+        self.live.spoil(dirty);
+    }
+
+    fn record(
+        &mut self,
+        step: &Planned,
+        state: &State,
+        shown: &BTreeSet<Entity>,
+        started: SystemTime,
+        mut ran: Ran,
+    ) -> Result<Execution, EsgError> {
+        let mut made = Vec::with_capacity(ran.units.len());
+        for (unit, blob) in std::mem::take(&mut ran.units) {
+            let stored = match blob {
+                Some(bytes) if unit.hole.is_none() => Some(self.blobs.keep(bytes)?),
+                _ => None,
+            };
+            made.push(Made { unit, stored });
+        }
+        if ran.lost {
+            self.live.clear();
+        } else if ran.ending.is_ok() {
+            self.live.ran(&ran, &made);
+        } else {
+            self.discard(&ran);
+        }
+        let recorder = Recorder {
+            seq: self.seq,
+            run: self.run,
+            step: &step.id,
+            syntax: step.syntax,
+            source: &step.source,
+            executor: &self.name,
+            started,
+            before: state,
+            shown,
+        };
+        let mut execution = recorder.record(ran, made);
+        execution.trace.tainted = self.tainted;
+        self.tainted |= execution.is_untracked();
+        Ok(execution)
+    }
+
+    /// The steps that made what is missing, from the first on.
+    pub(super) fn makers(&self, state: &State, missing: &BTreeSet<Entity>) -> BTreeSet<Arc<str>> {
+        let mut open: Vec<UnitKey> = missing
+            .iter()
+            .filter_map(|entity| state.slot(entity))
+            .filter(|slot| self.cannot_load(&slot.made))
+            .map(|slot| slot.key().clone())
+            .collect();
+        let (mut seen, mut makers) = (BTreeSet::new(), BTreeSet::new());
+        while let Some(key) = open.pop() {
+            if seen.insert(key.clone())
+                && let Some(execution) = self.history.maker(&key)
+            {
+                makers.insert(execution.step.clone());
+                open.extend(execution.trace.holes.iter().cloned());
+            }
+        }
+        makers
+    }
+
+    /// The steps that changed what the missing holds since that was made. It holds the very objects:
+    /// once it is made again, those objects have to be changed again.
+    pub(super) fn changers(&self, state: &State, missing: &BTreeSet<Entity>) -> BTreeSet<Arc<str>> {
+        let held = missing.iter().filter_map(|entity| state.slot(entity));
+        let mut open: Vec<&Entity> = held.flat_map(|slot| &slot.made.unit.refs).collect();
+        let (mut seen, mut changers) = (BTreeSet::new(), BTreeSet::new());
+        while let Some(entity) = open.pop() {
+            if !seen.insert(entity) {
+                continue;
+            }
+            let Some(slot) = state.slot(entity) else { continue };
+            open.extend(&slot.made.unit.refs);
+            changers.extend(self.history.maker(slot.key()).map(|maker| maker.step.clone()));
+        }
+        changers
+    }
+
+    fn cannot_load(&self, made: &Made) -> bool {
+        made.stored.is_none() || self.lost.contains(&made.unit.key) || {
+            let stored = made.stored.as_ref();
+            !stored.is_some_and(|stored| self.blobs.load(stored).is_ok_and(|blob| blob.is_some()))
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! All executions, and those of each version of each step.
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::model::{Print, UnitKey};
+use crate::trace::Execution;
+
+/// How many executions of one version are tried, the newest first. More would make a step that never
+/// verifies cost more with each replay.
+const TRIED: usize = 8;
+
+/// All executions, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    all: Vec<Arc<Execution>>,
+    /// By step and code, positions in `all`.
+    versions: HashMap<(Arc<str>, Print), Vec<usize>>,
+    /// By step, positions in `all`.
+    steps: HashMap<Arc<str>, Vec<usize>>,
+    /// Which execution made a unit.
+    made: HashMap<UnitKey, usize>,
+    /// Executions up to this number are not to be relied on, by step.
+    invalid: HashMap<Arc<str>, u64>,
+}
+
+impl History {
+    pub(crate) fn push(&mut self, execution: Arc<Execution>) {
+        let at = self.all.len();
+        self.versions.entry((execution.step.clone(), execution.syntax)).or_default().push(at);
+        self.steps.entry(execution.step.clone()).or_default().push(at);
+        for made in &execution.trace.units {
+            self.made.entry(made.unit.key.clone()).or_insert(at);
+        }
+        self.all.push(execution);
+    }
+
+    /// The executions of this code in this step that may be relied on, newest first.
+    pub(crate) fn of<'a>(
+        &'a self,
+        step: &Arc<str>,
+        syntax: Print,
+        executor: &'a str,
+    ) -> impl Iterator<Item = &'a Arc<Execution>> {
+        let invalid = self.invalid.get(step).copied();
+        self.versions
+            .get(&(step.clone(), syntax))
+            .into_iter()
+            .flatten()
+            .rev()
+            .take(TRIED)
+            .map(|&at| &self.all[at])
+            .filter(move |execution| &*execution.executor == executor)
+            .filter(move |execution| invalid.is_none_or(|seq| execution.seq > seq))
+    }
+
+    pub(crate) fn latest(&self, step: &str) -> Option<&Arc<Execution>> {
+        self.steps.get(step)?.last().map(|&at| &self.all[at])
+    }
+
+    /// The source that each step had when it last ran.
+    pub(crate) fn latest_sources(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
+        let last = |at: &Vec<usize>| at.last().map(|&at| &self.all[at].source);
+        self.steps.iter().filter_map(move |(step, at)| Some((step, last(at)?)))
+    }
+
+    /// The latest execution of the step in such a worker that ended well, of whatever code.
+    pub(crate) fn last_good(&self, step: &str, executor: &str) -> Option<&Arc<Execution>> {
+        let good = |execution: &&Arc<Execution>| {
+            &*execution.executor == executor && execution.ending.is_ok()
+        };
+        self.steps.get(step)?.iter().rev().map(|&at| &self.all[at]).find(good)
+    }
+
+    /// The execution that made a unit.
+    pub(crate) fn maker(&self, key: &UnitKey) -> Option<&Arc<Execution>> {
+        self.made.get(key).map(|&at| &self.all[at])
+    }
+
+    /// The execution of that number; the last one that was told, if it was told again.
+    pub(crate) fn by_seq(&self, seq: u64) -> Option<&Arc<Execution>> {
+        let end = self.all.partition_point(|execution| execution.seq <= seq);
+        self.all[..end].last().filter(|execution| execution.seq == seq)
+    }
+
+    pub(crate) fn all(&self) -> &[Arc<Execution>] {
+        &self.all
+    }
+
+    /// Relies on no execution of `step` up to now.
+    pub(crate) fn invalidate(&mut self, step: &Arc<str>) {
+        let last = self.all.last().map_or(0, |execution| execution.seq);
+        self.invalid.insert(step.clone(), last);
+    }
+
+    pub(crate) fn is_invalid(&self, execution: &Execution) -> bool {
+        self.invalid.get(&execution.step).is_some_and(|&seq| execution.seq <= seq)
+    }
+}

@@ -1,0 +1,232 @@
+//! The moves that bring the worker to a state.
+use super::*;
+use crate::exec::{Load, Sync, Unstash};
+
+/// What to ask of the worker, and what can not be had.
+#[derive(Debug, Default)]
+pub(crate) struct Moves {
+    pub(crate) sync: Sync,
+    /// Needed, not there, and with no stored form.
+    pub(crate) missing: BTreeSet<Entity>,
+}
+
+impl Live {
+    /// Moves the worker to `state`, as far as `need` says. `need` must be closed: with what it refers
+    /// to, and with whom it shares. `blob` reads a stored form; a lost one makes its unit missing.
+    ///
+    /// The moves are taken note of at once; ask them of the worker, and say with
+    /// [`failed`](Self::failed) what it could not load.
+    pub(crate) fn moves(
+        &mut self,
+        state: &State,
+        need: &BTreeSet<Entity>,
+        blob: &mut dyn FnMut(&Made) -> Option<crate::exec::Blob>,
+    ) -> Moves {
+        let mut moves = Moves::default();
+        moves.sync.drop.extend(std::mem::take(&mut self.spoiled));
+        let changed = self.changed(state);
+        self.leave(state, changed.as_deref(), &mut moves);
+        let mut wanted: BTreeMap<UnitKey, (Arc<Made>, BTreeSet<Entity>)> = BTreeMap::new();
+        for entity in need {
+            if let Some(slot) = state.slot(entity) {
+                let unit = wanted.entry(slot.key().clone());
+                unit.or_insert_with(|| (slot.made.clone(), BTreeSet::new()))
+                    .1
+                    .insert(entity.clone());
+            }
+        }
+        let (mut done, mut broken) = (HashSet::new(), HashSet::new());
+        for key in wanted.keys() {
+            self.ensure(key, &wanted, state, &mut done, &mut broken, blob, &mut moves);
+        }
+        self.stale(state, changed, &mut moves);
+        self.trim(&mut moves);
+        self.agreed = Some(state.seen());
+        self.placed.clear();
+        moves
+    }
+
+    /// What may have come to differ from the state since the last moves; `None` if that may be all.
+    fn changed(&self, state: &State) -> Option<Vec<Entity>> {
+        let since = state.since(self.agreed?)?;
+        let changed: BTreeSet<&Entity> = since.iter().chain(&self.placed).collect();
+        Some(changed.into_iter().cloned().collect())
+    }
+
+    /// What is not at the state's version leaves the namespace.
+    fn leave(&mut self, state: &State, changed: Option<&[Entity]>, moves: &mut Moves) {
+        let mut leaving: BTreeMap<UnitKey, Vec<Entity>> = BTreeMap::new();
+        let mut look = |entity: &Entity, key: &UnitKey| {
+            if state.slot(entity).is_none_or(|slot| slot.key() != key) {
+                leaving.entry(key.clone()).or_default().push(entity.clone());
+            }
+        };
+        match changed {
+            Some(changed) => changed
+                .iter()
+                .filter_map(|entity| Some((entity, self.at.get(entity)?)))
+                .for_each(|(entity, key)| look(entity, key)),
+            None => self.at.iter().for_each(|(entity, key)| look(entity, key)),
+        }
+        for (key, entities) in leaving {
+            let whole =
+                self.held.get(&key).is_some_and(|held| held.members.len() == entities.len());
+            if whole && entities.iter().all(can_be_put_aside) {
+                self.put_aside(&key);
+                moves.sync.stash.push(key);
+            } else {
+                for entity in entities {
+                    self.lose(&entity);
+                    moves.sync.drop.push(entity);
+                }
+            }
+        }
+        moves.sync.drop.sort_unstable();
+    }
+
+    fn put_aside(&mut self, key: &UnitKey) {
+        if let Some(held) = self.held.get_mut(key) {
+            held.aside = true;
+            for entity in &held.members {
+                self.at.remove(entity);
+            }
+            self.aside.push(key.clone());
+        }
+    }
+
+    /// Sees to it that the unit is there, after what it refers to. `false` if it can not be had.
+    #[allow(clippy::too_many_arguments, reason = "one recursion over one plan")]
+    fn ensure(
+        &mut self,
+        key: &UnitKey,
+        wanted: &BTreeMap<UnitKey, (Arc<Made>, BTreeSet<Entity>)>,
+        state: &State,
+        done: &mut HashSet<UnitKey>,
+        broken: &mut HashSet<UnitKey>,
+        blob: &mut dyn FnMut(&Made) -> Option<crate::exec::Blob>,
+        moves: &mut Moves,
+    ) -> bool {
+        if !done.insert(key.clone()) {
+            return !broken.contains(key);
+        }
+        let Some((made, members)) = wanted.get(key) else { return true };
+        let mut whole = true;
+        for entity in &made.unit.refs {
+            if let Some(slot) = state.slot(entity) {
+                let key = slot.key().clone();
+                whole &= key == made.unit.key
+                    || self.ensure(&key, wanted, state, done, broken, blob, moves);
+            }
+        }
+        let whole = whole && self.fetch(made, members, blob, moves);
+        if !whole {
+            broken.insert(key.clone());
+            moves.missing.extend(members.iter().cloned());
+        }
+        whole
+    }
+
+    fn fetch(
+        &mut self,
+        made: &Arc<Made>,
+        members: &BTreeSet<Entity>,
+        blob: &mut dyn FnMut(&Made) -> Option<crate::exec::Blob>,
+        moves: &mut Moves,
+    ) -> bool {
+        let key = &made.unit.key;
+        if let Some(held) = self.usable(key, made)
+            && members.is_subset(&held.members)
+        {
+            if held.aside {
+                self.take_back(key, members, moves);
+            }
+            return true;
+        }
+        let Some(bytes) = blob(made) else { return false };
+        // What is left of it is replaced as a whole.
+        if let Some(held) = self.held.get(key).cloned() {
+            if held.aside {
+                moves.sync.forget.push(key.clone());
+                self.held.remove(key);
+                self.aside.retain(|one| one != key);
+            } else {
+                for entity in held.members {
+                    self.lose(&entity);
+                    moves.sync.drop.push(entity);
+                }
+            }
+        }
+        moves.sync.load.push(Load {
+            key: key.clone(),
+            members: made.unit.members.iter().map(|member| member.entity.clone()).collect(),
+            take: members.iter().cloned().collect(),
+            blob: bytes,
+            refs: made.unit.refs.clone(),
+        });
+        self.hold(made, members.clone());
+        true
+    }
+
+    fn take_back(&mut self, key: &UnitKey, members: &BTreeSet<Entity>, moves: &mut Moves) {
+        let Some(held) = self.held.get_mut(key) else { return };
+        held.aside = false;
+        held.members.retain(|entity| members.contains(entity));
+        let (members, tokens) = (held.members.clone(), held.tokens.clone());
+        for entity in &members {
+            self.place(entity, key);
+        }
+        for (token, object) in tokens {
+            if members.contains(&token) {
+                self.mean(token, object);
+            }
+        }
+        self.aside.retain(|one| one != key);
+        moves
+            .sync
+            .unstash
+            .push(Unstash { key: key.clone(), members: members.into_iter().collect() });
+    }
+
+    /// What is not needed, and refers to an object that its token does not mean any more, goes too.
+    fn stale(&mut self, state: &State, changed: Option<Vec<Entity>>, moves: &mut Moves) {
+        let mut changed = changed;
+        loop {
+            let is_stale = |(entity, key): &(&Entity, &UnitKey)| {
+                state.slot(entity).is_some_and(|slot| self.usable(key, &slot.made).is_none())
+            };
+            // Once a token means another object, anything may refer to the one it meant.
+            let stale: Vec<Entity> = match changed.take().filter(|_| !self.moved) {
+                Some(changed) => {
+                    let there = changed.iter().filter_map(|entity| self.at.get_key_value(entity));
+                    there.filter(is_stale).map(|(entity, _)| entity.clone()).collect()
+                }
+                None => self.at.iter().filter(is_stale).map(|(entity, _)| entity.clone()).collect(),
+            };
+            if stale.is_empty() {
+                self.moved = false;
+                return;
+            }
+            for entity in stale {
+                self.lose(&entity);
+                self.meant.remove(&entity);
+                moves.sync.drop.push(entity);
+            }
+        }
+    }
+
+    /// Keeps what is aside within bounds.
+    fn trim(&mut self, moves: &mut Moves) {
+        let mut size: u64 =
+            self.aside.iter().filter_map(|key| self.held.get(key)).map(|held| held.size).sum();
+        while size > ASIDE && !self.aside.is_empty() {
+            let key = self.aside.remove(0);
+            size = size.saturating_sub(self.held.remove(&key).map_or(0, |held| held.size));
+            moves.sync.forget.push(key);
+        }
+    }
+}
+
+/// Files and the state of the process have one place only: they are written anew.
+fn can_be_put_aside(entity: &Entity) -> bool {
+    matches!(entity, Entity::Name(_) | Entity::Token(_))
+}

@@ -1,0 +1,54 @@
+//! What is outside of the state, as it is now.
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read as _;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::model::{Entity, Print};
+use crate::state::Looked;
+
+/// Files and distributions as they are now; each is looked at once.
+#[derive(Debug, Default)]
+pub(crate) struct Outside {
+    seen: RefCell<HashMap<Entity, Option<String>>>,
+    /// Versions of distributions as executions found them: the worker's fingerprint covers them.
+    packages: HashMap<Entity, Option<String>>,
+}
+
+impl Outside {
+    /// Takes over what an execution found of distributions.
+    pub(crate) fn trust_package(&mut self, entity: &Entity, version: Option<String>) {
+        self.packages.insert(entity.clone(), version);
+    }
+}
+
+impl Looked for Outside {
+    fn outside(&self, entity: &Entity) -> Option<String> {
+        let Entity::External(path) = entity else {
+            return self.packages.get(entity).cloned().flatten();
+        };
+        if let Some(known) = self.seen.borrow().get(entity) {
+            return known.clone();
+        }
+        let found = digest(path);
+        self.seen.borrow_mut().insert(entity.clone(), found.clone());
+        found
+    }
+}
+
+/// The SHA-256 of a file in hex, `None` if it can not be read.
+fn digest(path: &str) -> Option<String> {
+    let mut file =
+        File::open(path).ok().filter(|file| file.metadata().is_ok_and(|data| data.is_file()))?;
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut buffer).ok()? {
+            0 => break,
+            read => hasher.update(&buffer[..read]),
+        }
+    }
+    Some(Print::new(hasher.finalize().into()).to_string())
+}

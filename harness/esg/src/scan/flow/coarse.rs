@@ -1,0 +1,224 @@
+//! The coarse walk: what a step may do where telling values apart would take too long.
+//!
+//! No value is followed. A body counts as run from the first time that a name is loaded which may
+//! lead to it, everything the step loads counts as changed and passed on, and everything it binds
+//! as the same object. The walk takes time in proportion to the source.
+
+use rustc_hash::FxHashMap;
+
+use super::Flow;
+use crate::scan::Scan;
+use crate::scan::marks::Marks;
+use crate::scan::names::{Known, Name};
+use crate::scan::parse::Stmt;
+use crate::scan::scope::{LOADED, ScopeId, SymId, Target};
+use crate::scan::state::{IN, global};
+use crate::scan::value::{Tag, Val, tag_of};
+
+/// What the coarse walk knows.
+#[derive(Default)]
+pub(in crate::scan) struct Coarse {
+    /// Whether this walk is the coarse one.
+    pub(in crate::scan) on: bool,
+    /// Names of the module that were surely bound before the statement of the module that runs.
+    settled: Marks,
+    /// Names that were loaded, by the module or by bodies that ran.
+    loaded: Marks,
+    /// Names that may be unbound again.
+    unbound: Marks,
+    /// Names that were imported.
+    imported: Marks,
+    /// Names bound to more than a body or a module.
+    valued: Marks,
+    /// The place in `bodies` of the last one to which only that name leads.
+    held: FxHashMap<Name, usize>,
+    /// Bodies to which one name leads, each with the place of the one before it.
+    bodies: Vec<(ScopeId, Option<usize>)>,
+    /// Bodies made by the statement of the module that runs, to which no name leads.
+    fresh: Vec<ScopeId>,
+}
+
+impl Coarse {
+    /// The bodies to which only that name led, in the order in which they were made.
+    fn let_go(&mut self, name: Name, to: &mut Vec<ScopeId>) {
+        let from = to.len();
+        let mut last = self.held.remove(&name);
+        while let Some(&(scope, before)) = last.and_then(|last| self.bodies.get(last)) {
+            to.push(scope);
+            last = before;
+        }
+        to[from..].reverse();
+    }
+}
+
+impl<'a> Flow<'a> {
+    /// The walk over the whole module.
+    pub(in crate::scan) fn coarsely(&mut self, body: &'a [Stmt]) {
+        self.coarse.on = true;
+        self.values.none = true;
+        for statement in body {
+            if self.state.dead {
+                return;
+            }
+            let mark = self.state.mark();
+            self.statement(statement);
+            self.free(0);
+            for at in mark..self.state.mark() {
+                if let Some(name) = self.state.touched(at)
+                    && self.state.get(global(name)).bits & IN == 0
+                {
+                    self.coarse.settled.insert(name);
+                }
+            }
+        }
+    }
+
+    /// Notes that the module loads a name, and runs what it may lead to.
+    pub(in crate::scan) fn loaded(&mut self, name: Name) {
+        if self.frame.scope == 0 && self.coarse.loaded.insert(name) {
+            let mut open = Vec::new();
+            self.coarse.let_go(name, &mut open);
+            self.release(open);
+        }
+    }
+
+    /// Notes a body that the module makes.
+    pub(in crate::scan) fn made(&mut self, scope: ScopeId) {
+        if self.coarse.on && self.frame.scope == 0 {
+            self.coarse.fresh.push(scope);
+        }
+    }
+
+    /// How many bodies were made to which no name leads yet.
+    pub(in crate::scan) fn mark_made(&self) -> usize {
+        self.coarse.fresh.len()
+    }
+
+    /// Runs the bodies that were made since: anyone may have them.
+    pub(in crate::scan) fn free(&mut self, since: usize) {
+        if self.frame.scope != 0 {
+            return;
+        }
+        if since < self.coarse.fresh.len() {
+            let free = self.coarse.fresh.split_off(since);
+            self.release(free);
+        }
+    }
+
+    /// Says that only this name leads to the bodies that were made since.
+    pub(in crate::scan) fn lead(&mut self, symbol: SymId, since: usize) {
+        if !self.coarse.on || self.frame.scope != 0 {
+            return;
+        }
+        let Target::Global(name) = self.scopes.symbol(symbol).target else {
+            return;
+        };
+        if self.coarse.loaded.contains(name) {
+            return self.free(since);
+        }
+        let Coarse { held, bodies, fresh, .. } = &mut self.coarse;
+        for scope in fresh.drain(since.min(fresh.len())..) {
+            let before = held.insert(name, bodies.len());
+            bodies.push((scope, before));
+        }
+    }
+
+    /// Notes what a name of the module is bound to.
+    pub(in crate::scan) fn valued(&mut self, name: Name, val: Val) {
+        match tag_of(val) {
+            Some((Tag::Imported, _)) => {
+                self.coarse.imported.insert(name);
+            }
+            Some((Tag::Body, scope)) if !self.has_defaults(scope) => {}
+            _ => {
+                self.coarse.valued.insert(name);
+            }
+        }
+    }
+
+    fn has_defaults(&self, scope: ScopeId) -> bool {
+        self.bodies.get(scope as usize).is_some_and(|body| {
+            body.named().any(|(symbol, ..)| self.defaults.contains_key(&symbol))
+        })
+    }
+
+    /// Notes that a name of the module may be unbound.
+    pub(in crate::scan) fn unbound(&mut self, name: Name) {
+        self.coarse.unbound.insert(name);
+    }
+
+    /// Runs bodies, and all that they lead to. A name that is surely bound by now stays so: what a
+    /// body reads of the names from before it reads the first time.
+    fn release(&mut self, bodies: Vec<ScopeId>) {
+        let mut open = bodies;
+        while let Some(scope) = open.pop() {
+            if !self.frame.executed.insert(scope) {
+                continue;
+            }
+            let summary = self.summary(scope);
+            let inner = &summary.frame;
+            for &name in inner.reads.list() {
+                if !self.coarse.settled.contains(name) {
+                    self.frame.reads.insert(name);
+                }
+                if self.coarse.loaded.insert(name) {
+                    self.coarse.let_go(name, &mut open);
+                }
+            }
+            for (from, to) in [
+                (&inner.builtins, &mut self.frame.builtins),
+                (&inner.writes, &mut self.frame.writes),
+                (&inner.deletes, &mut self.frame.deletes),
+                (&inner.late, &mut self.frame.late),
+                (&inner.created, &mut self.frame.created),
+            ] {
+                for &name in from.list() {
+                    to.insert(name);
+                }
+            }
+            open.extend(inner.created.list());
+        }
+    }
+
+    /// Whether a name of the module may be unbound where the step ends, bound as it seems.
+    pub(in crate::scan) fn may_be_unbound(&self, name: Name) -> bool {
+        self.coarse.unbound.contains(name)
+    }
+
+    /// Everything that is loaded may be changed, and everything that is bound may be the same.
+    pub(in crate::scan) fn presume(&mut self, scan: &mut Scan) {
+        let Coarse { loaded, unbound, imported, valued, .. } = std::mem::take(&mut self.coarse);
+        let gone = loaded
+            .list()
+            .iter()
+            .copied()
+            .filter(|&name| unbound.contains(name) && self.names.known(name) == Known::Builtin);
+        scan.builtin_reads.extend(gone.map(|name| self.names.text(name)));
+        let modules = imported.list().iter().copied().filter(|&name| loaded.contains(name));
+        let reads = self.frame.reads.list().iter().copied();
+        let reads = reads.filter(|&name| self.names.known(name) == Known::No);
+        let came: Vec<Name> = reads.chain(modules).collect();
+        let bound = valued.list().iter().copied();
+        let bound: Vec<Name> = bound.filter(|&name| self.frame.writes.contains(name)).collect();
+        if let Some(&first) = bound.first() {
+            // All are tied to one, and that one to all that came in.
+            let others = self.names.set(came.iter().copied().filter(|&name| name != first));
+            let one = self.names.set(std::iter::once(first));
+            let ties = bound.iter().map(|&name| {
+                let others = if name == first { others.clone() } else { one.clone() };
+                (name, others)
+            });
+            scan.aliases = self.names.map(ties.filter(|(_, others)| !others.is_empty()).collect());
+        }
+        let came = self.names.set(came.into_iter());
+        let bodies = self.frame.created.list().iter();
+        let mut later: Vec<Name> =
+            bodies.flat_map(|&scope| self.scopes.globals(scope, LOADED)).collect();
+        later.sort_unstable();
+        later.dedup();
+        later.retain(|&name| self.names.known(name) == Known::No);
+        scan.deferred_mutates = self.names.set(later.into_iter());
+        scan.mutates = came.clone();
+        scan.escapes = came;
+    }
+}

@@ -1,0 +1,55 @@
+//! Who shares objects with whom.
+use std::collections::BTreeSet;
+
+use super::State;
+use crate::model::Entity;
+
+impl State {
+    /// The entities of this state that share a mutable object with `entity`, directly or through
+    /// others, itself included. Members of a unit that were bound to something else since do not
+    /// count, nor those that only they connected.
+    pub(crate) fn group(&self, entity: &Entity) -> BTreeSet<Entity> {
+        let mut group = BTreeSet::from([entity.clone()]);
+        let Some(slot) = self.slots.get(entity) else { return group };
+        let unit = &slot.made.unit;
+        let mut open = vec![slot.at];
+        let mut seen = vec![false; unit.members.len()];
+        if let Some(first) = seen.get_mut(slot.at) {
+            *first = true;
+        }
+        while let Some(at) = open.pop() {
+            for &(one, other, _) in &unit.share {
+                let next = if one == at {
+                    other
+                } else if other == at {
+                    one
+                } else {
+                    continue;
+                };
+                if seen.get(next).copied().unwrap_or(true) {
+                    continue;
+                }
+                seen[next] = true;
+                let member = &unit.members[next].entity;
+                if self.slots.get(member).is_some_and(|there| there.key() == slot.key()) {
+                    group.insert(member.clone());
+                    open.push(next);
+                }
+            }
+        }
+        group
+    }
+
+    /// Everything that `entities` refer to, directly or through others, themselves included.
+    pub(crate) fn reach(&self, entities: impl IntoIterator<Item = Entity>) -> BTreeSet<Entity> {
+        let mut open: Vec<_> = entities.into_iter().collect();
+        let mut reached = BTreeSet::new();
+        while let Some(entity) = open.pop() {
+            if let Some(slot) = self.slots.get(&entity) {
+                open.extend(slot.refs().filter(|next| !reached.contains(*next)).cloned());
+            }
+            reached.insert(entity);
+        }
+        reached
+    }
+}

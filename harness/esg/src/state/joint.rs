@@ -1,0 +1,163 @@
+//! The print of a part of the state: what is in it, what refers to what, what shares what.
+//!
+//! The entities asked for are visited in order, then what they refer to, breadth first. Each visited
+//! entity has the number of its visit; references are printed as numbers, so the print does not
+//! depend on the names of tokens, and two names of one class differ from two equal classes. For each
+//! pair of visited members of one unit the digest of what they share follows.
+use std::collections::HashMap;
+use std::ops::Bound;
+
+use super::{FileKind, State};
+use crate::model::{Entity, Print};
+
+/// The print of a part of the state, and what was visited for it, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Joint {
+    pub(crate) print: Print,
+    pub(crate) visited: Vec<Entity>,
+}
+
+/// How entities that are only read look now.
+pub(crate) trait Looked {
+    /// What is outside of the state: a file elsewhere, a distribution.
+    fn outside(&self, entity: &Entity) -> Option<String>;
+}
+
+impl State {
+    /// The print of `entities` together. They must be sorted.
+    pub(crate) fn joint<'a>(
+        &self,
+        entities: impl IntoIterator<Item = &'a Entity>,
+        looked: &dyn Looked,
+    ) -> Joint {
+        let mut visited: Vec<Entity> = Vec::new();
+        let mut number: HashMap<Entity, u32> = HashMap::new();
+        for entity in entities {
+            if *entity == Entity::Everything {
+                let mut all: Vec<_> = self
+                    .slots
+                    .keys()
+                    .filter(|one| matches!(one, Entity::Name(_)))
+                    .cloned()
+                    .collect();
+                all.sort();
+                for name in all {
+                    visit(&name, &mut visited, &mut number);
+                }
+            } else {
+                visit(entity, &mut visited, &mut number);
+            }
+        }
+        let asked = visited.len();
+        let mut hasher = blake3::Hasher::new();
+        let mut at = 0;
+        while at < visited.len() {
+            let entity = visited[at].clone();
+            // A token's name says nothing; the names that were asked for do.
+            if at < asked && !matches!(entity, Entity::Token(_)) {
+                field(&mut hasher, entity.to_string().as_bytes());
+            } else if let Entity::Module(name) = &entity {
+                field(&mut hasher, name.as_bytes());
+            }
+            match self.slots.get(&entity) {
+                Some(slot) => {
+                    hasher.update(b"=");
+                    hasher.update(slot.member().own.bytes());
+                    for reference in slot.refs() {
+                        let number = visit(reference, &mut visited, &mut number);
+                        hasher.update(b">");
+                        hasher.update(&number.to_le_bytes());
+                    }
+                }
+                None => self.absent(&entity, looked, &mut hasher),
+            }
+            at += 1;
+        }
+        self.shares(&visited, &number, &mut hasher);
+        Joint { print: Print::new(*hasher.finalize().as_bytes()), visited }
+    }
+
+    fn absent(&self, entity: &Entity, looked: &dyn Looked, hasher: &mut blake3::Hasher) {
+        match entity {
+            Entity::Listing(folder) => {
+                hasher.update(b"d");
+                for (path, kind) in self.listing(folder) {
+                    field(hasher, path.as_bytes());
+                    hasher.update(&[kind as u8]);
+                }
+            }
+            Entity::External(_) | Entity::Package(_) => match looked.outside(entity) {
+                Some(text) => {
+                    hasher.update(b"x");
+                    field(hasher, text.as_bytes());
+                }
+                None => {
+                    hasher.update(b"-");
+                }
+            },
+            _ => {
+                hasher.update(b"-");
+            }
+        }
+    }
+
+    /// The names in a directory of scratch, and what each is.
+    fn listing<'a>(&'a self, folder: &str) -> impl Iterator<Item = (&'a str, FileKind)> {
+        let prefix = match folder {
+            "" | "." => String::new(),
+            folder => format!("{}/", folder.trim_end_matches('/')),
+        };
+        let from = prefix.clone();
+        let bounds = (Bound::Included(from.as_str()), Bound::Unbounded);
+        self.files
+            .range::<str, (Bound<&str>, Bound<&str>)>(bounds)
+            .map_while(move |(path, ())| Some((path.strip_prefix(prefix.as_str())?, path)))
+            .filter(|(rest, _)| !rest.is_empty() && !rest.contains('/'))
+            .map(|(rest, path)| (rest, self.file_kind(&Entity::File(path.clone()))))
+    }
+
+    fn shares(
+        &self,
+        visited: &[Entity],
+        number: &HashMap<Entity, u32>,
+        hasher: &mut blake3::Hasher,
+    ) {
+        let mut pairs = Vec::new();
+        for entity in visited {
+            let Some(slot) = self.slots.get(entity) else { continue };
+            let unit = &slot.made.unit;
+            for (one, other, digest) in &unit.share {
+                if *one != slot.at {
+                    continue;
+                }
+                let with = &unit.members[*other].entity;
+                let here = self.slots.get(with).is_some_and(|there| there.key() == slot.key());
+                if let (true, Some(from), Some(to)) = (here, number.get(entity), number.get(with)) {
+                    pairs.push((*from, *to, *digest));
+                }
+            }
+        }
+        pairs.sort_unstable();
+        for (from, to, digest) in pairs {
+            hasher.update(b"&");
+            hasher.update(&from.to_le_bytes());
+            hasher.update(&to.to_le_bytes());
+            hasher.update(digest.bytes());
+        }
+    }
+}
+
+fn visit(entity: &Entity, visited: &mut Vec<Entity>, number: &mut HashMap<Entity, u32>) -> u32 {
+    if let Some(&known) = number.get(entity) {
+        return known;
+    }
+    let new = u32::try_from(visited.len()).unwrap_or(u32::MAX);
+    number.insert(entity.clone(), new);
+    visited.push(entity.clone());
+    new
+}
+
+fn field(hasher: &mut blake3::Hasher, bytes: &[u8]) {
+    hasher.update(&(bytes.len() as u64).to_le_bytes());
+    hasher.update(bytes);
+}

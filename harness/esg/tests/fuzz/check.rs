@@ -1,0 +1,115 @@
+//! Runs a case: after each edit the state must be that of a full re-run.
+use std::collections::BTreeMap;
+
+use harness_esg::{Blobs, CodeGraph, EsgError, Executor, Program, Report};
+
+use crate::case::Case;
+
+/// What to expect of a case.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rules {
+    /// It may hold steps that leave the tracked world.
+    pub(crate) untracked: bool,
+    /// No look at everything in the end: traces alone have to be right.
+    pub(crate) no_sweep: bool,
+}
+
+/// What was done, in numbers.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) programs: usize,
+    pub(crate) edits: usize,
+    pub(crate) ran: usize,
+    pub(crate) of: usize,
+    pub(crate) rebuilt: usize,
+    pub(crate) widened: usize,
+    pub(crate) failed: usize,
+    pub(crate) untracked: BTreeMap<String, usize>,
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.programs += other.programs;
+        self.edits += other.edits;
+        self.ran += other.ran;
+        self.of += other.of;
+        self.rebuilt += other.rebuilt;
+        self.widened += other.widened;
+        self.failed += other.failed;
+        for (what, times) in other.untracked {
+            *self.untracked.entry(what).or_default() += times;
+        }
+    }
+}
+
+/// What is wrong with the case, if anything is, and what was done.
+pub(crate) fn check(
+    case: &Case,
+    executor: impl Executor + 'static,
+    rules: Rules,
+) -> (Option<String>, Tally) {
+    let mut tally = Tally { programs: 1, ..Tally::default() };
+    let wrong = match run(case, executor, rules, &mut tally) {
+        Ok(wrong) => wrong,
+        Err(error) => Some(format!("an error: {error}")),
+    };
+    (wrong, tally)
+}
+
+fn run(
+    case: &Case,
+    executor: impl Executor + 'static,
+    rules: Rules,
+    tally: &mut Tally,
+) -> Result<Option<String>, EsgError> {
+    let mut program = Program::new();
+    for (id, source) in &case.steps {
+        program.push(id, source)?;
+    }
+    let mut graph = CodeGraph::new(program, executor, Blobs::memory()).sweep(!rules.no_sweep);
+    let report = graph.replay()?;
+    if let Some(wrong) = untracked(&report, &graph, rules, tally) {
+        return Ok(Some(format!("at first: {wrong}")));
+    }
+    for (at, edit) in case.edits.iter().enumerate() {
+        edit.apply(&mut graph)?;
+        let report = graph.replay()?;
+        let after = |wrong: String| Ok(Some(format!("after edit {at}: {wrong}\n{report}")));
+        tally.edits += 1;
+        tally.of += graph.program().len();
+        tally.ran += report.executed().count();
+        tally.rebuilt += report.rebuilt.len();
+        tally.widened += report.widened;
+        tally.failed += report.failed.len();
+        if let Some(wrong) = untracked(&report, &graph, rules, tally) {
+            return after(wrong);
+        }
+        let verdict = graph.verify()?;
+        if !verdict.same {
+            return after(verdict.to_string());
+        }
+        let again = graph.replay()?;
+        if again.executed().next().is_some() && report.untracked.is_empty() {
+            return after(format!("a second replay: {again}"));
+        }
+    }
+    Ok(None)
+}
+
+fn untracked(
+    report: &Report,
+    graph: &CodeGraph,
+    rules: Rules,
+    tally: &mut Tally,
+) -> Option<String> {
+    for (_, one) in &report.untracked {
+        *tally.untracked.entry(one.what.clone()).or_default() += 1;
+    }
+    let (step, what) = report.untracked.first()?;
+    if !rules.untracked {
+        return Some(format!("{step} is said to be untracked: {what}"));
+    }
+    let ran = report.executed().count();
+    (ran != 0 && ran != graph.program().len())
+        .then(|| format!("{step} is untracked ({what}), and not everything ran"))
+}

@@ -1,0 +1,80 @@
+//! A worker that does not tell the truth, to see that lies are found.
+use std::collections::BTreeMap;
+
+use harness_esg::{
+    Entity, ExecError, Executor, KillHandle, Member, Python, Ran, RunStep, Swept, Sync, Synced,
+    Value,
+};
+
+/// What it is wrong about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Lie {
+    /// What a step makes anew is said to be what it made the first time.
+    NothingChanged,
+    /// One of the names that a step read is left out.
+    ReadLeftOut,
+}
+
+#[derive(Debug)]
+pub(crate) struct Liar {
+    worker: Python,
+    lie: Lie,
+    first: BTreeMap<(String, Entity), Member>,
+}
+
+impl Liar {
+    pub(crate) fn new(worker: Python, lie: Lie) -> Self {
+        Self { worker, lie, first: BTreeMap::new() }
+    }
+}
+
+impl Executor for Liar {
+    fn fingerprint(&self) -> &str {
+        self.worker.fingerprint()
+    }
+
+    fn fresh(&mut self) -> Result<(), ExecError> {
+        self.worker.fresh()
+    }
+
+    fn sync(&mut self, request: &Sync) -> Result<Synced, ExecError> {
+        self.worker.sync(request)
+    }
+
+    fn run(&mut self, request: &RunStep<'_>) -> Result<Ran, ExecError> {
+        let mut ran = self.worker.run(request)?;
+        match self.lie {
+            Lie::ReadLeftOut => {
+                let name = ran.reads.iter().rfind(|read| matches!(read, Entity::Name(_))).cloned();
+                name.map(|name| ran.reads.remove(&name));
+            }
+            Lie::NothingChanged => {
+                for member in ran.units.iter_mut().flat_map(|(unit, _)| &mut unit.members) {
+                    let key = (request.step.to_owned(), member.entity.clone());
+                    let first = self.first.entry(key).or_insert_with(|| member.clone());
+                    if first.refs == member.refs {
+                        member.own = first.own;
+                    }
+                }
+            }
+        }
+        Ok(ran)
+    }
+
+    fn sweep(&mut self) -> Result<Swept, ExecError> {
+        self.worker.sweep()
+    }
+
+    fn value(&mut self, name: &str) -> Result<Value, ExecError> {
+        self.worker.value(name)
+    }
+
+    fn kill_handle(&self) -> KillHandle {
+        self.worker.kill_handle()
+    }
+
+    /// The twin is honest.
+    fn twin(&mut self) -> Result<Box<dyn Executor>, ExecError> {
+        self.worker.twin()
+    }
+}

@@ -1,0 +1,55 @@
+//! Selective re-execution against running everything, in real workers.
+#![cfg(unix)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "replay/cases.rs"]
+mod cases;
+#[path = "replay/edges.rs"]
+mod edges;
+#[path = "replay/engine.rs"]
+mod engine;
+#[path = "replay/trials.rs"]
+mod trials;
+
+use std::path::{Path, PathBuf};
+
+use harness_esg::{Blobs, CPython, CodeGraph, Program, Python, Trust};
+
+/// Every Python that steps can run in. There must be one.
+fn pythons() -> Vec<PathBuf> {
+    let mut found = CPython::all();
+    // One of each version: many paths lead to the same.
+    let mut versions = std::collections::BTreeSet::new();
+    found.retain(|python| versions.insert(python.version()[1]));
+    let mut minors: Vec<_> = found.iter().map(|python| python.version()[1]).collect();
+    let mut paths: Vec<_> = found.iter().map(|python| python.path().to_owned()).collect();
+    // Also those that are installed beside each other and not in PATH.
+    let home = std::env::var_os("HOME").unwrap_or_default();
+    let versions = std::fs::read_dir(PathBuf::from(home).join(".pyenv/versions"));
+    let mut versions: Vec<_> =
+        versions.into_iter().flatten().flatten().map(|one| one.path()).collect();
+    versions.sort();
+    for version in versions {
+        let name = version.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        for minor in 11..=13 {
+            if name.starts_with(&format!("3.{minor}.")) && !minors.contains(&minor) {
+                minors.push(minor);
+                paths.push(version.join(format!("bin/python3.{minor}")));
+            }
+        }
+    }
+    assert!(!paths.is_empty(), "no Python of 3.11 to 3.13 is here: install one");
+    paths
+}
+
+fn worker(python: &Path) -> Python {
+    CPython::at(python).trust(Trust::Mine).start().unwrap()
+}
+
+fn graph(python: &Path, steps: &[(&str, &str)]) -> CodeGraph {
+    let mut program = Program::new();
+    for (id, source) in steps {
+        program.push(id, source).unwrap();
+    }
+    CodeGraph::new(program, worker(python), Blobs::memory())
+}
