@@ -1,11 +1,11 @@
-//! A whole loop, declared twice from the same words: drawings and runs agree.
+//! A whole loop, declared with both sets of types: drawings and runs are equal.
 
 use harness::observe::Recorder;
 use harness::prelude::*;
 use harness::{Answers, RunError};
 
-/// Declares the loop with the types of one of the modules and runs it past its gate: the drawing,
-/// then the lines of what happened.
+/// Declares the loop with the types of one module and runs it past its gate. Returns the drawing,
+/// followed by the lines of its events.
 macro_rules! declared {
     ($types:ident, $fixed:expr, $runtime:expr) => {{
         use super::$types::{ApproveCall, Chat, Ctx, Next, Step};
@@ -67,7 +67,7 @@ macro_rules! declared {
             let ended = agent.resume(&waiting, answers, $runtime).await?.ended()?;
             told.push(format!("{:?} {:?} {}", ended.state, ended.by::<Next>(), ended.steps));
             told.extend(seen.lines());
-            // Each session names its questions by a secret of its own.
+            // Question ids contain a secret of their session.
             let id = question.id.as_str();
             Ok(told.into_iter().map(|line| line.replace(id, "ID")).collect())
         }
