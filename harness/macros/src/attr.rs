@@ -154,7 +154,7 @@ impl Table {
     fn list(&self) -> String {
         let Self { attr, place, .. } = self;
         if self.known.is_empty() {
-            return format!("`#[{attr}(..)]` has no options on {place} (remove it)");
+            return format!("`#[{attr}(..)]` has no options on {place}; remove it");
         }
         let mut list = format!("the options of `#[{attr}(..)]` on {place} are");
         for (index, known) in self.known.iter().enumerate() {

@@ -59,7 +59,10 @@ fn parse<'a>(input: &'a DeriveInput, errors: &mut Errors) -> Option<Model<'a>> {
             if stored.value().is_empty() {
                 errors.push(
                     &stored,
-                    format!("question `{name}` has an empty stored name (remove `name` to use the type's name)"),
+                    format!(
+                        "question `{name}` has an empty stored name (remove `name` to use the \
+                         type's name)"
+                    ),
                 );
             }
             stored.value()

@@ -25,8 +25,9 @@ pub(crate) fn fields<'a>(
                 format!("{wanted}, but the fields of `{name}` have no names (name them)"),
             ),
         },
-        Data::Enum(_) => errors
-            .push(name, format!("{wanted}, but `{name}` is an enum (wrap it in a struct)")),
+        Data::Enum(_) => {
+            errors.push(name, format!("{wanted}, but `{name}` is an enum (wrap it in a struct)"))
+        }
         Data::Union(_) => errors.push(name, format!("{wanted}, but `{name}` is a union")),
     }
     None
@@ -50,7 +51,10 @@ pub(crate) fn variants<'a>(
         }
         Data::Enum(data) => Some(data.variants.iter().collect()),
         Data::Struct(_) | Data::Union(_) => {
-            errors.push(name, format!("`derive({derive})` needs an enum, but `{name}` is not an enum"));
+            errors.push(
+                name,
+                format!("`derive({derive})` needs an enum, but `{name}` is not an enum"),
+            );
             None
         }
     }

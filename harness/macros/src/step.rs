@@ -127,7 +127,9 @@ fn check_aliases(name: &Ident, variants: &[Step<'_>], errors: &mut Errors) {
             match taken.iter().find(|(known, _)| *known == text) {
                 Some((_, other)) if *other == this => errors.push(
                     alias,
-                    format!("step `{name}::{this}` already has the name `{text}` (remove this alias)"),
+                    format!(
+                        "step `{name}::{this}` already has the name `{text}` (remove this alias)"
+                    ),
                 ),
                 Some((_, other)) => errors.push(
                     alias,

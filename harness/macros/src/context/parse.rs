@@ -100,13 +100,14 @@ fn setter(name: &Ident, errors: &mut Errors) -> Ident {
         return name.clone();
     }
     let (owner, setter) = match text.as_str() {
-        "build" | "builder" => ("the builder of the slots", format_ident!("my_{text}")),
+        "build" | "builder" => ("the slot builder", format_ident!("my_{text}")),
         _ => ("`Cx`", name.clone()),
     };
     errors.push(
         name,
         format!(
-            "slot `{text}` has the name of a method of {owner} (rename it, for example to `my_{text}`)"
+            "slot `{text}` has the name of a method of {owner} (rename it, for \
+             example to `my_{text}`)"
         ),
     );
     setter

@@ -59,12 +59,14 @@ fn migrations(options: &mut Options, version: Option<u32>, errors: &mut Errors) 
         match version {
             None => errors.push(
                 key,
-                "`migrate` reads the version before this one, but no version is set (add `version = 2`)",
+                "`migrate` reads the version before this one, but no version is set (add \
+                 `version = 2`)",
             ),
             Some(version) if paths.len() as u64 + 1 >= u64::from(version) => errors.push(
                 key,
                 format!(
-                    "no version for this `migrate` to read: version {version} has {} before it",
+                    "no version for this `migrate` to read: version {version} has {} before it \
+                     (remove it)",
                     version - 1
                 ),
             ),

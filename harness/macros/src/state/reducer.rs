@@ -32,7 +32,10 @@ pub(super) fn choose(field: &Ident, mut options: Options, errors: &mut Errors) -
         ("upsert", None) => {
             errors.push(
                 &path,
-                format!("`upsert` needs the key field of an item (write `upsert(id)` if the items of `{field}` have a field `id`)"),
+                format!(
+                    "`upsert` needs the key field of an item (write `upsert(id)` if the items of \
+                     `{field}` have a field `id`)"
+                ),
             );
             Reducer::Replace
         }

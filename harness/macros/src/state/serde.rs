@@ -96,9 +96,9 @@ fn option(
                 errors.push(
                     &meta.path,
                     format!(
-                        "`{key}` changes how serde stores the state, but not how its updates are stored \
-                         (wrap the field's type in a type with its own `Serialize`; a value that \
-                         is not stored belongs in the context)"
+                        "`{key}` changes how serde stores the state, but not how its updates are \
+                         stored (wrap the field's type in a type with its own `Serialize`; a value \
+                         that is not stored belongs in the context)"
                     ),
                 );
             }
