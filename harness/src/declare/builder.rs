@@ -171,7 +171,8 @@ impl<C: Context, S: State, St: StepId, T> LoopBuilder<C, S, St, T> {
     /// the run is interrupted, stopped, cancelled or dropped.
     ///
     /// The step may lead to further steps, cannot ask a question, and has its own budget (100
-    /// steps, one minute). If it fails, the outcome stays and carries the failure.
+    /// steps, one minute). If it fails, the outcome does not change and
+    /// carries the failure.
     #[track_caller]
     pub fn finally(mut self, step: St) -> Self {
         self.finally = Some((step, Location::caller()));
