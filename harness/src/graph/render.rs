@@ -89,7 +89,7 @@ fn walk(wiring: &Wiring, trail: Option<&Trail>, mut pen: impl Pen) -> Result<Str
     // The open groups, and the edges to draw after them. Mermaid draws every step named inside a
     // group in that group, so the edges of its steps follow it.
     let mut open: Vec<&str> = Vec::new();
-    let mut behind: Vec<(usize, &Node)> = Vec::new();
+    let mut deferred: Vec<(usize, &Node)> = Vec::new();
     let mut opened = 0;
     for (step, node) in wiring.nodes.iter().enumerate() {
         let groups = groups(&node.name);
@@ -99,7 +99,7 @@ fn walk(wiring: &Wiring, trail: Option<&Trail>, mut pen: impl Pen) -> Result<Str
         }
         open.truncate(shared);
         if open.is_empty() {
-            for (step, node) in behind.drain(..) {
+            for (step, node) in deferred.drain(..) {
                 leave(&mut pen, trail, step, node)?;
             }
         }
@@ -117,13 +117,13 @@ fn walk(wiring: &Wiring, trail: Option<&Trail>, mut pen: impl Pen) -> Result<Str
         if open.is_empty() {
             leave(&mut pen, trail, step, node)?;
         } else {
-            behind.push((step, node));
+            deferred.push((step, node));
         }
     }
     for depth in (0..open.len()).rev() {
         pen.shut(depth)?;
     }
-    for (step, node) in behind {
+    for (step, node) in deferred {
         leave(&mut pen, trail, step, node)?;
     }
     pen.finish()?;

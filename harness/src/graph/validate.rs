@@ -146,7 +146,8 @@ fn no_exit(wiring: &Wiring, found: &mut Vec<Violation>) -> bool {
     if endless {
         let start = &wiring.nodes[wiring.start];
         let message = format!(
-            "no path from step `{}` ends the loop (add `.end()` to a step, or map a signal to `end()`)",
+            "no path from step `{}` ends the loop (add `.end()` to a step, or map a signal to \
+             `end()`)",
             shown(&start.name)
         );
         found.push(violation(wiring, Rule::NoExit, &[wiring.start], start.at, message));
@@ -231,8 +232,8 @@ fn ask_in_finally(wiring: &Wiring, twins: &Twins, found: &mut Vec<Violation>) {
     for (step, node) in wiring.nodes.iter().enumerate() {
         if seen[step] && node.kind == Kind::Gate {
             let message = format!(
-                "`finally` leads to step `{}`, which asks a question, but a run that is ending does not \
-                 wait (ask before the end)",
+                "`finally` leads to step `{}`, which asks a question, but a run that is ending does \
+                 not wait (ask before the end)",
                 shown(&node.name)
             );
             found.push(violation(wiring, Rule::AskInFinally, &[step], node.at, message));
@@ -246,7 +247,8 @@ fn off(wiring: &Wiring, found: &mut Vec<Violation>) {
         let node = &wiring.nodes[to];
         if let Kind::Off(why) = &node.kind {
             let message = format!(
-                "{from} leads to step `{}`, which is off: {} (change the target, or switch the step on)",
+                "{from} leads to step `{}`, which is off: {} (change the target, or switch the \
+                 step on)",
                 shown(&node.name),
                 prose(why)
             );

@@ -272,10 +272,8 @@ fn cyclic_error_routes() {
 fn finally_cannot_ask() {
     reports(
         &wiring(vec![ends("A"), then("B", 2), ends("C").gate()]).finally(1),
-        &[
-            "`finally` leads to step `C`, which asks a question, but a run that is ending does not wait (ask \
-           before the end)",
-        ],
+        &["`finally` leads to step `C`, which asks a question, but a run that is ending does not \
+             wait (ask before the end)"],
     );
     // Nor can the steps that handle its failures.
     let by_error = wiring(vec![ends("A"), ends("B").or(2), ends("C").gate()]).finally(1);
@@ -356,18 +354,15 @@ fn an_expiry_is_an_edge() {
     let off = wiring(vec![ends("A").expires(Some(1)), ends("B").off()]);
     reports(
         &off,
-        &[
-            "step `A` leads to step `B`, which is off: no (change the target, or switch the step on)",
-        ],
+        &["step `A` leads to step `B`, which is off: no (change the target, or switch the \
+             step on)"],
     );
     let declared = violations(&off)[0].declared.line;
     assert_eq!(off.nodes[0].expires.unwrap().to.unwrap().at.line(), declared);
     reports(
         &wiring(vec![ends("A"), then("B", 2), ends("C").expires(Some(0))]).finally(1),
-        &[
-            "`finally` leads to step `C`, which asks a question, but a run that is ending does not wait (ask \
-           before the end)",
-        ],
+        &["`finally` leads to step `C`, which asks a question, but a run that is ending does not \
+             wait (ask before the end)"],
     );
     // An expiry that only leads back does not leave the cycle.
     assert_eq!(
