@@ -15,7 +15,6 @@
 //! `append` records the new items, `merge` the entries, `union` the new members, and `upsert` the
 //! items, not the whole field. Reducers of small values (`add`, `max`, `min`, `first`) and reducers
 //! that return nothing record the whole field.
-//! field.
 
 mod encode;
 mod fold;
@@ -78,11 +77,11 @@ pub use serde::{Deserialize, Serialize};
 /// |---|---|---|---|
 /// | none, `replace` | any | the value | replacing it |
 /// | `append` | `Vec`, `VecDeque` | items | pushing them |
-/// | `add` | numbers, `Duration`, any [`Add`] | an amount | adding, integers stop at their limits |
+/// | `add` | numbers, `Duration`, any [`Add`] | an amount | adding; integers saturate |
 /// | `max`, `min` | `Option<T>` | a `T` | keeping the greatest, the least |
 /// | `first` | `Option<T>` | a `T` | keeping the first value written |
 /// | `union` | `BTreeSet`, `HashSet` | members | inserting them |
-/// | `merge` | `BTreeMap`, `HashMap` | pairs | inserting, later ones win |
+/// | `merge` | `BTreeMap`, `HashMap` | pairs | inserting; later ones replace |
 /// | `upsert(id)` | `Vec` | items | replacing the item with the same `id`, otherwise pushing |
 /// | `transcript` | `Transcript`, any [`Fold`] | entries | the rules of the type |
 /// | a path | any | the function's second parameter | calling `fn(&mut Field, Change)` |
