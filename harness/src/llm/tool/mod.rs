@@ -3,7 +3,6 @@
 //! A [`ToolCall`] is requested by the model. A [`ToolSet`] looks up the [`Tool`], runs it, and
 //! always returns a [`ToolOutcome`]. An unknown name, invalid arguments, an error and a panic are
 //! outcomes that are sent to the model, not errors of the step.
-//! outcomes that the model is told about, never errors of the step.
 
 mod call;
 mod error;

@@ -184,12 +184,14 @@ impl ToolSetBuilder {
             let name = &spec.name;
             if !is_legal(name.as_str()) {
                 problems.push(format!(
-                    "`{name}` is not a valid tool name (use 1 to 64 ASCII letters, digits, `_` or `-`), at {at}"
+                    "`{name}` is not a valid tool name (use 1 to 64 ASCII letters, digits, `_` or \
+                     `-`), at {at}"
                 ));
             }
             if spec.input_schema["type"] != "object" {
                 problems.push(format!(
-                    "the input schema of `{name}` is not of type `object` (make its argument a struct), at {at}"
+                    "the input schema of `{name}` is not of type `object` (make its argument a \
+                     struct), at {at}"
                 ));
             }
             let index = set.tools.len();
