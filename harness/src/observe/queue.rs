@@ -86,7 +86,10 @@ impl Feed {
                 Ok(_) => state.working = true,
                 Err(error) => {
                     state.disconnected = true;
-                    tracing::error!(%error, "failed to start the thread of an observer: it receives no events");
+                    tracing::error!(
+                        %error,
+                        "failed to start the thread of an observer: it receives no events"
+                    );
                 }
             }
         }

@@ -83,8 +83,8 @@ impl Terminal {
             };
             let session = printable(event.session.as_str());
             let steps = line.steps;
-            let told = printable(&outcome.to_string());
-            let text = format!("{sign} {session}  {told}  ({steps} steps, {elapsed:.1?})");
+            let outcome = printable(&outcome.to_string());
+            let text = format!("{sign} {session}  {outcome}  ({steps} steps, {elapsed:.1?})");
             self.lines.suspend(|| (self.write)(&text));
         }
     }
