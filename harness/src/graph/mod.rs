@@ -1,8 +1,8 @@
 //! The loop as data: its steps, its edges, and where each was declared.
 //!
 //! Two exhaustive `match`es in the user's code are called once per variant while the loop is built,
-//! and return this graph. `build()` checks what rustc cannot check, and reports all violations
-//! together. A built graph is immutable.
+//! and their results form this graph. `build()` checks what rustc cannot check, and reports all
+//! violations together. A built graph is immutable.
 
 mod budget;
 mod components;

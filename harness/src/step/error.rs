@@ -9,7 +9,7 @@ use crate::id::Position;
 use crate::llm::Advice;
 use crate::text::bounded;
 
-/// How many sources of an error are kept.
+/// How many sources of an error are followed.
 const MAX_CHAIN: usize = 32;
 /// How many bytes of each message are kept.
 const MAX_MESSAGE: usize = 8 * 1024;

@@ -34,7 +34,7 @@ pub enum ToolOutcome {
         /// The reason, if there is one.
         reason: Option<String>,
     },
-    /// A person replied in place of the tool. It did not run.
+    /// The model was given instructions in place of a result. The tool did not run.
     Steered {
         /// The instructions for the model.
         content: Content,
