@@ -1,4 +1,4 @@
-//! Time as it is written down: UTC milliseconds, informational, never used to order anything.
+//! Timestamps: UTC milliseconds. They are informational and never define an order.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -14,25 +14,25 @@ use serde::{Deserialize, Serialize};
 pub struct UtcMillis(pub u64);
 
 impl UtcMillis {
-    /// The machine's time now; 0 on a machine whose clock stands before 1970.
+    /// The current system time. 0 if the system clock is before 1970.
     pub fn now() -> Self {
         SystemTime::now().into()
     }
 
-    /// The moment so much later.
+    /// This time plus `wait`.
     #[must_use]
     pub fn after(self, wait: Duration) -> Self {
         let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         Self(self.0.saturating_add(wait))
     }
 
-    /// This moment as a [`SystemTime`].
+    /// This time as a [`SystemTime`].
     pub fn to_system_time(self) -> SystemTime {
         UNIX_EPOCH + Duration::from_millis(self.0)
     }
 
-    /// The moment as RFC 3339 writes it in UTC: `2026-11-21T13:08:12.250Z`. `None` beyond the year
-    /// 9999, which it cannot write.
+    /// This time in RFC 3339 format, in UTC: `2026-11-21T13:08:12.250Z`. `None` after the year
+    /// 9999, which the format does not support.
     pub fn to_rfc3339(self) -> Option<String> {
         let (days, of_day) = (self.0 / DAY, self.0 % DAY);
         let (year, month, day) = date(days);
@@ -46,8 +46,8 @@ impl UtcMillis {
         ))
     }
 
-    /// Reads a moment as RFC 3339 writes it, with any offset. What is finer than a millisecond is
-    /// cut off. `None` for other text, days that no calendar has, and moments before 1970.
+    /// Parses an RFC 3339 time with any offset, truncated to milliseconds. `None` for other text,
+    /// for dates that do not exist, and for times before 1970.
     pub fn from_rfc3339(text: &str) -> Option<Self> {
         let (date_and_time, offset) = match text.strip_suffix(['Z', 'z']) {
             Some(rest) => (rest, 0),
@@ -72,7 +72,7 @@ impl UtcMillis {
         let part = |from: usize, to: usize| whole.get(from..to)?.parse::<u64>().ok();
         let (year, month, day) = (part(0, 4)?, part(5, 7)?, part(8, 10)?);
         let (hour, minute, second) = (part(11, 13)?, part(14, 16)?, part(17, 19)?);
-        // 60 is a leap second: the next minute, as clocks that know none count.
+        // 60 is a leap second. It is read as the start of the next minute, as in Unix time.
         if hour > 23 || minute > 59 || second > 60 {
             return None;
         }
@@ -89,14 +89,14 @@ impl UtcMillis {
     }
 }
 
-/// A day, in milliseconds.
+/// A day in milliseconds.
 const DAY: u64 = 24 * 60 * 60 * 1000;
 
-/// From 0000-03-01 to 1970-01-01, in days. Years that begin in March end with the leap day, which
-/// leaves one formula for all months.
+/// The days from 0000-03-01 to 1970-01-01. With years that start in March, the leap day is the last
+/// day of the year, so one formula covers all months.
 const EPOCH: u64 = 719_468;
 
-/// The year, month and day that begin this many days after 1970-01-01.
+/// The date, this many days after 1970-01-01.
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days + EPOCH;
     // Four centuries have 146,097 days.
@@ -109,7 +109,7 @@ fn date(days: u64) -> (u64, u64, u64) {
     (era * 400 + year + next, month, day)
 }
 
-/// The inverse of [`date`]; `None` before 1970, and for months and days that are none.
+/// The inverse of [`date`]. `None` before 1970 and for dates that do not exist.
 fn days_before(year: u64, month: u64, day: u64) -> Option<u64> {
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
@@ -121,7 +121,7 @@ fn days_before(year: u64, month: u64, day: u64) -> Option<u64> {
     (era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year).checked_sub(EPOCH)
 }
 
-/// The milliseconds of an offset, `+02:00`.
+/// The milliseconds of an offset such as `+02:00`.
 fn offset(text: &str) -> Option<i64> {
     let (sign, rest) = match text.split_at_checked(1)? {
         ("+", rest) => (1, rest),
@@ -139,8 +139,8 @@ fn offset(text: &str) -> Option<i64> {
 
 static BOOT: LazyLock<boot_time::Instant> = LazyLock::new(boot_time::Instant::now);
 
-/// Milliseconds since this was first asked, by a clock that nobody sets and that goes on while the
-/// machine is suspended.
+/// Milliseconds since the first call, by a clock that cannot be set and that keeps counting while
+/// the machine is suspended.
 pub(crate) fn boot_millis() -> u64 {
     u64::try_from(BOOT.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn rfc_3339_is_written_and_read() {
+    fn rfc_3339_round_trips() {
         for (millis, text) in [
             (0, "1970-01-01T00:00:00.000Z"),
             (951_782_400_123, "2000-02-29T00:00:00.123Z"),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_no_moment() {
+    fn other_text_does_not_parse() {
         for text in [
             "",
             "Z",
@@ -210,7 +210,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn every_moment_comes_back(millis in 0..253_402_300_800_000_u64) {
+        fn every_time_round_trips(millis in 0..253_402_300_800_000_u64) {
             let text = UtcMillis(millis).to_rfc3339().unwrap();
             proptest::prop_assert_eq!(UtcMillis::from_rfc3339(&text), Some(UtcMillis(millis)));
         }

@@ -1,7 +1,6 @@
-//! What steps may use but what is never saved.
+//! The resources of steps, which are not stored.
 
-/// Derives [`Context`](trait@Context): a builder for each time at which slots
-/// are filled.
+/// Derives [`Context`](trait@Context), with a builder for each time at which slots are filled.
 ///
 /// ```
 /// use harness::Context;
@@ -28,21 +27,20 @@
 /// | attribute | filled | by | type must be |
 /// |---|---|---|---|
 /// | none, `#[slot(fixed)]` | when the harness is built | `Ctx::fixed()` | `Clone` |
-/// | `#[slot(required)]` | when an agent is made | `Ctx::required()` | `Clone` |
-/// | `#[slot(runtime)]` | at each run | `Ctx::runtime()` | anything that is `Send` |
+/// | `#[slot(required)]` | when the agent is created | `Ctx::required()` | `Clone` |
+/// | `#[slot(runtime)]` | when a run starts | `Ctx::runtime()` | `Send` |
 ///
-/// A time without slots has no builder; its value is `()`. The setters take
-/// exactly the type of the field. A slot cannot be called like a method of `Cx`
-/// or of the builders.
+/// A time without slots has no builder; its value is `()`. The setters take exactly the type of the
+/// field. A slot cannot have the name of a method of `Cx` or of the builders.
 pub use harness_macros::Context;
 
-// The compiler names it when a slot is missing.
+// The compiler names it in the error about a missing slot.
 #[doc(hidden)]
 pub use typed_builder::TypedBuilder as Slots;
 
-/// The slots that steps may use, and the three times at which they are filled.
+/// The resources that steps use, in slots that are filled at three times.
 ///
-/// Derive it. `()` is the context of a loop that needs none.
+/// Derive it. `()` is the context of a loop without resources.
 ///
 /// ```
 /// use harness::Context;
@@ -63,17 +61,17 @@ pub use typed_builder::TypedBuilder as Slots;
     note = "write `#[derive(Context)]` above the struct, or use `()`"
 )]
 pub trait Context: Sized + Send + Sync + 'static {
-    /// The slots filled when the harness is built; `()` when there are none.
+    /// The slots filled when the harness is built, or `()`.
     type Fixed: Clone + Send + Sync + 'static;
-    /// The slots filled when an agent is made; `()` when there are none.
+    /// The slots filled when an agent is created, or `()`.
     type Required: Clone + Send + Sync + 'static;
-    /// The slots filled at each run; `()` when there are none.
+    /// The slots filled when a run starts, or `()`.
     type Runtime: Send + 'static;
 
-    /// Puts the slots together.
+    /// Builds the context from its slots.
     fn assemble(fixed: Self::Fixed, required: Self::Required, runtime: Self::Runtime) -> Self;
 
-    /// What the slots are, in the order of declaration.
+    /// The slots, in the order of declaration.
     #[must_use]
     fn slots() -> &'static [Slot];
 }
@@ -90,7 +88,7 @@ impl Context for () {
     }
 }
 
-/// One slot of a context.
+/// A slot of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Slot {
     /// The name of the field.
@@ -106,8 +104,8 @@ pub struct Slot {
 pub enum When {
     /// When the harness is built.
     Fixed,
-    /// When an agent is made.
+    /// When an agent is created.
     Required,
-    /// At each run.
+    /// When a run starts.
     Runtime,
 }

@@ -1,4 +1,4 @@
-//! Identifiers: one type for each thing that has an id, so that none can be passed for another.
+//! Identifiers. Each has its own type, so that one cannot be passed for another.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::UtcMillis;
 
-/// The longest session id, in bytes.
+/// The greatest length of a session id, in bytes.
 pub const MAX_SESSION_ID: usize = 1024;
 
 macro_rules! text_id {
@@ -46,14 +46,14 @@ macro_rules! text_id {
 }
 
 text_id! {
-    /// The name an agent was given by [`Harness::agent`](crate::Harness::agent).
+    /// The id of an agent, passed to [`Harness::agent`](crate::Harness::agent).
     AgentId
 }
 text_id! {
-    /// The name of a session: the durable life of one state.
+    /// The id of a session: one state with its log.
     ///
-    /// Any non-empty text of at most [`MAX_SESSION_ID`] bytes is legal, whatever characters it
-    /// holds; ids never become paths.
+    /// Any non-empty text of at most [`MAX_SESSION_ID`] bytes is valid, with any characters. Ids
+    /// are never used as paths.
     ///
     /// ```
     /// use harness::SessionId;
@@ -64,25 +64,25 @@ text_id! {
     SessionId
 }
 text_id! {
-    /// One advance of a session until it settles.
+    /// The id of a run: one execution of a session until it settles.
     RunId
 }
 text_id! {
-    /// A question that a loop waits on. An answer names it.
+    /// The id of a question that a loop waits for. An answer refers to it.
     InterruptId
 }
 
-/// A session id that cannot be used.
+/// An invalid session id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidSessionId {
     /// The id is empty.
-    #[error("a session id cannot be empty (leave `.session(..)` out for a fresh id)")]
+    #[error("a session id cannot be empty (omit `.session(..)` for a fresh id)")]
     Empty,
     /// The id is longer than [`MAX_SESSION_ID`] bytes.
     #[error("a session id of {bytes} bytes is too long (at most {MAX_SESSION_ID} bytes)")]
     TooLong {
-        /// How long the id is, in bytes.
+        /// The length of the id, in bytes.
         bytes: usize,
     },
 }
@@ -101,7 +101,7 @@ impl SessionId {
         }
     }
 
-    /// A fresh id that sorts by the time it was made (UUID version 7).
+    /// A fresh id that sorts by creation time (UUID version 7).
     pub fn fresh() -> Self {
         Self(fresh())
     }
@@ -119,9 +119,8 @@ impl RunId {
     }
 }
 
-/// A UUID of version 7. Its random part is drawn once in each process and counted up from there,
-/// which asks the system for randomness once instead of at every run; the ids are unique, and no
-/// secrets.
+/// A UUID of version 7. Its random part is drawn once per process and then counted up, which avoids
+/// a system call for each run. The ids are unique but not secret.
 fn fresh() -> Arc<str> {
     static PROCESS: LazyLock<u128> = LazyLock::new(|| uuid::Uuid::new_v4().as_u128());
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -134,7 +133,7 @@ fn fresh() -> Arc<str> {
 }
 
 impl InterruptId {
-    /// Takes an id as it was written down, say in a queue or a URL.
+    /// An id from its text, for example from a queue or a URL.
     pub fn new(id: impl Into<String>) -> Self {
         Self(id.into().into())
     }
@@ -146,8 +145,8 @@ impl From<&str> for InterruptId {
     }
 }
 
-/// One entry into a step, numbered over the session. Retries, crashes and answers keep it; a new
-/// visit of the same step gets a new one.
+/// One entry into a step, numbered per session. Retries, crashes and answers keep the position; a
+/// new visit of the same step gets a new one.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -160,7 +159,7 @@ impl fmt::Display for Position {
     }
 }
 
-/// Numbers the entries of a session's log, from 1 and without gaps.
+/// The number of an entry in a session's log, from 1 without gaps.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -168,7 +167,7 @@ impl fmt::Display for Position {
 pub struct Seq(pub u64);
 
 impl Seq {
-    /// The seq behind this one.
+    /// The next seq.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0.saturating_add(1))
@@ -181,7 +180,8 @@ impl fmt::Display for Seq {
     }
 }
 
-/// Numbers the leases of a session: a later one has a higher fence, and fences off the earlier.
+/// The fencing token of a lease. Each new lease of a session has a higher one, and the store
+/// rejects writes with a lower one.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -194,8 +194,9 @@ impl fmt::Display for Fence {
     }
 }
 
-/// Names one entry into a step across processes: the session's id and the position. Every attempt
-/// at that position has the same one, so it serves as an idempotency key for the outside world.
+/// Identifies one entry into a step across processes: the session's id and the position. Every
+/// attempt at that position has the same `OpId`, so it can be an idempotency key for outside
+/// systems.
 ///
 /// ```text
 /// order-17/3

@@ -1,8 +1,8 @@
-//! What a loop asks and waits for.
+//! Questions that a loop asks and waits for.
 
 mod schema;
 
-#[allow(unused_imports, reason = "for sessions whose types are elsewhere")]
+#[allow(unused_imports, reason = "for sessions opened without their types")]
 pub(crate) use schema::mismatch;
 
 use serde::de::DeserializeOwned;
@@ -28,14 +28,14 @@ use serde_json::Value;
 /// # Options
 ///
 /// - `answer = Decision` (required): the type of the answer.
-/// - `name = "approve"`: the name under which the question is stored; without
-///   it, the name of the type in snake case.
+/// - `name = "approve"`: the stored name of the question. The default is the name of the type in
+///   snake case.
 pub use harness_macros::Question;
 
-/// A typed question that a loop waits on.
+/// A typed question that a loop waits for.
 ///
-/// Both the question and its answer are stored; the schema of the answer goes
-/// to whoever asks the person.
+/// The question and its answer are stored. The schema of the answer is part of the interrupt, for
+/// the program that asks the person.
 ///
 /// ```
 /// use harness::Question;
@@ -57,15 +57,15 @@ pub use harness_macros::Question;
     note = "write `#[derive(Question, Serialize, Deserialize)]` and `#[question(answer = ..)]` above the type"
 )]
 pub trait Question: Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// The name under which the question is stored.
+    /// The stored name of the question.
     const NAME: &'static str;
 
-    /// What is to be answered.
+    /// The type of the answer.
     type Answer: Serialize + DeserializeOwned + schemars::JsonSchema + Send + Sync + 'static;
 }
 
-/// What a step asks, inline, when nobody knows whether an effect happened that must not happen
-/// twice: see [`InDoubt::Ask`](crate::InDoubt::Ask). Each answer settles one doubt.
+/// The question that a step asks, inline, when it is unknown whether an effect happened that must
+/// not happen twice: see [`InDoubt::Ask`](crate::InDoubt::Ask). Each answer settles one effect.
 ///
 /// ```
 /// use harness::Question;
@@ -80,26 +80,26 @@ pub struct EffectInDoubt {
     pub key: String,
     /// The step it belongs to.
     pub step: String,
-    /// The entry into that step, as [`OpId`](crate::OpId) prints it: what the effect may have left
-    /// behind where it acts.
+    /// The entry into that step, as [`OpId`](crate::OpId) prints it. The outside system may have
+    /// seen it with the effect.
     pub op_id: String,
 }
 
-// Not derived, for the attribute: without it the compiler offers this question where somebody's own
-// lacks its derive.
+// Not derived, for the attribute: without it the compiler suggests this question where a user's
+// type lacks its derive.
 #[diagnostic::do_not_recommend]
 impl Question for EffectInDoubt {
     const NAME: &'static str = "effect_in_doubt";
     type Answer = Doubt;
 }
 
-/// What to do about an effect in doubt.
+/// What to do with an effect in doubt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Doubt {
-    /// It did not happen: run it.
+    /// It did not happen: run it again.
     Repeat,
-    /// The step is to fail.
+    /// Fail the step.
     Fail,
     /// It happened.
     Done {

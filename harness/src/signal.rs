@@ -1,4 +1,4 @@
-//! What a route answers.
+//! Signals, which routes return.
 
 /// Derives [`Signal`](trait@Signal) for an enum whose variants carry no data.
 ///
@@ -12,8 +12,7 @@
 /// ```
 pub use harness_macros::Signal;
 
-/// A closed set of answers that a route gives, one of which decides where the
-/// loop goes.
+/// A closed set of signals. A route returns one, and the loop's edges map each to the next step.
 ///
 /// ```
 /// use harness::Signal;
@@ -39,6 +38,6 @@ pub trait Signal: Copy + Send + Sync + 'static {
     /// The name of the variant.
     fn name(self) -> &'static str;
 
-    /// The place of the variant in [`ALL`](Self::ALL).
+    /// The index of the variant in [`ALL`](Self::ALL).
     fn index(self) -> usize;
 }

@@ -1,23 +1,23 @@
-//! Words for messages: near matches, lists, bounded text.
+//! Text for messages: near matches, lists, bounded text.
 
 use std::borrow::Cow;
 
-/// The most bytes of a name that messages and drawings show.
+/// The greatest length of a name in messages and drawings, in bytes.
 pub(crate) const MAX_SHOWN: usize = 100;
 
-/// The most bytes of a person's or a library's own words that messages show.
+/// The greatest length of free text from a user or a library in messages, in bytes.
 const MAX_PROSE: usize = 400;
 
-/// The most names that a message lists.
+/// The greatest number of names in a list.
 const MAX_LISTED: usize = 20;
 
-/// A name as messages and drawings show it: bounded, and with every character escaped that would
-/// not stand in its line as itself.
+/// A name for messages and drawings: bounded, with every character escaped that cannot be shown in
+/// a line.
 pub(crate) fn shown(name: &str) -> Cow<'_, str> {
     in_line(name, MAX_SHOWN)
 }
 
-/// The same for words rather than a name, which need more room to be understood.
+/// The same for free text, which may be longer.
 pub(crate) fn prose(words: &str) -> Cow<'_, str> {
     in_line(words, MAX_PROSE)
 }
@@ -41,23 +41,23 @@ fn in_line(text: &str, max: usize) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub(crate) fn words(panic: &(dyn std::any::Any + Send)) -> String {
     panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())
         .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a value that is no text".to_owned())
+        .unwrap_or_else(|| "the panic value is not a string".to_owned())
 }
 
-/// Control characters, and those that change the direction of text or take no room.
+/// Whether it is a control character, changes the direction of text, or is invisible.
 fn hidden(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{ad}' | '\u{61c}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
         || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
 }
 
-/// Names in a row; after the first of very many, how many more there are.
+/// Names in a list. A long list ends with the number of names omitted.
 pub(crate) fn listed(names: &[impl AsRef<str>], between: &str) -> String {
     let mut out = String::new();
     for (place, name) in names.iter().take(MAX_LISTED).enumerate() {
@@ -72,11 +72,10 @@ pub(crate) fn listed(names: &[impl AsRef<str>], between: &str) -> String {
     out
 }
 
-/// The name among `known` that a person who wrote `given` most likely meant.
-///
-/// Damerau-Levenshtein distance by the `strsim` crate, upper and lower case alike; a name further
-/// away than a third of its length is no match. Names of more than [`MAX_SHOWN`] bytes match none:
-/// the distance takes time that grows with the product of both.
+/// The name in `known` that `given` most likely means. Compares by Damerau-Levenshtein distance,
+/// ignoring case. A distance of more than a third of the name's length is no match. Names longer
+/// than [`MAX_SHOWN`] bytes never match, because the distance takes time proportional to the
+/// product of the lengths.
 pub(crate) fn near<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if given.len() > MAX_SHOWN {
         return None;
@@ -96,7 +95,8 @@ pub(crate) fn near<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, name)| name)
 }
 
-/// `text` cut to at most `max` bytes, at a character's edge, with a mark where it was cut.
+/// `text`, truncated to at most `max` bytes at a character boundary, with a mark if it was
+/// truncated.
 pub(crate) fn bounded(mut text: String, max: usize) -> String {
     if text.len() > max {
         text.truncate(bounded_at(&text, max));
@@ -105,10 +105,10 @@ pub(crate) fn bounded(mut text: String, max: usize) -> String {
     text
 }
 
-/// Stands where text was cut.
+/// Marks truncated text.
 const CUT: &str = "… (cut)";
 
-/// The last edge of a character within the first `max` bytes.
+/// The last character boundary within the first `max` bytes.
 fn bounded_at(text: &str, max: usize) -> usize {
     (0..=max.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
@@ -118,13 +118,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn near_matches_are_near() {
+    fn finds_near_matches() {
         assert_eq!(near("pubish", ["Polish", "Publish"]), Some("Publish"));
         assert_eq!(near("zebra", ["Polish", "Publish"]), None);
     }
 
     #[test]
-    fn names_are_shown_bounded_and_in_one_line() {
+    fn names_are_bounded_and_on_one_line() {
         assert_eq!(shown("Write/Ärger \"x\""), "Write/Ärger \"x\"");
         assert_eq!(shown("a\n\u{1b}[2J\u{202e}b"), "a\\n\\u{1b}[2J\\u{202e}b");
         let long = shown(&"é".repeat(1 << 20)).into_owned();
@@ -135,14 +135,14 @@ mod tests {
     }
 
     #[test]
-    fn words_have_more_room_than_names() {
+    fn prose_may_be_longer_than_names() {
         let why = "no \u{1b}key ".repeat(20);
         assert_eq!(prose(&why), "no \\u{1b}key ".repeat(20));
         assert_eq!(prose(&"é".repeat(1 << 20)), format!("{}… (cut)", "é".repeat(200)));
     }
 
     #[test]
-    fn bounded_text_is_cut_at_a_character() {
+    fn bounded_text_is_truncated_at_a_character() {
         assert_eq!(bounded("añb".into(), 2), "a… (cut)");
         assert_eq!(bounded("añb".into(), 4), "añb");
     }

@@ -1,4 +1,4 @@
-//! What `build()` finds, as its users see it: typed data, locations, drawings.
+//! The violations that `build()` reports: typed data, locations, drawings.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::borrow::Cow;
@@ -32,7 +32,7 @@ fn judge(draft: &Draft) -> Verdict {
     if draft.text.is_empty() { Verdict::Poor } else { Verdict::Good }
 }
 
-/// The sound loop of this file.
+/// A valid loop.
 fn drafts() -> Harness<(), Draft> {
     Harness::builder("drafts")
         .start(Step::Write)
@@ -128,7 +128,7 @@ flowchart TD
     assert_eq!(drafts.graph().to_string(), drawn);
 }
 
-/// A step enum by hand, with whatever names and numbers a test gives it.
+/// A hand-written step enum with configurable names and numbers.
 #[derive(Clone, Debug, PartialEq)]
 struct ByHand<const STEPS: usize, const SHIFT: usize>(usize);
 
@@ -149,7 +149,7 @@ impl<const STEPS: usize, const SHIFT: usize> StepId for ByHand<STEPS, SHIFT> {
 }
 
 #[test]
-fn hostile_names_stay_inside_their_label() {
+fn hostile_names_are_escaped_in_labels() {
     let harness = Harness::<(), Draft>::builder("\"]\nclick s0 \"javascript:x\"")
         .start(ByHand::<1, 0>(0))
         .steps(|define, _| define.run(work).end())
@@ -168,7 +168,7 @@ flowchart TD
 }
 
 #[test]
-fn steps_that_are_numbered_wrong_are_a_violation() {
+fn wrongly_numbered_steps_are_a_violation() {
     fn found<const STEPS: usize, const SHIFT: usize>(start: usize) -> harness::BuildError {
         Harness::<(), Draft>::builder("wrong")
             .start(ByHand::<STEPS, SHIFT>(start))
@@ -185,7 +185,7 @@ fn steps_that_are_numbered_wrong_are_a_violation() {
         let [only] = error.violations() else { panic!("{error}") };
         assert_eq!(only.rule, Rule::StepIds);
         let words = format!(
-            "`ByHand::index()` must number the steps as `ByHand::all()` lists them, from 0, but \
+            "`ByHand::index()` must number the steps in the order of `ByHand::all()`, from 0, but \
              {but} (derive `StepId`) (declared at {})",
             only.declared
         );
@@ -194,7 +194,7 @@ fn steps_that_are_numbered_wrong_are_a_violation() {
     }
 }
 
-/// A signal whose index is none of its own.
+/// A signal with an index out of range.
 #[derive(Clone, Copy, Debug)]
 struct Lies;
 
@@ -212,7 +212,7 @@ impl Signal for Lies {
 }
 
 #[tokio::test]
-async fn a_signal_with_a_false_index_fails_its_run_and_nothing_else() {
+async fn a_signal_with_a_wrong_index_fails_only_its_run() {
     let harness = Harness::<(), Draft>::builder("lies")
         .start(Step::Write)
         .steps(|define, step| match step {
@@ -225,5 +225,8 @@ async fn a_signal_with_a_false_index_fails_its_run_and_nothing_else() {
     let outcome = harness.agent("lies", ()).run(Draft::update(), ()).await.unwrap();
     let Outcome::Failed(failed) = outcome else { panic!("{outcome:?}") };
     assert_eq!(failed.failure.kind, harness::FailureKind::RoutePanic);
-    assert!(failed.failure.message.contains("signal 7 of `Lies`, which has 1"), "{failed:?}");
+    assert!(
+        failed.failure.message.contains("signal index 7 is out of range for `Lies` (it has 1)"),
+        "{failed:?}"
+    );
 }

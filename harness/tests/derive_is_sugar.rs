@@ -1,4 +1,4 @@
-//! Each derive against the same thing written by hand.
+//! Each derive compared with a hand-written implementation.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::borrow::Cow;
@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
-/// What an older version stored.
+/// The stored form of an older version.
 #[derive(Deserialize)]
 struct Old {
     line: String,
@@ -24,7 +24,7 @@ mod derived;
 #[path = "derive_is_sugar/whole_loop.rs"]
 mod whole_loop;
 
-/// What can be seen of a state type: everything must agree.
+/// The observable behaviour of a state type, which must be equal for both.
 fn observe<S: State + Debug>(updates: Vec<S::Update>) -> Vec<String> {
     let mut seen = vec![format!("{:?} {}", S::schema(), S::VERSION)];
     let mut state = S::default();
@@ -86,7 +86,7 @@ fn state() {
     assert_eq!(derived.len(), 1 + 2 * 7 + 3 + 3);
 }
 
-/// What a step that knows only the parts of a state does to it.
+/// The effects of a step that uses only the parts of a state.
 fn changed<S>() -> String
 where
     S: Has<Vec<String>, Change = Vec<String>>

@@ -1,4 +1,4 @@
-//! Loops made at run time.
+//! Loops built at run time.
 #![allow(missing_docs, clippy::panic, clippy::unwrap_used)]
 
 use std::time::{Duration, Instant};
@@ -86,7 +86,7 @@ async fn finished<S: Into<String>>(harness: Harness<(), Chat>, id: S) -> (Chat, 
     let Outcome::Interrupted(waiting) = outcome else { panic!("{outcome:?}") };
     let answers = waiting.pending::<Approve>().unwrap().answer(true);
     let ended = agent.resume(&waiting, answers, ()).await.unwrap().ended().unwrap();
-    // Each run and question has an id of its own.
+    // Each run and question has its own id.
     let lines = seen.lines().into_iter();
     let lines = lines.map(|line| line.split(" asked").next().unwrap_or_default().to_owned());
     let lines = lines.filter(|line| !line.contains("answer")).collect();
@@ -94,7 +94,7 @@ async fn finished<S: Into<String>>(harness: Harness<(), Chat>, id: S) -> (Chat, 
 }
 
 #[tokio::test]
-async fn a_typed_and_a_dynamic_loop_run_alike_and_are_drawn_alike() {
+async fn a_typed_and_a_dynamic_loop_run_and_draw_the_same() {
     let typed = Harness::<(), Chat>::builder("chat")
         .start(Step::Think)
         .on_error(Step::Explain)
@@ -172,7 +172,7 @@ fn words(violation: &Violation) -> String {
 }
 
 #[test]
-fn every_violation_is_told_at_once_with_its_line_and_a_near_match() {
+fn reports_every_violation_with_its_line_and_a_suggestion() {
     let registry = registry();
     let first = line!() + 1;
     let error = Harness::<(), Chat>::dynamic("wrong")
@@ -196,33 +196,33 @@ fn every_violation_is_told_at_once_with_its_line_and_a_near_match() {
         })
         .build()
         .unwrap_err();
-    let told: Vec<String> = error.violations().iter().map(words).collect();
+    let messages: Vec<String> = error.violations().iter().map(words).collect();
     let expected = [
         "step `act` is declared twice (rename one of them)",
         "step `think` runs `thinc`, unknown to the registry (did you mean `think`?)",
         "step `think` routes signal `CallTool`, unknown to `Next` (did you mean `CallTools`?)",
         "step `think` routes signal `More`, unknown to `Next` (it has `CallTools`, `Answer`)",
-        "step `think` does not say where signal `CallTools` of `Next` leads",
-        "step `think` does not say where signal `Answer` of `Next` leads",
-        "step `act` routes signal `CallTools` twice (keep one of them)",
-        "step `act` leads to `atc`, which is no step (did you mean `act`?)",
-        "step `act` leads to `gone`, which is no step (declare it",
-        "step `act` leads to `lost`, which is no step (declare it",
+        "step `think` has no target for signal `CallTools` of `Next`",
+        "step `think` has no target for signal `Answer` of `Next`",
+        "step `act` routes signal `CallTools` twice (remove one of them)",
+        "step `act` leads to `atc`, which is not a step (did you mean `act`?)",
+        "step `act` leads to `gone`, which is not a step (declare it",
+        "step `act` leads to `lost`, which is not a step (declare it",
         "step `by` routes by `nxt`, unknown to the registry (did you mean `next`?)",
-        "step `with` gives `repeat` parameters that it does not take: unknown field `tmies`",
-        "step `plain` gives `think` parameters that it does not take: it takes none",
-        "the start leads to `thnik`, which is no step (did you mean `think`?)",
-        "`on_error` of the loop leads to `nowhere`, which is no step",
+        "step `with` passes invalid parameters to `repeat`: unknown field `tmies`",
+        "step `plain` passes invalid parameters to `think`: it has no parameters",
+        "the start leads to `thnik`, which is not a step (did you mean `think`?)",
+        "`on_error` of the loop leads to `nowhere`, which is not a step",
         "step `by` cannot be reached from `think`",
         "step `with` cannot be reached from `think`",
         "step `plain` cannot be reached from `think`",
     ];
-    assert_eq!(told.len(), expected.len(), "{error}");
-    for (told, expected) in told.iter().zip(expected) {
-        assert!(told.starts_with(expected), "{told}\n{expected}");
+    assert_eq!(messages.len(), expected.len(), "{error}");
+    for (message, expected) in messages.iter().zip(expected) {
+        assert!(message.starts_with(expected), "{message}\n{expected}");
     }
     assert!(error.violations().iter().all(|violation| violation.declared.file == file!()));
-    assert!(!told.iter().any(|told| told.contains(file!())), "{told:#?}");
+    assert!(!messages.iter().any(|message| message.contains(file!())), "{messages:#?}");
     let other = error.violations()[0].first.unwrap();
     assert_eq!((other.file, other.line), (file!(), first + 6));
     assert!(error.violations()[1..].iter().all(|violation| violation.first.is_none()));
@@ -247,7 +247,7 @@ fn an_empty_loop_and_one_without_a_start() {
 }
 
 #[test]
-fn rules_of_typed_loops_hold_for_dynamic_ones() {
+fn dynamic_loops_follow_the_rules_of_typed_loops() {
     let error = Harness::<(), Chat>::dynamic("cycles")
         .start("a")
         .finally("off")
@@ -260,7 +260,7 @@ fn rules_of_typed_loops_hold_for_dynamic_ones() {
 }
 
 #[test]
-fn every_cycle_of_a_loop_without_an_exit_is_told_at_once() {
+fn reports_every_cycle_of_a_loop_without_an_exit() {
     let error = Harness::<(), Chat>::dynamic("held")
         .start("a")
         .step("a", |define| {
@@ -277,7 +277,7 @@ fn every_cycle_of_a_loop_without_an_exit_is_told_at_once() {
 }
 
 #[test]
-fn what_is_wrong_with_a_repeated_step_is_told_at_once() {
+fn reports_every_violation_of_a_repeated_step() {
     let repeated = |declare: fn(harness::Define<(), Chat, harness::StepName>) -> _| {
         Harness::<(), Chat>::dynamic("twice")
             .start("a")
@@ -296,13 +296,13 @@ fn what_is_wrong_with_a_repeated_step_is_told_at_once() {
     assert_eq!(rules(&endless), [Rule::DuplicateStep, Rule::EndlessCycle]);
     let failing = repeated(|define| define.run(think).on_error("a").end());
     assert_eq!(rules(&failing), [Rule::DuplicateStep, Rule::ErrorCycle]);
-    // The loop that is drawn has each name once.
+    // The graph has each name once.
     assert_eq!(endless.graph().steps().collect::<Vec<_>>(), ["a", "b", "c"]);
     assert!(format!("{endless:#}").contains("flowchart"));
 }
 
 #[test]
-fn reasons_are_told_in_full() {
+fn reasons_are_not_shortened() {
     let (why, registry) = ("no key ".repeat(30), registry());
     let parameters = serde_json::json!({"text": "x", "tmies".repeat(30): 2});
     let error = Harness::<(), Chat>::dynamic("off")
@@ -311,13 +311,13 @@ fn reasons_are_told_in_full() {
         .step("b", |define| define.named_with(&registry, "repeat", &parameters).then("a"))
         .build()
         .unwrap_err();
-    let told = error.to_string();
-    assert!(told.contains(&why), "{told}");
-    assert!(told.contains("expected `text` or `times`"), "{told}");
+    let message = error.to_string();
+    assert!(message.contains(&why), "{message}");
+    assert!(message.contains("expected `text` or `times`"), "{message}");
 }
 
 #[test]
-fn steps_have_names() {
+fn steps_without_a_name_are_violations() {
     let error = Harness::<(), Chat>::dynamic("unset")
         .start("a")
         .step("a", |define| define.run(think).then(""))
@@ -327,9 +327,12 @@ fn steps_have_names() {
         .build()
         .unwrap_err();
     assert_eq!(rules(&error), [Rule::Empty; 3]);
-    let told: Vec<String> = error.violations().iter().map(words).collect();
-    assert_eq!(told[0], "step 2 of the loop has no name (give it one)");
-    assert!(told[1].starts_with("step 3 ") && told[2].starts_with("step 4 "), "{told:?}");
+    let messages: Vec<String> = error.violations().iter().map(words).collect();
+    assert_eq!(messages[0], "step 2 of the loop has no name (give it one)");
+    assert!(
+        messages[1].starts_with("step 3 ") && messages[2].starts_with("step 4 "),
+        "{messages:?}"
+    );
     assert!(error.graph().to_mermaid().contains("s1[\"(no name)\"]"), "{error:#}");
 }
 
@@ -379,7 +382,7 @@ fn ten_thousand_steps_build_fast() {
     };
     let (sound, took) = timed(false);
     assert_eq!(sound.unwrap().graph().steps().len(), 10_001);
-    // Far above what it takes, for slow machines without optimisation.
+    // A generous limit, for slow machines and builds without optimisation.
     assert!(took < Duration::from_secs(5), "{took:?}");
     let (broken, took) = timed(true);
     assert!(broken.unwrap_err().violations().len() >= 10_000);
@@ -387,7 +390,7 @@ fn ten_thousand_steps_build_fast() {
 }
 
 #[test]
-fn gates_expire_and_steps_keep_their_old_names() {
+fn gates_expire_and_steps_have_aliases() {
     let declare = |target: &str, alias: &str| {
         let (target, alias) = (target.to_owned(), alias.to_owned());
         Harness::<(), Chat>::dynamic("asks")

@@ -1,4 +1,4 @@
-//! Loops within loops.
+//! Nested loops.
 #![allow(missing_docs, clippy::panic, clippy::unwrap_used)]
 
 use harness::graph::Rule;
@@ -109,7 +109,7 @@ fn harness() -> Harness<(), Draft> {
 }
 
 #[test]
-fn the_steps_of_an_enum_are_its_own_and_the_nested_ones() {
+fn a_step_enum_has_its_own_and_the_nested_steps() {
     let all = Step::all();
     assert_eq!(all.len(), 13);
     for (at, step) in all.iter().enumerate() {
@@ -121,7 +121,7 @@ fn the_steps_of_an_enum_are_its_own_and_the_nested_ones() {
 }
 
 #[tokio::test]
-async fn a_loop_nested_twice_runs_asks_and_fails_under_its_names() {
+async fn a_loop_nested_twice_runs_asks_and_fails_under_both_names() {
     let seen = Recorder::default();
     let agent = harness().observe(seen.clone()).agent("a", ());
     let outcome = agent.run(Draft::update(), ()).await.unwrap();
@@ -238,7 +238,7 @@ mod renamed {
 }
 
 #[test]
-fn names_of_before_stand_below_those_of_the_group() {
+fn aliases_are_prefixed_by_the_names_of_the_group() {
     use renamed::{Inner, Step};
 
     assert_eq!(Step::Write.aliases(), ["Compose"]);

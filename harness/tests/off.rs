@@ -1,4 +1,4 @@
-//! Steps that configuration switches off.
+//! Steps that are switched off.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use harness::graph::Rule;
@@ -27,7 +27,7 @@ async fn work(_: View<Draft>, _: Cx<()>) -> StepResult<Draft> {
 }
 
 #[tokio::test]
-async fn a_step_that_is_off_need_not_be_reached_and_is_drawn_grey() {
+async fn an_off_step_may_be_unreachable_and_is_drawn_grey() {
     let harness = Harness::<(), Draft>::builder("drafts")
         .start(Step::Write)
         .steps(|define, step| match step {
@@ -56,7 +56,7 @@ flowchart TD
 }
 
 #[test]
-fn every_edge_to_a_step_that_is_off_is_a_violation_that_tells_why() {
+fn every_edge_to_an_off_step_is_a_violation_with_the_reason() {
     let on_error = line!() + 3;
     let error = Harness::<(), Draft>::builder("drafts")
         .start(Step::Translate)
@@ -93,6 +93,6 @@ fn every_edge_to_a_step_that_is_off_is_a_violation_that_tells_why() {
         ]
     );
     let words = "`on_error` of the loop leads to step `Translate`, which is off: no \\n language \
-                 (lead elsewhere, or switch it on) (declared at harness/tests/off.rs:";
+                 (change the target, or switch the step on) (declared at harness/tests/off.rs:";
     assert!(error.to_string().contains(&format!("{words}{on_error}:")), "{error}");
 }

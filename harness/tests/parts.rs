@@ -1,4 +1,4 @@
-//! What a step that knows only a part of the state may give for it, reducer by reducer.
+//! The change types of provided parts, by reducer.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -59,7 +59,7 @@ struct All {
     below: Vec<Self>,
 }
 
-/// Applies each change in an update of its own and returns the field.
+/// Applies each change in its own update and returns the field.
 fn given<T: Clone, C>(changes: impl IntoIterator<Item = C>) -> T
 where
     All: Has<T, Change = C>,
@@ -73,7 +73,7 @@ where
 }
 
 #[test]
-fn a_change_is_what_the_setter_takes() {
+fn a_change_is_the_setters_argument() {
     let text = |text: &str| text.to_owned();
     assert_eq!(given::<String, String>([text("a"), text("b")]), "b");
     assert_eq!(given::<Vec<String>, _>([vec![text("a")], vec![text("b")]]), ["a", "b"]);
@@ -93,7 +93,7 @@ fn a_change_is_what_the_setter_takes() {
 }
 
 #[test]
-fn changes_of_several_parts_are_one_update() {
+fn changes_of_several_parts_make_one_update() {
     let update = <All as Has<String>>::change(All::update().most(3), "t".to_owned());
     let update = <All as Has<Vec<String>>>::change(update, vec!["a".to_owned()]);
     let update = <All as Has<Vec<String>>>::change(update, vec!["b".to_owned()]);

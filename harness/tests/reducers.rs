@@ -1,5 +1,4 @@
-//! The law of every reducer: folding what was recorded over the old JSON gives
-//! the new JSON.
+//! The law of every reducer: folding the recorded operations into the old JSON gives the new JSON.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
@@ -19,7 +18,7 @@ struct Row {
     text: String,
 }
 
-/// Entries with outcomes that come later, as in a transcript.
+/// Entries whose outcomes arrive later, as in a transcript.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Calls {
     entries: Vec<Call>,
@@ -145,7 +144,7 @@ prop_compose! {
     }
 }
 
-/// Sets what a random state holds, field by field, where the mask says so.
+/// Sets the fields of a random state that the mask selects.
 fn updates() -> impl Strategy<Value = AllUpdate> {
     (states(), any::<u32>(), any::<usize>()).prop_map(|(all, mask, count)| {
         let mut bit = 0;
@@ -189,10 +188,10 @@ fn apply(state: &All, update: AllUpdate) -> (All, Vec<Op>) {
 
 proptest! {
     #[test]
-    fn folding_what_was_recorded_gives_the_new_state(old in states(), update in updates()) {
+    fn folding_recorded_operations_gives_the_new_state(old in states(), update in updates()) {
         let mut folded = encode(&old).unwrap();
         let (new, ops) = apply(&old, update);
-        // As the log has it: through text.
+        // Encoded as text, as in the log.
         let ops: Vec<Op> = serde_json::from_str(&serde_json::to_string(&ops).unwrap()).unwrap();
         fold(&mut folded, &ops).unwrap();
         let live = encode(&new).unwrap();
@@ -202,7 +201,7 @@ proptest! {
     }
 
     #[test]
-    fn recording_changes_nothing(old in states(), update in updates()) {
+    fn recording_does_not_change_the_state(old in states(), update in updates()) {
         let stored = serde_json::to_string(&update).unwrap();
         let (recorded, _) = apply(&old, update);
         let mut plain = old;
@@ -211,7 +210,7 @@ proptest! {
     }
 
     #[test]
-    fn an_update_survives_storage(update in updates()) {
+    fn an_update_round_trips_through_json(update in updates()) {
         let stored = encode(&update).unwrap();
         let text = stored.to_string();
         let again: AllUpdate = serde_json::from_str(&text).unwrap();
@@ -225,7 +224,7 @@ fn recorded(old: &All, update: AllUpdate) -> serde_json::Value {
 }
 
 #[test]
-fn a_commit_holds_the_update_and_not_the_state() {
+fn a_commit_is_as_large_as_the_update() {
     let old = All {
         list: vec![Some(1); 1000],
         tree_set: BTreeSet::from(["a".to_owned()]),
@@ -268,7 +267,7 @@ fn absent_differs_from_null() {
 }
 
 #[test]
-fn an_update_knows_its_fields() {
+fn an_update_rejects_unknown_fields() {
     let error = serde_json::from_value::<AllUpdate>(json!({"plan": 1})).unwrap_err();
     assert!(error.to_string().contains("unknown field `plan`"), "{error}");
 }
@@ -298,19 +297,19 @@ fn setters_compose_or_overwrite() {
 }
 
 #[test]
-fn numbers_stop_at_their_limits() {
+fn numbers_saturate() {
     let old = All { sum: i16::MAX - 1, time: Duration::MAX, ..All::default() };
     let (new, _) = apply(&old, All::update().sum(i16::MAX).time(Duration::from_secs(1)));
     assert_eq!((new.sum, new.time), (i16::MAX, Duration::MAX));
 }
 
 #[test]
-fn what_cannot_be_stored_is_named() {
+fn reports_the_field_that_fails_to_encode() {
     let mut state = All::default();
     let mut ops = Ops::on();
     state.apply(All::update().two_words(f64::NAN), &mut ops);
     let error = ops.finish().unwrap_err();
-    assert_eq!(error.to_string(), "field `twoWords` cannot be stored");
+    assert_eq!(error.to_string(), "failed to encode field `twoWords`");
     assert!(error.is_not_finite());
 
     let mut ops = Ops::on();

@@ -1,4 +1,4 @@
-//! What the types promise to those who move them between threads and store them.
+//! The auto traits and sizes of public types.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use harness::observe::{Event, Events, Recorder, Scope};
@@ -13,7 +13,7 @@ struct Doc {
     text: String,
 }
 
-/// A slot that may be sent to a thread but not shared between two.
+/// A slot that is `Send` but not `Sync`.
 struct OneThread(std::cell::Cell<u8>);
 
 #[derive(Context)]
@@ -26,7 +26,7 @@ fn send<T: Send>() {}
 fn send_sync<T: Send + Sync>() {}
 
 #[test]
-fn what_users_hold_goes_between_threads() {
+fn public_types_are_send_or_sync() {
     send_sync::<Harness<Ctx, Doc>>();
     send_sync::<Agent<Ctx, Doc>>();
     send_sync::<Graph>();
@@ -81,7 +81,7 @@ fn slots() -> <Ctx as Context>::Runtime {
 async fn the_future_of_a_run_is_send_and_its_outcome_is_inferred() {
     let agent = agent();
     let whole = async move {
-        // Nothing names the state here.
+        // The type of the state is inferred.
         let ended = agent.run(Doc::update(), slots()).await?.ended()?;
         Ok::<_, Box<dyn std::error::Error + Send + Sync>>(ended.state.text)
     };

@@ -1,4 +1,4 @@
-//! Mistakes, and what the compiler says about them: one rule a file.
+//! Compile errors: one rule per file.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::fs;
@@ -9,11 +9,11 @@ fn ui() {
     trybuild::TestCases::new().compile_fail("tests/ui/*/*.rs");
 }
 
-/// Every message names what the user wrote and says what to do, and none shows
-/// what the derives are made of.
+/// Every message names the user's items and the remedy, and none shows the internals of the
+/// derives.
 ///
-/// A case says what to look for in comments:
-/// ``//@ names: `turns`, `Chat` `` and `//@ remedy: text`.
+/// A case states what its message must contain in comments: ``//@ names: `turns`, `Chat` `` and
+/// `//@ remedy: text`.
 #[test]
 fn ui_messages() {
     const PRIVATE: &[&str] = &["__private", "_macros::", "::encode::", "::reduce::"];
@@ -23,7 +23,7 @@ fn ui_messages() {
         cases += 1;
         let source = fs::read_to_string(&case).unwrap();
         let message = fs::read_to_string(case.with_extension("stderr")).unwrap_or_default();
-        // The user's own `derive(Deserialize)` shows this.
+        // This comes from the user's own `derive(Deserialize)`.
         let message = message.replace("_serde::__private", "_serde::");
         let mut fault = |text: String| faults.push(format!("{}: {text}", case.display()));
 

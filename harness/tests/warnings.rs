@@ -1,4 +1,4 @@
-//! What the derives write gives no warnings, whatever the user turns on.
+//! The derives' output causes no warnings, whatever lints the user enables.
 #![deny(warnings, missing_docs, missing_debug_implementations, unreachable_pub)]
 #![deny(rust_2018_idioms, unused, clippy::all, clippy::pedantic)]
 #![allow(missing_docs, reason = "of the test itself")]
@@ -90,7 +90,7 @@ pub mod library {
     pub struct Sure {}
 
     impl Ctx {
-        /// Reads what is private.
+        /// Reads the private fields.
         #[must_use]
         pub fn sum(&self) -> u64 {
             self.seed + u64::from(self.inner.id)

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use harness::prelude::*;
 use harness::inspect::Filter;
+use harness::prelude::*;
 use harness::store::{Phase, SessionStore as _, StoreError};
 use harness_store::FileStore;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use harness::session::{Entry, Change, Replay};
+use harness::session::{Change, Entry, Replay};
 use harness::store::{MemoryStore, ReadRequest, SessionStore};
 use harness::{Seq, SessionId, Sessions};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! Options of the derives: `#[state(version = 3)]`.
 //!
-//! One parser, and for each place a [`Table`] of the options that are known
-//! there. The table is also what the messages list.
+//! One parser reads every option. A [`Table`] lists the options that each place
+//! accepts, and error messages print that table.
 
 use std::fmt::Write as _;
 
@@ -12,11 +12,11 @@ use syn::{Attribute, Ident, LitInt, LitStr, Meta, Path, Token, Type};
 
 use crate::diagnostics::Errors;
 
-/// The options known in one place.
+/// The options that one place accepts.
 pub(crate) struct Table {
     /// The name of the attribute: `state`.
     pub(crate) attr: &'static str,
-    /// Where it stands: `a struct`.
+    /// The place the options belong to: `a struct`.
     pub(crate) place: &'static str,
     pub(crate) known: &'static [Known],
     /// The same attribute in another place, for options that belong there.
@@ -26,23 +26,23 @@ pub(crate) struct Table {
 /// An option.
 pub(crate) struct Known {
     pub(crate) name: &'static str,
-    /// How it is written: `version = 3`.
+    /// How the option is written: `version = 3`.
     pub(crate) example: &'static str,
     pub(crate) takes: Takes,
 }
 
-/// What follows the name of an option.
+/// The value that an option takes.
 #[derive(Clone, Copy)]
 pub(crate) enum Takes {
     Nothing,
     Int,
     Str,
-    /// As `Str`, any number of times.
+    /// A string; the option may be repeated.
     Strs,
-    /// A path, any number of times.
+    /// A path; the option may be repeated.
     Paths,
     Type,
-    /// A path, with the name of a field in brackets: `upsert(id)`.
+    /// A path, with an optional field name in brackets: `upsert(id)`.
     Reducer,
 }
 
@@ -56,12 +56,12 @@ pub(crate) enum Value {
     Reducer(Path, Option<Ident>),
 }
 
-/// The options that were given, each known and none twice.
+/// The options given: each one known, none repeated.
 #[derive(Default)]
 pub(crate) struct Options(Vec<(&'static str, Ident, Value)>);
 
 impl Options {
-    /// Reads all attributes of the table's name.
+    /// Reads every attribute with the table's name.
     pub(crate) fn read(attrs: &[Attribute], table: &'static Table, errors: &mut Errors) -> Self {
         let mut options = Self::default();
         for attr in attrs.iter().filter(|attr| attr.path().is_ident(table.attr)) {
@@ -71,7 +71,7 @@ impl Options {
                 }),
                 other => Err(syn::Error::new_spanned(
                     other,
-                    format!("options stand in brackets ({})", table.list()),
+                    format!("options must be in brackets ({})", table.list()),
                 )),
             };
             if let Err(error) = read {
@@ -81,14 +81,14 @@ impl Options {
         options
     }
 
-    /// The key and the value of an option.
+    /// Removes an option and returns its key and value.
     pub(crate) fn take(&mut self, name: &str) -> Option<(Ident, Value)> {
         let at = self.0.iter().position(|(known, ..)| *known == name)?;
         let (_, key, value) = self.0.remove(at);
         Some((key, value))
     }
 
-    /// Those not taken yet, in order.
+    /// The options not taken yet, in order.
     pub(crate) fn rest(self) -> impl Iterator<Item = (&'static str, Ident)> {
         self.0.into_iter().map(|(name, key, _)| (name, key))
     }
@@ -110,7 +110,7 @@ impl Options {
                     if !matches!(known.takes, Takes::Strs | Takes::Paths)
                         && self.0.iter().any(|(name, ..)| *name == known.name) =>
                 {
-                    errors.push(&key, format!("`{key}` is given twice (keep one of them)"));
+                    errors.push(&key, format!("`{key}` is set twice (remove one of them)"));
                     skip(input)?;
                 }
                 Ok(known) => match known.value(&key, input) {
@@ -129,7 +129,7 @@ impl Options {
     }
 }
 
-/// Goes on to the next option.
+/// Skips to the next option.
 fn skip(input: ParseStream<'_>) -> syn::Result<()> {
     while !input.is_empty() && !input.peek(Token![,]) {
         input.parse::<TokenTree>()?;
@@ -173,7 +173,7 @@ impl Table {
 impl Known {
     fn value(&self, key: &Ident, input: ParseStream<'_>) -> syn::Result<Value> {
         let written = |error: syn::Error| {
-            syn::Error::new(error.span(), format!("`{key}` is written as `{}`", self.example))
+            syn::Error::new(error.span(), format!("`{key}` must be written as `{}`", self.example))
         };
         if let Takes::Nothing = self.takes {
             return match input.is_empty() || input.peek(Token![,]) {

@@ -1,10 +1,11 @@
-//! Derives of the `harness` crate.
+//! Derive macros of the `harness` crate.
 //!
-//! Use them from there: each is re-exported beside the trait it implements, and
-//! documented with examples. Every derive goes through the same stages: `parse`
-//! reads the item and reports all mistakes at once, the result is a plain data
-//! model, `emit` turns a model into code. A model also comes out of an item with
-//! mistakes, so that one mistake is one error.
+//! Import them from `harness`: it re-exports each derive next to the trait it
+//! implements and documents it with examples.
+//!
+//! Every derive has the same stages. `parse` reads the item and collects all
+//! errors. Its result is a plain data model. `emit` turns the model into code.
+//! An item with errors still yields a model, so one mistake causes one error.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -22,30 +23,33 @@ mod text;
 use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};
 
-/// Implements `harness::State`: the update type, its setters and the folding.
+/// Implements `harness::State`: the update type, its setters and the reducers.
 ///
-/// Options of a field: `#[state(reduce = append)]`, where the reducer is one of
-/// `append`, `add`, `max`, `min`, `first`, `union`, `merge`, `upsert(key)`,
-/// `transcript` or the path of a function; `update = Type` names what such a
-/// function takes; `provides` implements `harness::state::Has` for the field's type. Options of the
-/// struct: `#[state(version = 3, migrate =
-/// from_v2)]`.
+/// Options of a field:
+///
+/// - `#[state(reduce = append)]` sets the reducer: `append`, `add`, `max`,
+///   `min`, `first`, `union`, `merge`, `upsert(key)`, `transcript`, or the path
+///   of a function.
+/// - `update = Type` sets the argument type of such a function.
+/// - `provides` implements `harness::state::Has` for the field's type.
+///
+/// Options of the struct: `#[state(version = 3, migrate = from_v2)]`.
 #[proc_macro_derive(State, attributes(state))]
 pub fn state(input: TokenStream) -> TokenStream {
     state::derive(&parse_macro_input!(input as DeriveInput)).into()
 }
 
-/// Implements `harness::Context`: a builder for each time at which slots are
-/// filled.
+/// Implements `harness::Context`, with a builder for each time at which slots
+/// are filled.
 ///
-/// A field is a slot filled when the harness is built; `#[slot(required)]` and
-/// `#[slot(runtime)]` choose a later time.
+/// By default a slot is filled when the harness is built. `#[slot(required)]`
+/// and `#[slot(runtime)]` select a later time.
 #[proc_macro_derive(Context, attributes(slot))]
 pub fn context(input: TokenStream) -> TokenStream {
     context::derive(&parse_macro_input!(input as DeriveInput)).into()
 }
 
-/// Implements `harness::StepId` for an enum with one variant a step.
+/// Implements `harness::StepId` for an enum with one variant per step.
 #[proc_macro_derive(StepId, attributes(step))]
 pub fn step_id(input: TokenStream) -> TokenStream {
     step::derive(&parse_macro_input!(input as DeriveInput)).into()
@@ -59,9 +63,9 @@ pub fn signal(input: TokenStream) -> TokenStream {
 
 /// Implements `harness::Question`.
 ///
-/// `#[question(answer = Decision)]` names the type of the answer and is
-/// required; `name = "approve"` replaces the stored name, which is the type's in
-/// snake case.
+/// `#[question(answer = Decision)]` sets the type of the answer and is
+/// required. `name = "approve"` sets the stored name. The default is the type's
+/// name in snake case.
 #[proc_macro_derive(Question, attributes(question))]
 pub fn question(input: TokenStream) -> TokenStream {
     question::derive(&parse_macro_input!(input as DeriveInput)).into()

@@ -46,8 +46,8 @@ fn parse<'a>(input: &'a DeriveInput, errors: &mut Errors) -> Option<Model<'a>> {
                 errors.push(
                     name,
                     format!(
-                        "question `{name}` does not say what answers it (write \
-                         `#[question(answer = Decision)]` with the type of the answer)"
+                        "question `{name}` has no answer type (write \
+                         `#[question(answer = Decision)]` with the type of its answer)"
                     ),
                 );
             }
@@ -59,7 +59,10 @@ fn parse<'a>(input: &'a DeriveInput, errors: &mut Errors) -> Option<Model<'a>> {
             if stored.value().is_empty() {
                 errors.push(
                     &stored,
-                    format!("question `{name}` needs a name to be stored under (remove `name` to use the type's)"),
+                    format!(
+                        "question `{name}` has an empty stored name (remove `name` to use the \
+                         type's name)"
+                    ),
                 );
             }
             stored.value()

@@ -1,10 +1,11 @@
-//! What kind of item a derive stands on.
+//! Checks the kind of item that a derive is applied to.
 
 use syn::{Attribute, Data, DeriveInput, Field, Fields, Variant};
 
 use crate::diagnostics::Errors;
 
-/// The fields of a struct with named fields; anything else is a mistake.
+/// The fields of a struct with named fields. Reports an error for any other
+/// item.
 pub(crate) fn fields<'a>(
     input: &'a DeriveInput,
     derive: &str,
@@ -17,21 +18,23 @@ pub(crate) fn fields<'a>(
             Fields::Named(fields) => return Some(fields.named.iter().collect()),
             Fields::Unit => errors.push(
                 name,
-                format!("{wanted}, and `{name}` has none (write `struct {name} {{}}`)"),
+                format!("{wanted}, but `{name}` has none (write `struct {name} {{}}`)"),
             ),
             Fields::Unnamed(_) => errors.push(
                 name,
-                format!("{wanted}, and the fields of `{name}` have no names (give them names)"),
+                format!("{wanted}, but the fields of `{name}` have no names (name them)"),
             ),
         },
-        Data::Enum(_) => errors
-            .push(name, format!("{wanted}, and `{name}` is an enum (make it a field of a struct)")),
-        Data::Union(_) => errors.push(name, format!("{wanted}, and `{name}` is a union")),
+        Data::Enum(_) => {
+            errors.push(name, format!("{wanted}, but `{name}` is an enum (wrap it in a struct)"))
+        }
+        Data::Union(_) => errors.push(name, format!("{wanted}, but `{name}` is a union")),
     }
     None
 }
 
-/// The variants of an enum that has some; anything else is a mistake.
+/// The variants of an enum that has at least one. Reports an error for any
+/// other item.
 pub(crate) fn variants<'a>(
     input: &'a DeriveInput,
     derive: &str,
@@ -42,19 +45,22 @@ pub(crate) fn variants<'a>(
         Data::Enum(data) if data.variants.is_empty() => {
             errors.push(
                 name,
-                format!("`derive({derive})` needs at least one variant, and `{name}` has none"),
+                format!("`derive({derive})` needs at least one variant, but `{name}` has none"),
             );
             None
         }
         Data::Enum(data) => Some(data.variants.iter().collect()),
         Data::Struct(_) | Data::Union(_) => {
-            errors.push(name, format!("`derive({derive})` needs an enum, and `{name}` is none"));
+            errors.push(
+                name,
+                format!("`derive({derive})` needs an enum, but `{name}` is not an enum"),
+            );
             None
         }
     }
 }
 
-/// Whether the item has no parameters; having some is a mistake.
+/// Whether the item has no generics. Reports an error if it has any.
 pub(crate) fn is_plain(input: &DeriveInput, derive: &str, errors: &mut Errors) -> bool {
     let generics = &input.generics;
     if generics.params.is_empty() {
@@ -64,14 +70,14 @@ pub(crate) fn is_plain(input: &DeriveInput, derive: &str, errors: &mut Errors) -
     errors.push(
         &generics.params,
         format!(
-            "`derive({derive})` takes no generics, and `{name}` has some (name concrete types; \
+            "`derive({derive})` takes no generics, but `{name}` has some (use concrete types; \
              for a trait object write `Arc<dyn Trait>`)"
         ),
     );
     false
 }
 
-/// The doc comments among attributes.
+/// The doc comments among the attributes.
 pub(crate) fn docs(attrs: &[Attribute]) -> Vec<&Attribute> {
     attrs.iter().filter(|attr| attr.path().is_ident("doc")).collect()
 }

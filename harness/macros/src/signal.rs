@@ -39,8 +39,8 @@ fn parse<'a>(input: &'a DeriveInput, errors: &mut Errors) -> Option<Model<'a>> {
             errors.push(
                 variant,
                 format!(
-                    "signal `{name}::{carrier}` carries data, and a signal only says where to go \
-                     (write `{carrier}`, and put the data into the state)"
+                    "signal `{name}::{carrier}` carries data, but a signal is only a name \
+                     (write `{carrier}`, and put the data in the state)"
                 ),
             );
         }

@@ -21,17 +21,17 @@ static ON_VARIANT: Table = Table {
     elsewhere: None,
 };
 
-/// An enum, and its steps.
+/// An enum and its steps.
 struct Model<'a> {
     name: &'a Ident,
     variants: Vec<Step<'a>>,
 }
 
-/// A variant: a step, or with a type the steps of another loop.
+/// A variant: a step, or the steps of a nested loop if it has a type.
 struct Step<'a> {
     name: &'a Ident,
     nested: Option<&'a Type>,
-    /// Names it had before.
+    /// The step's former names.
     aliases: Vec<LitStr>,
 }
 
@@ -71,8 +71,8 @@ fn parse<'a>(input: &'a DeriveInput, errors: &mut Errors) -> Option<Model<'a>> {
                 errors.push(
                     key,
                     format!(
-                        "step `{name}::{step}` holds no steps to nest (write `{step}(review::Step)` \
-                         with the enum of the steps of the other loop, or remove `nest`)"
+                        "step `{name}::{step}` has no loop to nest (write `{step}(review::Step)` \
+                         with the step enum of the nested loop, or remove `nest`)"
                     ),
                 );
                 variants.push(Step { name: step, nested: None, aliases });
@@ -80,15 +80,15 @@ fn parse<'a>(input: &'a DeriveInput, errors: &mut Errors) -> Option<Model<'a>> {
             (_, Some(_), None) => errors.push(
                 variant,
                 format!(
-                    "step `{name}::{step}` nests the steps of one other loop (write \
-                     `{step}(review::Step)` with their enum)"
+                    "step `{name}::{step}` must nest exactly one loop (write \
+                     `{step}(review::Step)` with the step enum of that loop)"
                 ),
             ),
             (_, None, Some(field)) => errors.push(
                 variant,
                 format!(
-                    "step `{name}::{step}` carries data, and a step is only a name (write \
-                     `{step}`, and put the data into the state; if `{}` is the steps of another \
+                    "step `{name}::{step}` carries data, but a step is only a name (write \
+                     `{step}`, and put the data in the state; if `{}` is the step enum of a nested \
                      loop, write `#[step(nest)]` above it)",
                     text::type_name(&field.ty)
                 ),
@@ -96,8 +96,8 @@ fn parse<'a>(input: &'a DeriveInput, errors: &mut Errors) -> Option<Model<'a>> {
             (_, None, None) => errors.push(
                 variant,
                 format!(
-                    "step `{name}::{step}` carries data, and a step is only a name (write \
-                     `{step}`, and put the data into the state)"
+                    "step `{name}::{step}` carries data, but a step is only a name (write \
+                     `{step}`, and put the data in the state)"
                 ),
             ),
         }
@@ -106,7 +106,7 @@ fn parse<'a>(input: &'a DeriveInput, errors: &mut Errors) -> Option<Model<'a>> {
     plain.then_some(Model { name, variants })
 }
 
-/// A session that was saved at a name must stand at one step.
+/// Checks that every stored name resolves to one step.
 fn check_aliases(name: &Ident, variants: &[Step<'_>], errors: &mut Errors) {
     let mut taken: Vec<(String, &Ident)> =
         variants.iter().map(|step| (step.name.to_string(), step.name)).collect();
@@ -118,8 +118,8 @@ fn check_aliases(name: &Ident, variants: &[Step<'_>], errors: &mut Errors) {
                 errors.push(
                     alias,
                     format!(
-                        "an alias of step `{name}::{this}` is empty (write the name that the step \
-                         had before)"
+                        "an alias of step `{name}::{this}` is empty (write the former name of the \
+                         step)"
                     ),
                 );
                 continue;
@@ -127,12 +127,14 @@ fn check_aliases(name: &Ident, variants: &[Step<'_>], errors: &mut Errors) {
             match taken.iter().find(|(known, _)| *known == text) {
                 Some((_, other)) if *other == this => errors.push(
                     alias,
-                    format!("step `{name}::{this}` goes by `{text}` already (remove this alias)"),
+                    format!(
+                        "step `{name}::{this}` already has the name `{text}` (remove this alias)"
+                    ),
                 ),
                 Some((_, other)) => errors.push(
                     alias,
                     format!(
-                        "`{text}` already stands for step `{name}::{other}`, so it cannot be an \
+                        "`{text}` already names step `{name}::{other}`, so it cannot be an \
                          alias of `{name}::{this}` (remove one of them)"
                     ),
                 ),
@@ -221,7 +223,8 @@ fn emit(model: &Model<'_>) -> TokenStream {
     }
 }
 
-/// The method that lists the names steps had before, if any can have one.
+/// The method that lists the former names of each step, if any step can have
+/// one.
 fn aliases(variants: &[Step<'_>]) -> TokenStream {
     let had = |step: &Step<'_>| step.nested.is_some() || !step.aliases.is_empty();
     let arms = variants.iter().filter(|step| had(step)).map(|step| {
@@ -231,7 +234,8 @@ fn aliases(variants: &[Step<'_>]) -> TokenStream {
             return quote!(Self::#name => ::std::vec![#(::std::borrow::Cow::Borrowed(#aliases)),*],);
         };
         let (inner_name, inner_aliases) = (inner(ty, "name"), inner(ty, "aliases"));
-        // Every name of the group with every name of the step, but for the one that holds.
+        // Every name of the nested loop with every name of the step, except the
+        // current pair.
         quote!(Self::#name(step) => {
             let mut below = ::std::vec![#inner_name(step)];
             below.extend(#inner_aliases(step));
@@ -259,7 +263,7 @@ fn aliases(variants: &[Step<'_>]) -> TokenStream {
     }
 }
 
-/// A function of the nested steps, such that the compiler's messages point at their type.
+/// Calls a function of the nested steps, with the span of their type.
 fn inner(ty: &Type, function: &str) -> TokenStream {
     let function = Ident::new(function, Span::call_site());
     let step_id = quote_spanned!(ty.span()=> ::harness::step::StepId);

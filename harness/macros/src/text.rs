@@ -1,9 +1,9 @@
-//! Names, and types as users write them.
+//! Identifiers, and type names for messages.
 
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 
-/// Prints a type as a person would: `Vec<Option<String>>`.
+/// Formats a type as it is written in source: `Vec<Option<String>>`.
 pub(crate) fn type_name(ty: &impl ToTokens) -> String {
     let mut out = String::new();
     print(ty.to_token_stream(), &mut out);
@@ -43,14 +43,16 @@ fn print(tokens: TokenStream, out: &mut String) {
     }
 }
 
-/// Lets errors about these tokens point at `span`; names mean what they meant.
+/// Sets the span of the tokens for error messages, and keeps their name
+/// resolution.
 pub(crate) fn point_at(tokens: &impl ToTokens, span: Span) -> TokenStream {
     each(tokens.to_token_stream(), &mut |token| {
         token.set_span(token.span().located_at(span));
     })
 }
 
-/// Replaces `Self`, which means another type in another item.
+/// Replaces `Self` by the type's name, because `Self` means another type in
+/// another item.
 pub(crate) fn without_self(tokens: &impl ToTokens, name: &Ident) -> TokenStream {
     each(tokens.to_token_stream(), &mut |token| {
         if matches!(token, TokenTree::Ident(ident) if *ident == "Self") {
@@ -95,8 +97,8 @@ pub(crate) fn snake_case(name: &str) -> String {
     out
 }
 
-/// Whether two words differ by a slip: one letter more, less, changed, or two
-/// neighbours swapped.
+/// Whether two words differ by one typing error: one letter added, removed or
+/// changed, or two neighbours swapped.
 pub(crate) fn is_slip(one: &str, other: &str) -> bool {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
     let same = |pair: &(&char, &char)| pair.0 == pair.1;
@@ -116,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_read_as_written() {
+    fn types_print_as_written() {
         for text in [
             "Vec<Option<String>>",
             "[u8; 4]",
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn slips() {
+    fn detects_one_typing_error() {
         assert!(is_slip("apend", "append"));
         assert!(is_slip("appennd", "append"));
         assert!(is_slip("appned", "append"));

@@ -16,15 +16,15 @@ use crate::step::StepId;
 
 use super::{About, Define, Harness, StepDef};
 
-/// The fixed slots are not given yet.
+/// The fixed slots are not provided yet.
 #[derive(Debug)]
 pub struct Unprovided(pub(super) ());
 
-/// Says that the fixed slots of `C` are given, or that it has none.
+/// The fixed slots of `C` are provided, or `C` has none.
 #[diagnostic::on_unimplemented(
     message = "the fixed slots of `{C}` are not provided",
     label = "call `.provide(..)` before this",
-    note = "give them with `.provide({C}::fixed()..build())`: one call for each slot of `{C}` that is neither `#[slot(required)]` nor `#[slot(runtime)]`"
+    note = "provide them with `.provide({C}::fixed()..build())`, with one call for each slot of `{C}` that is neither `#[slot(required)]` nor `#[slot(runtime)]`"
 )]
 pub trait Provided<C: Context> {
     #[doc(hidden)]
@@ -38,9 +38,9 @@ impl<C: Context<Fixed: NothingFixed>> Provided<C> for Unprovided {
     }
 }
 
-/// The fixed slots of a context that has none.
+/// The fixed slots of a context without fixed slots.
 mod nothing {
-    /// Says that there is nothing to provide.
+    /// Implemented for `()`: there is nothing to provide.
     pub trait NothingFixed {
         #[doc(hidden)]
         fn nothing() -> Self;
@@ -53,7 +53,7 @@ mod nothing {
 
 use nothing::NothingFixed;
 
-/// The fixed slots, given.
+/// The fixed slots are provided.
 pub struct Given<C: Context>(pub(super) C::Fixed);
 
 impl<C: Context> fmt::Debug for Given<C> {
@@ -68,8 +68,7 @@ impl<C: Context> Provided<C> for Given<C> {
     }
 }
 
-/// A loop that has a name. Next come `.provide(..)`, unless there are no fixed slots, and
-/// `.start(..)`.
+/// A loop with a name. Call `.provide(..)` next if the context has fixed slots, then `.start(..)`.
 #[must_use = "a builder does nothing until `.build()`"]
 pub struct HarnessBuilder<C, S, P> {
     name: String,
@@ -83,14 +82,14 @@ impl<C: Context, S: State> HarnessBuilder<C, S, Unprovided> {
         Self { name, fixed: Unprovided(()), at, state: PhantomData }
     }
 
-    /// Gives the fixed slots: those that every agent of this harness shares.
+    /// Provides the fixed slots, which all agents of this harness share.
     pub fn provide(self, fixed: C::Fixed) -> HarnessBuilder<C, S, Given<C>> {
         HarnessBuilder { name: self.name, fixed: Given(fixed), at: self.at, state: PhantomData }
     }
 }
 
 impl<C: Context, S: State, P> HarnessBuilder<C, S, P> {
-    /// Says which step a turn starts with, and with it which enum the steps are.
+    /// Sets the step that a turn starts with. Its type is the step enum of the loop.
     pub fn start<St: StepId>(self, step: St) -> LoopBuilder<C, S, St, NeedsSteps>
     where
         P: Provided<C>,
@@ -115,7 +114,7 @@ impl<C, S, P> fmt::Debug for HarnessBuilder<C, S, P> {
     }
 }
 
-/// The steps are not declared yet: `.steps(..)` comes next.
+/// The steps are not declared yet. Call `.steps(..)` next.
 #[derive(Debug)]
 pub struct NeedsSteps(());
 
@@ -128,7 +127,7 @@ impl<C: Context, S: State, St> fmt::Debug for Stepped<C, S, St> {
     }
 }
 
-/// Says that the steps are declared.
+/// The steps are declared.
 #[diagnostic::on_unimplemented(
     message = "the steps of `{St}` are not declared",
     label = "call `.steps(..)` before this",
@@ -145,7 +144,7 @@ impl<C: Context, S: State, St> HasSteps<C, S, St> for Stepped<C, S, St> {
     }
 }
 
-/// A loop that has a start. `T` says whether its steps are declared.
+/// A loop with a start. `T` records whether its steps are declared.
 #[must_use = "a builder does nothing until `.build()`"]
 pub struct LoopBuilder<C: Context, S, St, T> {
     name: String,
@@ -160,25 +159,27 @@ pub struct LoopBuilder<C: Context, S, St, T> {
 }
 
 impl<C: Context, S: State, St: StepId, T> LoopBuilder<C, S, St, T> {
-    /// Where the failures of steps go that have no `.on_error(..)` of their own, once their
-    /// retries are used up. That step reads [`cx.failure()`](crate::Cx::failure).
+    /// The step to run when a step fails, its retries are used up, and it has no `.on_error(..)` of
+    /// its own. The error step reads [`cx.failure()`](crate::Cx::failure).
     #[track_caller]
     pub fn on_error(mut self, step: St) -> Self {
         self.on_error = Some((step, Location::caller()));
         self
     }
 
-    /// The step that runs before the run settles as ended, failed or exhausted; not when it is
-    /// interrupted, stopped, cancelled or dropped. It may lead to further steps, asks nothing, and
-    /// has a small budget of its own (100 steps, one minute). Its failure does not replace the
-    /// outcome, but is told with it.
+    /// The step to run before the run settles as ended, failed or exhausted. It does not run when
+    /// the run is interrupted, stopped, cancelled or dropped.
+    ///
+    /// The step may lead to further steps, cannot ask a question, and has its own budget (100
+    /// steps, one minute). If it fails, the outcome does not change and
+    /// carries the failure.
     #[track_caller]
     pub fn finally(mut self, step: St) -> Self {
         self.finally = Some((step, Location::caller()));
         self
     }
 
-    /// What one turn may spend. Without it: 1,000 steps.
+    /// The budget of one turn. The default is 1,000 steps.
     pub fn budget(mut self, budget: Budget) -> Self {
         self.budget = budget;
         self
@@ -186,8 +187,8 @@ impl<C: Context, S: State, St: StepId, T> LoopBuilder<C, S, St, T> {
 }
 
 impl<C: Context, S: State, St: StepId> LoopBuilder<C, S, St, NeedsSteps> {
-    /// Declares the steps: called once for each variant of the step enum, so that a `match` over
-    /// it is checked by rustc to define every step, and none twice.
+    /// Declares the steps. `declare` is called once for each variant of the step enum. With a
+    /// `match`, rustc checks that every step is defined exactly once.
     pub fn steps<F>(self, mut declare: F) -> LoopBuilder<C, S, St, Stepped<C, S, St>>
     where
         F: FnMut(Define<C, S, St>, St) -> StepDef<C, S, St>,
@@ -208,10 +209,10 @@ impl<C: Context, S: State, St: StepId> LoopBuilder<C, S, St, NeedsSteps> {
 }
 
 impl<C: Context, S: State, St: StepId, T> LoopBuilder<C, S, St, T> {
-    /// Checks the loop.
+    /// Validates the loop.
     ///
     /// # Errors
-    /// [`BuildError`] with every broken rule at once.
+    /// [`BuildError`] lists every violation.
     pub fn build(self) -> Result<Harness<C, S>, BuildError>
     where
         T: HasSteps<C, S, St>,
@@ -237,7 +238,7 @@ impl<C: Context, S: State, St: StepId, T> LoopBuilder<C, S, St, T> {
             at: self.at,
         };
         let violations = match misnumbered(&ids, &wiring) {
-            // Where the numbers are wrong, edges may lead to no node.
+            // With wrong numbers, edges may lead to no node.
             Some(misnumbered) => vec![misnumbered],
             None => check(&wiring),
         };
@@ -245,7 +246,7 @@ impl<C: Context, S: State, St: StepId, T> LoopBuilder<C, S, St, T> {
     }
 }
 
-/// The harness of a loop, or what is wrong with the loop.
+/// Builds the harness, or reports the violations.
 pub(super) fn finish<C: Context, S: State>(
     wiring: Wiring,
     steps: Vec<Executable<C, S>>,
@@ -270,7 +271,7 @@ impl<C: Context, S, St: fmt::Debug, T: fmt::Debug> fmt::Debug for LoopBuilder<C,
     }
 }
 
-/// Finds what no derived `StepId` does: numbers that are not those of `all()`.
+/// Finds numbers that differ from the order of `all()`. A derived `StepId` has none.
 fn misnumbered<St: StepId>(ids: &[St], wiring: &Wiring) -> Option<Violation> {
     let wrong = ids.iter().enumerate().find(|(at, id)| id.index() != *at);
     let outside = || wiring.targets().find(|step| *step >= ids.len());
@@ -288,7 +289,7 @@ fn misnumbered<St: StepId>(ids: &[St], wiring: &Wiring) -> Option<Violation> {
         first: None,
         near: None,
         message: format!(
-            "`{}::index()` must number the steps as `{0}::all()` lists them, from 0, but {but} \
+            "`{}::index()` must number the steps in the order of `{0}::all()`, from 0, but {but} \
              (derive `StepId`)",
             St::NAME,
         ),

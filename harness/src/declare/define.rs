@@ -17,9 +17,9 @@ use super::About;
 use super::each::NeedsItemBody;
 use super::step::{NeedsAnswer, NeedsExit, StepDef, ThenEndOrRoute};
 
-/// What `.steps(|define, step| ..)` hands in: says what a step does. It knows the loop's context
-/// and state, so that closures need no annotation.
-#[must_use = "say what the step does: `define.run(..)`, `.handler(..)`, `.decide(..)` or `.ask(..)`"]
+/// Defines what a step does. The closure of `.steps(|define, step| ..)` receives one. It carries
+/// the types of the loop's context and state, so closures need no annotations.
+#[must_use = "define what the step does: `define.run(..)`, `.handler(..)`, `.decide(..)` or `.ask(..)`"]
 pub struct Define<C, S, St> {
     types: About<(C, S, St)>,
 }
@@ -29,7 +29,7 @@ impl<C: Context, S: State, St> Define<C, S, St> {
         Self { types: PhantomData }
     }
 
-    /// A step that works: a named `async fn(View<S>, Cx<C>) -> StepResult<S>`, a closure that
+    /// A step that runs `body`: a named `async fn(View<S>, Cx<C>) -> StepResult<S>`, a closure that
     /// returns `async move { .. }`, or an async closure that captures nothing.
     #[track_caller]
     pub fn run<F, Fut>(self, body: F) -> NeedsExit<C, S, St, ThenEndOrRoute>
@@ -40,14 +40,14 @@ impl<C: Context, S: State, St> Define<C, S, St> {
         NeedsExit::new(Kind::Run, Action::run(body), Location::caller())
     }
 
-    /// A step that works, as a value.
+    /// A step that runs a [`Handler`].
     #[track_caller]
     pub fn handler(self, handler: impl Handler<C, S>) -> NeedsExit<C, S, St, ThenEndOrRoute> {
         NeedsExit::new(Kind::Run, Action::handler(handler), Location::caller())
     }
 
-    /// A gate, first half: makes the question that the run then waits on. Neither half runs again
-    /// once it is committed.
+    /// The first half of a gate. It creates the question, and the run waits for the answer. A half
+    /// that is committed does not run again.
     ///
     /// ```
     /// use harness::prelude::*;
@@ -141,8 +141,8 @@ impl<C: Context, S: State, St> Define<C, S, St> {
 }
 
 impl<C: Context, S: State, St> Define<C, S, St> {
-    /// A step that configuration switches off. Nothing may lead to it: an edge to it, or a turn
-    /// that starts with it, is a violation that tells `why`.
+    /// A step that is switched off. An edge to it, or a turn that starts with it, is a violation
+    /// that reports `why`.
     ///
     /// ```
     /// use harness::prelude::*;
@@ -152,14 +152,14 @@ impl<C: Context, S: State, St> Define<C, S, St> {
     /// #[derive(StepId, Clone, Debug, PartialEq, Eq)]
     /// enum Step { Write, Translate }
     ///
-    /// let translate = false; // say, from a file of settings
+    /// let translate = false; // for example from a settings file
     /// let drafts = Harness::<(), Draft>::builder("drafts")
     ///     .start(Step::Write)
     ///     .steps(|define, step| match step {
     ///         Step::Write if translate => define.run(work).then(Step::Translate),
     ///         Step::Write => define.run(work).end(),
     ///         Step::Translate if translate => define.run(work).end(),
-    ///         Step::Translate => define.off("the settings name no language"),
+    ///         Step::Translate => define.off("the settings set no language"),
     ///     })
     ///     .build()?;
     /// # Ok::<(), harness::BuildError>(())
@@ -172,8 +172,8 @@ impl<C: Context, S: State, St> Define<C, S, St> {
 }
 
 impl<C: Context, S: State, St: StepId> Define<C, S, St> {
-    /// A step that only decides: `route` reads the state and answers with a signal, `targets` says
-    /// where each signal leads.
+    /// A decision: `route` reads the state and returns a signal, and `targets` maps each signal to
+    /// the next step.
     #[track_caller]
     pub fn decide<Sig: Signal>(
         self,
@@ -186,10 +186,11 @@ impl<C: Context, S: State, St: StepId> Define<C, S, St> {
 }
 
 impl<C: Context, S: State, St: StepId> Define<C, S, St> {
-    /// The steps of another loop, as part of this one. `wrap` is the variant that holds them,
-    /// `after` says where this loop goes when the other one ends, `body` declares the other one's
-    /// `step`. Their targets stay among them, and they keep their names below that of the variant:
-    /// `Check/Read`. A loop can be nested any number of times, and can itself nest others.
+    /// Nests the steps of another loop. `wrap` is the variant that holds them. `after` is the
+    /// target when the nested loop ends. `body` declares the nested `step`.
+    ///
+    /// Targets in `body` are steps of the nested loop. Its step names are prefixed by the variant:
+    /// `Check/Read`. A loop can be nested any number of times and at any depth.
     ///
     /// ```
     /// use harness::prelude::*;

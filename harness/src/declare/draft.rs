@@ -1,6 +1,5 @@
-//! Steps as they were declared: with targets as their users wrote them. `build()` resolves these to
-//! places in the graph, which is the only thing that loops of an enum and loops of names do
-//! differently.
+//! Declared steps, with targets as the user wrote them. `build()` resolves the targets to positions
+//! in the graph. Loops of an enum and loops of names differ only in that.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -13,10 +12,10 @@ use crate::step::{Action, Policy, QuestionType, Route};
 
 use super::named::Fault;
 
-/// A line of the user's source.
+/// A line in the user's source.
 pub(super) type At = &'static Location<'static>;
 
-/// A target, and where it was written.
+/// A target and where it was written.
 #[derive(Clone, Debug)]
 pub(super) struct Link<St> {
     pub(super) to: St,
@@ -37,23 +36,23 @@ pub(super) struct Work<C: Context, S: State, St> {
     pub(super) on_error: Option<Link<St>>,
     pub(super) at_most: Option<(u32, Link<St>)>,
     pub(super) question: Option<QuestionType>,
-    /// How long a gate waits, and the step that it then leads to.
+    /// How long a gate waits, and the step it leads to when it expires.
     pub(super) expires: Option<(Duration, Option<Link<St>>)>,
-    /// Names the step had before.
+    /// Former names of the step.
     pub(super) aliases: Vec<Arc<str>>,
     pub(super) at: At,
-    /// What is wrong with the step, as far as it can be said without its loop.
+    /// Faults of the step that are known without its loop.
     pub(super) faults: Vec<Fault>,
 }
 
-/// Where the loop goes from a step.
+/// The exit of a step.
 pub(super) enum Way<St> {
     Then(Link<St>),
     End,
     Route { signals: &'static str, branches: Vec<(&'static str, Target<St>)> },
 }
 
-/// A step declared to its end.
+/// A completely declared step.
 pub(super) struct Draft<C: Context, S: State, St> {
     pub(super) work: Work<C, S, St>,
     pub(super) way: Way<St>,
@@ -61,7 +60,8 @@ pub(super) struct Draft<C: Context, S: State, St> {
 }
 
 impl<C: Context, S: State, St> Draft<C, S, St> {
-    /// The same step as part of another loop, which goes on with `after` where this one ends.
+    /// The same step as part of another loop. Where this loop ends, the other one continues at
+    /// `after`.
     pub(super) fn nested<T: Clone>(
         self,
         wrap: &impl Fn(St) -> T,
@@ -69,7 +69,7 @@ impl<C: Context, S: State, St> Draft<C, S, St> {
     ) -> Draft<C, S, T> {
         let Work { kind, action, policy, at, faults, question, aliases, .. } = self.work;
         let Work { on_error, at_most, expires, .. } = self.work;
-        // A step that is off leads nowhere.
+        // A step that is off has no edges.
         let off = matches!(kind, Kind::Off(_));
         let way = match self.way {
             Way::Then(link) => Way::Then(link.map(wrap)),
@@ -103,8 +103,8 @@ impl<C: Context, S: State, St> Draft<C, S, St> {
         Draft { work, way, route: self.route }
     }
 
-    /// The step as a node of the graph, and its code. An edge whose target `resolve` does not find
-    /// ends the loop, in a graph that is only drawn.
+    /// The node of the step and its code. An edge whose target `resolve` does not find ends the
+    /// loop. Such a graph is drawn but not run.
     pub(super) fn into_parts(
         self,
         name: Arc<str>,

@@ -1,4 +1,4 @@
-//! Loops made at run time: `Harness::dynamic(name).start("think").step("think", |define| ..)`.
+//! Loops built at run time: `Harness::dynamic(name).start("think").step("think", |define| ..)`.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,10 +15,10 @@ use super::builder::{Given, Provided, Unprovided, finish};
 use super::draft::{At, Link};
 use super::{About, Define, Harness, StepDef, StepName};
 
-/// Above this many comparisons of names, unknown steps are told without a near match.
+/// Above this many name comparisons, unknown steps are reported without a suggestion.
 const MAX_COMPARED: usize = 200_000;
 
-/// A loop made at run time: see [`Harness::dynamic`].
+/// A loop built at run time: see [`Harness::dynamic`].
 #[must_use = "a builder does nothing until `.build()`"]
 pub struct Dynamic<C: Context, S: State, P> {
     name: String,
@@ -53,7 +53,7 @@ impl<C: Context, S: State> Dynamic<C, S, Unprovided> {
         }
     }
 
-    /// Gives the fixed slots: those that every agent of this harness shares.
+    /// Provides the fixed slots, which all agents of this harness share.
     pub fn provide(self, fixed: C::Fixed) -> Dynamic<C, S, Given<C>> {
         Dynamic {
             name: self.name,
@@ -70,28 +70,28 @@ impl<C: Context, S: State> Dynamic<C, S, Unprovided> {
 }
 
 impl<C: Context, S: State, P> Dynamic<C, S, P> {
-    /// Says which step a turn starts with.
+    /// Sets the step that a turn starts with.
     #[track_caller]
     pub fn start(mut self, step: impl Into<StepName>) -> Self {
         self.start = Some(Link { to: step.into(), at: Location::caller() });
         self
     }
 
-    /// Where the failures of steps go that have no `.on_error(..)` of their own.
+    /// The step to run when a step fails and has no `.on_error(..)` of its own.
     #[track_caller]
     pub fn on_error(mut self, step: impl Into<StepName>) -> Self {
         self.on_error = Some(Link { to: step.into(), at: Location::caller() });
         self
     }
 
-    /// The step that runs before the run settles as ended, failed or exhausted.
+    /// The step to run before the run settles as ended, failed or exhausted.
     #[track_caller]
     pub fn finally(mut self, step: impl Into<StepName>) -> Self {
         self.finally = Some(Link { to: step.into(), at: Location::caller() });
         self
     }
 
-    /// What one turn may spend. Without it: 1,000 steps.
+    /// The budget of one turn. The default is 1,000 steps.
     pub fn budget(mut self, budget: Budget) -> Self {
         self.budget = budget;
         self
@@ -110,10 +110,10 @@ impl<C: Context, S: State, P> Dynamic<C, S, P> {
         self
     }
 
-    /// Checks the loop.
+    /// Validates the loop.
     ///
     /// # Errors
-    /// [`BuildError`] with every broken rule at once.
+    /// [`BuildError`] lists every violation.
     pub fn build(self) -> Result<Harness<C, S>, BuildError>
     where
         P: Provided<C>,
@@ -121,7 +121,7 @@ impl<C: Context, S: State, P> Dynamic<C, S, P> {
         let (mut names, firsts) = Names::of(&self.steps);
         let mut nodes = Vec::with_capacity(self.steps.len());
         let mut steps = Vec::with_capacity(self.steps.len());
-        // Steps whose name is taken are checked like the others, behind them; the loop has none.
+        // Steps with a repeated name are validated after the others. They are not part of the loop.
         let mut repeats = Vec::new();
         let mut repeated = Vec::new();
         for (Declared { name, def, .. }, first) in self.steps.into_iter().zip(firsts) {
@@ -137,7 +137,8 @@ impl<C: Context, S: State, P> Dynamic<C, S, P> {
                     message: format!("{from} {}", fault.does),
                 });
             }
-            // Its own name means itself to a step, also if another has that name too.
+            // A step's own name always resolves to that step, even if another step has the same
+            // name.
             let own = first.map(|_| names.places.len() + repeats.len());
             let (node, executable) = draft.into_parts(Arc::clone(&name), |link| match own {
                 Some(own) if link.to.0 == name => Some(own),
@@ -171,11 +172,11 @@ impl<C: Context, S: State, P> Dynamic<C, S, P> {
             message: message.to_owned(),
         };
         if self.start.is_none() {
-            let message = "the loop does not say where it starts (call `.start(step)`)";
+            let message = "the loop has no start (call `.start(step)`)";
             found.push(missing(Rule::MissingStart, message));
         }
         if nodes.is_empty() {
-            let message = "the loop has no steps (declare one with `.step(name, ..)`)";
+            let message = "the loop has no steps (add one with `.step(name, ..)`)";
             found.push(missing(Rule::Empty, message));
         }
         let declared = nodes.len();
@@ -195,7 +196,7 @@ impl<C: Context, S: State, P> Dynamic<C, S, P> {
     }
 }
 
-/// The places of the steps, and what was found wrong with them.
+/// The positions of the steps, and the violations found.
 struct Names {
     places: HashMap<Arc<str>, usize>,
     compared: usize,
@@ -203,7 +204,7 @@ struct Names {
 }
 
 impl Names {
-    /// The names of `steps`, and for each of these that repeats an earlier one the place of that.
+    /// The names of `steps`, and for each step that repeats a name the position of the first one.
     fn of<C: Context, S: State>(steps: &[Declared<C, S>]) -> (Self, Vec<Option<usize>>) {
         let mut first: HashMap<&str, At> = HashMap::with_capacity(steps.len());
         let mut places = HashMap::with_capacity(steps.len());
@@ -241,15 +242,15 @@ impl Names {
         (Self { places, compared: 0, found }, firsts)
     }
 
-    /// The place of a target. One that is not declared is a violation, and counts as its near match
-    /// from there on, so that one slip is told once.
+    /// The position of a target. An unknown name is a violation. It then resolves to its near
+    /// match, so one typing error is reported once.
     fn resolve(&mut self, from: &str, step: Option<&str>, link: &Link<StepName>) -> Option<usize> {
         let name = &*link.to.0;
         if let Some(place) = self.places.get(name) {
             return Some(*place);
         }
         self.compared = self.compared.saturating_add(self.places.len());
-        // The order of a map is none: of several near names the first one in theirs is told.
+        // A map has no order. Of several near names, the first in sorted order is reported.
         let mut known: Vec<&str> = Vec::new();
         if self.compared <= MAX_COMPARED {
             known.extend(self.places.keys().map(|name| &**name));
@@ -258,7 +259,7 @@ impl Names {
         let near = near(name, known);
         let hint = match near {
             Some(near) => format!("(did you mean `{}`?)", shown(near)),
-            None => "(declare it with `.step(name, ..)`, or lead elsewhere)".to_owned(),
+            None => "(declare it with `.step(name, ..)`, or change the target)".to_owned(),
         };
         let place = near.and_then(|near| self.places.get(near)).copied();
         self.found.push(Violation {
@@ -267,7 +268,7 @@ impl Names {
             declared: link.at.into(),
             first: None,
             near: near.map(str::to_owned),
-            message: format!("{from} leads to `{}`, which is no step {hint}", shown(name)),
+            message: format!("{from} leads to `{}`, which is not a step {hint}", shown(name)),
         });
         place
     }

@@ -1,4 +1,4 @@
-//! The front door: declare a loop with [`Harness::builder`], get a [`Harness`].
+//! Declaring a loop: [`Harness::builder`] returns a builder, and its `build()` a [`Harness`].
 
 mod builder;
 mod define;
@@ -30,13 +30,14 @@ pub use name::StepName;
 pub use registry::Registry;
 pub use step::{NeedsAnswer, NeedsExit, StepDef, ThenEndOrRoute, ThenEndOrRouteOfGate};
 
-/// Says that a builder is about these types, without holding any of them.
+/// Binds a builder to types without holding values of them.
 type About<T> = PhantomData<fn() -> T>;
 
-/// A loop that was declared and found sound, with its fixed slots filled. It never changes, is
-/// cheap to clone, and is shared by any number of agents.
+/// A validated loop with its fixed slots. It is immutable, cheap to clone, and shared by any number
+/// of agents.
 ///
-/// `C` is the [`Context`]: what the steps may use. `S` is the [`State`]: what they work on.
+/// `C` is the [`Context`]: the resources of the steps. `S` is the [`State`]: the data of the
+/// session.
 ///
 /// ```
 /// use harness::prelude::*;
@@ -83,8 +84,8 @@ impl<C: Context, S: State> Harness<C, S> {
         HarnessBuilder::new(name.into(), Location::caller())
     }
 
-    /// Starts to declare a loop at run time: steps are names, and what rustc checks for a loop of
-    /// an enum, `build()` checks. After that, both are the same.
+    /// Starts to declare a loop at run time. Steps are names, and `build()` checks what rustc
+    /// checks for a loop of an enum. The harness works the same.
     ///
     /// ```
     /// use harness::prelude::*;
@@ -114,14 +115,14 @@ impl<C: Context, S: State> Harness<C, S> {
         Dynamic::new(name.into(), Location::caller())
     }
 
-    /// The loop's graph: its drawing, and the names of its steps.
+    /// The graph of the loop: its drawing and the names of its steps.
     pub fn graph(&self) -> &Graph {
         &self.program.graph
     }
 
-    /// Adds an observer of every run of every agent made from this harness. May be called again;
-    /// each observer gets every event.
-    #[must_use = "this gives a harness with the observer"]
+    /// Adds an observer for every run of every agent of this harness. Can be called more than once;
+    /// each observer receives every event.
+    #[must_use = "it returns the harness with the observer"]
     pub fn observe(mut self, observer: impl Observer) -> Self {
         self.observers.add(observer);
         self

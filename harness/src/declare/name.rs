@@ -1,13 +1,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// The name of a step in a loop made at run time: see [`Harness::dynamic`](crate::Harness::dynamic).
-/// Made from strings, wherever one is wanted.
+/// The name of a step in a loop built at run time: see
+/// [`Harness::dynamic`](crate::Harness::dynamic). Strings convert into it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StepName(pub(super) Arc<str>);
 
 impl StepName {
-    /// The name.
+    /// The name as a string.
     pub fn as_str(&self) -> &str {
         &self.0
     }

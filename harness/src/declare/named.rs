@@ -1,5 +1,6 @@
-//! Steps of loops made at run time: targets are names, and routes are pairs of a signal and a
-//! target. What rustc checks for a loop of an enum is kept here as faults, for `build()` to report.
+//! Steps of loops built at run time. Targets are names, and routes are pairs of a signal and a
+//! target. What rustc checks for a loop of an enum is recorded here as a fault, which `build()`
+//! reports.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -20,13 +21,13 @@ use super::step::ThenEndOrRouteOfGate;
 use super::step::indexed;
 use super::{Define, NeedsExit, Registry, StepDef, StepName, ThenEndOrRoute};
 
-/// A broken rule of a step whose name is not known yet.
+/// A violation of a step whose name is not known yet.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) rule: Rule,
     pub(super) at: At,
     pub(super) near: Option<String>,
-    /// What the step does: `runs ..`.
+    /// The message after the step's name: `runs ..`.
     pub(super) does: String,
 }
 
@@ -53,7 +54,7 @@ impl Fault {
     }
 }
 
-/// Where the signals of `signals` lead, in their order, and what is wrong with the pairs.
+/// The targets of `signals`, in their order. Adds the faults of the pairs to `faults`.
 fn branches<N: AsRef<str>, T: Into<StepName>>(
     signals: &'static str,
     all: &[&'static str],
@@ -62,7 +63,7 @@ fn branches<N: AsRef<str>, T: Into<StepName>>(
     faults: &mut Vec<Fault>,
 ) -> Vec<(&'static str, Target<StepName>)> {
     let mut known: Vec<Option<Target<StepName>>> = all.iter().map(|_| None).collect();
-    // Kept so that their targets are checked too; such a loop is drawn, never run.
+    // Kept to validate their targets too. Such a loop is drawn but not run.
     let mut lost = Vec::new();
     for (signal, target) in pairs {
         let target = Target { step: target.step.map(Into::into), at: target.at };
@@ -74,7 +75,7 @@ fn branches<N: AsRef<str>, T: Into<StepName>>(
                     rule: Rule::DuplicateSignal,
                     at: target.at,
                     near: None,
-                    does: format!("routes signal `{}` twice (keep one of them)", shown(signal)),
+                    does: format!("routes signal `{}` twice (remove one of them)", shown(signal)),
                 });
                 lost.push(("?", target));
             }
@@ -94,7 +95,7 @@ fn branches<N: AsRef<str>, T: Into<StepName>>(
                 at,
                 near: None,
                 does: format!(
-                    "does not say where signal `{name}` of `{signals}` leads (add \
+                    "has no target for signal `{name}` of `{signals}` (add \
                      `(\"{name}\", to(step))`, or `end()`)"
                 ),
             });
@@ -106,7 +107,7 @@ fn branches<N: AsRef<str>, T: Into<StepName>>(
 }
 
 impl<C: Context, S: State> NeedsExit<C, S, StepName, ThenEndOrRouteOfGate> {
-    /// How long the question waits; if nobody has answered by then, the loop goes on with `step`.
+    /// How long the question waits. If it expires without an answer, the loop continues at `step`.
     #[track_caller]
     pub fn expires(
         self,
@@ -118,37 +119,37 @@ impl<C: Context, S: State> NeedsExit<C, S, StepName, ThenEndOrRouteOfGate> {
 }
 
 impl<C: Context, S: State, By> NeedsExit<C, S, StepName, By> {
-    /// A name that the step had before, so that sessions that were saved at it are found again. May
-    /// be called again.
+    /// A former name of the step. Sessions saved at that name resume at this step. Can be called
+    /// more than once.
     pub fn alias(mut self, old: impl Into<String>) -> Self {
         self.work.aliases.push(old.into().into());
         self
     }
 
-    /// Where the loop goes when the step fails and no retry is left, before the loop's own
-    /// `.on_error(..)`.
+    /// The step to run when this step fails and its retries are used up. It takes precedence over
+    /// the `.on_error(..)` of the loop.
     #[track_caller]
     pub fn on_error(mut self, step: impl Into<StepName>) -> Self {
         self.work.on_error = Some(Link { to: step.into(), at: Location::caller() });
         self
     }
 
-    /// At most `times` entries into this step in one turn; from then on the loop goes to `instead`.
+    /// Allows at most `times` entries into this step in one turn. Further entries go to `instead`.
     #[track_caller]
     pub fn at_most(mut self, times: u32, instead: impl Into<StepName>) -> Self {
         self.work.at_most = Some((times, Link { to: instead.into(), at: Location::caller() }));
         self
     }
 
-    /// Goes on with `step`.
+    /// Continues at `step`.
     #[track_caller]
     pub fn then(self, step: impl Into<StepName>) -> StepDef<C, S, StepName> {
         self.exit(Way::Then(Link { to: step.into(), at: Location::caller() }), None)
     }
 
-    /// Lets `route` read the updated state and answer with a signal; `pairs` say where each signal
-    /// leads, by its name: `[("CallTools", to("act")), ("Answer", end())]`. Where all of them end
-    /// the turn, write `end::<&str>()`.
+    /// `route` reads the updated state and returns a signal. `pairs` map each signal name to a
+    /// target: `[("CallTools", to("act")), ("Answer", end())]`. If every signal ends the turn,
+    /// write `end::<&str>()`.
     #[track_caller]
     pub fn route<Sig: Signal, N: AsRef<str>, T: Into<StepName>>(
         self,
@@ -159,7 +160,7 @@ impl<C: Context, S: State, By> NeedsExit<C, S, StepName, By> {
         self.paired(Sig::NAME, &all, indexed(route), pairs, Location::caller())
     }
 
-    /// The same with a route that the registry knows.
+    /// The same with a route from the registry.
     #[track_caller]
     pub fn route_named<N: AsRef<str>, T: Into<StepName>>(
         mut self,
@@ -176,7 +177,7 @@ impl<C: Context, S: State, By> NeedsExit<C, S, StepName, By> {
         let does = format!("routes by `{}`, unknown to the registry", shown(route));
         let known = registry.routes.keys().map(String::as_str);
         self.work.faults.push(Fault::unknown(Rule::UnknownRoute, at, does, route, known));
-        // The targets are checked all the same.
+        // The targets are validated anyway.
         let mut unknown = Vec::new();
         let branches = branches("", &[], pairs, at, &mut unknown);
         self.exit(Way::Route { signals: "", branches }, None)
@@ -196,7 +197,7 @@ impl<C: Context, S: State, By> NeedsExit<C, S, StepName, By> {
 }
 
 impl<C: Context, S: State> Define<C, S, StepName> {
-    /// A step that only decides: see [`NeedsExit::route`].
+    /// A decision: see [`NeedsExit::route`].
     #[track_caller]
     pub fn decide<Sig: Signal, N: AsRef<str>, T: Into<StepName>>(
         self,
@@ -207,7 +208,7 @@ impl<C: Context, S: State> Define<C, S, StepName> {
             .route(route, pairs)
     }
 
-    /// A step that only decides, by a route that the registry knows.
+    /// A decision, with a route from the registry.
     #[track_caller]
     pub fn decide_named<N: AsRef<str>, T: Into<StepName>>(
         self,
@@ -219,7 +220,7 @@ impl<C: Context, S: State> Define<C, S, StepName> {
             .route_named(registry, route, pairs)
     }
 
-    /// A step that works, with a body that the registry knows.
+    /// A step with a body from the registry.
     #[track_caller]
     pub fn named(
         self,
@@ -249,7 +250,7 @@ impl<C: Context, S: State> Define<C, S, StepName> {
             }
             Lookup::Refused(why) => {
                 let does = format!(
-                    "gives `{}` parameters that it does not take: {} (correct them)",
+                    "passes invalid parameters to `{}`: {} (correct them)",
                     shown(body),
                     prose(&why)
                 );

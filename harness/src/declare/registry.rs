@@ -11,8 +11,8 @@ use crate::signal::Signal;
 use crate::state::State;
 use crate::step::{BoxFuture, Cx, Handler, StepResult, View};
 
-/// The bodies and routes that a loop made at run time can name, for loops that come from a file.
-/// What is registered again under one name replaces what was there.
+/// Bodies and routes by name, for loops built at run time, for example from a file. Registering a
+/// name again replaces its entry.
 ///
 /// ```
 /// use harness::prelude::*;
@@ -61,7 +61,7 @@ pub struct Registry<C: Context, S: State> {
     pub(super) routes: BTreeMap<String, NamedRoute<S>>,
 }
 
-/// A body, shared by all steps that name it.
+/// A body, shared by every step that names it.
 pub(super) type Body<C, S> = Arc<dyn Fn(View<S>, Cx<C>) -> BoxFuture<StepResult<S>> + Send + Sync>;
 
 /// Makes a body from its parameters.
@@ -73,24 +73,24 @@ pub(super) struct NamedRoute<S> {
     pub(super) route: Arc<dyn Fn(&S) -> usize + Send + Sync>,
 }
 
-/// What a registry says to a name.
+/// The result of looking up a name.
 pub(super) enum Lookup<C: Context, S: State> {
     Found(Body<C, S>),
     Unknown,
-    /// The parameters are wrong, and how.
+    /// The parameters are invalid. Holds the reason.
     Refused(String),
 }
 
 impl<C: Context, S: State> Registry<C, S> {
-    /// A registry that knows nothing.
+    /// An empty registry.
     #[must_use]
     pub fn new() -> Self {
         Self { bodies: BTreeMap::new(), routes: BTreeMap::new() }
     }
 
-    /// A body that is a function, as [`define.run(..)`](crate::Define::run) takes it. It takes no
-    /// parameters.
-    #[must_use = "this gives a registry with the body"]
+    /// Registers a function as a body, as [`define.run(..)`](crate::Define::run) takes it. It has
+    /// no parameters.
+    #[must_use = "it returns the registry with the body"]
     pub fn run<F, Fut>(self, name: impl Into<String>, body: F) -> Self
     where
         F: Fn(View<S>, Cx<C>) -> Fut + Send + Sync + 'static,
@@ -99,15 +99,15 @@ impl<C: Context, S: State> Registry<C, S> {
         self.fixed(name.into(), Arc::new(move |state, cx| Box::pin(body(state, cx))))
     }
 
-    /// A body that is a value. It takes no parameters.
-    #[must_use = "this gives a registry with the body"]
+    /// Registers a handler as a body. It has no parameters.
+    #[must_use = "it returns the registry with the body"]
     pub fn handler(self, name: impl Into<String>, handler: impl Handler<C, S>) -> Self {
         self.fixed(name.into(), body_of(handler))
     }
 
-    /// A body that is made from the parameters of each step that names it. Parameters that do not
-    /// decode as `P` are a violation; a step without parameters gives an empty object.
-    #[must_use = "this gives a registry with the body"]
+    /// Registers a body that is made from the parameters of each step that names it. Parameters
+    /// that do not decode as `P` are a violation. A step without parameters passes an empty object.
+    #[must_use = "it returns the registry with the body"]
     pub fn make<P: DeserializeOwned, H: Handler<C, S>>(
         mut self,
         name: impl Into<String>,
@@ -127,8 +127,8 @@ impl<C: Context, S: State> Registry<C, S> {
         self
     }
 
-    /// A route, as `.route(..)` of a step takes it.
-    #[must_use = "this gives a registry with the route"]
+    /// Registers a route, as `.route(..)` of a step takes it.
+    #[must_use = "it returns the registry with the route"]
     pub fn route<Sig: Signal>(
         mut self,
         name: impl Into<String>,
@@ -144,7 +144,7 @@ impl<C: Context, S: State> Registry<C, S> {
         let make = move |parameters: &Value| match parameters {
             Value::Null => Ok(Arc::clone(&body)),
             Value::Object(none) if none.is_empty() => Ok(Arc::clone(&body)),
-            _ => Err("it takes none".to_owned()),
+            _ => Err("it has no parameters".to_owned()),
         };
         self.bodies.insert(name, Box::new(make));
         self

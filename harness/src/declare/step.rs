@@ -16,19 +16,20 @@ use crate::step::{
 use super::About;
 use super::draft::{At, Draft, Link, Way, Work};
 
-/// What a [`NeedsExit`] needs, for the compiler to say where one is returned as a [`StepDef`].
+/// What a [`NeedsExit`] still needs. The compiler prints this name where one is returned as a
+/// [`StepDef`].
 #[derive(Debug)]
 pub enum ThenEndOrRoute {}
 
-/// The same of a gate, which may also be told how long to wait: `.expires(..)`.
+/// The same for a gate, which may also call `.expires(..)`.
 #[derive(Debug)]
 pub enum ThenEndOrRouteOfGate {}
 
-/// A step whose work is declared, but not where the loop goes from it: it needs `.then(..)`,
-/// `.end()` or `.route(..)`. Policies come before that.
+/// A step without an exit yet. It needs `.then(..)`, `.end()` or `.route(..)`. Policies come before
+/// the exit.
 ///
-/// `By` is [`ThenEndOrRoute`], or of a gate [`ThenEndOrRouteOfGate`]: it names the remedy in the
-/// compiler's messages.
+/// `By` is [`ThenEndOrRoute`], or [`ThenEndOrRouteOfGate`] for a gate. It names the remedy in
+/// compiler messages.
 #[must_use = "a step needs an exit: `.then(step)`, `.end()` or `.route(..)`"]
 pub struct NeedsExit<C: Context, S: State, St, By> {
     pub(super) work: Work<C, S, St>,
@@ -55,9 +56,9 @@ impl<C: Context, S: State, St> NeedsExit<C, S, St, ThenEndOrRoute> {
 }
 
 impl<C: Context, S: State, St> NeedsExit<C, S, St, ThenEndOrRouteOfGate> {
-    /// How long the question waits; if nobody has answered by then, the gate fails with
-    /// [`FailureKind::Expired`](crate::FailureKind::Expired), which is not tried again. The time
-    /// counts from when the question is recorded, and goes on while no process runs the session.
+    /// How long the question waits. If it expires without an answer, the gate fails with
+    /// [`FailureKind::Expired`](crate::FailureKind::Expired), which is not retried. The time starts
+    /// when the question is logged, and passes while no process runs the session.
     pub fn expires_or_fails(self, after: Duration) -> NeedsExit<C, S, St, ThenEndOrRoute> {
         self.expiring(after, None)
     }
@@ -73,13 +74,14 @@ impl<C: Context, S: State, St> NeedsExit<C, S, St, ThenEndOrRouteOfGate> {
 }
 
 impl<C: Context, S: State, St, By> NeedsExit<C, S, St, By> {
-    /// Tries the step again when it fails with a retryable error. Without it a step has one try.
+    /// Retries the step when it fails with a retryable error. Without it a step has one attempt.
     pub fn retry(mut self, retry: Retry) -> Self {
         self.work.policy.retry = Some(retry);
         self
     }
 
-    /// How long one attempt may take; then it is dropped and counts as a retryable failure.
+    /// The time limit of one attempt. An attempt that exceeds it is dropped and counts as a
+    /// retryable failure.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.work.policy.timeout = Some(limit);
         self
@@ -96,9 +98,9 @@ impl<C: Context, S: State, St, By> NeedsExit<C, S, St, By> {
 }
 
 impl<C: Context, S: State, St: StepId> NeedsExit<C, S, St, ThenEndOrRouteOfGate> {
-    /// How long the question waits; if nobody has answered by then, the loop goes on with `step`,
-    /// and the gate changes nothing. The time counts from when the question is recorded, and goes
-    /// on while no process runs the session.
+    /// How long the question waits. If it expires without an answer, the loop continues at `step`,
+    /// and the gate does not change the state. The time starts when the question is logged, and
+    /// passes while no process runs the session.
     #[track_caller]
     pub fn expires(self, after: Duration, step: St) -> NeedsExit<C, S, St, ThenEndOrRoute> {
         self.expiring(after, Some(Link { to: step, at: Location::caller() }))
@@ -106,30 +108,30 @@ impl<C: Context, S: State, St: StepId> NeedsExit<C, S, St, ThenEndOrRouteOfGate>
 }
 
 impl<C: Context, S: State, St: StepId, By> NeedsExit<C, S, St, By> {
-    /// Where the loop goes when the step fails and no retry is left, before the loop's own
-    /// `.on_error(..)`. The failed attempt changes nothing; that step reads
-    /// [`cx.failure()`](crate::Cx::failure).
+    /// The step to run when this step fails and its retries are used up. It takes precedence over
+    /// the `.on_error(..)` of the loop. The failed attempt does not change the state. The error
+    /// step reads [`cx.failure()`](crate::Cx::failure).
     #[track_caller]
     pub fn on_error(mut self, step: St) -> Self {
         self.work.on_error = Some(Link { to: step, at: Location::caller() });
         self
     }
 
-    /// At most `times` entries into this step in one turn; from then on the loop goes to `instead`.
+    /// Allows at most `times` entries into this step in one turn. Further entries go to `instead`.
     #[track_caller]
     pub fn at_most(mut self, times: u32, instead: St) -> Self {
         self.work.at_most = Some((times, Link { to: instead, at: Location::caller() }));
         self
     }
 
-    /// Goes on with `step`.
+    /// Continues at `step`.
     #[track_caller]
     pub fn then(self, step: St) -> StepDef<C, S, St> {
         self.exit(Way::Then(Link { to: step, at: Location::caller() }), None)
     }
 
-    /// Lets `route` read the updated state and answer with a signal; `targets` is called once for
-    /// each signal and says where it leads.
+    /// `route` reads the updated state and returns a signal. `targets` maps each signal to a
+    /// target; it is called once for each signal, when the loop is built.
     pub fn route<Sig: Signal>(
         self,
         route: impl Fn(&S) -> Sig + Send + Sync + 'static,
@@ -147,8 +149,12 @@ pub(super) fn indexed<S: State, Sig: Signal>(
     let count = Sig::ALL.len();
     Box::new(move |state| {
         let index = route(state).index();
-        // Holds for every derived signal; the driver contains the panic of one that lies.
-        assert!(index < count, "signal {index} of `{}`, which has {count}", Sig::NAME);
+        // Derived signals always satisfy this. The driver catches the panic of a wrong manual impl.
+        assert!(
+            index < count,
+            "signal index {index} is out of range for `{}` (it has {count})",
+            Sig::NAME
+        );
         index
     })
 }
@@ -159,7 +165,7 @@ impl<C: Context, S: State, St, By> fmt::Debug for NeedsExit<C, S, St, By> {
     }
 }
 
-/// A gate whose question is declared, but not what its answer changes: it needs `.answer(..)`.
+/// A gate without its second half yet. It needs `.answer(..)`.
 #[must_use = "a gate needs its second half: `.answer(..)`"]
 pub struct NeedsAnswer<C, S, St, Q, F> {
     question: F,
@@ -172,7 +178,7 @@ impl<C: Context, S: State, St, Q: Question, F> NeedsAnswer<C, S, St, Q, F> {
         Self { question, at, types: PhantomData }
     }
 
-    /// A gate, second half: takes the answer and says what it changes.
+    /// The second half of a gate: receives the answer and returns an update.
     pub fn answer<AskFut, B, Fut>(self, body: B) -> NeedsExit<C, S, St, ThenEndOrRouteOfGate>
     where
         F: Fn(View<S>, Cx<C>) -> AskFut + Send + Sync + 'static,
@@ -192,7 +198,7 @@ impl<C, S, St, Q, F> fmt::Debug for NeedsAnswer<C, S, St, Q, F> {
     }
 }
 
-/// A step that is declared to its end.
+/// A completely declared step.
 #[must_use = "return it from the closure of `.steps(..)`"]
 pub struct StepDef<C: Context, S: State, St> {
     pub(super) draft: Draft<C, S, St>,

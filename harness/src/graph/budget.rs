@@ -3,11 +3,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// What one turn of a loop may spend, over all its runs. Reaching it settles the run as
-/// [`Exhausted`](crate::Exhausted), with the state as of the last step, and can be resumed.
+/// The budget of one turn, over all its runs. A run that reaches it settles as
+/// [`Exhausted`](crate::Exhausted), with the state after the last step. It can be resumed.
 ///
-/// The default is 1,000 steps and nothing else. Waiting for a person costs nothing, and a retry is
-/// no new step.
+/// The default is 1,000 steps and no other limit. Waiting for a person costs nothing. A retry is
+/// not a new step.
 ///
 /// ```
 /// use std::time::Duration;
@@ -23,7 +23,7 @@ pub struct Budget {
     pub(crate) tokens: Option<u64>,
     pub(crate) cost_micros: Option<u64>,
     pub(crate) wall: Option<Duration>,
-    /// Why the steps have no bound.
+    /// Why the steps are unbounded.
     pub(crate) why: Option<&'static str>,
 }
 
@@ -48,19 +48,19 @@ impl Budget {
         Self { steps: Some(steps), tokens: None, cost_micros: None, wall: None, why: None }
     }
 
-    /// Any number of steps. `why` says what ends the loop instead, to whoever reads the code.
+    /// Any number of steps. `why` documents what ends the loop instead.
     pub fn unbounded(why: &'static str) -> Self {
         Self { steps: None, tokens: None, cost_micros: None, wall: None, why: Some(why) }
     }
 
-    /// At most `tokens` tokens, of all models and kinds together; checked between steps.
+    /// At most `tokens` tokens, summed over all models and kinds. Checked between steps.
     #[must_use]
     pub fn tokens(mut self, tokens: u64) -> Self {
         self.tokens = Some(tokens);
         self
     }
 
-    /// At most this cost in millionths of the currency that costs are charged in; checked between
+    /// At most this cost, in millionths of the currency in which costs are charged. Checked between
     /// steps.
     #[must_use]
     pub fn cost_micros(mut self, micros: u64) -> Self {
@@ -68,8 +68,8 @@ impl Budget {
         self
     }
 
-    /// At most this long, not counting the time that a question or the process waits between runs.
-    /// The step at work when the time is over is dropped, its update discarded.
+    /// At most this wall time. Time between runs, such as waiting for an answer, does not count.
+    /// When the time is used up, the attempt in progress is dropped with its update.
     #[must_use]
     pub fn wall(mut self, limit: Duration) -> Self {
         self.wall = Some(limit);
@@ -90,7 +90,7 @@ pub enum Limit {
     Cost,
     /// The time.
     Wall,
-    /// Steps with `.at_most(..)` that lead only to each other, all used up.
+    /// Every step has `.at_most(..)`, they lead only to each other, and all are used up.
     AtMost,
 }
 

@@ -1,12 +1,12 @@
 //! Strongly connected components: the largest sets of nodes that all reach each other.
 //!
 //! Tarjan's algorithm ("Depth-first search and linear graph algorithms", SIAM Journal on Computing
-//! 1(2), 1972), in time linear in nodes and edges, with a stack of its own in place of recursion so
-//! that long loops do not use up the thread's. A node's *low* is the earliest node still on the
-//! stack that it is known to reach; a node that is its own low is the root of a component, which is
-//! then all that lies above it on the stack.
+//! 1(2), 1972), in time linear in nodes and edges. It uses an explicit stack instead of recursion,
+//! so long loops do not overflow the thread's stack. The *low* of a node is the earliest node on
+//! the stack that it is known to reach. A node that is its own low is the root of a component,
+//! which holds everything above it on the stack.
 
-/// The component of each node, and how many there are. `next` holds the edges of each node.
+/// The component of each node, and the number of components. `next` holds the edges of each node.
 pub(super) fn components(next: &[Vec<usize>]) -> (Vec<usize>, usize) {
     const NONE: usize = usize::MAX;
     let mut order = vec![NONE; next.len()];
@@ -14,7 +14,7 @@ pub(super) fn components(next: &[Vec<usize>]) -> (Vec<usize>, usize) {
     let mut component = vec![NONE; next.len()];
     let (mut visited, mut count) = (0, 0);
     let mut stack = Vec::new();
-    // The nodes being visited, each with the edge to look at next.
+    // The nodes being visited, each with its next edge.
     let mut visits = Vec::new();
     for root in 0..next.len() {
         if order[root] == NONE {
@@ -26,7 +26,7 @@ pub(super) fn components(next: &[Vec<usize>]) -> (Vec<usize>, usize) {
                 visited += 1;
                 stack.push(node);
             } else {
-                // Back from the edge before: what it reaches, this node reaches.
+                // The edge before has returned: this node reaches everything its target reaches.
                 let done = next[node][edge - 1];
                 if component[done] == NONE {
                     low[node] = low[node].min(low[done]);
@@ -59,7 +59,7 @@ mod tests {
 
     use super::components;
 
-    /// Which nodes each node reaches, by looking at every path.
+    /// The nodes that each node reaches, found by trying every path.
     fn reachable(next: &[Vec<usize>]) -> Vec<Vec<bool>> {
         let reach = |from: usize| {
             let mut seen = vec![false; next.len()];

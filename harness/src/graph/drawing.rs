@@ -1,4 +1,4 @@
-//! A drawing on which the path of a run is marked.
+//! A drawing with the path of a run marked.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -8,7 +8,7 @@ use super::render::{self, Spot};
 use super::wiring::Wiring;
 
 /// A drawing of a loop, made by [`Graph::drawing`](super::Graph::drawing). `Debug` and `Display`
-/// draw it as a Mermaid diagram.
+/// draw a Mermaid diagram.
 ///
 /// ```
 /// # use harness::prelude::*;
@@ -55,17 +55,17 @@ impl Drawing {
         Self { wiring, trail: None }
     }
 
-    /// Marks a path: the names of the steps in the order in which they were entered, as
-    /// [`Recorder::started`](crate::observe::Recorder::started) gives them.
+    /// Marks a path: step names in the order they were entered, as
+    /// [`Recorder::started`](crate::observe::Recorder::started) returns them.
     ///
-    /// A step on the path stands out and says how often the path names it, which counts every attempt
-    /// if the path does. An edge stands out if it leads from one step of the path to the next; all of
-    /// them do if there are several, as names do not tell which was taken. A step that no edge leads
-    /// to from the one before it was reached by the loop's own edges (its start, its error route,
-    /// `finally`), and those stand out.
+    /// A step on the path is highlighted, with the number of times the path names it. If the path
+    /// has retries, they count too. An edge is highlighted if it leads from one step of the path to
+    /// the next. Names do not show which of several such edges was taken, so all of them are
+    /// highlighted. A step without an edge from the step before it was reached by an edge of the
+    /// loop (the start, the error route or `finally`), and those are highlighted.
     ///
-    /// Names that no step has are passed over, and of steps with the same name the first is meant.
-    /// Marking again adds another path.
+    /// Unknown names are ignored. A name that several steps have means the first of them. Each call
+    /// adds a path.
     #[must_use = "it returns the marked drawing"]
     pub fn mark(mut self, path: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
         let mut trail = self.trail.take().unwrap_or_default();
@@ -80,7 +80,7 @@ impl Drawing {
         render::mermaid(&self.wiring, self.trail.as_ref())
     }
 
-    /// The drawing in the [language of Graphviz](https://graphviz.org/doc/info/lang.html).
+    /// The drawing as a [Graphviz](https://graphviz.org/doc/info/lang.html) digraph.
     #[must_use]
     pub fn to_dot(&self) -> String {
         render::dot(&self.wiring, self.trail.as_ref())
@@ -99,10 +99,10 @@ impl fmt::Debug for Drawing {
     }
 }
 
-/// What of a graph the marked paths went through.
+/// The steps and edges of the marked paths.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trail {
-    /// By step.
+    /// The number of visits by step.
     visits: HashMap<usize, usize>,
     edges: HashSet<(Spot, Spot)>,
 }
@@ -122,7 +122,7 @@ impl Trail {
             .clone()
             .flat_map(|(step, node)| render::destinations(step, node).map(move |to| (step, to)))
             .collect();
-        // From the back, so that the first of several with one name stays.
+        // In reverse, so that the first of several steps with one name wins.
         let known: HashMap<&str, usize> =
             nodes.rev().map(|(step, node)| (&*node.name, step)).collect();
         let steps = path.into_iter().filter_map(|name| known.get(name.as_ref()).copied());
@@ -137,7 +137,7 @@ impl Trail {
                 Some(before) if direct.contains(&(before, here)) => {
                     self.edges.insert((Spot::Step(before), here));
                 }
-                // Another attempt at the same step, or the same one again in the next turn.
+                // Another attempt at the same step, or the same step in the next turn.
                 Some(before) if before != step => self.arrive(wiring, before, step),
                 _ => {}
             }
@@ -145,7 +145,7 @@ impl Trail {
         }
     }
 
-    /// Marks how the path came to a step that the one before it has no edge to.
+    /// Marks how the path reached a step without an edge from the step before it.
     fn arrive(&mut self, wiring: &Wiring, before: usize, step: usize) {
         let (before, here) = (Spot::Step(before), Spot::Step(step));
         let leads_here = |edge: Option<super::Edge>| edge.is_some_and(|edge| edge.to == step);

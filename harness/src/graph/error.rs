@@ -4,7 +4,7 @@ use crate::text::shown;
 
 use super::{Graph, Violation};
 
-/// A loop that cannot be built: every broken rule at once. `{:#}` also draws the loop.
+/// A loop that cannot be built, with all its violations. `{:#}` also draws the loop.
 ///
 /// ```
 /// use harness::prelude::*;
@@ -36,12 +36,12 @@ pub struct BuildError {
 }
 
 impl BuildError {
-    /// The broken rules, as data.
+    /// The violations as data.
     pub fn violations(&self) -> &[Violation] {
         &self.violations
     }
 
-    /// The loop as it was declared.
+    /// The loop as declared.
     pub fn graph(&self) -> &Graph {
         &self.graph
     }

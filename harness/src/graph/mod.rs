@@ -1,8 +1,8 @@
 //! The loop as data: its steps, its edges, and where each was declared.
 //!
-//! Two exhaustive `match`es in the user's code are called once per variant while the loop is built;
-//! their results are this graph. What rustc cannot see in them, `build()` reports, all at once.
-//! A built graph never changes.
+//! Two exhaustive `match`es in the user's code are called once per variant while the loop is built,
+//! and their results form this graph. `build()` checks what rustc cannot check, and reports all
+//! violations together. A built graph is immutable.
 
 mod budget;
 mod components;
@@ -29,8 +29,7 @@ pub(crate) use program::{Executable, Program};
 pub(crate) use validate::{violations, violations_with};
 pub(crate) use wiring::{AtMost, Branch, Dest, Edge, Exit, Expiry, Kind, Node, Wiring};
 
-/// The graph of a loop: immutable, cheap to clone. `Debug` and `Display` draw it as a Mermaid
-/// diagram.
+/// The graph of a loop: immutable and cheap to clone. `Debug` and `Display` draw a Mermaid diagram.
 #[derive(Clone)]
 pub struct Graph {
     pub(crate) wiring: Arc<Wiring>,
@@ -52,18 +51,18 @@ impl Graph {
         self.wiring.nodes.get(self.wiring.start).map_or("", |node| &*node.name)
     }
 
-    /// The loop as a [Mermaid](https://mermaid.js.org/syntax/flowchart.html) flowchart: boxes are
-    /// steps, diamonds decisions, hexagons gates; dotted edges are taken on failure.
+    /// The loop as a [Mermaid](https://mermaid.js.org/syntax/flowchart.html) flowchart. Boxes are
+    /// steps, diamonds are decisions, hexagons are gates, and dotted edges are taken on failure.
     pub fn to_mermaid(&self) -> String {
         render::mermaid(&self.wiring, None)
     }
 
-    /// The same in the [language of Graphviz](https://graphviz.org/doc/info/lang.html).
+    /// The loop as a [Graphviz](https://graphviz.org/doc/info/lang.html) digraph.
     pub fn to_dot(&self) -> String {
         render::dot(&self.wiring, None)
     }
 
-    /// A drawing on which the path of a run can be marked.
+    /// A drawing on which a path can be marked.
     pub fn drawing(&self) -> Drawing {
         Drawing::new(Arc::clone(&self.wiring))
     }

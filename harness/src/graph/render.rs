@@ -1,7 +1,7 @@
-//! Drawings of a graph: one walk over its steps and edges, one [`Pen`] a format.
+//! Drawings of a graph: one walk over its steps and edges, one [`Pen`] per format.
 //!
-//! The walk decides what is drawn, in which order and what of it is marked; a pen only knows how its
-//! format writes that. Everything is written once, to the end of one string.
+//! The walk decides what is drawn, in which order, and what is marked. A pen only writes its
+//! format. All output is appended to one string.
 
 mod dot;
 mod mermaid;
@@ -15,47 +15,47 @@ use super::drawing::Trail;
 use super::wiring::{Branch, Dest, Exit, Kind, Node, Wiring};
 use crate::text::shown;
 
-/// Stands where a name is empty.
+/// Shown in place of an empty name.
 const NAMELESS: &str = "(no name)";
 
-/// Something that edges lead to or come from.
+/// A source or target of edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Spot {
     Start,
     Step(usize),
     Finish,
-    /// Where the error route of the whole loop comes from.
+    /// The source of the loop's error route.
     Failed,
 }
 
-/// An edge, as it is drawn.
+/// An edge to draw.
 struct Line<'a> {
     from: Spot,
     to: Spot,
     words: Option<Cow<'a, str>>,
     dotted: bool,
-    /// Whether the marked path took it.
+    /// Whether a marked path took it.
     taken: bool,
 }
 
-/// A step, as it is drawn.
+/// A step to draw.
 struct Box<'a> {
     step: usize,
     kind: &'a Kind,
-    /// Its name within the loop it belongs to.
+    /// Its name within its loop.
     name: &'a str,
-    /// How often the marked path names it: 0 for a step that is not on it.
+    /// How often the marked paths name it. 0 if they do not.
     visits: usize,
-    /// How many loops within the loop it stands in.
+    /// How many nested loops it is inside.
     depth: usize,
 }
 
-/// How a format writes what the walk meets.
+/// How a format writes each element of the walk.
 trait Pen {
     fn begin(&mut self, name: &str) -> fmt::Result;
     /// The loop has no start.
     fn no_start(&mut self) -> fmt::Result;
-    /// A loop within the loop, the `nth` of all, `depth` deep.
+    /// A nested loop, the `nth` of all, at `depth`.
     fn open(&mut self, nth: usize, depth: usize, name: &str) -> fmt::Result;
     fn shut(&mut self, depth: usize) -> fmt::Result;
     fn step(&mut self, step: &Box<'_>) -> fmt::Result;
@@ -76,7 +76,7 @@ pub(super) fn dot(wiring: &Wiring, trail: Option<&Trail>) -> String {
 }
 
 fn draw(wiring: &Wiring, trail: Option<&Trail>, pen: impl Pen) -> String {
-    // Writing to a String cannot fail.
+    // Writing to a `String` cannot fail.
     walk(wiring, trail, pen).unwrap_or_default()
 }
 
@@ -86,10 +86,10 @@ fn walk(wiring: &Wiring, trail: Option<&Trail>, mut pen: impl Pen) -> Result<Str
         usize::MAX => pen.no_start()?,
         start => pen.edge(&Line::plain(Spot::Start, Spot::Step(start)).marked(trail))?,
     }
-    // The groups that are open, and what stands behind them: in a group Mermaid draws every step
-    // that it names, so the edges of its steps come after it.
+    // The open groups, and the edges to draw after them. Mermaid draws every step named inside a
+    // group in that group, so the edges of its steps follow it.
     let mut open: Vec<&str> = Vec::new();
-    let mut behind: Vec<(usize, &Node)> = Vec::new();
+    let mut deferred: Vec<(usize, &Node)> = Vec::new();
     let mut opened = 0;
     for (step, node) in wiring.nodes.iter().enumerate() {
         let groups = groups(&node.name);
@@ -99,7 +99,7 @@ fn walk(wiring: &Wiring, trail: Option<&Trail>, mut pen: impl Pen) -> Result<Str
         }
         open.truncate(shared);
         if open.is_empty() {
-            for (step, node) in behind.drain(..) {
+            for (step, node) in deferred.drain(..) {
                 leave(&mut pen, trail, step, node)?;
             }
         }
@@ -117,13 +117,13 @@ fn walk(wiring: &Wiring, trail: Option<&Trail>, mut pen: impl Pen) -> Result<Str
         if open.is_empty() {
             leave(&mut pen, trail, step, node)?;
         } else {
-            behind.push((step, node));
+            deferred.push((step, node));
         }
     }
     for depth in (0..open.len()).rev() {
         pen.shut(depth)?;
     }
-    for (step, node) in behind {
+    for (step, node) in deferred {
         leave(&mut pen, trail, step, node)?;
     }
     pen.finish()?;
@@ -139,7 +139,7 @@ fn walk(wiring: &Wiring, trail: Option<&Trail>, mut pen: impl Pen) -> Result<Str
     pen.close()
 }
 
-/// Draws what leaves a step.
+/// Draws the edges that leave a step.
 fn leave(pen: &mut impl Pen, trail: Option<&Trail>, step: usize, node: &Node) -> fmt::Result {
     if matches!(node.kind, Kind::Off(_)) {
         return pen.off(step);
@@ -147,8 +147,8 @@ fn leave(pen: &mut impl Pen, trail: Option<&Trail>, step: usize, node: &Node) ->
     lines(step, node).try_for_each(|line| pen.edge(&line.marked(trail)))
 }
 
-/// The loops within the loop that a step belongs to: `Review/Approve` is in `Review`. A name with
-/// very many parts is drawn as it is.
+/// The nested loops that a step belongs to: `Review/Approve` is in `Review`. A name with very many
+/// parts is not split.
 fn groups(name: &str) -> Vec<&str> {
     const DEEPEST: usize = 8;
     let mut parts: Vec<&str> = name.split('/').take(DEEPEST + 2).collect();
@@ -163,7 +163,7 @@ fn indent(depth: usize) -> String {
     "    ".repeat(depth + 1)
 }
 
-/// The edges that leave a step.
+/// The targets of the edges that leave a step.
 pub(super) fn destinations(step: usize, node: &Node) -> impl Iterator<Item = Spot> + '_ {
     lines(step, node).map(|line| line.to)
 }
@@ -213,8 +213,8 @@ impl<'a> Line<'a> {
     }
 }
 
-/// A name as its label says it: on one line, bounded, with how often it was visited. An empty one is
-/// said to be none: it could not be seen, and Mermaid reads no empty label.
+/// A step's name for its label: on one line, bounded, with the number of visits. An empty name is
+/// replaced, because it would be invisible and Mermaid rejects empty labels.
 fn named(name: &str, visits: usize) -> String {
     let name = match name.trim() {
         "" => NAMELESS.to_owned(),

@@ -1,8 +1,8 @@
 use std::panic::Location;
 
-/// Where a signal leads: made by [`to`] and [`end`].
+/// Where a signal leads. Created by [`to`] and [`end`].
 #[derive(Clone, Debug)]
-#[must_use = "a target does nothing until a route returns it"]
+#[must_use = "a target has no effect until a route returns it"]
 pub struct Target<St> {
     pub(crate) step: Option<St>,
     pub(crate) at: &'static Location<'static>,

@@ -1,11 +1,11 @@
-//! Every rule that rustc cannot see, each a function that names its offenders.
+//! The rules that rustc cannot check, one function per rule. Each names the steps that violate it.
 //!
-//! Roots of the loop are the start, the error routes and `finally`. *Onward* edges are those taken
-//! when nothing fails, with the way out of `.at_most(..)`.
+//! The roots of the loop are the start, the error routes and `finally`. *Onward* edges are those
+//! taken when nothing fails, including the edges of `.at_most(..)`.
 //!
-//! Each rule takes time linear in the steps and edges, so that loops made by programs validate as
-//! fast as those written by people. Only the near matches of unreachable steps compare names with
-//! names; a loop with very many of them gets none.
+//! Each rule takes time linear in steps and edges, so large generated loops validate quickly. Only
+//! the suggestions for unreachable steps compare names pairwise; a loop with very many unreachable
+//! steps gets no suggestions.
 
 use std::collections::HashMap;
 use std::panic::Location;
@@ -16,19 +16,19 @@ use super::components::components;
 use super::wiring::{Dest, Edge, Kind, Wiring};
 use super::{Rule, Violation};
 
-/// Steps by the place of the one whose name they repeat.
+/// Steps by the position of the step whose name they repeat.
 type Twins = HashMap<usize, Vec<usize>>;
 
-/// Above this many comparisons of names, unreachable steps are told without a near match.
+/// Above this many name comparisons, unreachable steps are reported without a suggestion.
 const MAX_COMPARED: usize = 1_000_000;
 
 pub(crate) fn violations(wiring: &Wiring) -> Vec<Violation> {
     violations_with(wiring, &[])
 }
 
-/// The same where the last nodes have names that are taken: each repeats the step at its place in
-/// `repeats`. Edges lead to the first step of a name; what leads to that one may have meant the
-/// other, so a repeated step is reached with it.
+/// The same for a loop whose last nodes repeat names: each repeats the step at its position in
+/// `repeats`. Edges lead to the first step of a name, but may mean the other one. So a repeated
+/// step is reachable if the first one is.
 pub(crate) fn violations_with(wiring: &Wiring, repeats: &[usize]) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut twins = Twins::new();
@@ -36,7 +36,7 @@ pub(crate) fn violations_with(wiring: &Wiring, repeats: &[usize]) -> Vec<Violati
     for (step, repeated) in repeats.iter().enumerate() {
         twins.entry(*repeated).or_default().push(first + step);
     }
-    // A loop made at run time may lack a start; what it reaches is not known then.
+    // A loop built at run time may lack a start. What it reaches is then unknown.
     let started = wiring.start < wiring.nodes.len();
     let endless = started && no_exit(wiring, &mut found);
     if started {
@@ -67,8 +67,8 @@ fn violation(
     }
 }
 
-/// The steps reachable from `roots`, over onward edges and, if `failing`, error edges; with each
-/// its `twins`.
+/// The steps reachable from `roots` over onward edges, and over error edges if `failing`. Each
+/// comes with its `twins`.
 fn reach(
     wiring: &Wiring,
     twins: &Twins,
@@ -103,7 +103,7 @@ fn roots(wiring: &Wiring) -> impl Iterator<Item = usize> {
     [Some(wiring.start), to(wiring.on_error), to(wiring.finally)].into_iter().flatten()
 }
 
-/// Of the steps before `end`: a repeated one is not told again.
+/// Only steps before `end`: a repeated step is not reported again.
 fn unreachable(wiring: &Wiring, twins: &Twins, end: usize, found: &mut Vec<Violation>) {
     let mut seen = reach(wiring, twins, roots(wiring), true);
     seen.truncate(end);
@@ -124,7 +124,7 @@ fn unreachable(wiring: &Wiring, twins: &Twins, end: usize, found: &mut Vec<Viola
         let near = near(&node.name, known).map(str::to_owned);
         let hint = match &near {
             Some(near) => format!(
-                "(did an edge to `{}` mean `{}`? else route to it, or remove it)",
+                "(did an edge to `{}` mean `{}`? otherwise route to it, or remove it)",
                 shown(near),
                 shown(&node.name)
             ),
@@ -146,7 +146,8 @@ fn no_exit(wiring: &Wiring, found: &mut Vec<Violation>) -> bool {
     if endless {
         let start = &wiring.nodes[wiring.start];
         let message = format!(
-            "no way from step `{}` ends the loop (give some step `.end()`, or a signal `end()`)",
+            "no path from step `{}` ends the loop (add `.end()` to a step, or map a signal to \
+             `end()`)",
             shown(&start.name)
         );
         found.push(violation(wiring, Rule::NoExit, &[wiring.start], start.at, message));
@@ -154,9 +155,9 @@ fn no_exit(wiring: &Wiring, found: &mut Vec<Violation>) -> bool {
     endless
 }
 
-/// A set of steps that all reach each other, and nothing else, runs for ever: a strongly connected
-/// component that holds a cycle, no end, and no edge to another component. If the loop is `endless`,
-/// that is what is told of one through the start.
+/// A set of steps that reach each other and nothing else never ends: a strongly connected component
+/// with a cycle, without an end, and without an edge to another component. If the loop is
+/// `endless`, the component of the start is omitted, because `NoExit` reports it.
 fn endless_cycles(wiring: &Wiring, endless: bool, found: &mut Vec<Violation>) {
     let onward: Vec<Vec<usize>> =
         wiring.nodes.iter().map(|node| node.onward().filter_map(step_of).collect()).collect();
@@ -171,9 +172,9 @@ fn endless_cycles(wiring: &Wiring, endless: bool, found: &mut Vec<Violation>) {
         leaves[own] |= wiring.nodes[step].onward().any(|dest| matches!(dest, Dest::End))
             || next.iter().any(|next| component[*next] != own);
     }
-    let told = endless.then(|| component[wiring.start]);
+    let reported = endless.then(|| component[wiring.start]);
     let mut cycles: Vec<&Vec<usize>> = (0..count)
-        .filter(|at| cyclic[*at] && !leaves[*at] && told != Some(*at))
+        .filter(|at| cyclic[*at] && !leaves[*at] && reported != Some(*at))
         .map(|at| &members[at])
         .collect();
     cycles.sort_by_key(|cycle| cycle.first());
@@ -192,10 +193,10 @@ fn endless_cycles(wiring: &Wiring, endless: bool, found: &mut Vec<Violation>) {
     }
 }
 
-/// Error routes must come to an end: following them from any step never meets a step twice. Each
-/// step has at most one, so each step is walked once.
+/// Error routes must end: following them never visits a step twice. Each step has at most one error
+/// route, so each step is walked once.
 fn error_cycles(wiring: &Wiring, found: &mut Vec<Violation>) {
-    // The walk that a step was first met on, and its place there.
+    // The walk that first visited each step, and the step's index in that walk.
     let mut met: Vec<Option<(usize, usize)>> = vec![None; wiring.nodes.len()];
     for walk in 0..wiring.nodes.len() {
         let mut path = Vec::new();
@@ -214,7 +215,7 @@ fn error_cycles(wiring: &Wiring, found: &mut Vec<Violation>) {
             let names: Vec<_> =
                 cycle.iter().chain([&at]).map(|step| shown(&wiring.nodes[*step].name)).collect();
             let message = format!(
-                "the error route `{}` comes back to itself (send the failures of an error step to \
+                "the error route `{}` is a cycle (route the failures of an error step to \
                  another step, or let them fail the run)",
                 listed(&names, "` -> `")
             );
@@ -231,8 +232,8 @@ fn ask_in_finally(wiring: &Wiring, twins: &Twins, found: &mut Vec<Violation>) {
     for (step, node) in wiring.nodes.iter().enumerate() {
         if seen[step] && node.kind == Kind::Gate {
             let message = format!(
-                "`finally` leads to step `{}`, which asks a question (a run that ends does not \
-                 wait: ask before the end)",
+                "`finally` leads to step `{}`, which asks a question, but a run that is ending does \
+                 not wait (ask before the end)",
                 shown(&node.name)
             );
             found.push(violation(wiring, Rule::AskInFinally, &[step], node.at, message));
@@ -240,13 +241,14 @@ fn ask_in_finally(wiring: &Wiring, twins: &Twins, found: &mut Vec<Violation>) {
     }
 }
 
-/// Nothing leads to a step that is off: no edge, and not the loop itself.
+/// Nothing leads to a step that is off: no edge, and no root of the loop.
 fn off(wiring: &Wiring, found: &mut Vec<Violation>) {
     let mut check = |from: &str, steps: &[usize], to: usize, at: &'static Location<'static>| {
         let node = &wiring.nodes[to];
         if let Kind::Off(why) = &node.kind {
             let message = format!(
-                "{from} leads to step `{}`, which is off: {} (lead elsewhere, or switch it on)",
+                "{from} leads to step `{}`, which is off: {} (change the target, or switch the \
+                 step on)",
                 shown(&node.name),
                 prose(why)
             );
@@ -272,7 +274,7 @@ fn off(wiring: &Wiring, found: &mut Vec<Violation>) {
     }
 }
 
-/// A session that stands at a name must stand at one step.
+/// A stored step name must resolve to one step.
 fn aliases(wiring: &Wiring, found: &mut Vec<Violation>) {
     if wiring.nodes.iter().all(|node| node.aliases.is_empty()) {
         return;

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::panic::Location;
 
-/// The rules a loop has to keep that rustc cannot check.
+/// The rules of a loop that rustc cannot check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Rule {
@@ -11,43 +11,43 @@ pub enum Rule {
     NoExit,
     /// Every cycle has an edge that leaves it.
     EndlessCycle,
-    /// An error route does not come back to itself.
+    /// An error route is not a cycle.
     ErrorCycle,
-    /// The steps that `finally` runs ask nothing.
+    /// The steps that `finally` runs ask no question.
     AskInFinally,
     /// Nothing leads to a step that is switched off.
     Off,
-    /// Every edge leads to a step that is declared. This and the following rules are those of loops
-    /// made at run time; rustc keeps them for others.
+    /// Every edge leads to a declared step. This rule and the following ones apply to loops built
+    /// at run time; for others rustc checks them.
     UnknownStep,
-    /// No two steps have one name.
+    /// No two steps have the same name.
     DuplicateStep,
-    /// A route names only signals that it can answer with.
+    /// A route names only signals that it can return.
     UnknownSignal,
     /// A route names each signal once.
     DuplicateSignal,
-    /// A route says where each signal leads.
+    /// A route has a target for each signal.
     UnhandledSignal,
     /// A body that a step names is registered.
     UnknownBody,
     /// A route that a step names is registered.
     UnknownRoute,
-    /// The parameters of a step are those that its body takes.
+    /// The parameters of a step are valid for its body.
     Parameters,
-    /// A loop has a step, and a step a name.
+    /// A loop has at least one step, and every step has a name.
     Empty,
     /// A loop has a start.
     MissingStart,
-    /// No alias of a step is the name, or an alias, of another.
+    /// No alias of a step is the name or an alias of another step.
     Alias,
-    /// A `StepId` written by hand numbers its steps as it lists them.
+    /// A hand-written `StepId` numbers its steps in the order it lists them.
     StepIds,
 }
 
-/// Where something was declared: a line of the user's source.
+/// A declaration in the user's source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Declared {
-    /// The file, as the compiler was given it.
+    /// The file, as passed to the compiler.
     pub file: &'static str,
     /// The line, from 1.
     pub line: u32,
@@ -67,17 +67,17 @@ impl fmt::Display for Declared {
     }
 }
 
-/// One broken rule: which, by what, declared where, and what to do.
+/// A violation: the rule, the steps, the place of the declaration, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Violation {
     /// The rule.
     pub rule: Rule,
-    /// The steps that break it, in the order of the loop.
+    /// The steps that violate the rule, in the order of the loop.
     pub steps: Vec<String>,
-    /// Where the first of them was declared.
+    /// Where the first of them is declared.
     pub declared: Declared,
-    /// Where the other one was declared, of a step that is declared twice.
+    /// Where the other step is declared, for a step that is declared twice.
     pub first: Option<Declared>,
     /// A similar name that may have been meant.
     pub near: Option<String>,
@@ -85,10 +85,10 @@ pub struct Violation {
 }
 
 impl Violation {
-    /// The broken rule in words, with what to do, and without any place in the source: for loops
-    /// that were not written there but come from a file. `Display` adds the places.
+    /// The violation and its remedy in words, without source locations, for loops that come from a
+    /// file. `Display` adds the locations.
     ///
-    /// Names in it are bounded, and their control characters escaped.
+    /// Names are shortened, and their control characters are escaped.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_message_has_no_places_and_display_has_all() {
+    fn message_has_no_locations_and_display_has_all() {
         let at = |line| Declared { file: "loop.rs", line, column: 1 };
         let mut violation = Violation {
             rule: Rule::DuplicateStep,

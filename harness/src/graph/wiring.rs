@@ -6,7 +6,7 @@ use crate::step::{Policy, QuestionType};
 
 use super::Budget;
 
-/// The plain data of a graph: what `transition` and `validate` read.
+/// The plain data of a graph, which `transition` and `validate` read.
 #[derive(Clone, Debug)]
 pub(crate) struct Wiring {
     pub(crate) name: Arc<str>,
@@ -22,12 +22,12 @@ pub(crate) struct Wiring {
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) name: Arc<str>,
-    /// Names the step had before: sessions that stand at one of them stand here.
+    /// Former names of the step. A session saved at one of them resumes at this step.
     pub(crate) aliases: Vec<Arc<str>>,
     pub(crate) kind: Kind,
-    /// What a gate asks.
+    /// The question of a gate.
     pub(crate) question: Option<QuestionType>,
-    /// How long the question of a gate waits; for ever without it.
+    /// How long the question of a gate waits. `None` waits indefinitely.
     pub(crate) expires: Option<Expiry>,
     pub(crate) exit: Exit,
     pub(crate) policy: Policy,
@@ -42,7 +42,7 @@ pub(crate) enum Kind {
     Decide,
     Gate,
     Each,
-    /// Switched off, and why: no edge may lead here.
+    /// Switched off, with the reason. No edge may lead here.
     Off(Arc<str>),
 }
 
@@ -52,15 +52,15 @@ pub(crate) struct Edge {
     pub(crate) at: &'static Location<'static>,
 }
 
-/// How often a step may be entered in one turn, and where the loop goes instead from then on.
+/// How often a step may be entered in one turn, and the target of further entries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AtMost {
     pub(crate) times: u32,
     pub(crate) instead: Edge,
 }
 
-/// How long a gate waits, and where the loop goes when nobody has answered by then; without a step
-/// to go to, the gate fails.
+/// How long a gate waits, and the target if no answer arrives by then. Without a target, the gate
+/// fails.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expiry {
     pub(crate) after: Duration,
@@ -99,7 +99,7 @@ impl Exit {
 }
 
 impl Node {
-    /// Where the loop can go from here when nothing fails.
+    /// The targets when nothing fails.
     pub(crate) fn onward(&self) -> impl Iterator<Item = Dest> + '_ {
         let (single, branches): (Option<Dest>, &[Branch]) = match &self.exit {
             Exit::Then(edge) => (Some(Dest::Step(*edge)), &[]),
@@ -114,7 +114,7 @@ impl Node {
 }
 
 impl Wiring {
-    /// Every step that anything leads to.
+    /// Every step that is a target.
     pub(crate) fn targets(&self) -> impl Iterator<Item = usize> + '_ {
         let edges = self.nodes.iter().flat_map(|node| {
             let onward = node.onward().filter_map(|dest| match dest {
@@ -127,15 +127,14 @@ impl Wiring {
         edges.chain(loops).chain([self.start])
     }
 
-    /// Where a failure of `step` goes: its own error step, else the loop's. Steps that the loop's
-    /// own error route runs through have only their own, so that no failing error step comes back
-    /// to itself.
+    /// The target of a failure of `step`: its own error step, otherwise the loop's. Steps on the
+    /// loop's error route have only their own, so a failing error step never leads to itself.
     pub(crate) fn error_route(&self, step: usize) -> Option<Edge> {
         let own = self.nodes[step].on_error.filter(|edge| edge.to != step);
         own.or_else(|| self.on_error.filter(|_| !self.handles_errors(step)))
     }
 
-    /// Whether `step` is the loop's error step, or stands behind it on the error route.
+    /// Whether `step` is the loop's error step or follows it on the error route.
     fn handles_errors(&self, step: usize) -> bool {
         let first = self.on_error.map(|edge| edge.to);
         let next = |at: &usize| self.nodes[*at].on_error.map(|edge| edge.to);

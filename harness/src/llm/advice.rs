@@ -1,14 +1,14 @@
-//! Whether to try again, said by the error that knows.
+//! Retry advice of errors.
 
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-/// Whether trying again can help, and when.
+/// Whether a retry can help, and when.
 ///
-/// An error offers its advice as its [`source`](Error::source), so that whoever handles errors of
-/// many kinds finds it by walking the chain, without knowing the kinds. What would have been the
-/// source goes behind the advice. [`LlmError`](super::LlmError) does so, and so can any other error:
+/// An error returns its advice as its [`source`](Error::source), so callers find it in the chain
+/// without knowing the error's type. The actual cause is the source of the advice.
+/// [`LlmError`](super::LlmError) does this, and any other error can:
 ///
 /// ```
 /// use harness::llm::Advice;
@@ -28,28 +28,28 @@ use std::time::Duration;
 /// assert!(advice.retryable);
 /// assert_eq!(advice.after, Some(Duration::from_secs(60)));
 ///
-/// // An error without advice leaves the decision to whoever asks.
+/// // An error without advice leaves the decision to the caller.
 /// assert!(Advice::find(&ShopError::NoArticle).is_none());
 /// # Ok::<(), &str>(())
 /// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Advice {
-    /// Whether the same attempt may succeed later.
+    /// Whether the same call may succeed later.
     pub retryable: bool,
-    /// How long to wait first, if the other side said so.
+    /// How long to wait first, if the provider says so.
     pub after: Option<Duration>,
-    /// What caused the error that offers this advice.
+    /// The cause of the error.
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
 impl Advice {
-    /// Trying again may help.
+    /// A retry may help.
     pub fn retry() -> Self {
         Self { retryable: true, after: None, source: None }
     }
 
-    /// Trying again fails the same way.
+    /// A retry fails the same way.
     pub fn give_up() -> Self {
         Self { retryable: false, ..Self::retry() }
     }
@@ -60,13 +60,13 @@ impl Advice {
         self
     }
 
-    /// Puts a cause behind the advice.
+    /// Sets the cause.
     pub fn because(mut self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(cause.into());
         self
     }
 
-    /// The first advice in an error and its sources: the outermost error knows most.
+    /// The first advice in the chain of an error. The outermost error takes precedence.
     pub fn find<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e Self> {
         let mut next = Some(error);
         while let Some(error) = next {
@@ -82,9 +82,9 @@ impl Advice {
 impl fmt::Display for Advice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.retryable, self.after) {
-            (true, Some(after)) => write!(f, "trying again after {after:?} may help"),
-            (true, None) => f.write_str("trying again may help"),
-            (false, _) => f.write_str("trying again does not help"),
+            (true, Some(after)) => write!(f, "a retry after {after:?} may help"),
+            (true, None) => f.write_str("a retry may help"),
+            (false, _) => f.write_str("a retry does not help"),
         }
     }
 }
@@ -121,8 +121,8 @@ mod tests {
     #[test]
     fn advice_reads_as_a_sentence() {
         let after = Advice::retry().after(Duration::from_millis(1500));
-        insta::assert_snapshot!(after, @"trying again after 1.5s may help");
-        insta::assert_snapshot!(Advice::retry(), @"trying again may help");
-        insta::assert_snapshot!(Advice::give_up(), @"trying again does not help");
+        insta::assert_snapshot!(after, @"a retry after 1.5s may help");
+        insta::assert_snapshot!(Advice::retry(), @"a retry may help");
+        insta::assert_snapshot!(Advice::give_up(), @"a retry does not help");
     }
 }

@@ -1,11 +1,11 @@
-//! What people and tools say: an ordered list of parts.
+//! The content of messages: an ordered list of parts.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 use std::ops::Deref;
 
-/// One part of what a person or a tool says.
+/// A part of a message from a user or a tool.
 ///
 /// ```
 /// use harness::llm::Part;
@@ -20,9 +20,9 @@ use std::ops::Deref;
 pub enum Part {
     /// Plain text.
     Text(String),
-    /// Structured data. A protocol without it is sent the compact JSON text.
+    /// Structured data. A protocol that does not support it sends the compact JSON text.
     Json(Value),
-    /// A picture.
+    /// An image.
     Image(Image),
 }
 
@@ -50,9 +50,9 @@ impl From<Image> for Part {
     }
 }
 
-/// A picture, by address or in place.
+/// An image, by URL or inline.
 ///
-/// `Debug` shows the size of a picture in place, not its data.
+/// `Debug` shows the size of an inline image, not its data.
 ///
 /// ```
 /// use harness::llm::{Image, Part, user};
@@ -65,9 +65,9 @@ impl From<Image> for Part {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Image {
-    /// Where the provider may load it.
+    /// A URL that the provider can load.
     Url(String),
-    /// The picture itself.
+    /// The image data.
     Inline {
         /// Its media type, such as `image/png`.
         media_type: String,
@@ -89,10 +89,10 @@ impl fmt::Debug for Image {
     }
 }
 
-/// What a person or a tool says: parts in order.
+/// The content of a message from a user or a tool: an ordered list of parts.
 ///
 /// Text, JSON and parts convert into it, so `user("hi")` and a tool that returns `Ok("42")` need no
-/// wrapping. It reads as a slice of [`Part`].
+/// wrapping. It dereferences to a slice of [`Part`].
 ///
 /// ```
 /// use harness::llm::{Content, Part};
@@ -106,16 +106,16 @@ impl fmt::Debug for Image {
 pub struct Content(Vec<Part>);
 
 impl Content {
-    /// Makes content of parts.
+    /// Creates content from parts.
     pub fn new(parts: impl IntoIterator<Item = Part>) -> Self {
         Self(parts.into_iter().collect())
     }
 
-    /// Makes content of one part that holds `value` as JSON.
+    /// Creates content from one part that holds `value` as JSON.
     ///
     /// # Errors
     ///
-    /// Fails when `value` has no JSON form, as with a map whose keys are not strings.
+    /// Fails if `value` has no JSON form, for example a map whose keys are not strings.
     ///
     /// ```
     /// use harness::llm::Content;
@@ -128,7 +128,7 @@ impl Content {
         Ok(Self(vec![Part::Json(serde_json::to_value(value)?)]))
     }
 
-    /// The text parts in one string, or `None` when there is no text.
+    /// The text parts in one string, or `None` if there is no text.
     pub fn text(&self) -> Option<String> {
         joined(self.0.iter().filter_map(|part| match part {
             Part::Text(text) => Some(text.as_str()),
@@ -156,7 +156,7 @@ impl From<Vec<Part>> for Content {
     }
 }
 
-/// Nothing is said.
+/// Empty content.
 impl From<()> for Content {
     fn from((): ()) -> Self {
         Self::default()
@@ -175,7 +175,7 @@ macro_rules! one_part {
 
 one_part!(&str, String, Value, Image, Part);
 
-/// Joins texts; no text at all, or only empty text, is `None`.
+/// Joins texts. `None` if there is no text, or only empty text.
 pub(super) fn joined<'a>(texts: impl Iterator<Item = &'a str>) -> Option<String> {
     let text: String = texts.collect();
     (!text.is_empty()).then_some(text)
@@ -187,7 +187,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn text_skips_what_is_not_text() {
+    fn text_skips_other_parts() {
         let content = Content::new(["a".into(), json!(1).into(), "b".into()]);
         assert_eq!(content.text().as_deref(), Some("ab"));
         assert_eq!(Content::from(json!("a")).text(), None);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn debug_of_a_picture_shows_no_data() {
+    fn debug_of_an_image_shows_no_data() {
         let image = Image::Inline { media_type: "image/png".into(), base64: "QUJD".into() };
         insta::assert_snapshot!(
             format!("{image:?}"),

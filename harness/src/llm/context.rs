@@ -1,14 +1,14 @@
-//! What accompanies a model call: its id, its deadline, its meter.
+//! The context of a model call: its id, its deadline, its meter.
 
 use super::{CallId, Spend};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Is told what model calls used.
+/// Receives the usage of model calls.
 ///
-/// A model charges its meter once per exchange with its provider, failures included, with what the
-/// provider reported and nothing for the rest. So a reply that took two attempts counts both.
+/// A model charges its meter once per exchange with its provider, including failures, with the
+/// usage that the provider reported. A reply that took two attempts charges both.
 ///
 /// ```
 /// use harness::llm::{Meter, Spend};
@@ -27,7 +27,7 @@ pub trait Meter: Send + Sync {
     fn charge(&self, spend: &Spend);
 }
 
-/// What accompanies a model call. A clone shares the meter.
+/// The context of a model call. Clones share the meter.
 ///
 /// ```
 /// use harness::llm::{CallCx, Tally};
@@ -49,7 +49,7 @@ pub struct CallCx {
 }
 
 impl CallCx {
-    /// A call that belongs to no run: no id, no deadline, and what it uses is not counted.
+    /// The context of a call outside any run: no id, no deadline, and no meter.
     pub fn detached() -> Self {
         Self { id: None, deadline: None, meter: None }
     }
@@ -61,14 +61,14 @@ impl CallCx {
         self
     }
 
-    /// Sets when the call has to be done.
+    /// Sets the deadline of the call.
     #[must_use]
     pub fn with_deadline(mut self, deadline: Instant) -> Self {
         self.deadline = Some(deadline);
         self
     }
 
-    /// Sets who is told what the call used.
+    /// Sets the meter that is charged.
     #[must_use]
     pub fn with_meter(mut self, meter: Arc<dyn Meter>) -> Self {
         self.meter = Some(meter);
@@ -80,12 +80,12 @@ impl CallCx {
         self.id.as_ref()
     }
 
-    /// When the call has to be done.
+    /// The deadline of the call.
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// How much time is left, down to none; `None` without a deadline.
+    /// The time until the deadline, at least zero. `None` without a deadline.
     pub fn remaining(&self) -> Option<Duration> {
         let deadline = self.deadline?;
         Some(deadline.saturating_duration_since(Instant::now()))
@@ -109,7 +109,7 @@ impl fmt::Debug for CallCx {
     }
 }
 
-/// A meter that adds up.
+/// A meter that sums up usage.
 ///
 /// ```
 /// use harness::llm::{Meter, Spend, Tally, Usage};
@@ -129,7 +129,7 @@ impl Tally {
         self.lock().0
     }
 
-    /// How many exchanges were charged.
+    /// The number of exchanges charged.
     pub fn exchanges(&self) -> u64 {
         self.lock().1
     }
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_time_is_left_after_the_deadline() {
+    fn no_time_remains_after_the_deadline() {
         let past = CallCx::detached().with_deadline(Instant::now());
         assert_eq!(past.remaining(), Some(Duration::ZERO));
         assert_eq!(CallCx::detached().remaining(), None);

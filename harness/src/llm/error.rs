@@ -1,20 +1,20 @@
-//! Why a model call failed.
+//! Errors of model calls.
 
 use super::{Advice, ModelId};
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-/// How much of a detail is kept: provider texts may be long.
+/// The greatest length of a detail. Texts of providers may be long.
 const DETAIL: usize = 400;
 
 /// Why a model call failed.
 ///
-/// [`kind`](Self::kind) says what happened. Whether to try again is [`Advice`], which is also the
-/// error's source, so that a caller of many kinds of errors finds it in the chain.
+/// [`kind`](Self::kind) is the cause. [`Advice`] states whether a retry can help. It is also the
+/// error's source, so callers find it in the chain without knowing this type.
 ///
-/// Neither the text nor the sources hold a request, a body, a header or a credential; whoever makes
-/// the error keeps them out of detail and cause.
+/// The message and the sources hold no request, body, header or credential. Code that creates the
+/// error must keep them out of its detail and cause.
 ///
 /// ```
 /// use harness::llm::{Advice, LlmError, LlmErrorKind};
@@ -36,60 +36,60 @@ struct Inner {
     advice: Advice,
 }
 
-/// What happened when a model call failed.
+/// The cause of a failed model call.
 ///
-/// A refusal is not among them: it is a reply with [`StopReason::Refusal`](super::StopReason).
+/// A refusal is not an error: it is a reply with [`StopReason::Refusal`](super::StopReason).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LlmErrorKind {
-    /// The caller asked too often.
+    /// The rate limit is exceeded.
     RateLimited {
-        /// How long the provider asks to wait.
+        /// The wait that the provider asks for.
         retry_after: Option<Duration>,
     },
-    /// The provider has no capacity left for anybody.
+    /// The provider has no capacity for any caller.
     Overloaded,
-    /// The request is longer than the model can read.
+    /// The request exceeds the model's context length.
     ContextLength,
-    /// Something took too long.
+    /// A time limit was reached.
     Timeout {
-        /// What was waited for.
+        /// What timed out.
         phase: TimeoutPhase,
     },
-    /// The provider did not accept the credentials.
+    /// The provider rejected the credentials.
     Auth,
-    /// The provider did not accept the request.
+    /// The provider rejected the request.
     InvalidRequest,
-    /// The provider does not know the model, or not for these credentials.
+    /// The model does not exist, or is not available with these credentials.
     UnknownModel,
-    /// The request asks for something the protocol or the model cannot express. Nothing was sent.
+    /// The protocol or the model does not support the request. Nothing was sent.
     Unsupported,
     /// The reply does not follow the protocol.
     BadReply,
-    /// The reply broke off before its end.
+    /// The reply ended early.
     Stream,
-    /// A budget forbids the call. Nothing was sent.
+    /// The budget is used up. Nothing was sent.
     Budget,
-    /// The provider cannot be reached, or failed inside.
+    /// The provider is unreachable or had an internal error.
     Unavailable,
 }
 
-/// What was waited for when a model call timed out.
+/// What timed out in a model call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TimeoutPhase {
-    /// The connection.
+    /// Connecting.
     Connect,
-    /// The first sign of a reply.
+    /// The start of the reply.
     Headers,
-    /// The next piece of a reply.
+    /// The next part of the reply.
     Read,
-    /// The end of the reply.
+    /// The complete reply.
     Total,
 }
 
 impl LlmErrorKind {
-    /// A stable short name, for counting.
+    /// A stable short name, for metrics.
     pub fn name(&self) -> &'static str {
         match self {
             Self::RateLimited { .. } => "rate_limited",
@@ -124,7 +124,7 @@ impl LlmErrorKind {
         }
     }
 
-    /// What happened, with the model as the subject, and what to do about it.
+    /// The cause, with the model as the subject, and the remedy.
     fn words(&self) -> (&'static str, &'static str) {
         match self {
             Self::RateLimited { .. } => ("is rate limited", "try again later"),
@@ -145,23 +145,23 @@ impl LlmErrorKind {
             Self::Auth => ("did not accept the credentials", "check the key and what it may use"),
             Self::InvalidRequest => ("did not accept the request", "change the request"),
             Self::UnknownModel => {
-                ("is not known to its provider, or not open to this key", "check its name")
+                ("does not exist or is not available with this key", "check its name")
             }
             Self::Unsupported => {
-                ("cannot do what the request asks for", "leave that out or use another model")
+                ("does not support the request", "remove the unsupported part or use another model")
             }
             Self::BadReply => {
                 ("sent a reply that does not follow its protocol", "try again or use another model")
             }
-            Self::Stream => ("broke off its reply", "try again"),
-            Self::Budget => ("may not be called because the budget is spent", "raise the budget"),
+            Self::Stream => ("ended its reply early", "try again"),
+            Self::Budget => ("was not called because the budget is used up", "raise the budget"),
             Self::Unavailable => ("cannot be reached", "try again later or use another model"),
         }
     }
 }
 
 impl LlmError {
-    /// Makes an error of a kind, with the advice that fits it.
+    /// Creates an error of a kind, with the advice for that kind.
     pub fn new(kind: LlmErrorKind) -> Self {
         Self(Box::new(Inner {
             kind,
@@ -172,14 +172,14 @@ impl LlmError {
         }))
     }
 
-    /// Says which model failed.
+    /// Sets the model that failed.
     #[must_use]
     pub fn with_model(mut self, model: ModelId) -> Self {
         self.0.model = Some(model);
         self
     }
 
-    /// Says more about what happened. Control characters become spaces and long texts are cut. It
+    /// Sets details of the cause. Control characters become spaces, and long text is truncated. It
     /// must not hold requests, bodies, headers or credentials.
     #[must_use]
     pub fn with_detail(mut self, detail: impl AsRef<str>) -> Self {
@@ -193,22 +193,22 @@ impl LlmError {
         self
     }
 
-    /// Says what to do about it, in place of the kind's own remedy.
+    /// Sets the remedy, in place of the kind's own.
     #[must_use]
     pub fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
         self.0.remedy = Some(remedy.into());
         self
     }
 
-    /// Replaces the advice of the kind, and any cause behind it.
+    /// Replaces the advice of the kind, and its cause.
     #[must_use]
     pub fn with_advice(mut self, advice: Advice) -> Self {
         self.0.advice = advice;
         self
     }
 
-    /// Puts a cause behind the advice. Its text, too, must not hold requests, bodies, headers or
-    /// credentials.
+    /// Sets the cause, as the source of the advice. Its message must not hold requests, bodies,
+    /// headers or credentials either.
     #[must_use]
     pub fn because(mut self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         let advice = std::mem::replace(&mut self.0.advice, Advice::give_up());
@@ -216,32 +216,32 @@ impl LlmError {
         self
     }
 
-    /// What happened.
+    /// The cause.
     pub fn kind(&self) -> LlmErrorKind {
         self.0.kind
     }
 
-    /// Which model failed, when that is known.
+    /// The model that failed, if known.
     pub fn model(&self) -> Option<&ModelId> {
         self.0.model.as_ref()
     }
 
-    /// Whether to try again.
+    /// Whether a retry can help, and when.
     pub fn advice(&self) -> &Advice {
         &self.0.advice
     }
 
-    /// Whether trying again can help.
+    /// Whether a retry can help.
     pub fn is_retryable(&self) -> bool {
         self.0.advice.retryable
     }
 
-    /// Whether the request is too long, which a shorter transcript cures.
+    /// Whether the request is too long; a shorter transcript fixes that.
     pub fn is_context_length(&self) -> bool {
         matches!(self.0.kind, LlmErrorKind::ContextLength)
     }
 
-    /// Whether a budget forbids the call.
+    /// Whether the budget is used up.
     pub fn is_budget(&self) -> bool {
         matches!(self.0.kind, LlmErrorKind::Budget)
     }

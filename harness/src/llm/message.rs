@@ -1,9 +1,9 @@
-//! What is said next.
+//! Messages.
 
 use super::{Content, Reply, ToolCallId, ToolOutcome, Turn};
 use serde::{Deserialize, Serialize};
 
-/// What is said next: the item that is folded into a [`Transcript`](super::Transcript).
+/// A message that is folded into a [`Transcript`](super::Transcript).
 ///
 /// ```
 /// use harness::llm::{Message, ToolOutcome, Transcript, Turn, user};
@@ -15,20 +15,20 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Message {
-    /// A person says something.
+    /// A message of the user.
     User(Content),
-    /// The model took a turn.
+    /// A turn of the model.
     Assistant(Turn),
-    /// A tool call came out.
+    /// The outcome of a tool call.
     Outcome {
         /// The call.
         call: ToolCallId,
-        /// How it came out.
+        /// The outcome.
         outcome: ToolOutcome,
     },
 }
 
-/// What a person says: text, or parts.
+/// Creates a message of the user from text or parts.
 ///
 /// ```
 /// use harness::llm::{Content, Message, user};
@@ -45,7 +45,7 @@ impl From<Turn> for Message {
     }
 }
 
-/// The turn, with the reply's model and stop reason written into it where it has none.
+/// The turn of the reply. Its model and stop reason are set from the reply if it has none.
 impl From<Reply> for Message {
     fn from(reply: Reply) -> Self {
         let mut turn = reply.turn;

@@ -1,8 +1,8 @@
-//! Models and tools, without a vendor.
+//! Models and tools, independent of vendors.
 //!
-//! An [`Llm`] answers a [`Request`] with a [`Reply`]. A reply, what people say and how tool calls
-//! come out are [`Message`]s, which are folded into a [`Transcript`]; a request takes a transcript
-//! only when it is [`Sealed`], that is, when no tool call waits for its outcome.
+//! An [`Llm`] answers a [`Request`] with a [`Reply`]. Replies, user input and tool outcomes are
+//! [`Message`]s, which are folded into a [`Transcript`]. A request takes a transcript only if it is
+//! [`Sealed`]: every tool call has an outcome.
 //!
 //! ```
 //! use harness::llm::scripted::{call, say};
@@ -38,11 +38,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What fails where
+//! # Errors
 //!
-//! A call of a model fails with [`LlmError`], which says by its [`Advice`] whether trying again can
-//! help. A call of a tool never fails: whatever happens is a [`ToolOutcome`] that the model is told.
-//! A refusal of the model is a reply with [`StopReason::Refusal`].
+//! A failed model call returns an [`LlmError`]. Its [`Advice`] states whether a retry can help. A
+//! tool call never fails: every result is a [`ToolOutcome`] that is sent to the model. A refusal of
+//! the model is a reply with [`StopReason::Refusal`].
 
 mod advice;
 mod content;
@@ -79,10 +79,10 @@ pub use usage::{Spend, Usage};
 use async_trait::async_trait;
 use std::sync::Arc;
 
-/// A model that can be asked.
+/// A language model.
 ///
-/// It holds nothing that belongs to one call, so any number of calls may run at once; `Arc<dyn Llm>`
-/// and `Box<dyn Llm>` are models too. A wrapper is a model that holds a model:
+/// It holds no state of a single call, so any number of calls can run concurrently. `Arc<dyn Llm>`
+/// and `Box<dyn Llm>` are models too. A wrapper is a model that contains a model:
 ///
 /// ```
 /// use harness::llm::{CallCx, Llm, LlmError, ModelId, Reply, Request};
@@ -106,18 +106,18 @@ use std::sync::Arc;
 /// ```
 #[async_trait]
 pub trait Llm: Send + Sync + 'static {
-    /// Which model this is.
+    /// The id of the model.
     fn id(&self) -> ModelId;
 
-    /// Asks the model and waits for the whole reply.
+    /// Calls the model and waits for the complete reply.
     ///
     /// An implementation charges the meter of `cx` once for every exchange with its provider,
-    /// failures included, and gives up at the deadline of `cx`.
+    /// including failures, and stops at the deadline of `cx`.
     ///
     /// # Errors
     ///
-    /// Fails when there is no whole reply. [`LlmError::kind`] says why, [`LlmError::advice`] whether
-    /// trying again can help.
+    /// Fails if there is no complete reply. [`LlmError::kind`] is the cause, and
+    /// [`LlmError::advice`] states whether a retry can help.
     async fn complete(&self, request: Request<'_>, cx: &CallCx) -> Result<Reply, LlmError>;
 }
 
@@ -143,7 +143,7 @@ llm_by_pointer!(Box);
 mod tests {
     use super::*;
 
-    /// What a step does: own everything, be `Send`, await a model behind a pointer.
+    /// As in a step: owns its arguments, is `Send`, and awaits a model behind a pointer.
     async fn step(model: Arc<dyn Llm>, talk: Transcript) -> Option<Message> {
         let request = Request::new(talk.sealed().ok()?);
         let reply = model.complete(request, &CallCx::detached()).await.ok()?;
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_model_behind_a_pointer_is_a_model() {
+    async fn a_pointer_to_a_model_is_a_model() {
         let model: Arc<dyn Llm> = Arc::new(Scripted::new(["a", "b"]));
         let boxed: Box<dyn Llm> = Box::new(model.clone());
         let nested: Arc<dyn Llm> = Arc::new(boxed);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_steps_share_is_send_and_sync() {
+    fn types_that_steps_share_are_send_and_sync() {
         fn shared<T: Send + Sync + Clone + 'static>() {}
         fn sent<T: Send + Sync + 'static>() {}
         shared::<Transcript>();

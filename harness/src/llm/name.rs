@@ -1,4 +1,4 @@
-//! Names and ids: strings that the compiler keeps apart.
+//! Names and ids: distinct types for distinct strings.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -11,12 +11,12 @@ macro_rules! names {
         pub struct $name(String);
 
         impl $name {
-            #[doc = concat!("Makes a `", stringify!($name), "` from its text.")]
+            #[doc = concat!("Creates a `", stringify!($name), "` from its text.")]
             pub fn new(text: impl Into<String>) -> Self {
                 Self(text.into())
             }
 
-            /// The text itself.
+            /// The text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -43,9 +43,9 @@ macro_rules! names {
 }
 
 names! {
-    /// The id of one tool call, given by the model or, where the protocol has none, by its adapter.
+    /// The id of a tool call, from the model or, if its protocol has none, from the adapter.
     ///
-    /// Ids are unique within a transcript. They are not unique across transcripts.
+    /// Ids are unique within a transcript, but not across transcripts.
     ///
     /// ```
     /// use harness::llm::ToolCallId;
@@ -54,7 +54,7 @@ names! {
     /// ```
     ToolCallId;
 
-    /// The name a model calls a tool by.
+    /// The name of a tool.
     ///
     /// ```
     /// use harness::llm::ToolName;
@@ -63,7 +63,7 @@ names! {
     /// ```
     ToolName;
 
-    /// The wire protocol that an opaque block belongs to, such as `anthropic-messages`.
+    /// The wire protocol of an opaque block, such as `anthropic-messages`.
     ///
     /// ```
     /// use harness::llm::Protocol;
@@ -72,7 +72,7 @@ names! {
     /// ```
     Protocol;
 
-    /// The id of one model call, given by the caller to tell its calls apart.
+    /// The id of a model call, set by the caller.
     ///
     /// ```
     /// use harness::llm::CallId;
@@ -82,7 +82,7 @@ names! {
     CallId;
 }
 
-/// Which model, and who serves it.
+/// The id of a model: its provider and its name.
 ///
 /// ```
 /// use harness::llm::ModelId;
@@ -98,12 +98,12 @@ pub struct ModelId {
 }
 
 impl ModelId {
-    /// Names a model of a provider.
+    /// Creates the id of a provider's model.
     pub fn new(provider: impl Into<String>, model: impl Into<String>) -> Self {
         Self { provider: provider.into(), model: model.into() }
     }
 
-    /// Who serves the model.
+    /// The provider of the model.
     pub fn provider(&self) -> &str {
         &self.provider
     }
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_its_text_in_json() {
+    fn a_name_is_a_string_in_json() {
         let id = ToolCallId::new("call-1-0");
         assert_eq!(serde_json::to_string(&id).unwrap(), r#""call-1-0""#);
         assert_eq!(serde_json::from_str::<ToolCallId>(r#""call-1-0""#).unwrap(), id);

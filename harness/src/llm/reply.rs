@@ -1,9 +1,9 @@
-//! What a model answers.
+//! Replies of models.
 
 use super::{ModelId, ToolCall, Turn, Usage};
 use serde::{Deserialize, Serialize};
 
-/// What a model answers.
+/// The reply of a model.
 ///
 /// ```
 /// use harness::llm::{ModelId, Reply, StopReason, Usage};
@@ -15,31 +15,31 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Reply {
-    /// What it said, thought and called.
+    /// Its text, reasoning and tool calls.
     pub turn: Turn,
     /// Why it stopped.
     pub stop: StopReason,
-    /// What the exchange used, as far as the provider told.
+    /// The usage of the exchange, as the provider reported it.
     #[serde(default)]
     pub usage: Usage,
-    /// The model that answered, which may be another than the one that was asked.
+    /// The model that replied. It may differ from the requested one.
     pub model: ModelId,
 }
 
 impl Reply {
-    /// Makes a reply, with nothing known about its usage.
+    /// Creates a reply with unknown usage.
     pub fn new(turn: impl Into<Turn>, stop: StopReason, model: ModelId) -> Self {
         Self { turn: turn.into(), stop, usage: Usage::default(), model }
     }
 
-    /// Sets what the exchange used.
+    /// Sets the usage of the exchange.
     #[must_use]
     pub fn with_usage(mut self, usage: Usage) -> Self {
         self.usage = usage;
         self
     }
 
-    /// The text blocks in one string, or `None` when there is no text.
+    /// The text blocks in one string, or `None` if there is no text.
     pub fn text(&self) -> Option<String> {
         self.turn.text()
     }
@@ -55,21 +55,21 @@ impl Reply {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum StopReason {
-    /// It has said what it wanted to say.
+    /// The reply is complete.
     End,
-    /// It waits for tools.
+    /// It waits for the outcomes of tool calls.
     ToolCalls,
-    /// The reply reached its token limit, or the model's.
+    /// The reply reached a token limit of the request or the model.
     MaxTokens,
     /// It wrote a stop sequence.
     StopSequence,
     /// It refused.
     Refusal,
-    /// The provider held the reply, or the rest of it, back.
+    /// The provider withheld all or part of the reply.
     ContentFilter,
-    /// The provider paused a long turn; sending the transcript again continues it.
+    /// The provider paused a long turn. Sending the transcript again continues it.
     Paused,
-    /// A reason only this provider has, in its words.
+    /// A reason specific to the provider, in its words.
     Other(String),
 }
 
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reply_survives_json() {
+    fn a_reply_round_trips_through_json() {
         let reasons = [StopReason::End, StopReason::Refusal, StopReason::Other("x".into())];
         for stop in reasons {
             let turn = Turn::new([ToolCall::new("c", "t", "{").into()]);

@@ -1,11 +1,11 @@
-//! What a model is asked.
+//! Requests to models.
 
 use super::{Sealed, ToolSet, ToolSpec};
 
-/// What a model is asked: the talk so far, and what it may do about it.
+/// A request to a model: the transcript, the tools and the options.
 ///
-/// It borrows everything, so making one costs nothing. A provider that cannot express something in
-/// it fails with [`LlmErrorKind::Unsupported`](super::LlmErrorKind) and leaves nothing out.
+/// It borrows everything, so it is cheap to create. A provider that does not support part of a
+/// request fails with [`LlmErrorKind::Unsupported`](super::LlmErrorKind) and omits nothing.
 ///
 /// ```
 /// use harness::llm::{Request, Transcript, user};
@@ -18,20 +18,20 @@ use super::{Sealed, ToolSet, ToolSpec};
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Request<'a> {
-    /// The talk so far.
+    /// The transcript.
     pub transcript: Sealed<'a>,
     /// The tools the model may call.
     pub tools: &'a [ToolSpec],
-    /// What the model is told before the talk.
+    /// The system prompt.
     pub system: Option<&'a str>,
-    /// How long the reply may be, in tokens.
+    /// The token limit of the reply.
     pub max_tokens: Option<u32>,
-    /// How far the reply may stray from what is likeliest.
+    /// The sampling temperature.
     pub temperature: Option<f32>,
 }
 
 impl<'a> Request<'a> {
-    /// Makes a request of a transcript, without tools, and with the provider's defaults.
+    /// Creates a request without tools and with the provider's defaults.
     pub fn new(transcript: Sealed<'a>) -> Self {
         Self { transcript, tools: &[], system: None, max_tokens: None, temperature: None }
     }
@@ -43,21 +43,21 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// Sets what the model is told before the talk.
+    /// Sets the system prompt.
     #[must_use]
     pub fn system(mut self, text: &'a str) -> Self {
         self.system = Some(text);
         self
     }
 
-    /// Sets how long the reply may be, in tokens.
+    /// Sets the token limit of the reply.
     #[must_use]
     pub fn max_tokens(mut self, tokens: u32) -> Self {
         self.max_tokens = Some(tokens);
         self
     }
 
-    /// Sets how far the reply may stray from what is likeliest.
+    /// Sets the sampling temperature.
     #[must_use]
     pub fn temperature(mut self, temperature: f32) -> Self {
         self.temperature = Some(temperature);

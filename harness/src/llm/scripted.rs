@@ -1,4 +1,4 @@
-//! A model that reads from a script, for tests and for examples without a network.
+//! A scripted model, for tests and for examples without a network.
 
 use super::{
     Advice, Block, CallCx, CallId, Llm, LlmError, LlmErrorKind, ModelId, Reply, Request, Spend,
@@ -10,10 +10,10 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A model that reads its lines from a script. A clone shares script and memory.
+/// A model that replies from a script. Clones share the script and the recorded requests.
 ///
-/// Each request takes the next line, and is remembered. A script that has run out is an error that
-/// says so; it is not retryable, and goes away when a line is [pushed](Self::push).
+/// Each request takes the next line and is recorded. After the last line, a request fails with an
+/// error that is not retryable. [Pushing](Self::push) a line continues the script.
 ///
 /// ```
 /// use harness::llm::scripted::{call, say};
@@ -32,8 +32,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Ids of calls are made of the places the turn and the call will have in the transcript, so they
-/// are the same in every run and differ within a transcript. Deadlines are ignored.
+/// The id of a tool call contains the index of its turn and its call in the transcript. So ids are
+/// the same in every run and unique within a transcript. Deadlines are ignored.
 #[derive(Clone)]
 pub struct Scripted {
     id: ModelId,
@@ -46,9 +46,10 @@ enum Script {
     Function(Box<dyn Fn(Request<'_>) -> Line + Send + Sync>),
 }
 
-/// One line of a script: a reply or an error, and what it used.
+/// A line of a script: a reply or an error, and its usage.
 ///
-/// [`say`], [`call`] and [`fail`] make lines; texts, turns, replies and errors convert into them.
+/// [`say`], [`call`] and [`fail`] create lines. Texts, turns, replies and errors convert into
+/// lines.
 ///
 /// ```
 /// use harness::llm::StopReason;
@@ -60,7 +61,7 @@ enum Script {
 /// # let _ = (two_calls, cut);
 /// ```
 #[derive(Debug)]
-#[must_use = "a line does nothing outside a script"]
+#[must_use = "a line has no effect outside a script"]
 pub struct Line {
     draft: Result<Draft, LlmError>,
     spend: Spend,
@@ -76,38 +77,37 @@ struct Draft {
 #[derive(Debug)]
 enum Piece {
     Block(Block),
-    /// A call that gets its id when it is read.
+    /// A call. It gets its id when the line is used.
     Call(ToolName, Value),
 }
 
-/// The model says something.
+/// A reply with text.
 pub fn say(text: impl Into<String>) -> Line {
     Line::from(Draft::default()).and_say(text)
 }
 
-/// The model calls a tool.
+/// A reply that calls a tool.
 pub fn call(name: impl Into<ToolName>, arguments: Value) -> Line {
     Line::from(Draft::default()).and_call(name, arguments)
 }
 
-/// The call of the model fails.
+/// A model call that fails.
 pub fn fail(error: LlmError) -> Line {
     Line { draft: Err(error), spend: Spend::default() }
 }
 
 impl Line {
-    /// Adds a text to the same turn. A failure stays one.
+    /// Adds text to the same turn. A failure is unchanged.
     pub fn and_say(self, text: impl Into<String>) -> Self {
         self.and(Piece::Block(Block::Text(text.into())))
     }
 
-    /// Adds a tool call to the same turn. A failure stays one.
+    /// Adds a tool call to the same turn. A failure is unchanged.
     pub fn and_call(self, name: impl Into<ToolName>, arguments: Value) -> Self {
         self.and(Piece::Call(name.into(), arguments))
     }
 
-    /// Sets why the model stopped; without it, it stops for its tool calls or at its end. A failure
-    /// stays one.
+    /// Sets the stop reason. The default is `ToolCalls` or `End`. A failure is unchanged.
     pub fn stop(mut self, reason: StopReason) -> Self {
         if let Ok(draft) = &mut self.draft {
             draft.stop = Some(reason);
@@ -115,13 +115,13 @@ impl Line {
         self
     }
 
-    /// Sets what the exchange used, be it a reply or a failure.
+    /// Sets the usage of the exchange, for a reply or a failure.
     pub fn usage(mut self, usage: Usage) -> Self {
         self.spend.usage = usage;
         self
     }
 
-    /// Sets what the exchange cost, in millionths of a US dollar.
+    /// Sets the cost of the exchange, in millionths of a US dollar.
     pub fn cost_micros(mut self, micros: u64) -> Self {
         self.spend.cost_micros = Some(micros);
         self
@@ -134,7 +134,7 @@ impl Line {
         self
     }
 
-    /// Reads the line as the turn that will be the entry `entry`.
+    /// Makes the reply, as the entry `entry` of the transcript.
     fn read(self, entry: usize, asked: &ModelId) -> Result<Reply, LlmError> {
         let draft = self.draft?;
         let pieces = draft.pieces.into_iter().enumerate();
@@ -177,7 +177,7 @@ impl From<LlmError> for Line {
     }
 }
 
-/// The blocks stay as they are, with the ids and the text of their calls.
+/// The blocks are kept, with the ids and the text of their calls.
 impl From<Turn> for Line {
     fn from(turn: Turn) -> Self {
         Self::from(Draft {
@@ -188,7 +188,7 @@ impl From<Turn> for Line {
     }
 }
 
-/// The reply stays as it is.
+/// The reply is kept.
 impl From<Reply> for Line {
     fn from(reply: Reply) -> Self {
         let usage = reply.usage;
@@ -199,21 +199,21 @@ impl From<Reply> for Line {
     }
 }
 
-/// A request that a [`Scripted`] model was asked, with everything in it.
+/// A request that a [`Scripted`] model received.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Seen {
     /// The id of the call.
     pub call: Option<CallId>,
-    /// The talk so far.
+    /// The transcript.
     pub transcript: Transcript,
     /// The tools the model could call.
     pub tools: Vec<ToolSpec>,
-    /// What the model was told before the talk.
+    /// The system prompt.
     pub system: Option<String>,
-    /// How long the reply could be, in tokens.
+    /// The token limit of the reply.
     pub max_tokens: Option<u32>,
-    /// How far the reply could stray from what is likeliest.
+    /// The sampling temperature.
     pub temperature: Option<f32>,
 }
 
@@ -231,7 +231,7 @@ impl Seen {
 }
 
 impl Scripted {
-    /// Makes a model that reads these lines in order, one a request.
+    /// Creates a model that replies with these lines in order, one per request.
     ///
     /// ```
     /// use harness::llm::scripted::{Scripted, fail};
@@ -246,7 +246,7 @@ impl Scripted {
         Self::of(Script::Lines(Mutex::new(lines)))
     }
 
-    /// Makes a model that computes its lines.
+    /// Creates a model that computes its replies.
     ///
     /// ```
     /// use harness::llm::Scripted;
@@ -260,21 +260,21 @@ impl Scripted {
         Self::of(Script::Function(Box::new(move |request| function(request).into())))
     }
 
-    /// Sets what the model is called; otherwise it is `scripted/script`.
+    /// Sets the id of the model. The default is `scripted/script`.
     #[must_use]
     pub fn with_id(mut self, id: ModelId) -> Self {
         self.id = id;
         self
     }
 
-    /// Adds a line to the end of the script. A function has no end, so there it does nothing.
+    /// Appends a line to the script. Has no effect on a model that computes its replies.
     pub fn push(&self, line: impl Into<Line>) {
         if let Script::Lines(lines) = &*self.script {
             locked(lines).push_back(line.into());
         }
     }
 
-    /// The requests so far, in order; those that failed too.
+    /// The requests so far, in order, including those that failed.
     pub fn seen(&self) -> Vec<Seen> {
         locked(&self.seen).clone()
     }
@@ -287,7 +287,7 @@ impl Scripted {
         }
     }
 
-    /// The next line, unless the script has run out.
+    /// The next line, or `None` after the last one.
     fn next(&self, request: Request<'_>) -> Option<Line> {
         match &*self.script {
             Script::Lines(lines) => locked(lines).pop_front(),
@@ -312,7 +312,7 @@ impl Llm for Scripted {
         let Some(line) = self.next(request) else {
             return Err(LlmError::new(LlmErrorKind::Unavailable)
                 .with_model(self.id.clone())
-                .with_detail(format!("its script has no line for request {number}"))
+                .with_detail(format!("the script has no line for request {number}"))
                 .with_remedy("add one to `Scripted::new` or with `Scripted::push`")
                 .with_advice(Advice::give_up()));
         };

@@ -1,18 +1,18 @@
-//! The talk so far.
+//! The transcript of a conversation.
 //!
-//! A transcript is a list of entries and an index of the tool calls that are still open. Folding a
-//! [`Message`] in either appends one entry or fills in one outcome, and says which as [`Pushed`], so
-//! that a log can store what changed at the size of the message.
+//! A transcript is a list of entries and an index of the open tool calls. Folding a [`Message`]
+//! appends one entry or fills in one outcome. The result, [`Pushed`], reports which, so that a log
+//! stores a change no larger than the message.
 //!
 //! # The index holds exactly the calls without an outcome, in transcript order
 //!
-//! Entries are only appended and outcomes only filled in, so the index is kept with every push and
-//! rebuilt when a transcript is loaded. Asking for open calls costs their number, not the length of
-//! the talk.
+//! Entries are only appended and outcomes only filled in. So each push updates the index, and
+//! loading a transcript rebuilds it. Listing the open calls costs their number, not the length of
+//! the transcript.
 //!
-//! # An open call cannot be sent
+//! # A transcript with an open call cannot be sent
 //!
-//! A request takes a [`Sealed`] transcript, and [`Transcript::sealed`] is the only way to one.
+//! A request takes a [`Sealed`] transcript, which only [`Transcript::sealed`] creates.
 
 mod sealed;
 
@@ -22,7 +22,7 @@ use super::{Block, Content, Message, ToolCall, ToolCallId, ToolOutcome, Turn};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::VecDeque;
 
-/// The talk so far, between people, a model and its tools.
+/// The conversation between users, a model and its tools.
 ///
 /// ```
 /// use harness::llm::{ToolCall, ToolOutcome, Transcript, Turn, user};
@@ -46,38 +46,38 @@ pub struct Transcript {
     open: VecDeque<Place>,
 }
 
-/// Where a block is.
+/// The position of a block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Place {
     entry: usize,
     block: usize,
 }
 
-/// One entry of a transcript.
+/// An entry of a transcript.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Entry {
-    /// A person said something.
+    /// A message of the user.
     User(Content),
-    /// The model took a turn. The outcomes of its calls are in its blocks.
+    /// A turn of the model. The outcomes of its calls are in its blocks.
     Assistant(Turn),
 }
 
-/// What folding a message in changed.
+/// What a folded message changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Pushed {
     /// An entry was appended.
     Entry {
-        /// Its index. In JSON it is at `/{index}`.
+        /// The index of the entry. Its JSON path is `/{index}`.
         index: usize,
     },
     /// The outcome of an open call was filled in.
     Outcome {
         /// The index of the entry that made the call.
         entry: usize,
-        /// The index of the call's block. In JSON the outcome, absent before, is now at
+        /// The index of the call's block. The JSON path of the new outcome is
         /// `/{entry}/assistant/blocks/{block}/call/outcome`.
         block: usize,
     },
@@ -86,36 +86,36 @@ pub enum Pushed {
 }
 
 impl Transcript {
-    /// Makes an empty transcript.
+    /// Creates an empty transcript.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Folds a message in.
+    /// Folds in a message.
     ///
-    /// Outcomes follow the rules of [`record`](Self::record), and one that does not fit is dropped
-    /// with a warning: a fold has nobody to tell.
+    /// Outcomes follow the rules of [`record`](Self::record). An outcome that `record` rejects is
+    /// dropped with a warning, because a fold cannot return an error.
     pub fn push(&mut self, message: Message) -> Pushed {
         match message {
             Message::User(content) => self.enter(Entry::User(content)),
             Message::Assistant(turn) => self.enter(Entry::Assistant(turn)),
             Message::Outcome { call, outcome } => {
                 self.record(&call, outcome).unwrap_or_else(|error| {
-                    tracing::warn!(call = %call, "the outcome of a tool call is dropped: {error}");
+                    tracing::warn!(call = %call, "dropped the outcome of a tool call: {error}");
                     Pushed::Nothing
                 })
             }
         }
     }
 
-    /// Fills in how a call came out.
+    /// Records the outcome of a call.
     ///
-    /// Of several open calls with that id the oldest is filled in. The first outcome stays:
+    /// If several open calls have that id, the oldest gets the outcome. The first outcome is kept:
     /// recording the same one again changes nothing.
     ///
     /// # Errors
     ///
-    /// Fails, and changes nothing, when no turn made the call or it came out differently before.
+    /// Fails, and changes nothing, if no turn contains the call or the call has another outcome.
     pub fn record(
         &mut self,
         call: &ToolCallId,
@@ -140,31 +140,31 @@ impl Transcript {
         Ok(Pushed::Outcome { entry, block })
     }
 
-    /// The transcript as something that can be sent: no call is open.
+    /// The transcript as a [`Sealed`] one, which can be sent.
     ///
     /// # Errors
     ///
-    /// Fails with the calls that are open.
+    /// Fails with the open calls.
     pub fn sealed(&self) -> Result<Sealed<'_>, Open> {
         Sealed::of(self)
     }
 
-    /// Whether a call waits for its outcome.
+    /// Whether a call has no outcome yet.
     pub fn has_open_calls(&self) -> bool {
         !self.open.is_empty()
     }
 
-    /// The calls that wait for their outcome, in order.
+    /// The calls without an outcome, in order.
     pub fn open_calls(&self) -> Vec<ToolCall> {
         self.open_refs().cloned().collect()
     }
 
-    /// The text of the newest turn of the model; `None` when that has no text or there is no turn.
+    /// The text of the last turn of the model. `None` if it has no text or there is no turn.
     pub fn last_text(&self) -> Option<String> {
         self.last_turn().and_then(Turn::text)
     }
 
-    /// The newest turn of the model.
+    /// The last turn of the model.
     pub fn last_turn(&self) -> Option<&Turn> {
         self.entries.iter().rev().find_map(|entry| match entry {
             Entry::Assistant(turn) => Some(turn),
@@ -182,7 +182,7 @@ impl Transcript {
         self.entries.len()
     }
 
-    /// Whether nothing has been said.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -213,7 +213,7 @@ impl Transcript {
         }
     }
 
-    /// The outcome of the newest call with that id, searched from the end.
+    /// The outcome of the last call with that id.
     fn outcome_of(&self, id: &ToolCallId) -> Option<&ToolOutcome> {
         let turns = self.entries.iter().rev().filter_map(|entry| match entry {
             Entry::Assistant(turn) => Some(turn),
@@ -268,14 +268,14 @@ impl<'de> Deserialize<'de> for Transcript {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// No turn made the call.
-    #[error("no turn made the tool call `{call}` (push the turn that makes it first)")]
+    /// No turn contains the call.
+    #[error("no turn contains the tool call `{call}` (push the turn that makes it first)")]
     UnknownCall {
         /// The call.
         call: ToolCallId,
     },
     /// The call has another outcome.
-    #[error("the tool call `{call}` came out differently before (the first outcome stays)")]
+    #[error("the tool call `{call}` already has another outcome (the first outcome is kept)")]
     Answered {
         /// The call.
         call: ToolCallId,

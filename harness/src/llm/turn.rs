@@ -1,11 +1,11 @@
-//! One turn of the model: what it said, thought and called, in order.
+//! A turn of the model.
 
 use super::content::joined;
 use super::{ModelId, Protocol, StopReason, ToolCall, ToolOutcome};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One turn of the model: what it said, thought and called, in order.
+/// A turn of the model: its text, reasoning and tool calls, in order.
 ///
 /// ```
 /// use harness::llm::{Block, ToolCall, Turn};
@@ -20,28 +20,28 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Turn {
-    /// The blocks in the order in which the model wrote them.
+    /// The blocks, in the order the model wrote them.
     pub blocks: Vec<Block>,
-    /// The model that wrote them, when that is known.
+    /// The model that wrote them, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelId>,
-    /// Why the model stopped, when that is known, so that a route can tell a cut answer.
+    /// Why the model stopped, if known, so that a route can detect a truncated reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<StopReason>,
 }
 
-/// One piece of a turn.
+/// A block of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Block {
-    /// What the model said.
+    /// Text.
     Text(String),
-    /// What the model thought, as far as its provider shows it. What the provider wants back,
-    /// such as a signature, follows as an opaque block.
+    /// Reasoning, as far as the provider exposes it. Data that the provider needs back, such as a
+    /// signature, follows as an opaque block.
     Reasoning(String),
-    /// A tool the model called, with how that came out. A result cannot be anywhere else, so it
-    /// cannot dangle.
+    /// A tool call with its outcome. An outcome exists only inside its call, so it cannot be
+    /// orphaned.
     Call {
         /// The call.
         call: ToolCall,
@@ -49,8 +49,8 @@ pub enum Block {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         outcome: Option<ToolOutcome>,
     },
-    /// Something only one protocol understands. It goes back to the same protocol and model, at the
-    /// same place, and to no other.
+    /// Data for one protocol. It is sent back at the same position to the same protocol and model,
+    /// and to no other.
     Opaque {
         /// The protocol it belongs to.
         protocol: Protocol,
@@ -81,12 +81,12 @@ impl From<ToolCall> for Block {
 }
 
 impl Turn {
-    /// Makes a turn of blocks.
+    /// Creates a turn from blocks.
     pub fn new(blocks: impl IntoIterator<Item = Block>) -> Self {
         Self { blocks: blocks.into_iter().collect(), ..Self::default() }
     }
 
-    /// The text blocks in one string, or `None` when there is no text.
+    /// The text blocks in one string, or `None` if there is no text.
     pub fn text(&self) -> Option<String> {
         joined(self.blocks.iter().filter_map(|block| match block {
             Block::Text(text) => Some(text.as_str()),

@@ -1,14 +1,15 @@
-//! What a model call used and cost.
+//! The usage and cost of model calls.
 
 use serde::{Deserialize, Serialize};
 use std::iter::Sum;
 use std::ops::AddAssign;
 
-/// Tokens used. A kind the provider did not report is `None`, which is not zero.
+/// Tokens used. `None` means that the provider did not report that kind, which is not the same as
+/// zero.
 ///
-/// The two sums are `input` and `output`. The other kinds are parts of them: `cache_read` and
-/// `cache_write` of `input`, `reasoning` of `output`. Adapters whose provider counts otherwise
-/// convert. Additions saturate.
+/// `input` and `output` are the two totals. The other kinds are parts of them: `cache_read` and
+/// `cache_write` of `input`, `reasoning` of `output`. Adapters convert from the counting of their
+/// provider. Additions saturate.
 ///
 /// ```
 /// use harness::llm::Usage;
@@ -23,31 +24,31 @@ use std::ops::AddAssign;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// All tokens of the request, cached ones included.
+    /// All tokens of the request, including cached ones.
     pub input: Option<u64>,
-    /// All tokens of the reply, reasoning included.
+    /// All tokens of the reply, including reasoning.
     pub output: Option<u64>,
     /// The part of `input` that was read from a cache.
     pub cache_read: Option<u64>,
     /// The part of `input` that was written to a cache.
     pub cache_write: Option<u64>,
-    /// The part of `output` that was reasoning.
+    /// The part of `output` that is reasoning.
     pub reasoning: Option<u64>,
 }
 
 impl Usage {
-    /// Makes a usage of the two sums.
+    /// A usage with the two totals.
     pub fn tokens(input: u64, output: u64) -> Self {
         Self { input: Some(input), output: Some(output), ..Self::default() }
     }
 
-    /// Input and output together; `None` when neither is known.
+    /// Input plus output. `None` if neither is known.
     pub fn total(&self) -> Option<u64> {
         sum(self.input, self.output)
     }
 }
 
-/// The sum of what is known; nothing known on either side stays unknown.
+/// The sum of the known values. `None` if both are unknown.
 fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.saturating_add(b)),
@@ -75,7 +76,7 @@ impl Sum for Usage {
     }
 }
 
-/// What one or more exchanges with a provider used and cost.
+/// The usage and cost of one or more exchanges with a provider.
 ///
 /// ```
 /// use harness::llm::{Spend, Usage};
@@ -89,7 +90,7 @@ impl Sum for Usage {
 pub struct Spend {
     /// The tokens.
     pub usage: Usage,
-    /// The price in millionths of a US dollar; `None` when nobody knows it.
+    /// The cost in millionths of a US dollar. `None` if it is unknown.
     pub cost_micros: Option<u64>,
 }
 
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_adds_up_on_its_own() {
+    fn each_kind_is_summed_separately() {
         let one = Usage {
             input: Some(1),
             output: Some(2),
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn costs_add_up_and_stay_unknown() {
+    fn costs_are_summed_and_may_stay_unknown() {
         let cost = |cost_micros| Spend { cost_micros, ..Spend::default() };
         let sum: Spend = [cost(None), cost(Some(2)), cost(Some(3))].into_iter().sum();
         assert_eq!(sum.cost_micros, Some(5));

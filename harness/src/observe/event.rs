@@ -11,13 +11,13 @@ use crate::llm::{CallId, Spend};
 use crate::session::End;
 use crate::step::{Failure, Interrupt, Payload, StepId};
 
-/// One thing that happened in a run, with everything that says where.
+/// Something that happened in a run, and where.
 ///
-/// `Display` gives one short line. Serialised it is one flat JSON object.
+/// `Display` prints one line. Serialized, it is one flat JSON object.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Event {
-    /// Counts the events of the run, from 1.
+    /// The number of the event in the run, from 1.
     pub number: u64,
     /// When it happened.
     pub at: UtcMillis,
@@ -27,10 +27,10 @@ pub struct Event {
     pub session: SessionId,
     /// The run.
     pub run: RunId,
-    /// The run whose step started this one, if one did.
+    /// The run whose step started this run, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<RunId>,
-    /// The step at work; none for what concerns the whole run.
+    /// The current step. `None` for an event of the whole run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<Arc<str>>,
     /// The entry into that step.
@@ -38,9 +38,9 @@ pub struct Event {
     /// The item, from 0, in a step that has items.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<u32>,
-    /// The attempt at that entry, from 1; 0 for what concerns the whole run.
+    /// The attempt at that entry, from 1. 0 for an event of the whole run.
     pub attempt: u32,
-    /// The last entry of the session's log, once this is in it.
+    /// The last entry of the session's log, once the event is logged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seq: Option<Seq>,
     /// What happened.
@@ -55,24 +55,24 @@ pub struct Event {
 pub enum EventKind {
     /// A run started.
     RunStarted {
-        /// Whether it goes on with a session that had settled before its end.
+        /// Whether it resumes a turn that had settled before its end.
         resumed: bool,
     },
-    /// A step was entered, or entered again.
+    /// An attempt at a step started.
     StepStarted,
-    /// A step emitted a value of its own.
+    /// A step emitted a custom value.
     #[serde(serialize_with = "custom")]
     Custom(Arc<dyn Payload>),
     /// A model was called.
     CallStarted {
-        /// Names the completion.
+        /// The id of the call.
         call: CallId,
         /// The model.
         model: String,
     },
-    /// A model call came back.
+    /// A model call returned.
     CallEnded {
-        /// Names the completion.
+        /// The id of the call.
         call: CallId,
         /// The model.
         model: String,
@@ -85,11 +85,11 @@ pub enum EventKind {
         /// How much.
         spend: Spend,
     },
-    /// An attempt failed and the step will be tried again.
+    /// An attempt failed, and the step will be retried.
     Retrying {
         /// Why it failed.
         failure: Failure,
-        /// How long until the next attempt, in milliseconds.
+        /// The time until the next attempt, in milliseconds.
         after_ms: u64,
     },
     /// A question waits for its answer.
@@ -99,9 +99,9 @@ pub enum EventKind {
     },
     /// A question was answered.
     Answered {
-        /// Which one.
+        /// The id of the question.
         id: InterruptId,
-        /// Who answered, if the answer says.
+        /// The author of the answer, if it names one.
         #[serde(skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
@@ -118,30 +118,30 @@ pub enum EventKind {
     },
     /// A step's result was committed.
     Committed {
-        /// The signal its route answered with, if it has a route.
+        /// The signal that its route returned, if it has a route.
         #[serde(skip_serializing_if = "Option::is_none")]
         signal: Option<&'static str>,
-        /// The step that comes next; none at the end.
+        /// The next step. `None` at the end.
         #[serde(skip_serializing_if = "Option::is_none")]
         next: Option<Arc<str>>,
     },
-    /// A step failed and an error step takes over.
+    /// A step failed, and an error step runs next.
     Diverted {
         /// Why it failed.
         failure: Failure,
         /// The error step.
         next: Arc<str>,
     },
-    /// The steps of `.finally(..)` begin.
+    /// The steps of `.finally(..)` start.
     Finishing {
         /// How the run will settle.
         end: End,
         /// The first of those steps.
         next: Arc<str>,
     },
-    /// The run settled: the last event of every run.
+    /// The run settled. This is the last event of every run.
     Settled {
-        /// How.
+        /// The outcome.
         end: End,
         /// How many steps this turn has committed.
         steps: u64,
@@ -158,7 +158,7 @@ fn custom<S: Serializer>(payload: &Arc<dyn Payload>, out: S) -> Result<S::Ok, S:
 }
 
 impl Event {
-    /// The step at work, if it is one of `St`: so that an observer matches on the loop's own enum.
+    /// The current step as an `St`, if it is one. An observer can match on the loop's own enum.
     ///
     /// ```
     /// # use harness::observe;
@@ -178,7 +178,7 @@ impl Event {
         St::all().into_iter().find(|step| step.name() == name)
     }
 
-    /// The value a step emitted, if it is a `T`.
+    /// The value that a step emitted, if it is a `T`.
     ///
     /// ```
     /// # use harness::observe;

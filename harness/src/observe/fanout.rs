@@ -6,7 +6,7 @@ use tokio::sync::broadcast;
 use super::queue::Feed;
 use super::{Event, Observer};
 
-/// Observers that were given to a harness, an agent or a run.
+/// The observers of a harness, an agent or a run.
 #[derive(Clone, Default)]
 pub(crate) struct Observers {
     feeds: Vec<Arc<Feed>>,
@@ -24,14 +24,14 @@ impl fmt::Debug for Observers {
     }
 }
 
-/// Hands a run's events to all who listen, in the same order.
+/// Publishes a run's events to its observers and its stream, in one order.
 pub(crate) struct Fanout(Option<Box<Audience>>);
 
-/// Who listens to a run that has listeners.
+/// The observers and the stream of a run that has any.
 struct Audience {
     feeds: Vec<Arc<Feed>>,
     stream: Option<broadcast::Sender<Arc<Event>>>,
-    /// Counts events; held while one is handed out, so that all see one order.
+    /// The event counter. It is locked while an event is published, so all receivers see one order.
     count: Mutex<u64>,
 }
 
@@ -42,13 +42,13 @@ impl Fanout {
         Self(listened.then(|| Box::new(Audience { feeds, stream, count: Mutex::new(0) })))
     }
 
-    /// Whether nobody listens, so that events need not be made.
+    /// Whether there are no receivers, so no event needs to be created.
     #[inline]
     pub(crate) fn is_silent(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Makes an event with its number and hands it out.
+    /// Creates an event with its number and publishes it.
     pub(crate) fn publish(&self, make: impl FnOnce(u64) -> Event) {
         let Some(audience) = &self.0 else { return };
         let mut count = audience.count.lock().unwrap_or_else(PoisonError::into_inner);
@@ -58,12 +58,12 @@ impl Fanout {
             feed.feed(Arc::clone(&event));
         }
         if let Some(stream) = &audience.stream {
-            // No reader left is no error.
+            // A stream without a reader is not an error.
             let _ = stream.send(event);
         }
     }
 
-    /// Waits until every observer has seen every event, or is stuck.
+    /// Waits until every observer has handled every event or is stuck.
     pub(crate) async fn flush(&self) {
         for feed in self.0.iter().flat_map(|audience| &audience.feeds) {
             feed.flush().await;

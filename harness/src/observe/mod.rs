@@ -1,13 +1,13 @@
-//! Watching runs: typed events, observers, and the scope of the step at work.
+//! Watching runs: typed events, observers, and streams of events.
 //!
-//! A run never waits for an observer while it runs and cannot be hurt by one: every observer gets
-//! the events in order on a thread of its own. One that panics loses that event and no other; one
-//! that blocks is left behind. When a run settles it waits a moment (at most a second) for its
-//! observers to catch up, so that what they gathered is there when the outcome is.
+//! An observer cannot delay or fail a run. Each observer receives the events in order on its own
+//! thread. If it panics, only that event is lost. If it blocks, its events queue up, and after too
+//! many it receives no more. A run that settles waits at most a second for its observers, so that
+//! their results are usually complete when the outcome is returned.
 //!
-//! Events that tell of results ([`Committed`](EventKind::Committed) and those after it) follow the
-//! commit and never precede it. All others are live: a step that is tried again emits them again,
-//! under a new attempt.
+//! Events about results ([`Committed`](EventKind::Committed) and those after it) follow the commit
+//! and never precede it. All others are live: a retried step emits them again, with a new attempt
+//! number.
 
 mod event;
 mod fanout;

@@ -3,12 +3,12 @@ use std::sync::Arc;
 
 use super::Event;
 
-/// Somebody who watches runs. Give one to `.observe(..)` of a harness, an agent or a run.
+/// Receives the events of runs. Pass one to `.observe(..)` of a harness, an agent or a run.
 ///
-/// Every event of a run arrives, in order, on a thread of the observer's own. See the
-/// [module](crate::observe) for what an observer that panics or blocks can do: nothing.
+/// Every event of a run arrives, in order, on the observer's own thread. An observer that panics or
+/// blocks does not affect the run: see the [module](crate::observe).
 pub trait Observer: Send + Sync + 'static {
-    /// Takes one event.
+    /// Handles one event.
     fn on_event(&self, event: &Event);
 }
 
@@ -24,10 +24,10 @@ impl<O: Observer + ?Sized> Observer for Box<O> {
     }
 }
 
-/// An observer that is a function; made by [`from_fn`].
+/// An observer that calls a function. Created by [`from_fn`].
 pub struct FromFn<F>(F);
 
-/// Makes an observer of a function.
+/// Creates an observer from a function.
 ///
 /// ```
 /// use harness::observe;

@@ -1,9 +1,9 @@
-//! One observer's queue and the thread that empties it.
+//! The queue of one observer and the thread that drains it.
 //!
-//! *Feeding* never blocks. The *worker* thread starts with the first event and ends when the last
-//! feeder is gone and the queue is empty. *Flushing* waits for the events fed so far, but not for
-//! ever: a watchdog thread, shared by all, releases those who wait for an observer that is stuck.
-//! Neither uses the runtime's clock, which tests pause.
+//! Feeding never blocks. The worker thread starts with the first event. It ends when the last
+//! feeder is dropped and the queue is empty. A flush waits for the events fed so far, but not
+//! indefinitely: a shared watchdog thread releases the runs that wait for a stuck observer. Neither
+//! uses the runtime's clock, which tests pause.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,9 +14,9 @@ use tokio::sync::oneshot;
 
 use super::{Event, Observer};
 
-/// How long a run that settles waits for an observer to catch up.
+/// How long a run that settles waits for an observer.
 const GRACE: Duration = Duration::from_secs(1);
-/// How many events an observer may lie behind before it is cut off.
+/// How many events an observer may have pending before it is dropped.
 const MOST_PENDING: usize = 65_536;
 
 /// The feeding end of an observer's queue. The worker ends when the last one is dropped.
@@ -38,8 +38,8 @@ struct State {
     waiting: Vec<Waiter>,
     working: bool,
     closed: bool,
-    cut_off: bool,
-    /// `done` when a flush last gave up: until it grows, nobody waits again.
+    disconnected: bool,
+    /// The value of `done` when a flush last gave up. No flush waits again until it grows.
     stuck_at: Option<u64>,
 }
 
@@ -64,16 +64,16 @@ impl Feed {
 
     pub(super) fn feed(&self, event: Arc<Event>) {
         let mut state = self.queue.lock();
-        if state.cut_off {
+        if state.disconnected {
             return;
         }
         if state.pending.len() >= MOST_PENDING {
-            state.cut_off = true;
+            state.disconnected = true;
             state.pending.clear();
             state.waiting.clear();
             tracing::error!(
                 events = MOST_PENDING,
-                "an observer fell too far behind and gets no more events (it must not block)"
+                "observer has too many pending events and receives no more (it must not block)"
             );
             return;
         }
@@ -85,20 +85,24 @@ impl Feed {
             match worker.spawn(move || queue.work()) {
                 Ok(_) => state.working = true,
                 Err(error) => {
-                    state.cut_off = true;
-                    tracing::error!(%error, "no thread for an observer: it gets no events");
+                    state.disconnected = true;
+                    tracing::error!(
+                        %error,
+                        "failed to start the thread of an observer: it receives no events"
+                    );
                 }
             }
         }
         self.queue.fed.notify_one();
     }
 
-    /// Waits until the observer has seen everything fed so far, or has not moved for a while.
+    /// Waits until the observer has handled every event fed so far, or the grace time is over.
     pub(super) async fn flush(&self) {
         let due = Instant::now() + GRACE;
         let caught_up = {
             let mut state = self.queue.lock();
-            if state.cut_off || state.done == state.taken || state.stuck_at == Some(state.done) {
+            if state.disconnected || state.done == state.taken || state.stuck_at == Some(state.done)
+            {
                 return;
             }
             let (release, caught_up) = oneshot::channel();
@@ -107,7 +111,7 @@ impl Feed {
             caught_up
         };
         watch(&self.queue, due);
-        // Released by dropping the other end, whoever does it.
+        // Either thread releases this by dropping the other end.
         let _ = caught_up.await;
     }
 }
@@ -136,7 +140,7 @@ impl Queue {
                 }
             };
             if catch_unwind(AssertUnwindSafe(|| self.observer.on_event(&event))).is_err() {
-                tracing::error!(%event, "an observer panicked");
+                tracing::error!(%event, "observer panicked");
             }
             let mut state = self.lock();
             state.done += 1;
@@ -153,13 +157,13 @@ impl Queue {
             state.stuck_at = Some(state.done);
             tracing::warn!(
                 behind = state.taken - state.done,
-                "a run settled without waiting any longer for an observer"
+                "run settled before an observer handled all events"
             );
         }
     }
 }
 
-/// Has the watchdog release whoever still waits for `queue` at `due`.
+/// Makes the watchdog release the runs that still wait for `queue` at `due`.
 fn watch(queue: &Arc<Queue>, due: Instant) {
     type Watched = (Instant, Arc<Queue>);
     static WATCHDOG: OnceLock<Option<mpsc::Sender<Watched>>> = OnceLock::new();
@@ -167,7 +171,7 @@ fn watch(queue: &Arc<Queue>, due: Instant) {
         let (send, watched) = mpsc::channel::<Watched>();
         let thread = std::thread::Builder::new().name("harness-watchdog".into());
         let spawned = thread.spawn(move || {
-            // All wait equally long, so the first to come is the first to be due.
+            // All wait equally long, so they are due in the order they came.
             for (due, queue) in watched {
                 std::thread::sleep(due.saturating_duration_since(Instant::now()));
                 queue.give_up(due);

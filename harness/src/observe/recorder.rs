@@ -2,7 +2,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Event, Observer};
 
-/// An observer that keeps what it saw: for tests that show what ran, and what did not.
+/// An observer that keeps the events it receives, for tests that assert which steps ran.
 ///
 /// ```
 /// # use harness::prelude::*;
@@ -37,12 +37,12 @@ impl Recorder {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The events so far, each as its short line.
+    /// The events so far, each as one line.
     pub fn lines(&self) -> Vec<String> {
         self.events().iter().map(Event::to_string).collect()
     }
 
-    /// The lines of what steps did, without the noise of live events: which steps were started.
+    /// The steps that were started, in order.
     pub fn started(&self) -> Vec<String> {
         let started = |event: &Event| matches!(event.kind, super::EventKind::StepStarted);
         self.events()
@@ -52,7 +52,7 @@ impl Recorder {
             .collect()
     }
 
-    /// Forgets what it saw.
+    /// Removes all events.
     pub fn clear(&self) {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

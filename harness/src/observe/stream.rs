@@ -9,26 +9,26 @@ use tokio_util::sync::ReusableBoxFuture;
 
 use super::Event;
 
-/// How many events a slow reader may lie behind before it misses the oldest.
+/// How many events a slow reader may have pending before it misses the oldest.
 const CAPACITY: usize = 1024;
 
 pub(crate) fn stream() -> (Sender<Arc<Event>>, Receiver<Arc<Event>>) {
     channel(CAPACITY)
 }
 
-/// A bounded stream of a run's events; from [`Run::events`](crate::Run::events). A reader that is
-/// too slow for the run does not slow it down: it is told how many events it missed.
+/// A bounded stream of a run's events, from [`Run::events`](crate::Run::events). A slow reader does
+/// not slow the run down: it misses events, and the stream reports how many.
 #[derive(Debug)]
 pub struct Events {
     next: ReusableBoxFuture<'static, (Result<Arc<Event>, RecvError>, Receiver<Arc<Event>>)>,
 }
 
-/// What a stream of events yields.
+/// An item of an event stream.
 #[derive(Clone, Debug)]
 pub enum Streamed {
     /// The next event.
     Event(Arc<Event>),
-    /// The reader was too slow: this many events are gone.
+    /// The reader was too slow and missed this many events.
     Missed(u64),
 }
 
@@ -43,7 +43,7 @@ impl Events {
         Self { next: ReusableBoxFuture::new(receive(from)) }
     }
 
-    /// The next event; `None` once the run is over and everything was read.
+    /// The next event. `None` after the run has ended and everything was read.
     pub async fn next(&mut self) -> Option<Streamed> {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }

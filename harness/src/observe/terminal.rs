@@ -10,14 +10,14 @@ use crate::id::RunId;
 
 use super::{End, Event, EventKind, Observer};
 
-/// How often a line moves while its step is at work.
+/// How often a live line is redrawn.
 const TICK: Duration = Duration::from_millis(120);
 
-/// An observer that shows runs on a terminal while they work: one line for each run, with the step
-/// at work, the last signal and the time it has taken. When the run settles the line is replaced
-/// by how it settled; a run that is interrupted just gives the terminal back to the program.
+/// An observer that shows live progress on a terminal: one line for each run, with the current
+/// step, the last signal and the elapsed time. When the run settles, its outcome replaces the line.
+/// When a run is interrupted, its line is removed.
 ///
-/// It writes to the standard error, and writes nothing at all when that is not a terminal.
+/// It writes to the standard error, and only if that is a terminal.
 ///
 /// ```
 /// use harness::observe::Terminal;
@@ -27,7 +27,7 @@ const TICK: Duration = Duration::from_millis(120);
 /// ```
 pub struct Terminal {
     lines: MultiProgress,
-    /// Writes a line that stays.
+    /// Writes a permanent line.
     write: fn(&str),
     runs: Mutex<HashMap<RunId, Line>>,
 }
@@ -41,7 +41,7 @@ struct Line {
 impl Terminal {
     /// Shows runs on the standard error, if it is a terminal.
     pub fn stderr() -> Self {
-        // A terminal that is gone is no reason to fail.
+        // A closed terminal is not an error.
         Self::on(ProgressDrawTarget::stderr(), |line| drop(writeln!(stderr(), "{line}")))
     }
 
@@ -49,8 +49,8 @@ impl Terminal {
         Self { lines: MultiProgress::with_draw_target(target), write, runs: Mutex::default() }
     }
 
-    /// Runs `print` with the live lines out of the way: for a program that writes to the same
-    /// terminal while runs are at work.
+    /// Hides the live lines while `print` runs, for a program that writes to the same terminal
+    /// during runs.
     pub fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
         self.lines.suspend(print)
     }
@@ -75,7 +75,7 @@ impl Terminal {
             let elapsed = line.bar.elapsed();
             line.bar.finish_and_clear();
             let sign = match outcome {
-                // The program asks now, and the run goes on.
+                // The program asks now, and the run resumes later.
                 End::Interrupted => return,
                 End::Ended { .. } => '✓',
                 End::Stopped | End::Cancelled => '■',
@@ -83,8 +83,8 @@ impl Terminal {
             };
             let session = printable(event.session.as_str());
             let steps = line.steps;
-            let told = printable(&outcome.to_string());
-            let text = format!("{sign} {session}  {told}  ({steps} steps, {elapsed:.1?})");
+            let outcome = printable(&outcome.to_string());
+            let text = format!("{sign} {session}  {outcome}  ({steps} steps, {elapsed:.1?})");
             self.lines.suspend(|| (self.write)(&text));
         }
     }
@@ -111,7 +111,7 @@ impl Observer for Terminal {
     }
 }
 
-/// What a run does: `repair: asked Approve`, `run [Failed]`.
+/// The activity of a run: `repair: asked Approve`, `run [Failed]`.
 fn message(event: &Event, signal: Option<&'static str>) -> String {
     let step = event.step.as_deref().unwrap_or("");
     let text = match &event.kind {
@@ -125,7 +125,7 @@ fn message(event: &Event, signal: Option<&'static str>) -> String {
     printable(&text)
 }
 
-/// One line without control characters: the text may come from a model or a file.
+/// The text on one line, without control characters. It may come from a model or a file.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect()
 }
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_terminal_shows_how_a_run_settled() {
+    async fn shows_how_a_run_settled() {
         static WRITTEN: Mutex<Vec<String>> = Mutex::new(Vec::new());
         let screen = InMemoryTerm::new(10, 80);
         let target = ProgressDrawTarget::term_like(Box::new(screen.clone()));
@@ -184,13 +184,13 @@ mod tests {
         let written = WRITTEN.lock().unwrap();
         assert!(written[0].starts_with("✓ a [31mb  ended by Good  (2 steps, "), "{written:?}");
         assert_eq!(written.len(), 1);
-        // The live line was there, and is gone.
+        // The live line was drawn and then removed.
         assert_eq!(screen.contents(), "");
         assert!(screen.moves_since_last_check().contains("Check"), "no live line");
     }
 
     #[tokio::test]
-    async fn nothing_is_written_where_there_is_no_terminal() {
+    async fn writes_nothing_without_a_terminal() {
         let terminal = Terminal::on(ProgressDrawTarget::hidden(), |_| unreachable!());
         terminal.on_event(&event());
         assert!(terminal.runs().is_empty());
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_say_the_step_and_the_signal() {
+    fn messages_name_the_step_and_the_signal() {
         let mut started = Event { step: Some("Check".into()), ..event() };
         started.kind = EventKind::StepStarted;
         assert_eq!(message(&started, Some("Good")), "Good → Check");

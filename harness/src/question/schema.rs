@@ -1,12 +1,12 @@
-//! Whether a JSON value fits a JSON schema, as far as the schemas of answers go.
+//! Checks a JSON value against the JSON schema of an answer.
 //!
-//! Answers reach sessions in processes that do not have the session's types: all there is to check
-//! them against is the schema in the log. This knows the keywords that `schemars` writes, and
-//! ignores all others, so it lets some values pass that do not decode; those fail in the step that
-//! reads them.
+//! Answers are sent by processes that do not have the session's types. They can only check an
+//! answer against the schema in the log. This module supports the keywords that `schemars` writes
+//! and ignores all others. So it accepts some values that do not decode; those fail in the step
+//! that reads them.
 //!
-//! It is no crate: the well-kept validators bring regular expressions, formats, fetching and over
-//! fifty crates with them, into a library that is meant to stay below sixty.
+//! There is no crate for this: the maintained validators need regular expressions, formats,
+//! fetching and more than fifty crates, and this library is meant to have fewer than sixty.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -16,19 +16,19 @@ use serde_json::{Map, Number, Value};
 
 use crate::text::{listed, shown};
 
-/// How deep a schema is followed into itself and into the value.
+/// The greatest depth of nested schemas and values that is checked.
 const DEEPEST: usize = 96;
-/// How many times a schema is held against a value.
+/// The greatest number of comparisons of a schema with a value.
 const MOST: u32 = 200_000;
 
-/// Why `value` does not fit `schema`, and where; `None` if it fits. A value that would take too
-/// long to check counts as one that fits.
+/// Why `value` does not match `schema`, and where. `None` if it matches, or if checking it takes
+/// too long.
 pub(crate) fn mismatch(schema: &Value, value: &Value) -> Option<String> {
     let check = Check { root: schema, left: Cell::new(MOST) };
     check.fits(schema, value, &Path::Root, 0).err().map(|fault| fault.to_string())
 }
 
-/// Where a value stands in the whole.
+/// A position in the value.
 enum Path<'a> {
     Root,
     Key(&'a Path<'a>, &'a str),
@@ -54,7 +54,7 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// What does not fit, and where.
+/// What does not match, and where.
 struct Fault {
     at: String,
     depth: usize,
@@ -78,7 +78,7 @@ fn fault(path: &Path<'_>, what: String) -> Fault {
 type Fits = Result<(), Fault>;
 
 struct Check<'a> {
-    /// What references lead into.
+    /// The schema that references are resolved in.
     root: &'a Value,
     left: Cell<u32>,
 }
@@ -92,7 +92,7 @@ impl Check<'_> {
         self.left.set(left - 1);
         let schema = match schema {
             Value::Bool(false) => {
-                return Err(fault(path, format!("expected nothing here, found {}", quoted(value))));
+                return Err(fault(path, format!("expected no value, found {}", quoted(value))));
             }
             Value::Object(schema) => schema,
             _ => return Ok(()),
@@ -127,7 +127,7 @@ impl Check<'_> {
         if schema.get("uniqueItems") == Some(&Value::Bool(true)) {
             let mut seen = HashSet::with_capacity(items.len());
             if let Some(again) = items.iter().find(|item| !seen.insert(item.to_string())) {
-                return Err(fault(path, format!("{} stands here twice", quoted(again))));
+                return Err(fault(path, format!("{} is listed twice", quoted(again))));
             }
         }
         let first = schema.get("prefixItems").and_then(Value::as_array).map_or(&[][..], |all| all);
@@ -180,7 +180,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// The keywords that make a schema out of schemas.
+    /// The keywords that combine schemas.
     fn combined(
         &self,
         schema: &Map<String, Value>,
@@ -203,19 +203,22 @@ impl Check<'_> {
         if let Some(parts) = several("oneOf") {
             let fitting = self.any(parts, value, path, depth)?;
             if fitting > 1 {
-                let what = format!("{} fits {fitting} forms, and may fit one", quoted(value));
+                let what = format!(
+                    "{} matches {fitting} alternatives, expected exactly one",
+                    quoted(value)
+                );
                 return Err(fault(path, what));
             }
         }
         match schema.get("not") {
             Some(not) if self.fits(not, value, path, depth + 1).is_ok() && self.left.get() > 0 => {
-                Err(fault(path, format!("{} is ruled out", quoted(value))))
+                Err(fault(path, format!("{} is excluded", quoted(value))))
             }
             _ => Ok(()),
         }
     }
 
-    /// How many of the parts fit; if none does, the fault of the one that comes closest.
+    /// The number of matching parts. If none matches, the fault of the closest one.
     fn any(
         &self,
         parts: &[Value],
@@ -227,7 +230,7 @@ impl Check<'_> {
         let mut faults = Vec::new();
         for part in parts {
             match self.fits(part, value, path, depth + 1) {
-                // What is not checked to its end does not count as a second form.
+                // A part whose check was abandoned does not count as a second match.
                 Ok(()) if self.left.get() == 0 => return Ok(1),
                 Ok(()) => fitting += 1,
                 Err(fault) => faults.push(fault),
@@ -248,14 +251,14 @@ impl Check<'_> {
         Err(fault(path, listed(&reasons, "; or ")))
     }
 
-    /// What a reference leads to, if it stays in the schema.
+    /// The target of a reference, if it is in this schema.
     fn target(&self, reference: &str) -> Option<&Value> {
         let pointer = reference.strip_prefix('#')?;
         self.root.pointer(pointer).or_else(|| self.root.pointer(&unescaped(pointer)?))
     }
 }
 
-/// Undoes the escapes of a URL.
+/// Decodes percent escapes.
 fn unescaped(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -285,7 +288,7 @@ fn typed(schema: &Map<String, Value>, value: &Value, path: &Path<'_>) -> Fits {
         "array" => value.is_array(),
         "object" => value.is_object(),
         "number" => value.is_number(),
-        // `1.0` is an integer by the letter of JSON schema, and none to what decodes it.
+        // `1.0` is an integer in JSON schema, but does not decode as one.
         "integer" => value.is_i64() || value.is_u64(),
         _ => true,
     };
@@ -356,7 +359,7 @@ fn whole(number: &Number) -> Option<i128> {
     number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
 }
 
-/// The range of an integer format. Those of `u64` and wider are left to their `minimum`.
+/// The range of an integer format. `u64` and wider are limited by `minimum` instead.
 fn range(format: &str) -> Option<(i64, i64)> {
     match format {
         "int8" => Some((i8::MIN.into(), i8::MAX.into())),
@@ -386,7 +389,7 @@ fn long(schema: &Map<String, Value>, text: &str, path: &Path<'_>) -> Fits {
     Ok(())
 }
 
-/// Whether a name matches a pattern: one of the two that stand for keys that are numbers.
+/// Whether a name matches one of the two patterns that `schemars` writes for numeric keys.
 fn matches(pattern: &str, name: &str) -> Option<bool> {
     let digits = match pattern {
         r"^\d+$" => name,

@@ -1,8 +1,7 @@
-//! JSON without silent losses.
+//! JSON encoding that refuses lossy values.
 //!
-//! `serde_json` writes `NaN` and the infinities as `null`, which reads back as
-//! something else or not at all. [`encode`] is `serde_json::to_value` with a
-//! serializer in front that lets everything through except those.
+//! `serde_json` writes `NaN` and the infinities as `null`, which decodes as another value or not at
+//! all. [`encode`] wraps the serializer of `serde_json::to_value` and refuses those floats.
 
 use std::cell::Cell;
 use std::fmt::{self, Display};
@@ -14,7 +13,7 @@ use serde_json::Value;
 
 use crate::text::words;
 
-/// Encodes a value as JSON, refusing what JSON cannot hold.
+/// Encodes a value as JSON, and refuses values that JSON cannot represent.
 ///
 /// ```
 /// use harness::state::encode;
@@ -26,22 +25,21 @@ use crate::text::words;
 ///
 /// # Errors
 ///
-/// A float that is not finite, a map key that is not a string, a number or a
-/// bool, an integer beyond 64 bits, or whatever the type's own `Serialize`
-/// reports, be it by a panic.
+/// Fails for a float that is not finite, for a map key that is not a string, a number or a bool,
+/// for an integer beyond 64 bits, and for an error or panic of the type's own `Serialize`.
 pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Value, EncodeError> {
     let found = Cell::new(None);
     let checked = Checked { value, found: &found };
     let encoded = catch_unwind(AssertUnwindSafe(|| serde_json::to_value(&checked)));
     let encoded =
-        encoded.map_err(|panic| EncodeError::custom(format!("a panic: {}", words(&*panic))))?;
+        encoded.map_err(|panic| EncodeError::custom(format!("panicked: {}", words(&*panic))))?;
     encoded.map_err(|error| match found.get() {
         Some(float) => EncodeError(Kind::NotFinite(float)),
         None => EncodeError(Kind::Json(error)),
     })
 }
 
-/// A value that JSON cannot hold.
+/// A value that JSON cannot represent.
 #[derive(Debug)]
 pub struct EncodeError(Kind);
 
@@ -76,7 +74,7 @@ impl Display for EncodeError {
 
 impl std::error::Error for EncodeError {}
 
-/// A value whose serialisation goes through [`Finite`].
+/// A value that is serialized through [`Finite`].
 struct Checked<'a, T: ?Sized> {
     value: &'a T,
     found: &'a Cell<Option<f64>>,
@@ -89,8 +87,8 @@ impl<T: Serialize + ?Sized> Serialize for Checked<'_, T> {
     }
 }
 
-/// Hands everything on to `inner`, except floats that are not finite: the first
-/// of them is kept in `found`.
+/// Forwards everything to `inner` except floats that are not finite. The first of those is kept in
+/// `found`.
 struct Finite<'a, S> {
     inner: S,
     found: &'a Cell<Option<f64>>,

@@ -1,4 +1,4 @@
-//! Applying recorded operations to the JSON of a state.
+//! Applies recorded operations to the JSON of a state.
 
 use std::fmt;
 
@@ -8,9 +8,8 @@ use super::op::{Op, Path, Segment};
 
 /// Applies operations, in order, to the JSON of a state. Runs no user code.
 ///
-/// A list, set or map that is not there yet counts as an empty one: a state
-/// stored before the field was added has none. On an error the value is left
-/// as of the operation before it.
+/// A missing list, set or map counts as empty, because a state stored before the field was added
+/// lacks it. On an error the value stays as it is after the last operation that succeeded.
 ///
 /// ```
 /// use harness::state::{Ops, fold};
@@ -28,13 +27,13 @@ use super::op::{Op, Path, Segment};
 ///
 /// # Errors
 ///
-/// An operation that does not fit the value it finds: the log and the state do
-/// not belong together.
+/// Fails if an operation does not match the value at its path: the log and the state do not belong
+/// together.
 pub fn fold(state: &mut Value, ops: &[Op]) -> Result<(), FoldError> {
     fold_owned(state, ops.iter().cloned())
 }
 
-/// [`fold`] for operations that nobody needs any more: their values move into the state.
+/// [`fold`] that consumes the operations and moves their values into the state.
 pub(crate) fn fold_owned(
     state: &mut Value,
     ops: impl IntoIterator<Item = Op>,
@@ -49,7 +48,7 @@ pub(crate) fn fold_owned(
 fn apply(state: &mut Value, op: Op) -> Result<(), (Path, Reason)> {
     match op {
         Op::Set { path, value } => match (path.segments(), &mut *state) {
-            // Nearly all there is: a field that is set again, found once.
+            // The common case, a field that is set again: one lookup.
             ([Segment::Key(field)], Value::Object(map)) => match map.get_mut(field.as_ref()) {
                 Some(place) => *place = value,
                 None => {
@@ -105,7 +104,7 @@ fn delete(state: &mut Value, path: &Path, key: &Segment) -> Result<(), Reason> {
     Ok(())
 }
 
-/// The value at a path. Its last segment may be a new key, which gets `fresh`.
+/// The value at a path. If the last segment is a new key, inserts `fresh`.
 fn place<'v>(state: &'v mut Value, path: &Path, fresh: Value) -> Result<&'v mut Value, Reason> {
     let mut here = state;
     let mut fresh = Some(fresh);
@@ -113,7 +112,7 @@ fn place<'v>(state: &'v mut Value, path: &Path, fresh: Value) -> Result<&'v mut 
     for (depth, segment) in path.segments().iter().enumerate() {
         here = match here {
             Value::Object(map) => match segment {
-                // An entry owns its key: one is made only where there is none.
+                // Allocates a key only for a new entry.
                 Segment::Key(key) if depth == last && !map.contains_key(key.as_ref()) => {
                     map.entry(key.as_ref()).or_insert(fresh.take().unwrap_or_default())
                 }
@@ -150,7 +149,7 @@ fn map<'v>(state: &'v mut Value, path: &Path) -> Result<&'v mut Map<String, Valu
     }
 }
 
-/// An operation that does not fit the state it is folded over.
+/// An operation that does not match the state it is folded into.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoldError {
     index: usize,
@@ -184,13 +183,13 @@ fn kind(value: &Value) -> &'static str {
 }
 
 impl FoldError {
-    /// Which of the operations it was, from zero.
+    /// The index of the operation, from zero.
     #[must_use]
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// Where the operation was to apply.
+    /// The path of the operation.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -200,12 +199,12 @@ impl FoldError {
 impl fmt::Display for FoldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, path, .. } = self;
-        write!(f, "operation `{name}` does not fit at `{path}`: ")?;
+        write!(f, "operation `{name}` cannot be applied at `{path}`: ")?;
         match self.reason {
-            Reason::Absent => f.write_str("there is no such place"),
-            Reason::NoKey => f.write_str("the item lacks its key"),
+            Reason::Absent => f.write_str("the path does not exist"),
+            Reason::NoKey => f.write_str("the item has no key"),
             Reason::Expected { wanted, found } => {
-                write!(f, "it needs {wanted} and meets {found}")
+                write!(f, "expected {wanted}, found {found}")
             }
         }
     }
@@ -249,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_is_not_there_is_empty() {
+    fn a_missing_field_counts_as_empty() {
         let ops = json!([
             {"push": {"p": ["list"], "v": 1}},
             {"put": {"p": ["map"], "k": "k", "v": 1}},
@@ -259,27 +258,27 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_said() {
+    fn reports_operations_that_do_not_match() {
         let text = |state, op| folded(state, json!([op])).unwrap_err();
         assert_eq!(
             text(json!({"a": "x"}), json!({"push": {"p": ["a"], "v": 1}})),
-            "operation `push` does not fit at `a`: it needs a list and meets a string"
+            "operation `push` cannot be applied at `a`: expected a list, found a string"
         );
         assert_eq!(
             text(json!({"a": null}), json!({"put": {"p": ["a"], "k": "", "v": 1}})),
-            "operation `put` does not fit at `a`: it needs a map and meets null"
+            "operation `put` cannot be applied at `a`: expected a map, found null"
         );
         assert_eq!(
             text(json!({"a": []}), json!({"set": {"p": ["a", 0], "v": 1}})),
-            "operation `set` does not fit at `a[0]`: there is no such place"
+            "operation `set` cannot be applied at `a[0]`: the path does not exist"
         );
         assert_eq!(
             text(json!({}), json!({"set": {"p": ["a", "b"], "v": 1}})),
-            "operation `set` does not fit at `a.b`: there is no such place"
+            "operation `set` cannot be applied at `a.b`: the path does not exist"
         );
         assert_eq!(
             text(json!({"a": []}), json!({"upsert": {"p": ["a"], "k": "id", "v": {}}})),
-            "operation `upsert` does not fit at `a`: the item lacks its key"
+            "operation `upsert` cannot be applied at `a`: the item has no key"
         );
     }
 }

@@ -1,17 +1,17 @@
-//! What a step needs of a state that it does not know.
+//! What a step that works with any state requires of it.
 
 use super::State;
 
-/// A state with a field of type `T`, so that a step written once serves every such state.
+/// A state with a field of type `T`. A step that requires it works with every such state.
 ///
-/// `#[state(provides)]` on a field implements it. A step asks for what it reads by the type `T`, and
-/// for how that changes by [`Change`](Self::Change):
+/// `#[state(provides)]` on a field implements it. A step requires the type `T` that it reads, and
+/// the type [`Change`](Self::Change) that updates it:
 ///
 /// ```
 /// use harness::llm::Message;
 /// use harness::prelude::*;
 ///
-/// // In a library: any state with a transcript that messages are folded into, any context.
+/// // In a library: any context, and any state with a transcript.
 /// pub trait Talks: Has<Transcript, Change = Vec<Message>> {}
 /// impl<S: Has<Transcript, Change = Vec<Message>>> Talks for S {}
 ///
@@ -20,7 +20,7 @@ use super::State;
 ///     Ok(S::change(S::update(), vec![user(greeting)]))
 /// }
 ///
-/// // Two programs, each with a state of its own.
+/// // Two programs with their own states.
 /// #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
 /// struct Chat {
 ///     #[state(provides, reduce = transcript)]
@@ -64,8 +64,8 @@ use super::State;
 ///
 /// # Several parts
 ///
-/// With one part, `state.part()` and `S::change(..)` say which. With several, the type does: it is
-/// given to the variable that is read, and to the trait that changes it.
+/// With one part, `state.part()` and `S::change(..)` are unambiguous. With several, name the type:
+/// annotate the variable that is read, and the trait that changes it.
 ///
 /// ```
 /// use harness::prelude::*;
@@ -104,15 +104,15 @@ use super::State;
 /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 /// ```
 ///
-/// A type that says what it means (`Pages`, not `u32`) keeps two fields of one state apart: a state
-/// provides a type by one field.
+/// Only one field of a state can provide a type. A type that names its meaning (`Pages`, not `u32`)
+/// keeps two fields apart.
 #[diagnostic::on_unimplemented(
     message = "the state `{Self}` has no field that provides `{T}`",
-    label = "`{Self}` provides no `{T}`",
+    label = "no field provides `{T}`",
     note = "write `#[state(provides)]` above the field of type `{T}` in `{Self}`"
 )]
 pub trait Has<T>: State {
-    /// What the field's setter takes, as one value.
+    /// The argument of the field's setter, as one value.
     ///
     /// | reducer | change |
     /// |---|---|
@@ -127,7 +127,7 @@ pub trait Has<T>: State {
     #[must_use]
     fn part(&self) -> &T;
 
-    /// Adds a change of the field to an update, as its setter does.
-    #[must_use = "a change does nothing until a step returns it"]
+    /// Adds a change of the field to an update, as the field's setter does.
+    #[must_use = "an update has no effect until a step returns it"]
     fn change(update: Self::Update, change: Self::Change) -> Self::Update;
 }

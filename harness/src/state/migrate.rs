@@ -1,4 +1,4 @@
-//! Reading the stored form of an older version.
+//! Reads the stored form of older versions.
 
 use std::fmt::{self, Display};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// A way from the JSON of an older version to the state `S` of this one.
+/// Converts the JSON of an older version into the state `S` of this version.
 ///
 /// ```
 /// use harness::state::Migration;
@@ -22,7 +22,8 @@ use serde_json::Value;
 /// # Ok::<(), harness::state::MigrateError>(())
 /// ```
 pub struct Migration<S> {
-    /// The first reads the version before this one, the next the one before that.
+    /// By distance: the first function reads the previous version, the next one the version before
+    /// it.
     converts: Vec<Convert<S>>,
 }
 
@@ -39,7 +40,7 @@ impl<S: 'static> Migration<S> {
         Self::chain(convert).build()
     }
 
-    /// Begins a chain with the function that reads the version before this one.
+    /// Starts a chain with the function that reads the previous version.
     #[must_use]
     pub fn chain<Old, E>(
         convert: impl Fn(Old) -> Result<S, E> + Send + Sync + 'static,
@@ -51,17 +52,17 @@ impl<S: 'static> Migration<S> {
         MigrationChain { converts: Vec::new(), last: Arc::new(move |old| refused(convert(old))) }
     }
 
-    /// Converts a stored form of the version before this one.
+    /// Converts a stored form of the previous version.
     ///
     /// # Errors
     ///
-    /// When the JSON is not that of the older version, or the conversion
-    /// refuses it.
+    /// Fails if the JSON does not decode as the previous version, or if the conversion refuses it.
     pub fn run(&self, stored: Value) -> Result<S, MigrateError> {
         self.run_from(1, stored).unwrap_or(Err(MigrateError(Kind::Unknown)))
     }
 
-    /// Converts a stored form that lies so many versions back. `None` if nothing reads it.
+    /// Converts a stored form that is `back` versions old. Returns `None` if no function reads that
+    /// version.
     ///
     /// # Errors
     ///
@@ -72,7 +73,7 @@ impl<S: 'static> Migration<S> {
     }
 }
 
-/// Functions that read older versions, each one version further back.
+/// A chain of functions that read older versions, each one version further back.
 ///
 /// ```
 /// use harness::state::Migration;
@@ -102,7 +103,8 @@ pub struct MigrationChain<S, Old> {
 }
 
 impl<S: 'static, Old: DeserializeOwned + 'static> MigrationChain<S, Old> {
-    /// Adds the function that reads one version further back: it gives what the one before takes.
+    /// Adds the function that reads the next older version. Its result is the argument of the
+    /// function before it.
     #[must_use]
     pub fn older<Older, E>(
         mut self,
@@ -118,7 +120,7 @@ impl<S: 'static, Old: DeserializeOwned + 'static> MigrationChain<S, Old> {
         MigrationChain { converts: self.converts, last }
     }
 
-    /// The chain as a whole.
+    /// Builds the migration.
     #[must_use]
     pub fn build(mut self) -> Migration<S> {
         self.converts.push(decoding(self.last));
@@ -152,7 +154,7 @@ impl<S> fmt::Debug for Migration<S> {
     }
 }
 
-/// A stored state that could not be brought to this version.
+/// A stored state that failed to migrate to this version.
 #[derive(Debug)]
 pub struct MigrateError(Kind);
 
@@ -164,13 +166,13 @@ enum Kind {
 }
 
 impl MigrateError {
-    /// Whether the JSON is not that of the older version.
+    /// Whether the JSON does not decode as the older version.
     #[must_use]
     pub fn is_unreadable(&self) -> bool {
         matches!(self.0, Kind::Unreadable(_))
     }
 
-    /// Whether the conversion itself refused the state.
+    /// Whether the conversion refused the state.
     #[must_use]
     pub fn is_refused(&self) -> bool {
         matches!(self.0, Kind::Refused(_))
@@ -181,9 +183,9 @@ impl Display for MigrateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Kind::Unreadable(_) => {
-                f.write_str("the stored state is not of the version that `migrate` reads")
+                f.write_str("the stored state does not decode as the version that `migrate` reads")
             }
-            Kind::Unknown => f.write_str("nothing reads the stored state's version"),
+            Kind::Unknown => f.write_str("no `migrate` reads the version of the stored state"),
             Kind::Refused(reason) => write!(f, "`migrate` refused the stored state: {reason}"),
         }
     }
@@ -205,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn says_why_a_state_could_not_be_brought_over() {
+    fn reports_why_a_migration_failed() {
         let migration = Migration::new(|old: u32| match old {
             0 => Err("zero is no longer a state"),
             old => Ok(u64::from(old)),
@@ -223,7 +225,7 @@ mod tests {
         assert!(error.is_unreadable() && !error.is_refused());
         assert_eq!(
             error.to_string(),
-            "the stored state is not of the version that `migrate` reads"
+            "the stored state does not decode as the version that `migrate` reads"
         );
         assert!(std::error::Error::source(&error).is_some());
     }

@@ -1,24 +1,20 @@
 //! The data of a loop, and how it changes.
 //!
-//! A loop has one [`State`]. Its steps never write to it: they return an
-//! *update*, which says what is to change, and a *reducer* per field says how
-//! the change is folded in. While it folds, a reducer tells an [`Ops`] what it
-//! did. The operations ([`Op`]) are plain data: [`fold`] applies them to the
-//! JSON of a state without any user code, so a log of them can be replayed when
-//! the reducers have long been rewritten.
+//! A loop has one [`State`]. Steps do not write to it. They return an *update*, and a *reducer* per
+//! field folds the update into the state. A reducer records what it does in an [`Ops`]. The
+//! operations ([`Op`]) are plain data: [`fold`] applies them to the JSON of a state without user
+//! code, so a log still replays after the reducers have changed.
 //!
-//! # One law
+//! # The replay law
 //!
-//! For every state `old` and every update `u`, with `new` being `old` after
-//! `u`: folding the operations that `u` recorded over the JSON of `old` gives
-//! the JSON of `new` ([`Schema::difference`] finds nothing).
+//! Let `new` be the state `old` after update `u`. Folding the operations that `u` recorded into the
+//! JSON of `old` gives the JSON of `new` ([`Schema::difference`] returns `None`).
 //!
 //! # A commit costs what the update costs
 //!
-//! `append` records the items and not the list, `merge` the entries, `union`
-//! the new members, `upsert` the items. Only reducers of small values (`add`,
-//! `max`, `min`, `first`) and those that have no finer answer record the whole
-//! field.
+//! `append` records the new items, `merge` the entries, `union` the new members, and `upsert` the
+//! items, not the whole field. Reducers of small values (`add`, `max`, `min`, `first`) and reducers
+//! that return nothing record the whole field.
 
 mod encode;
 mod fold;
@@ -42,11 +38,11 @@ pub use reduce::{
 pub use schema::{Field, Schema};
 
 use serde::de::DeserializeOwned;
-// The compiler names them when an update cannot be stored.
+// The compiler names them in errors about an update that cannot be encoded.
 #[doc(hidden)]
 pub use serde::{Deserialize, Serialize};
 
-/// Derives [`State`](trait@State): the update type, its setters and the folding.
+/// Derives [`State`](trait@State): the update type, its setters and the reducers.
 ///
 /// ```
 /// use harness::State;
@@ -75,56 +71,56 @@ pub use serde::{Deserialize, Serialize};
 ///
 /// # Reducers
 ///
-/// `#[state(reduce = ..)]` on a field chooses how it folds an update in.
+/// `#[state(reduce = ..)]` sets the reducer of a field.
 ///
 /// | reducer | field | setter takes | folds by |
 /// |---|---|---|---|
 /// | none, `replace` | any | the value | replacing it |
 /// | `append` | `Vec`, `VecDeque` | items | pushing them |
-/// | `add` | numbers, `Duration`, any [`Add`] | an amount | adding, integers stop at their limits |
+/// | `add` | numbers, `Duration`, any [`Add`] | an amount | adding; integers saturate |
 /// | `max`, `min` | `Option<T>` | a `T` | keeping the greatest, the least |
-/// | `first` | `Option<T>` | a `T` | keeping the first ever written |
+/// | `first` | `Option<T>` | a `T` | keeping the first value written |
 /// | `union` | `BTreeSet`, `HashSet` | members | inserting them |
-/// | `merge` | `BTreeMap`, `HashMap` | pairs | inserting, later ones win |
-/// | `upsert(id)` | `Vec` | items | replacing the item with the same `id`, else pushing |
-/// | `transcript` | `Transcript`, any [`Fold`] | entries | what the type says |
+/// | `merge` | `BTreeMap`, `HashMap` | pairs | inserting; later ones replace |
+/// | `upsert(id)` | `Vec` | items | replacing the item with the same `id`, otherwise pushing |
+/// | `transcript` | `Transcript`, any [`Fold`] | entries | the rules of the type |
 /// | a path | any | the function's second parameter | calling `fn(&mut Field, Change)` |
 ///
-/// The words win over functions of the same name; for those write `self::add`.
+/// These words take precedence over functions of the same name; for such a function write
+/// `self::add`.
 ///
-/// A function of your own may take a type that differs from the field's; name
-/// it by `update = Change`. It returns nothing, or [`Edits`] when it can say
-/// what it did more cheaply than by the whole field.
+/// A custom function may take a type other than the field's; set it with `update = Change`. It
+/// returns nothing, or [`Edits`] to record less than the whole field.
 ///
 /// # Setters
 ///
-/// A setter takes exactly the type in the table; a `String` is taken as
-/// `impl Into<String>`, several items as `impl IntoIterator`. Calling a setter
-/// again composes, except for a field without a reducer, which is overwritten.
+/// A setter takes exactly the type in the table. A `String` is taken as `impl Into<String>`, and
+/// several items as `impl IntoIterator`. Calls of a setter compose, except for a field without a
+/// reducer, where the last call wins.
 ///
 /// # Parts
 ///
-/// `#[state(provides)]` on a field implements [`Has`] for its type, so that steps of a library serve
-/// every state with such a field. A state provides a type by one field.
+/// `#[state(provides)]` on a field implements [`Has`] for its type, so that library steps work with
+/// every state that has such a field. Only one field of a state can provide a type.
 ///
 /// # Versions
 ///
-/// `#[state(version = 3, migrate = from_v2)]` on the struct names the version of
-/// the stored form and the function `fn(Old) -> Result<Self, E>` that reads the
-/// version before it. Repeat `migrate` for versions further back, each function giving what the one
-/// before it takes: `migrate = from_v2, migrate = from_v1`.
+/// `#[state(version = 3, migrate = from_v2)]` on the struct sets the version of the stored form,
+/// and the function `fn(Old) -> Result<Self, E>` that reads the previous version. Repeat `migrate`
+/// for older versions: `migrate = from_v2, migrate = from_v1`. The result of each function is the
+/// argument of the one before it.
 ///
 /// # The stored form
 ///
-/// An update is stored field by field, so `#[serde(rename)]` and `rename_all`
-/// are followed, while serde options that give a field another shape (`flatten`,
-/// `skip`, `with`, ..) are compile errors.
+/// An update is stored field by field. `#[serde(rename)]` and `rename_all` are supported. Serde
+/// options that change the stored shape of a field (`flatten`, `skip`, `with`, ..) are compile
+/// errors.
 pub use harness_macros::State;
 
 /// The typed data of a loop.
 ///
-/// Derive it: `#[derive(State)]` writes the update type and folds every field
-/// by its reducer. `Default` is the only source of default values.
+/// `#[derive(State)]` writes the update type and applies the reducer of each field. Default values
+/// come from `Default` only.
 ///
 /// ```
 /// use harness::State;
@@ -152,26 +148,26 @@ pub use harness_macros::State;
     note = "write `#[derive(State, Clone, Default, Serialize, Deserialize)]` above the struct"
 )]
 pub trait State: Default + Clone + Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// The partial change a step returns: every field optional.
+    /// The partial update that a step returns. Every field is optional.
     type Update: Default + std::fmt::Debug + Serialize + DeserializeOwned + Send + 'static;
 
     /// The version of the stored form.
     const VERSION: u32 = 1;
 
-    /// An update that changes nothing yet.
+    /// An empty update.
     #[must_use]
     fn update() -> Self::Update {
         Self::Update::default()
     }
 
-    /// Folds an update in, telling `ops` what the reducers did.
+    /// Folds an update into the state and records the operations in `ops`.
     fn apply(&mut self, update: Self::Update, ops: &mut Ops);
 
-    /// What the fields are called, what they hold and how they fold.
+    /// The names, types and reducers of the fields.
     #[must_use]
     fn schema() -> Schema;
 
-    /// How the stored form of the version before this one is read.
+    /// The migration from the previous version, if there is one.
     #[must_use]
     fn migration() -> Option<Migration<Self>> {
         None

@@ -1,6 +1,6 @@
-//! The operations that a log holds.
+//! The operations in a log.
 //!
-//! The set is frozen: a log holds them for years.
+//! The set is frozen, because logs are kept for years.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One change to the JSON of a state.
+/// An operation on the JSON of a state.
 ///
 /// ```
 /// use harness::state::Op;
@@ -20,27 +20,27 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Op {
-    /// The value at the path is now this one.
+    /// Sets the value at the path.
     Set {
-        /// Where.
+        /// The path of the value.
         #[serde(rename = "p")]
         path: Path,
-        /// The value; `null` is a value, too.
+        /// The value; `null` is a value too.
         #[serde(rename = "v")]
         value: Value,
     },
-    /// The list at the path has one more item, at its end.
+    /// Pushes an item onto the list at the path.
     Push {
-        /// Where the list is.
+        /// The path of the list.
         #[serde(rename = "p")]
         path: Path,
         /// The item.
         #[serde(rename = "v")]
         value: Value,
     },
-    /// The map at the path now holds this value under this key.
+    /// Puts a value under a key into the map at the path.
     Put {
-        /// Where the map is.
+        /// The path of the map.
         #[serde(rename = "p")]
         path: Path,
         /// The key.
@@ -50,34 +50,34 @@ pub enum Op {
         #[serde(rename = "v")]
         value: Value,
     },
-    /// The set at the path has one more member.
+    /// Inserts a new member into the set at the path.
     ///
-    /// A set is a list whose order means nothing. The member was not in it
-    /// before, so folding needs no search.
+    /// A set is a list whose order has no meaning. The member is always new, so folding does not
+    /// search for it.
     Insert {
-        /// Where the set is.
+        /// The path of the set.
         #[serde(rename = "p")]
         path: Path,
         /// The member.
         #[serde(rename = "v")]
         value: Value,
     },
-    /// In the list at the path, this item has taken the place of the first one
-    /// with the same key, or come to the end if there was none.
+    /// Replaces the first item with the same key in the list at the path. If there is none, pushes
+    /// the item.
     Upsert {
-        /// Where the list is.
+        /// The path of the list.
         #[serde(rename = "p")]
         path: Path,
-        /// The name of the field of an item that is its key.
+        /// The field of an item that is its key.
         #[serde(rename = "k")]
         key: Cow<'static, str>,
         /// The item.
         #[serde(rename = "v")]
         value: Value,
     },
-    /// The map (or list) at the path no longer has this key (or index).
+    /// Removes a key from the map at the path, or an index from the list.
     Del {
-        /// Where the map or list is.
+        /// The path of the map or list.
         #[serde(rename = "p")]
         path: Path,
         /// The key or index.
@@ -87,7 +87,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// Where the operation applies.
+    /// The path of the operation.
     #[must_use]
     pub fn path(&self) -> &Path {
         match self {
@@ -100,7 +100,7 @@ impl Op {
         }
     }
 
-    /// The word for it: `set`, `push`, `put`, `insert`, `upsert` or `del`.
+    /// The name of the operation: `set`, `push`, `put`, `insert`, `upsert` or `del`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -125,7 +125,7 @@ impl Op {
     }
 }
 
-/// A place in the JSON of a state: a field, and what lies below it.
+/// A path in the JSON of a state: a field, and the segments below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Path(Vec<Segment>);
@@ -142,7 +142,7 @@ impl Path {
         Self(vec![segment])
     }
 
-    /// This path, which starts at `above`, from the top.
+    /// This path, appended to `above`.
     pub(super) fn below(self, above: &Self) -> Self {
         above.0.iter().cloned().chain(self.0).collect()
     }

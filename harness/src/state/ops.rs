@@ -1,7 +1,7 @@
-//! Recording what reducers do.
+//! Records what reducers do.
 //!
-//! [`Ops`] is the recorder that [`State::apply`](super::State::apply) is given; when it is off,
-//! recording is one branch, and nothing is encoded or allocated.
+//! [`State::apply`](super::State::apply) receives an [`Ops`]. When it is off, each call is one
+//! branch, and nothing is encoded or allocated.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::encode::{EncodeError, encode};
 use super::op::{Op, Path, Segment};
 
-/// Records what reducers do while an update is folded in.
+/// Records what reducers do while an update is applied.
 ///
 /// ```
 /// use harness::state::Ops;
@@ -37,7 +37,7 @@ struct Recorder {
 }
 
 impl Ops {
-    /// A recorder that records nothing and costs nothing.
+    /// A recorder that is off. It records nothing and costs nothing.
     #[must_use]
     pub fn off() -> Self {
         Self(None)
@@ -49,22 +49,22 @@ impl Ops {
         Self(Some(Recorder::default()))
     }
 
-    /// Whether operations are kept.
+    /// Whether operations are recorded.
     #[must_use]
     pub fn is_on(&self) -> bool {
         self.0.is_some()
     }
 
-    /// The recorder of one field, named as it is stored.
+    /// The recorder of one field, by its stored name.
     pub fn field(&mut self, name: &'static str) -> FieldOps<'_> {
         FieldOps { ops: self, place: Some(Place { above: None, segment: Here::Field(name) }) }
     }
 
-    /// The operations, in the order in which they happened.
+    /// The operations, in the order they were recorded.
     ///
     /// # Errors
     ///
-    /// The first value that could not be encoded, with the field it was in.
+    /// The first value that failed to encode, with its path.
     pub fn finish(self) -> Result<Vec<Op>, OpsError> {
         match self.0 {
             None => Ok(Vec::new()),
@@ -73,13 +73,13 @@ impl Ops {
         }
     }
 
-    /// The recorder of a value whose place is not known yet.
+    /// The recorder of a value whose path is not known yet.
     pub(super) fn root(&mut self) -> FieldOps<'_> {
         FieldOps { ops: self, place: None }
     }
 }
 
-/// Records what happens to one field, or to a place below it.
+/// Records operations on one field or on a path below it.
 pub struct FieldOps<'a> {
     ops: &'a mut Ops,
     place: Option<Place<'a>>,
@@ -100,13 +100,13 @@ enum Here<'a> {
 }
 
 impl FieldOps<'_> {
-    /// Whether operations are kept.
+    /// Whether operations are recorded.
     #[must_use]
     pub fn is_on(&self) -> bool {
         self.ops.is_on()
     }
 
-    /// The recorder of what this map or struct holds under `key`.
+    /// The recorder of the value under `key` in this map or struct.
     pub fn key<'b>(&'b mut self, key: &'b str) -> FieldOps<'b> {
         FieldOps {
             ops: &mut *self.ops,
@@ -122,17 +122,17 @@ impl FieldOps<'_> {
         }
     }
 
-    /// The value here is now `value`.
+    /// Sets the value to `value`.
     pub fn set<T: Serialize + ?Sized>(&mut self, value: &T) {
         self.record(|path| Ok(Op::Set { path, value: encode(value)? }));
     }
 
-    /// The list here has one more item.
+    /// Pushes an item onto the list.
     pub fn push<T: Serialize + ?Sized>(&mut self, value: &T) {
         self.record(|path| Ok(Op::Push { path, value: encode(value)? }));
     }
 
-    /// The map here now holds `value` under `key`.
+    /// Puts `value` under `key` into the map.
     pub fn put<K, V>(&mut self, key: &K, value: &V)
     where
         K: Serialize + ?Sized,
@@ -144,19 +144,19 @@ impl FieldOps<'_> {
         });
     }
 
-    /// The set here has one more member, which it did not have before.
+    /// Inserts a new member into the set. The set must not hold it yet.
     pub fn insert<T: Serialize + ?Sized>(&mut self, value: &T) {
         self.record(|path| Ok(Op::Insert { path, value: encode(value)? }));
     }
 
-    /// The first item of the list here whose field `key` equals that of `item`
-    /// is now `item`; if there is none, `item` is at the end.
+    /// Replaces the first item of the list whose field `key` equals that of `item`. If there is
+    /// none, pushes `item`.
     pub fn upsert<T: Serialize + ?Sized>(&mut self, key: &'static str, item: &T) {
         self.record(|path| {
             let value = encode(item)?;
             if value.get(key).is_none() {
                 return Err(EncodeError::custom(format_args!(
-                    "an item is stored without its key `{key}` (give it a field that is stored \
+                    "item has no stored key `{key}` (add a field that is stored \
                      under that name)"
                 )));
             }
@@ -164,7 +164,7 @@ impl FieldOps<'_> {
         });
     }
 
-    /// The map here no longer holds `key`.
+    /// Removes `key` from the map.
     pub fn del<K: Serialize + ?Sized>(&mut self, key: &K) {
         self.record(|path| {
             let (key, _) = entry(key, &())?;
@@ -172,12 +172,12 @@ impl FieldOps<'_> {
         });
     }
 
-    /// The list here no longer holds the item at `index`.
+    /// Removes the item at `index` from the list.
     pub fn del_at(&mut self, index: usize) {
         self.record(|path| Ok(Op::Del { path, key: Segment::Index(index) }));
     }
 
-    /// Takes over what was recorded without a place, as having happened here.
+    /// Appends operations that were recorded without a path, at this path.
     pub(super) fn adopt(&mut self, recorded: Ops) {
         let (Some(recorder), Some(recorded)) = (&mut self.ops.0, recorded.0) else {
             return;
@@ -222,7 +222,7 @@ impl fmt::Debug for FieldOps<'_> {
 
 impl Place<'_> {
     fn path(self) -> Path {
-        // Nearly every operation is on a field, whose path is one segment.
+        // The common case: a field, whose path is one segment.
         let Some(above) = self.above else {
             return Path::of(self.segment.owned());
         };
@@ -247,7 +247,7 @@ impl Here<'_> {
     }
 }
 
-/// Encodes a key and a value just as they would stand in the JSON of a map.
+/// Encodes a key and a value as an entry of a JSON map.
 fn entry<K, V>(key: &K, value: &V) -> Result<(String, Value), EncodeError>
 where
     K: Serialize + ?Sized,
@@ -268,10 +268,10 @@ where
         Value::Object(map) => map.into_iter().next(),
         _ => None,
     }
-    .ok_or_else(|| EncodeError::custom("a map entry was not encoded as one"))
+    .ok_or_else(|| EncodeError::custom("a map entry did not encode to one key and value"))
 }
 
-/// A field whose new value cannot be stored.
+/// A field whose new value failed to encode.
 #[derive(Debug)]
 pub struct OpsError {
     path: Path,
@@ -279,13 +279,13 @@ pub struct OpsError {
 }
 
 impl OpsError {
-    /// Where the value is: the field, and what lies below it.
+    /// The path of the value: the field, and the segments below it.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The field, named as it is stored.
+    /// The stored name of the field.
     #[must_use]
     pub fn field(&self) -> &str {
         match self.path.segments().first() {
@@ -303,7 +303,7 @@ impl OpsError {
 
 impl fmt::Display for OpsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "field `{}` cannot be stored", self.path)
+        write!(f, "failed to encode field `{}`", self.path)
     }
 }
 
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_value_that_cannot_be_stored_is_kept() {
+    fn keeps_the_first_value_that_fails_to_encode() {
         let mut ops = Ops::on();
         ops.field("a").set(&1);
         ops.field("b").index(2).set(&f64::NAN);
@@ -360,7 +360,7 @@ mod tests {
         let error = ops.finish().unwrap_err();
         assert_eq!(error.field(), "b");
         assert!(error.is_not_finite());
-        assert_eq!(error.to_string(), "field `b[2]` cannot be stored");
+        assert_eq!(error.to_string(), "failed to encode field `b[2]`");
     }
 
     #[test]
@@ -371,7 +371,7 @@ mod tests {
         let cause = std::error::Error::source(&error).unwrap().to_string();
         assert_eq!(
             cause,
-            "an item is stored without its key `id` (give it a field that is stored under that \
+            "item has no stored key `id` (add a field that is stored under that \
              name)"
         );
     }

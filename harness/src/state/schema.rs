@@ -1,4 +1,4 @@
-//! What a state is made of.
+//! The fields of a state as data.
 
 use std::borrow::Cow;
 
@@ -36,7 +36,7 @@ impl Schema {
         Self { version, fields: Vec::new() }
     }
 
-    /// Adds a field: its name as stored, its type as written, its reducer.
+    /// Adds a field: its stored name, its type as written, and its reducer.
     #[must_use]
     pub fn field(
         mut self,
@@ -109,7 +109,7 @@ fn same_members(one: Option<&Value>, other: Option<&Value>) -> bool {
 }
 
 impl Field {
-    /// The name under which the field is stored.
+    /// The stored name of the field.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -121,7 +121,7 @@ impl Field {
         &self.type_name
     }
 
-    /// How the field folds an update in: `replace`, `append`, .. or a path.
+    /// The reducer of the field: `replace`, `append`, .. or a path.
     #[must_use]
     pub fn reducer(&self) -> &str {
         &self.reducer

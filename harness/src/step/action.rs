@@ -11,10 +11,10 @@ use super::effects::Asked;
 use super::interrupt::{Answer, Answered};
 use super::{Cx, Handler, StepError, View};
 
-/// What a step returns: an update of the state, or why it failed.
+/// The result of a step: an update of the state, or a failure.
 pub type StepResult<S> = Result<<S as State>::Update, StepError>;
 
-/// What a step does, with the types of its body erased.
+/// The body of a step, with its types erased.
 pub(crate) enum Action<C: Context, S: State> {
     Run(RunBody<C, S>),
     Decide,
@@ -22,7 +22,7 @@ pub(crate) enum Action<C: Context, S: State> {
     Each(EachBody<C, S>),
 }
 
-/// A gate: the half that asks and the half that takes the answer.
+/// The first half of a gate, which asks. The second half receives the answer.
 pub(crate) struct AskHalf<C: Context, S: State> {
     pub(crate) ask: AskBody<C, S>,
     pub(crate) answer: AnswerBody<C, S>,
@@ -35,7 +35,7 @@ type AnswerBody<C, S> = Box<
     dyn Fn(View<S>, Cx<C>, serde_json::Value, Answer) -> BoxFuture<StepResult<S>> + Send + Sync,
 >;
 
-/// Reads the state and answers with the index of a signal.
+/// Reads the state and returns the index of a signal.
 pub(crate) type Route<S> = Box<dyn Fn(&S) -> usize + Send + Sync>;
 
 impl<C: Context, S: State> Action<C, S> {

@@ -1,23 +1,23 @@
-//! Questions and answers in the words of [AG-UI](https://docs.ag-ui.com), the protocol by which
-//! front ends talk to agents: a question that waits is one of its *interrupts*, an answer an entry
-//! of the `resume` that starts its next run.
+//! Questions and answers in the format of [AG-UI](https://docs.ag-ui.com), the protocol between
+//! front ends and agents. An open question is an AG-UI *interrupt*. An answer is an entry of the
+//! `resume` that starts its next run.
 //!
 //! ```
 //! use harness::step::ag_ui::AgUiResume;
 //! use harness::{Answers, Interrupt};
 //!
-//! /// What goes out with `RUN_FINISHED`.
+//! /// Sent with `RUN_FINISHED`.
 //! fn outgoing(questions: &[Interrupt]) -> serde_json::Value {
 //!     let interrupts: Vec<_> = questions.iter().map(Interrupt::to_ag_ui).collect();
 //!     serde_json::json!({ "type": "interrupt", "interrupts": interrupts })
 //! }
 //!
-//! /// What comes in.
+//! /// Received with the next run.
 //! fn incoming(resume: &str) -> Result<Answers, Box<dyn std::error::Error>> {
 //!     let list: Vec<AgUiResume> = serde_json::from_str(resume)?;
 //!     let given = Answers::from_ag_ui(list);
 //!     if let Some(id) = given.cancelled.first() {
-//!         return Err(format!("question {id} was abandoned").into());
+//!         return Err(format!("question {id} was cancelled").into());
 //!     }
 //!     Ok(given.answers)
 //! }
@@ -27,8 +27,8 @@
 //! # let _ = outgoing(&[]);
 //! ```
 //!
-//! What AG-UI has no word for travels in `metadata`, so that nothing is lost on the way there and
-//! back.
+//! Data without an AG-UI field is stored in `metadata`, so converting to AG-UI and back loses
+//! nothing.
 
 use std::fmt;
 
@@ -40,32 +40,32 @@ use crate::id::{InterruptId, Position};
 
 use super::interrupt::{Answers, Interrupt};
 
-/// A question that waits, as AG-UI writes it.
+/// An open question in AG-UI format.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgUiInterrupt {
-    /// Names the question; the answer must carry it.
+    /// The id of the question. The answer must carry it.
     pub id: InterruptId,
-    /// `confirmation` if the answer is yes or no, else `input_required`.
+    /// `confirmation` if the answer is a boolean, otherwise `input_required`.
     pub reason: String,
-    /// What to show to a person.
+    /// The text to show to a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// The tool call that the question is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
-    /// The JSON schema that an answer must fit.
+    /// The JSON schema that an answer must match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_schema: Option<Value>,
-    /// When it can no longer be answered, as RFC 3339 writes it.
+    /// When the question expires, in RFC 3339 format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
-    /// The rest, among it the question itself.
+    /// All other data, including the question itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
 }
 
-/// What became of a question, as AG-UI writes it.
+/// The result of a question in AG-UI format.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgUiResume {
@@ -73,10 +73,10 @@ pub struct AgUiResume {
     pub interrupt_id: InterruptId,
     /// Whether it was answered.
     pub status: AgUiStatus,
-    /// The answer; a denial is an answer too.
+    /// The answer. A denial is an answer too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<Value>,
-    /// The rest. A text under `by` says who answered.
+    /// All other data. A string under `by` is the author of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
 }
@@ -85,24 +85,24 @@ pub struct AgUiResume {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgUiStatus {
-    /// It was.
+    /// It was answered.
     Resolved,
-    /// It was abandoned, and nobody will answer it.
+    /// It was cancelled and will not be answered.
     Cancelled,
 }
 
-/// The entries of an AG-UI `resume`, sorted; made by [`Answers::from_ag_ui`].
+/// The entries of an AG-UI `resume` by status, from [`Answers::from_ag_ui`].
 #[derive(Clone, Debug, Default, PartialEq)]
-#[must_use = "answers do nothing until a session is resumed with them"]
+#[must_use = "answers have no effect until a session is resumed with them"]
 pub struct AgUiAnswers {
-    /// The answers among them.
+    /// The answers.
     pub answers: Answers,
-    /// The questions that were abandoned. That is no answer, and none is made up for it: withdraw
-    /// the questions with the session's next input, or stop the session.
+    /// The cancelled questions. A cancellation is not an answer: withdraw the questions with the
+    /// session's next input, or stop the session.
     pub cancelled: Vec<InterruptId>,
 }
 
-/// What AG-UI has no field for.
+/// Data without an AG-UI field.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Rest {
@@ -115,16 +115,16 @@ struct Rest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     key: Option<String>,
     asked_at: UtcMillis,
-    /// Only if it is later than RFC 3339 can say.
+    /// Set only if the time is later than RFC 3339 supports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expires_at: Option<UtcMillis>,
 }
 
-/// Where the rest stands in `metadata`.
+/// The key of this data in `metadata`.
 const REST: &str = "harness";
 
 impl Interrupt {
-    /// The question as AG-UI writes it. A text that the question holds under `message` becomes the
+    /// The question in AG-UI format. If the question has a string under `message`, that is the
     /// message.
     #[must_use]
     pub fn to_ag_ui(&self) -> AgUiInterrupt {
@@ -140,7 +140,7 @@ impl Interrupt {
             asked_at: self.asked_at,
             expires_at: self.expires_at.filter(|_| expires_at.is_none()),
         };
-        // Plain data, which always encodes.
+        // Plain data always encodes.
         let rest = serde_json::to_value(rest).unwrap_or_default();
         AgUiInterrupt {
             id: self.id.clone(),
@@ -153,10 +153,10 @@ impl Interrupt {
         }
     }
 
-    /// Reads a question that [`to_ag_ui`](Self::to_ag_ui) wrote.
+    /// Decodes a question that [`to_ag_ui`](Self::to_ag_ui) encoded.
     ///
     /// # Errors
-    /// [`NotOurs`] if it is from elsewhere, or not whole.
+    /// [`NotOurs`] if another framework encoded it, or data is missing.
     pub fn from_ag_ui(interrupt: &AgUiInterrupt) -> Result<Self, NotOurs> {
         let not_ours = |why: String| NotOurs { id: interrupt.id.clone(), why };
         let rest = interrupt.metadata.as_ref().and_then(|metadata| metadata.get(REST));
@@ -166,7 +166,7 @@ impl Interrupt {
         let expires_at = match &interrupt.expires_at {
             None => rest.expires_at,
             Some(text) => Some(UtcMillis::from_rfc3339(text).ok_or_else(|| {
-                not_ours(format!("its `expiresAt` is `{text}`, which RFC 3339 does not know"))
+                not_ours(format!("its `expiresAt` is `{text}`, which is not an RFC 3339 time"))
             })?),
         };
         Ok(Self {
@@ -184,8 +184,8 @@ impl Interrupt {
     }
 }
 
-/// An AG-UI interrupt that is not one of ours: another framework asked it, or what carried it
-/// dropped its metadata.
+/// An AG-UI interrupt that is not a question of a session: another framework sent it, or its
+/// metadata was dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotOurs {
     id: InterruptId,
@@ -195,15 +195,14 @@ pub struct NotOurs {
 impl fmt::Display for NotOurs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { id, why } = self;
-        write!(f, "interrupt `{id}` is no question of a session: {why} (answer it by its id)")
+        write!(f, "interrupt `{id}` is not a question of a session: {why} (answer it by its id)")
     }
 }
 
 impl std::error::Error for NotOurs {}
 
 impl Answers {
-    /// Sorts the entries of an AG-UI `resume`. Whatever is not sent is neither answered nor
-    /// abandoned.
+    /// Splits the entries of an AG-UI `resume` by status. Questions without an entry stay open.
     pub fn from_ag_ui(list: impl IntoIterator<Item = AgUiResume>) -> AgUiAnswers {
         let mut sorted = AgUiAnswers::default();
         for AgUiResume { interrupt_id, status, payload, metadata } in list {

@@ -9,23 +9,23 @@ use crate::id::Position;
 use crate::llm::Advice;
 use crate::text::bounded;
 
-/// How far a chain of sources is followed.
+/// How many sources of an error are followed.
 const MAX_CHAIN: usize = 32;
-/// How many bytes of one message are kept.
+/// How many bytes of each message are kept.
 const MAX_MESSAGE: usize = 8 * 1024;
 
-/// Why a step failed: *retryable* (what `?` makes of any error) or *fatal*. That is the only axis:
-/// the step's [`Retry`](crate::Retry) policy repeats the one and never the other.
+/// Why a step failed. It is either *retryable*, as every error that `?` converts is by default, or
+/// *fatal*. The step's [`Retry`](crate::Retry) policy retries only the former.
 ///
-/// `?` walks the chain of sources for an [`Advice`] and takes its word on whether and when to try
-/// again; every [`LlmError`](crate::llm::LlmError) carries one. It is not itself an
-/// [`Error`](std::error::Error), which is what lets `?` take every error.
+/// `?` searches the chain of sources for an [`Advice`], which then decides whether and when to
+/// retry. Every [`LlmError`](crate::llm::LlmError) has one. This type does not implement
+/// [`Error`](std::error::Error), so that `?` can convert every error.
 ///
 /// ```
 /// use harness::{Fatal, StepError};
 ///
 /// fn parse(text: &str) -> Result<u32, StepError> {
-///     let n: u32 = text.parse().fatal()?; // trying again will not help
+///     let n: u32 = text.parse().fatal()?; // a retry cannot help
 ///     if n == 0 {
 ///         return Err(StepError::fatal("`n` is 0 (must be at least 1)"));
 ///     }
@@ -34,7 +34,7 @@ const MAX_MESSAGE: usize = 8 * 1024;
 /// assert!(parse("x").unwrap_err().is_fatal());
 /// ```
 pub struct StepError {
-    // Boxed, so that a step's result is no larger than its update.
+    // Boxed, so that a step's result is as small as its update.
     inner: Box<Inner>,
 }
 
@@ -56,12 +56,12 @@ impl StepError {
         Self { inner: Box::new(Inner { kind, retryable, after: None, source }) }
     }
 
-    /// A failure that trying again may mend.
+    /// A failure that a retry may fix.
     pub fn retryable(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::new(FailureKind::Error, true, source.into())
     }
 
-    /// A failure that trying again cannot mend.
+    /// A failure that a retry cannot fix.
     pub fn fatal(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::new(FailureKind::Error, false, source.into())
     }
@@ -74,19 +74,19 @@ impl StepError {
         self.inner.after
     }
 
-    /// The same failure, not to be tried again before `delay` has passed.
+    /// The same failure, with a minimum `delay` before the retry.
     #[must_use]
     pub fn after(mut self, delay: Duration) -> Self {
         self.inner.after = Some(delay);
         self
     }
 
-    /// Whether trying again cannot mend it.
+    /// Whether a retry cannot fix it.
     pub fn is_fatal(&self) -> bool {
         !self.inner.retryable
     }
 
-    /// The error that `?` took, or the message.
+    /// The error that `?` converted, or the message.
     pub fn source(&self) -> &(dyn Error + Send + Sync + 'static) {
         &*self.inner.source
     }
@@ -124,12 +124,12 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
     std::iter::successors(Some(error), next).take(MAX_CHAIN)
 }
 
-/// Marks the error of a [`Result`] as one that trying again cannot mend.
+/// Makes the error of a [`Result`] fatal.
 pub trait Fatal<T> {
-    /// Turns the error into a fatal [`StepError`].
+    /// Converts the error into a fatal [`StepError`].
     ///
     /// # Errors
-    /// The error it was given, made fatal.
+    /// The same error, made fatal.
     fn fatal(self) -> Result<T, StepError>;
 }
 
@@ -144,27 +144,27 @@ impl<T, E: Into<StepError>> Fatal<T> for Result<T, E> {
     }
 }
 
-/// What went wrong in a step, as the log and the outcome keep it: text and numbers, so that it can
-/// be read on another machine and in another year.
+/// A failure of a step, as stored in the log and the outcome: text and numbers, so that it can be
+/// read on another machine and years later.
 ///
-/// `Display` gives the message; `{:#}` adds the step, the attempts and the chain of causes.
+/// `Display` prints the message. `{:#}` adds the step, the attempts and the causes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Failure {
-    /// What kind of thing went wrong.
+    /// The kind of the failure.
     pub kind: FailureKind,
-    /// The step it went wrong in.
+    /// The step that failed.
     pub step: String,
     /// The entry into that step.
     pub position: Position,
-    /// How often the step was tried at that position.
+    /// The number of attempts at that position.
     pub attempts: u32,
-    /// Whether trying again may mend it.
+    /// Whether a retry may fix it.
     pub retryable: bool,
-    /// The error's own words.
+    /// The message of the error.
     pub message: String,
-    /// The words of its causes, outermost first, without those that repeat the one before. At most
-    /// 32 are kept, of each at most 8 KiB.
+    /// The messages of its causes, outermost first, without repetitions of the message before. At
+    /// most 32 are kept, with at most 8 KiB each.
     pub causes: Vec<String>,
     /// When it happened.
     pub at: UtcMillis,
@@ -181,31 +181,31 @@ pub enum FailureKind {
     Timeout,
     /// The step panicked.
     Panic,
-    /// The route panicked: the step's update is lost with the state it was folded into.
+    /// The route panicked. The step's update is lost, with the state it was folded into.
     RoutePanic,
-    /// A reducer panicked: the state it was changing is lost.
+    /// A reducer panicked. The state it was changing is lost.
     ReducerPanic,
     /// A step that `.finally(..)` runs asked a question.
     AskInFinally,
-    /// The steps of `.finally(..)` did not come to an end within their own budget.
+    /// The steps of `.finally(..)` exceeded their own budget.
     FinallyBudget,
-    /// JSON cannot hold what is to be recorded: what a reducer made, or the result of an effect,
-    /// holds a `NaN`, say.
+    /// A value that must be logged has no JSON form, for example a `NaN` from a reducer or in the
+    /// result of an effect.
     Encode,
-    /// Nobody knows whether an effect that must happen at most once did happen: an intent is on
-    /// record without a result.
+    /// It is unknown whether an effect that must happen at most once did happen: the log has its
+    /// intent but no result.
     InDoubt,
     /// A question was not answered in time.
     Expired,
     /// Two items of a step set one field that has no reducer.
     ItemConflict,
-    /// The store did not take or give what the session needs.
+    /// The store failed to read or write the session.
     Store,
-    /// The run no longer holds its session: another one has taken it over.
+    /// The run lost its lease: another run holds the session.
     LeaseLost,
-    /// The process died at this position again and again.
+    /// The process died several times at this position.
     CrashLoop,
-    /// The session's log adds up to another state than the one its reducers made.
+    /// The session's log replays to another state than the reducers made.
     NotReplayable,
 }
 
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deep_chain_is_kept_up_to_a_bound() {
+    fn a_deep_chain_is_truncated() {
         let failure = Failure::new(&deep(10_000).into(), "think", Position(4), 2);
         assert_eq!(failure.message, "level 10000");
         assert_eq!(failure.causes.len(), MAX_CHAIN - 1);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn any_error_is_retryable_unless_told_otherwise() {
+    fn any_error_is_retryable_by_default() {
         let error: StepError = std::fmt::Error.into();
         assert!(!error.is_fatal());
         let failed: Result<(), _> = Err(std::fmt::Error);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn long_messages_are_cut() {
+    fn long_messages_are_truncated() {
         let failure = Failure::new(&StepError::fatal("x".repeat(100_000)), "s", Position(1), 1);
         assert!(failure.message.len() < 9_000);
     }

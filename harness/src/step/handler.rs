@@ -7,7 +7,7 @@ use crate::state::State;
 
 use super::{Cx, StepResult, View};
 
-/// A step body as a value: for steps that carry configuration, or that a library ships.
+/// The body of a step as a value, for steps with configuration and for steps of libraries.
 ///
 /// ```
 /// use harness::prelude::*;
@@ -42,10 +42,10 @@ use super::{Cx, StepResult, View};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a step of this loop",
     label = "not a `Handler<{C}, {S}>`",
-    note = "implement `Handler<{C}, {S}>` for it, with `#[async_trait]`, or give a function to `define.run(..)`"
+    note = "implement `Handler<{C}, {S}>` for it, with `#[async_trait]`, or pass a function to `define.run(..)`"
 )]
 pub trait Handler<C: Context, S: State>: Send + Sync + 'static {
-    /// Does the step's work and says what it changes.
+    /// Runs the step and returns its update.
     ///
     /// # Errors
     /// A [`StepError`](crate::StepError): retryable, or fatal.

@@ -1,8 +1,8 @@
-//! Which step.
+//! Step ids.
 
 use std::borrow::Cow;
 
-/// Derives [`StepId`](trait@StepId) for an enum with one variant a step.
+/// Derives [`StepId`](trait@StepId) for an enum with one variant per step.
 ///
 /// ```
 /// use harness::StepId;
@@ -15,9 +15,9 @@ use std::borrow::Cow;
 ///
 /// # Options
 ///
-/// - `nest`, on a variant that holds another enum of steps: the steps of that loop, for
-///   [`define.nest(..)`](crate::Define::nest). Each is a step of this enum too, below the name of
-///   the variant.
+/// - `nest`, on a variant that holds another step enum: nests that loop, for
+///   [`define.nest(..)`](crate::Define::nest). Each of its steps is a step of this enum too, with
+///   its name prefixed by the variant.
 ///
 /// ```
 /// # use harness::StepId;
@@ -34,9 +34,8 @@ use std::borrow::Cow;
 /// assert_eq!(Outer::Work(Step::Act).name(), "Work/Act");
 /// ```
 ///
-/// - `alias = "Old"`, on a variant, any number of times: a name that the step had before, so that
-///   sessions that were saved at it are found again. On a variant with `nest`, a name that the
-///   whole group had.
+/// - `alias = "Old"`, on a variant, any number of times: a former name of the step. Sessions saved
+///   at that name resume at this step. On a variant with `nest`, a former name of the group.
 ///
 /// ```
 /// # use harness::StepId;
@@ -78,11 +77,11 @@ pub trait StepId: Clone + PartialEq + std::fmt::Debug + Send + Sync + 'static {
     /// The name of the step.
     fn name(&self) -> Cow<'static, str>;
 
-    /// The place of the step in [`all`](Self::all).
+    /// The index of the step in [`all`](Self::all).
     fn index(&self) -> usize;
 
-    /// Names that the step had before: a session that stands at one of them stands at this step.
-    /// None of them is the name or an alias of another step.
+    /// Former names of the step. Sessions saved at one of them resume at this step. No alias is the
+    /// name or an alias of another step.
     #[must_use]
     fn aliases(&self) -> Vec<Cow<'static, str>> {
         Vec::new()

@@ -1,4 +1,4 @@
-//! Questions that wait, and answers to them, as data.
+//! Open questions, and answers to them, as data.
 
 use std::fmt;
 
@@ -12,10 +12,10 @@ use crate::state::encode;
 
 use super::{Fatal, StepError};
 
-/// Says whether a JSON value decodes as the answer to a question, and if not, why.
+/// Checks that a JSON value decodes as the answer to a question, or returns why it does not.
 pub(crate) type Check = fn(&Value) -> Result<(), String>;
 
-/// What is known of a question before it is asked.
+/// The static properties of a question.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QuestionType {
     pub(crate) name: &'static str,
@@ -36,19 +36,19 @@ impl QuestionType {
     }
 }
 
-/// A question that a session waits on, as data: it can be shown, sent and stored.
+/// A question that a session waits for, as data that can be shown, sent and stored.
 ///
-/// Its typed form is a [`Pending`], which [`as_question`](Interrupt::as_question) gives.
+/// [`as_question`](Interrupt::as_question) converts it to its typed form, a [`Pending`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Interrupt {
-    /// Names the question; an answer must carry it.
+    /// The id of the question. An answer must carry it.
     pub id: InterruptId,
     /// The question's [`NAME`](Question::NAME).
     pub name: String,
-    /// The question itself.
+    /// The question as JSON.
     pub question: Value,
-    /// The JSON schema that an answer must fit.
+    /// The JSON schema that an answer must match.
     pub answer_schema: Value,
     /// The step that asked.
     pub step: String,
@@ -61,7 +61,7 @@ pub struct Interrupt {
     pub key: Option<String>,
     /// When it was asked.
     pub asked_at: UtcMillis,
-    /// When it can no longer be answered; `None` if it waits for ever.
+    /// When it expires. `None` waits indefinitely.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<UtcMillis>,
 }
@@ -72,10 +72,10 @@ impl Interrupt {
         self.item == old.item && self.key == old.key
     }
 
-    /// The question with its type, which then builds the answer.
+    /// The question with its type, which then creates the answer.
     ///
     /// # Errors
-    /// [`NotThisQuestion`] if this is another question, or one whose stored form no longer decodes.
+    /// [`NotThisQuestion`] if this is another question, or its stored form no longer decodes.
     pub fn as_question<Q: Question>(&self) -> Result<Pending<Q>, NotThisQuestion> {
         let wrong = |why: Option<String>| NotThisQuestion {
             expected: Q::NAME.to_owned(),
@@ -90,7 +90,7 @@ impl Interrupt {
     }
 }
 
-/// A question was looked for that is not the one, or not the only one, that waits.
+/// The expected question is not open, is not the only one, or does not decode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotThisQuestion {
     pub(crate) expected: String,
@@ -104,7 +104,7 @@ impl fmt::Display for NotThisQuestion {
         let waiting: Vec<String> = found.iter().map(|name| format!("`{name}`")).collect();
         match (why, &waiting[..]) {
             (Some(why), _) => write!(f, "the stored question `{expected}` does not decode: {why}"),
-            (None, []) => write!(f, "no question waits (expected `{expected}`)"),
+            (None, []) => write!(f, "no open question (expected `{expected}`)"),
             (None, names) => write!(
                 f,
                 "expected exactly one question `{expected}`, found {} (read `questions` and \
@@ -117,18 +117,18 @@ impl fmt::Display for NotThisQuestion {
 
 impl std::error::Error for NotThisQuestion {}
 
-/// A question that waits, with its type.
+/// An open question with its type.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Pending<Q> {
-    /// Names the question.
+    /// The id of the question.
     pub id: InterruptId,
     /// The question.
     pub question: Q,
 }
 
 impl<Q: Question> Pending<Q> {
-    /// An answer to this question.
+    /// Creates an answer to this question.
     pub fn answer(&self, answer: Q::Answer) -> Answers {
         Answers::one(Answer {
             id: self.id.clone(),
@@ -140,18 +140,18 @@ impl<Q: Question> Pending<Q> {
     }
 }
 
-/// Answers on their way to a session: one, or several joined by [`and`](Answers::and).
+/// Answers for a session: one, or several joined by [`and`](Answers::and).
 ///
 /// ```
 /// use harness::Answers;
 ///
-/// // As JSON, by the id that the question was shown with:
+/// // As JSON, by the id of the question:
 /// let answers = Answers::json("7f3a", serde_json::json!("approve")).by("sam");
 /// let none = Answers::none();
 /// # let _ = (answers, none);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
-#[must_use = "answers do nothing until a session is resumed with them"]
+#[must_use = "answers have no effect until a session is resumed with them"]
 pub struct Answers {
     pub(crate) list: Vec<Answer>,
 }
@@ -159,7 +159,7 @@ pub struct Answers {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Answer {
     pub(crate) id: InterruptId,
-    /// The question the sender believes to answer, when typed.
+    /// The name of the question, if the answer is typed.
     pub(crate) name: Option<&'static str>,
     pub(crate) value: Result<Value, String>,
     pub(crate) by: Option<String>,
@@ -171,12 +171,12 @@ impl Answers {
         Self { list: vec![answer] }
     }
 
-    /// No answer: goes on with a session that needs none.
+    /// No answer, to resume a session that needs none.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// An answer as JSON, for a question known by its id.
+    /// A JSON answer to the question with this id.
     pub fn json(id: impl Into<InterruptId>, value: Value) -> Self {
         Self::one(Answer {
             id: id.into(),
@@ -187,7 +187,7 @@ impl Answers {
         })
     }
 
-    /// Records who answers, on every answer here that does not say yet.
+    /// Sets the author of every answer here that has none.
     pub fn by(mut self, who: impl Into<String>) -> Self {
         let who = who.into();
         for answer in self.list.iter_mut().filter(|answer| answer.by.is_none()) {
@@ -196,7 +196,7 @@ impl Answers {
         self
     }
 
-    /// These answers and `other`'s.
+    /// These answers and those of `other`.
     pub fn and(mut self, other: Answers) -> Self {
         self.list.extend(other.list);
         self
@@ -209,15 +209,15 @@ impl FromIterator<Answers> for Answers {
     }
 }
 
-/// An answered question, as the second half of a gate gets it.
+/// An answered question, passed to the second half of a gate.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Answered<Q: Question> {
-    /// What was asked.
+    /// The question.
     pub question: Q,
-    /// What was answered.
+    /// The answer.
     pub answer: Q::Answer,
-    /// Who answered, if the answer says.
+    /// The author of the answer, if set.
     pub by: Option<String>,
     /// When the answer was given.
     pub at: UtcMillis,

@@ -1,8 +1,8 @@
-//! What a step is made of: its id, its body, its result, its policies, and [`Cx`], through which
-//! its body reaches the world.
+//! The parts of a step: its id, its body, its result, its policies, and [`Cx`], through which its
+//! body accesses resources and effects.
 //!
-//! Nothing here runs anything. A body sees the state through a [`View`] and everything else
-//! through a [`Cx`]; whatever a `Cx` does beyond reading the context goes through one private
+//! Nothing in this module runs a step. A body reads the state through a [`View`] and everything
+//! else through a [`Cx`]. Beyond reading the context, a `Cx` does everything through one private
 //! trait, `Effects`, which the executor implements.
 
 mod action;

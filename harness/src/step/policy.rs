@@ -2,11 +2,11 @@ use std::time::Duration;
 
 use backon::{BackoffBuilder, ConstantBuilder, ExponentialBuilder};
 
-/// How often, and after how long, a step that failed is tried again.
+/// How often, and after what delay, a failed step is retried.
 ///
-/// Delays come from the `backon` crate, with jitter. When the error says when to come back (a
-/// `Retry-After`, say; see [`Advice`](crate::llm::Advice)), the longer of the two counts. Only
-/// retryable failures are tried again: not panics, not fatal errors.
+/// Delays are computed by the `backon` crate, with jitter. If the error has a delay of its own
+/// (such as `Retry-After`; see [`Advice`](crate::llm::Advice)), the longer of the two applies. Only
+/// retryable failures are retried, not panics or fatal errors.
 ///
 /// ```
 /// use std::time::Duration;
@@ -26,7 +26,7 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// Delays that double from 500 ms up to 30 s, with jitter; three times.
+    /// Delays that double from 500 ms up to 30 s, with jitter. Three retries.
     pub fn exponential() -> Self {
         Self {
             times: 3,
@@ -37,12 +37,12 @@ impl Retry {
         }
     }
 
-    /// The same delay each time, without jitter; three times.
+    /// The same delay for each retry, without jitter. Three retries.
     pub fn every(delay: Duration) -> Self {
         Self { times: 3, first: delay, longest: delay, doubling: false, jitter: false }
     }
 
-    /// How often the step is tried *again*: 3 means at most four attempts.
+    /// The number of retries: 3 means at most four attempts.
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {
         self.times = times;
@@ -64,7 +64,7 @@ impl Retry {
         self
     }
 
-    /// Leaves the jitter out, so that delays can be foretold.
+    /// Disables the jitter, so that delays are predictable.
     #[must_use]
     pub fn without_jitter(mut self) -> Self {
         self.jitter = false;
@@ -100,7 +100,7 @@ impl Retry {
     }
 }
 
-/// The policies of one step, as declared.
+/// The policies of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Policy {
     pub(crate) retry: Option<Retry>,

@@ -1,4 +1,4 @@
-//! The same, written out.
+//! The same types, implemented by hand.
 
 use super::*;
 

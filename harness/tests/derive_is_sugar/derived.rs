@@ -1,4 +1,4 @@
-//! Declared with the derives.
+//! The types with derives.
 
 use super::*;
 

@@ -1,11 +1,11 @@
-//! A whole loop, declared twice from the same words: drawings and runs agree.
+//! A whole loop, declared with both sets of types: drawings and runs are equal.
 
 use harness::observe::Recorder;
 use harness::prelude::*;
 use harness::{Answers, RunError};
 
-/// Declares the loop with the types of one of the modules and runs it past its gate: the drawing,
-/// then the lines of what happened.
+/// Declares the loop with the types of one module and runs it past its gate. Returns the drawing,
+/// followed by the lines of its events.
 macro_rules! declared {
     ($types:ident, $fixed:expr, $runtime:expr) => {{
         use super::$types::{ApproveCall, Chat, Ctx, Next, Step};
@@ -47,7 +47,7 @@ macro_rules! declared {
                 })
                 .build()?
                 .observe(seen.clone());
-            let mut told = vec![harness.graph().to_mermaid()];
+            let mut lines = vec![harness.graph().to_mermaid()];
             let agent = harness.agent("twin", ());
             let input = Chat::update().lines(["hi".to_owned()]);
             let Outcome::Interrupted(waiting) = agent.run(input, $runtime).session("s").await?
@@ -55,21 +55,21 @@ macro_rules! declared {
                 panic!("it asks");
             };
             let question = &waiting.questions[0];
-            told.push(format!(
+            lines.push(format!(
                 "{} {} {}",
                 question.name, question.question, question.answer_schema
             ));
             let refused: Result<_, RunError> = agent
                 .resume(&waiting, Answers::json(question.id.clone(), 7.into()), $runtime)
                 .await;
-            told.push(refused.err().map_or_else(String::new, |error| error.to_string()));
+            lines.push(refused.err().map_or_else(String::new, |error| error.to_string()));
             let answers = waiting.pending::<ApproveCall>()?.answer(Some(true)).by("sam");
             let ended = agent.resume(&waiting, answers, $runtime).await?.ended()?;
-            told.push(format!("{:?} {:?} {}", ended.state, ended.by::<Next>(), ended.steps));
-            told.extend(seen.lines());
-            // Each session names its questions by a secret of its own.
+            lines.push(format!("{:?} {:?} {}", ended.state, ended.by::<Next>(), ended.steps));
+            lines.extend(seen.lines());
+            // Question ids contain a secret of their session.
             let id = question.id.as_str();
-            Ok(told.into_iter().map(|line| line.replace(id, "ID")).collect())
+            Ok(lines.into_iter().map(|line| line.replace(id, "ID")).collect())
         }
 
         run().await.unwrap()

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use harness::session::HowSettled;
+use harness::inspect::{Filter, Moment, Phase};
 use harness::observe::{EventKind, from_fn};
 use harness::prelude::*;
-use harness::inspect::{Filter, Moment, Phase};
+use harness::session::HowSettled;
 use harness::store::{MemoryStore, ReadRequest, SessionStore, StoredEntry};
 use harness::{Position, Seq, SessionId, Sessions};
 use serde_json::json;

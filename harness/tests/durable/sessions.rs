@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use harness::session::{Change, HowSettled};
-use harness::prelude::*;
 use harness::inspect::{Filter, Phase};
+use harness::prelude::*;
+use harness::session::{Change, HowSettled};
 use harness::store::{Batch, InboxSeq, MemoryStore, NewEntry, SessionStore};
 use harness::{Seq, SessionId, Sessions};
 use serde_json::json;

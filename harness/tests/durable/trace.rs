@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use harness::session::Change;
 use harness::prelude::*;
+use harness::session::Change;
 use harness::store::{MemoryStore, ReadRequest, SessionStore};
 use harness::{Seq, SessionId, Sessions};
 use serde_json::{Value, json};

@@ -101,7 +101,7 @@ async fn a_panic_in_a_value_that_is_dropped_with_its_step_changes_nothing() {
 async fn a_panic_with_a_value_that_is_no_text_is_contained() {
     let bench = only(|define| define.run(async |_, _| std::panic::panic_any(7)).end());
     let out = failed(bench.run().await);
-    assert_eq!(out.failure.message, "the step panicked: a value that is no text");
+    assert_eq!(out.failure.message, "the step panicked: the panic value is not a string");
 }
 
 #[derive(Signal, Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! From a [`Model`] to code.
+//! Turns a [`Model`] into code.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -65,8 +65,8 @@ pub(super) fn emit(model: &Model<'_>) -> TokenStream {
     }
 }
 
-/// The struct of the slots of one time, with its builder:
-/// `struct CtxRequired { prompts: Prompts }`.
+/// The struct of the slots filled at one time, with its builder: `struct
+/// CtxRequired { prompts: Prompts }`.
 fn builder(model: &Model<'_>, when: When) -> TokenStream {
     if !model.has(when) {
         return TokenStream::new();
@@ -81,7 +81,7 @@ fn builder(model: &Model<'_>, when: When) -> TokenStream {
         quote!(#(#docs)* #setter: #ty)
     });
     let about = format!("The slots of [`{name}`] filled {}.", when.moment());
-    let starts = format!("Fills the slots of [`{name}`] that are given {}.", when.moment());
+    let starts = format!("Fills the slots of [`{name}`] that are filled {}.", when.moment());
     let mistimed = model
         .slots
         .iter()
@@ -106,7 +106,8 @@ fn builder(model: &Model<'_>, when: When) -> TokenStream {
     }
 }
 
-/// A setter that nothing can be given to: it says where the slot belongs.
+/// A setter that cannot be called. Its error names the builder that has the
+/// slot.
 fn mistimed(model: &Model<'_>, when: When, builder: &Ident, slot: &Slot<'_>) -> TokenStream {
     let (context, vis, setter) = (model.name, model.vis, &slot.setter);
     let name = slot.name;
@@ -115,7 +116,7 @@ fn mistimed(model: &Model<'_>, when: When, builder: &Ident, slot: &Slot<'_>) -> 
     let lit = |text: String| LitStr::new(&text, name.span());
     let message = lit(format!("`{context}::{here}()` does not take slot `{text}`"));
     let label = lit(format!("`{text}` is filled {}", slot.when.moment()));
-    let note = lit(format!("give it to `{context}::{there}()`"));
+    let note = lit(format!("set it in `{context}::{there}()`"));
     let proof = format_ident!("{}Slot", slot.when.title());
     quote! {
         const _: () = {

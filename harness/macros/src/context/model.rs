@@ -1,4 +1,4 @@
-//! A context as data.
+//! A context as plain data.
 
 use syn::{Attribute, Ident, Type, Visibility};
 
@@ -12,7 +12,8 @@ pub(super) struct Model<'a> {
 /// `#[slot(required)] prompts: Prompts`
 pub(super) struct Slot<'a> {
     pub(super) name: &'a Ident,
-    /// The name of its setter; another one only if `name` cannot be one.
+    /// The name of its setter. It differs from `name` only if `name` is
+    /// reserved.
     pub(super) setter: Ident,
     pub(super) ty: &'a Type,
     pub(super) docs: Vec<&'a Attribute>,
@@ -30,7 +31,7 @@ pub(super) enum When {
 impl When {
     pub(super) const ALL: [Self; 3] = [Self::Fixed, Self::Required, Self::Runtime];
 
-    /// The option and the function: `Ctx::required()`.
+    /// The option, and the function that starts the builder: `Ctx::required()`.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Fixed => "fixed",
@@ -39,7 +40,7 @@ impl When {
         }
     }
 
-    /// The variant, and the end of the name of the generated struct.
+    /// The variant, and the suffix of the generated struct.
     pub(super) fn title(self) -> &'static str {
         match self {
             Self::Fixed => "Fixed",
@@ -48,12 +49,12 @@ impl When {
         }
     }
 
-    /// For messages and docs.
+    /// The time in words, for messages and docs.
     pub(super) fn moment(self) -> &'static str {
         match self {
             Self::Fixed => "when the harness is built",
-            Self::Required => "when an agent is made",
-            Self::Runtime => "at each run",
+            Self::Required => "when the agent is created",
+            Self::Runtime => "when a run starts",
         }
     }
 }

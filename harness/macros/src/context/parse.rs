@@ -1,4 +1,4 @@
-//! From the item to a [`Model`].
+//! Parses the item into a [`Model`].
 
 use quote::format_ident;
 use syn::ext::IdentExt as _;
@@ -23,7 +23,8 @@ static ON_FIELD: Table = Table {
 static ON_STRUCT: Table =
     Table { attr: "slot", place: "a struct", known: &[], elsewhere: Some(&ON_FIELD) };
 
-/// The methods of `Cx`, which dereferences to the context, and of the builders.
+/// Method names of `Cx`, which dereferences to the context, and of the
+/// builders.
 const RESERVED: &[&str] = &[
     "session_id",
     "run_id",
@@ -80,7 +81,7 @@ fn when(name: &Ident, field: &Field, errors: &mut Errors) -> When {
         errors.push(
             key,
             format!(
-                "slot `{name}` is filled once: {} (`{}`) or {} (`{}`), keep one of them",
+                "slot `{name}` has two times: {} (`{}`) and {} (`{}`) (remove one)",
                 when.moment(),
                 when.word(),
                 other.moment(),
@@ -91,21 +92,22 @@ fn when(name: &Ident, field: &Field, errors: &mut Errors) -> When {
     when
 }
 
-/// The name of the setter. Any reserved name is a mistake; those of the
-/// builder's own methods are also replaced, as they would clash.
+/// The name of the setter. Every reserved name is an error. A name of a builder
+/// method is also replaced, because the two would clash.
 fn setter(name: &Ident, errors: &mut Errors) -> Ident {
     let text = name.unraw().to_string();
     if !RESERVED.contains(&text.as_str()) {
         return name.clone();
     }
     let (owner, setter) = match text.as_str() {
-        "build" | "builder" => ("the builder of the slots", format_ident!("my_{text}")),
+        "build" | "builder" => ("the slot builder", format_ident!("my_{text}")),
         _ => ("`Cx`", name.clone()),
     };
     errors.push(
         name,
         format!(
-            "slot `{text}` has the name of a method of {owner} (choose another, like `my_{text}`)"
+            "slot `{text}` has the name of a method of {owner} (rename it, for \
+             example to `my_{text}`)"
         ),
     );
     setter

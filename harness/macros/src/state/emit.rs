@@ -1,7 +1,7 @@
-//! From a [`Model`] to code.
+//! Turns a [`Model`] into code.
 //!
-//! The update is a struct of options, one a field; setters fill them, and
-//! `apply` hands what is filled to the reducer's trait.
+//! The update is a struct with one `Option` per field. Setters fill the fields,
+//! and `apply` passes each filled field to the reducer's trait.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
@@ -26,8 +26,8 @@ fn update(model: &Model<'_>) -> TokenStream {
     let text = update.to_string();
     let decoder = format!("{update}::__given");
     let about = format!(
-        "A partial change of [`{name}`]: every field is optional.\n\n\
-         Begin one with `{name}::update()`."
+        "A partial update of [`{name}`]. Every field is optional.\n\n\
+         Create one with `{name}::update()`."
     );
     let fields = model.fields.iter().map(|field| {
         let (name, stored) = (field.name, &field.stored);
@@ -55,7 +55,7 @@ fn update(model: &Model<'_>) -> TokenStream {
             ::harness::state::Deserialize,
         )]
         #[serde(crate = "::harness::__private::serde", deny_unknown_fields)]
-        #[must_use = "a change does nothing until a step returns it"]
+        #[must_use = "an update has no effect until a step returns it"]
         #vis struct #update { #(#fields),* }
 
         #[automatically_derived]
@@ -63,7 +63,7 @@ fn update(model: &Model<'_>) -> TokenStream {
         impl #update {
             #(#setters)*
 
-            /// Decodes a field that is there, so that `null` is a value.
+            /// Decodes a field that is present, so that `null` is a value.
             #[doc(hidden)]
             fn __given<'de, D, T>(
                 deserializer: D,
@@ -99,7 +99,7 @@ fn setter(model: &Model<'_>, field: &Field<'_>) -> TokenStream {
     }
 }
 
-/// `impl Has<Transcript> for Chat`. Errors about it point at `provides`.
+/// `impl Has<Transcript> for Chat`, with the span of `provides`.
 fn provided(model: &Model<'_>, field: &Field<'_>) -> Option<TokenStream> {
     let span = field.provides?;
     let (state, name) = (model.name, field.name);
@@ -138,7 +138,7 @@ fn state(model: &Model<'_>) -> TokenStream {
         let reducer = field.reducer.name();
         quote!(.field(#stored, #type_name, #reducer))
     });
-    // Errors about a function point at it.
+    // Sets the span of each migration function, for errors about it.
     let chain = model.migrate.split_first().map(|(first, older)| {
         let mut chain = quote_spanned! {first.span()=>
             ::harness::state::Migration::<Self>::chain(#first)
@@ -177,7 +177,7 @@ fn state(model: &Model<'_>) -> TokenStream {
 }
 
 impl Reducer {
-    /// As the schema calls it.
+    /// The field's name in the schema.
     pub(super) fn name(&self) -> String {
         match self {
             Self::Replace => "replace".to_owned(),

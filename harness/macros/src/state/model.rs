@@ -1,4 +1,4 @@
-//! A state as data.
+//! A state as plain data.
 
 use proc_macro2::Span;
 use syn::{Attribute, Ident, Path, Type, Visibility};
@@ -15,18 +15,19 @@ pub(super) struct Model<'a> {
 /// `#[state(reduce = append)] lines: Vec<String>`
 pub(super) struct Field<'a> {
     pub(super) name: &'a Ident,
-    /// As serde calls it.
+    /// The field's name in serde's output.
     pub(super) stored: String,
     pub(super) ty: &'a Type,
     pub(super) docs: Vec<&'a Attribute>,
     pub(super) reducer: Reducer,
-    /// Where the reducer is named, for errors about it.
+    /// The span of the reducer's name, for errors about the reducer.
     pub(super) span: Span,
-    /// Where it says that the field is provided to steps that serve any state.
+    /// The span of `provides`, if the field is provided to steps that serve any
+    /// state.
     pub(super) provides: Option<Span>,
 }
 
-/// How a field folds an update in.
+/// How an update is folded into a field.
 pub(super) enum Reducer {
     Replace,
     Append,
@@ -36,9 +37,9 @@ pub(super) enum Reducer {
     First,
     Union,
     Merge,
-    /// With the field of an item that is its key.
+    /// With the item's field that is its key.
     Upsert(Ident),
     Transcript,
-    /// A function, and what it takes if that is not the type of the field.
+    /// A function, and its argument type if that is not the type of the field.
     Custom(Path, Option<Box<Type>>),
 }

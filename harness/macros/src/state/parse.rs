@@ -1,4 +1,4 @@
-//! From the item to a [`Model`].
+//! Parses the item into a [`Model`].
 
 use syn::{DeriveInput, Ident, Path};
 
@@ -51,7 +51,7 @@ pub(super) fn parse<'a>(input: &'a DeriveInput, errors: &mut Errors) -> Option<M
     })
 }
 
-/// The functions that read older versions, the version before this one first.
+/// The functions that read older versions, newest version first.
 fn migrations(options: &mut Options, version: Option<u32>, errors: &mut Errors) -> Vec<Path> {
     let mut paths = Vec::new();
     while let Some((key, value)) = options.take("migrate") {
@@ -59,12 +59,14 @@ fn migrations(options: &mut Options, version: Option<u32>, errors: &mut Errors) 
         match version {
             None => errors.push(
                 key,
-                "`migrate` reads the version before this one (say which this is: `version = 2`)",
+                "`migrate` reads the version before this one, but no version is set (add \
+                 `version = 2`)",
             ),
             Some(version) if paths.len() as u64 + 1 >= u64::from(version) => errors.push(
                 key,
                 format!(
-                    "`migrate` finds no version to read here: version {version} has {} before it",
+                    "no version for this `migrate` to read: version {version} has {} before it \
+                     (remove it)",
                     version - 1
                 ),
             ),
@@ -81,7 +83,7 @@ fn version(options: &mut Options, errors: &mut Errors) -> Option<u32> {
     };
     let version = literal.base10_parse().ok().filter(|version| *version > 0);
     if version.is_none() {
-        errors.push(&literal, format!("a version is a number from 1 to {}", u32::MAX));
+        errors.push(&literal, format!("a version must be a number from 1 to {}", u32::MAX));
     }
     Some(version.unwrap_or(1))
 }
@@ -106,8 +108,8 @@ fn parse_field<'a>(
     })
 }
 
-/// A state provides a type by one field. Two spellings of one type are left to the compiler, which
-/// points at the same place.
+/// Reports a type that two fields provide. Two spellings of one type are left
+/// to the compiler, which reports the same place.
 fn refuse_second_providers(state: &Ident, fields: &mut [Field<'_>], errors: &mut Errors) {
     let mut provided: Vec<(String, &Ident)> = Vec::new();
     for field in fields {
@@ -119,8 +121,8 @@ fn refuse_second_providers(state: &Ident, fields: &mut [Field<'_>], errors: &mut
                 errors.absorb(syn::Error::new(
                     span,
                     format!(
-                        "`{state}` provides `{ty}` twice, by `{first}` and by `{}` (keep one \
-                         `provides`, or give one of the fields a type of its own)",
+                        "`{state}` provides `{ty}` twice, in `{first}` and `{}` (remove one \
+                         `provides`, or wrap one field in its own type)",
                         field.name
                     ),
                 ));

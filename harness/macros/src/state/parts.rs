@@ -1,6 +1,6 @@
-//! What differs from reducer to reducer.
+//! The code that differs between reducers.
 //!
-//! Code that can fail for the wrong type of field carries the span of the
+//! Code that fails to compile for a wrong field type carries the span of the
 //! reducer.
 
 use proc_macro2::TokenStream;
@@ -21,9 +21,9 @@ pub(super) struct Parts {
     pub(super) change: TokenStream,
     /// The body of the setter.
     pub(super) fill: TokenStream,
-    /// How `apply` folds a `change`.
+    /// How `apply` folds a change into the field.
     pub(super) fold: TokenStream,
-    /// The setter's documentation.
+    /// The first line of the setter's documentation.
     pub(super) about: String,
 }
 
@@ -49,7 +49,8 @@ impl Parts {
                 about: format!("{what} `{text}` (reducer `{kind}`)."),
             }
         };
-        // Without these, a span inside `quote!` would be that of the derive.
+        // Without these, the span inside `quote!` would be the span of the
+        // derive.
         let list = quote_spanned!(field.span=> <#ty as ::harness::state::Append>);
         let keyed = quote_spanned!(field.span=> <#ty as ::harness::state::Upsert>);
         let set = quote_spanned!(field.span=> <#ty as ::harness::state::Union>);
@@ -156,13 +157,13 @@ impl Parts {
     }
 }
 
-/// `max`, `min` and `first` keep one value of an option's inside.
+/// The reducers `max`, `min` and `first`, which keep one value in an `Option`.
 fn extreme(model: &Model<'_>, field: &Field<'_>, ty: &TokenStream) -> Parts {
     let (name, stored, word) = (field.name, &field.stored, field.reducer.name());
     let (kind, method, what) = match field.reducer {
         Reducer::Max => ("Max", "max", "if it is greater"),
         Reducer::Min => ("Min", "min", "if it is less"),
-        _ => ("First", "first", "if nothing was written before"),
+        _ => ("First", "first", "if the field is empty"),
     };
     let (kind, method) = (format_ident!("{kind}"), format_ident!("{method}"));
     let here = text::point_at(name, field.span);
@@ -182,11 +183,12 @@ fn extreme(model: &Model<'_>, field: &Field<'_>, ty: &TokenStream) -> Parts {
     }
 }
 
-/// What a field holds, for the type of its update: one type, or key and value.
+/// The item type of a field, or its key and value types, for the field of the
+/// update.
 ///
-/// As written if it is known what the type is: a field of the wrong type is then
-/// one error, where the update is folded in, and not one for each mention of the
-/// item. Any other type is asked: that is `named`.
+/// If the field's type is known, its parameters are used as written. A wrong
+/// field type is then one error, at the reducer, and not one error for each use
+/// of the item. For any other type the item is the associated type in `named`.
 fn held<const N: usize>(
     model: &Model<'_>,
     field: &Field<'_>,
@@ -211,11 +213,11 @@ fn held<const N: usize>(
     }
 }
 
-/// Types of the standard library that hold what their parameters say.
+/// Standard types that hold the types of their parameters.
 const HOLDING: &[&str] =
     &["Vec", "VecDeque", "BTreeSet", "HashSet", "BTreeMap", "HashMap", "Option"];
 
-/// Types that hold nothing.
+/// Standard types without items.
 const PLAIN: &[&str] = &[
     "bool", "char", "f32", "f64", "i128", "i16", "i32", "i64", "i8", "isize", "String", "u128",
     "u16", "u32", "u64", "u8", "usize",
@@ -232,7 +234,8 @@ fn arguments(segment: &PathSegment) -> Vec<&Type> {
     types.collect()
 }
 
-/// The parameter of a setter, and the value to keep: strings are converted.
+/// The parameter of a setter, and the value it stores. Strings are converted
+/// with `Into`.
 fn taking(written: &Type, ty: &TokenStream, name: &impl ToTokens) -> (TokenStream, TokenStream) {
     match is_string(written) {
         true => {

@@ -1,4 +1,4 @@
-//! Which reducer `#[state(reduce = ..)]` names.
+//! Parses the reducer in `#[state(reduce = ..)]`.
 
 use proc_macro2::Span;
 use syn::spanned::Spanned as _;
@@ -9,11 +9,11 @@ use crate::attr::{Options, Value};
 use crate::diagnostics::Errors;
 use crate::text;
 
-/// Reducers that are words of the language, not functions.
+/// Built-in reducers, written as words.
 const STOCK: &[&str] =
     &["append", "add", "max", "min", "first", "union", "merge", "upsert", "transcript", "replace"];
 
-/// The reducer of a field, and where it is named.
+/// The reducer of a field, and the span that names it.
 pub(super) fn choose(field: &Ident, mut options: Options, errors: &mut Errors) -> (Reducer, Span) {
     let update = match options.take("update") {
         Some((key, Value::Type(ty))) => Some((key, ty)),
@@ -32,7 +32,10 @@ pub(super) fn choose(field: &Ident, mut options: Options, errors: &mut Errors) -
         ("upsert", None) => {
             errors.push(
                 &path,
-                format!("`upsert` needs the field of an item that is its key (write `upsert(id)` if the items of `{field}` have an `id`)"),
+                format!(
+                    "`upsert` needs the key field of an item (write `upsert(id)` if the items of \
+                     `{field}` have a field `id`)"
+                ),
             );
             Reducer::Replace
         }
@@ -40,7 +43,7 @@ pub(super) fn choose(field: &Ident, mut options: Options, errors: &mut Errors) -
             errors.push(
                 argument,
                 format!(
-                    "reducer `{}` takes nothing in brackets (remove them)",
+                    "reducer `{}` takes no argument (remove the brackets)",
                     text::type_name(&path)
                 ),
             );
@@ -66,7 +69,7 @@ pub(super) fn choose(field: &Ident, mut options: Options, errors: &mut Errors) -
     (reducer, span)
 }
 
-const ONLY_OWN: &str = "`update` goes with a reducer of your own (add `reduce = my_function`, or \
+const ONLY_OWN: &str = "`update` needs a custom reducer (add `reduce = my_function`, or \
                         remove `update`)";
 
 fn misspelt(word: &str, path: &Path, errors: &mut Errors) {
@@ -76,7 +79,7 @@ fn misspelt(word: &str, path: &Path, errors: &mut Errors) {
     errors.push(
         path,
         format!(
-            "unknown reducer `{word}`, did you mean `{meant}`? (the reducers are `{}`; for a \
+            "unknown reducer `{word}`, did you mean `{meant}`? (built-in reducers: `{}`; for a \
              function of that name write `self::{word}`)",
             STOCK.join("`, `"),
         ),

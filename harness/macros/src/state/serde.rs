@@ -1,7 +1,7 @@
-//! What serde calls the fields.
+//! Field names and options as serde sees them.
 //!
-//! A change is recorded under the name of its field, so it has to be the name
-//! that serde writes; and a field has to be stored as what its type encodes to.
+//! An update is logged under the name of its field, so that name must be the
+//! one serde writes. A field must be stored as its type encodes it.
 
 use syn::ext::IdentExt as _;
 use syn::meta::ParseNestedMeta;
@@ -9,10 +9,10 @@ use syn::{Attribute, Ident, LitStr, Token};
 
 use crate::diagnostics::Errors;
 
-/// How the fields of a struct are renamed.
+/// How `rename_all` renames the fields of a struct.
 pub(super) struct Names(Option<String>);
 
-/// Options by which a field is not stored as what its type encodes to.
+/// Field options that change how serde stores the field.
 const RESHAPING: &[&str] = &[
     "flatten",
     "skip",
@@ -25,7 +25,7 @@ const RESHAPING: &[&str] = &[
     "getter",
 ];
 
-/// The same for a whole struct.
+/// Struct options that change how serde stores the struct.
 const CONVERTING: &[&str] = &["transparent", "into", "from", "try_from", "remote"];
 
 impl Names {
@@ -69,7 +69,8 @@ fn pascal(name: &str) -> String {
     out
 }
 
-/// The value of one serde option; options in `refused` are mistakes.
+/// The value of one serde option. Reports an error for the options in
+/// `refused`.
 fn option(
     attrs: &[Attribute],
     wanted: &str,
@@ -78,7 +79,7 @@ fn option(
 ) -> Option<String> {
     let mut found = None;
     for attr in attrs.iter().filter(|attr| attr.path().is_ident("serde")) {
-        // What serde itself cannot read, serde reports.
+        // serde reports the options that it cannot read.
         let _ = attr.parse_nested_meta(|meta| {
             let key = meta.path.require_ident()?.unraw().to_string();
             if key == wanted {
@@ -86,7 +87,7 @@ fn option(
                 if found.is_none() {
                     errors.push(
                         &meta.path,
-                        format!("a field of a state has one stored name (write `{key} = \"..\"`)"),
+                        format!("a state field must have one stored name (write `{key} = \"..\"`)"),
                     );
                 }
                 return Ok(());
@@ -95,9 +96,9 @@ fn option(
                 errors.push(
                     &meta.path,
                     format!(
-                        "`{key}` stores a state in another shape than its changes are recorded in \
-                         (wrap the field's type in one with a `Serialize` of its own; what is \
-                         never stored belongs in the context)"
+                        "`{key}` changes how serde stores the state, but not how its updates are \
+                         stored (wrap the field's type in a type with its own `Serialize`; a value \
+                         that is not stored belongs in the context)"
                     ),
                 );
             }
@@ -128,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_called_what_serde_calls_them() {
+    fn field_names_match_serde() {
         let field = Ident::new("user_name2", proc_macro2::Span::call_site());
         for (rule, stored) in [
             ("lowercase", "user_name2"),

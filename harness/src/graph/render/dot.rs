@@ -1,11 +1,11 @@
-//! The language of Graphviz.
+//! The Graphviz format.
 
 use std::fmt::{self, Write};
 
 use super::{Box, Line, Pen, Spot, indent, named};
 use crate::graph::wiring::Kind;
 
-/// How what was visited stands out.
+/// The style of visited elements.
 const VISITED: &str = "color=\"#00aa77\", penwidth=3";
 
 #[derive(Default)]
@@ -99,8 +99,8 @@ impl Pen for Dot {
     }
 }
 
-/// Text for a quoted label. Graphviz reads escapes (`\N` is the name of the node) and HTML entities
-/// in it.
+/// Text for a quoted label. Graphviz interprets escapes (`\N` is the name of the node) and HTML
+/// entities in it.
 fn label(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

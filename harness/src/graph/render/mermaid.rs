@@ -1,14 +1,14 @@
 //! Mermaid flowcharts.
 //!
-//! The two places that have one edge each are declared where that edge is drawn. Edges have no names
-//! in Mermaid: those to be marked are listed at the end, by their number.
+//! The two nodes with one edge each are declared at that edge. Mermaid edges have no names: marked
+//! edges are listed by number at the end.
 
 use std::fmt::{self, Write};
 
 use super::{Box, Line, Pen, Spot, indent, named};
 use crate::graph::wiring::Kind;
 
-/// How what was visited stands out.
+/// The style of visited elements.
 const VISITED: &str = "stroke:#00aa77,stroke-width:3px";
 
 #[derive(Default)]
@@ -17,7 +17,7 @@ pub(super) struct Mermaid {
     /// The loop's name, as a label.
     name: String,
     edges: usize,
-    /// The numbers of the edges to be marked, separated by commas.
+    /// The numbers of the marked edges, separated by commas.
     taken: String,
     visited: bool,
 }
@@ -110,10 +110,10 @@ impl Pen for Mermaid {
     }
 }
 
-/// Text for a quoted label. Mermaid reads more than quotes in it: entities, of which its own begin
-/// with `#`; tags; Markdown, which for anything but emphasis is drawn as an error; formulas in `$$`;
-/// icons such as `fa:fa-user`; directives in `%%{..}%%`. A colon before an entity, behind the word
-/// `style`, is taken for a colour, which loses the end of that entity.
+/// Text for a quoted label. Mermaid interprets more than quotes in it: entities, of which its own
+/// start with `#`; tags; Markdown, which is drawn as an error unless it is emphasis; formulas in
+/// `$$`; icons such as `fa:fa-user`; directives in `%%{..}%%`. A colon before an entity, after the
+/// word `style`, is parsed as a colour, and the end of the entity is lost.
 fn label(text: &str, visits: usize) -> String {
     let text = named(text, visits);
     let marker = marker(&text);
@@ -124,7 +124,7 @@ fn label(text: &str, visits: usize) -> String {
         let word = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
         let escaped = match letter {
             '"' | '#' | '&' | '<' | '\\' | '`' | '*' | '~' | '[' | '$' | '@' => true,
-            // Within a word it is no emphasis.
+            // Inside a word it is not emphasis.
             '_' => !(word(before) && word(after)),
             ':' => after.is_some_and(|after| !after.is_whitespace()),
             '%' => after == Some('%'),
@@ -143,7 +143,8 @@ fn label(text: &str, visits: usize) -> String {
     out
 }
 
-/// Where `text` begins like an item of a list, a quotation or a rule: the letter that makes it one.
+/// If `text` starts like a list item, a quotation or a rule: the index of the character that makes
+/// it one.
 fn marker(text: &str) -> Option<usize> {
     let start = text.len() - text.trim_start().len();
     let rest = text[start..].trim_start_matches(|letter: char| letter.is_ascii_digit());

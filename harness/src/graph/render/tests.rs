@@ -58,8 +58,8 @@ fn drafts() -> Graph {
     graph("drafts", vec![write, review, approve, tidy], Some(3), Some(3))
 }
 
-/// Lets Graphviz itself read a drawing.
-fn read_by_graphviz(drawn: &str) {
+/// Parses a drawing with Graphviz itself.
+fn parse_with_graphviz(drawn: &str) {
     let dot = Command::new("dot")
         .arg("-Tcanon")
         .stdin(Stdio::piped())
@@ -103,11 +103,11 @@ fn for_graphviz() {
 }
 "#
     );
-    read_by_graphviz(&drawn);
+    parse_with_graphviz(&drawn);
 }
 
 #[test]
-fn an_unmarked_drawing_is_that_of_the_graph() {
+fn an_unmarked_drawing_equals_the_graphs() {
     let drafts = drafts();
     let nowhere = drafts.drawing().mark(["Nobody", ""]).mark([""; 0]);
     for drawing in [drafts.drawing(), nowhere] {
@@ -119,7 +119,7 @@ fn an_unmarked_drawing_is_that_of_the_graph() {
 }
 
 #[test]
-fn a_marked_path() {
+fn marks_a_path() {
     let path = ["Write", "Review", "Nobody", "Write", "Review", "Approve", "Tidy"];
     let drawing = drafts().drawing().mark(path);
     assert_eq!(
@@ -171,10 +171,10 @@ flowchart TD
 }
 "##
     );
-    read_by_graphviz(&drawn);
+    parse_with_graphviz(&drawn);
 }
 
-/// The marked edges of a path, as Graphviz would read them.
+/// The marked edges of a path, in Graphviz syntax.
 fn taken(graph: &Graph, path: &[&str]) -> Vec<String> {
     let drawn = graph.drawing().mark(path).to_dot();
     let marked = drawn.lines().filter(|line| line.contains("->") && line.contains("penwidth"));
@@ -182,16 +182,16 @@ fn taken(graph: &Graph, path: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn a_step_that_no_edge_explains_was_reached_by_the_loops_own_edges() {
+fn a_step_without_an_edge_marks_the_loops_own_edges() {
     let drafts = drafts();
-    // `Review` fails, or ends and is followed by `finally`: names do not tell.
+    // `Review` failed, or ended and was followed by `finally`: the names do not show which.
     assert_eq!(
         taken(&drafts, &["Review", "Tidy"]),
         ["s1 -> finish", "failed -> s3", "finish -> s3"]
     );
     // The next turn of a session.
     assert_eq!(taken(&drafts, &["Tidy", "Write"]), ["start -> s0", "s3 -> finish"]);
-    // Another attempt; a run that goes on in the middle.
+    // Another attempt; a run that resumes in the middle.
     assert_eq!(taken(&drafts, &["Review", "Review"]), [""; 0]);
     assert_eq!(taken(&drafts, &["Approve", "Review"]), [""; 0]);
 }
@@ -205,7 +205,7 @@ fn marking_again_adds_a_path() {
 }
 
 #[test]
-fn hostile_names_stay_inside_their_label() {
+fn hostile_names_are_escaped_in_labels() {
     let name = "a\"];x\\ \\N\r\n<b>&lt;<b> ] ; }} 日本 \u{0}\\";
     let drawn = graph("\"", vec![node(name, Kind::Run, Exit::End)], None, None);
     let marked = drawn.drawing().mark([name]);
@@ -220,14 +220,14 @@ fn hostile_names_stay_inside_their_label() {
 }
 "##
     );
-    read_by_graphviz(&drawn.to_dot());
+    parse_with_graphviz(&drawn.to_dot());
     let mermaid = marked.to_mermaid();
     let label = "a#quot;];x#92; #92;N  #lt;b>#amp;lt;#lt;b> ] ; }} 日本 #92;u{0}#92; ×1";
     assert!(mermaid.contains(&format!("    s0[\"{label}\"]:::visited\n")), "{mermaid}");
 }
 
 #[test]
-fn names_that_mermaid_would_take_for_markup() {
+fn mermaid_markup_in_names_is_escaped() {
     let cases = [
         ("", "(no name)"),
         (" \n", "(no name)"),
@@ -269,13 +269,13 @@ fn names_that_mermaid_would_take_for_markup() {
         assert_eq!(drawn.to_mermaid(), expected);
         let marked = drawn.drawing().mark([name]).to_mermaid();
         assert!(marked.contains(" ×1\"}:::visited\n"), "{marked}");
-        read_by_graphviz(&drawn.to_dot());
+        parse_with_graphviz(&drawn.to_dot());
         if !name.trim().is_empty() {
             let inner = node(&format!("{name}/x"), Kind::Run, Exit::End);
             let drawn = graph("x", vec![inner], None, None);
             let title = format!("    subgraph g0[\"{label}\"]\n");
             assert!(name.contains('/') || drawn.to_mermaid().contains(&title), "{name}");
-            read_by_graphviz(&drawn.to_dot());
+            parse_with_graphviz(&drawn.to_dot());
         }
     }
     let nameless = graph("", vec![node("", Kind::Run, Exit::End)], None, None);
@@ -285,7 +285,7 @@ fn names_that_mermaid_would_take_for_markup() {
 }
 
 #[test]
-fn long_names_are_cut() {
+fn long_names_are_shortened() {
     let long = "é".repeat(1_000);
     let drawn = graph(&long, vec![node(&long, Kind::Run, Exit::End)], None, None);
     let cut = format!("{}… (cut)", "é".repeat(crate::text::MAX_SHOWN / 2));
@@ -297,9 +297,9 @@ fn long_names_are_cut() {
 }
 
 #[test]
-fn ten_thousand_steps_are_drawn_at_once() {
+fn draws_ten_thousand_steps() {
     const STEPS: usize = 10_000;
-    // Each leads to the next and to the first, which leads to all.
+    // Each step leads to the next one and to the first, which leads to all.
     let hub = (1..STEPS).map(|to| Branch { signal: "Go", dest: Dest::Step(edge(to)) }).collect();
     let mut nodes = vec![node("s0", Kind::Decide, Exit::Route { signals: "Next", branches: hub })];
     nodes.extend((1..STEPS).map(|step| {
@@ -318,13 +318,13 @@ fn ten_thousand_steps_are_drawn_at_once() {
     let edges = 1 + (STEPS - 1) + 2 * (STEPS - 1);
     assert_eq!(dot.matches(" -> ").count(), edges);
     assert_eq!(mermaid.lines().count(), 1 + STEPS + edges + 1 + 2);
-    // Every step, the start, and all edges but the error edges and the one of the last step.
+    // The start and every step's edges, except error edges and the last step's edge.
     let taken = 1 + (STEPS - 1) + (STEPS - 2);
     assert_eq!(dot.matches("penwidth").count(), STEPS + taken);
 }
 
 #[test]
-fn loops_within_loops_are_groups_and_steps_that_are_off_are_grey() {
+fn nested_loops_are_groups_and_off_steps_are_grey() {
     let nodes = vec![
         node("Write", Kind::Run, Exit::Then(edge(1))),
         node("Review/Read", Kind::Run, Exit::Then(edge(2))),
@@ -352,7 +352,7 @@ fn loops_within_loops_are_groups_and_steps_that_are_off_are_grey() {
 }
 "#
     );
-    read_by_graphviz(&drawn.to_dot());
+    parse_with_graphviz(&drawn.to_dot());
     let marked = drawn.drawing().mark(["Write", "Review/Read", "Review/Mark"]).to_mermaid();
     assert!(marked.contains("    subgraph g0[\"Review\"]\n        s1[\"Read ×1\"]:::visited\n"));
     assert!(marked.contains("    style s3 fill:#eee"), "{marked}");
@@ -380,5 +380,5 @@ fn an_expiry_is_drawn_with_its_time() {
     assert_eq!(mermaid.matches("expires").count(), 1, "{mermaid}");
     let dot = graph.to_dot();
     assert!(dot.contains("    s0 -> s1 [label=\"expires after 90s\"];\n"), "{dot}");
-    read_by_graphviz(&dot);
+    parse_with_graphviz(&dot);
 }

@@ -108,26 +108,26 @@ fn messages(wiring: &Wiring) -> Vec<String> {
 }
 
 #[track_caller]
-fn told(wiring: &Wiring, expected: &[&str]) {
+fn reports(wiring: &Wiring, expected: &[&str]) {
     assert_eq!(messages(wiring), expected);
 }
 
-const NO_EXIT: &str = "no way from step `A` ends the loop (give some step `.end()`, or a signal \
-                       `end()`)";
+const NO_EXIT: &str = "no path from step `A` ends the loop (add `.end()` to a step, or map a \
+                       signal to `end()`)";
 
 #[test]
-fn sound_loops_break_no_rule() {
+fn valid_loops_have_no_violations() {
     let sound = [
         ("one step", wiring(vec![ends("A")])),
         ("a cycle that a signal leaves", wiring(vec![then("A", 1), routes("B", [Some(0), None])])),
-        ("a step that goes on with itself", wiring(vec![routes("A", [Some(0), None])])),
+        ("a step that leads to itself", wiring(vec![routes("A", [Some(0), None])])),
         ("a cycle left by its bound", wiring(vec![then("A", 0).at_most(1), ends("B")])),
         ("an error step", wiring(vec![ends("A").or(1), ends("B")])),
         ("an error step of the loop", wiring(vec![ends("A"), ends("B")]).on_error(1)),
         ("error steps in a row", wiring(vec![ends("A").or(1), ends("B").or(2), ends("C")])),
         ("a retry by way of the error step", wiring(vec![ends("A").or(1), then("B", 0)])),
-        ("steps behind finally", wiring(vec![ends("A"), then("B", 2), ends("C")]).finally(1)),
-        ("a step behind an expiry", wiring(vec![ends("A").expires(Some(1)), ends("B")])),
+        ("steps after finally", wiring(vec![ends("A"), then("B", 2), ends("C")]).finally(1)),
+        ("a step after an expiry", wiring(vec![ends("A").expires(Some(1)), ends("B")])),
         ("a cycle left by an expiry", wiring(vec![then("A", 0).expires(Some(1)), ends("B")])),
         ("a gate that expires and fails", wiring(vec![ends("A").expires(None)])),
         ("steps with aliases", wiring(vec![then("A", 1).once("a").once("x"), ends("B").once("b")])),
@@ -140,12 +140,12 @@ fn sound_loops_break_no_rule() {
 
 #[test]
 fn unreachable_steps() {
-    told(
+    reports(
         &wiring(vec![ends("Write"), ends("Publish")]),
         &["step `Publish` cannot be reached from `Write` (route to it, or remove it)"],
     );
-    // Its own edges do not make a step reachable, nor do those of another lost one.
-    told(
+    // A step's own edges do not make it reachable, nor do edges of another unreachable step.
+    reports(
         &wiring(vec![ends("A"), routes("Lost", [Some(1), Some(2)]), ends("Far")]),
         &[
             "step `Lost` cannot be reached from `A` (route to it, or remove it)",
@@ -155,38 +155,38 @@ fn unreachable_steps() {
 }
 
 #[test]
-fn a_similar_step_that_is_reached_is_a_near_match() {
+fn suggests_a_similar_step_that_is_reached() {
     let typo = wiring(vec![then("Write", 1), ends("Polish"), ends("Polished")]);
     let found = violations(&typo);
     assert_eq!(found[0].near.as_deref(), Some("Polish"));
     assert_eq!(
         found[0].message,
         "step `Polished` cannot be reached from `Write` (did an edge to `Polish` mean `Polished`? \
-         else route to it, or remove it)"
+         otherwise route to it, or remove it)"
     );
     let none = wiring(vec![ends("Polish"), ends("Polished")]);
-    assert_eq!(violations(&none)[0].near, None, "no edge leads to the start but the entry");
+    assert_eq!(violations(&none)[0].near, None, "only the entry leads to the start");
 }
 
 #[test]
 fn loops_without_an_exit() {
-    told(&wiring(vec![then("A", 0)]), &[NO_EXIT]);
-    told(&wiring(vec![then("A", 1), then("B", 0)]), &[NO_EXIT]);
-    // A failure is no way out: what only an error step ends would run for ever.
-    told(&wiring(vec![then("A", 0).or(1), ends("B")]), &[NO_EXIT]);
-    told(&wiring(vec![then("A", 0), ends("B")]).finally(1), &[NO_EXIT]);
-    // A bound that leads back is no way out either.
-    told(&wiring(vec![then("A", 0).at_most(0)]), &[NO_EXIT]);
+    reports(&wiring(vec![then("A", 0)]), &[NO_EXIT]);
+    reports(&wiring(vec![then("A", 1), then("B", 0)]), &[NO_EXIT]);
+    // A failure is not an exit: a loop that only an error step ends would run indefinitely.
+    reports(&wiring(vec![then("A", 0).or(1), ends("B")]), &[NO_EXIT]);
+    reports(&wiring(vec![then("A", 0), ends("B")]).finally(1), &[NO_EXIT]);
+    // A bound that leads back is not an exit either.
+    reports(&wiring(vec![then("A", 0).at_most(0)]), &[NO_EXIT]);
 }
 
 #[test]
 fn cycles_that_no_edge_leaves() {
-    told(
+    reports(
         &wiring(vec![routes("A", [Some(1), None]), then("B", 2), then("C", 1)]),
         &["no edge leaves the cycle of `B`, `C` (end it, route out of it, or bound a step of it \
            with `.at_most(n, step)`)"],
     );
-    told(
+    reports(
         &wiring(vec![routes("A", [Some(1), None]), then("B", 1).or(0)]),
         &["no edge leaves the cycle of `B` (end it, route out of it, or bound a step of it with \
            `.at_most(n, step)`)"],
@@ -199,7 +199,7 @@ fn cycles_that_no_edge_leaves() {
 }
 
 #[test]
-fn a_loop_without_an_exit_names_the_cycles_that_hold_it() {
+fn a_loop_without_an_exit_reports_its_cycles() {
     let fork = wiring(vec![
         routes("A", [Some(1), Some(2)]),
         then("B", 1),
@@ -208,7 +208,7 @@ fn a_loop_without_an_exit_names_the_cycles_that_hold_it() {
         ends("E").or(5),
         then("F", 5),
     ]);
-    told(
+    reports(
         &fork.on_error(4),
         &[
             NO_EXIT,
@@ -220,12 +220,12 @@ fn a_loop_without_an_exit_names_the_cycles_that_hold_it() {
              `.at_most(n, step)`)",
         ],
     );
-    // Of a cycle through the start it is said once.
-    told(&wiring(vec![routes("A", [Some(0), Some(1)]), then("B", 0)]), &[NO_EXIT]);
+    // A cycle through the start is reported once.
+    reports(&wiring(vec![routes("A", [Some(0), Some(1)]), then("B", 0)]), &[NO_EXIT]);
 }
 
 #[test]
-fn a_step_whose_name_is_taken_is_held_to_the_rules_too() {
+fn a_step_with_a_repeated_name_is_validated_too() {
     let rules = |nodes, repeats: &[usize]| -> Vec<Rule> {
         let wiring = wiring(nodes).finally(1);
         let found = violations_with(&wiring, repeats);
@@ -234,19 +234,20 @@ fn a_step_whose_name_is_taken_is_held_to_the_rules_too() {
     let sound = || vec![ends("A"), ends("Close")];
     let with = |last: Vec<Node>| [sound(), last].concat();
     assert_eq!(rules(with(vec![ends("A")]), &[0]), []);
-    // It leads to a step that is off, only to itself, fails to itself, or asks behind `finally`.
+    // It leads to a step that is off, leads only to itself, fails to itself, or asks after
+    // `finally`.
     assert_eq!(rules(with(vec![ends("X").off(), then("A", 2)]), &[0]), [Rule::Off]);
     assert_eq!(rules(with(vec![then("A", 2)]), &[0]), [Rule::EndlessCycle]);
     assert_eq!(rules(with(vec![ends("A").or(2)]), &[0]), [Rule::ErrorCycle]);
     assert_eq!(rules(with(vec![ends("Close").gate()]), &[1]), [Rule::AskInFinally]);
-    // What only it leads to is reached if the first of its name is.
+    // A step that only it leads to is reachable if the first step of its name is.
     assert_eq!(rules(with(vec![ends("B"), then("A", 2)]), &[0]), []);
     let lost = with(vec![ends("Lost"), ends("B"), then("Lost", 3)]);
     assert_eq!(rules(lost, &[2]), [Rule::Unreachable, Rule::Unreachable]);
 }
 
 #[test]
-fn finally_and_error_steps_are_held_to_the_same_rules() {
+fn finally_and_error_steps_follow_the_same_rules() {
     let endless = wiring(vec![ends("A"), then("B", 1)]).finally(1);
     assert_eq!(violations(&endless)[0].rule, Rule::EndlessCycle);
     let endless = wiring(vec![ends("A").or(1), then("B", 1)]);
@@ -254,37 +255,33 @@ fn finally_and_error_steps_are_held_to_the_same_rules() {
 }
 
 #[test]
-fn error_routes_that_come_back() {
-    told(
+fn cyclic_error_routes() {
+    reports(
         &wiring(vec![ends("A").or(0)]),
-        &[
-            "the error route `A` -> `A` comes back to itself (send the failures of an error step to \
-           another step, or let them fail the run)",
-        ],
+        &["the error route `A` -> `A` is a cycle (route the failures of an error step to \
+           another step, or let them fail the run)"],
     );
-    told(
+    reports(
         &wiring(vec![ends("A").or(1), ends("B").or(2), ends("C").or(1)]),
-        &["the error route `B` -> `C` -> `B` comes back to itself (send the failures of an error \
+        &["the error route `B` -> `C` -> `B` is a cycle (route the failures of an error \
            step to another step, or let them fail the run)"],
     );
 }
 
 #[test]
-fn finally_asks_nothing() {
-    told(
+fn finally_cannot_ask() {
+    reports(
         &wiring(vec![ends("A"), then("B", 2), ends("C").gate()]).finally(1),
-        &[
-            "`finally` leads to step `C`, which asks a question (a run that ends does not wait: ask \
-           before the end)",
-        ],
+        &["`finally` leads to step `C`, which asks a question, but a run that is ending does not \
+             wait (ask before the end)"],
     );
-    // Nor do the steps that take its failures.
+    // Nor can the steps that handle its failures.
     let by_error = wiring(vec![ends("A"), ends("B").or(2), ends("C").gate()]).finally(1);
     assert_eq!(violations(&by_error)[0].rule, Rule::AskInFinally);
 }
 
 #[test]
-fn every_broken_rule_is_told_at_once_and_where() {
+fn reports_every_violation_with_its_location() {
     let first = line!() + 2;
     let nodes = vec![
         routes("A", [Some(1), None]),
@@ -304,7 +301,7 @@ fn every_broken_rule_is_told_at_once_and_where() {
         [
             (Rule::Unreachable, &*names(&["Lost"]), 4),
             (Rule::EndlessCycle, &*names(&["B"]), 1),
-            // An error route is told where the edge is declared that closes it.
+            // A cyclic error route is reported at the edge that closes it.
             (Rule::ErrorCycle, &*names(&["C", "D"]), 3),
         ],
     );
@@ -347,25 +344,27 @@ fn ten_thousand_steps_validate_fast() {
         let wiring = wiring(nodes);
         let begun = Instant::now();
         assert_eq!(violations(&wiring).len(), expected, "{shape}");
-        // Were it quadratic, it would take minutes.
+        // A quadratic algorithm would take minutes.
         assert!(begun.elapsed() < Duration::from_secs(20), "{shape}: {:?}", begun.elapsed());
     }
 }
 
 #[test]
-fn an_expiry_is_an_edge_like_any_other() {
+fn an_expiry_is_an_edge() {
     let off = wiring(vec![ends("A").expires(Some(1)), ends("B").off()]);
-    told(&off, &["step `A` leads to step `B`, which is off: no (lead elsewhere, or switch it on)"]);
+    reports(
+        &off,
+        &["step `A` leads to step `B`, which is off: no (change the target, or switch the \
+             step on)"],
+    );
     let declared = violations(&off)[0].declared.line;
     assert_eq!(off.nodes[0].expires.unwrap().to.unwrap().at.line(), declared);
-    told(
+    reports(
         &wiring(vec![ends("A"), then("B", 2), ends("C").expires(Some(0))]).finally(1),
-        &[
-            "`finally` leads to step `C`, which asks a question (a run that ends does not wait: ask \
-           before the end)",
-        ],
+        &["`finally` leads to step `C`, which asks a question, but a run that is ending does not \
+             wait (ask before the end)"],
     );
-    // One that only leads back leaves no cycle.
+    // An expiry that only leads back does not leave the cycle.
     assert_eq!(
         violations(&wiring(vec![routes("A", [Some(1), None]), then("B", 1).expires(Some(1))]))[0]
             .rule,
@@ -374,9 +373,9 @@ fn an_expiry_is_an_edge_like_any_other() {
 }
 
 #[test]
-fn aliases_are_names_of_one_step() {
+fn an_alias_names_one_step() {
     let taken = wiring(vec![then("A", 1).once("B"), then("B", 2).once("c"), ends("C").once("c")]);
-    told(
+    reports(
         &taken,
         &[
             "the alias `B` of step `A` is already the name of step `B` (remove one of them)",
@@ -386,7 +385,7 @@ fn aliases_are_names_of_one_step() {
     assert!(violations(&taken).iter().all(|found| found.rule == Rule::Alias));
     let lines: Vec<u32> = violations(&taken).iter().map(|found| found.declared.line).collect();
     assert_eq!(lines, [taken.nodes[0].at.line(), taken.nodes[2].at.line()]);
-    told(
+    reports(
         &wiring(vec![ends("A").once("A").once("a").once("a")]),
         &[
             "the alias `A` of step `A` is already the name of that step (remove one of them)",

@@ -38,26 +38,26 @@ timeout | the model paused its reply for too long (try again or allow more time)
 timeout | the model did not finish its reply in time (try again or allow more time) | retry
 auth | the model did not accept the credentials (check the key and what it may use) | no
 invalid_request | the model did not accept the request (change the request) | no
-unknown_model | the model is not known to its provider, or not open to this key (check its name) | no
-unsupported | the model cannot do what the request asks for (leave that out or use another model) | no
+unknown_model | the model does not exist or is not available with this key (check its name) | no
+unsupported | the model does not support the request (remove the unsupported part or use another model) | no
 bad_reply | the model sent a reply that does not follow its protocol (try again or use another model) | retry
-stream | the model broke off its reply (try again) | retry
-budget | the model may not be called because the budget is spent (raise the budget) | no
+stream | the model ended its reply early (try again) | retry
+budget | the model was not called because the budget is used up (raise the budget) | no
 unavailable | the model cannot be reached (try again later or use another model) | retry
 ");
 }
 
 #[test]
-fn model_detail_and_remedy_show() {
+fn message_has_model_detail_and_remedy() {
     let error = LlmError::new(Kind::Unsupported)
         .with_model(ModelId::new("ollama", "llama3"))
         .with_detail("pictures by\naddress")
         .with_remedy("send them inline");
-    insta::assert_snapshot!(error, @"model `ollama/llama3` cannot do what the request asks for: pictures by address (send them inline)");
+    insta::assert_snapshot!(error, @"model `ollama/llama3` does not support the request: pictures by address (send them inline)");
 }
 
 #[test]
-fn long_details_are_cut() {
+fn long_details_are_truncated() {
     let error = LlmError::new(Kind::InvalidRequest).with_detail("é".repeat(5_000));
     let text = error.to_string();
     assert_eq!(text.matches('é').count(), DETAIL);
@@ -65,7 +65,7 @@ fn long_details_are_cut() {
 }
 
 #[test]
-fn the_source_is_the_advice_and_the_cause_is_behind_it() {
+fn the_source_is_the_advice_and_its_source_the_cause() {
     let error = LlmError::new(Kind::Unavailable).because("connection refused");
     let advice = error.source().unwrap().downcast_ref::<Advice>().unwrap();
     assert!(advice.retryable);

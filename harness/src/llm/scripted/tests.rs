@@ -12,7 +12,7 @@ fn talk() -> Transcript {
 }
 
 #[tokio::test]
-async fn lines_are_read_in_order() {
+async fn lines_are_used_in_order() {
     let model =
         Scripted::new([say("one"), fail(LlmError::new(LlmErrorKind::Overloaded)), say("three")]);
     assert_eq!(ask(&model, &talk()).await.unwrap().text().unwrap(), "one");
@@ -22,18 +22,18 @@ async fn lines_are_read_in_order() {
 }
 
 #[tokio::test]
-async fn an_exhausted_script_is_an_error_until_it_goes_on() {
+async fn a_script_fails_at_its_end_until_a_line_is_pushed() {
     let model = Scripted::new(["one"]);
     ask(&model, &talk()).await.unwrap();
     let error = ask(&model, &talk()).await.unwrap_err();
     assert!(!error.is_retryable());
-    insta::assert_snapshot!(error, @"model `scripted/script` cannot be reached: its script has no line for request 2 (add one to `Scripted::new` or with `Scripted::push`)");
+    insta::assert_snapshot!(error, @"model `scripted/script` cannot be reached: the script has no line for request 2 (add one to `Scripted::new` or with `Scripted::push`)");
     model.push("three");
     assert_eq!(ask(&model, &talk()).await.unwrap().text().unwrap(), "three");
 }
 
 #[tokio::test]
-async fn ids_of_calls_are_the_same_in_every_run() {
+async fn call_ids_are_the_same_in_every_run() {
     let script = || {
         let line = say("both").and_call("a", json!({})).and_call("b", json!({"n": 1}));
         Scripted::new([line])
@@ -69,7 +69,7 @@ async fn a_loop_of_model_and_tools_gives_every_call_its_own_id() {
 }
 
 #[tokio::test]
-async fn requests_are_remembered() {
+async fn requests_are_recorded() {
     let model = Scripted::new(["one"]);
     let tools =
         ToolSet::builder().with(tool("t", "", |_: Value| async { Ok(()) })).build().unwrap();
@@ -98,7 +98,7 @@ async fn requests_are_remembered() {
 }
 
 #[tokio::test]
-async fn the_meter_is_charged_once_an_exchange_failures_included() {
+async fn the_meter_is_charged_once_per_exchange_including_failures() {
     let tally = Arc::new(Tally::default());
     let cx = CallCx::detached().with_meter(tally.clone());
     let model = Scripted::new([
@@ -110,7 +110,7 @@ async fn the_meter_is_charged_once_an_exchange_failures_included() {
     let reply = model.complete(request, &cx).await.unwrap();
     assert_eq!(reply.usage, Usage::tokens(10, 2));
     model.complete(request, &cx).await.unwrap_err();
-    // There was no exchange once the script had run out.
+    // The script is exhausted, so there is no exchange.
     model.complete(request, &cx).await.unwrap_err();
     assert_eq!(tally.exchanges(), 2);
     assert_eq!(tally.spend().usage, Usage::tokens(20, 3));
@@ -129,7 +129,7 @@ async fn lines_may_be_computed() {
 }
 
 #[tokio::test]
-async fn replies_and_turns_are_given_as_they_are() {
+async fn replies_and_turns_are_returned_unchanged() {
     let turn = Turn::new([ToolCall::new("mine", "t", "{broken").into()]);
     let reply = Reply::new(turn.clone(), StopReason::Refusal, ModelId::new("other", "model"))
         .with_usage(Usage::tokens(1, 1));

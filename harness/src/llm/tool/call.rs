@@ -1,4 +1,4 @@
-//! A model's wish to use a tool.
+//! Tool calls.
 
 use super::BadArguments;
 use crate::llm::{ToolCallId, ToolName};
@@ -6,11 +6,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A model's wish to use a tool.
+/// A tool call requested by a model.
 ///
-/// The arguments stay the text that the model wrote: they go back to the model byte for byte, and
-/// are parsed only when somebody asks, so that malformed text is an outcome the model can repair
-/// and not a lost reply.
+/// The arguments are stored as the text that the model wrote. They are sent back to the model byte
+/// for byte and parsed only on request. So malformed arguments cause an outcome that the model can
+/// correct, not a lost reply.
 ///
 /// ```
 /// use harness::llm::ToolCall;
@@ -24,16 +24,16 @@ use serde_json::Value;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// What an outcome names the call by.
+    /// The id that an outcome refers to.
     pub id: ToolCallId,
-    /// The tool that is meant.
+    /// The name of the tool.
     pub name: ToolName,
-    /// The arguments as the model wrote them; JSON if it kept to the protocol.
+    /// The arguments as the model wrote them. They are JSON if the model follows the protocol.
     pub arguments: String,
 }
 
 impl ToolCall {
-    /// Makes a call from its id, the tool's name and the text of the arguments.
+    /// Creates a call from its id, the tool's name and the text of the arguments.
     pub fn new(
         id: impl Into<ToolCallId>,
         name: impl Into<ToolName>,
@@ -42,12 +42,12 @@ impl ToolCall {
         Self { id: id.into(), name: name.into(), arguments: arguments.into() }
     }
 
-    /// The arguments as a `T`. Blank text counts as `{}`: some models write nothing for a tool
-    /// without parameters.
+    /// The arguments as a `T`. Blank text counts as `{}`, because some models write nothing for a
+    /// tool without parameters.
     ///
     /// # Errors
     ///
-    /// Fails when the text is not JSON or does not fit `T`.
+    /// Fails if the text is not JSON or does not decode as `T`.
     pub fn args<T: DeserializeOwned>(&self) -> Result<T, BadArguments> {
         let text = match self.arguments.trim() {
             "" => "{}",
@@ -56,11 +56,11 @@ impl ToolCall {
         serde_json::from_str(text).map_err(|cause| BadArguments::new(self.name.clone(), cause))
     }
 
-    /// The arguments as JSON, under the rules of [`args`](Self::args).
+    /// The arguments as JSON, by the rules of [`args`](Self::args).
     ///
     /// # Errors
     ///
-    /// Fails when the text is not JSON.
+    /// Fails if the text is not JSON.
     pub fn json(&self) -> Result<Value, BadArguments> {
         self.args()
     }
@@ -92,10 +92,10 @@ mod tests {
     }
 
     #[test]
-    fn bad_arguments_say_what_is_wrong() {
+    fn bad_arguments_report_the_cause() {
         insta::assert_snapshot!(
             ToolCall::new("c", "search", "{}").args::<Search>().unwrap_err(),
-            @"the arguments of `search` do not fit: missing field `query` at line 1 column 2 (call it again with arguments that match its input schema)"
+            @"the arguments of `search` do not match: missing field `query` at line 1 column 2 (call it again with arguments that match its input schema)"
         );
         insta::assert_snapshot!(
             ToolCall::new("c", "search", "{\"query").json().unwrap_err(),

@@ -1,14 +1,14 @@
-//! What can go wrong with tools, for each place a caller stands.
+//! Errors of tools and of their arguments.
 
 use super::ToolFailure;
 use crate::llm::ToolName;
 use std::error::Error;
 use std::fmt;
 
-/// The arguments of a tool call are not JSON, or do not fit what was asked for.
+/// The arguments of a tool call are not JSON, or do not match the type requested.
 ///
-/// A tool that returns it with `?` comes out as [`ToolFailure::BadArguments`], and the model is
-/// told which arguments were expected. The text may quote the value that does not fit.
+/// Returned by a tool with `?`, it becomes [`ToolFailure::BadArguments`], and the model receives
+/// the expected schema. The message may quote the invalid value.
 #[derive(Debug)]
 pub struct BadArguments {
     tool: ToolName,
@@ -25,15 +25,15 @@ impl BadArguments {
         &self.tool
     }
 
-    /// Whether the text is not even JSON.
+    /// Whether the text is not valid JSON.
     pub fn is_syntax(&self) -> bool {
         !self.cause.is_data()
     }
 
-    /// What is wrong, without the remedy.
+    /// The cause, without the remedy.
     pub(super) fn reason(&self) -> String {
         let Self { tool, cause } = self;
-        let how = if self.is_syntax() { "are not valid JSON" } else { "do not fit" };
+        let how = if self.is_syntax() { "are not valid JSON" } else { "do not match" };
         format!("the arguments of `{tool}` {how}: {cause}")
     }
 }
@@ -44,13 +44,13 @@ impl fmt::Display for BadArguments {
     }
 }
 
-/// The parser's error is already in the text, so it is not a source as well.
+/// The message contains the parser's error, so it is not a source.
 impl Error for BadArguments {}
 
 /// The error of a tool: any error, by `?`, or a text.
 ///
-/// The model is told the error and its sources, so they should hold no secrets. It is not itself
-/// an [`Error`], which is what lets every error convert into it.
+/// The error and its sources are sent to the model, so they must hold no secrets. It does not
+/// implement [`Error`], so that every error can convert into it.
 ///
 /// ```
 /// use harness::llm::{ToolError, ToolFailure};
@@ -69,12 +69,12 @@ impl Error for BadArguments {}
 pub struct ToolError(Box<dyn Error + Send + Sync>);
 
 impl ToolError {
-    /// Makes an error of a text that the model is told.
+    /// Creates an error from a text for the model.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into().into())
     }
 
-    /// Which failure the call comes out as.
+    /// The failure that the call gets as its outcome.
     pub fn failure(&self) -> ToolFailure {
         match self.bad_arguments() {
             Some(_) => ToolFailure::BadArguments,
@@ -93,7 +93,7 @@ impl<E: Error + Send + Sync + 'static> From<E> for ToolError {
     }
 }
 
-/// The error and its sources, outermost first, joined by colons.
+/// The error and its sources, outermost first, separated by colons.
 impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)?;

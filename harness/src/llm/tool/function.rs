@@ -1,4 +1,4 @@
-//! A tool made of an async function.
+//! Tools from async functions.
 
 use super::{Tool, ToolCall, ToolError, ToolSpec};
 use crate::llm::{Content, ToolName};
@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fmt;
 
-/// A tool made of an async function by [`tool`].
+/// A tool that calls an async function, created by [`tool`].
 pub struct FnTool {
     spec: ToolSpec,
     run: Run,
@@ -18,11 +18,11 @@ pub struct FnTool {
 
 type Run = Box<dyn Fn(&ToolCall) -> BoxFuture<'static, Result<Content, ToolError>> + Send + Sync>;
 
-/// Makes a tool of an async function with typed arguments.
+/// Creates a tool from an async function with typed arguments.
 ///
-/// The argument type gives the input schema and has to be a struct or a map, since models send
-/// objects; `serde_json::Value` takes any object. The answer is whatever converts into
-/// [`Content`]; the error is any error by `?`.
+/// The argument type defines the input schema. It must be a struct or a map, because models send
+/// objects; `serde_json::Value` accepts any object. The result is anything that converts into
+/// [`Content`], and the error is any error, by `?`.
 ///
 /// ```
 /// use harness::llm::{ToolCall, ToolSet, tool};
@@ -65,7 +65,8 @@ where
     }
 }
 
-/// The schema of `A` without references where it can do without, since not every protocol has them.
+/// The schema of `A`, without references where possible, because some protocols do not support
+/// them.
 fn schema<A: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;
@@ -73,7 +74,7 @@ fn schema<A: JsonSchema>() -> Value {
     });
     let schema = settings.into_generator().into_root_schema_for::<A>();
     match Value::from(schema) {
-        // Any value will do; what a model sends is an object.
+        // Any value is accepted, but models send objects.
         Value::Bool(true) => json!({"type": "object"}),
         Value::Object(mut any) if any.keys().all(|key| key == "title" || key == "description") => {
             any.insert("type".to_owned(), json!("object"));
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_argument_type_gives_the_schema_and_the_arguments() {
+    async fn the_argument_type_defines_schema_and_arguments() {
         let search = tool("search", "Searches", |args: Search| async move {
             let page = args.page.map_or(0, |page| page.number);
             Ok(format!("{} {page}", args.query))
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_may_be_text_json_parts_or_nothing() {
+    async fn results_may_be_text_json_parts_or_nothing() {
         let call = ToolCall::new("c", "t", "{}");
         let answers = [
             tool("t", "", |_: Value| async { Ok("a") }),
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn any_value_is_announced_as_an_object() {
+    fn any_value_has_the_schema_of_an_object() {
         let any = tool("t", "", |_: Value| async { Ok(()) });
         assert_eq!(any.spec().input_schema["type"], "object");
     }

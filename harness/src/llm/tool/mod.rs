@@ -1,8 +1,8 @@
-//! Tools: what a model may call, and how a call comes out.
+//! Tools that a model can call, and the outcomes of calls.
 //!
-//! A [`ToolCall`] is a wish of the model. A [`ToolSet`] looks the [`Tool`] up, runs it and always
-//! gives a [`ToolOutcome`]: an unknown name, arguments that do not fit, an error and a panic are all
-//! outcomes that the model is told about, never errors of the step.
+//! A [`ToolCall`] is requested by the model. A [`ToolSet`] looks up the [`Tool`], runs it, and
+//! always returns a [`ToolOutcome`]. An unknown name, invalid arguments, an error and a panic are
+//! outcomes that are sent to the model, not errors of the step.
 
 mod call;
 mod error;
@@ -22,22 +22,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Something a model may call.
+/// A tool that a model can call.
 ///
-/// Most tools are an async function given to [`tool`]; the trait is for tools that know their
-/// schema only at run time, or whose name and schema come from elsewhere.
+/// Most tools are async functions passed to [`tool`]. Implement the trait for tools whose name or
+/// schema is known only at run time.
 ///
 /// ```
 /// use harness::llm::{Content, Tool, ToolCall, ToolError, ToolSpec};
 /// use serde_json::{Value, json};
 ///
-/// /// Answers with its arguments.
+/// /// Returns its arguments.
 /// struct Echo;
 ///
 /// #[async_trait::async_trait]
 /// impl Tool for Echo {
 ///     fn spec(&self) -> ToolSpec {
-///         ToolSpec::new("echo", "Answers with its arguments", json!({"type": "object"}))
+///         ToolSpec::new("echo", "Returns its arguments", json!({"type": "object"}))
 ///     }
 ///
 ///     async fn call(&self, call: &ToolCall) -> Result<Content, ToolError> {
@@ -47,15 +47,15 @@ use std::sync::Arc;
 /// ```
 #[async_trait]
 pub trait Tool: Send + Sync + 'static {
-    /// What a model is told about the tool. A [`ToolSet`] asks once, when it is built.
+    /// The description for the model. A [`ToolSet`] calls this once, when it is built.
     fn spec(&self) -> ToolSpec;
 
-    /// Runs the tool. The call's name is the one under which the tool was found.
+    /// Runs the tool. The name in `call` is the name under which the tool was found.
     ///
     /// # Errors
     ///
-    /// Any error; the model is told its text. Arguments are read with [`ToolCall::args`] and `?`,
-    /// so that the model is told what was expected.
+    /// Any error; its text is sent to the model. Read the arguments with [`ToolCall::args`] and
+    /// `?`, so that the model receives the expected schema.
     async fn call(&self, call: &ToolCall) -> Result<Content, ToolError>;
 }
 
@@ -81,7 +81,7 @@ impl<T: Tool + ?Sized> Tool for Box<T> {
     }
 }
 
-/// What a model is told about a tool.
+/// The description of a tool for the model.
 ///
 /// ```
 /// use harness::llm::ToolSpec;
@@ -93,16 +93,16 @@ impl<T: Tool + ?Sized> Tool for Box<T> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolSpec {
-    /// The name the model calls it by.
+    /// The name of the tool.
     pub name: ToolName,
-    /// What it does and when to use it, for the model.
+    /// What it does and when to use it.
     pub description: String,
-    /// The JSON schema of the arguments; its type is `object`.
+    /// The JSON schema of the arguments. Its type is `object`.
     pub input_schema: Value,
 }
 
 impl ToolSpec {
-    /// Makes a description of a tool.
+    /// Creates a description of a tool.
     pub fn new(
         name: impl Into<ToolName>,
         description: impl Into<String>,

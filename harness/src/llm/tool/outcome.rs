@@ -1,10 +1,10 @@
-//! How a tool call came out.
+//! Outcomes of tool calls.
 
 use crate::llm::Content;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// How a tool call came out. Every call gets exactly one.
+/// The outcome of a tool call. Every call gets exactly one.
 ///
 /// ```
 /// use harness::llm::ToolOutcome;
@@ -20,28 +20,28 @@ use std::borrow::Cow;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolOutcome {
-    /// The tool ran and answered.
+    /// The tool ran and returned a result.
     Ok(Content),
-    /// The tool did not run or did not finish; the model may repair the call.
+    /// The tool did not run or did not finish. The model may correct the call.
     Failed {
         /// What went wrong.
         kind: ToolFailure,
-        /// What the model is told.
+        /// The error for the model.
         content: Content,
     },
-    /// A person or a policy refused the call; it has not run.
+    /// A person or a policy denied the call. It did not run.
     Denied {
-        /// Why, if the refusal gave a reason.
+        /// The reason, if there is one.
         reason: Option<String>,
     },
-    /// Somebody answered in the tool's place; it has not run.
+    /// The model was given instructions in place of a result. The tool did not run.
     Steered {
-        /// What the model is told to do.
+        /// The instructions for the model.
         content: Content,
     },
-    /// The call was started and nobody knows whether it took effect. It is never run again.
+    /// The call was started, and it is unknown whether it took effect. It is never run again.
     InDoubt,
-    /// The call was passed over; it has not run.
+    /// The call was skipped. It did not run.
     Skipped,
 }
 
@@ -52,7 +52,7 @@ pub enum ToolOutcome {
 pub enum ToolFailure {
     /// There is no tool of that name.
     UnknownTool,
-    /// The arguments are not JSON or do not fit the tool.
+    /// The arguments are not JSON or do not match the tool.
     BadArguments,
     /// The tool returned an error.
     Errored,
@@ -61,22 +61,22 @@ pub enum ToolFailure {
 }
 
 impl ToolOutcome {
-    /// Makes an outcome of what a tool answered.
+    /// Creates an outcome from a tool's result.
     pub fn ok(content: impl Into<Content>) -> Self {
         Self::Ok(content.into())
     }
 
-    /// Makes a failure of a kind and of what the model is told.
+    /// Creates a failure from its kind and the error for the model.
     pub fn failed(kind: ToolFailure, content: impl Into<Content>) -> Self {
         Self::Failed { kind, content: content.into() }
     }
 
-    /// Whether the tool ran and answered.
+    /// Whether the tool ran and returned a result.
     pub fn is_ok(&self) -> bool {
         matches!(self, Self::Ok(_))
     }
 
-    /// What the model is told. Outcomes without content of their own have a fixed text.
+    /// The content for the model. Outcomes without content have a fixed text.
     pub fn content(&self) -> Cow<'_, Content> {
         let text = match self {
             Self::Ok(content) | Self::Failed { content, .. } | Self::Steered { content } => {
@@ -99,25 +99,25 @@ impl ToolOutcome {
 mod tests {
     use super::*;
 
-    fn told(outcome: &ToolOutcome) -> String {
+    fn text(outcome: &ToolOutcome) -> String {
         outcome.content().text().unwrap()
     }
 
     #[test]
-    fn every_outcome_tells_the_model_something() {
-        assert_eq!(told(&ToolOutcome::ok("42")), "42");
-        assert_eq!(told(&ToolOutcome::failed(ToolFailure::Errored, "no network")), "no network");
+    fn every_outcome_has_content_for_the_model() {
+        assert_eq!(text(&ToolOutcome::ok("42")), "42");
+        assert_eq!(text(&ToolOutcome::failed(ToolFailure::Errored, "no network")), "no network");
         let content = "use the cache".into();
-        assert_eq!(told(&ToolOutcome::Steered { content }), "use the cache");
+        assert_eq!(text(&ToolOutcome::Steered { content }), "use the cache");
         insta::assert_snapshot!(
-            told(&ToolOutcome::Denied { reason: None }),
+            text(&ToolOutcome::Denied { reason: None }),
             @"the call was denied and has not run"
         );
         insta::assert_snapshot!(
-            told(&ToolOutcome::InDoubt),
+            text(&ToolOutcome::InDoubt),
             @"the call was started and its result is not known, it will not be run again (check whether it took effect before calling it again)"
         );
-        insta::assert_snapshot!(told(&ToolOutcome::Skipped), @"the call was skipped and has not run");
+        insta::assert_snapshot!(text(&ToolOutcome::Skipped), @"the call was skipped and has not run");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The tools a model may call, by name.
+//! The tools that a model can call, by name.
 
 use super::{Tool, ToolCall, ToolFailure, ToolOutcome, ToolSpec};
 use crate::llm::{Message, ToolName};
@@ -8,16 +8,16 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, Location};
 use std::sync::Arc;
 
-/// How long a tool's name may be.
+/// The greatest length of a tool's name.
 const NAME: usize = 64;
 
-/// How many tools a model is reminded of when it calls one that is not there.
+/// The greatest number of tools listed in the error about an unknown one.
 const LISTED: usize = 20;
 
-/// The tools a model may call, by name. Immutable, and a clone shares them.
+/// The tools that a model can call, by name. Immutable; clones share the tools.
 ///
-/// The default is no tool at all. Tools keep the order in which they were given, so that a provider
-/// sees the same request each time and can cache it.
+/// The default is an empty set. Tools keep the order in which they were added, so a provider
+/// receives identical requests and can cache them.
 ///
 /// ```
 /// use harness::llm::{ToolCall, ToolSet, Transcript, Turn, tool, user};
@@ -44,34 +44,34 @@ pub struct ToolSet(Arc<Inner>);
 #[derive(Default)]
 struct Inner {
     specs: Vec<ToolSpec>,
-    /// The tool at index i is described by the spec at index i.
+    /// In the order of the specs.
     tools: Vec<Arc<dyn Tool>>,
     index: HashMap<ToolName, usize>,
 }
 
 impl ToolSet {
-    /// Starts a set.
+    /// Creates a builder.
     pub fn builder() -> ToolSetBuilder {
         ToolSetBuilder::default()
     }
 
-    /// What a model is told, in the order in which the tools were given.
+    /// The specs of the tools, in the order they were added.
     pub fn specs(&self) -> &[ToolSpec] {
         &self.0.specs
     }
 
-    /// Whether there is no tool.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.specs.is_empty()
     }
 
-    /// Runs one call. Whatever goes wrong is an outcome, a panic of the tool included.
+    /// Runs one call. Every error is an outcome, including a panic of the tool.
     pub async fn call(&self, call: &ToolCall) -> ToolOutcome {
         let Some(&index) = self.0.index.get(&call.name) else {
             return ToolOutcome::failed(ToolFailure::UnknownTool, self.unknown(&call.name));
         };
         let tool: &dyn Tool = &*self.0.tools[index];
-        // The block makes a panic before the first await a panic of the future.
+        // Inside a block, a panic before the first await is a panic of the future.
         let run = async { tool.call(call).await };
         let error = match AssertUnwindSafe(run).catch_unwind().await {
             Ok(Ok(content)) => return ToolOutcome::Ok(content),
@@ -91,10 +91,10 @@ impl ToolSet {
         ToolOutcome::failed(error.failure(), text)
     }
 
-    /// Runs all calls at once, on the task that awaits, and gives their outcomes in call order,
-    /// ready to be folded into the transcript that made the calls.
+    /// Runs all calls concurrently, on the current task. Returns their outcomes in the order of the
+    /// calls, as messages for the transcript that made the calls.
     ///
-    /// Dropping the future drops the tools where they are.
+    /// Dropping the future drops the running tools.
     pub fn call_all(
         &self,
         calls: impl IntoIterator<Item = ToolCall>,
@@ -113,8 +113,8 @@ impl ToolSet {
         join_all(runs).boxed()
     }
 
-    /// What a model is told that called a tool which is not there. Neither the name it made up nor
-    /// the list of what there is may grow without bound.
+    /// The error for the model when it calls an unknown tool. The invented name and the list of
+    /// tools are bounded.
     fn unknown(&self, name: &ToolName) -> String {
         let name: String = name.as_str().chars().take(NAME).collect();
         let names = || self.0.specs.iter().map(|spec| spec.name.as_str());
@@ -128,10 +128,10 @@ impl ToolSet {
             there.push_str(&format!(" and {more} more"));
         }
         match near {
-            _ if self.is_empty() => format!("there is no tool `{name}` (answer without tools)"),
-            None => format!("there is no tool `{name}` (there are {there})"),
+            _ if self.is_empty() => format!("unknown tool `{name}` (answer without tools)"),
+            None => format!("unknown tool `{name}` (available: {there})"),
             Some((_, near)) => {
-                format!("there is no tool `{name}` (did you mean `{near}`? there are {there})")
+                format!("unknown tool `{name}` (did you mean `{near}`? available: {there})")
             }
         }
     }
@@ -145,9 +145,9 @@ impl fmt::Debug for ToolSet {
     }
 }
 
-/// Collects the tools of a [`ToolSet`].
+/// Builds a [`ToolSet`].
 #[derive(Default)]
-#[must_use = "a builder does nothing until `build`"]
+#[must_use = "a builder has no effect until `build`"]
 pub struct ToolSetBuilder {
     tools: Vec<(Arc<dyn Tool>, &'static Location<'static>)>,
 }
@@ -169,12 +169,13 @@ impl ToolSetBuilder {
         self
     }
 
-    /// Makes the set.
+    /// Builds the set.
     ///
     /// # Errors
     ///
-    /// Reports every tool whose name is taken or that no provider would accept (names are 1 to 64
-    /// ASCII letters, digits, `_` or `-`; the type of the input schema is `object`).
+    /// Reports every tool whose name is already used, or that providers do not accept: a name must
+    /// be 1 to 64 ASCII letters, digits, `_` or `-`, and the type of the input schema must be
+    /// `object`.
     pub fn build(self) -> Result<ToolSet, ToolSetError> {
         let mut set = Inner::default();
         let mut problems = Vec::new();
@@ -183,18 +184,20 @@ impl ToolSetBuilder {
             let name = &spec.name;
             if !is_legal(name.as_str()) {
                 problems.push(format!(
-                    "`{name}` is not a tool name (use 1 to 64 ASCII letters, digits, `_` or `-`), at {at}"
+                    "`{name}` is not a valid tool name (use 1 to 64 ASCII letters, digits, `_` or \
+                     `-`), at {at}"
                 ));
             }
             if spec.input_schema["type"] != "object" {
                 problems.push(format!(
-                    "the input schema of `{name}` is not of type `object` (make its argument a struct), at {at}"
+                    "the input schema of `{name}` is not of type `object` (make its argument a \
+                     struct), at {at}"
                 ));
             }
             let index = set.tools.len();
             if set.index.insert(name.clone(), index).is_some() {
                 problems.push(format!(
-                    "there are two tools `{name}` (rename or remove one), the second at {at}"
+                    "tool `{name}` is added twice (rename or remove one), the second at {at}"
                 ));
             }
             set.specs.push(spec);
@@ -219,15 +222,15 @@ fn is_legal(name: &str) -> bool {
     (1..=NAME).contains(&name.len()) && name.bytes().all(legal)
 }
 
-/// Why a [`ToolSet`] cannot be built: every problem, each with where the tool was added.
+/// A [`ToolSet`] that cannot be built: every problem, with where the tool was added.
 #[derive(Debug, thiserror::Error)]
-#[error("the tools do not make a set: {}", problems.join("; "))]
+#[error("invalid tool set: {}", problems.join("; "))]
 pub struct ToolSetError {
     problems: Vec<String>,
 }
 
 impl ToolSetError {
-    /// The problems, one text each.
+    /// The problems, one message each.
     pub fn problems(&self) -> &[String] {
         &self.problems
     }

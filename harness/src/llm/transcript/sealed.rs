@@ -1,11 +1,12 @@
-//! Proof that a transcript can be sent.
+//! Proof that a transcript can be sent to a model.
 
 use super::Transcript;
 use crate::llm::{ToolCallId, ToolName};
 use std::fmt;
 use std::ops::Deref;
 
-/// A transcript without open calls, made by [`Transcript::sealed`]. It reads as the transcript.
+/// A transcript without open calls, created by [`Transcript::sealed`]. It dereferences to the
+/// transcript.
 #[derive(Clone, Copy, Debug)]
 pub struct Sealed<'a>(&'a Transcript);
 
@@ -20,7 +21,7 @@ impl<'a> Sealed<'a> {
         Err(Open { calls: calls.collect() })
     }
 
-    /// The transcript itself.
+    /// The transcript.
     pub fn transcript(&self) -> &'a Transcript {
         self.0
     }
@@ -34,13 +35,13 @@ impl Deref for Sealed<'_> {
     }
 }
 
-/// Tool calls wait for their outcome, so the transcript cannot be sent.
+/// The transcript has tool calls without outcome, so it cannot be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Open {
     calls: Vec<OpenCall>,
 }
 
-/// A call that waits for its outcome; without its arguments, since errors end up in logs.
+/// A tool call without outcome. It omits the arguments, because errors are logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenCall {

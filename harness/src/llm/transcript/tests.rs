@@ -39,7 +39,7 @@ fn messages_append_entries() {
 }
 
 #[test]
-fn the_first_outcome_stays() {
+fn the_first_outcome_is_kept() {
     let mut talk = Transcript::from_iter([turn(&["a"]), outcome("a", "1")]);
     let before = talk.clone();
     assert_eq!(talk.push(outcome("a", "1")), Pushed::Nothing);
@@ -90,22 +90,22 @@ fn dropping_an_outcome_warns_and_repeating_one_does_not() {
 }
 
 #[test]
-fn recording_what_does_not_fit_is_a_typed_error() {
+fn an_invalid_record_is_a_typed_error() {
     let mut talk = Transcript::from_iter([turn(&["a"]), outcome("a", "1")]);
     let same = talk.record(&"a".into(), ToolOutcome::ok("1"));
     assert_eq!(same, Ok(Pushed::Nothing));
     insta::assert_snapshot!(
         talk.record(&"a".into(), ToolOutcome::Skipped).unwrap_err(),
-        @"the tool call `a` came out differently before (the first outcome stays)"
+        @"the tool call `a` already has another outcome (the first outcome is kept)"
     );
     insta::assert_snapshot!(
         talk.record(&"z".into(), ToolOutcome::Skipped).unwrap_err(),
-        @"no turn made the tool call `z` (push the turn that makes it first)"
+        @"no turn contains the tool call `z` (push the turn that makes it first)"
     );
 }
 
 #[test]
-fn open_calls_cannot_be_sealed_even_behind_later_entries() {
+fn open_calls_cannot_be_sealed_even_before_later_entries() {
     let mut talk = Transcript::from_iter([turn(&["a"]), user("and?"), turn(&["b"])]);
     assert_eq!(ids(&talk), ["a", "b"]);
     insta::assert_snapshot!(talk.sealed().unwrap_err(), @"2 tool calls have no outcome: `a` of `t`, `b` of `t` (record one for each, for example those of `ToolSet::call_all`)");
@@ -121,7 +121,7 @@ fn open_calls_cannot_be_sealed_even_behind_later_entries() {
 }
 
 #[test]
-fn calls_that_share_an_id_are_answered_oldest_first() {
+fn calls_that_share_an_id_get_outcomes_oldest_first() {
     let mut talk = Transcript::from_iter([turn(&["a", "a"])]);
     assert_eq!(talk.push(outcome("a", "1")), Pushed::Outcome { entry: 0, block: 0 });
     assert_eq!(talk.push(outcome("a", "2")), Pushed::Outcome { entry: 0, block: 1 });
@@ -155,7 +155,7 @@ fn a_loaded_transcript_knows_its_open_calls() {
     assert_eq!(ids(&loaded), ["b"]);
 }
 
-/// The change that `pushed` announces, made to the JSON form: what a log would store and replay.
+/// Applies the change that `pushed` reports to the JSON form, as a replay of a log does.
 fn replay(json: &mut Value, pushed: Pushed, after: &Transcript) {
     match pushed {
         Pushed::Entry { index } => {
@@ -179,7 +179,7 @@ fn replay(json: &mut Value, pushed: Pushed, after: &Transcript) {
     }
 }
 
-/// The open calls, found the slow way.
+/// The open calls, found by scanning the whole transcript.
 fn scan(talk: &Transcript) -> Vec<ToolCall> {
     let mut open = Vec::new();
     for entry in talk.entries() {
@@ -214,7 +214,7 @@ fn messages() -> impl Strategy<Value = Vec<Message>> {
 
 proptest! {
     #[test]
-    fn whatever_is_folded_only_answered_transcripts_are_sealed(messages in messages()) {
+    fn only_transcripts_without_open_calls_are_sealed(messages in messages()) {
         let mut talk = Transcript::new();
         let mut log = json!([]);
         for message in &messages {
@@ -230,7 +230,7 @@ proptest! {
     }
 
     #[test]
-    fn folding_is_deterministic_also_across_a_reload(messages in messages(), cut in 0..24usize) {
+    fn folding_is_deterministic_across_a_reload(messages in messages(), cut in 0..24usize) {
         let whole = Transcript::from_iter(messages.clone());
         let cut = cut.min(messages.len());
         let first = Transcript::from_iter(messages[..cut].to_vec());

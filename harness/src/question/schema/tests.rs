@@ -20,7 +20,7 @@ enum Plain {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Tagged {
-    /// Documented variants are written one by one.
+    /// `schemars` writes documented variants one by one.
     Approve,
     Edit {
         text: String,
@@ -97,8 +97,8 @@ struct Flat {
     x: u32,
 }
 
-/// Values of a type, each changed in every place in many ways: the schema says of each what the
-/// decoder says.
+/// Changes each valid value in many ways, and checks that the schema and the decoder agree on every
+/// result.
 fn agrees<T: DeserializeOwned + JsonSchema>(valid: &[Value]) {
     let schema = schemars::schema_for!(T).to_value();
     let name = std::any::type_name::<T>();
@@ -116,10 +116,10 @@ fn agrees<T: DeserializeOwned + JsonSchema>(valid: &[Value]) {
             if found.is_none() { fit += 1 } else { unfit += 1 }
         }
     }
-    assert!(unfit > 0, "{name}: no change was refused, {fit} taken");
+    assert!(unfit > 0, "{name}: no change was refused, {fit} accepted");
 }
 
-/// The value with one place changed, for every place.
+/// The value with one position changed, for every position.
 fn changes(value: &Value) -> Vec<Value> {
     let others = [
         json!(null),
@@ -144,7 +144,7 @@ fn changes(value: &Value) -> Vec<Value> {
         json!([1]),
         json!([1, "z"]),
     ];
-    // Decoders of structs take the fields without their names too; schemas know nothing of it.
+    // Decoders also accept the fields of a struct as an array; schemas do not.
     let mut all: Vec<Value> =
         others.into_iter().filter(|other| !(other.is_array() && value.is_object())).collect();
     match value {
@@ -178,7 +178,7 @@ fn changes(value: &Value) -> Vec<Value> {
 }
 
 #[test]
-fn it_agrees_with_the_decoder() {
+fn agrees_with_the_decoder() {
     agrees::<bool>(&[json!(true)]);
     agrees::<String>(&[json!("yes")]);
     agrees::<Option<u8>>(&[json!(null), json!(7)]);
@@ -210,39 +210,43 @@ fn it_agrees_with_the_decoder() {
 }
 
 #[track_caller]
-fn told(schema: &Value, value: &Value, message: &str) {
+fn assert_mismatch(schema: &Value, value: &Value, message: &str) {
     assert_eq!(mismatch(schema, value).as_deref(), Some(message));
 }
 
 #[test]
-fn messages_name_the_place_and_what_is_wanted() {
+fn messages_name_the_path_and_the_expectation() {
     let tree = schemars::schema_for!(Tree).to_value();
-    told(&tree, &json!([]), "expected an object, found an array");
-    told(&tree, &json!({ "value": 1 }), "the field `below` is missing");
-    told(
+    assert_mismatch(&tree, &json!([]), "expected an object, found an array");
+    assert_mismatch(&tree, &json!({ "value": 1 }), "the field `below` is missing");
+    assert_mismatch(
         &tree,
         &json!({ "value": 1, "below": [{ "value": 2, "below": [] }, { "value": "2", "below": [] }] }),
         "at `below[1].value`: expected an integer, found `\"2\"`",
     );
     let tagged = schemars::schema_for!(Tagged).to_value();
-    told(
+    assert_mismatch(
         &tagged,
         &json!({ "edit": { "text": "t", "times": 300 } }),
         "at `edit.times`: expected at most 255, found 300",
     );
     let plain = schemars::schema_for!(Plain).to_value();
-    told(
+    assert_mismatch(
         &plain,
         &json!("approve"),
         "expected one of `\"Approve\"`, `\"Reject\"`, found `\"approve\"`",
     );
-    told(&json!({ "type": ["string", "null"] }), &json!(1), "expected a string or null, found `1`");
+    assert_mismatch(
+        &json!({ "type": ["string", "null"] }),
+        &json!(1),
+        "expected a string or null, found `1`",
+    );
     let strict = schemars::schema_for!(Strict).to_value();
-    told(&strict, &json!({ "name": "n", "nmae": 1 }), "the field `nmae` is unknown");
+    assert_mismatch(&strict, &json!({ "name": "n", "nmae": 1 }), "the field `nmae` is unknown");
 }
 
 #[test]
-fn each_keyword_is_kept() {
+fn checks_each_keyword() {
     for (schema, fits, fails) in [
         (json!({ "const": 3 }), json!(3), json!(4)),
         (json!({ "minimum": 3 }), json!(3), json!(2.9)),
@@ -277,7 +281,7 @@ fn each_keyword_is_kept() {
         assert_eq!(mismatch(&schema, &fails).is_some(), schema != json!(true), "{schema}");
     }
     assert!(mismatch(&json!(false), &json!(1)).is_some());
-    // What is not known is not kept.
+    // Unknown keywords are ignored.
     for schema in
         [json!({ "format": "email", "pattern": "^x" }), json!({ "$ref": "else.json" }), json!(3)]
     {
@@ -286,7 +290,7 @@ fn each_keyword_is_kept() {
 }
 
 #[test]
-fn schemas_that_lead_nowhere_come_to_an_end() {
+fn circular_schemas_terminate() {
     for schema in [
         json!({ "$ref": "#" }),
         json!({ "anyOf": [{ "$ref": "#" }, { "$ref": "#" }, { "$ref": "#" }] }),
@@ -300,7 +304,7 @@ fn schemas_that_lead_nowhere_come_to_an_end() {
         deep = json!([deep]);
     }
     let nested = json!({ "type": "array", "items": { "$ref": "#" } });
-    assert_eq!(mismatch(&nested, &deep), None, "what lies too deep is not checked");
+    assert_eq!(mismatch(&nested, &deep), None, "nothing below the depth limit is checked");
 }
 
 fn any_json() -> impl Strategy<Value = Value> {
@@ -340,7 +344,7 @@ fn tree() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn what_fits_decodes(value in any_json()) {
+    fn matching_values_decode(value in any_json()) {
         let fits = mismatch(&schemars::schema_for!(Tree).to_value(), &value).is_none();
         if fits {
             prop_assert!(serde_json::from_value::<Tree>(value).is_ok());
@@ -348,12 +352,12 @@ proptest! {
     }
 
     #[test]
-    fn every_tree_fits(value in tree()) {
+    fn every_tree_matches(value in tree()) {
         prop_assert_eq!(mismatch(&schemars::schema_for!(Tree).to_value(), &value), None);
     }
 
     #[test]
-    fn no_schema_and_value_are_too_much(schema in any_json(), value in any_json()) {
+    fn every_schema_and_value_terminates(schema in any_json(), value in any_json()) {
         let _ = mismatch(&schema, &value);
     }
 }

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-/// Reducer `add`: an update adds to the field.
+/// Reducer `add`: adds an amount to the field.
 ///
-/// Integers and `Duration` stop at their limits instead of wrapping around.
-/// Implement it for a type of yours whose sum does not depend on grouping, as
-/// the amounts within one update are summed first.
+/// Integers and `Duration` saturate at their limits. Implement it for your own type if its addition
+/// is associative: the amounts in one update are summed first.
 ///
 /// ```
 /// use harness::state::Add;
@@ -22,13 +21,13 @@ use std::time::Duration;
 #[diagnostic::on_unimplemented(
     message = "reducer `add` cannot fold a field of type `{Self}`",
     label = "cannot fold `{Self}`",
-    note = "`add` takes the integers, `f32`, `f64` and `Duration`, or a type of yours that implements `harness::state::Add`"
+    note = "`add` supports integers, `f32`, `f64`, `Duration`, and types that implement `harness::state::Add`"
 )]
 pub trait Add: Sized {
     /// Adds an amount.
     fn add(&mut self, amount: Self);
 
-    /// Adds an amount to one that may be there.
+    /// Adds an amount to an optional sum.
     fn add_to(sum: &mut Option<Self>, amount: Self) {
         match sum {
             Some(sum) => sum.add(amount),

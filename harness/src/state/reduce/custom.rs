@@ -1,21 +1,21 @@
-//! Reducers that users write.
+//! Custom reducers.
 
 use serde::Serialize;
 
 use crate::state::{FieldOps, Ops};
 
-/// What a reducer of your own may return: nothing, or the [`Edits`] it made.
+/// What a custom reducer may return: nothing, or the [`Edits`] it made.
 #[diagnostic::on_unimplemented(
     message = "a reducer cannot return `{Self}`",
     label = "returns `{Self}`",
-    note = "a reducer is `fn(&mut Field, Change)` and returns nothing, or `harness::state::Edits` to say what it did"
+    note = "a reducer is a `fn(&mut Field, Change)` that returns nothing, or `harness::state::Edits` to record its changes"
 )]
 pub trait Folded<T> {
     /// Records what the reducer did to the field.
     fn record(self, field: &T, ops: &mut FieldOps<'_>);
 }
 
-/// The field is recorded as a whole.
+/// Records the whole field.
 impl<T: Serialize> Folded<T> for () {
     fn record(self, field: &T, ops: &mut FieldOps<'_>) {
         ops.set(field);
@@ -28,8 +28,8 @@ impl<T> Folded<T> for Edits {
     }
 }
 
-/// What a reducer of your own did to its field, so that a big field is not
-/// recorded as a whole.
+/// The changes that a custom reducer made to its field, so that a large field is not recorded as a
+/// whole.
 ///
 /// ```
 /// use harness::State;
@@ -62,7 +62,7 @@ impl<T> Folded<T> for Edits {
 pub struct Edits(Ops);
 
 impl Edits {
-    /// Records edits below the field that the reducer is given.
+    /// Records edits of the reducer's field.
     pub fn record(edit: impl FnOnce(&mut FieldOps<'_>)) -> Self {
         let mut ops = Ops::on();
         edit(&mut ops.root());

@@ -1,13 +1,13 @@
-//! The greatest, the least and the first value ever written.
+//! The reducers that keep the greatest, the least or the first value.
 //!
-//! All three fold an `Option<T>`, where `None` means that nothing was written
-//! yet: no value of `T` has to play that part.
+//! All three fold an `Option<T>`. `None` means that no value was written yet, so no value of `T`
+//! has a special meaning.
 
 use serde::Serialize;
 
 use crate::state::FieldOps;
 
-/// Reducer `max`: the field keeps the greatest value.
+/// Reducer `max`: keeps the greatest value.
 ///
 /// ```
 /// use harness::state::{Ops, Max};
@@ -21,16 +21,16 @@ use crate::state::FieldOps;
 #[diagnostic::on_unimplemented(
     message = "reducer `max` cannot fold a field of type `{Self}`",
     label = "cannot fold `{Self}`",
-    note = "`max` takes an `Option<T>` whose `T` can be compared; `None` means that nothing was written yet"
+    note = "`max` supports `Option<T>` where `T` is ordered (`None` means that no value was written yet)"
 )]
 pub trait Max {
     /// The `T` of an `Option<T>`.
     type Value;
 
-    /// Keeps `value` if it is the first or greater.
+    /// Keeps `value` if it is the first or greater. Returns whether it did.
     fn keep(field: &mut Option<Self::Value>, value: Self::Value) -> bool;
 
-    /// Folds a value in and records what that did.
+    /// Folds a value into the field and records the operation.
     fn max(&mut self, value: Self::Value, ops: &mut FieldOps<'_>);
 }
 
@@ -52,7 +52,7 @@ impl<T: PartialOrd + Serialize> Max for Option<T> {
     }
 }
 
-/// Reducer `min`: the field keeps the least value.
+/// Reducer `min`: keeps the least value.
 ///
 /// ```
 /// use harness::state::{Ops, Min};
@@ -66,16 +66,16 @@ impl<T: PartialOrd + Serialize> Max for Option<T> {
 #[diagnostic::on_unimplemented(
     message = "reducer `min` cannot fold a field of type `{Self}`",
     label = "cannot fold `{Self}`",
-    note = "`min` takes an `Option<T>` whose `T` can be compared; `None` means that nothing was written yet"
+    note = "`min` supports `Option<T>` where `T` is ordered (`None` means that no value was written yet)"
 )]
 pub trait Min {
     /// The `T` of an `Option<T>`.
     type Value;
 
-    /// Keeps `value` if it is the first or less.
+    /// Keeps `value` if it is the first or less. Returns whether it did.
     fn keep(field: &mut Option<Self::Value>, value: Self::Value) -> bool;
 
-    /// Folds a value in and records what that did.
+    /// Folds a value into the field and records the operation.
     fn min(&mut self, value: Self::Value, ops: &mut FieldOps<'_>);
 }
 
@@ -97,7 +97,7 @@ impl<T: PartialOrd + Serialize> Min for Option<T> {
     }
 }
 
-/// Reducer `first`: the field keeps the first value ever written.
+/// Reducer `first`: keeps the first value written.
 ///
 /// ```
 /// use harness::state::{Ops, First};
@@ -111,16 +111,16 @@ impl<T: PartialOrd + Serialize> Min for Option<T> {
 #[diagnostic::on_unimplemented(
     message = "reducer `first` cannot fold a field of type `{Self}`",
     label = "cannot fold `{Self}`",
-    note = "`first` takes an `Option<T>`; `None` means that nothing was written yet"
+    note = "`first` supports `Option<T>` (`None` means that no value was written yet)"
 )]
 pub trait First {
     /// The `T` of an `Option<T>`.
     type Value;
 
-    /// Keeps `value` if it is the first.
+    /// Keeps `value` if it is the first. Returns whether it did.
     fn keep(field: &mut Option<Self::Value>, value: Self::Value) -> bool;
 
-    /// Folds a value in and records what that did.
+    /// Folds a value into the field and records the operation.
     fn first(&mut self, value: Self::Value, ops: &mut FieldOps<'_>);
 }
 

@@ -1,4 +1,4 @@
-//! Lists that grow, and lists whose items have keys.
+//! The reducers of lists, with and without keys.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::state::FieldOps;
 
-/// Reducer `append`: an update's items are pushed.
+/// Reducer `append`: pushes the items of the update.
 ///
 /// ```
 /// use harness::state::{Append, Ops};
@@ -18,10 +18,10 @@ use crate::state::FieldOps;
 #[diagnostic::on_unimplemented(
     message = "reducer `append` cannot fold a field of type `{Self}`",
     label = "cannot fold `{Self}`",
-    note = "`append` takes a `Vec<T>` or a `VecDeque<T>`"
+    note = "`append` supports `Vec<T>` and `VecDeque<T>`"
 )]
 pub trait Append {
-    /// What the list holds.
+    /// The type of the items.
     type Item;
 
     /// Pushes the items and records them.
@@ -46,8 +46,7 @@ impl<T: Serialize> Append for VecDeque<T> {
     }
 }
 
-/// Reducer `upsert(key)`: an item takes the place of the first one with the
-/// same key, or is pushed.
+/// Reducer `upsert(key)`: replaces the first item with the same key, otherwise pushes the item.
 ///
 /// ```
 /// use harness::state::{Ops, Upsert};
@@ -64,15 +63,15 @@ impl<T: Serialize> Append for VecDeque<T> {
 #[diagnostic::on_unimplemented(
     message = "reducer `upsert` cannot fold a field of type `{Self}`",
     label = "cannot fold `{Self}`",
-    note = "`upsert(key)` takes a `Vec<T>` whose `T` is a struct with a field `key`"
+    note = "`upsert(key)` supports `Vec<T>` where `T` is a struct with a field `key`"
 )]
 pub trait Upsert {
-    /// What the list holds.
+    /// The type of the items.
     type Item;
 
     /// Replaces or pushes each item, in order, and records it.
     ///
-    /// `name` is the field of an item that `key` reads.
+    /// `name` is the stored name of the item's field that `key` reads.
     fn upsert_items<K: PartialEq>(
         &mut self,
         items: Vec<Self::Item>,

@@ -1,4 +1,4 @@
-//! Maps that take entries over.
+//! The reducer of maps.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::state::FieldOps;
 
-/// Reducer `merge`: an update's entries are inserted, later ones win.
+/// Reducer `merge`: inserts the entries of the update. Later entries replace earlier ones.
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ use crate::state::FieldOps;
 #[diagnostic::on_unimplemented(
     message = "reducer `merge` cannot fold a field of type `{Self}`",
     label = "cannot fold `{Self}`",
-    note = "`merge` takes a `BTreeMap<K, V>` or a `HashMap<K, V>`"
+    note = "`merge` supports `BTreeMap<K, V>` and `HashMap<K, V>`"
 )]
 pub trait Merge {
     /// The keys of the map.
@@ -56,7 +56,7 @@ impl<K: Eq + Hash + Serialize, V: Serialize, S: BuildHasher> Merge for HashMap<K
     }
 }
 
-/// Entries for a map, in the order in which they were given. Stored as a map.
+/// Entries for a map, in the order given. Stored as a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entries<K, V>(Vec<(K, V)>);
 

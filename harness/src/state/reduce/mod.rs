@@ -1,8 +1,8 @@
-//! How a field folds an update in.
+//! The reducers.
 //!
-//! One trait a reducer, implemented by the types it can fold; the derive calls
-//! them by name. Each folds in place first and records what it did second, and
-//! encodes nothing when recording is off.
+//! Each reducer is a trait, implemented by the field types it supports; the derive calls it by
+//! name. A reducer first folds in place and then records the operation. When recording is off, it
+//! encodes nothing.
 
 mod add;
 mod custom;
@@ -23,7 +23,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::FieldOps;
 
-/// Reducer `transcript`: a type that folds entries in by rules of its own.
+/// Reducer `transcript`: a type that folds entries by its own rules.
 ///
 /// ```
 /// use harness::state::{FieldOps, Fold};
@@ -46,12 +46,12 @@ use super::FieldOps;
 #[diagnostic::on_unimplemented(
     message = "reducer `transcript` cannot fold a field of type `{Self}`",
     label = "cannot fold `{Self}`",
-    note = "`transcript` takes a `Transcript`, or a type of yours that implements `harness::state::Fold`"
+    note = "`transcript` supports `Transcript`, and types that implement `harness::state::Fold`"
 )]
 pub trait Fold {
-    /// What an update holds, one or more of.
+    /// The type of an entry. An update holds one or more.
     type Item: Serialize + DeserializeOwned + Send + 'static;
 
-    /// Folds one entry in and records what that did.
+    /// Folds an entry into the value and records the operations.
     fn fold(&mut self, item: Self::Item, ops: &mut FieldOps<'_>);
 }

@@ -3,7 +3,7 @@ use crate::state::FieldOps;
 
 use super::Fold;
 
-/// Pushes entries and fills in the outcomes of tool calls, recording as much as the message holds.
+/// Pushes entries and fills in the outcomes of tool calls. Records only what the message holds.
 impl Fold for Transcript {
     type Item = Message;
 
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_transcript_records_gives_the_same_transcript() {
+    fn recorded_operations_replay_to_the_same_transcript() {
         let call = ToolCall::new("c1", "search", "{}");
         let said = [
             user("hi"),

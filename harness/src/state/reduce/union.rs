@@ -1,4 +1,4 @@
-//! Sets that grow.
+//! The reducer of sets.
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{BuildHasher, Hash};
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::state::FieldOps;
 
-/// Reducer `union`: an update's members are inserted.
+/// Reducer `union`: inserts the members of the update.
 ///
 /// ```
 /// use std::collections::BTreeSet;
@@ -23,13 +23,13 @@ use crate::state::FieldOps;
 #[diagnostic::on_unimplemented(
     message = "reducer `union` cannot fold a field of type `{Self}`",
     label = "cannot fold `{Self}`",
-    note = "`union` takes a `BTreeSet<T>` or a `HashSet<T>`"
+    note = "`union` supports `BTreeSet<T>` and `HashSet<T>`"
 )]
 pub trait Union {
-    /// What the set holds.
+    /// The type of the members.
     type Item;
 
-    /// Inserts the members and records those that are new.
+    /// Inserts the members and records the new ones.
     fn insert_members(&mut self, members: Vec<Self::Item>, ops: &mut FieldOps<'_>);
 }
 

@@ -16,14 +16,14 @@ fn interrupt() -> Interrupt {
     }
 }
 
-/// As it goes over the wire.
+/// The interrupt after JSON encoding and decoding.
 fn sent(interrupt: &Interrupt) -> AgUiInterrupt {
     let text = serde_json::to_string(&interrupt.to_ag_ui()).unwrap();
     serde_json::from_str(&text).unwrap()
 }
 
 #[test]
-fn a_question_is_written_in_the_protocol_s_words() {
+fn a_question_encodes_in_the_protocol_s_format() {
     assert_eq!(
         serde_json::to_value(interrupt().to_ag_ui()).unwrap(),
         json!({
@@ -45,7 +45,7 @@ fn a_question_is_written_in_the_protocol_s_words() {
 }
 
 #[test]
-fn nothing_is_lost_on_the_way_there_and_back() {
+fn questions_round_trip() {
     let plain = Interrupt {
         question: json!("who?"),
         answer_schema: json!({ "$schema": "s", "type": ["string", "null"] }),
@@ -63,19 +63,19 @@ fn nothing_is_lost_on_the_way_there_and_back() {
 }
 
 #[test]
-fn interrupts_from_elsewhere_are_told() {
+fn foreign_interrupts_are_errors() {
     let mut theirs = interrupt().to_ag_ui();
     theirs.expires_at = Some("tomorrow".to_owned());
-    let told = |theirs: &AgUiInterrupt| Interrupt::from_ag_ui(theirs).unwrap_err().to_string();
-    assert!(told(&theirs).contains("`4-1f`") && told(&theirs).contains("`tomorrow`"));
+    let message = |theirs: &AgUiInterrupt| Interrupt::from_ag_ui(theirs).unwrap_err().to_string();
+    assert!(message(&theirs).contains("`4-1f`") && message(&theirs).contains("`tomorrow`"));
     theirs.metadata = Some(Map::from_iter([(REST.to_owned(), json!({ "name": "x" }))]));
-    assert!(told(&theirs).contains("does not decode"));
+    assert!(message(&theirs).contains("does not decode"));
     theirs.metadata = None;
-    assert!(told(&theirs).contains("no metadata"));
+    assert!(message(&theirs).contains("no metadata"));
 }
 
 #[test]
-fn answers_are_taken_and_abandoned_questions_told_apart() {
+fn answers_and_cancelled_questions_are_split() {
     let list: Vec<AgUiResume> = serde_json::from_value(json!([
         { "interruptId": "1", "status": "resolved", "payload": { "approved": false },
           "metadata": { "by": "sam" } },

@@ -1,5 +1,5 @@
 //@ names: `required`
-//@ remedy: keep one of them
+//@ remedy: remove one of them
 
 use harness::Context;
 

@@ -1,5 +1,5 @@
 //@ names: `seed`, `Ctx::required()`
-//@ remedy: give it to `Ctx::runtime()`
+//@ remedy: set it in `Ctx::runtime()`
 
 use harness::Context;
 

@@ -1,5 +1,5 @@
 //@ names: `Ctx`
-//@ remedy: make it a field of a struct
+//@ remedy: wrap it in a struct
 
 use harness::Context;
 

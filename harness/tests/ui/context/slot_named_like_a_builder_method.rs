@@ -1,5 +1,5 @@
 //@ names: `build`
-//@ remedy: choose another, like `my_build`
+//@ remedy: rename it, for example to `my_build`
 
 use harness::Context;
 

@@ -1,5 +1,5 @@
 //@ names: `ask`
-//@ remedy: choose another, like `my_ask`
+//@ remedy: rename it, for example to `my_ask`
 
 use harness::Context;
 

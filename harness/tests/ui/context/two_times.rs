@@ -1,5 +1,5 @@
 //@ names: `tools`
-//@ remedy: keep one of them
+//@ remedy: remove one
 
 use harness::Context;
 

@@ -1,5 +1,5 @@
 //@ names: `answer`
-//@ remedy: keep one of them
+//@ remedy: remove one of them
 
 use harness::Question;
 use serde::{Deserialize, Serialize};

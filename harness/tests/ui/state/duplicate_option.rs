@@ -1,5 +1,5 @@
 //@ names: `reduce`
-//@ remedy: keep one of them
+//@ remedy: remove one of them
 
 use harness::State;
 use serde::{Deserialize, Serialize};

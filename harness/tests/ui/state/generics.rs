@@ -1,5 +1,5 @@
 //@ names: `Chat`
-//@ remedy: name concrete types
+//@ remedy: use concrete types
 
 use harness::State;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
 //@ names: `Chat`
-//@ remedy: make it a field of a struct
+//@ remedy: wrap it in a struct
 
 use harness::State;
 use serde::{Deserialize, Serialize};

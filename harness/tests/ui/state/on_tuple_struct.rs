@@ -1,5 +1,5 @@
 //@ names: `Chat`
-//@ remedy: give them names
+//@ remedy: name them
 
 use harness::State;
 use serde::{Deserialize, Serialize};

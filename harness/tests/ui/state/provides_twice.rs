@@ -1,5 +1,5 @@
 //@ names: `Chat`, `Vec<String>`, `lines`, `notes`
-//@ remedy: keep one `provides`
+//@ remedy: remove one `provides`
 
 use harness::State;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
 //@ names: `provides`
-//@ remedy: is written as `provides`
+//@ remedy: must be written as `provides`
 
 use harness::State;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
 //@ names: `add`, `String`
-//@ remedy: takes the integers, `f32`, `f64` and `Duration`
+//@ remedy: supports integers, `f32`, `f64`, `Duration`
 
 use harness::State;
 use serde::{Deserialize, Serialize};

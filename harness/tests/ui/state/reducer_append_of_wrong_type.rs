@@ -1,5 +1,5 @@
 //@ names: `append`, `u32`
-//@ remedy: takes a `Vec<T>` or a `VecDeque<T>`
+//@ remedy: supports `Vec<T>` and `VecDeque<T>`
 
 use harness::State;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
 //@ names: `first`, `String`
-//@ remedy: takes an `Option<T>`
+//@ remedy: supports `Option<T>`
 
 use harness::State;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
 //@ names: `merge`, `Vec<u8>`
-//@ remedy: takes a `BTreeMap<K, V>` or a `HashMap<K, V>`
+//@ remedy: supports `BTreeMap<K, V>` and `HashMap<K, V>`
 
 use harness::State;
 use serde::{Deserialize, Serialize};

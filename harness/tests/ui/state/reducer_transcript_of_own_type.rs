@@ -1,5 +1,5 @@
 //@ names: `transcript`, `Notes`
-//@ remedy: implements `harness::state::Fold`
+//@ remedy: implement `harness::state::Fold`
 
 use harness::State;
 use serde::{Deserialize, Serialize};

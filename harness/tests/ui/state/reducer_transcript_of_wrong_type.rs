@@ -1,5 +1,5 @@
 //@ names: `transcript`, `String`
-//@ remedy: takes a `Transcript`
+//@ remedy: supports `Transcript`
 
 use harness::State;
 use serde::{Deserialize, Serialize};

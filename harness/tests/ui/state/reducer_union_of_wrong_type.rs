@@ -1,5 +1,5 @@
 //@ names: `union`, `Vec<u8>`
-//@ remedy: takes a `BTreeSet<T>` or a `HashSet<T>`
+//@ remedy: supports `BTreeSet<T>` and `HashSet<T>`
 
 use harness::State;
 use serde::{Deserialize, Serialize};

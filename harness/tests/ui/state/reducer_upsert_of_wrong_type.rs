@@ -1,5 +1,5 @@
 //@ names: `upsert`, `String`
-//@ remedy: takes a `Vec<T>`
+//@ remedy: supports `Vec<T>`
 
 use harness::State;
 use serde::{Deserialize, Serialize};

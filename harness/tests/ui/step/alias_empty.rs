@@ -1,5 +1,5 @@
 //@ names: `Step::Write`
-//@ remedy: write the name that the step had before
+//@ remedy: write the former name of the step
 
 use harness::StepId;
 

@@ -51,7 +51,7 @@ async fn failure(name: &str, arguments: &str) -> (ToolFailure, String) {
 }
 
 #[tokio::test]
-async fn a_tool_answers() {
+async fn a_tool_returns_its_result() {
     let call = ToolCall::new("c", "search", r#"{"query":"rust"}"#);
     let outcome = tools().call(&call).await;
     assert_eq!(outcome, ToolOutcome::ok("about rust"));
@@ -61,11 +61,11 @@ async fn a_tool_answers() {
 async fn an_unknown_tool_is_an_outcome_with_a_near_match() {
     let (kind, text) = failure("serch", "{}").await;
     assert_eq!(kind, ToolFailure::UnknownTool);
-    insta::assert_snapshot!(text, @"there is no tool `serch` (did you mean `search`? there are `search`, `sleep`, `fail`, `hasty`)");
+    insta::assert_snapshot!(text, @"unknown tool `serch` (did you mean `search`? available: `search`, `sleep`, `fail`, `hasty`)");
     let (_, text) = failure("xyz", "{}").await;
-    insta::assert_snapshot!(text, @"there is no tool `xyz` (there are `search`, `sleep`, `fail`, `hasty`)");
+    insta::assert_snapshot!(text, @"unknown tool `xyz` (available: `search`, `sleep`, `fail`, `hasty`)");
     let outcome = ToolSet::default().call(&ToolCall::new("c", "search", "{}")).await;
-    insta::assert_snapshot!(outcome.content().text().unwrap(), @"there is no tool `search` (answer without tools)");
+    insta::assert_snapshot!(outcome.content().text().unwrap(), @"unknown tool `search` (answer without tools)");
 }
 
 #[tokio::test]
@@ -79,11 +79,11 @@ async fn the_text_about_an_unknown_tool_is_bounded() {
 }
 
 #[tokio::test]
-async fn bad_arguments_tell_what_was_expected() {
+async fn bad_arguments_report_the_expected_schema() {
     let (kind, text) = failure("search", r#"{"q":1}"#).await;
     assert_eq!(kind, ToolFailure::BadArguments);
-    insta::assert_snapshot!(text, @r#"the arguments of `search` do not fit: missing field `query` at line 1 column 7 (call it again with arguments that match {"properties":{"query":{"type":"string"}},"required":["query"],"title":"Search","type":"object"})"#);
-    // A hand-written tool gets the same by `?`.
+    insta::assert_snapshot!(text, @r#"the arguments of `search` do not match: missing field `query` at line 1 column 7 (call it again with arguments that match {"properties":{"query":{"type":"string"}},"required":["query"],"title":"Search","type":"object"})"#);
+    // A tool that implements the trait gets the same by `?`.
     let (kind, text) = failure("hasty", "nonsense").await;
     assert_eq!(kind, ToolFailure::BadArguments);
     insta::assert_snapshot!(text, @r#"the arguments of `hasty` are not valid JSON: expected ident at line 1 column 2 (call it again with arguments that match {"type":"object"})"#);
@@ -103,7 +103,7 @@ async fn a_panic_is_an_outcome_without_its_message() {
     assert_eq!(text, "tool `hasty` panicked");
 }
 
-/// Panics before it makes its future, which a trait method written out by hand may do.
+/// Panics before it returns its future, as a hand-written trait method can.
 struct Early;
 
 impl Tool for Early {
@@ -130,7 +130,7 @@ async fn a_panic_before_the_future_is_an_outcome() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_run_at_once_and_come_back_in_call_order() {
+async fn calls_run_concurrently_and_return_in_call_order() {
     let calls = [
         ToolCall::new("a", "sleep", ""),
         ToolCall::new("b", "search", r#"{"query":"rust"}"#),
@@ -138,7 +138,7 @@ async fn calls_run_at_once_and_come_back_in_call_order() {
         ToolCall::new("d", "sleep", ""),
     ];
     let start = tokio::time::Instant::now();
-    // The future is free of borrows and `Send`, as a step's future has to be.
+    // The future borrows nothing and is `Send`, as a step's future must be.
     let messages = tokio::spawn(tools().call_all(calls)).await.unwrap();
     assert_eq!(start.elapsed(), Duration::from_secs(5));
     let outcome = |call: &str, outcome| Message::Outcome { call: call.into(), outcome };
@@ -189,8 +189,8 @@ fn every_problem_of_a_set_is_reported() {
     let text = error.problems().join("\n");
     let lines = text.lines().map(|line| line.split(" at harness").next().unwrap());
     insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @"
-there are two tools `a` (rename or remove one), the second
-`mcp/read` is not a tool name (use 1 to 64 ASCII letters, digits, `_` or `-`),
+tool `a` is added twice (rename or remove one), the second
+`mcp/read` is not a valid tool name (use 1 to 64 ASCII letters, digits, `_` or `-`),
 the input schema of `number` is not of type `object` (make its argument a struct),
 ");
     assert_eq!(text.matches(file!()).count(), 3);
