@@ -217,7 +217,7 @@ impl Desk {
         let outcome = self.agent.resume(id.as_str(), answers, ()).on_busy(OnBusy::Wait).await;
         match outcome {
             Ok(outcome) => self.print(outcome),
-            Err(error) if error.is_conflict() => Err(match recorded(&error) {
+            Err(error) if error.answer_error().is_some_and(|it| it.is_conflict()) => Err(match recorded(&error) {
                 Some(recorded) => Problem::Answered { id, recorded },
                 None => error.into(),
             }),
@@ -286,7 +286,7 @@ impl Desk {
 
 /// The answer that holds, of an error that says that another was given.
 fn recorded(error: &RunError) -> Option<Decision> {
-    Decision::deserialize(error.recorded_answer()?).ok()
+    Decision::deserialize(error.answer_error().and_then(|it| it.recorded_answer())?).ok()
 }
 
 fn told(decision: &Decision) -> String {

@@ -18,7 +18,7 @@ const STEPS: &[&str] = &[
     "for i in xs:\n    total += i",
     "if total > limit:\n    status = 'high'",
     "xs.append(y)",
-    "model.fit(X, y)",
+    "model.compatibility(X, y)",
     "result = {k: v for k, v in pairs.items() if v}",
     "with open(path) as fh:\n    data = fh.read()",
     "try:\n    n = int(text)\nexcept ValueError:\n    n = 0",

@@ -1,7 +1,7 @@
 //! The entries of a log, in words.
 
 use harness::UtcMillis;
-use harness::session::{Change, Entry, HowEnded, HowSettled, Resolution};
+use harness::session::{Change, Entry, HowEnded, End, Resolution};
 use harness::state::Op;
 use serde_json::Value;
 
@@ -73,18 +73,18 @@ impl<'a> Failed<'a> {
     }
 }
 
-fn settles(how: &HowSettled) -> String {
+fn settles(how: &End) -> String {
     match how {
-        HowSettled::Turn(HowEnded::Ended { by: Some((_, signal)) }) => format!("ended by {signal}"),
-        HowSettled::Turn(HowEnded::Failed { failure }) => {
+        End::Turn(HowEnded::Ended { by: Some((_, signal)) }) => format!("ended by {signal}"),
+        End::Turn(HowEnded::Failed { failure }) => {
             let Failed { step, message } = Failed::of(failure);
             format!("failed at {step}: {message}")
         }
-        HowSettled::Turn(HowEnded::Exhausted { limit }) => format!("used up its budget of {limit}"),
-        HowSettled::Turn(_) => "ended".to_owned(),
-        HowSettled::Interrupted => "waits for an answer".to_owned(),
-        HowSettled::Stopped => "stopped".to_owned(),
-        HowSettled::Cancelled => "cancelled".to_owned(),
+        End::Turn(HowEnded::Exhausted { limit }) => format!("used up its budget of {limit}"),
+        End::Turn(_) => "ended".to_owned(),
+        End::Interrupted => "waits for an answer".to_owned(),
+        End::Stopped => "stopped".to_owned(),
+        End::Cancelled => "cancelled".to_owned(),
         _ => "settled".to_owned(),
     }
 }

@@ -140,10 +140,10 @@ async fn a_session_of_the_first_version_goes_on_in_the_third() {
     let after = look.history("s", Seq(0), 100).await.unwrap().entries;
     // The old entries are as they were, and the adoption stands before whatever runs.
     assert_eq!(after[..before.len()], before[..]);
-    let Change::Adopted(_) = &after[before.len()].1.kind else {
+    let Change::Adopted(_) = &after[before.len()].1.change else {
         // A run that takes over says so first.
-        let Change::Adopted(_) = &after[before.len() + 1].1.kind else { panic!("{after:?}") };
-        assert!(matches!(after[before.len()].1.kind, Change::Recovered(_)));
+        let Change::Adopted(_) = &after[before.len() + 1].1.change else { panic!("{after:?}") };
+        assert!(matches!(after[before.len()].1.change, Change::Recovered(_)));
         return check(&look, &store, tail, old_json, &ended.state).await;
     };
     check(&look, &store, tail, old_json, &ended.state).await;

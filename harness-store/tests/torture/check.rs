@@ -29,7 +29,7 @@ impl Log {
         let mut log = Self { entries: Vec::new(), states: Vec::new(), head: page.head.0 };
         for (at, stored) in page.entries.iter().enumerate() {
             assert_eq!(stored.seq.0, at as u64 + 1, "{session} has a gap");
-            let taken = replay.take(stored.seq, &stored.bytes);
+            let taken = replay.push(stored.seq, &stored.bytes);
             taken.unwrap_or_else(|error| panic!("{session}: {error}"));
             log.entries.push((stored.seq, Entry::decode(&stored.bytes).unwrap()));
             log.states.push(replay.state().unwrap().clone());

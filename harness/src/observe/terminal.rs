@@ -74,7 +74,7 @@ impl Terminal {
         if let Some(line) = self.runs().remove(&event.run) {
             let elapsed = line.bar.elapsed();
             line.bar.finish_and_clear();
-            let sign = match outcome {
+            let sign = match end {
                 // The program asks now, and the run resumes later.
                 End::Interrupted => return,
                 End::Ended { .. } => '✓',
@@ -83,7 +83,7 @@ impl Terminal {
             };
             let session = printable(event.session.as_str());
             let steps = line.steps;
-            let outcome = printable(&outcome.to_string());
+            let outcome = printable(&end.to_string());
             let text = format!("{sign} {session}  {outcome}  ({steps} steps, {elapsed:.1?})");
             self.lines.suspend(|| (self.write)(&text));
         }
@@ -97,7 +97,7 @@ impl Observer for Terminal {
         }
         match &event.kind {
             EventKind::RunStarted { .. } => self.open(event),
-            EventKind::Settled { outcome, .. } => self.close(event, outcome),
+            EventKind::Settled { end, .. } => self.close(event, end),
             kind => {
                 let mut runs = self.runs();
                 let Some(line) = runs.get_mut(&event.run) else { return };

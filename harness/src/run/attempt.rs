@@ -67,11 +67,16 @@ impl Attempt {
                 let mut watch = None;
                 let ended = poll_fn(|task| self.poll(&span, &mut body, &mut watch, due, task));
                 let ended = ended.await;
-                // A body that is given up is dropped in its scope; a panic there changes nothing.
-                if let Err(panic) = self.inside(&span, move || drop(body)) {
-                    tracing::error!(panic, "a step panicked while it was dropped");
+                self.core.effects_of(place).await;
+                match (self.inside(&span, move || drop(body)), ended) {
+                    (Err(panic), Ok(_)) => Ok(Err(panicked(&panic))),
+                    // A body that is given up may panic: that changes nothing.
+                    (Err(panic), given_up) => {
+                        tracing::error!(panic, "a step panicked while it was dropped");
+                        given_up
+                    }
+                    (Ok(()), ended) => ended,
                 }
-                ended
             }
             Err(panic) => Ok(Err(panicked(&panic))),
         };

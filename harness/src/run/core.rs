@@ -148,6 +148,21 @@ impl RunCore {
         !slot.asked.is_empty()
     }
 
+    /// Waits for the effects of an attempt: they are never dropped half-way.
+    pub(crate) async fn effects_of(&self, place: Place) {
+        let running = || self.live().slots.of(place).is_some_and(|slot| slot.effects > 0);
+        if !running() {
+            return;
+        }
+        loop {
+            let ended = self.effect_ended.notified();
+            if !running() {
+                return;
+            }
+            ended.await;
+        }
+    }
+
     /// Closes the slot of an attempt once its effects are over. Returns the questions that have no
     /// answer.
     pub(crate) async fn close(&self, place: Place) -> Vec<(String, Asked)> {

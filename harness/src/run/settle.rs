@@ -86,19 +86,18 @@ impl<C: Context, S: State> Driver<C, S> {
                 (End::Failed { failure }, None)
             }
         };
-        self.settled = true;
         if matches!(end, End::Ended { .. }) {
             // A turn that is over stays over, even if its outcome has no receiver.
             self.home = None;
         }
-        let settlement = self.settlement(end, finally_failure);
-        self.core.publish(None, || EventKind::Settled {
-            end: settlement.end.clone(),
-            steps: settlement.steps,
-            spent: settlement.spent,
-        });
+        // A session that lives here returns to where it came from if the run is dropped before its
+        // outcome is there.
+        self.settled = self.core.journal.is_some();
+        let (steps, spent) = self.core.session(|it| (it.cursor.steps, it.spent));
+        self.core.publish(None, || EventKind::Settled { end: end.clone(), steps, spent });
         self.core.fanout.flush().await;
-        Some(settlement)
+        self.settled = true;
+        Some(self.settlement(end, finally_failure))
     }
 
     /// Records how the run settles.
@@ -121,10 +120,10 @@ impl<C: Context, S: State> Driver<C, S> {
             }
         }
         let Conclusion::Settle { end, finally_failure } = conclusion else { return conclusion };
-        let attempt = match end.is_of_turn() {
-            true => 0,
-            false => self.core.attempts_begun(),
-        };
+        // The failure of a step counts its attempts, and the last steps are not resumed.
+        let uncounted = matches!(end, End::Ended { .. } | End::Failed { .. });
+        let parked = self.core.session(|session| session.parked.is_some());
+        let attempt = if uncounted || parked { 0 } else { self.core.attempts_begun() };
         let settled = Settled {
             end: end.clone(),
             finally_failure: finally_failure.clone(),
@@ -205,7 +204,9 @@ impl<C: Context, S: State> Drop for Driver<C, S> {
             let Some(home) = home.filter(|_| !self.lost) else { return };
             let state = Arc::clone(&self.state);
             let give_back = move |core: &super::core::RunCore| {
-                if core.record(settled).is_ok() {
+                // It may have settled, without a receiver.
+                let running = core.session(|session| session.settled.is_none());
+                if !running || core.record(settled).is_ok() {
                     let session = core.session(Clone::clone);
                     *home.lock() = Some(Resting { session, state });
                 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use harness::prelude::*;
-use harness::session::{Adopted, Change, Difference, Fit, StepKind};
+use harness::compat::{Compatibility, Difference};
+use harness::session::{Adopted, Change, StepKind};
 use harness::store::MemoryStore;
 use harness::{Seq, Sessions};
 
@@ -162,7 +163,7 @@ macro_rules! resume {
     ($version:ident, $fit:expr) => {{
         let ((store, id), ran) = (left().await, Ran::default());
         let before = all(&store, "s").await;
-        let agent = $version::agent(&store, &ran).fit($fit);
+        let agent = $version::agent(&store, &ran).compatibility($fit);
         let yes = Answers::json(&*id, true.into());
         let outcome = agent.resume("s", yes, ()).await;
         if outcome.is_err() {
@@ -187,39 +188,39 @@ macro_rules! refused {
 
 #[tokio::test]
 async fn what_does_not_fit_is_refused_before_anything_runs() {
-    let gone = refused!(renamed, Fit::Compatible);
+    let gone = refused!(renamed, Compatibility::Compatible);
     assert!(matches!(&gone[..], [Difference::StepGone { step, .. }] if step == "Ask"), "{gone:?}");
-    let field = refused!(removed, Fit::Compatible);
+    let field = refused!(removed, Compatibility::Compatible);
     let is = |field: &str| Difference::FieldRemoved { field: field.into() };
     assert_eq!(field, [is("title")]);
-    let retyped = refused!(retyped, Fit::Compatible);
+    let retyped = refused!(retyped, Compatibility::Compatible);
     let [Difference::FieldTypeChanged { field, saved, now }] = &retyped[..] else {
         panic!("{retyped:?}")
     };
     assert_eq!((&**field, &**saved, &**now), ("title", "String", "u32"));
-    let answer = refused!(other_answer, Fit::Compatible);
+    let answer = refused!(other_answer, Compatibility::Compatible);
     assert_eq!(answer, [Difference::AnswerSchemaChanged { question: "sure".into() }]);
-    let version = refused!(unknown, Fit::Compatible);
+    let version = refused!(unknown, Compatibility::Compatible);
     assert!(version.contains(&Difference::VersionUnknown { saved: 1, now: 7 }), "{version:?}");
 }
 
 #[tokio::test]
 async fn what_fits_is_taken_over_and_recorded() {
     let lines = ["v1", "true", "new"];
-    let (outcome, store) = resume!(same, Fit::Strict);
+    let (outcome, store) = resume!(same, Compatibility::Strict);
     assert_eq!(outcome.unwrap().ended().unwrap().state.lines, lines);
     assert_eq!(count(&store, "s", "adopt").await, 0);
 
-    let (outcome, store) = resume!(aliased, Fit::Compatible);
+    let (outcome, store) = resume!(aliased, Compatibility::Compatible);
     assert_eq!(outcome.unwrap().ended().unwrap().state.lines, lines);
     assert_eq!(count(&store, "s", "adopt").await, 1);
 
-    let (outcome, store) = resume!(added, Fit::Compatible);
+    let (outcome, store) = resume!(added, Compatibility::Compatible);
     let ended = outcome.unwrap().ended().unwrap();
     assert_eq!((&ended.state.lines[..], ended.state.note), (&lines.map(str::to_owned)[..], None));
     assert_eq!(count(&store, "s", "adopt").await, 1);
 
-    let (outcome, store) = resume!(migrated, Fit::Compatible);
+    let (outcome, store) = resume!(migrated, Compatibility::Compatible);
     let ended = outcome.unwrap().ended().unwrap();
     assert_eq!(
         (&ended.state.lines[..], &*ended.state.heading),
@@ -239,11 +240,11 @@ async fn what_fits_is_taken_over_and_recorded() {
 
 #[tokio::test]
 async fn strictly_nothing_may_have_changed() {
-    let added = refused!(added, Fit::Strict);
+    let added = refused!(added, Compatibility::Strict);
     assert!(added.contains(&Difference::FieldAdded { field: "note".into() }), "{added:?}");
-    let aliased = refused!(aliased, Fit::Strict);
+    let aliased = refused!(aliased, Compatibility::Strict);
     assert!(aliased.contains(&Difference::WiringChanged), "{aliased:?}");
-    let version = refused!(migrated, Fit::Strict);
+    let version = refused!(migrated, Compatibility::Strict);
     assert!(version.contains(&Difference::VersionChanged { saved: 1, now: 2 }), "{version:?}");
 }
 
@@ -326,7 +327,7 @@ async fn other_ways_between_steps_are_taken_over_once() {
     ];
     for (harness, lines, steps, next) in cases {
         let (store, id) = left().await;
-        let strict = harness.clone().agent("a", ()).store(store.clone()).fit(Fit::Strict);
+        let strict = harness.clone().agent("a", ()).store(store.clone()).compatibility(Compatibility::Strict);
         let before = all(&store, "s").await;
         let yes = || Answers::json(&*id, true.into());
         let refused = strict.resume("s", yes(), ()).await.unwrap_err();
@@ -341,8 +342,8 @@ async fn other_ways_between_steps_are_taken_over_once() {
         assert_eq!(turn.state().unwrap().lines[lines.len()..], *next);
         let adopted = adopted(&store).await;
         assert_eq!(adopted.len(), 1);
-        let Adopted { graph, schema, state, step, renamed, .. } = &adopted[0];
-        assert!(schema.is_none() && state.is_none() && step.is_none() && renamed.is_empty());
+        let Adopted { graph, schema, state, renamed, .. } = &adopted[0];
+        assert!(schema.is_none() && state.is_none() && renamed.is_empty());
         assert!(graph.as_ref().unwrap().steps.keys().eq(steps));
         ran.store(0, Ordering::SeqCst);
     }
@@ -351,7 +352,7 @@ async fn other_ways_between_steps_are_taken_over_once() {
 /// How a session was taken over.
 async fn adopted(store: &MemoryStore) -> Vec<Adopted> {
     let page = Sessions::new(store.clone()).history("s", Seq(0), 1_000).await.unwrap();
-    let adopted = page.entries.into_iter().filter_map(|(_, entry)| match entry.kind {
+    let adopted = page.entries.into_iter().filter_map(|(_, entry)| match entry.change {
         Change::Adopted(adopted) => Some(*adopted),
         _ => None,
     });

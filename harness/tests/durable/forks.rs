@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use harness::inspect::{Filter, Moment, Phase};
 use harness::observe::{EventKind, from_fn};
 use harness::prelude::*;
-use harness::session::HowSettled;
+use harness::session::End;
 use harness::store::{MemoryStore, ReadRequest, SessionStore, StoredEntry};
 use harness::{Position, Seq, SessionId, Sessions};
 use serde_json::json;
@@ -196,7 +196,7 @@ async fn a_fork_goes_another_way_and_leaves_its_source_alone() {
     assert_eq!((fork.position, fork.spent, fork.holder), (at.position, at.spent, None));
     let from = fork.from.unwrap();
     assert_eq!((from.session.as_str(), from.seq), ("s", at.seq));
-    assert!(matches!(fork.settled.unwrap().how, HowSettled::Stopped));
+    assert!(matches!(fork.settled.unwrap().end, End::Stopped));
     assert_eq!(agent.state_at("t", fork.head).await.unwrap(), at.state);
 
     let err = agent.run(Tale::update(), word("v")).session("t").await.unwrap_err();
@@ -247,9 +247,9 @@ async fn a_fork_of_a_waiting_session_waits_by_itself() {
     let waiting = sessions.pending_interrupts(&Default::default(), None, 9).await.unwrap();
     assert!(waiting.rows.len() == 1 && waiting.rows[0].session.as_str() == "t");
     let err = agent.resume("t", answer(&asked, "b", false), word("w")).await.unwrap_err();
-    assert!(err.is_unknown_interrupt(), "{err}");
+    assert!(err.answer_error().is_some_and(|it| it.is_unknown_interrupt()), "{err}");
     let err = sessions.answer_json("t", answer(&asked, "a", true)).await.unwrap_err();
-    assert!(err.is_unknown_interrupt(), "{err}");
+    assert!(err.answer_error().is_some_and(|it| it.is_unknown_interrupt()), "{err}");
 
     let ended = agent.resume("t", answer(&fork.questions, "b", true), word("w")).await.unwrap();
     // The answer given before the fork is the fork's too.

@@ -176,20 +176,20 @@ async fn what_may_not_be_answered_changes_nothing() {
         assert_eq!(all(&store, "s").await, before, "{both}");
         both
     };
-    assert!(refuse(Answers::json("no-such-question", true.into())).await.is_unknown_interrupt());
+    assert!(refuse(Answers::json("no-such-question", true.into())).await.answer_error().is_some_and(|it| it.is_unknown_interrupt()));
     let other = refuse(answer(&three, "a", false)).await;
-    assert!(other.is_conflict() && other.recorded_answer() == Some(&json!(true)));
+    assert!(other.answer_error().is_some_and(|it| it.is_conflict()) && other.answer_error().and_then(|it| it.recorded_answer()) == Some(&json!(true)));
     let other = refuse(answer(&gate, "gate", false)).await;
-    assert!(other.is_conflict() && other.recorded_answer() == Some(&json!(true)));
-    assert!(refuse(sound().and(answer(&three, "c", false))).await.is_conflict());
+    assert!(other.answer_error().is_some_and(|it| it.is_conflict()) && other.answer_error().and_then(|it| it.recorded_answer()) == Some(&json!(true)));
+    assert!(refuse(sound().and(answer(&three, "c", false))).await.answer_error().is_some_and(|it| it.is_conflict()));
     let ill = refuse(Answers::json(b.id.clone(), "yes".into())).await;
-    assert!(ill.is_wrong_answer(), "{ill}");
+    assert!(ill.answer_error().is_some_and(|it| it.is_wrong_answer()), "{ill}");
     // An answer to a `Send` is none to a `Delete`, though both take a `bool`.
     let mut asked = c.clone();
     asked.name = "send".into();
     let moved = asked.as_question::<Send>().unwrap().answer(true);
     let err = agent().resume("s", moved, ()).await.unwrap_err();
-    assert!(err.is_wrong_answer(), "{err}");
+    assert!(err.answer_error().is_some_and(|it| it.is_wrong_answer()), "{err}");
     // The same again is fine, also of a question that was asked before: nothing new.
     let same = agent().resume("s", answer(&three, "a", true).by("eve"), ()).await.unwrap();
     assert_eq!(waiting(same).questions.len(), 2);
@@ -295,7 +295,7 @@ async fn an_expired_question_is_answered_no_more() {
     let gate = waiting(agent.run(Doc::update(), ()).session("s").await.unwrap());
     let before = log(&store, "s").await;
     let err = agent.resume("s", answer(&gate, "gate", true), ()).await.unwrap_err();
-    assert!(err.is_expired(), "{err}");
+    assert!(err.answer_error().is_some_and(|it| it.is_expired()), "{err}");
     assert_eq!(log(&store, "s").await, before);
     // The gate goes where it says; the inline question of the step behind expires, too.
     let inline = waiting(agent.resume("s", Answers::none(), ()).await.unwrap());

@@ -312,7 +312,7 @@ pub async fn count(store: &MemoryStore, session: &str, kind: &str) -> usize {
 pub async fn folded(store: &MemoryStore, session: &str) -> Value {
     let mut replay = Replay::default();
     for entry in page(store, session).await.unwrap().entries {
-        replay.take(entry.seq, &entry.bytes).unwrap();
+        replay.push(entry.seq, &entry.bytes).unwrap();
     }
     replay.state().unwrap().clone()
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use harness::inspect::{Filter, Phase};
 use harness::prelude::*;
-use harness::session::{Change, HowSettled};
+use harness::session::{Change, End};
 use harness::store::{Batch, InboxSeq, MemoryStore, NewEntry, SessionStore};
 use harness::{Seq, SessionId, Sessions};
 use serde_json::json;
@@ -100,7 +100,7 @@ async fn status_tells_how_a_session_stands() {
     assert_eq!((asks.questions.len(), asks.unread), (1, 0));
     assert!(asks.questions[0].name == "send" && asks.questions[0].question == json!({"to": "all"}));
     assert!(asks.created.0 > 0 && asks.updated >= asks.created && asks.head > Seq(3));
-    assert!(matches!(asks.settled.unwrap().how, HowSettled::Interrupted));
+    assert!(matches!(asks.settled.unwrap().end, End::Interrupted));
     assert_eq!(sessions.state("asks").await.unwrap()["lines"], json!(["ask", "written"]));
 
     run(&agent, "fails", "fail").await;
@@ -181,12 +181,12 @@ async fn answers_wait_for_whoever_goes_on() {
     let before = sessions.status("s").await.unwrap();
 
     let err = answer(json!("yes")).await.unwrap_err();
-    assert!(err.is_wrong_answer(), "{err}");
+    assert!(err.answer_error().is_some_and(|it| it.is_wrong_answer()), "{err}");
     let strange = Answers::json("nobody", json!(true));
     // One of several is not right: none is recorded.
     let several = Answers::json(id.clone(), json!(false)).and(strange);
     let err = sessions.answer_json("s", several).await.unwrap_err();
-    assert!(err.is_unknown_interrupt() && err.to_string().contains(id.as_str()), "{err}");
+    assert!(err.answer_error().is_some_and(|it| it.is_unknown_interrupt()) && err.to_string().contains(id.as_str()), "{err}");
     assert_eq!(sessions.status("s").await.unwrap(), before);
     assert_eq!(sessions.answer_json("s", Answers::none()).await.unwrap().open.len(), 1);
 
@@ -194,7 +194,7 @@ async fn answers_wait_for_whoever_goes_on() {
     assert!(recorded.open.is_empty() && recorded.holder.is_none());
     assert!(answer(json!(true)).await.unwrap().open.is_empty());
     let err = answer(json!(false)).await.unwrap_err();
-    assert!(err.is_conflict() && err.recorded_answer() == Some(&json!(true)), "{err}");
+    assert!(err.answer_error().is_some_and(|it| it.is_conflict()) && err.answer_error().and_then(|it| it.recorded_answer()) == Some(&json!(true)), "{err}");
     // Nothing has run, and the question waits no more.
     let now = sessions.status("s").await.unwrap();
     assert_eq!((now.phase, now.head, now.unread), (Phase::Interrupted, before.head, 1));
@@ -207,7 +207,7 @@ async fn answers_wait_for_whoever_goes_on() {
     // Long after: the same is fine, another is not.
     assert!(answer(json!(true)).await.is_ok());
     let err = answer(json!(false)).await.unwrap_err();
-    assert!(err.recorded_answer() == Some(&json!(true)), "{err}");
+    assert!(err.answer_error().and_then(|it| it.recorded_answer()) == Some(&json!(true)), "{err}");
 }
 
 #[tokio::test]
@@ -231,7 +231,7 @@ async fn a_question_whose_time_is_over_takes_no_answer() {
     let Outcome::Interrupted(waiting) = outcome else { panic!("{outcome:?}") };
     let id = waiting.questions[0].id.clone();
     let err = sessions.answer_json("s", Answers::json(id, json!(true))).await.unwrap_err();
-    assert!(err.is_expired(), "{err}");
+    assert!(err.answer_error().is_some_and(|it| it.is_expired()), "{err}");
     let ended = agent.resume("s", Answers::none(), ()).await.unwrap().ended().unwrap();
     assert_eq!((ended.state.sent, &ended.state.lines[..]), (None, &["written".to_owned()][..]));
 }
@@ -310,8 +310,8 @@ async fn a_log_is_read_in_pages_and_pruned() {
         }
         let seqs: Vec<u64> = found.iter().map(|(seq, _)| seq.0).collect();
         assert_eq!(seqs, (1..=head.0).collect::<Vec<_>>());
-        assert!(matches!(found[0].1.kind, Change::Opened(_)));
-        assert!(matches!(found[head.0 as usize - 1].1.kind, Change::Settled(_)));
+        assert!(matches!(found[0].1.change, Change::Opened(_)));
+        assert!(matches!(found[head.0 as usize - 1].1.change, Change::Settled(_)));
     }
     assert!(sessions.history("s", Seq(head.0 + 1), 5).await.unwrap().entries.is_empty());
 

@@ -16,7 +16,7 @@ use crate::sessions::{self as doc, Doc};
 /// The traces of a session's runs, as its history and as its stored log have them.
 async fn traces(store: &MemoryStore) -> Vec<Value> {
     let page = Sessions::new(store.clone()).history("s", Seq(0), 1_000).await.unwrap();
-    let typed = page.entries.into_iter().filter_map(|(_, entry)| match entry.kind {
+    let typed = page.entries.into_iter().filter_map(|(_, entry)| match entry.change {
         Change::RunStarted(run) => Some(json!(run.trace)),
         _ => None,
     });

@@ -25,7 +25,7 @@ fn a_flipped_bit_never_panics() {
             let mut bytes = line.clone().into_bytes();
             bytes[place / 8] ^= 1 << (place % 8);
             let mut replay = before.clone();
-            match replay.take(golden.seq(at), &bytes) {
+            match replay.push(golden.seq(at), &bytes) {
                 Ok(()) => assert!(replay.state().is_some()),
                 Err(error) => {
                     assert_eq!(error.seq(), Some(golden.seq(at)));
@@ -47,7 +47,7 @@ fn entries_in_any_order_never_panic() {
         for (seq, random) in (1..).zip(scattered(seed).take(60)) {
             let line = &golden.entries[random % golden.entries.len()];
             let before = replay.head();
-            if replay.take(Seq(seq), line.as_bytes()).is_ok() {
+            if replay.push(Seq(seq), line.as_bytes()).is_ok() {
                 assert_eq!(replay.head(), Seq(seq));
             } else {
                 assert_eq!(replay.head(), before);

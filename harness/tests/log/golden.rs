@@ -61,7 +61,7 @@ fn a_log_says_today_what_it_said_when_it_was_written() {
         let mut replay = Replay::default();
         for (at, (entry, state)) in golden.entries.iter().zip(&golden.states).enumerate() {
             let seq = golden.seq(at);
-            replay.take(seq, entry.as_bytes()).unwrap_or_else(|error| {
+            replay.push(seq, entry.as_bytes()).unwrap_or_else(|error| {
                 panic!("{}: {error}", golden.name);
             });
             assert_eq!(replay.head(), seq);
@@ -81,7 +81,7 @@ fn an_entry_is_written_today_as_it_was_then() {
             entry.encode(&mut again).unwrap();
             let again = String::from_utf8(again).unwrap();
             assert_eq!(again, *line, "{} at {}", golden.name, golden.seq(at));
-            kinds.insert(entry.kind.name().to_owned());
+            kinds.insert(entry.change.name().to_owned());
         }
     }
     let known = [
@@ -96,13 +96,13 @@ fn every_snapshot_is_a_beginning() {
     for golden in Golden::all() {
         let snapshots =
             golden.entries.iter().enumerate().filter(|(_, line)| {
-                Entry::decode(line.as_bytes()).unwrap().kind.name() == "snapshot"
+                Entry::decode(line.as_bytes()).unwrap().change.name() == "snapshot"
             });
         let mut found = 0;
         for (from, _) in snapshots {
             let mut replay = Replay::default();
             for at in from..golden.entries.len() {
-                replay.take(golden.seq(at), golden.entries[at].as_bytes()).unwrap();
+                replay.push(golden.seq(at), golden.entries[at].as_bytes()).unwrap();
                 assert_eq!(replay.state().unwrap().to_string(), golden.states[at]);
             }
             found += 1;
@@ -116,7 +116,7 @@ fn no_reducer_runs_when_a_log_is_read() {
     let golden = Golden::read("turns");
     let mut replay = Replay::default();
     for (at, entry) in golden.entries.iter().enumerate() {
-        replay.take(golden.seq(at), entry.as_bytes()).unwrap();
+        replay.push(golden.seq(at), entry.as_bytes()).unwrap();
         let state: Desk = serde_json::from_value(replay.state().unwrap().clone()).unwrap();
         // It is the state that was written, with every bit of its numbers.
         let schema = Desk::schema();

@@ -41,7 +41,7 @@ async fn two_questions_wait_together_and_are_answered_in_any_order_one_at_a_time
         let id = waiting.questions.iter().find(|it| it.key.as_deref() == Some(first)).unwrap();
         let conflict = Answers::json(id.id.clone(), other);
         let refused = bench.agent.resume(&left, conflict, ()).await.unwrap_err();
-        assert!(refused.is_conflict(), "{refused}");
+        assert!(refused.answer_error().is_some_and(|it| it.is_conflict()), "{refused}");
         let rest = part.and(answer(&left, second, value(second)));
         let out = bench.agent.resume(&left, rest, ()).await.unwrap();
         assert_eq!(ended(out).state.lines, ["true bo"]);

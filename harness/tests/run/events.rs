@@ -53,8 +53,8 @@ async fn events_carry_every_id_and_count_from_one() {
         ]
     );
     let last = events.last().unwrap();
-    let EventKind::Settled { outcome, steps, .. } = &last.kind else { panic!("{last}") };
-    assert_eq!((outcome, *steps), (&End::Ended { signal: None }, 2));
+    let EventKind::Settled { end, steps, .. } = &last.kind else { panic!("{last}") };
+    assert_eq!((end, *steps), (&End::Ended { by: None }, 2));
     let json = serde_json::to_value(&events[1]).unwrap();
     assert_eq!((&json["event"], &json["step"]), (&"step_started".into(), &"First".into()));
     assert_eq!((&json["position"], &json["session"]), (&1.into(), &"s-1".into()));

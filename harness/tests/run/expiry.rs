@@ -94,7 +94,7 @@ async fn an_expired_gate_takes_no_answer_and_goes_where_it_says() {
         assert_eq!(waiting.questions[0].expires_at, Some(waiting.questions[0].asked_at));
         let answer = waiting.pending::<Send>().unwrap().answer(true);
         let refused = agent.resume(&waiting, answer, ()).await.unwrap_err();
-        assert!(refused.is_expired(), "{refused}");
+        assert!(refused.answer_error().is_some_and(|it| it.is_expired()), "{refused}");
         let ended = agent.resume(&waiting, Answers::none(), ()).await.unwrap().ended().unwrap();
         assert_eq!(ended.state.notes, ["late None"]);
     }
@@ -126,7 +126,7 @@ async fn an_expired_question_tells_the_step_that_asks() {
     for agent in both(&inline(Duration::ZERO)) {
         let waiting = asked(&agent).await;
         let answer = waiting.pending::<Send>().unwrap().answer(true);
-        assert!(agent.resume(&waiting, answer, ()).await.unwrap_err().is_expired());
+        assert!(agent.resume(&waiting, answer, ()).await.unwrap_err().answer_error().is_some_and(|it| it.is_expired()));
         let ended = agent.resume(&waiting, Answers::none(), ()).await.unwrap().ended().unwrap();
         assert_eq!(ended.state.notes, ["late"]);
     }
