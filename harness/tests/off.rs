@@ -56,7 +56,7 @@ flowchart TD
 }
 
 #[test]
-fn every_edge_to_a_step_that_is_off_is_a_violation_that_tells_why() {
+fn every_edge_to_a_step_that_is_off_is_a_violation_that_says_why() {
     let on_error = line!() + 3;
     let error = Harness::<(), Draft>::builder("drafts")
         .start(Step::Translate)
