@@ -4,7 +4,6 @@ use harness::prelude::*;
 use harness::{Answered, StepError};
 
 use super::engine::{Paint, Proposal, Verdict, judge, progressed, propose as proposals, unified};
-
 use super::state::{Approve, Decision, Fate, Repair, Trial, Tried, Why, fault_of};
 use super::{Ctx, End};
 
