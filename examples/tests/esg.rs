@@ -1,6 +1,6 @@
 //! The `esg` program, from its command line.
 
-// What helps the tests is part of them.
+// The allowances cover the helpers of the tests too.
 #![cfg(unix)]
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
@@ -29,14 +29,14 @@ struct Done {
     err: String,
 }
 
-/// A directory to work in.
-struct Desk(tempfile::TempDir);
+/// A directory with a script.
+struct Folder(tempfile::TempDir);
 
-impl Desk {
+impl Folder {
     fn new() -> Self {
-        let desk = Self(tempfile::tempdir().unwrap());
-        desk.write("script.py", SCRIPT);
-        desk
+        let folder = Self(tempfile::tempdir().unwrap());
+        folder.write("script.py", SCRIPT);
+        folder
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -60,7 +60,7 @@ impl Desk {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // One that does not read it may be gone.
+        // A command that does not read its input may have ended.
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         let output = child.wait_with_output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -70,25 +70,25 @@ impl Desk {
 
 #[test]
 fn scan_says_what_a_source_reads_and_writes() {
-    let desk = Desk::new();
-    let done = desk.esg_reading("total = sum(rows) + off\nlog.append(total)", &["scan", "-"]);
+    let folder = Folder::new();
+    let done = folder.esg_reading("total = sum(rows) + off\nlog.append(total)", &["scan", "-"]);
     assert_eq!((done.code, &*done.err), (Some(0), ""));
     let scan: Value = serde_json::from_str(&done.out).unwrap();
     assert_eq!(scan["reads"], json!(["log", "off", "rows"]));
     assert_eq!(scan["writes"], json!(["total"]));
     assert_eq!(scan["builtin_reads"], json!(["sum"]));
-    let done = desk.esg_reading("x = = 1", &["scan", "-"]);
+    let done = folder.esg_reading("x = = 1", &["scan", "-"]);
     assert_eq!(done.code, Some(1), "{}", done.err);
     let scan: Value = serde_json::from_str(&done.out).unwrap();
     assert_eq!(scan["errors"][0]["line"], json!(1));
-    let done = desk.esg(&["scan", "missing.py"]);
+    let done = folder.esg(&["scan", "missing.py"]);
     assert_eq!(done.code, Some(2));
     assert!(done.err.contains("missing.py"), "{}", done.err);
 }
 
 #[test]
-fn plan_tells_the_steps_without_running_them() {
-    let done = Desk::new().esg(&["plan", "script.py"]);
+fn plan_prints_the_steps_without_running_them() {
+    let done = Folder::new().esg(&["plan", "script.py"]);
     assert_eq!(done.code, Some(0), "{}", done.err);
     for step in ["load", "clean", "report", "other"] {
         assert!(done.out.lines().any(|line| line.contains(step)), "{step}: {}", done.out);
@@ -98,55 +98,55 @@ fn plan_tells_the_steps_without_running_them() {
 
 #[test]
 fn run_runs_again_what_an_edit_touched() {
-    let desk = Desk::new();
-    desk.write("clean.py", "rows = [r for r in rows if r['v'] < 3]\n");
-    let done = desk.esg(&["run", "script.py", "--edit", "clean=clean.py", "--verify"]);
+    let folder = Folder::new();
+    folder.write("clean.py", "rows = [r for r in rows if r['v'] < 3]\n");
+    let done = folder.esg(&["run", "script.py", "--edit", "clean=clean.py", "--verify"]);
     assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
     let (before, after) = done.out.split_once("after the edit of clean").unwrap();
     assert!(before.contains("ran 4") && before.contains("report | total 3"), "{before}");
     assert!(after.contains("ran 2") && after.contains("kept 2"), "{after}");
     assert!(after.contains("report | total 0"), "{after}");
     assert!(done.err.contains("only code that you trust"), "{}", done.err);
-    let done = desk.esg(&["run", "script.py", "--edit", "nowhere=clean.py"]);
+    let done = folder.esg(&["run", "script.py", "--edit", "missing=clean.py"]);
     assert_eq!(done.code, Some(2));
-    assert!(done.err.contains("nowhere"), "{}", done.err);
+    assert!(done.err.contains("missing"), "{}", done.err);
 }
 
 #[test]
-fn a_step_that_fails_is_told() {
-    let desk = Desk::new();
-    desk.write("bad.py", "# %% a\nx = 1\n# %% b\ny = x / 0\n# %% c\nz = y\n");
-    let done = desk.esg(&["run", "bad.py", "--verify"]);
+fn a_step_that_fails_is_reported() {
+    let folder = Folder::new();
+    folder.write("bad.py", "# %% a\nx = 1\n# %% b\ny = x / 0\n# %% c\nz = y\n");
+    let done = folder.esg(&["run", "bad.py", "--verify"]);
     assert_eq!(done.code, Some(1), "{}", done.err);
     assert!(done.out.contains("b failed: ZeroDivisionError"), "{}", done.out);
     assert!(done.out.contains("c is blocked"), "{}", done.out);
 }
 
 #[test]
-fn a_kept_program_goes_on_where_it_was() {
-    let desk = Desk::new();
-    let run = || desk.esg(&["run", "script.py", "--store", "kept"]);
+fn a_stored_program_runs_only_what_changed() {
+    let folder = Folder::new();
+    let run = || folder.esg(&["run", "script.py", "--store", "kept"]);
     let done = run();
     assert_eq!(done.code, Some(0), "{}", done.err);
     assert!(done.out.contains("ran 4"), "{}", done.out);
     let done = run();
     assert_eq!(done.code, Some(0), "{}", done.err);
     assert!(done.out.contains("ran 0") && done.out.contains("kept 4"), "{}", done.out);
-    // The file changes: what it changed runs.
-    desk.write("script.py", &SCRIPT.replace("n = 5", "n = total"));
+    // After a change of the file, only the changed step runs.
+    folder.write("script.py", &SCRIPT.replace("n = 5", "n = total"));
     let done = run();
     assert!(done.out.contains("ran 1") && done.out.contains("other ran"), "{}", done.out);
 }
 
 #[test]
 fn answers_are_given_for_a_file_of_cases() {
-    let desk = Desk::new();
+    let folder = Folder::new();
     let cases = json!({"cases": [
         {"id": "one", "source": "y = x + 1"},
         {"id": "none", "source": "y = = 1"},
     ]});
-    desk.write("cases.json", &cases.to_string());
-    let done = desk.esg(&["answers", "vectors", "cases.json"]);
+    folder.write("cases.json", &cases.to_string());
+    let done = folder.esg(&["answers", "vectors", "cases.json"]);
     assert_eq!(done.code, Some(0), "{}", done.err);
     let answers: Value = serde_json::from_str(&done.out).unwrap();
     assert_eq!(answers["one"]["reads"], json!(["x"]));
@@ -164,8 +164,8 @@ fn answers_are_given_for_a_file_of_cases() {
             {"step": "b", "kind": "remove", "new_source": null},
         ],
     }]});
-    desk.write("programs.json", &programs.to_string());
-    let done = desk.esg(&["answers", "edges", "programs.json"]);
+    folder.write("programs.json", &programs.to_string());
+    let done = folder.esg(&["answers", "edges", "programs.json"]);
     assert_eq!(done.code, Some(0), "{}", done.err);
     let answers: Value = serde_json::from_str(&done.out).unwrap();
     assert_eq!(answers["p"]["edges"], json!([["a", "b"]]));

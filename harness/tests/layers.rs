@@ -38,7 +38,7 @@ const LAYERS: &[&[&str]] = &[
 /// The most lines of a source file: prose goes to `docs/`, tests to files of their own.
 const MAX_LINES: usize = 500;
 
-/// The most methods of a store: whoever writes one must get each of them right under crashes and
+/// The most methods of a store: its author must get each of them right under crashes and
 /// races, so what can be made of others is none of its own.
 const MAX_STORE_METHODS: usize = 8;
 

@@ -1,5 +1,10 @@
-//! A model that calls a tool and then answers: a loop of two steps. The model reads from a script,
-//! so no network is needed.
+//! A model that calls a tool and then answers: a loop of two steps.
+//!
+//! ```text
+//! cargo run -p examples --bin hello
+//! ```
+//!
+//! The replies of the model come from a script, so no network is needed.
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
@@ -46,7 +51,7 @@ fn next(chat: &Chat) -> Next {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let weather = tool("weather", "Tells the weather", async |at: Value| {
+    let weather = tool("weather", "Reports the weather", async |at: Value| {
         Ok(format!("It rains in {}.", at["city"]))
     });
     let assistant = Harness::<Ctx, Chat>::builder("assistant")

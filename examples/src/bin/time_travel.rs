@@ -1,11 +1,10 @@
-//! Looks at every state that a session has had, and lets another session go another way from one
-//! of them.
+//! Reads every state that a session has had, and forks a second session from one of them.
 //!
 //! ```text
 //! cargo run -p examples --bin time_travel -- [--store DIR]
 //! ```
 //!
-//! Needs no network. Without `--store` the sessions are kept in a temporary directory.
+//! Needs no network. Without `--store` the sessions are in a temporary directory.
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
@@ -13,7 +12,7 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use clap::Parser;
-use examples::sessions::{log, moment, tell};
+use examples::{describe, log, moment};
 use harness::inspect::{MomentPage, Phase};
 use harness::prelude::*;
 use harness::{Interrupted, Seq, SessionId, Sessions};
@@ -21,14 +20,14 @@ use harness_store::FileStore;
 use schemars::JsonSchema;
 
 #[derive(Parser)]
-#[command(about = "Looks at the past of a session, and goes another way from there")]
+#[command(about = "Reads the past states of a session, and forks another session from one")]
 struct Options {
-    /// Keeps the sessions in this directory.
+    /// Keep the sessions in this directory.
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
 }
 
-/// A walk, as far as it has gone.
+/// The state: a walk so far.
 #[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Walk {
     #[state(reduce = append)]
@@ -37,7 +36,7 @@ struct Walk {
     hours: u32,
 }
 
-/// The road divides.
+/// The question: which way?
 #[derive(Question, Serialize, Deserialize)]
 #[question(answer = Way)]
 struct Fork {
@@ -59,7 +58,7 @@ enum Next { Further, AtFork }
 const ROAD: [&str; 3] = ["the gate", "the mill", "the bridge"];
 
 async fn walk(walk: View<Walk>, _cx: Cx<()>) -> StepResult<Walk> {
-    let next = ROAD.get(walk.places.len()).copied().unwrap_or("nowhere");
+    let next = ROAD.get(walk.places.len()).copied().unwrap_or("the end of the road");
     Ok(Walk::update().places([next.to_owned()]).hours(1))
 }
 
@@ -83,15 +82,15 @@ async fn arrive(_: View<Walk>, _cx: Cx<()>) -> StepResult<Walk> {
     Ok(Walk::update().places(["home".to_owned()]).hours(1))
 }
 
-/// The question that a walk waits on.
-fn question(outcome: Outcome<Walk>) -> Result<Interrupted<Walk>, Box<dyn Error>> {
-    let Outcome::Interrupted(waiting) = outcome else {
-        return Err("the road did not divide".into());
+/// The interrupt of a walk.
+fn interrupt(outcome: Outcome<Walk>) -> Result<Interrupted<Walk>, Box<dyn Error>> {
+    let Outcome::Interrupted(interrupted) = outcome else {
+        return Err("the walk did not reach the fork".into());
     };
-    Ok(waiting)
+    Ok(interrupted)
 }
 
-/// The moments of a session, all of them.
+/// All moments of a session.
 async fn moments(
     agent: &Agent<(), Walk>,
     session: &SessionId,
@@ -123,48 +122,48 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .build()?;
     let agent = walks.agent("walker", ()).store(store.clone());
 
-    // A walk along the coast, from its beginning to its end.
-    let waiting = question(agent.run(Walk::update(), ()).await?)?;
-    let first = waiting.session.clone();
-    let coast = waiting.pending::<Fork>()?.answer(Way::Coast).by("ada");
-    let ended = agent.resume(&waiting, coast, ()).await?.ended()?;
+    // A walk along the coast, from beginning to end.
+    let interrupted = interrupt(agent.run(Walk::update(), ()).await?)?;
+    let first = interrupted.session.clone();
+    let coast = interrupted.pending::<Fork>()?.answer(Way::Coast).by("ada");
+    let ended = agent.resume(&interrupted, coast, ()).await?.ended()?;
     println!("session {first} ended after {} hours: {}", ended.state.hours, trail(&ended.state));
 
-    println!("\nwhat its log says:");
+    println!("\nits log:");
     for (seq, entry) in log(&Sessions::new(store), first.as_str()).await? {
-        println!("{:>4}  {}  {}", seq.0, moment(entry.at), tell(&entry));
+        println!("{:>4}  {}  {}", seq.0, moment(entry.at), describe(&entry));
     }
 
-    println!("\nwhat it was, step by step:");
+    println!("\nits states, step by step:");
     let past = moments(&agent, &first).await?;
     for moment in &past.moments {
-        // The same by the number of an entry alone.
+        // The same state, read by the seq of the entry alone.
         let state = agent.state_at(&first, moment.seq).await?;
-        assert_eq!(state, moment.state, "there is one past");
+        assert_eq!(state, moment.state, "both reads agree");
         println!("{:>4}  {} h  {}", moment.seq.0, state.hours, trail(&state));
     }
 
-    // Another walk, from where the road divides. Its question is its own.
-    let divides = past.moments.iter().rfind(|moment| moment.phase == Phase::Interrupted);
-    let divides = divides.ok_or("the walk was never asked")?;
+    // Another walk, from the fork in the road, with a question of its own.
+    let at_fork = past.moments.iter().rfind(|moment| moment.phase == Phase::Interrupted);
+    let at_fork = at_fork.ok_or("no moment waits for an answer")?;
     let second = SessionId::fresh();
-    agent.fork(&first, divides.seq, &second).await?;
-    println!("\nsession {second} goes another way from entry {}", divides.seq.0);
-    let waiting = question(agent.resume(&second, Answers::none(), ()).await?)?;
-    let hills = waiting.pending::<Fork>()?.answer(Way::Hills).by("ben");
-    let other = agent.resume(&waiting, hills, ()).await?.ended()?;
+    agent.fork(&first, at_fork.seq, &second).await?;
+    println!("\nsession {second} forked from entry {}", at_fork.seq.0);
+    let interrupted = interrupt(agent.resume(&second, Answers::none(), ()).await?)?;
+    let hills = interrupted.pending::<Fork>()?.answer(Way::Hills).by("ben");
+    let other = agent.resume(&interrupted, hills, ()).await?.ended()?;
     println!("it ended after {} hours: {}", other.state.hours, trail(&other.state));
 
     let unchanged = moments(&agent, &first).await?;
     let last = unchanged.moments.last().map(|moment| &moment.state);
     assert_eq!(last, Some(&ended.state), "a fork leaves its source as it was");
-    println!("the first is as it was: {}", trail(&ended.state));
+    println!("the first session is unchanged: {}", trail(&ended.state));
     Ok(())
 }
 
 fn trail(walk: &Walk) -> String {
     match walk.places.is_empty() {
-        true => "not begun".to_owned(),
+        true => "not started".to_owned(),
         false => walk.places.join(", "),
     }
 }

@@ -75,7 +75,10 @@ pub async fn racer(dir: &Path) {
             Ok(Outcome::Ended(ended)) => format!("ended {:?}", ended.state.approved.unwrap()),
             Ok(other) => format!("settled as {other:?}"),
             Err(error) if error.answer_error().is_some_and(|it| it.is_conflict()) => {
-                format!("conflict {}", error.answer_error().and_then(|it| it.recorded_answer()).unwrap())
+                format!(
+                    "conflict {}",
+                    error.answer_error().and_then(|it| it.recorded_answer()).unwrap()
+                )
             }
             Err(error) if error.is_busy() && error.answers_recorded() => "busy".into(),
             Err(error) => format!("refused: {error}"),

@@ -280,7 +280,14 @@ async fn an_answer_too_deep_for_the_log_is_refused_and_another_is_taken() {
         let err = agent.resume("s", answer.clone(), ()).await.unwrap_err();
         assert!(err.answer_error().is_some_and(|it| it.is_wrong_answer()), "{levels}: {err}");
         let sessions = Sessions::new(rig.clone());
-        assert!(sessions.answer_json("s", answer).await.unwrap_err().answer_error().is_some_and(|it| it.is_wrong_answer()));
+        assert!(
+            sessions
+                .answer_json("s", answer)
+                .await
+                .unwrap_err()
+                .answer_error()
+                .is_some_and(|it| it.is_wrong_answer())
+        );
     }
     assert_eq!(all(&rig.memory, "s").await, before);
     // The deepest that is taken can be read again, also out of a snapshot.

@@ -37,7 +37,10 @@ async fn no_error_tells_what_a_question_was_answered_with() {
     agent.resume("s", answer("canary"), ()).await.unwrap();
     let run = agent.resume("s", answer("other"), ()).await.unwrap_err();
     let sessions = Sessions::new(memory).answer_json("s", answer("other")).await.unwrap_err();
-    assert!(run.answer_error().is_some_and(|it| it.is_conflict()) && run.answer_error().and_then(|it| it.recorded_answer()) == Some(&json!("canary")));
+    assert!(
+        run.answer_error().is_some_and(|it| it.is_conflict())
+            && run.answer_error().and_then(|it| it.recorded_answer()) == Some(&json!("canary"))
+    );
     for said in [format!("{run:?} {run}"), format!("{sessions:?} {sessions}")] {
         assert!(!said.contains("canary") && said.contains("answered already"), "{said}");
     }

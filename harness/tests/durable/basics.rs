@@ -71,7 +71,11 @@ async fn a_session_goes_on_from_its_id_alone() {
         let again = agent().resume("s", question.answer(true), ()).await.unwrap().ended().unwrap();
         assert_eq!(again.state, ended.state);
         let err = agent().resume("s", question.answer(false), ()).await.unwrap_err();
-        assert!(err.answer_error().is_some_and(|it| it.is_conflict()) && err.answer_error().and_then(|it| it.recorded_answer()) == Some(&true.into()), "{err}");
+        assert!(
+            err.answer_error().is_some_and(|it| it.is_conflict())
+                && err.answer_error().and_then(|it| it.recorded_answer()) == Some(&true.into()),
+            "{err}"
+        );
         assert!(agent().resume("s", Answers::none(), ()).await.unwrap_err().is_not_waiting());
         // The next turn.
         let outcome = agent().run(Talk::update().said(["more".into()]), ()).session("s").await;

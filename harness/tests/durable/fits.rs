@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use harness::prelude::*;
 use harness::compat::{Compatibility, Difference};
+use harness::prelude::*;
 use harness::session::{Adopted, Change, StepKind};
 use harness::store::MemoryStore;
 use harness::{Seq, Sessions};
@@ -327,7 +327,11 @@ async fn other_ways_between_steps_are_taken_over_once() {
     ];
     for (harness, lines, steps, next) in cases {
         let (store, id) = left().await;
-        let strict = harness.clone().agent("a", ()).store(store.clone()).compatibility(Compatibility::Strict);
+        let strict = harness
+            .clone()
+            .agent("a", ())
+            .store(store.clone())
+            .compatibility(Compatibility::Strict);
         let before = all(&store, "s").await;
         let yes = || Answers::json(&*id, true.into());
         let refused = strict.resume("s", yes(), ()).await.unwrap_err();

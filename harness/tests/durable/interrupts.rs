@@ -176,12 +176,28 @@ async fn what_may_not_be_answered_changes_nothing() {
         assert_eq!(all(&store, "s").await, before, "{both}");
         both
     };
-    assert!(refuse(Answers::json("no-such-question", true.into())).await.answer_error().is_some_and(|it| it.is_unknown_interrupt()));
+    assert!(
+        refuse(Answers::json("no-such-question", true.into()))
+            .await
+            .answer_error()
+            .is_some_and(|it| it.is_unknown_interrupt())
+    );
     let other = refuse(answer(&three, "a", false)).await;
-    assert!(other.answer_error().is_some_and(|it| it.is_conflict()) && other.answer_error().and_then(|it| it.recorded_answer()) == Some(&json!(true)));
+    assert!(
+        other.answer_error().is_some_and(|it| it.is_conflict())
+            && other.answer_error().and_then(|it| it.recorded_answer()) == Some(&json!(true))
+    );
     let other = refuse(answer(&gate, "gate", false)).await;
-    assert!(other.answer_error().is_some_and(|it| it.is_conflict()) && other.answer_error().and_then(|it| it.recorded_answer()) == Some(&json!(true)));
-    assert!(refuse(sound().and(answer(&three, "c", false))).await.answer_error().is_some_and(|it| it.is_conflict()));
+    assert!(
+        other.answer_error().is_some_and(|it| it.is_conflict())
+            && other.answer_error().and_then(|it| it.recorded_answer()) == Some(&json!(true))
+    );
+    assert!(
+        refuse(sound().and(answer(&three, "c", false)))
+            .await
+            .answer_error()
+            .is_some_and(|it| it.is_conflict())
+    );
     let ill = refuse(Answers::json(b.id.clone(), "yes".into())).await;
     assert!(ill.answer_error().is_some_and(|it| it.is_wrong_answer()), "{ill}");
     // An answer to a `Send` is none to a `Delete`, though both take a `bool`.

@@ -1,8 +1,8 @@
 //! Sessions of loops that hold others: their steps are stored under the names of their groups.
 
+use harness::compat::Difference;
 use harness::inspect::{Filter, Phase};
 use harness::prelude::*;
-use harness::compat::Difference;
 use harness::session::Change;
 use harness::store::MemoryStore;
 use harness::{Durability, Position, Seq, Sessions};

@@ -186,7 +186,11 @@ async fn answers_wait_for_whoever_goes_on() {
     // One of several is not right: none is recorded.
     let several = Answers::json(id.clone(), json!(false)).and(strange);
     let err = sessions.answer_json("s", several).await.unwrap_err();
-    assert!(err.answer_error().is_some_and(|it| it.is_unknown_interrupt()) && err.to_string().contains(id.as_str()), "{err}");
+    assert!(
+        err.answer_error().is_some_and(|it| it.is_unknown_interrupt())
+            && err.to_string().contains(id.as_str()),
+        "{err}"
+    );
     assert_eq!(sessions.status("s").await.unwrap(), before);
     assert_eq!(sessions.answer_json("s", Answers::none()).await.unwrap().open.len(), 1);
 
@@ -194,7 +198,11 @@ async fn answers_wait_for_whoever_goes_on() {
     assert!(recorded.open.is_empty() && recorded.holder.is_none());
     assert!(answer(json!(true)).await.unwrap().open.is_empty());
     let err = answer(json!(false)).await.unwrap_err();
-    assert!(err.answer_error().is_some_and(|it| it.is_conflict()) && err.answer_error().and_then(|it| it.recorded_answer()) == Some(&json!(true)), "{err}");
+    assert!(
+        err.answer_error().is_some_and(|it| it.is_conflict())
+            && err.answer_error().and_then(|it| it.recorded_answer()) == Some(&json!(true)),
+        "{err}"
+    );
     // Nothing has run, and the question waits no more.
     let now = sessions.status("s").await.unwrap();
     assert_eq!((now.phase, now.head, now.unread), (Phase::Interrupted, before.head, 1));

@@ -87,7 +87,14 @@ async fn new_and_ended() {
     let before = all(&store, "s").await;
     assert!(agent(&store).resume("s", Answers::none(), ()).await.unwrap_err().is_not_waiting());
     let one = Answers::json("q", 1.into());
-    assert!(agent(&store).resume("s", one, ()).await.unwrap_err().answer_error().is_some_and(|it| it.is_unknown_interrupt()));
+    assert!(
+        agent(&store)
+            .resume("s", one, ())
+            .await
+            .unwrap_err()
+            .answer_error()
+            .is_some_and(|it| it.is_unknown_interrupt())
+    );
     assert_eq!(all(&store, "s").await, before);
     let next = agent(&store).run(input("end"), ()).session("s").await.unwrap().ended().unwrap();
     assert_eq!((next.state.lines.len(), next.steps), (2, 1));

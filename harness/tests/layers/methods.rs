@@ -1,4 +1,4 @@
-//! How much a trait asks of whoever implements it.
+//! How many methods a trait asks its implementers for.
 
 use syn::{Item, TraitItem};
 

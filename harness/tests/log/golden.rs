@@ -94,10 +94,9 @@ fn an_entry_is_written_today_as_it_was_then() {
 #[test]
 fn every_snapshot_is_a_beginning() {
     for golden in Golden::all() {
-        let snapshots =
-            golden.entries.iter().enumerate().filter(|(_, line)| {
-                Entry::decode(line.as_bytes()).unwrap().change.name() == "snapshot"
-            });
+        let snapshots = golden.entries.iter().enumerate().filter(|(_, line)| {
+            Entry::decode(line.as_bytes()).unwrap().change.name() == "snapshot"
+        });
         let mut found = 0;
         for (from, _) in snapshots {
             let mut replay = Replay::default();

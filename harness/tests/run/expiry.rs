@@ -126,7 +126,14 @@ async fn an_expired_question_tells_the_step_that_asks() {
     for agent in both(&inline(Duration::ZERO)) {
         let waiting = asked(&agent).await;
         let answer = waiting.pending::<Send>().unwrap().answer(true);
-        assert!(agent.resume(&waiting, answer, ()).await.unwrap_err().answer_error().is_some_and(|it| it.is_expired()));
+        assert!(
+            agent
+                .resume(&waiting, answer, ())
+                .await
+                .unwrap_err()
+                .answer_error()
+                .is_some_and(|it| it.is_expired())
+        );
         let ended = agent.resume(&waiting, Answers::none(), ()).await.unwrap().ended().unwrap();
         assert_eq!(ended.state.notes, ["late"]);
     }

@@ -1,0 +1,148 @@
+//! Figures, and the rounds that measure them.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+/// One figure of a case: ours beside the floor.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Figure {
+    /// The case and its size.
+    pub(super) case: String,
+    /// What ours takes.
+    pub(super) ours: f64,
+    /// What the hand-written program takes.
+    pub(super) floor: f64,
+    /// The unit of both.
+    pub(super) unit: &'static str,
+    /// Ours over the floor; where both wait for a disk, the median over all rounds.
+    pub(super) ratio: f64,
+}
+
+impl Figure {
+    /// The header of the table.
+    pub(super) fn header() -> String {
+        format!("{:<28} {:>12} {:>12} {:>7}  unit", "case", "ours", "floor", "ratio")
+    }
+
+    /// One JSON object.
+    pub(super) fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:<28} {:>12.2} {:>12.2} {:>7.2}  {}",
+            self.case, self.ours, self.floor, self.ratio, self.unit
+        )
+    }
+}
+
+/// The figure of a case that failed.
+pub(super) fn failed(case: &str) -> Figure {
+    let (ours, floor, ratio) = (f64::NAN, f64::NAN, f64::NAN);
+    Figure { case: case.to_owned(), ours, floor, unit: "not measured", ratio }
+}
+
+static ONCE: AtomicBool = AtomicBool::new(false);
+
+/// From now on each case runs one round.
+pub(super) fn once() {
+    ONCE.store(true, Ordering::Relaxed);
+}
+
+/// Whether each case runs one round.
+pub(super) fn is_once() -> bool {
+    ONCE.load(Ordering::Relaxed)
+}
+
+/// Repeats a round for two seconds, and at least nine times; or once.
+pub(super) fn rounds<T>(mut round: impl FnMut() -> T) -> Vec<T> {
+    let started = Instant::now();
+    let mut rounds = vec![round()];
+    while !is_once()
+        && (rounds.len() < 9 || (started.elapsed() < Duration::from_secs(2) && rounds.len() < 199))
+    {
+        rounds.push(round());
+    }
+    rounds
+}
+
+/// Times both programs in alternating rounds and takes the fastest of each: other work on the machine
+/// only makes a round slower. Counts this thread's processor time, so that the time of other
+/// processes does not count.
+pub(super) fn compare(case: String, per: u64, ours: impl Fn(), floor: impl Fn()) -> Figure {
+    let rounds = alternate(cpu_time, per, ours, floor);
+    let ours = rounds.iter().map(|(ours, _)| *ours).fold(f64::INFINITY, f64::min);
+    let floor = rounds.iter().map(|(_, floor)| *floor).fold(f64::INFINITY, f64::min);
+    Figure { case, ours, floor, unit: "ns/step", ratio: ours / floor }
+}
+
+/// The same for programs that wait for a disk: wall time, as the median over all rounds. A disk makes
+/// some rounds of one program unusually fast, so the ratio is the median of all ratios.
+pub(super) fn compare_waiting(case: String, per: u64, ours: impl Fn(), floor: impl Fn()) -> Figure {
+    let start = Instant::now();
+    let rounds = alternate(move || start.elapsed(), per, ours, floor);
+    Figure {
+        case,
+        ours: median(rounds.iter().map(|(ours, _)| *ours)),
+        floor: median(rounds.iter().map(|(_, floor)| *floor)),
+        unit: "ns/step",
+        ratio: median(rounds.iter().map(|(ours, floor)| ours / floor)),
+    }
+}
+
+fn alternate(
+    clock: impl Fn() -> Duration,
+    per: u64,
+    ours: impl Fn(),
+    floor: impl Fn(),
+) -> Vec<(f64, f64)> {
+    let time = |run: &dyn Fn()| {
+        let started = clock();
+        run();
+        clock().saturating_sub(started).as_secs_f64() * 1e9 / per as f64
+    };
+    rounds(|| (time(&ours), time(&floor)))
+}
+
+/// This thread's processor time.
+#[cfg(unix)]
+pub(super) fn cpu_time() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    now.try_into().unwrap_or_default()
+}
+
+/// Where there is no such clock, wall time.
+#[cfg(not(unix))]
+pub(super) fn cpu_time() -> Duration {
+    static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
+    START.elapsed()
+}
+
+pub(super) fn median(figures: impl Iterator<Item = f64>) -> f64 {
+    let mut figures: Vec<f64> = figures.collect();
+    figures.sort_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// Runs a future on a current-thread runtime.
+pub(super) fn block_on<F: Future>(future: F) -> F::Output {
+    thread_local! {
+        static RUNTIME: tokio::runtime::Runtime = match
+            tokio::runtime::Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                eprintln!("measure: no runtime: {error}");
+                std::process::exit(1)
+            }
+        };
+    }
+    RUNTIME.with(|runtime| runtime.block_on(future))
+}

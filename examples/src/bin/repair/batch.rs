@@ -1,0 +1,148 @@
+//! The list of scripts of one start of the program, saved so that `--resume` finds it.
+//!
+//! Each script is a session of its own. The list is one more session, of a loop with one step whose
+//! input is the list: so the same store keeps it, as durably.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use examples::shown;
+use harness::inspect::{Phase, SessionsError};
+use harness::prelude::*;
+use harness::{BuildError, NotEnded, RunError, SessionId, Sessions};
+use harness_store::FileStore;
+
+use super::engine::{LoadError, load, shipped};
+use super::state::Repair;
+
+/// The agent of the lists.
+const AGENT: &str = "repair-batch";
+
+/// The scripts of one start of the program.
+#[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Batch {
+    /// The scripts, in order.
+    pub(super) jobs: Vec<Job>,
+    /// How many faults of each script to repair.
+    pub(super) rounds: u32,
+}
+
+/// A script to repair.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Job {
+    /// Its name on the command line.
+    pub(super) name: String,
+    /// Its absolute path; `None` if it ships with the program.
+    path: Option<OsString>,
+}
+
+impl Job {
+    /// The scripts that ship with the program.
+    pub(super) fn shipped() -> Vec<Self> {
+        shipped().into_iter().map(|script| Self { name: script.name, path: None }).collect()
+    }
+
+    /// A script of the user.
+    pub(super) fn file(path: &Path) -> Self {
+        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        Self { name: path.display().to_string(), path: Some(absolute.into_os_string()) }
+    }
+
+    /// The user's file, if it is one.
+    pub(super) fn path(&self) -> Option<PathBuf> {
+        self.path.as_ref().map(PathBuf::from)
+    }
+
+    /// Reads the script.
+    pub(super) fn script(&self) -> Result<Repair, LoadError> {
+        let script = match &self.path {
+            Some(path) => load(Path::new(path)).map_err(|error| error.named(&self.name))?,
+            None => shipped()
+                .into_iter()
+                .find(|script| script.name == self.name)
+                .ok_or_else(|| LoadError::Missing(PathBuf::from(&self.name)))?,
+        };
+        Ok(Repair {
+            name: self.name.clone(),
+            original: script.source.clone(),
+            copy: script.source,
+            expected: script.expected,
+            ..Repair::default()
+        })
+    }
+}
+
+#[derive(StepId, Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Save,
+}
+
+/// Why a batch could not be saved or found.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BatchError {
+    #[error("no session `{}` in {} (a finished one is removed)", shown(id), dir.display())]
+    Missing { id: String, dir: PathBuf },
+    #[error("session `{}` is no batch of this program", shown(.0))]
+    Another(String),
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    #[error(transparent)]
+    Run(#[from] RunError),
+    #[error(transparent)]
+    NotSaved(#[from] NotEnded<Batch>),
+    #[error(transparent)]
+    Sessions(#[from] SessionsError),
+}
+
+/// Saves the list before the first script runs.
+pub(super) async fn save(store: &FileStore, batch: &Batch) -> Result<SessionId, BatchError> {
+    let harness = Harness::<(), Batch>::builder("repair-batch")
+        .start(Step::Save)
+        .steps(|define, step| match step {
+            Step::Save => define.run(|_, _| async move { Ok(Batch::update()) }).end(),
+        })
+        .build()?;
+    let input = Batch::update().jobs(batch.jobs.clone()).rounds(batch.rounds);
+    let agent = harness.agent(AGENT, ()).store(store.clone());
+    Ok(agent.run(input, ()).await?.ended()?.session)
+}
+
+/// Finds a saved list.
+pub(super) async fn find(
+    sessions: &Sessions,
+    dir: &Path,
+    id: &str,
+) -> Result<(SessionId, Batch), BatchError> {
+    let status = sessions.status(id).await.map_err(|error| match error.is_not_found() {
+        true => BatchError::Missing { id: id.to_owned(), dir: dir.to_owned() },
+        false => error.into(),
+    })?;
+    if status.agent.as_str() != AGENT {
+        return Err(BatchError::Another(id.to_owned()));
+    }
+    let state = sessions.state(id).await?;
+    let batch = Batch::deserialize(state).map_err(|_| BatchError::Another(id.to_owned()))?;
+    Ok((status.session, batch))
+}
+
+/// The session of the script at this index of the list.
+pub(super) fn script_session(batch: &SessionId, index: usize) -> String {
+    format!("{batch}/{}", index + 1)
+}
+
+/// Removes the sessions of a list whose scripts have all ended or never started. If one of them
+/// failed, or another process runs it, all stay.
+pub(super) async fn forget(sessions: &Sessions, batch: &SessionId, jobs: usize) {
+    let scripts: Vec<String> = (0..jobs).map(|index| script_session(batch, index)).collect();
+    for session in &scripts {
+        match sessions.status(session).await {
+            Ok(status) if status.phase == Phase::Ended => {}
+            Err(error) if error.is_not_found() => {}
+            _ => return,
+        }
+    }
+    for session in scripts.into_iter().chain([batch.to_string()]) {
+        // A session that cannot be removed only uses space.
+        let _ = sessions.delete(session).await;
+    }
+}
