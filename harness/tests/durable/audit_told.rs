@@ -42,6 +42,6 @@ async fn no_error_tells_what_a_question_was_answered_with() {
             && run.answer_error().and_then(|it| it.recorded_answer()) == Some(&json!("canary"))
     );
     for said in [format!("{run:?} {run}"), format!("{sessions:?} {sessions}")] {
-        assert!(!said.contains("canary") && said.contains("answered already"), "{said}");
+        assert!(!said.contains("canary") && said.contains("already has another answer"), "{said}");
     }
 }

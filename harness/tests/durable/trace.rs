@@ -30,7 +30,9 @@ async fn traces(store: &MemoryStore) -> Vec<Value> {
 /// The trace that each snapshot of a session has.
 async fn kept(store: &MemoryStore) -> Vec<Value> {
     let log = log(store, "s").await;
-    log.iter().filter_map(|entry| Some(entry.get("snapshot")?["trace"].clone())).collect()
+    log.iter()
+        .filter_map(|entry| Some(entry.get("snapshot")?["session"]["trace"].clone()))
+        .collect()
 }
 
 #[tokio::test]
@@ -70,7 +72,7 @@ async fn a_trace_is_in_the_snapshot_that_a_pruned_log_begins_with() {
     let left = page.entries.iter().map(|entry| serde_json::from_slice(&entry.bytes).unwrap());
     let left: Vec<Value> = left.collect();
     assert!(left.iter().all(|entry| entry.get("run").is_none()), "the run was not pruned");
-    assert_eq!(left[0]["snapshot"]["trace"], trace);
+    assert_eq!(left[0]["snapshot"]["session"]["trace"], trace);
 }
 
 /// Counts warnings.
