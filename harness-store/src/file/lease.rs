@@ -47,7 +47,7 @@ pub(crate) fn on_the_wall(until: u64) -> UtcMillis {
 /// What the file beside a log says of its last claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Renewal {
-    pub(crate) life: String,
+    pub(crate) epoch: String,
     pub(crate) fence: u64,
     /// `None` if it was released.
     pub(crate) until: Option<u64>,

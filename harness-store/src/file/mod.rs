@@ -6,28 +6,27 @@
 //! the records decides all that two processes may disagree on. Nobody holds a lock while writing,
 //! so no process that was stopped halfway keeps another from going on.
 
-mod alive;
 mod append;
 mod catalog;
+mod checkpoint;
 mod claim;
 mod disk;
 mod error;
 mod index;
+mod inner;
 mod lease;
 mod list;
-mod locks;
-mod notes;
-mod pace;
+mod liveness;
+mod paths;
 mod read;
 mod record;
 mod remove;
-mod rest;
 mod session;
 mod start;
 mod store;
-mod tag;
 
 #[cfg(test)]
 mod tests;
 
-pub use store::{FileStore, FileStoreOptions, Sync};
+pub use inner::Sync;
+pub use store::{FileStore, FileStoreOptions};

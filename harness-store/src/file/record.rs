@@ -13,7 +13,7 @@
 //! | kind | fields | meaning |
 //! |---|---|---|
 //! | `H` | version, JSON | the session begins |
-//! | `S` | fence, token, owner, deadline | a claim; the first with a fence wins |
+//! | `C` | fence, token, owner, deadline | a claim record; the first with a fence wins |
 //! | `b` | fence, after, time, entry | a batch of one entry and nothing else |
 //! | `m` | fence, after, time, length of the JSON, JSON, entries | any other batch |
 //! | `p` | time, JSON | messages |
@@ -37,7 +37,7 @@ use harness::UtcMillis;
 use harness::store::{Message, OpenInterrupt, SessionSummary, Token};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use write::{Prepared, header, message_text, messages, moved, origin, removed, seal};
+pub(crate) use write::{Prepared, claim, header, message_text, messages, moved, origin, removed};
 
 /// The format written, and the newest that is read.
 pub(crate) const FORMAT: u32 = 1;
@@ -50,7 +50,7 @@ pub(crate) const MAX_RECORD: u64 = 64 * 1024 * 1024;
 pub(crate) struct Header {
     pub(crate) id: harness::SessionId,
     /// Tells a session from an earlier one with the same id.
-    pub(crate) life: String,
+    pub(crate) epoch: String,
     /// How often the log was rewritten.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) rewritten: u64,
@@ -72,7 +72,7 @@ pub(crate) struct Origin {
 
 /// A claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Seal {
+pub(crate) struct ClaimRecord {
     pub(crate) fence: u64,
     pub(crate) token: Token,
     /// The store that claimed, by the name under which it shows that it lives.
@@ -116,7 +116,7 @@ pub(crate) struct BatchRecord<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Record<'a> {
     Header(u32, Option<Header>),
-    Seal(Seal),
+    Claim(ClaimRecord),
     Batch(BatchRecord<'a>),
     Messages { at: u64, messages: Vec<Message>, kept: bool },
     Origin(Box<Origin>),
@@ -212,11 +212,11 @@ pub(crate) fn parse(line: &[u8]) -> Option<Record<'_>> {
                 if version <= FORMAT { Some(serde_json::from_slice(rest).ok()?) } else { None };
             Some(Record::Header(version, header))
         }
-        b'S' => {
+        b'C' => {
             let (fence, rest) = word(rest)?;
             let (token, rest) = word(rest)?;
             let (owner, until) = word(rest)?;
-            Some(Record::Seal(Seal {
+            Some(Record::Claim(ClaimRecord {
                 fence: decimal(fence)?,
                 token: Token::from_u128(u128::from_str_radix(text(token)?, 16).ok()?),
                 owner: u64::from_str_radix(text(owner)?, 16).ok()?,

@@ -11,9 +11,10 @@ use harness::{Seq, UtcMillis};
 use super::disk::Mode;
 use super::error::{failed, unsure};
 use super::index::BatchRef;
-use super::record::{self, Header, Origin, Prepared, Record, Seal};
-use super::session::{Paths, Session, State};
-use super::store::{Inner, Sync};
+use super::inner::{Inner, Sync};
+use super::paths::Paths;
+use super::record::{self, ClaimRecord, Header, Origin, Prepared, Record};
+use super::session::{Session, State};
 
 /// How many milliseconds a log that is to be taken away may be locked by somebody else.
 const PATIENCE: u32 = 100;
@@ -26,11 +27,7 @@ impl Inner {
         session.refresh(&*self.disk, &mut state)?;
         self.check(&session, &state, lease)?;
         match what {
-            Remove::All => {
-                self.remove_all(&session, &mut state, lease)?;
-                self.holding.leaves(&lease.session);
-                Ok(())
-            }
+            Remove::All => self.remove_all(&session, &mut state, lease),
             Remove::Below(seq) => self.remove_below(&session, &mut state, lease, seq),
         }
     }
@@ -84,7 +81,7 @@ impl Inner {
             }
             _ => Ok(()),
         };
-        gone(&paths.rest, self.disk.unlink(&paths.rest))?;
+        gone(&paths.checkpoint, self.disk.unlink(&paths.checkpoint))?;
         gone(&paths.lease, self.disk.unlink(&paths.lease))?;
         gone(&paths.start, self.disk.unlink(&paths.start))?;
         // A note without its log would be taken for damage.
@@ -133,7 +130,7 @@ impl Inner {
         session: &Session,
         state: &State,
     ) -> Result<Vec<PathBuf>, StoreError> {
-        if state.index.seal.is_none() || self.is_released(session, state)? {
+        if state.index.claim.is_none() || self.is_released(session, state)? {
             return Ok(Vec::new());
         }
         let stem = session.paths.log.file_stem().unwrap_or_default().as_encoded_bytes();
@@ -172,11 +169,11 @@ impl Inner {
                 let _ = self.disk.unlink(&path);
                 return Err(failed("write", &path, error));
             }
-            let life = state.index.life().1;
+            let epoch = state.index.epoch().1;
             let line = record::moved(lease.fence.0, state.len, &name);
             session.write(&*self.disk, state, &line, None)?;
             session.refresh(&*self.disk, state)?;
-            if state.index.life().1 == life + 1 {
+            if state.index.epoch().1 == epoch + 1 {
                 if self.sync == Sync::Flush {
                     self.disk
                         .sync_dir(&session.paths.shard)
@@ -257,7 +254,7 @@ impl Inner {
         cut: u64,
     ) -> Result<Option<Vec<u8>>, StoreError> {
         let index = &state.index;
-        let (Some(header), Some(seal)) = (&index.header, &index.seal) else { return Ok(None) };
+        let (Some(header), Some(claim)) = (&index.header, &index.claim) else { return Ok(None) };
         let (Some(summary), Some(created)) = (&index.summary, index.created) else {
             return Ok(None);
         };
@@ -284,13 +281,13 @@ impl Inner {
         for batch in &index.batches[begin..] {
             if batch.fence != fence {
                 fence = batch.fence;
-                let token = index.seals.iter().find(|(known, _)| *known == fence);
+                let token = index.claims.iter().find(|(known, _)| *known == fence);
                 let Some((_, token)) = token else { return Ok(None) };
                 // Only the last claim still has to say how long it holds.
-                copy.extend(record::seal(&if fence == seal.fence {
-                    seal.clone()
+                copy.extend(record::claim(&if fence == claim.fence {
+                    claim.clone()
                 } else {
-                    Seal { fence, token: *token, owner: 0, until: 0 }
+                    ClaimRecord { fence, token: *token, owner: 0, until: 0 }
                 }));
             }
             if batch.after + 1 < cut && batch.count > 0 {
@@ -300,8 +297,8 @@ impl Inner {
                 copy.extend(self.bytes(session, state, batch)?);
             }
         }
-        if seal.fence != fence {
-            copy.extend(record::seal(seal));
+        if claim.fence != fence {
+            copy.extend(record::claim(claim));
         }
         Ok(Some(copy))
     }

@@ -1,9 +1,8 @@
 //! The store itself: its options, what is open, and the store trait's methods.
 
-use std::collections::HashMap;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,27 +11,13 @@ use harness::store::{
     Appended, Batch, Claimed, Filter, InboxSeq, Lease, Listing, Message, Page, ReadRequest,
     Released, Remove, Sent, SessionStore, StoreError,
 };
-use sha2::{Digest as _, Sha256};
 
-use super::alive::Owner;
-use super::catalog::Catalog;
-use super::disk::{Disk, Mode, RealDisk};
+use super::disk::{Disk, RealDisk};
 use super::error::{failed, unsure};
-use super::pace::{Holding, Pace};
+use super::inner::{Inner, Sync};
+use super::liveness::Liveness;
+use super::paths::{is_named, set_named};
 use super::record::{MAX_RECORD, Prepared};
-use super::session::{Paths, Session};
-
-/// When what was written is made to survive a loss of power.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Sync {
-    /// Before it is acknowledged, where the caller asks for it.
-    #[default]
-    Flush,
-    /// Whenever the system likes. What was acknowledged survives the end of the process, and may
-    /// be lost when the machine loses its power. For tests, and for sessions that can be lost.
-    Never,
-}
 
 /// Keeps sessions in files, for any number of processes of one machine.
 ///
@@ -131,11 +116,7 @@ impl FileStoreOptions {
     /// written; [`StoreError::Unavailable`] if the disk fails.
     pub async fn open(self, dir: impl AsRef<Path>) -> Result<FileStore, StoreError> {
         let dir = dir.as_ref().to_owned();
-        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-        if disk.device(&dir).is_ok_and(|device| Pace::of(device).is_short()) {
-            return self.open_on(disk, &dir);
-        }
-        blocking(move || self.open_on(disk, &dir)).await
+        blocking(move || self.open_on(Arc::new(RealDisk), &dir)).await
     }
 
     pub(crate) fn open_on(self, disk: Arc<dyn Disk>, dir: &Path) -> Result<FileStore, StoreError> {
@@ -164,20 +145,17 @@ impl FileStoreOptions {
                 let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
                 disk.sync_dir(path).map_err(|error| failed("sync", path, error))?;
             }
-            say_named(&*disk, dir);
+            set_named(&*disk, dir);
         }
-        let living = dir.join(LIVING);
-        let owner =
-            Owner::appear(&*disk, &living).map_err(|error| failed("lock", &living, error))?;
-        let device = disk.device(dir).ok().filter(|_| disk.is_shared());
-        let pace = device.map_or_else(Arc::default, Pace::of);
+        let open_stores = dir.join(OPEN_STORES);
+        let liveness = Liveness::new(&disk, open_stores.clone())
+            .map_err(|error| failed("lock a file in", &open_stores, error))?;
         Ok(FileStore {
             inner: Arc::new(Inner {
-                holding: Holding::new(pace),
                 disk,
                 sessions,
                 sync: self.sync,
-                owner,
+                liveness,
                 open: Mutex::default(),
                 open_files: self.open_files,
                 catalog: Mutex::default(),
@@ -208,27 +186,11 @@ impl FileStore {
     }
 }
 
-/// The part of a store's directory that the sessions are in.
+/// The directory of the sessions.
 const SESSIONS: &str = "sessions";
 
-/// The file that shows who has the store open.
-const LIVING: &str = "living";
-
-/// What stands in a directory once its name is durable, so that nobody has to see to that again. It
-/// is made after that, so it need not be durable itself: where it is found, that was done.
-const NAMED: &str = "named";
-
-/// Whether the name of a directory is known to survive a loss of power. What cannot be told is not
-/// known.
-pub(crate) fn is_named(disk: &dyn Disk, dir: &Path) -> bool {
-    disk.exists(&dir.join(NAMED))
-}
-
-/// Says that the name of a directory survives a loss of power. Should it fail, whoever comes next
-/// syncs it once more.
-pub(crate) fn say_named(disk: &dyn Disk, dir: &Path) {
-    let _ = disk.open(&dir.join(NAMED), Mode::AppendOrCreate);
-}
+/// The directory that shows which stores are open.
+const OPEN_STORES: &str = "open";
 
 /// Runs what waits for the disk where it holds up no other task. It is finished even if nobody
 /// waits for it any more.
@@ -243,89 +205,9 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-/// What the clones of a store share.
-#[derive(Debug)]
-pub(crate) struct Inner {
-    pub(crate) disk: Arc<dyn Disk>,
-    pub(crate) sessions: PathBuf,
-    pub(crate) sync: Sync,
-    pub(crate) owner: Owner,
-    pub(crate) holding: Holding,
-    open: Mutex<Open>,
-    open_files: usize,
-    pub(crate) catalog: Mutex<Catalog>,
-}
-
-/// The sessions in use, and when each was used last.
-#[derive(Debug, Default)]
-struct Open {
-    sessions: HashMap<SessionId, (u64, Arc<Session>)>,
-    clock: u64,
-}
-
-impl Inner {
-    /// Where the log of a session is: its id may hold anything, so its hash names the file.
-    pub(crate) fn log_path(&self, id: &SessionId) -> PathBuf {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let digest = Sha256::digest(id.as_str());
-        let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-        let name: String = digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect();
-        let (shard, rest) = name.split_at(2);
-        self.sessions.join(shard).join(format!("{rest}.log"))
-    }
-
-    pub(crate) fn session(&self, id: &SessionId) -> Arc<Session> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.clock += 1;
-        let now = open.clock;
-        if let Some((used, session)) = open.sessions.get_mut(id) {
-            *used = now;
-            return Arc::clone(session);
-        }
-        if open.sessions.len() >= self.open_files {
-            // A quarter at a time, so that looking for the oldest is paid for by many.
-            let mut used: Vec<u64> = open.sessions.values().map(|(used, _)| *used).collect();
-            used.sort_unstable();
-            let oldest = used.get(used.len() / 4).copied().unwrap_or(now);
-            open.sessions.retain(|_, (used, session)| {
-                *used > oldest || Arc::strong_count(session) > 1 || session.must_stay()
-            });
-        }
-        let session = Arc::new(Session::new(id.clone(), Paths::of_log(&self.log_path(id))));
-        open.sessions.insert(id.clone(), (now, Arc::clone(&session)));
-        session
-    }
-
-    /// Whether the log of a session is open and read.
-    fn is_open(&self, id: &SessionId) -> bool {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.sessions.get(id).is_some_and(|(_, session)| session.is_open())
-    }
-
-    /// Whether the log of a session is in memory, in nobody's hands and short: to look at it, and to
-    /// write a little, costs less than another thread.
-    fn is_at_hand(&self, id: &SessionId) -> bool {
-        self.session(id).is_at_hand(&*self.disk)
-    }
-
-    /// Whether a session can be begun in place: there is none yet.
-    fn begins_at_once(&self, id: &SessionId) -> bool {
-        let session = self.session(id);
-        self.is_quick() && session.is_unread() && !self.disk.exists(&session.paths.log)
-    }
-
-    /// Whether a wait for the disk is as good as none.
-    fn is_quick(&self) -> bool {
-        self.sync == Sync::Never || self.holding.pace.is_short()
-    }
-}
-
 #[async_trait]
 impl SessionStore for FileStore {
     async fn claim(&self, session: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
-        if self.inner.begins_at_once(session) || self.inner.is_at_hand(session) {
-            return self.inner.claim(session, ttl);
-        }
         let id = session.clone();
         self.run(move |inner| inner.claim(&id, ttl)).await
     }
@@ -336,18 +218,15 @@ impl SessionStore for FileStore {
     }
 
     async fn release(&self, lease: &Lease, read: InboxSeq) -> Result<Released, StoreError> {
-        if self.inner.is_at_hand(&lease.session) {
-            return self.inner.release(lease, read);
-        }
         let lease = lease.clone();
         self.run(move |inner| inner.release(&lease, read)).await
     }
 
     async fn append(&self, lease: &Lease, batch: Batch<'_>) -> Result<Appended, StoreError> {
         let prepared = Prepared::new(&batch)?;
-        // One small write costs less than another thread, and so does a sync on a good disk.
-        let waits = batch.flush && !self.inner.is_quick();
-        if !waits && self.inner.is_open(&lease.session) {
+        let syncs = batch.flush && self.inner.sync == Sync::Flush;
+        if !syncs && self.inner.is_ready(&lease.session) {
+            // One write to the page cache costs less than a change of threads.
             return self.inner.append(lease, &prepared);
         }
         let lease = lease.clone();
@@ -355,9 +234,6 @@ impl SessionStore for FileStore {
     }
 
     async fn send(&self, to: &SessionId, messages: &[Message]) -> Result<Sent, StoreError> {
-        if self.inner.is_quick() && self.inner.is_at_hand(to) {
-            return self.inner.send(to, messages);
-        }
         let (to, messages) = (to.clone(), messages.to_vec());
         self.run(move |inner| inner.send(&to, &messages)).await
     }
@@ -367,9 +243,6 @@ impl SessionStore for FileStore {
         session: &SessionId,
         request: ReadRequest,
     ) -> Result<Option<Page>, StoreError> {
-        if self.inner.begins_at_once(session) || self.inner.is_at_hand(session) {
-            return self.inner.read(session, request);
-        }
         let session = session.clone();
         self.run(move |inner| inner.read(&session, request)).await
     }

@@ -10,8 +10,8 @@ use harness::{Seq, UtcMillis};
 use serde::Serialize;
 
 use super::{
-    BatchRecord, FORMAT, Header, MAX_RECORD, MessageText, Meta, Origin, Record, Seal, entries,
-    inner, parse,
+    BatchRecord, ClaimRecord, FORMAT, Header, MAX_RECORD, MessageText, Meta, Origin, Record,
+    entries, inner, parse,
 };
 
 /// What a batch becomes in the line, as far as that does not depend on the log.
@@ -218,11 +218,11 @@ pub(crate) fn header(header: &Header) -> Vec<u8> {
     line.close()
 }
 
-pub(crate) fn seal(seal: &Seal) -> Vec<u8> {
-    let mut line = Line::new('S', 96);
-    line.number(seal.fence);
-    line.text(&format!(" {} {:x} ", seal.token, seal.owner));
-    line.number(seal.until);
+pub(crate) fn claim(record: &ClaimRecord) -> Vec<u8> {
+    let mut line = Line::new('C', 96);
+    line.number(record.fence);
+    line.text(&format!(" {} {:x} ", record.token, record.owner));
+    line.number(record.until);
     line.close()
 }
 
