@@ -16,7 +16,7 @@ use super::paths::{is_named, set_named};
 use super::record::{self, MAX_RECORD, Prepared, Record};
 use super::session::{Session, State};
 
-/// How often a record is written anew whose log was rewritten meanwhile.
+/// How often a write is repeated while the log is being rewritten.
 const ATTEMPTS: usize = 20;
 
 impl Inner {
@@ -88,7 +88,10 @@ impl Inner {
             fresh = true;
         }
         Err(unsure(
-            format!("the log of session `{}` is rewritten again and again", session.id),
+            format!(
+                "the log of session `{}` was rewritten too often during the call (try again)",
+                session.id
+            ),
             None,
         ))
     }
@@ -112,8 +115,8 @@ impl Inner {
         if state.failed {
             return Err(unsure(
                 format!(
-                    "the disk has failed to keep the log of session `{}` (claim it again, so that \
-                     it is read anew)",
+                    "failed to sync the log of session `{}` (claim it again to \
+                     read it again)",
                     session.id
                 ),
                 None,
@@ -156,7 +159,10 @@ impl Inner {
             return Ok(answer);
         }
         Err(unsure(
-            format!("the log of session `{}` is rewritten again and again", session.id),
+            format!(
+                "the log of session `{}` was rewritten too often during the call (try again)",
+                session.id
+            ),
             None,
         ))
     }
@@ -192,18 +198,18 @@ impl Inner {
                 Ok(())
             }
             Err(error) => {
-                // The system forgets a failure once it has told it: asked again, it would say
-                // that all is well.
+                // The system reports a failed sync only once: the next sync would report success
+                // although the data is lost.
                 state.failed = true;
                 Err(unsure(
-                    format!("cannot make `{}` durable", session.paths.log.display()),
+                    format!("failed to sync `{}`", session.paths.log.display()),
                     Some(error),
                 ))
             }
         }
     }
 
-    /// Makes the names in a part of the directory durable, and its own, unless somebody has.
+    /// Makes the names in a part of the directory durable, and its own, unless that was done before.
     fn sync_names(&self, shard: &Path) -> io::Result<()> {
         let named = is_named(&*self.disk, shard);
         if !named {
@@ -251,7 +257,7 @@ impl Inner {
         }
     }
 
-    /// Leaves word where the next reader may start, if that is not where the last one was told to.
+    /// Records where the next reader can start, if that has changed.
     pub(crate) fn note_start(&self, session: &Session) {
         let mut state = session.lock();
         let Some(start) = &state.index.start else { return };

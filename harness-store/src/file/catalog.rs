@@ -1,7 +1,7 @@
 //! Which sessions there are, in the order of lists, as an open store remembers it.
 //!
 //! The directory stays the truth: what is remembered of a part of it holds for as long as that part
-//! was not changed, which its time of change tells, and what is remembered of a log for as long as
+//! was not changed, which its modification time shows, and what is remembered of a log for as long as
 //! nothing was written to it.
 
 use std::collections::{BTreeMap, HashMap};
@@ -37,7 +37,7 @@ pub(crate) struct Known {
     pub(crate) rest: Option<(Fingerprint, Arc<Checkpoint>)>,
 }
 
-/// What tells a log that was written to, or is another, from one that was not.
+/// Differs between a log and the same log after a write, and between any two logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fingerprint {
     inode: u64,

@@ -59,7 +59,7 @@ impl Inner {
         }
         (state.released, state.renewed) = (Some(0), None);
         for path in left_over {
-            // Should it fail, whoever takes the session over next tries again.
+            // If this fails, the next claim tries again.
             let _ = self.disk.unlink(&path);
         }
         let index = &state.index;
@@ -99,7 +99,7 @@ impl Inner {
     /// Begins the log of a session that does not exist, with this claim.
     ///
     /// Here alone a lock is held while something is written: it keeps a file from being taken away
-    /// in which a session is just beginning. Nobody who writes to a session waits for it.
+    /// in which a session is just beginning. No write to an existing session waits for it.
     fn begin(
         &self,
         session: &Session,
@@ -120,7 +120,7 @@ impl Inner {
             if found.len > 0 {
                 session.refresh(&*self.disk, state)?;
                 if state.index.begun() {
-                    // Somebody else was faster; the caller sees whose claim it is.
+                    // Another process was faster; the caller sees whose claim it is.
                     file.unlock();
                     return Ok(());
                 }
@@ -141,7 +141,7 @@ impl Inner {
         }
         Err(StoreError::Unavailable {
             what: format!(
-                "session `{}` is just being made or removed by another process (try again)",
+                "session `{}` is being created or removed by another process (try again)",
                 session.id
             ),
             ambiguous: false,
@@ -149,7 +149,7 @@ impl Inner {
         })
     }
 
-    /// Opens the log of a session that does not exist, which somebody else may have made.
+    /// Opens the log of a session that does not exist, which another process may have created.
     fn make_log(&self, session: &Session) -> Result<Arc<dyn DiskFile>, StoreError> {
         let open = || self.disk.open(&session.paths.log, Mode::AppendOrCreate);
         let made = match open() {
@@ -179,7 +179,7 @@ impl Inner {
         Ok(())
     }
 
-    /// When the lease of the last claim expires, in the time of leases; `None` if nobody holds it.
+    /// When the lease of the last claim expires, by the clock of leases; `None` if the lease is free.
     pub(crate) fn held_until(
         &self,
         session: &Session,
@@ -189,7 +189,7 @@ impl Inner {
         if state.released == Some(claim.fence) {
             return Ok(None);
         }
-        // Whoever claimed here knows of a release. Another handle may have renewed it for longer.
+        // The store that made the claim knows of its release. Another handle may have renewed it for longer.
         let ours = claim.owner == self.liveness.id && state.released.is_some();
         let until = state.renewed.unwrap_or(claim.until);
         if ours && until > boot_millis() {
@@ -222,7 +222,7 @@ impl Inner {
         if held.is_ok() && !self.is_released(session, state)? {
             return Ok(());
         }
-        // A session that was never written and that nobody holds is none.
+        // A session that was never written and is not held does not exist.
         if !state.index.exists() && self.held_until(session, state)?.is_none() {
             return Err(session.gone());
         }
@@ -267,7 +267,8 @@ impl Inner {
             write_small(&*self.disk, &session.paths.lease, &renewal)
                 .map_err(|error| failed("write", &session.paths.lease, error))?;
         } else {
-            // Whoever claimed must learn of it: a claim by nobody says so to all.
+            // The store that made the claim must learn of it: a claim record without an owner says so to
+            // all.
             let claim = ClaimRecord {
                 fence: lease.fence.0 + 1,
                 token: Token::random(),

@@ -1,5 +1,5 @@
 //! What is asked of the disk: everything on which durability rests goes through here, so that a
-//! test can record it and tell what a loss of power may leave.
+//! test can record it and compute what a loss of power may leave.
 
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -55,7 +55,7 @@ pub(crate) trait Disk: Send + Sync + fmt::Debug {
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     fn unlink(&self, path: &Path) -> io::Result<()>;
-    /// Whether there is something of this name, as far as can be told.
+    /// Whether there is a file of this name, as far as is known.
     fn exists(&self, path: &Path) -> bool;
 }
 

@@ -1,9 +1,9 @@
-//! What a log adds up to: the fold of its records, in the order of the file.
+//! The fold of a log: its records are applied in the order of the file.
 //!
 //! That order alone decides what holds. Of two claims with one fence the first wins; a batch is
 //! void unless its fence is that of the last claim before it and it continues the head; messages are
-//! void unless all their keys were free and their interrupts open. Every reader so comes to the same
-//! answer, whoever wrote what and when it looked.
+//! void unless all their keys were free and their interrupts open. So every reader comes to the same
+//! result, whatever process wrote the records and whenever it reads them.
 
 mod line;
 mod start;
@@ -72,7 +72,7 @@ pub(crate) struct Index {
     pub(super) keys: HashMap<String, usize>,
     /// The session was removed, and none made in its place since.
     pub(crate) removed: bool,
-    /// The file in which the log goes on.
+    /// The file in which the log continues.
     pub(crate) moved: Option<String>,
     /// Bytes of torn records between whole ones.
     pub(crate) torn: u64,
@@ -83,7 +83,7 @@ pub(crate) struct Index {
     /// The name of the file was durable when some batch was written to it. One that a rewritten log
     /// has taken over says so of the file before.
     pub(crate) named: bool,
-    /// Part of what was written is missing, so that batches behind it have lost their beginning.
+    /// Part of what was written is missing, so that batches after it have lost their beginning.
     pub(super) lossy: bool,
     /// Where the next reader may start.
     pub(crate) start: Option<Start>,
@@ -118,7 +118,7 @@ impl Index {
     }
 
     /// Reads what follows [`Index::end`] in the file. An incomplete record at its end stays unread,
-    /// and so does all behind a record that says where the log goes on. Returns how many bytes are
+    /// and so does everything after a record that names the file in which the log continues. Returns how many bytes are
     /// left unread.
     pub(crate) fn advance(&mut self, bytes: &[u8]) -> Result<usize, Flaw> {
         let mut place = 0;
@@ -221,7 +221,7 @@ impl Index {
                 Some(_) => Ok(()),
             };
         }
-        // What was written by those who had not seen that the session is gone.
+        // Written by a process that had not seen the removal of the session.
         if !self.begun() {
             return match self.header {
                 None if self.end == len as u64 => {
@@ -287,8 +287,8 @@ impl Index {
             Hole::None | Hole::Witnessed => {}
         }
         if batch.fence > self.fence() || batch.after > self.head {
-            // Its claim, or the batch before it, never reached the disk, so nobody was told of it;
-            // unless this one says that both were durable.
+            // Its claim, or the batch before it, never reached the disk and was not
+            // acknowledged; unless this record says that both were durable.
             if self.lossy && !batch.synced {
                 self.torn += len as u64;
                 return Ok(());

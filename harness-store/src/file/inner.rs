@@ -13,15 +13,15 @@ use super::liveness::Liveness;
 use super::paths::Paths;
 use super::session::Session;
 
-/// When what was written is made to survive a loss of power.
+/// When writes are synced, so that they survive a loss of power.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Sync {
-    /// Before it is acknowledged, where the caller asks for it.
+    /// Before a write is acknowledged, if the caller asks for a flush.
     #[default]
     Flush,
-    /// Whenever the system likes. What was acknowledged survives the end of the process, and may
-    /// be lost when the machine loses its power. For tests, and for sessions that can be lost.
+    /// When the system does it. Acknowledged writes survive the end of the process, and may be lost
+    /// with a loss of power. For tests, and for sessions that can be lost.
     Never,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Open {
 }
 
 impl Inner {
-    /// Where the log of a session is: its id may hold anything, so its hash names the file.
+    /// The path of a session's log. The id may hold any character, so its hash names the file.
     pub(crate) fn log_path(&self, id: &SessionId) -> PathBuf {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let digest = Sha256::digest(id.as_str());
@@ -64,7 +64,7 @@ impl Inner {
             return Arc::clone(session);
         }
         if open.sessions.len() >= self.open_files {
-            // A quarter at a time, so that looking for the oldest is paid for by many.
+            // A quarter at a time, so that many calls share the cost of finding the oldest.
             let mut used: Vec<u64> = open.sessions.values().map(|(used, _)| *used).collect();
             used.sort_unstable();
             let oldest = used.get(used.len() / 4).copied().unwrap_or(now);

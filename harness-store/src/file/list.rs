@@ -1,6 +1,5 @@
 //! Lists. There is no index beside the logs that could differ from them: a list is made from the
-//! notes that sessions leave when they come to rest, and from the logs of those that have gone on
-//! since.
+//! checkpoints of settled sessions, and from the logs of the others.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -68,7 +67,7 @@ impl Inner {
         let line = bytes[..read].split(|byte| *byte == b'\n').nth(1).unwrap_or_default();
         Ok(match record::is_sound(line).then(|| record::parse(line)).flatten() {
             Some(Record::Header(_, Some(header))) => Some(header.id),
-            // What is wrong with it is told to whoever opens the session.
+            // A call that opens the session reports what is wrong with it.
             _ => None,
         })
     }
@@ -88,7 +87,7 @@ impl Inner {
         let mut state = session.lock();
         session.refresh(&*self.disk, &mut state)?;
         if state.index.removed {
-            // Whoever removed it has not come so far as to take its files away.
+            // The process that removed it was interrupted before it deleted the files.
             self.finish_removal(&session, &mut state)?;
         }
         Ok(if state.index.exists() { Checkpoint::of(&state.index) } else { None })
@@ -100,7 +99,7 @@ impl Inner {
         let session = Session::new(id, Paths::of_log(log));
         let file = match self.disk.open(log, Mode::Read) {
             Ok(file) => file,
-            // Somebody has just removed it.
+            // Another process has just removed it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(session.failed("open", error)),
         };
@@ -208,8 +207,8 @@ impl Inner {
         }
         let rest = match self.summary(log) {
             Ok(rest) => rest.map(Arc::new),
-            // One damaged session keeps nobody from the others: the list has what was last noted of
-            // it, or what can be read of it, and whoever opens it is told.
+            // A damaged session hides no other: the list shows its checkpoint, or what can be read of
+            // it. A call that opens it reports the damage.
             Err(error) if is_of_one_session(&error) => {
                 let paths = Paths::of_log(log);
                 let checkpoint = Checkpoint::read(&*self.disk, &paths)

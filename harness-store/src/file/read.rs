@@ -57,7 +57,7 @@ impl Inner {
         Ok(Some(page))
     }
 
-    /// Entries from a seq on, and where to go on.
+    /// Entries from a seq on, and the start of the next page.
     fn entries(
         &self,
         session: &Session,

@@ -3,12 +3,12 @@
 //! A record is one line, written by one `write` to the end of the file:
 //!
 //! ```text
-//! \n <checksum, 8 hex digits> <kind, one message> <fields> \n
+//! \n <checksum, 8 hex digits> <kind, one letter> <fields> \n
 //! ```
 //!
 //! The newline in front costs a byte and buys that a record stays whole when the one before it was
 //! torn: the line of a torn record ends with the newline of its successor, and no newline of its
-//! own stands there. So a torn record can be told from a damaged one for ever, by everybody.
+//! own stands there. So a torn record can always be distinguished from a damaged one.
 //!
 //! | kind | fields | meaning |
 //! |---|---|---|
@@ -20,9 +20,9 @@
 //! | `k` | time, JSON | messages that a rewritten log keeps: their turn was decided before |
 //! | `o` | JSON | what a rewritten log begins with |
 //! | `X` | fence | the session is removed |
-//! | `V` | fence, own offset, name | the log goes on in another file |
+//! | `V` | fence, own offset, name | the log continues in another file |
 //!
-//! A batch with a capital message was written when all before it, back to its claim, had been made
+//! A batch with a capital letter was written when all before it, back to its claim, had been made
 //! durable.
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use super::paths::Paths;
 use super::record::{self, ClaimRecord, Header, Origin, Prepared, Record};
 use super::session::{Session, State};
 
-/// How many milliseconds a log that is to be taken away may be locked by somebody else.
+/// How many milliseconds to wait for the lock of a log that is being removed.
 const PATIENCE: u32 = 100;
 
 impl Inner {
@@ -40,7 +40,7 @@ impl Inner {
         lease: &Lease,
     ) -> Result<(), StoreError> {
         let Some(file) = state.file.clone() else { return Err(session.gone()) };
-        // Whoever makes the session anew in this file has it locked, or writes its note.
+        // A process that begins the session again in this file, or writes its checkpoint, has it locked.
         let mut locked = file.try_lock().map_err(|error| session.failed("lock", error))?;
         for _ in 0..PATIENCE {
             if locked {
@@ -57,10 +57,7 @@ impl Inner {
             if self.sync == Sync::Flush {
                 file.sync().map_err(|error| {
                     state.failed = true;
-                    unsure(
-                        format!("cannot make `{}` durable", session.paths.log.display()),
-                        Some(error),
-                    )
+                    unsure(format!("failed to sync `{}`", session.paths.log.display()), Some(error))
                 })?;
             }
             if locked { self.unlink_all(&session.paths) } else { Ok(()) }
@@ -95,8 +92,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Takes the files of a session away that was removed by somebody who did not come so far. If
-    /// somebody is at it, or makes the session anew, it is left to them.
+    /// Deletes the files of a session whose removal was interrupted, unless another process has the log
+    /// locked, which deletes them or begins the session again.
     pub(crate) fn finish_removal(
         &self,
         session: &Session,
@@ -106,7 +103,7 @@ impl Inner {
         if !file.try_lock().map_err(|error| session.failed("lock", error))? {
             return Ok(());
         }
-        // A session can begin in this file only for whoever has it locked.
+        // A session begins in this file only while it is locked.
         let done = session.refresh(&*self.disk, state).and_then(|()| {
             let same = state.file.as_ref().is_some_and(|now| Arc::ptr_eq(now, &file));
             if !same || !state.index.removed || state.read_only {
@@ -120,8 +117,8 @@ impl Inner {
         done
     }
 
-    /// Copies that somebody made of the log who did not come so far as to go on there, or to take
-    /// them away. Such a one has not released its lease either.
+    /// Copies of the log whose writer was interrupted before it continued the log there, or deleted
+    /// them. Such a writer has not released its lease either.
     ///
     /// A copy that is there before a claim never becomes the log after it: the record that says so
     /// holds only if nothing has come since the copy was made.
@@ -142,8 +139,8 @@ impl Inner {
         Ok(files.filter_map(|file| Some(file.ok()?.path())).filter(own).collect())
     }
 
-    /// Copies what is kept into a new file and says in the log that it goes on there. That holds
-    /// only if nothing was written since the copy was made; otherwise it is made anew.
+    /// Copies what is kept into a new file and records in the log that it continues there. The record
+    /// is void if anything was written since the copy was made; then another copy is made.
     fn remove_below(
         &self,
         session: &Session,
@@ -188,7 +185,10 @@ impl Inner {
             session.holds(state, lease)?;
         }
         Err(StoreError::Unavailable {
-            what: format!("session `{}` was written to all the while (try again)", session.id),
+            what: format!(
+                "session `{}` was written to during each of 100 tries to prune it (try again)",
+                session.id
+            ),
             ambiguous: false,
             source: None,
         })
@@ -205,7 +205,7 @@ impl Inner {
         }
         if self.sync == Sync::Flush {
             file.sync()?;
-            // Its name must be there when the log says where it goes on.
+            // Its name must be durable before the log refers to it.
             if let Some(shard) = path.parent() {
                 self.disk.sync_dir(shard)?;
             }

@@ -24,7 +24,7 @@ pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) paths: Paths,
     pub(crate) state: Mutex<State>,
-    /// Held while its file is synced, so that whoever waits finds that it is done already.
+    /// Held while its file is synced: a call that waits for it then finds its own records synced.
     pub(crate) gate: Mutex<()>,
 }
 
@@ -34,13 +34,13 @@ pub(crate) struct State {
     pub(crate) index: Index,
     /// How long the file was when it was last looked at.
     pub(crate) len: u64,
-    /// A sync has failed: what the file holds is not known until it is read anew.
+    /// A sync has failed: the contents of the file are unknown until it is read again.
     pub(crate) failed: bool,
     /// How much of the file is durable.
     pub(crate) synced: u64,
     /// Whether the name of the file is.
     pub(crate) named: bool,
-    /// Where the next reader was last told to start.
+    /// The start that was last recorded for the next reader.
     pub(crate) noted: u64,
     /// The fence of the last lease that was released here, 0 if none was; `None` if this is not
     /// known, as the session was not claimed here since it was read.
@@ -74,7 +74,7 @@ impl Session {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        // A state that a panic has left half changed is read anew at the next size that differs.
+        // A state that a panic has left half changed is read again at the next change of the file.
         self.state.lock().unwrap_or_else(|poisoned| {
             let mut state = PoisonError::into_inner(poisoned);
             state.forget();
@@ -83,7 +83,7 @@ impl Session {
         })
     }
 
-    /// Whether it is read, and nobody is at work on it.
+    /// Whether it is read, and not locked by another call.
     pub(crate) fn is_open(&self) -> bool {
         self.state.try_lock().is_ok_and(|state| state.file.is_some())
     }
@@ -139,13 +139,16 @@ impl Session {
             self.follow(disk, &name)?;
         }
         Err(StoreError::Unavailable {
-            what: format!("the log of session `{}` changes faster than it can be read", self.id),
+            what: format!(
+                "the log of session `{}` changes faster than it can be read (try again)",
+                self.id
+            ),
             ambiguous: false,
             source: None,
         })
     }
 
-    /// Reads a log anew that has become shorter, as logs never do.
+    /// Reads a log again that has become shorter, which is never the case without damage.
     fn reread(&self, disk: &dyn Disk, state: &mut State) -> Result<(), StoreError> {
         let (life, rewritten) = state.index.epoch();
         let (life, acknowledged) = ((life.to_owned(), rewritten), state.index.head);
@@ -180,7 +183,7 @@ impl Session {
                 }
                 Err(error) => return Err(self.failed("open", error)),
             };
-            // Before the log is read, which may go on meanwhile.
+            // Before the log is read, which may grow meanwhile.
             let noted = self.checkpoint(disk)?;
             state.forget();
             let expected = noted.as_ref().map(|noted| &noted.mark);
@@ -199,7 +202,7 @@ impl Session {
                 if flaw.is_ok() && state.index.moved.is_none() {
                     flaw = state.index.complete();
                 }
-                // What is wrong is told by who reads all of it.
+                // Reading all of it reports what is wrong.
                 if flaw.is_ok() || !partial {
                     break flaw;
                 }
@@ -209,7 +212,7 @@ impl Session {
                 state.opened(file, noted.as_ref());
                 return Ok(state.file.is_some());
             };
-            // Somebody may have made, removed or rewritten it between the looks.
+            // Another process may have created, removed or rewritten it in between.
             let now = self.checkpoint(disk)?;
             let missing = file.is_none() && !disk.exists(&self.paths.log);
             if (now == noted && (file.is_some() || missing)) || attempt == 3 {
@@ -261,7 +264,7 @@ impl Session {
         Ok(Ok(()))
     }
 
-    /// Gives the file in which the log goes on the name of the log, unless somebody has.
+    /// Renames the file in which the log continues to the name of the log, unless that was done.
     fn follow(&self, disk: &dyn Disk, name: &str) -> Result<(), StoreError> {
         let next = self.paths.shard.join(Path::new(name).file_name().unwrap_or_default());
         match disk.rename(&next, &self.paths.log) {

@@ -1,17 +1,17 @@
-//! Where a reader of a long log may start: what the log adds up to just before its last snapshot,
-//! in a small file beside it.
+//! Where a reader of a long log can start: the fold of the log just before its last snapshot, in a
+//! small file beside it.
 //!
-//! Who reads from the last snapshot on needs nothing else of what comes before, so the cost of
-//! opening a session does not grow with its age. Whatever needs more reads the log from its
-//! beginning, and then checks that it is the one that was started in.
+//! Reading from the last snapshot on needs nothing else of what comes before, so the cost of opening a
+//! session does not grow with its age. A call that needs more reads the log from its beginning, and
+//! checks that it is the same log.
 //!
-//! It is believed only if the log begins with the same header and the very record stands where it
-//! says, and if nothing before that can be lost any more: it is written once that is durable. Where
-//! nothing is synced, it holds until the machine starts again. Otherwise one reader could see what
-//! a loss of power has left of the log, and another what it was before.
+//! It is used only if the log begins with the same header, the record of the snapshot is where it
+//! says, and nothing before that can be lost any more: it is written once that is durable. Where
+//! nothing is synced, it holds until the machine restarts. Otherwise one reader could see what a loss
+//! of power has left of the log, and another what it was before.
 //!
-//! What is damaged before the snapshot is therefore told to those who read it, and not to those who
-//! go on from the snapshot; what is damaged from there on, to everybody.
+//! So damage before the snapshot is reported only to calls that read there; damage from the snapshot
+//! on is reported to all.
 
 use harness::UtcMillis;
 use harness::store::{OpenInterrupt, SessionSummary};
@@ -53,7 +53,7 @@ pub(crate) struct Start {
     pub(crate) boot: Option<String>,
 }
 
-/// What tells one start of this machine from another.
+/// Identifies the current boot of this machine.
 pub(crate) fn boot_id() -> Option<String> {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(id.trim().to_owned())

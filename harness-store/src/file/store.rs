@@ -1,4 +1,4 @@
-//! The store itself: its options, what is open, and the store trait's methods.
+//! The store itself: its options, and the methods of the store trait.
 
 use std::io;
 use std::path::Path;
@@ -21,36 +21,29 @@ use super::record::{MAX_RECORD, Prepared};
 
 /// Keeps sessions in files, for any number of processes of one machine.
 ///
-/// Each session has a log of its own, of lines that people can read. Nothing but the file system is
-/// needed; it has to be a local one. A flushed batch costs one sync of its own log, so sessions do
-/// not wait for each other. The lease of a process that has ended, or of a store that was dropped,
-/// is free at once (on Linux and Android; elsewhere it has to expire); that of a process that was
-/// stopped is free when it expires.
+/// Each session has a log of its own, of lines that people can read. The store needs nothing but a
+/// local file system. A flushed batch costs one sync of its log; the batch with which a session
+/// settles costs another, of the checkpoint beside the log. Sessions do not wait for each other.
 ///
-/// Who asks for something waits for the disk on another thread, unless it is short: where the last
-/// syncs took less than half a millisecond, and this process holds no second session, handing the
-/// wait over would take a third as long as the wait, and nobody else could use the time.
+/// All syncs run on tokio's blocking threads. A disk that stalls delays only the calls that wait for
+/// it. Outside of a tokio runtime a call blocks its thread.
 ///
-/// A store that is new to a long session reads it from its last snapshot on. So what is damaged
-/// before that is told, as [`StoreError::Corrupt`], to those who ask for what is there, who prune,
-/// or who have no word of where to start; what is damaged or missing from the snapshot on is told
-/// to everybody. Of a log with fewer than 64 KiB before its last snapshot, or with more than 16 KiB
-/// of messages there, all is always read and checked.
+/// When a process ends or drops its store, its leases are free at once, if the file system has
+/// advisory locks. When a process is suspended, its leases are free once they expire.
 ///
-/// Who copies a store, or moves it, sees to it that the copy is durable: a store does not sync again
-/// what it finds word of that it was synced. What is acknowledged is in the log. That a log has become
-/// shorter than that is told by an attribute that it is given when its session comes to rest, and by
-/// a note beside it, which follows within about a second if the process lives so long (at once where
-/// files have no attributes). So a copy without attributes of what was written just before its process
-/// ended does not tell.
+/// A store that opens a long session reads its log from the last snapshot on. Damage before that
+/// snapshot is reported, as [`StoreError::Corrupt`], to calls that read entries before it, that prune,
+/// or that have no record of where to start; damage from the snapshot on, and entries missing from
+/// there on, are reported to all calls. A log with fewer than 64 KiB before its last snapshot, or with
+/// more than 16 KiB of messages there, is always read and checked as a whole.
 ///
-/// There is no index of all sessions on the disk. An open store reads the directory once, at its
-/// first [`list`](SessionStore::list), and later what has changed of it. Of each session it comes by
-/// it reads the note that a session at rest leaves beside its log, or the whole log of one that has
-/// gone on since, and remembers that until the log is written to. So a page costs a look at each of
-/// its sessions, and at those that its filter leaves out. A claim of any due session looks at all
-/// sessions, and if none is due again every 100 ms until it has waited long enough. With very many
-/// sessions a store with an index serves workers better.
+/// A copy of a store must be durable before it is used: the store does not sync again what its files
+/// record as synced.
+///
+/// There is no index of all sessions on the disk. The first [`list`](SessionStore::list) of an open
+/// store reads the directory, later ones read what has changed of it. Of each new or changed session
+/// it reads the checkpoint, or the log if that continues after the checkpoint. So a page costs one
+/// look at each of its sessions, and at those that its filter leaves out.
 ///
 /// ```
 /// # async fn example() -> Result<(), harness::store::StoreError> {
@@ -93,23 +86,22 @@ impl FileStoreOptions {
         Self::default()
     }
 
-    /// When what was written is made to survive a loss of power; [`Sync::Flush`] unless this says
-    /// otherwise.
+    /// When writes are synced; the default is [`Sync::Flush`].
     #[must_use]
     pub fn sync(mut self, sync: Sync) -> Self {
         self.sync = sync;
         self
     }
 
-    /// How many logs are kept open; 512 unless this says otherwise. One that was closed is read
-    /// again from its beginning when it is needed.
+    /// How many logs are kept open; the default is 512. A log that was closed is read again when it
+    /// is needed.
     #[must_use]
     pub fn open_files(mut self, files: usize) -> Self {
         self.open_files = files.max(1);
         self
     }
 
-    /// Opens the store in this directory, which is made if it is missing.
+    /// Opens the store in this directory, which is created if it is missing.
     ///
     /// # Errors
     /// [`StoreError::Unsuitable`] if the directory is on a network file system, or cannot be
@@ -168,7 +160,7 @@ impl FileStore {
     /// The most bytes of entries in one batch, as they are written: 64 MiB.
     pub const MAX_BATCH: u64 = MAX_RECORD;
 
-    /// Opens the store in this directory, which is made if it is missing. What is flushed survives
+    /// Opens the store in this directory, which is created if it is missing. Flushed batches survive
     /// a loss of power.
     ///
     /// # Errors
@@ -192,15 +184,15 @@ const SESSIONS: &str = "sessions";
 /// The directory that shows which stores are open.
 const OPEN_STORES: &str = "open";
 
-/// Runs what waits for the disk where it holds up no other task. It is finished even if nobody
-/// waits for it any more.
+/// Runs work that waits for the disk on a thread that no other task needs. The work is finished even
+/// if its future is dropped.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
     match tokio::runtime::Handle::try_current() {
         Err(_) => work(),
         Ok(runtime) => runtime.spawn_blocking(work).await.unwrap_or_else(|error| {
-            Err(unsure(format!("work on the disk was given up: {error}"), None))
+            Err(unsure(format!("work on the disk did not finish: {error}"), None))
         }),
     }
 }

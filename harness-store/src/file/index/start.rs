@@ -8,7 +8,7 @@ use crate::file::record::{self, ClaimRecord, Record};
 use crate::file::start::{MAX_MESSAGES, Start, WORTH, boot_id};
 
 impl Index {
-    /// What the log adds up to before a record with a snapshot, if it pays to start there.
+    /// The fold of the log before a record with a snapshot, if it pays to start there.
     pub(super) fn start_before(
         &self,
         sum: crc32fast::Hasher,
@@ -47,7 +47,7 @@ impl Index {
         })
     }
 
-    /// Whether the file is the log it was taken from, as far as can be told without reading all.
+    /// Whether the file is the log it was taken from, as far as is known without reading all of it.
     pub(crate) fn started(start: &Start, file: &dyn DiskFile) -> std::io::Result<Option<Self>> {
         let mut bytes = vec![0; harness::MAX_SESSION_ID * 6 + 512];
         let read = file.read_at(&mut bytes, 0)?;

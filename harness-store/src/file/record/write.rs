@@ -54,7 +54,7 @@ impl Prepared {
             } else {
                 payload.extend_from_slice(entry.bytes);
             }
-            // An empty snapshot is told from an empty entry by counting one more.
+            // One is added, so that an empty snapshot differs from an empty entry.
             let length = i64::try_from(payload.len() - start).unwrap_or(i64::MAX);
             lengths.push(if entry.snapshot { -1 - length } else { length });
         }
@@ -205,7 +205,7 @@ impl Line {
 }
 
 /// The records of this module hold no map whose keys are not text, so that writing them as JSON
-/// does not fail; were it to, the empty text would be refused by whoever reads it.
+/// does not fail; if it did, a reader would refuse the empty text.
 fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }

@@ -23,7 +23,7 @@ impl Session {
         if index.header.as_ref().is_none_or(|header| header.id != self.id) {
             return None;
         }
-        // What was acknowledged before the snapshot is for those to check who read it.
+        // A checkpoint before the snapshot is checked by calls that read there.
         index.expected = expected.filter(|mark| mark.offset > start.offset).cloned();
         Some(index)
     }
@@ -31,7 +31,7 @@ impl Session {
     /// Reads what is before the snapshot that the reader has started from, which must lead to where
     /// it is.
     pub(crate) fn read_all(&self, disk: &dyn Disk, state: &mut State) -> Result<(), StoreError> {
-        // Whoever follows a log that goes on elsewhere may have started in the middle of that.
+        // A reader that follows a log into another file may have started in the middle of that.
         while state.index.base.is_some() {
             self.read_before(disk, state)?;
         }
@@ -57,7 +57,7 @@ impl Session {
         state.index = whole.index;
         state.index.expected = None;
         state.len = len;
-        // Nothing may be written behind where the log goes on elsewhere.
+        // Nothing may be written after a record that continues the log in another file.
         if state.index.moved.is_some() { self.refresh(disk, state) } else { Ok(()) }
     }
 }

@@ -19,7 +19,7 @@ impl Session {
         own: Option<Record<'_>>,
     ) -> Result<bool, StoreError> {
         if state.read_only {
-            // Says why, and whoever tries again reads what was written meanwhile.
+            // Reports why it cannot be written. The next try reads what was written meanwhile.
             disk.open(&self.paths.log, Mode::Append)
                 .map_err(|error| self.failed("write to", error))?;
             state.forget();
@@ -27,7 +27,7 @@ impl Session {
         let Some(file) = state.file.clone() else { return Err(self.gone()) };
         let written = file.write(line).map_err(|error| self.failed("write to", error))?;
         if written < line.len() {
-            // The rest is not written behind it: somebody else may have been faster.
+            // The rest is not appended: another record may have come in between.
             return Err(StoreError::Full(format!(
                 "only {written} of {} bytes of a record could be written to `{}` (make room and \
                  try again)",
@@ -37,7 +37,7 @@ impl Session {
         }
         let after = |error| {
             unsure(
-                format!("cannot tell what became of a record in `{}`", self.paths.log.display()),
+                format!("failed to find a written record in `{}`", self.paths.log.display()),
                 Some(error),
             )
         };
