@@ -2,6 +2,8 @@
 //! long a file may be, and that everything public is documented.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+#[path = "layers/circles.rs"]
+mod circles;
 #[path = "layers/docs.rs"]
 mod docs;
 #[path = "layers/imports.rs"]
@@ -23,13 +25,14 @@ const LAYERS: &[&[&str]] = &[
     &["state", "context", "signal", "question"],
     &["step"],
     &["graph"],
-    &["log"],
+    &["session"],
     // Execution.
-    &["observe"],
-    &["session", "journal"],
+    &["compat", "observe"],
+    &["inbox"],
+    &["journal"],
     &["run"],
-    // The front door. `declare` makes a harness, `agent` runs it.
-    &["declare", "sessions"],
+    // What programs use. `declare` makes a harness, `agent` runs it.
+    &["recovery", "inspect", "declare"],
     &["agent"],
     // The facade: names everything, and nothing names it.
     &["lib", "prelude", "testing", "__private", "_guide"],
@@ -37,6 +40,9 @@ const LAYERS: &[&[&str]] = &[
 
 /// The most lines of a source file: prose goes to `docs/`, tests to files of their own.
 const MAX_LINES: usize = 500;
+
+/// The most lines of a source file of `harness-store`.
+const MAX_STORE_LINES: usize = 400;
 
 /// The most methods of a store: its author must get each of them right under crashes and
 /// races, so what can be made of others is none of its own.
@@ -134,6 +140,22 @@ fn everything_public_is_documented() {
 }
 
 #[test]
+fn the_files_of_the_stores_are_short_and_import_in_no_circle() {
+    let files = sources(&workspace().join("harness-store/src"));
+    let files: Vec<_> = files.iter().filter(|(path, _)| !is_test(path)).collect();
+    assert!(files.len() > 15, "the sources are elsewhere");
+    let parsed: Vec<_> = files.iter().map(|(path, text)| (path.as_path(), &**text)).collect();
+    let mut faults = circles::faults(&parsed);
+    for (path, text) in files {
+        let lines = text.lines().count();
+        if lines > MAX_STORE_LINES {
+            faults.push(format!("harness-store/src/{}: {lines} lines", path.display()));
+        }
+    }
+    check(&faults);
+}
+
+#[test]
 fn a_store_is_small() {
     let text = fs::read_to_string(workspace().join("harness/src/store/mod.rs")).unwrap();
     let found = methods::of("SessionStore", &text).unwrap();
@@ -143,7 +165,26 @@ fn a_store_is_small() {
 mod the_checks_themselves {
     use std::path::Path;
 
-    use super::{LAYERS, docs, imports, is_test, methods};
+    use super::{LAYERS, circles, docs, imports, is_test, methods};
+
+    #[test]
+    fn circles_of_imports_are_found() {
+        let found = |files: [(&str, &str); 3]| {
+            circles::faults(&files.map(|(path, text)| (Path::new(path), text)))
+        };
+        let (a, b) = ("use super::b::B;", "use crate::file::c::C;");
+        assert_eq!(found([("file/a.rs", a), ("file/b.rs", b), ("file/c.rs", "")]), [""; 0]);
+        let through = "fn f() -> super::a::A {}";
+        let all = found([("file/a.rs", a), ("file/b.rs", b), ("file/c.rs", through)]);
+        assert_eq!(all.len(), 3, "{all:?}");
+        assert_eq!(all[0], "`file::a` is in a circle of imports");
+        // A module and its own submodules may.
+        let parent = "mod b; use b::B; use self::b::C;";
+        let child = ("file/a/b.rs", "use super::A;");
+        assert_eq!(found([("file/a.rs", parent), child, ("file/c.rs", "")]), [""; 0]);
+        let tests = "#[cfg(test)] mod tests { use super::super::a::A; }";
+        assert_eq!(found([("file/a.rs", a), ("file/b.rs", tests), ("file/c.rs", "")]), [""; 0]);
+    }
 
     fn named(file: &str, source: &str) -> Vec<String> {
         imports::faults(LAYERS, Path::new(file), source)

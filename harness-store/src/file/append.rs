@@ -3,22 +3,20 @@
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
-use std::time::Instant;
 
 use harness::store::{Appended, Lease, Message, Sent, StoreError, rules};
 use harness::{Seq, SessionId, UtcMillis};
 
+use super::checkpoint::Checkpoint;
 use super::disk::DiskFile;
 use super::error::unsure;
+use super::inner::{Inner, Sync};
 use super::lease::write_small;
-use super::notes;
+use super::paths::{is_named, set_named};
 use super::record::{self, MAX_RECORD, Prepared, Record};
-use super::rest::{Noted, Rest, Said};
 use super::session::{Session, State};
-use super::store::{Inner, Sync, is_named, say_named};
-use super::tag::Tag;
 
-/// How often a record is written anew whose log was rewritten meanwhile.
+/// How often a write is repeated while the log is being rewritten.
 const ATTEMPTS: usize = 20;
 
 impl Inner {
@@ -29,7 +27,8 @@ impl Inner {
         let head = self.put(&session, &mut state, lease, batch)?;
         let inbox = state.index.inbox();
         let upto = state.index.end;
-        let rest = if batch.flush && batch.settles { Rest::of(&state.index) } else { None };
+        let settles = batch.flush && batch.settles;
+        let checkpoint = if settles { Checkpoint::of(&state.index) } else { None };
         let starts = state.index.start.as_ref().is_some_and(|start| start.offset > state.noted);
         let log = state.file.clone();
         drop(state);
@@ -39,9 +38,9 @@ impl Inner {
         if starts {
             self.note_start(&session);
         }
-        if let (Some(mut rest), Some(log)) = (rest, log) {
-            rest.durable = self.sync == Sync::Flush;
-            self.note_rest(&session, lease, rest, log);
+        if let (Some(mut checkpoint), Some(log)) = (checkpoint, log) {
+            checkpoint.durable = self.sync == Sync::Flush;
+            self.checkpoint(&session, lease, &checkpoint, &*log);
         }
         Ok(Appended::new(Seq(head), inbox))
     }
@@ -89,7 +88,10 @@ impl Inner {
             fresh = true;
         }
         Err(unsure(
-            format!("the log of session `{}` is rewritten again and again", session.id),
+            format!(
+                "the log of session `{}` was rewritten too often during the call (try again)",
+                session.id
+            ),
             None,
         ))
     }
@@ -113,8 +115,8 @@ impl Inner {
         if state.failed {
             return Err(unsure(
                 format!(
-                    "the disk has failed to keep the log of session `{}` (claim it again, so that \
-                     it is read anew)",
+                    "failed to sync the log of session `{}` (claim it again to \
+                     read it again)",
                     session.id
                 ),
                 None,
@@ -128,7 +130,6 @@ impl Inner {
         let mut state = session.lock();
         self.usable(&session, &state)?;
         session.refresh(&*self.disk, &mut state)?;
-        state.just_read = None;
         for _ in 0..ATTEMPTS {
             if !state.index.exists() {
                 return Err(session.gone());
@@ -158,7 +159,10 @@ impl Inner {
             return Ok(answer);
         }
         Err(unsure(
-            format!("the log of session `{}` is rewritten again and again", session.id),
+            format!(
+                "the log of session `{}` was rewritten too often during the call (try again)",
+                session.id
+            ),
             None,
         ))
     }
@@ -180,20 +184,9 @@ impl Inner {
         let Some(file) = state.file.clone() else { return Err(session.gone()) };
         let (named, end) = (state.named, state.index.end);
         drop(state);
-        let begun = Instant::now();
-        let mut done = Ok(());
-        if !named {
-            // While the disk is at work on the names, it may as well be on what the file holds.
-            file.start_sync();
-            // The name of a file that somebody else has made may not be durable either.
-            done = self.sync_names(&session.paths.shard);
-        }
-        let names = begun.elapsed();
-        done = done.and_then(|()| file.sync());
-        if done.is_ok() {
-            // Where the one has brought all to the disk, the other finds nothing to wait for.
-            self.holding.pace.took(names.max(begun.elapsed().saturating_sub(names)));
-        }
+        // The name of a file that another process has made may not be durable either.
+        let names = if named { Ok(()) } else { self.sync_names(&session.paths.shard) };
+        let done = names.and_then(|()| file.sync());
         let mut state = session.lock();
         let same = state.file.as_ref().is_some_and(|now| Arc::ptr_eq(now, &file));
         match done {
@@ -205,18 +198,18 @@ impl Inner {
                 Ok(())
             }
             Err(error) => {
-                // The system forgets a failure once it has told it: asked again, it would say
-                // that all is well.
+                // The system reports a failed sync only once: the next sync would report success
+                // although the data is lost.
                 state.failed = true;
                 Err(unsure(
-                    format!("cannot make `{}` durable", session.paths.log.display()),
+                    format!("failed to sync `{}`", session.paths.log.display()),
                     Some(error),
                 ))
             }
         }
     }
 
-    /// Makes the names in a part of the directory durable, and its own, unless somebody has.
+    /// Makes the names in a part of the directory durable, and its own, unless that was done before.
     fn sync_names(&self, shard: &Path) -> io::Result<()> {
         let named = is_named(&*self.disk, shard);
         if !named {
@@ -225,55 +218,65 @@ impl Inner {
         self.disk.sync_dir(shard)?;
         if !named {
             // Last: what is made between two syncs makes the second write more.
-            say_named(&*self.disk, shard);
+            set_named(&*self.disk, shard);
         }
         Ok(())
     }
 
-    /// Notes how far the log was acknowledged, so that what is missing from it is missed.
+    /// Writes the checkpoint of a session that has settled. The log is durable up to there.
     ///
-    /// The log is durable up to there. The note becomes so behind the caller's back, within about a
-    /// second: until then, a loss of power leaves the note before it, which is as true.
-    pub(crate) fn note_rest(
+    /// The log is locked meanwhile, as it is by a process that removes it: a checkpoint without its
+    /// log would be taken for damage.
+    pub(crate) fn checkpoint(
         &self,
         session: &Session,
         lease: &Lease,
-        rest: Rest,
-        log: Arc<dyn DiskFile>,
+        checkpoint: &Checkpoint,
+        log: &dyn DiskFile,
     ) {
         let mut state = session.lock();
-        let written_since = log.stat().map_or(true, |found| found.len != rest.offset);
-        // To sync it may have taken longer than the lease holds: whoever has the session now says
-        // what is to be said of it.
-        if written_since
-            && (session.refresh(&*self.disk, &mut state).is_err()
-                || session.holds(&state, lease).is_err())
-        {
+        if !log.try_lock().unwrap_or(false) {
             return;
         }
-        // Who calls from no runtime waits for everything.
-        let later = self.sync == Sync::Flush && tokio::runtime::Handle::try_current().is_ok();
-        let tag = Tag::of(&rest);
-        if later && tag.put(&*log) {
-            let noted = Noted { token: lease.token, place: Said::Tag(tag), file: log };
-            state.noted_rest = Some(Box::new(noted));
-            drop(state);
-            notes::write_later(&self.disk, &session.paths, rest);
-            return;
-        }
-        // What it said would hide what the note says.
-        log.drop_tag();
-        let path = &session.paths.rest;
-        // What is acknowledged is in the log; should this fail, only the note is missing.
-        let Ok(file) = write_small(&*self.disk, path, &rest) else { return };
-        let place = Said::Note(Box::new(rest));
-        let noted = Noted { token: lease.token, place, file: Arc::clone(&file) };
-        state.noted_rest = Some(Box::new(noted));
+        // The sync may have taken longer than the lease: then the new holder writes the next one.
+        let unchanged =
+            log.stat().is_ok_and(|found| found.links > 0 && found.len == checkpoint.mark.offset);
+        let held = unchanged
+            || session.refresh(&*self.disk, &mut state).is_ok()
+                && session.holds(&state, lease).is_ok();
+        let written = if held && log.stat().is_ok_and(|found| found.links > 0) {
+            write_small(&*self.disk, &session.paths.checkpoint, checkpoint).ok()
+        } else {
+            None
+        };
+        log.unlock();
         drop(state);
-        if later {
-            notes::sync_later(path, file);
-        } else if self.sync == Sync::Flush {
-            drop(file.sync());
+        // What was acknowledged is in the log; if this fails, the checkpoint before it stays.
+        if let Some(file) = written.filter(|_| self.sync == Sync::Flush) {
+            let _ = file.sync();
         }
+    }
+
+    /// Records where the next reader can start, if that has changed.
+    pub(crate) fn note_start(&self, session: &Session) {
+        let mut state = session.lock();
+        let Some(start) = &state.index.start else { return };
+        let durable = state.named && state.synced >= start.offset + start.len;
+        if state.noted >= start.offset || (self.sync == Sync::Flush && !durable) {
+            return;
+        }
+        let mut start = start.clone();
+        state.noted = start.offset;
+        drop(state);
+        start.boot = match self.sync {
+            Sync::Flush => None,
+            Sync::Never => match super::start::boot_id() {
+                None => return,
+                boot => boot,
+            },
+        };
+        start.named |= self.sync == Sync::Flush;
+        // Without it, the log is read from its beginning.
+        let _ = write_small(&*self.disk, &session.paths.start, &start);
     }
 }

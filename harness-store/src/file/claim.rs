@@ -8,12 +8,10 @@ use harness::{Fence, Seq, SessionId, UtcMillis};
 
 use super::disk::{DiskFile, Mode};
 use super::error::failed;
+use super::inner::Inner;
 use super::lease::{Renewal, boot_millis, deadline, on_the_wall, read_small, write_small};
-use super::record::{self, Header, Record, Seal};
-use super::rest;
+use super::record::{self, ClaimRecord, Header, Record};
 use super::session::{Session, State};
-use super::store::Inner;
-use super::tag::Tag;
 
 /// How often it is tried to begin a session that another process is beginning or removing.
 const TRIES: u32 = 50;
@@ -31,13 +29,13 @@ impl Inner {
             state.forget();
         }
         session.refresh(&*self.disk, state)?;
-        state.just_read = None;
         if state.index.removed {
             self.finish_removal(&session, state)?;
         }
         let left_over = self.left_over(&session, state)?;
         let token = Token::random();
-        let mut seal = Seal { fence: 1, token, owner: self.owner.id, until: deadline(ttl) };
+        let mut claim =
+            ClaimRecord { fence: 1, token, owner: self.liveness.id, until: deadline(ttl) };
         for _ in 0..TRIES {
             let held = self.held_until(&session, state)?;
             match held.filter(|_| state.index.begun()) {
@@ -47,44 +45,48 @@ impl Inner {
                         until: on_the_wall(until),
                     });
                 }
-                None if state.index.begun() => self.seal(&session, state, &mut seal)?,
-                None => self.begin(&session, state, &seal)?,
+                None if state.index.begun() => self.append_claim(&session, state, &mut claim)?,
+                None => self.begin(&session, state, &claim)?,
             }
-            if state.index.seal.as_ref().is_some_and(|last| last.token == token) {
+            if state.index.claim.as_ref().is_some_and(|last| last.token == token) {
                 break;
             }
             // Another claim was first. It may be that of a dead process, whose record lacked its
             // end until this one came behind it.
         }
-        if state.index.seal.as_ref().is_none_or(|last| last.token != token) {
+        if state.index.claim.as_ref().is_none_or(|last| last.token != token) {
             return Err(StoreError::Busy { session: id.clone(), until: UtcMillis::now() });
         }
         (state.released, state.renewed) = (Some(0), None);
-        self.holding.takes(id);
         for path in left_over {
-            // Should it fail, whoever takes the session over next tries again.
+            // If this fails, the next claim tries again.
             let _ = self.disk.unlink(&path);
         }
         let index = &state.index;
-        let mut claimed = Claimed::new(Lease::new(id.clone(), Fence(seal.fence), token));
+        let mut claimed = Claimed::new(Lease::new(id.clone(), Fence(claim.fence), token));
         claimed.head = Seq(index.head);
         claimed.inbox = index.inbox();
         claimed.summary.clone_from(&index.summary);
         Ok(claimed)
     }
 
-    fn seal(
+    fn append_claim(
         &self,
         session: &Session,
         state: &mut State,
-        seal: &mut Seal,
+        claim: &mut ClaimRecord,
     ) -> Result<(), StoreError> {
-        seal.fence = state.index.fence() + 1;
+        claim.fence = state.index.fence() + 1;
         let torn = state.index.torn;
-        let life = state.index.life().0.to_owned();
-        session.write(&*self.disk, state, &record::seal(seal), Some(Record::Seal(seal.clone())))?;
+        let epoch = state.index.epoch().0.to_owned();
+        session.write(
+            &*self.disk,
+            state,
+            &record::claim(claim),
+            Some(Record::Claim(claim.clone())),
+        )?;
         let set_aside = state.index.torn.saturating_sub(torn);
-        if state.index.life().0 == life && set_aside > 0 {
+        if state.index.epoch().0 == epoch && set_aside > 0 {
             tracing::warn!(
                 session = %session.id,
                 bytes = set_aside,
@@ -97,8 +99,13 @@ impl Inner {
     /// Begins the log of a session that does not exist, with this claim.
     ///
     /// Here alone a lock is held while something is written: it keeps a file from being taken away
-    /// in which a session is just beginning. Nobody who writes to a session waits for it.
-    fn begin(&self, session: &Session, state: &mut State, seal: &Seal) -> Result<(), StoreError> {
+    /// in which a session is just beginning. No write to an existing session waits for it.
+    fn begin(
+        &self,
+        session: &Session,
+        state: &mut State,
+        claim: &ClaimRecord,
+    ) -> Result<(), StoreError> {
         for attempt in 0..TRIES {
             let file = self.make_log(session)?;
             if !file.try_lock().map_err(|error| session.failed("lock", error))? {
@@ -113,20 +120,20 @@ impl Inner {
             if found.len > 0 {
                 session.refresh(&*self.disk, state)?;
                 if state.index.begun() {
-                    // Somebody else was faster; the caller sees whose claim it is.
+                    // Another process was faster; the caller sees whose claim it is.
                     file.unlock();
                     return Ok(());
                 }
-                self.clear(session, &*file)?;
+                self.clear(session)?;
             }
             let header = Header {
                 id: session.id.clone(),
-                life: Token::random().to_string(),
+                epoch: Token::random().to_string(),
                 rewritten: 0,
                 at: UtcMillis::now().0,
             };
             let mut lines = record::header(&header);
-            lines.extend(record::seal(seal));
+            lines.extend(record::claim(claim));
             state.file = Some(file.clone());
             let written = session.write(&*self.disk, state, &lines, None);
             file.unlock();
@@ -134,7 +141,7 @@ impl Inner {
         }
         Err(StoreError::Unavailable {
             what: format!(
-                "session `{}` is just being made or removed by another process (try again)",
+                "session `{}` is being created or removed by another process (try again)",
                 session.id
             ),
             ambiguous: false,
@@ -142,7 +149,7 @@ impl Inner {
         })
     }
 
-    /// Opens the log of a session that does not exist, which somebody else may have made.
+    /// Opens the log of a session that does not exist, which another process may have created.
     fn make_log(&self, session: &Session) -> Result<Arc<dyn DiskFile>, StoreError> {
         let open = || self.disk.open(&session.paths.log, Mode::AppendOrCreate);
         let made = match open() {
@@ -160,9 +167,8 @@ impl Inner {
     }
 
     /// Takes away what is left of the session that was in this file before.
-    fn clear(&self, session: &Session, log: &dyn DiskFile) -> Result<(), StoreError> {
-        log.drop_tag();
-        for path in [&session.paths.rest, &session.paths.lease, &session.paths.start] {
+    fn clear(&self, session: &Session) -> Result<(), StoreError> {
+        for path in [&session.paths.checkpoint, &session.paths.lease, &session.paths.start] {
             match self.disk.unlink(path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     return Err(failed("remove", path, error));
@@ -173,54 +179,35 @@ impl Inner {
         Ok(())
     }
 
-    /// When the lease of the last claim expires, in the time of leases; `None` if nobody holds it.
+    /// When the lease of the last claim expires, by the clock of leases; `None` if the lease is free.
     pub(crate) fn held_until(
         &self,
         session: &Session,
         state: &State,
     ) -> Result<Option<u64>, StoreError> {
-        let Some(seal) = &state.index.seal else { return Ok(None) };
-        if state.released == Some(seal.fence) {
+        let Some(claim) = &state.index.claim else { return Ok(None) };
+        if state.released == Some(claim.fence) {
             return Ok(None);
         }
-        // Whoever claimed here knows of a release. Another handle may have renewed it for longer.
-        let ours = seal.owner == self.owner.id && state.released.is_some();
-        let until = state.renewed.unwrap_or(seal.until);
+        // The store that made the claim knows of its release. Another handle may have renewed it for longer.
+        let ours = claim.owner == self.liveness.id && state.released.is_some();
+        let until = state.renewed.unwrap_or(claim.until);
         if ours && until > boot_millis() {
             return Ok(Some(until));
         }
         let until = match self.renewal(session, state)? {
             Some(renewal) => renewal.until,
-            None => Some(seal.until),
+            None => Some(claim.until),
         };
-        Ok(until.filter(|until| *until > boot_millis() && self.owner.lives(seal.owner)))
+        Ok(until.filter(|until| *until > boot_millis() && self.liveness.is_open(claim.owner)))
     }
 
     /// What is written beside the log about its last claim.
     fn renewal(&self, session: &Session, state: &State) -> Result<Option<Renewal>, StoreError> {
-        let Some(seal) = &state.index.seal else { return Ok(None) };
-        let released = || {
-            let life = state.index.life().0.to_owned();
-            Renewal { life, fence: seal.fence, until: None }
-        };
-        // Who holds it knows whether it was released.
-        if seal.owner != self.owner.id || state.released.is_none() {
-            let tag = state.file.as_deref().and_then(Tag::on);
-            let token = tag.filter(|tag| tag.mark.life == state.index.life().0);
-            if token.and_then(|tag| tag.released) == Some(seal.token) {
-                return Ok(Some(released()));
-            }
-            let note: Option<rest::Released> = read_small(&*self.disk, &session.paths.rest)
-                .map_err(|error| failed("read", &session.paths.rest, error))?;
-            let token = note.and_then(|note| note.released);
-            if token.is_some_and(|token| token == seal.token.to_string()) {
-                return Ok(Some(released()));
-            }
-        }
         let renewal: Option<Renewal> = read_small(&*self.disk, &session.paths.lease)
             .map_err(|error| failed("read", &session.paths.lease, error))?;
         Ok(renewal.filter(|renewal| {
-            renewal.life == state.index.life().0 && renewal.fence == state.index.fence()
+            renewal.epoch == state.index.epoch().0 && renewal.fence == state.index.fence()
         }))
     }
 
@@ -235,8 +222,7 @@ impl Inner {
         if held.is_ok() && !self.is_released(session, state)? {
             return Ok(());
         }
-        self.holding.leaves(&lease.session);
-        // A session that was never written and that nobody holds is none.
+        // A session that was never written and is not held does not exist.
         if !state.index.exists() && self.held_until(session, state)?.is_none() {
             return Err(session.gone());
         }
@@ -245,10 +231,10 @@ impl Inner {
 
     /// Whether the lease of the last claim was released.
     pub(crate) fn is_released(&self, session: &Session, state: &State) -> Result<bool, StoreError> {
-        match &state.index.seal {
-            Some(seal) if state.released == Some(seal.fence) => Ok(true),
+        match &state.index.claim {
+            Some(claim) if state.released == Some(claim.fence) => Ok(true),
             // Only the store that claimed releases in the file beside the log.
-            Some(seal) if seal.owner == self.owner.id && state.released.is_some() => Ok(false),
+            Some(claim) if claim.owner == self.liveness.id && state.released.is_some() => Ok(false),
             _ => Ok(self.renewal(session, state)?.is_some_and(|renewal| renewal.until.is_none())),
         }
     }
@@ -259,8 +245,8 @@ impl Inner {
         session.refresh(&*self.disk, &mut state)?;
         self.check(&session, &state, lease)?;
         let until = Some(deadline(ttl));
-        let life = state.index.life().0.to_owned();
-        let renewal = Renewal { life, fence: lease.fence.0, until };
+        let epoch = state.index.epoch().0.to_owned();
+        let renewal = Renewal { epoch, fence: lease.fence.0, until };
         write_small(&*self.disk, &session.paths.lease, &renewal)
             .map_err(|error| failed("write", &session.paths.lease, error))?;
         state.renewed = until;
@@ -272,38 +258,28 @@ impl Inner {
         let mut state = session.lock();
         session.refresh(&*self.disk, &mut state)?;
         self.check(&session, &state, lease)?;
-        let ours = state.index.seal.as_ref().is_some_and(|seal| seal.owner == self.owner.id);
+        let ours = state.index.claim.as_ref().is_some_and(|claim| claim.owner == self.liveness.id);
         if ours {
-            self.note_release(&session, &mut state, lease)?;
+            let epoch = state.index.epoch().0.to_owned();
+            let renewal = Renewal { epoch, fence: lease.fence.0, until: None };
+            // Here it is known even if the write fails; for others the lease expires then.
+            state.released = Some(lease.fence.0);
+            write_small(&*self.disk, &session.paths.lease, &renewal)
+                .map_err(|error| failed("write", &session.paths.lease, error))?;
         } else {
-            // Whoever claimed must learn of it: a claim by nobody says so to all.
-            let seal =
-                Seal { fence: lease.fence.0 + 1, token: Token::random(), owner: 0, until: 0 };
-            session.write(&*self.disk, &mut state, &record::seal(&seal), None)?;
+            // The store that made the claim must learn of it: a claim record without an owner says so to
+            // all.
+            let claim = ClaimRecord {
+                fence: lease.fence.0 + 1,
+                token: Token::random(),
+                owner: 0,
+                until: 0,
+            };
+            session.write(&*self.disk, &mut state, &record::claim(&claim), None)?;
         }
         // A message that came before its sender could find the lease free is read here.
         session.refresh(&*self.disk, &mut state)?;
         Ok(rules::released(read, state.index.inbox()))
-    }
-
-    fn note_release(
-        &self,
-        session: &Session,
-        state: &mut State,
-        lease: &Lease,
-    ) -> Result<(), StoreError> {
-        // Here it is known even if the disk takes no word of it; elsewhere it expires then.
-        state.released = Some(lease.fence.0);
-        self.holding.leaves(&lease.session);
-        let noted = state.noted_rest.take();
-        if !noted.is_some_and(|noted| noted.release(lease.token, state.index.life())) {
-            let life = state.index.life().0.to_owned();
-            let renewal = Renewal { life, fence: lease.fence.0, until: None };
-            write_small(&*self.disk, &session.paths.lease, &renewal)
-                .map_err(|error| failed("write", &session.paths.lease, error))?;
-            state.renewed = None;
-        }
-        Ok(())
     }
 
     pub(crate) fn holder(

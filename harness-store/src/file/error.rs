@@ -13,18 +13,20 @@ pub(crate) fn failed(what: &str, path: &Path, error: io::Error) -> StoreError {
     let place = path.display();
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-            StoreError::Full(format!("cannot {what} `{place}`: {error} (make room and try again)"))
+            StoreError::Full(format!(
+                "failed to {what} `{place}`: {error} (make room and try again)"
+            ))
         }
         io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
             StoreError::Unsuitable(format!(
-                "cannot {what} `{place}`: {error} (let this user write there)"
+                "failed to {what} `{place}`: {error} (let this user write there)"
             ))
         }
-        _ => StoreError::unavailable(format!("cannot {what} `{place}`"), error),
+        _ => StoreError::unavailable(format!("failed to {what} `{place}`"), error),
     }
 }
 
-/// What it means that nobody knows what of it is on the disk.
+/// A failure after which the contents of the disk are unknown.
 pub(crate) fn unsure(what: String, error: Option<io::Error>) -> StoreError {
     StoreError::Unavailable { what, ambiguous: true, source: error.map(Into::into) }
 }
@@ -74,7 +76,7 @@ pub(crate) fn refuse_network(dir: &Path) -> Result<(), StoreError> {
 }
 
 /// A network file system that a process serves. These share one number with local ones, and only
-/// the table of mounts tells them apart.
+/// the table of mounts distinguishes them.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn network_fuse(kind: u32, dir: &Path) -> Option<&'static str> {
     const FUSE: u32 = 0x6573_5546;

@@ -1,9 +1,12 @@
-//! What a log adds up to: the fold of its records, in the order of the file.
+//! The fold of a log: its records are applied in the order of the file.
 //!
 //! That order alone decides what holds. Of two claims with one fence the first wins; a batch is
 //! void unless its fence is that of the last claim before it and it continues the head; messages are
-//! void unless all their keys were free and their interrupts open. Every reader so comes to the same
-//! answer, whoever wrote what and when it looked.
+//! void unless all their keys were free and their interrupts open. So every reader comes to the same
+//! result, whatever process wrote the records and whenever it reads them.
+
+mod line;
+mod start;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,9 +14,11 @@ use harness::store::{
     InboxSeq, Message, OpenInterrupt, Sent, SessionSummary, StoredMessage, Token, rules,
 };
 use harness::{Fence, InterruptId, Seq, UtcMillis};
+use serde::{Deserialize, Serialize};
 
-use super::record::{self, BatchRecord, Header, Origin, Record, Seal};
+use super::record::{self, BatchRecord, ClaimRecord, Header, Origin, Record};
 use super::start::Start;
+use line::{Line, next_line};
 
 /// Where a batch stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,12 +41,14 @@ pub(crate) enum Flaw {
     Other,
 }
 
-/// Where the log was when it was last known to be whole.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A place in a log that was acknowledged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Mark {
-    pub(crate) life: String,
+    pub(crate) epoch: String,
+    #[serde(default)]
     pub(crate) rewritten: u64,
     pub(crate) offset: u64,
+    /// The checksum of all bytes before it.
     pub(crate) sum: u32,
 }
 
@@ -52,7 +59,7 @@ pub(crate) struct Index {
     /// The checksum of all up to there.
     pub(crate) sum: crc32fast::Hasher,
     pub(crate) header: Option<Header>,
-    pub(crate) seal: Option<Seal>,
+    pub(crate) claim: Option<ClaimRecord>,
     pub(crate) first: u64,
     pub(crate) head: u64,
     pub(crate) created: Option<UtcMillis>,
@@ -65,18 +72,18 @@ pub(crate) struct Index {
     pub(super) keys: HashMap<String, usize>,
     /// The session was removed, and none made in its place since.
     pub(crate) removed: bool,
-    /// The file in which the log goes on.
+    /// The file in which the log continues.
     pub(crate) moved: Option<String>,
     /// Bytes of torn records between whole ones.
     pub(crate) torn: u64,
     /// What is known of a part that is missing since the last claim.
     pub(super) hole: Hole,
     /// The fences and tokens of all claims.
-    pub(crate) seals: Vec<(u64, Token)>,
+    pub(crate) claims: Vec<(u64, Token)>,
     /// The name of the file was durable when some batch was written to it. One that a rewritten log
     /// has taken over says so of the file before.
     pub(crate) named: bool,
-    /// Part of what was written is missing, so that batches behind it have lost their beginning.
+    /// Part of what was written is missing, so that batches after it have lost their beginning.
     pub(super) lossy: bool,
     /// Where the next reader may start.
     pub(crate) start: Option<Start>,
@@ -99,19 +106,19 @@ impl Index {
     }
 
     pub(crate) fn fence(&self) -> u64 {
-        self.seal.as_ref().map_or(0, |seal| seal.fence)
+        self.claim.as_ref().map_or(0, |claim| claim.fence)
     }
 
     pub(crate) fn inbox(&self) -> InboxSeq {
         InboxSeq(self.messages.len() as u64)
     }
 
-    pub(crate) fn life(&self) -> (&str, u64) {
-        self.header.as_ref().map_or(("", 0), |header| (&header.life, header.rewritten))
+    pub(crate) fn epoch(&self) -> (&str, u64) {
+        self.header.as_ref().map_or(("", 0), |header| (&header.epoch, header.rewritten))
     }
 
     /// Reads what follows [`Index::end`] in the file. An incomplete record at its end stays unread,
-    /// and so does all behind a record that says where the log goes on. Returns how many bytes are
+    /// and so does everything after a record that names the file in which the log continues. Returns how many bytes are
     /// left unread.
     pub(crate) fn advance(&mut self, bytes: &[u8]) -> Result<usize, Flaw> {
         let mut place = 0;
@@ -149,7 +156,7 @@ impl Index {
         self.pass(bytes);
         let mut here = None;
         if record.has_snapshot() && self.hole == Hole::None && !self.lossy {
-            here = Start::before(self, sum, start, bytes);
+            here = self.start_before(sum, start, bytes);
         }
         self.apply(record, start, bytes.len())?;
         if here.is_some() && self.batches.last().is_some_and(|it| it.offset == start) {
@@ -166,7 +173,7 @@ impl Index {
     /// Whether the log is still what it was when it was known to be whole.
     fn compare(&mut self) -> Result<(), Flaw> {
         let Some(mark) = &self.expected else { return Ok(()) };
-        if self.life() != (&*mark.life, mark.rewritten) {
+        if self.epoch() != (&*mark.epoch, mark.rewritten) {
             return Ok(());
         }
         if self.end == mark.offset && self.sum.clone().finalize() == mark.sum {
@@ -184,7 +191,9 @@ impl Index {
     pub(crate) fn complete(&self) -> Result<(), Flaw> {
         match &self.expected {
             // A mark that belongs to an earlier life says nothing of this one.
-            Some(mark) if self.header.is_none() || self.life() == (&*mark.life, mark.rewritten) => {
+            Some(mark)
+                if self.header.is_none() || self.epoch() == (&*mark.epoch, mark.rewritten) =>
+            {
                 Err(Flaw::Damaged(format!(
                     "{} bytes of its log were acknowledged, and {} are there",
                     mark.offset, self.end
@@ -212,7 +221,7 @@ impl Index {
                 Some(_) => Ok(()),
             };
         }
-        // What was written by those who had not seen that the session is gone.
+        // Written by a process that had not seen the removal of the session.
         if !self.begun() {
             return match self.header {
                 None if self.end == len as u64 => {
@@ -223,11 +232,11 @@ impl Index {
         }
         match record {
             Record::Header(..) => {}
-            Record::Seal(seal) => {
-                let last = self.seal.as_ref().map(|last| Fence(last.fence));
-                if rules::claim_wins(Fence(seal.fence), last) {
-                    self.seals.push((seal.fence, seal.token));
-                    self.seal = Some(seal);
+            Record::Claim(claim) => {
+                let last = self.claim.as_ref().map(|last| Fence(last.fence));
+                if rules::claim_wins(Fence(claim.fence), last) {
+                    self.claims.push((claim.fence, claim.token));
+                    self.claim = Some(claim);
                     self.hole = Hole::None;
                 }
             }
@@ -278,8 +287,8 @@ impl Index {
             Hole::None | Hole::Witnessed => {}
         }
         if batch.fence > self.fence() || batch.after > self.head {
-            // Its claim, or the batch before it, never reached the disk, so nobody was told of it;
-            // unless this one says that both were durable.
+            // Its claim, or the batch before it, never reached the disk and was not
+            // acknowledged; unless this record says that both were durable.
             if self.lossy && !batch.synced {
                 self.torn += len as u64;
                 return Ok(());
@@ -288,7 +297,7 @@ impl Index {
         }
         if batch.synced {
             self.lossy = false;
-            self.named |= self.life().1 == 0;
+            self.named |= self.epoch().1 == 0;
         }
         let count = batch.meta.as_ref().map_or(1, |meta| meta.lengths.len());
         self.batches.push(BatchRef {
@@ -356,61 +365,4 @@ pub(super) enum Hole {
     Open,
     /// And the holder wrote a batch behind it.
     Witnessed,
-}
-
-enum Line<'a> {
-    Sound(&'a [u8]),
-    /// A record of which only a part was written.
-    Torn,
-    /// Something that was written and never reached the disk.
-    Hole,
-}
-
-/// The next line and the bytes it takes, at a place where a record begins. `None` if it is not
-/// complete yet.
-fn next_line(bytes: &[u8]) -> Result<Option<(usize, Line<'_>)>, Flaw> {
-    let start = usize::from(bytes.first() == Some(&b'\n'));
-    let Some(end) = bytes[start..].iter().position(|byte| *byte == b'\n') else {
-        let line = &bytes[start..];
-        if start == 1 && ends_badly(line) {
-            return Err(damaged());
-        }
-        return Ok(None);
-    };
-    let end = start + end;
-    let line = &bytes[start..end];
-    let next = bytes.get(end + 1);
-    if start == 1 && record::is_sound(line) {
-        // A record that lacks nothing but its last byte shares the newline of its successor.
-        let own = next.is_none_or(|next| *next == b'\n' || *next == 0);
-        return Ok(Some((if own { end + 1 } else { end }, Line::Sound(line))));
-    }
-    // One whose last byte never reached the disk, and has left a zero: the newline is the successor's.
-    if start == 1
-        && let Some(line) = line.strip_suffix(b"\0")
-        && record::is_sound(line)
-    {
-        return Ok(Some((end, Line::Sound(line))));
-    }
-    if line.windows(2).any(|pair| pair == [0, 0]) {
-        let own = next.is_none_or(|next| *next == b'\n' || *next == 0);
-        return Ok(Some((if own { end + 1 } else { end }, Line::Hole)));
-    }
-    if start == 1 && line.is_empty() {
-        return Ok(Some((1, Line::Torn)));
-    }
-    if start == 0 || next.is_none_or(|next| *next == b'\n') || ends_badly(line) {
-        return Err(damaged());
-    }
-    Ok(Some((end, Line::Torn)))
-}
-
-/// Whether a line was complete, but for a newline that became another byte. A zero in its place is
-/// what is left where the end of a record never reached the disk.
-fn ends_badly(line: &[u8]) -> bool {
-    line.split_last().is_some_and(|(last, line)| *last != 0 && record::is_sound(line))
-}
-
-fn damaged() -> Flaw {
-    Flaw::Damaged("a record does not match its checksum".into())
 }

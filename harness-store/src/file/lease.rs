@@ -1,5 +1,5 @@
-//! Who holds a session: the clock that leases are timed by, and the file beside a log that says how
-//! long its last claim holds. (`alive` tells whether who made it lives.)
+//! The state of a lease: the clock of leases, and the file beside a log that says until when its last
+//! claim holds. (`liveness` says whether the store that made the claim is open.)
 //!
 //! None of this decides what is in a log; that is the order of its records alone. It decides only
 //! when a claim is polite. So it is never synced, and whatever cannot be read counts as not there.
@@ -24,7 +24,7 @@ pub(crate) fn boot_millis() -> u64 {
             + Duration::from_nanos(now.tv_nsec.unsigned_abs()).as_millis();
         u64::try_from(millis).unwrap_or(u64::MAX)
     }
-    // Elsewhere the clock on the wall is the only one that all processes share and that goes on
+    // Elsewhere the clock on the wall is the only one that all processes share and that runs
     // while the machine is suspended.
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     {
@@ -47,14 +47,14 @@ pub(crate) fn on_the_wall(until: u64) -> UtcMillis {
 /// What the file beside a log says of its last claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Renewal {
-    pub(crate) life: String,
+    pub(crate) epoch: String,
     pub(crate) fence: u64,
     /// `None` if it was released.
     pub(crate) until: Option<u64>,
 }
 
 /// What is small and written in place: its line ends before what an earlier, longer one has left
-/// behind it, and its checksum tells whether it is being written just now.
+/// after it, and its checksum shows whether it is being written just now.
 pub(crate) fn write_small(
     disk: &dyn Disk,
     path: &Path,
@@ -65,7 +65,7 @@ pub(crate) fn write_small(
     Ok(file)
 }
 
-/// Writes it anew into the file that it was written to.
+/// Writes it again into the same file.
 pub(crate) fn rewrite_small(file: &dyn DiskFile, value: &impl Serialize) -> io::Result<()> {
     let text = serde_json::to_string(value)?;
     let text = format!("{:08x} {text}\n", crc32fast::hash(text.as_bytes()));
@@ -82,7 +82,7 @@ pub(crate) fn read_small<T: for<'de> Deserialize<'de>>(
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    // Somebody may be writing it.
+    // Another process may be writing it.
     for _ in 0..3 {
         let len = usize::try_from(file.stat()?.len).unwrap_or(0);
         let mut bytes = vec![0; len];

@@ -4,9 +4,9 @@ use harness::store::{Page, ReadFrom, ReadRequest, StoreError, StoredEntry, rules
 use harness::{Seq, SessionId};
 
 use super::index::{BatchRef, Flaw, Index};
+use super::inner::Inner;
 use super::record;
 use super::session::{Session, State};
-use super::store::Inner;
 
 /// Whether a page begins before the snapshot that the index was started from.
 fn is_older(index: &Index, from: ReadFrom) -> bool {
@@ -54,11 +54,10 @@ impl Inner {
         page.created = created;
         page.updated = index.updated;
         page.set_aside = index.torn;
-        state.just_read = None;
         Ok(Some(page))
     }
 
-    /// Entries from a seq on, and where to go on.
+    /// Entries from a seq on, and the start of the next page.
     fn entries(
         &self,
         session: &Session,
@@ -93,7 +92,7 @@ impl Inner {
         Ok((entries, None))
     }
 
-    /// The entries of a batch, as they are in the file now, or were when it was opened just now.
+    /// The entries of a batch, as they are in the file now.
     pub(crate) fn batch(
         &self,
         session: &Session,
@@ -122,11 +121,6 @@ impl Inner {
         batch: &BatchRef,
     ) -> Result<Vec<u8>, StoreError> {
         let Some(file) = &state.file else { return Err(session.gone()) };
-        let begin = usize::try_from(batch.offset).unwrap_or(usize::MAX);
-        let read = begin..begin.saturating_add(batch.len as usize);
-        if let Some(bytes) = state.just_read.as_deref().and_then(|bytes| bytes.get(read)) {
-            return Ok(bytes.to_vec());
-        }
         let mut bytes = vec![0; batch.len as usize];
         let read = file
             .read_at(&mut bytes, batch.offset)

@@ -3,26 +3,26 @@
 //! A record is one line, written by one `write` to the end of the file:
 //!
 //! ```text
-//! \n <checksum, 8 hex digits> <kind, one message> <fields> \n
+//! \n <checksum, 8 hex digits> <kind, one letter> <fields> \n
 //! ```
 //!
 //! The newline in front costs a byte and buys that a record stays whole when the one before it was
 //! torn: the line of a torn record ends with the newline of its successor, and no newline of its
-//! own stands there. So a torn record can be told from a damaged one for ever, by everybody.
+//! own stands there. So a torn record can always be distinguished from a damaged one.
 //!
 //! | kind | fields | meaning |
 //! |---|---|---|
 //! | `H` | version, JSON | the session begins |
-//! | `S` | fence, token, owner, deadline | a claim; the first with a fence wins |
+//! | `C` | fence, token, owner, deadline | a claim record; the first with a fence wins |
 //! | `b` | fence, after, time, entry | a batch of one entry and nothing else |
 //! | `m` | fence, after, time, length of the JSON, JSON, entries | any other batch |
 //! | `p` | time, JSON | messages |
 //! | `k` | time, JSON | messages that a rewritten log keeps: their turn was decided before |
 //! | `o` | JSON | what a rewritten log begins with |
 //! | `X` | fence | the session is removed |
-//! | `V` | fence, own offset, name | the log goes on in another file |
+//! | `V` | fence, own offset, name | the log continues in another file |
 //!
-//! A batch with a capital message was written when all before it, back to its claim, had been made
+//! A batch with a capital letter was written when all before it, back to its claim, had been made
 //! durable.
 
 #[cfg(test)]
@@ -37,7 +37,7 @@ use harness::UtcMillis;
 use harness::store::{Message, OpenInterrupt, SessionSummary, Token};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use write::{Prepared, header, message_text, messages, moved, origin, removed, seal};
+pub(crate) use write::{Prepared, claim, header, message_text, messages, moved, origin, removed};
 
 /// The format written, and the newest that is read.
 pub(crate) const FORMAT: u32 = 1;
@@ -50,7 +50,7 @@ pub(crate) const MAX_RECORD: u64 = 64 * 1024 * 1024;
 pub(crate) struct Header {
     pub(crate) id: harness::SessionId,
     /// Tells a session from an earlier one with the same id.
-    pub(crate) life: String,
+    pub(crate) epoch: String,
     /// How often the log was rewritten.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) rewritten: u64,
@@ -72,7 +72,7 @@ pub(crate) struct Origin {
 
 /// A claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Seal {
+pub(crate) struct ClaimRecord {
     pub(crate) fence: u64,
     pub(crate) token: Token,
     /// The store that claimed, by the name under which it shows that it lives.
@@ -116,7 +116,7 @@ pub(crate) struct BatchRecord<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Record<'a> {
     Header(u32, Option<Header>),
-    Seal(Seal),
+    Claim(ClaimRecord),
     Batch(BatchRecord<'a>),
     Messages { at: u64, messages: Vec<Message>, kept: bool },
     Origin(Box<Origin>),
@@ -212,11 +212,11 @@ pub(crate) fn parse(line: &[u8]) -> Option<Record<'_>> {
                 if version <= FORMAT { Some(serde_json::from_slice(rest).ok()?) } else { None };
             Some(Record::Header(version, header))
         }
-        b'S' => {
+        b'C' => {
             let (fence, rest) = word(rest)?;
             let (token, rest) = word(rest)?;
             let (owner, until) = word(rest)?;
-            Some(Record::Seal(Seal {
+            Some(Record::Claim(ClaimRecord {
                 fence: decimal(fence)?,
                 token: Token::from_u128(u128::from_str_radix(text(token)?, 16).ok()?),
                 owner: u64::from_str_radix(text(owner)?, 16).ok()?,

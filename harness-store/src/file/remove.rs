@@ -11,11 +11,12 @@ use harness::{Seq, UtcMillis};
 use super::disk::Mode;
 use super::error::{failed, unsure};
 use super::index::BatchRef;
-use super::record::{self, Header, Origin, Prepared, Record, Seal};
-use super::session::{Paths, Session, State};
-use super::store::{Inner, Sync};
+use super::inner::{Inner, Sync};
+use super::paths::Paths;
+use super::record::{self, ClaimRecord, Header, Origin, Prepared, Record};
+use super::session::{Session, State};
 
-/// How many milliseconds a log that is to be taken away may be locked by somebody else.
+/// How many milliseconds to wait for the lock of a log that is being removed.
 const PATIENCE: u32 = 100;
 
 impl Inner {
@@ -26,11 +27,7 @@ impl Inner {
         session.refresh(&*self.disk, &mut state)?;
         self.check(&session, &state, lease)?;
         match what {
-            Remove::All => {
-                self.remove_all(&session, &mut state, lease)?;
-                self.holding.leaves(&lease.session);
-                Ok(())
-            }
+            Remove::All => self.remove_all(&session, &mut state, lease),
             Remove::Below(seq) => self.remove_below(&session, &mut state, lease, seq),
         }
     }
@@ -43,7 +40,7 @@ impl Inner {
         lease: &Lease,
     ) -> Result<(), StoreError> {
         let Some(file) = state.file.clone() else { return Err(session.gone()) };
-        // Whoever makes the session anew in this file has it locked, or writes its note.
+        // A process that begins the session again in this file, or writes its checkpoint, has it locked.
         let mut locked = file.try_lock().map_err(|error| session.failed("lock", error))?;
         for _ in 0..PATIENCE {
             if locked {
@@ -60,10 +57,7 @@ impl Inner {
             if self.sync == Sync::Flush {
                 file.sync().map_err(|error| {
                     state.failed = true;
-                    unsure(
-                        format!("cannot make `{}` durable", session.paths.log.display()),
-                        Some(error),
-                    )
+                    unsure(format!("failed to sync `{}`", session.paths.log.display()), Some(error))
                 })?;
             }
             if locked { self.unlink_all(&session.paths) } else { Ok(()) }
@@ -84,7 +78,7 @@ impl Inner {
             }
             _ => Ok(()),
         };
-        gone(&paths.rest, self.disk.unlink(&paths.rest))?;
+        gone(&paths.checkpoint, self.disk.unlink(&paths.checkpoint))?;
         gone(&paths.lease, self.disk.unlink(&paths.lease))?;
         gone(&paths.start, self.disk.unlink(&paths.start))?;
         // A note without its log would be taken for damage.
@@ -98,8 +92,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Takes the files of a session away that was removed by somebody who did not come so far. If
-    /// somebody is at it, or makes the session anew, it is left to them.
+    /// Deletes the files of a session whose removal was interrupted, unless another process has the log
+    /// locked, which deletes them or begins the session again.
     pub(crate) fn finish_removal(
         &self,
         session: &Session,
@@ -109,7 +103,7 @@ impl Inner {
         if !file.try_lock().map_err(|error| session.failed("lock", error))? {
             return Ok(());
         }
-        // A session can begin in this file only for whoever has it locked.
+        // A session begins in this file only while it is locked.
         let done = session.refresh(&*self.disk, state).and_then(|()| {
             let same = state.file.as_ref().is_some_and(|now| Arc::ptr_eq(now, &file));
             if !same || !state.index.removed || state.read_only {
@@ -123,8 +117,8 @@ impl Inner {
         done
     }
 
-    /// Copies that somebody made of the log who did not come so far as to go on there, or to take
-    /// them away. Such a one has not released its lease either.
+    /// Copies of the log whose writer was interrupted before it continued the log there, or deleted
+    /// them. Such a writer has not released its lease either.
     ///
     /// A copy that is there before a claim never becomes the log after it: the record that says so
     /// holds only if nothing has come since the copy was made.
@@ -133,7 +127,7 @@ impl Inner {
         session: &Session,
         state: &State,
     ) -> Result<Vec<PathBuf>, StoreError> {
-        if state.index.seal.is_none() || self.is_released(session, state)? {
+        if state.index.claim.is_none() || self.is_released(session, state)? {
             return Ok(Vec::new());
         }
         let stem = session.paths.log.file_stem().unwrap_or_default().as_encoded_bytes();
@@ -145,8 +139,8 @@ impl Inner {
         Ok(files.filter_map(|file| Some(file.ok()?.path())).filter(own).collect())
     }
 
-    /// Copies what is kept into a new file and says in the log that it goes on there. That holds
-    /// only if nothing was written since the copy was made; otherwise it is made anew.
+    /// Copies what is kept into a new file and records in the log that it continues there. The record
+    /// is void if anything was written since the copy was made; then another copy is made.
     fn remove_below(
         &self,
         session: &Session,
@@ -172,11 +166,11 @@ impl Inner {
                 let _ = self.disk.unlink(&path);
                 return Err(failed("write", &path, error));
             }
-            let life = state.index.life().1;
+            let epoch = state.index.epoch().1;
             let line = record::moved(lease.fence.0, state.len, &name);
             session.write(&*self.disk, state, &line, None)?;
             session.refresh(&*self.disk, state)?;
-            if state.index.life().1 == life + 1 {
+            if state.index.epoch().1 == epoch + 1 {
                 if self.sync == Sync::Flush {
                     self.disk
                         .sync_dir(&session.paths.shard)
@@ -191,7 +185,10 @@ impl Inner {
             session.holds(state, lease)?;
         }
         Err(StoreError::Unavailable {
-            what: format!("session `{}` was written to all the while (try again)", session.id),
+            what: format!(
+                "session `{}` was written to during each of 100 tries to prune it (try again)",
+                session.id
+            ),
             ambiguous: false,
             source: None,
         })
@@ -208,7 +205,7 @@ impl Inner {
         }
         if self.sync == Sync::Flush {
             file.sync()?;
-            // Its name must be there when the log says where it goes on.
+            // Its name must be durable before the log refers to it.
             if let Some(shard) = path.parent() {
                 self.disk.sync_dir(shard)?;
             }
@@ -257,7 +254,7 @@ impl Inner {
         cut: u64,
     ) -> Result<Option<Vec<u8>>, StoreError> {
         let index = &state.index;
-        let (Some(header), Some(seal)) = (&index.header, &index.seal) else { return Ok(None) };
+        let (Some(header), Some(claim)) = (&index.header, &index.claim) else { return Ok(None) };
         let (Some(summary), Some(created)) = (&index.summary, index.created) else {
             return Ok(None);
         };
@@ -284,13 +281,13 @@ impl Inner {
         for batch in &index.batches[begin..] {
             if batch.fence != fence {
                 fence = batch.fence;
-                let token = index.seals.iter().find(|(known, _)| *known == fence);
+                let token = index.claims.iter().find(|(known, _)| *known == fence);
                 let Some((_, token)) = token else { return Ok(None) };
                 // Only the last claim still has to say how long it holds.
-                copy.extend(record::seal(&if fence == seal.fence {
-                    seal.clone()
+                copy.extend(record::claim(&if fence == claim.fence {
+                    claim.clone()
                 } else {
-                    Seal { fence, token: *token, owner: 0, until: 0 }
+                    ClaimRecord { fence, token: *token, owner: 0, until: 0 }
                 }));
             }
             if batch.after + 1 < cut && batch.count > 0 {
@@ -300,8 +297,8 @@ impl Inner {
                 copy.extend(self.bytes(session, state, batch)?);
             }
         }
-        if seal.fence != fence {
-            copy.extend(record::seal(seal));
+        if claim.fence != fence {
+            copy.extend(record::claim(claim));
         }
         Ok(Some(copy))
     }

@@ -1,9 +1,8 @@
-//! The store itself: its options, what is open, and the store trait's methods.
+//! The store itself: its options, and the methods of the store trait.
 
-use std::collections::HashMap;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,60 +11,39 @@ use harness::store::{
     Appended, Batch, Claimed, Filter, InboxSeq, Lease, Listing, Message, Page, ReadRequest,
     Released, Remove, Sent, SessionStore, StoreError,
 };
-use sha2::{Digest as _, Sha256};
 
-use super::alive::Owner;
-use super::catalog::Catalog;
-use super::disk::{Disk, Mode, RealDisk};
+use super::disk::{Disk, RealDisk};
 use super::error::{failed, unsure};
-use super::pace::{Holding, Pace};
+use super::inner::{Inner, Sync};
+use super::liveness::Liveness;
+use super::paths::{is_named, set_named};
 use super::record::{MAX_RECORD, Prepared};
-use super::session::{Paths, Session};
-
-/// When what was written is made to survive a loss of power.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Sync {
-    /// Before it is acknowledged, where the caller asks for it.
-    #[default]
-    Flush,
-    /// Whenever the system likes. What was acknowledged survives the end of the process, and may
-    /// be lost when the machine loses its power. For tests, and for sessions that can be lost.
-    Never,
-}
 
 /// Keeps sessions in files, for any number of processes of one machine.
 ///
-/// Each session has a log of its own, of lines that people can read. Nothing but the file system is
-/// needed; it has to be a local one. A flushed batch costs one sync of its own log, so sessions do
-/// not wait for each other. The lease of a process that has ended, or of a store that was dropped,
-/// is free at once (on Linux and Android; elsewhere it has to expire); that of a process that was
-/// stopped is free when it expires.
+/// Each session has a log of its own, of lines that people can read. The store needs nothing but a
+/// local file system. A flushed batch costs one sync of its log; the batch with which a session
+/// settles costs another, of the checkpoint beside the log. Sessions do not wait for each other.
 ///
-/// Who asks for something waits for the disk on another thread, unless it is short: where the last
-/// syncs took less than half a millisecond, and this process holds no second session, handing the
-/// wait over would take a third as long as the wait, and nobody else could use the time.
+/// All syncs run on tokio's blocking threads. A disk that stalls delays only the calls that wait for
+/// it. Outside of a tokio runtime a call blocks its thread.
 ///
-/// A store that is new to a long session reads it from its last snapshot on. So what is damaged
-/// before that is told, as [`StoreError::Corrupt`], to those who ask for what is there, who prune,
-/// or who have no word of where to start; what is damaged or missing from the snapshot on is told
-/// to everybody. Of a log with fewer than 64 KiB before its last snapshot, or with more than 16 KiB
-/// of messages there, all is always read and checked.
+/// When a process ends or drops its store, its leases are free at once, if the file system has
+/// advisory locks. When a process is suspended, its leases are free once they expire.
 ///
-/// Who copies a store, or moves it, sees to it that the copy is durable: a store does not sync again
-/// what it finds word of that it was synced. What is acknowledged is in the log. That a log has become
-/// shorter than that is told by an attribute that it is given when its session comes to rest, and by
-/// a note beside it, which follows within about a second if the process lives so long (at once where
-/// files have no attributes). So a copy without attributes of what was written just before its process
-/// ended does not tell.
+/// A store that opens a long session reads its log from the last snapshot on. Damage before that
+/// snapshot is reported, as [`StoreError::Corrupt`], to calls that read entries before it, that prune,
+/// or that have no record of where to start; damage from the snapshot on, and entries missing from
+/// there on, are reported to all calls. A log with fewer than 64 KiB before its last snapshot, or with
+/// more than 16 KiB of messages there, is always read and checked as a whole.
 ///
-/// There is no index of all sessions on the disk. An open store reads the directory once, at its
-/// first [`list`](SessionStore::list), and later what has changed of it. Of each session it comes by
-/// it reads the note that a session at rest leaves beside its log, or the whole log of one that has
-/// gone on since, and remembers that until the log is written to. So a page costs a look at each of
-/// its sessions, and at those that its filter leaves out. A claim of any due session looks at all
-/// sessions, and if none is due again every 100 ms until it has waited long enough. With very many
-/// sessions a store with an index serves workers better.
+/// A copy of a store must be durable before it is used: the store does not sync again what its files
+/// record as synced.
+///
+/// There is no index of all sessions on the disk. The first [`list`](SessionStore::list) of an open
+/// store reads the directory, later ones read what has changed of it. Of each new or changed session
+/// it reads the checkpoint, or the log if that continues after the checkpoint. So a page costs one
+/// look at each of its sessions, and at those that its filter leaves out.
 ///
 /// ```
 /// # async fn example() -> Result<(), harness::store::StoreError> {
@@ -108,34 +86,29 @@ impl FileStoreOptions {
         Self::default()
     }
 
-    /// When what was written is made to survive a loss of power; [`Sync::Flush`] unless this says
-    /// otherwise.
+    /// When writes are synced; the default is [`Sync::Flush`].
     #[must_use]
     pub fn sync(mut self, sync: Sync) -> Self {
         self.sync = sync;
         self
     }
 
-    /// How many logs are kept open; 512 unless this says otherwise. One that was closed is read
-    /// again from its beginning when it is needed.
+    /// How many logs are kept open; the default is 512. A log that was closed is read again when it
+    /// is needed.
     #[must_use]
     pub fn open_files(mut self, files: usize) -> Self {
         self.open_files = files.max(1);
         self
     }
 
-    /// Opens the store in this directory, which is made if it is missing.
+    /// Opens the store in this directory, which is created if it is missing.
     ///
     /// # Errors
     /// [`StoreError::Unsuitable`] if the directory is on a network file system, or cannot be
     /// written; [`StoreError::Unavailable`] if the disk fails.
     pub async fn open(self, dir: impl AsRef<Path>) -> Result<FileStore, StoreError> {
         let dir = dir.as_ref().to_owned();
-        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-        if disk.device(&dir).is_ok_and(|device| Pace::of(device).is_short()) {
-            return self.open_on(disk, &dir);
-        }
-        blocking(move || self.open_on(disk, &dir)).await
+        blocking(move || self.open_on(Arc::new(RealDisk), &dir)).await
     }
 
     pub(crate) fn open_on(self, disk: Arc<dyn Disk>, dir: &Path) -> Result<FileStore, StoreError> {
@@ -164,20 +137,17 @@ impl FileStoreOptions {
                 let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
                 disk.sync_dir(path).map_err(|error| failed("sync", path, error))?;
             }
-            say_named(&*disk, dir);
+            set_named(&*disk, dir);
         }
-        let living = dir.join(LIVING);
-        let owner =
-            Owner::appear(&*disk, &living).map_err(|error| failed("lock", &living, error))?;
-        let device = disk.device(dir).ok().filter(|_| disk.is_shared());
-        let pace = device.map_or_else(Arc::default, Pace::of);
+        let open_stores = dir.join(OPEN_STORES);
+        let liveness = Liveness::new(&disk, open_stores.clone())
+            .map_err(|error| failed("lock a file in", &open_stores, error))?;
         Ok(FileStore {
             inner: Arc::new(Inner {
-                holding: Holding::new(pace),
                 disk,
                 sessions,
                 sync: self.sync,
-                owner,
+                liveness,
                 open: Mutex::default(),
                 open_files: self.open_files,
                 catalog: Mutex::default(),
@@ -190,7 +160,7 @@ impl FileStore {
     /// The most bytes of entries in one batch, as they are written: 64 MiB.
     pub const MAX_BATCH: u64 = MAX_RECORD;
 
-    /// Opens the store in this directory, which is made if it is missing. What is flushed survives
+    /// Opens the store in this directory, which is created if it is missing. Flushed batches survive
     /// a loss of power.
     ///
     /// # Errors
@@ -208,124 +178,28 @@ impl FileStore {
     }
 }
 
-/// The part of a store's directory that the sessions are in.
+/// The directory of the sessions.
 const SESSIONS: &str = "sessions";
 
-/// The file that shows who has the store open.
-const LIVING: &str = "living";
+/// The directory that shows which stores are open.
+const OPEN_STORES: &str = "open";
 
-/// What stands in a directory once its name is durable, so that nobody has to see to that again. It
-/// is made after that, so it need not be durable itself: where it is found, that was done.
-const NAMED: &str = "named";
-
-/// Whether the name of a directory is known to survive a loss of power. What cannot be told is not
-/// known.
-pub(crate) fn is_named(disk: &dyn Disk, dir: &Path) -> bool {
-    disk.exists(&dir.join(NAMED))
-}
-
-/// Says that the name of a directory survives a loss of power. Should it fail, whoever comes next
-/// syncs it once more.
-pub(crate) fn say_named(disk: &dyn Disk, dir: &Path) {
-    let _ = disk.open(&dir.join(NAMED), Mode::AppendOrCreate);
-}
-
-/// Runs what waits for the disk where it holds up no other task. It is finished even if nobody
-/// waits for it any more.
+/// Runs work that waits for the disk on a thread that no other task needs. The work is finished even
+/// if its future is dropped.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
     match tokio::runtime::Handle::try_current() {
         Err(_) => work(),
         Ok(runtime) => runtime.spawn_blocking(work).await.unwrap_or_else(|error| {
-            Err(unsure(format!("work on the disk was given up: {error}"), None))
+            Err(unsure(format!("work on the disk did not finish: {error}"), None))
         }),
-    }
-}
-
-/// What the clones of a store share.
-#[derive(Debug)]
-pub(crate) struct Inner {
-    pub(crate) disk: Arc<dyn Disk>,
-    pub(crate) sessions: PathBuf,
-    pub(crate) sync: Sync,
-    pub(crate) owner: Owner,
-    pub(crate) holding: Holding,
-    open: Mutex<Open>,
-    open_files: usize,
-    pub(crate) catalog: Mutex<Catalog>,
-}
-
-/// The sessions in use, and when each was used last.
-#[derive(Debug, Default)]
-struct Open {
-    sessions: HashMap<SessionId, (u64, Arc<Session>)>,
-    clock: u64,
-}
-
-impl Inner {
-    /// Where the log of a session is: its id may hold anything, so its hash names the file.
-    pub(crate) fn log_path(&self, id: &SessionId) -> PathBuf {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let digest = Sha256::digest(id.as_str());
-        let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-        let name: String = digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect();
-        let (shard, rest) = name.split_at(2);
-        self.sessions.join(shard).join(format!("{rest}.log"))
-    }
-
-    pub(crate) fn session(&self, id: &SessionId) -> Arc<Session> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.clock += 1;
-        let now = open.clock;
-        if let Some((used, session)) = open.sessions.get_mut(id) {
-            *used = now;
-            return Arc::clone(session);
-        }
-        if open.sessions.len() >= self.open_files {
-            // A quarter at a time, so that looking for the oldest is paid for by many.
-            let mut used: Vec<u64> = open.sessions.values().map(|(used, _)| *used).collect();
-            used.sort_unstable();
-            let oldest = used.get(used.len() / 4).copied().unwrap_or(now);
-            open.sessions.retain(|_, (used, session)| {
-                *used > oldest || Arc::strong_count(session) > 1 || session.must_stay()
-            });
-        }
-        let session = Arc::new(Session::new(id.clone(), Paths::of_log(&self.log_path(id))));
-        open.sessions.insert(id.clone(), (now, Arc::clone(&session)));
-        session
-    }
-
-    /// Whether the log of a session is open and read.
-    fn is_open(&self, id: &SessionId) -> bool {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.sessions.get(id).is_some_and(|(_, session)| session.is_open())
-    }
-
-    /// Whether the log of a session is in memory, in nobody's hands and short: to look at it, and to
-    /// write a little, costs less than another thread.
-    fn is_at_hand(&self, id: &SessionId) -> bool {
-        self.session(id).is_at_hand(&*self.disk)
-    }
-
-    /// Whether a session can be begun in place: there is none yet.
-    fn begins_at_once(&self, id: &SessionId) -> bool {
-        let session = self.session(id);
-        self.is_quick() && session.is_unread() && !self.disk.exists(&session.paths.log)
-    }
-
-    /// Whether a wait for the disk is as good as none.
-    fn is_quick(&self) -> bool {
-        self.sync == Sync::Never || self.holding.pace.is_short()
     }
 }
 
 #[async_trait]
 impl SessionStore for FileStore {
     async fn claim(&self, session: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
-        if self.inner.begins_at_once(session) || self.inner.is_at_hand(session) {
-            return self.inner.claim(session, ttl);
-        }
         let id = session.clone();
         self.run(move |inner| inner.claim(&id, ttl)).await
     }
@@ -336,18 +210,15 @@ impl SessionStore for FileStore {
     }
 
     async fn release(&self, lease: &Lease, read: InboxSeq) -> Result<Released, StoreError> {
-        if self.inner.is_at_hand(&lease.session) {
-            return self.inner.release(lease, read);
-        }
         let lease = lease.clone();
         self.run(move |inner| inner.release(&lease, read)).await
     }
 
     async fn append(&self, lease: &Lease, batch: Batch<'_>) -> Result<Appended, StoreError> {
         let prepared = Prepared::new(&batch)?;
-        // One small write costs less than another thread, and so does a sync on a good disk.
-        let waits = batch.flush && !self.inner.is_quick();
-        if !waits && self.inner.is_open(&lease.session) {
+        let syncs = batch.flush && self.inner.sync == Sync::Flush;
+        if !syncs && self.inner.is_ready(&lease.session) {
+            // One write to the page cache costs less than a change of threads.
             return self.inner.append(lease, &prepared);
         }
         let lease = lease.clone();
@@ -355,9 +226,6 @@ impl SessionStore for FileStore {
     }
 
     async fn send(&self, to: &SessionId, messages: &[Message]) -> Result<Sent, StoreError> {
-        if self.inner.is_quick() && self.inner.is_at_hand(to) {
-            return self.inner.send(to, messages);
-        }
         let (to, messages) = (to.clone(), messages.to_vec());
         self.run(move |inner| inner.send(&to, &messages)).await
     }
@@ -367,9 +235,6 @@ impl SessionStore for FileStore {
         session: &SessionId,
         request: ReadRequest,
     ) -> Result<Option<Page>, StoreError> {
-        if self.inner.begins_at_once(session) || self.inner.is_at_hand(session) {
-            return self.inner.read(session, request);
-        }
         let session = session.clone();
         self.run(move |inner| inner.read(&session, request)).await
     }

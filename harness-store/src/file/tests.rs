@@ -2,15 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod agents;
-#[cfg(any(target_os = "linux", target_os = "android"))]
-mod alive;
-mod at_hand;
+mod checkpoint;
 mod failing;
 mod kept;
-mod pace;
+mod liveness;
 mod power_loss;
 pub(super) mod recording;
-mod rest;
+mod stalled;
 mod start;
 mod syncs;
 
@@ -25,8 +23,9 @@ use harness::store::{
 use harness::{Seq, SessionId, UtcMillis};
 
 use super::disk::Disk;
+use super::inner::Inner;
 use super::record::Prepared;
-use super::store::{FileStore, FileStoreOptions, Inner};
+use super::store::{FileStore, FileStoreOptions};
 
 const LONG: Duration = Duration::from_secs(600);
 

@@ -95,7 +95,7 @@ async fn only_an_incomplete_record_at_the_end_of_a_running_log_is_set_aside() {
 async fn a_bit_that_flips_in_a_running_log_is_corrupt() {
     let dir = tempfile::tempdir().unwrap();
     session(dir.path(), Phase::Running).await;
-    assert!(files(dir.path(), "head").is_empty());
+    assert!(files(dir.path(), "checkpoint").is_empty());
     let path = log(dir.path());
     let whole = std::fs::read(&path).unwrap();
     for bit in 0..whole.len() * 8 {

@@ -29,7 +29,7 @@ async fn nobody_else_may_read_the_files() {
     store.renew(&lease, LONG).await.unwrap();
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode();
     let mut kinds = 0;
-    for kind in ["log", "head", "lease"] {
+    for kind in ["log", "checkpoint", "lease"] {
         for file in files(dir.path(), kind) {
             assert_eq!(mode(&file) & 0o777, 0o600, "{}", file.display());
             assert_eq!(mode(file.parent().unwrap()) & 0o777, 0o700);
@@ -81,7 +81,7 @@ async fn a_removed_session_leaves_no_bytes() {
     append(&store, &lease, 0, b"secret", Some(Phase::Ended)).await.unwrap();
     store.renew(&lease, LONG).await.unwrap();
     store.remove(&lease, harness::store::Remove::All).await.unwrap();
-    for kind in ["log", "head", "lease", "next"] {
+    for kind in ["log", "checkpoint", "lease", "next"] {
         assert_eq!(files(dir.path(), kind), Vec::<std::path::PathBuf>::new());
     }
     let again = store.claim(&id("x"), LONG).await.unwrap();

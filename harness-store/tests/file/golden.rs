@@ -271,13 +271,13 @@ fn the_note_of_a_session_at_rest_tells_that_its_log_was_cut() {
     for session in [ENDED, PRUNED, ESCAPED] {
         let dir = copy_of("v1");
         let log = log_of(dir.path(), session);
-        assert!(log.with_extension("head").exists(), "{session}");
+        assert!(log.with_extension("checkpoint").exists(), "{session}");
         let bytes = fs::read(&log).unwrap();
         let last = bytes.windows(2).rposition(|pair| pair == b"\n\n").unwrap();
         fs::write(&log, &bytes[..=last]).unwrap();
         let found = whole(&open(dir.path()), &id(session));
         assert!(matches!(found, Err(StoreError::Corrupt { .. })), "{session}");
-        fs::remove_file(log.with_extension("head")).unwrap();
+        fs::remove_file(log.with_extension("checkpoint")).unwrap();
         let found = whole(&open(dir.path()), &id(session));
         assert!(found.is_ok(), "{session}");
     }
@@ -309,8 +309,8 @@ fn the_directory_holds_every_kind_of_record() {
         let lines = bytes.split(|byte| *byte == b'\n').filter(|line| line.len() > 9);
         kinds.extend(lines.map(|line| char::from(line[8])));
     }
-    assert_eq!(kinds.into_iter().collect::<String>(), "BHMSVXbkmop");
-    for kind in ["head", "lease", "start"] {
+    assert_eq!(kinds.into_iter().collect::<String>(), "BCHMVXbkmop");
+    for kind in ["checkpoint", "lease", "start"] {
         assert!(!files(&folder(), kind).is_empty(), "{kind}");
     }
 }

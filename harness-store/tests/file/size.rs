@@ -22,7 +22,7 @@ async fn the_frame_of_an_entry_takes_few_bytes() {
     assert!(each <= 27.0, "{each}");
     println!("{each} bytes of frame for each entry");
     store.release(&lease, InboxSeq(0)).await.unwrap();
-    let all: u64 = ["log", "lease", "head"]
+    let all: u64 = ["log", "lease", "checkpoint"]
         .iter()
         .flat_map(|kind| files(dir.path(), kind))
         .map(|path| std::fs::metadata(path).unwrap().len())

@@ -118,7 +118,7 @@ async fn of_a_session_at_work_only_an_incomplete_end_is_set_aside() {
         let path = log(dir.path());
         let sound = std::fs::read(&path).unwrap();
         let known = sound_states(&sessions(&open(dir.path()).await)).await;
-        let note = files(dir.path(), "head").first().map(|head| std::fs::read(head).unwrap());
+        let note = files(dir.path(), "checkpoint").first().map(|head| std::fs::read(head).unwrap());
         assert_eq!(note.is_some(), at == 2);
         let (mut corrupt, mut torn, mut clean) = (0, 0, 0);
         for len in 0..sound.len() {
@@ -158,13 +158,13 @@ async fn of_a_session_at_work_only_an_incomplete_end_is_set_aside() {
             let look = sessions(&open(dir.path()).await);
             let states = states(&look, "s").await.unwrap();
             assert_eq!(states.last().unwrap()["lines"][2], "closed");
-            for ending in ["head", "lease"] {
+            for ending in ["checkpoint", "lease"] {
                 for file in files(dir.path(), ending) {
                     std::fs::remove_file(file).unwrap();
                 }
             }
             if let Some(note) = &note {
-                std::fs::write(path.with_extension("head"), note).unwrap();
+                std::fs::write(path.with_extension("checkpoint"), note).unwrap();
             }
         }
         assert!(torn > 20 && clean > 2, "{torn} torn, {clean} clean, {corrupt} corrupt");

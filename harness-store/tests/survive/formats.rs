@@ -116,7 +116,7 @@ async fn files_of_newer_versions_are_left_as_they_are() {
     // With the note of the version before beside it, and without.
     for noted in [true, false] {
         if !noted {
-            std::fs::remove_file(path.with_extension("head")).unwrap();
+            std::fs::remove_file(path.with_extension("checkpoint")).unwrap();
         }
         std::fs::write(&path, &newer).unwrap();
         let store = open(dir.path()).await;

@@ -41,7 +41,7 @@ async fn a_removal_that_was_cut_short_is_finished_by_whoever_comes_next() {
         let path = files(dir.path(), "log").remove(0);
         // The last claim had this fence; its holder said that the session is gone, and was killed.
         let text = std::fs::read_to_string(&path).unwrap();
-        let fence = text.lines().filter(|line| line.as_bytes().get(8) == Some(&b'S')).count();
+        let fence = text.lines().filter(|line| line.as_bytes().get(8) == Some(&b'C')).count();
         append(&path, &format!("X{fence}"));
         let store = open(dir.path()).await;
         assert!(sessions(&store).status("s").await.unwrap_err().is_not_found());
@@ -54,7 +54,7 @@ async fn a_removal_that_was_cut_short_is_finished_by_whoever_comes_next() {
             assert!(!text.contains("0xx"), "what the removed session said is still there");
             continue;
         }
-        for kind in ["log", "head", "lease"] {
+        for kind in ["log", "checkpoint", "lease"] {
             assert!(files(dir.path(), kind).is_empty(), "{kind}");
         }
     }

@@ -65,7 +65,7 @@ fn harness() -> Harness<(), Large> {
 async fn a_state_of_50_megabytes_is_written_once() {
     let dir = tempfile::tempdir().unwrap();
     let bytes = || -> u64 {
-        ["log", "head", "lease", "next"]
+        ["log", "checkpoint", "lease", "next"]
             .iter()
             .flat_map(|kind| files(dir.path(), kind))
             .map(|file| file.metadata().unwrap().len())

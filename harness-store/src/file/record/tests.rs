@@ -39,19 +39,19 @@ fn interrupt(id: &str, since: u64, expires: Option<u64>) -> OpenInterrupt {
 #[test]
 fn a_header() {
     let id = SessionId::new("../日本\n").unwrap();
-    let life = Token::from_u128(TOKEN).to_string();
-    let first = Header { id, life, rewritten: 0, at: BASE };
+    let epoch = Token::from_u128(TOKEN).to_string();
+    let first = Header { id, epoch, rewritten: 0, at: BASE };
     let record = Record::Header(1, Some(first.clone()));
     check(
         &header(&first),
-        r#"aea2ade7H1 {"id":"../日本\n","life":"0af7651916cd43dd8448eb211c80319c","at":1763729326123}"#,
+        r#"e2f602c8H1 {"id":"../日本\n","epoch":"0af7651916cd43dd8448eb211c80319c","at":1763729326123}"#,
         &record,
     );
     let third = Header { rewritten: 3, ..first };
     let record = Record::Header(1, Some(third.clone()));
     check(
         &header(&third),
-        r#"b921005bH1 {"id":"../日本\n","life":"0af7651916cd43dd8448eb211c80319c","rewritten":3,"at":1763729326123}"#,
+        r#"f59a9df9H1 {"id":"../日本\n","epoch":"0af7651916cd43dd8448eb211c80319c","rewritten":3,"at":1763729326123}"#,
         &record,
     );
 }
@@ -59,9 +59,9 @@ fn a_header() {
 #[test]
 fn a_claim() {
     let token = Token::from_u128(TOKEN);
-    let claim = Seal { fence: 2, token, owner: 0x2ae9_be66_099c_123e, until: 7_544_812 };
-    let kept = r#"49fb4d94S2 0af7651916cd43dd8448eb211c80319c 2ae9be66099c123e 7544812"#;
-    check(&seal(&claim), kept, &Record::Seal(claim));
+    let made = ClaimRecord { fence: 2, token, owner: 0x2ae9_be66_099c_123e, until: 7_544_812 };
+    let kept = r#"52d89dafC2 0af7651916cd43dd8448eb211c80319c 2ae9be66099c123e 7544812"#;
+    check(&claim(&made), kept, &Record::Claim(made));
 }
 
 /// A batch after the second entry, written under the first claim.

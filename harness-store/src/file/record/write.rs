@@ -10,8 +10,8 @@ use harness::{Seq, UtcMillis};
 use serde::Serialize;
 
 use super::{
-    BatchRecord, FORMAT, Header, MAX_RECORD, MessageText, Meta, Origin, Record, Seal, entries,
-    inner, parse,
+    BatchRecord, ClaimRecord, FORMAT, Header, MAX_RECORD, MessageText, Meta, Origin, Record,
+    entries, inner, parse,
 };
 
 /// What a batch becomes in the line, as far as that does not depend on the log.
@@ -54,7 +54,7 @@ impl Prepared {
             } else {
                 payload.extend_from_slice(entry.bytes);
             }
-            // An empty snapshot is told from an empty entry by counting one more.
+            // One is added, so that an empty snapshot differs from an empty entry.
             let length = i64::try_from(payload.len() - start).unwrap_or(i64::MAX);
             lengths.push(if entry.snapshot { -1 - length } else { length });
         }
@@ -205,7 +205,7 @@ impl Line {
 }
 
 /// The records of this module hold no map whose keys are not text, so that writing them as JSON
-/// does not fail; were it to, the empty text would be refused by whoever reads it.
+/// does not fail; if it did, a reader would refuse the empty text.
 fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
@@ -218,11 +218,11 @@ pub(crate) fn header(header: &Header) -> Vec<u8> {
     line.close()
 }
 
-pub(crate) fn seal(seal: &Seal) -> Vec<u8> {
-    let mut line = Line::new('S', 96);
-    line.number(seal.fence);
-    line.text(&format!(" {} {:x} ", seal.token, seal.owner));
-    line.number(seal.until);
+pub(crate) fn claim(record: &ClaimRecord) -> Vec<u8> {
+    let mut line = Line::new('C', 96);
+    line.number(record.fence);
+    line.text(&format!(" {} {:x} ", record.token, record.owner));
+    line.number(record.until);
     line.close()
 }
 

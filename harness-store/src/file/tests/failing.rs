@@ -62,21 +62,6 @@ fn names_that_are_not_durable_fail_the_session_until_they_are() {
 /// The first sync of a log waits for its name: where that has brought all to the disk, the sync of
 /// the log itself says nothing of how fast the disk is.
 #[test]
-fn a_disk_that_is_slow_with_names_is_slow() {
-    let dir = tempfile::tempdir().unwrap();
-    let disk = Arc::new(Recording::default());
-    let store = open(&disk, dir.path());
-    let inner = &*store.inner;
-    disk.faults.slow_names.store(true, Ordering::SeqCst);
-    for name in ["a", "b", "c"] {
-        let lease = claim(inner, name).unwrap();
-        append(inner, &lease, 0, b"1", Phase::Running, true).unwrap();
-        let _ = inner.release(&lease, InboxSeq(0)).unwrap();
-    }
-    assert!(!inner.holding.pace.is_short());
-}
-
-#[test]
 fn a_full_disk_is_told_and_the_log_goes_on_when_there_is_room() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(Recording::default());

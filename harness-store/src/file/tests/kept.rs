@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::file::checkpoint::Checkpoint;
 use crate::file::disk::RealDisk;
 use crate::file::lease::{Renewal, small, write_small};
-use crate::file::rest::Rest;
 use crate::file::start::Start;
 
 /// Reads each note with this ending, writes it again, and says how many there were.
@@ -36,7 +36,7 @@ fn again<T: Serialize + for<'de> Deserialize<'de>>(ending: &str) -> usize {
 
 #[test]
 fn notes_are_written_as_ever() {
-    assert_eq!(again::<Rest>("head"), 5);
-    assert_eq!(again::<Renewal>("lease"), 4);
+    assert_eq!(again::<Checkpoint>("checkpoint"), 5);
+    assert_eq!(again::<Renewal>("lease"), 7);
     assert_eq!(again::<Start>("start"), 1);
 }

@@ -12,7 +12,7 @@ use proptest::test_runner::{RngAlgorithm, TestRng};
 
 use super::recording::{Op, Recording};
 use super::{append, claim, id, message, open, page};
-use crate::file::disk::{Disk as _, Mode, RealDisk};
+use crate::file::disk::RealDisk;
 use crate::file::{FileStore, FileStoreOptions, Sync};
 
 /// What somebody was told, and when.
@@ -99,7 +99,6 @@ fn work(dir: &Path) -> World {
 #[derive(Clone, Default)]
 pub(super) struct Image {
     files: HashMap<usize, Vec<u8>>,
-    tags: HashMap<usize, Vec<u8>>,
     names: BTreeMap<PathBuf, usize>,
     dirs: BTreeSet<PathBuf>,
 }
@@ -142,11 +141,6 @@ pub(super) fn crash(ops: &[Op], rng: &mut TestRng, keep: u32) -> Image {
                 }
                 file[offset..offset + bytes.len()].copy_from_slice(bytes);
             }
-            // It is there or not. No sync of what the file holds says so.
-            Op::Tag(number, tag) if lucky => match tag {
-                Some(tag) => drop(image.tags.insert(*number, tag.clone())),
-                None => drop(image.tags.remove(number)),
-            },
             Op::Rename(from, to) => {
                 if (lucky || named(to, place))
                     && let Some(number) = image.names.remove(from)
@@ -159,7 +153,7 @@ pub(super) fn crash(ops: &[Op], rng: &mut TestRng, keep: u32) -> Image {
                     image.names.remove(path);
                 }
             }
-            Op::Sync(_) | Op::SyncDir(_) | Op::Tag(..) => {}
+            Op::Sync(_) | Op::SyncDir(_) => {}
         }
     }
     image
@@ -176,9 +170,6 @@ pub(super) fn materialise(image: &Image, from: &Path, to: &Path) {
         if path.parent().unwrap().is_dir() {
             let bytes = image.files.get(number).cloned().unwrap_or_default();
             std::fs::write(&path, bytes).unwrap();
-            if let Some(tag) = image.tags.get(number) {
-                RealDisk.open(&path, Mode::Append).unwrap().set_tag(tag).unwrap();
-            }
         }
     }
 }
@@ -242,17 +233,6 @@ fn check(world: &World, ops: usize, dir: &Path, what: &str) {
 
 #[test]
 fn what_was_acknowledged_survives_a_loss_of_power_at_any_moment() {
-    survives();
-}
-
-#[test]
-fn so_it_does_where_logs_are_tagged() {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let _inside = runtime.enter();
-    assert!(survives().iter().any(|op| matches!(op, Op::Tag(_, Some(_)))));
-}
-
-fn survives() -> Vec<Op> {
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("store");
     let world = work(&dir);
@@ -271,5 +251,4 @@ fn survives() -> Vec<Op> {
         }
     }
     println!("{promised} losses of power over {} operations", ops.len());
-    ops
 }

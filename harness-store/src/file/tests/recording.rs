@@ -15,8 +15,6 @@ pub(in crate::file) enum Op {
     MakeDir(PathBuf),
     Create(PathBuf, usize),
     Write(usize, u64, Vec<u8>),
-    /// The tag of a file is set, or dropped.
-    Tag(usize, Option<Vec<u8>>),
     Sync(usize),
     SyncDir(PathBuf),
     Rename(PathBuf, PathBuf),
@@ -48,12 +46,10 @@ pub(in crate::file) struct Faults {
     pub(in crate::file) short: AtomicUsize,
     /// Syncs of directories.
     pub(in crate::file) names: AtomicUsize,
-    /// To sync a directory takes as long as on a slow disk.
-    pub(in crate::file) slow_names: AtomicBool,
-    /// The file system knows no attributes.
-    pub(in crate::file) no_tags: AtomicBool,
-    /// And no locks of bytes.
+    /// The file system has no locks.
     pub(in crate::file) no_locks: AtomicBool,
+    /// Syncs wait while this is set.
+    pub(in crate::file) stalled: AtomicBool,
 }
 
 fn take(fault: &AtomicUsize) -> bool {
@@ -87,9 +83,6 @@ impl Disk for Recording {
         if take(&self.faults.names) {
             return Err(io::Error::other("the disk is broken"));
         }
-        if self.faults.slow_names.load(Ordering::SeqCst) {
-            std::thread::sleep(Duration::from_millis(2));
-        }
         self.tape.lock().unwrap().ops.push(Op::SyncDir(path.to_owned()));
         Ok(())
     }
@@ -113,18 +106,6 @@ impl Disk for Recording {
 
     fn exists(&self, path: &Path) -> bool {
         RealDisk.exists(path)
-    }
-
-    fn device(&self, path: &Path) -> io::Result<u64> {
-        RealDisk.device(path)
-    }
-
-    fn open_cached(&self, _path: &Path, _most: usize) -> io::Result<(Arc<dyn DiskFile>, Vec<u8>)> {
-        Err(io::ErrorKind::WouldBlock.into())
-    }
-
-    fn is_shared(&self) -> bool {
-        false
     }
 }
 
@@ -167,9 +148,10 @@ impl DiskFile for RecordingFile {
         self.file.stat()
     }
 
-    fn start_sync(&self) {}
-
     fn sync(&self) -> io::Result<()> {
+        while self.faults.stalled.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         if take(&self.faults.syncs) {
             return Err(io::Error::other("the disk is broken"));
         }
@@ -177,45 +159,17 @@ impl DiskFile for RecordingFile {
         Ok(())
     }
 
-    fn tag(&self) -> Option<Vec<u8>> {
-        self.file.tag()
-    }
-
-    fn set_tag(&self, tag: &[u8]) -> io::Result<()> {
-        if self.faults.no_tags.load(Ordering::SeqCst) {
-            return Err(io::ErrorKind::Unsupported.into());
-        }
-        self.file.set_tag(tag)?;
-        self.tape.lock().unwrap().ops.push(Op::Tag(self.number, Some(tag.to_vec())));
-        Ok(())
-    }
-
-    fn drop_tag(&self) {
-        if self.file.tag().is_some() {
-            self.file.drop_tag();
-            self.tape.lock().unwrap().ops.push(Op::Tag(self.number, None));
-        }
-    }
-
     fn drop_cache(&self) {}
 
     fn try_lock(&self) -> io::Result<bool> {
-        self.file.try_lock()
-    }
-
-    fn lock_byte(&self, at: u64) -> io::Result<bool> {
         if self.faults.no_locks.load(Ordering::SeqCst) {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        self.file.lock_byte(at)
+        self.file.try_lock()
     }
 
-    fn unlock_byte(&self, at: u64) {
-        self.file.unlock_byte(at);
-    }
-
-    fn is_byte_locked(&self, at: u64) -> io::Result<bool> {
-        self.file.is_byte_locked(at)
+    fn try_lock_shared(&self) -> io::Result<bool> {
+        self.file.try_lock_shared()
     }
 
     fn unlock(&self) {

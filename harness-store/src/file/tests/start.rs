@@ -143,12 +143,12 @@ fn word_that_does_not_fit_is_not_believed() {
         assert_ne!(json, sound[9..].trim_end(), "{from}");
         format!("{:08x} {json}\n", crc32fast::hash(json.as_bytes()))
     };
-    let life = sound.split("\"life\":\"").nth(1).unwrap().split('"').next().unwrap();
+    let epoch = sound.split("\"epoch\":\"").nth(1).unwrap().split('"').next().unwrap();
     let offset = sound.split("\"offset\":").nth(1).unwrap().split(',').next().unwrap();
     let words = [
         sound[..sound.len() / 2].to_owned(),
         sound.replacen("\"head\":100", "\"head\":101", 1),
-        resummed(life, "00000000000000000000000000000000"),
+        resummed(epoch, "00000000000000000000000000000000"),
         resummed("\"rewritten\":0", "\"rewritten\":1"),
         resummed(&format!("\"offset\":{offset}"), "\"offset\":70000"),
         resummed(&format!("\"offset\":{offset}"), "\"offset\":18446744073709551615"),

@@ -66,7 +66,7 @@ fn names_are_synced_once() {
     drop((store, lease));
 
     // Without the note, a batch behind one that was durable says so.
-    std::fs::remove_file(open(&disk, &dir).inner.log_path(&id("x")).with_extension("head"))
+    std::fs::remove_file(open(&disk, &dir).inner.log_path(&id("x")).with_extension("checkpoint"))
         .unwrap();
     let begun = so_far(&disk);
     let store = open(&disk, &dir);

@@ -238,7 +238,7 @@ fn removed(store: &FileStore, dir: &Path) {
     let mut held = claim(store, REMOVED);
     held.append(&[OPEN, RUN, ENDS], facts("ended", 0));
     let log = log_of(dir, REMOVED);
-    let (kept, note) = (log.with_extension("before"), log.with_extension("head"));
+    let (kept, note) = (log.with_extension("before"), log.with_extension("checkpoint"));
     fs::hard_link(&log, &kept).unwrap();
     let said = fs::read(&note).unwrap();
     now(store.remove(&held.lease, Remove::All)).unwrap();
@@ -266,7 +266,7 @@ fn write_the_directory_of_a_new_version() {
     removed(&store, &dir);
     drop(store);
     // These only show what was done on this machine.
-    fs::remove_file(dir.join("living")).unwrap();
+    fs::remove_dir(dir.join("open")).unwrap();
     for shard in fs::read_dir(dir.join("sessions")).unwrap() {
         fs::remove_file(shard.unwrap().path().join("named")).unwrap();
     }

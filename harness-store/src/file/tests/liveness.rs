@@ -31,7 +31,7 @@ async fn what_a_dropped_store_held_is_free_though_its_process_goes_on() {
     let dir = tempfile::tempdir().unwrap();
     let first = FileStore::open(dir.path()).await.unwrap();
     let second = FileStore::open(dir.path()).await.unwrap();
-    assert_ne!(first.inner.owner.id, second.inner.owner.id);
+    assert_ne!(first.inner.liveness.id, second.inner.liveness.id);
     claim(&first.inner, "one").unwrap();
     claim(&second.inner, "two").unwrap();
     let other = open_anew(dir.path());
@@ -47,17 +47,18 @@ async fn what_a_dropped_store_held_is_free_though_its_process_goes_on() {
 fn a_store_lives_until_it_is_dropped_and_leaves_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();
     let first = open_anew(dir.path());
-    let number = first.inner.owner.id;
+    let number = first.inner.liveness.id;
     let others: Vec<FileStore> = (0..3).map(|_| open_anew(dir.path())).collect();
-    let lives = |number| others.iter().all(|other| other.inner.owner.lives(number));
-    assert!(lives(number) && first.inner.owner.lives(number));
+    let lives = |number| others.iter().all(|other| other.inner.liveness.is_open(number));
+    assert!(lives(number) && first.inner.liveness.is_open(number));
     assert!(!lives(0) && !lives(number ^ 1));
     let clone = first.clone();
     drop(first);
     assert!(lives(number), "another handle of it is open");
     drop(clone);
     assert!(!lives(number));
-    assert_eq!(std::fs::metadata(dir.path().join("living")).unwrap().len(), 0);
+    drop(others);
+    assert_eq!(std::fs::read_dir(dir.path().join("open")).unwrap().count(), 0);
 }
 
 #[tokio::test]
@@ -79,20 +80,36 @@ fn nobody_takes_a_store_without_locks_for_dead() {
     let disk = Arc::new(Recording::default());
     disk.faults.no_locks.store(true, Ordering::SeqCst);
     let without = open(&disk, dir.path());
+    disk.faults.no_locks.store(false, Ordering::SeqCst);
     claim(&without.inner, "one").unwrap();
     let other = open_anew(dir.path());
     assert!(is_busy(&other, "one"));
-    assert!(other.inner.owner.lives(without.inner.owner.id));
+    assert!(other.inner.liveness.is_open(without.inner.liveness.id));
 }
 
 #[test]
 fn who_still_has_its_file_open_keeps_no_store_alive() {
     let dir = tempfile::tempdir().unwrap();
     let (store, other) = (open_anew(dir.path()), open_anew(dir.path()));
-    let number = store.inner.owner.id;
+    let number = store.inner.liveness.id;
     // As a process has that is just being started.
-    let file = Arc::clone(&store.inner.owner.file);
+    let file = Arc::clone(&store.inner.liveness.file);
     drop(store);
-    assert!(!other.inner.owner.lives(number));
+    assert!(!other.inner.liveness.is_open(number));
     drop(file);
+}
+
+#[test]
+fn a_store_that_was_not_closed_leaves_no_file_once_another_is_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    let open_stores = dir.path().join("open");
+    let (killed, lives) = (open_anew(dir.path()), open_anew(dir.path()));
+    // As the system does when it ends the process.
+    killed.inner.liveness.file.unlock();
+    let number = killed.inner.liveness.id;
+    assert!(!lives.inner.liveness.is_open(number));
+    assert_eq!(std::fs::read_dir(&open_stores).unwrap().count(), 2);
+    let _next = open_anew(dir.path());
+    assert_eq!(std::fs::read_dir(&open_stores).unwrap().count(), 2, "the file is swept");
+    assert!(lives.inner.liveness.is_open(lives.inner.liveness.id));
 }

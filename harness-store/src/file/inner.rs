@@ -1,0 +1,85 @@
+//! What the clones of a store share: its disk, its directory, its open sessions.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use harness::SessionId;
+use sha2::{Digest as _, Sha256};
+
+use super::catalog::Catalog;
+use super::disk::Disk;
+use super::liveness::Liveness;
+use super::paths::Paths;
+use super::session::Session;
+
+/// When writes are synced, so that they survive a loss of power.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Sync {
+    /// Before a write is acknowledged, if the caller asks for a flush.
+    #[default]
+    Flush,
+    /// When the system does it. Acknowledged writes survive the end of the process, and may be lost
+    /// with a loss of power. For tests, and for sessions that can be lost.
+    Never,
+}
+
+/// What the clones of a store share.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) sessions: PathBuf,
+    pub(crate) sync: Sync,
+    pub(crate) liveness: Liveness,
+    pub(crate) open: Mutex<Open>,
+    pub(crate) open_files: usize,
+    pub(crate) catalog: Mutex<Catalog>,
+}
+
+/// The sessions in use, and when each was used last.
+#[derive(Debug, Default)]
+pub(crate) struct Open {
+    sessions: HashMap<SessionId, (u64, Arc<Session>)>,
+    clock: u64,
+}
+
+impl Inner {
+    /// The path of a session's log. The id may hold any character, so its hash names the file.
+    pub(crate) fn log_path(&self, id: &SessionId) -> PathBuf {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let digest = Sha256::digest(id.as_str());
+        let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        let name: String = digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect();
+        let (shard, rest) = name.split_at(2);
+        self.sessions.join(shard).join(format!("{rest}.log"))
+    }
+
+    pub(crate) fn session(&self, id: &SessionId) -> Arc<Session> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.clock += 1;
+        let now = open.clock;
+        if let Some((used, session)) = open.sessions.get_mut(id) {
+            *used = now;
+            return Arc::clone(session);
+        }
+        if open.sessions.len() >= self.open_files {
+            // A quarter at a time, so that many calls share the cost of finding the oldest.
+            let mut used: Vec<u64> = open.sessions.values().map(|(used, _)| *used).collect();
+            used.sort_unstable();
+            let oldest = used.get(used.len() / 4).copied().unwrap_or(now);
+            open.sessions.retain(|_, (used, session)| {
+                *used > oldest || Arc::strong_count(session) > 1 || session.must_stay()
+            });
+        }
+        let session = Arc::new(Session::new(id.clone(), Paths::of_log(&self.log_path(id))));
+        open.sessions.insert(id.clone(), (now, Arc::clone(&session)));
+        session
+    }
+
+    /// Whether the log of a session is open, so that a short write to it waits for nothing else.
+    pub(crate) fn is_ready(&self, id: &SessionId) -> bool {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.sessions.get(id).is_some_and(|(_, session)| session.is_open())
+    }
+}
