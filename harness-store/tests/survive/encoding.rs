@@ -61,7 +61,7 @@ struct Odd {
     pad: String,
 }
 
-type Change = fn() -> <Odd as State>::Update;
+type MakeUpdate = fn() -> <Odd as State>::Update;
 
 #[derive(StepId, Clone, Debug, PartialEq, Eq)]
 enum Step {
@@ -77,7 +77,7 @@ enum Step {
 struct Well;
 
 /// The second step makes the change; a failure goes to `Mend` if it is told so.
-fn odd(second: Change, mended: bool) -> Harness<(), Odd> {
+fn odd(second: MakeUpdate, mended: bool) -> Harness<(), Odd> {
     let builder = Harness::<(), Odd>::builder("odd").start(Step::First);
     let builder = if mended { builder.on_error(Step::Mend) } else { builder };
     builder
@@ -194,7 +194,7 @@ async fn every_value_comes_back_as_it_went() {
     assert_eq!(ended.state, Odd { lines: vec!["first".into(), "last".into()], ..live });
 }
 
-const REFUSED: [(&str, Change); 10] = [
+const REFUSED: [(&str, MakeUpdate); 10] = [
     ("NaN", || Odd::update().floats(vec![0.5, f64::NAN])),
     ("infinity", || Odd::update().floats(vec![f64::INFINITY])),
     ("minus infinity", || Odd::update().floats(vec![f64::NEG_INFINITY])),
@@ -212,7 +212,7 @@ async fn what_would_not_come_back_is_refused_before_it_is_written() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path()).await;
     for (name, change) in REFUSED {
-        let change: Change = change;
+        let change: MakeUpdate = change;
         let agent = odd(change, false).agent("a", ()).store(store.clone());
         let outcome = agent.run(Odd::update(), ()).session(name).await.unwrap();
         let Outcome::Failed(failed) = outcome else { panic!("{name}: {outcome:?}") };
@@ -222,7 +222,7 @@ async fn what_would_not_come_back_is_refused_before_it_is_written() {
         assert_eq!((&*state.lines, &*state.text), (&["first".to_owned()][..], ""), "{name}");
         assert_eq!(to_value(state).unwrap(), sessions(&store).state(name).await.unwrap());
         // The program is mended, and the session goes on.
-        let mended: Change = || Odd::update().lines(["second".to_owned()]);
+        let mended: MakeUpdate = || Odd::update().lines(["second".to_owned()]);
         let agent = odd(mended, false).agent("a", ()).store(open(dir.path()).await);
         drop(failed);
         let outcome = agent.resume(name, Answers::none(), ()).await.unwrap();
@@ -298,7 +298,7 @@ async fn a_field_that_is_set_and_cleared_goes_through_snapshots() {
     let entries = look.history("s", Seq(0), 10_000).await.unwrap().entries;
     let snapshots: Vec<Seq> = entries
         .iter()
-        .filter(|(_, entry)| matches!(entry.kind, Change::Snapshot(_)))
+        .filter(|(_, entry)| matches!(entry.change, Change::Snapshot(_)))
         .map(|(seq, _)| *seq)
         .collect();
     assert!(snapshots.len() >= 2, "{snapshots:?}");

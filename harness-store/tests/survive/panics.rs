@@ -83,7 +83,7 @@ async fn is_well(store: &FileStore, session: &str) {
 }
 
 /// Why a session does not fit.
-fn chain(why: Option<&harness::session::Incompatible>) -> String {
+fn chain(why: Option<&harness::compat::Incompatible>) -> String {
     let why = why.unwrap();
     format!(
         "{why}: {}",

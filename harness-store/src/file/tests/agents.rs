@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use harness::prelude::*;
-use harness::sessions::Phase;
+use harness::inspect::Phase;
 use harness::{Durability, Sessions};
 use proptest::test_runner::{RngAlgorithm, TestRng};
 
