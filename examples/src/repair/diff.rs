@@ -12,7 +12,7 @@ const CONTEXT: usize = 2;
 pub enum Paint {
     /// Without any.
     Plain,
-    /// With ANSI colours. Print it with `anstream`, which takes them away
+    /// With ANSI colours. Fingerprint it with `anstream`, which takes them away
     /// where they are not wanted.
     Coloured,
 }

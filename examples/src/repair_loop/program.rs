@@ -40,7 +40,7 @@ pub struct Options {
     /// Replace a file of yours once it is fixed
     #[arg(long)]
     pub write: bool,
-    /// Print one JSON object per file on standard output, and nothing else there
+    /// Fingerprint one JSON object per file on standard output, and nothing else there
     #[arg(long)]
     pub json: bool,
     /// How many faults of a file to take on

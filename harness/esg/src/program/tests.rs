@@ -116,7 +116,7 @@ fn what_is_refused_says_so_and_changes_nothing() {
     );
     assert_eq!(
         said(program.push("a", "").unwrap_err()),
-        "there is a step `a` already (replace it, or give the new one another id)"
+        "step `a` already exists (replace it, or use another id)"
     );
     for bad in ["", "a\nb", &"x".repeat(201)] {
         let error = program.push(bad, "").unwrap_err();

@@ -305,12 +305,12 @@ class Channels:
         self.keys[entity] = key
         if entity.startswith(_IMPORTED):
             own, blob = self.modules.submodules.member(entity[len(_IMPORTED) :])
-            hole = None
+            reason = None
         elif entity[0] == "p":
-            own, blob, hole = self.process.member(entity[2:])
+            own, blob, reason = self.process.member(entity[2:])
         else:
             own = self.files.tree.entries[entity[2:]].own()
-            blob, hole = self.files.tree.blob(entity[2:])
+            blob, reason = self.files.tree.blob(entity[2:])
         unit = {
             "key": key,
             "refs": [],
@@ -318,8 +318,8 @@ class Channels:
             "share": [],
             "blob": blob,
         }
-        if hole is not None:
-            unit["hole"] = hole
+        if reason is not None:
+            unit["unserializable"] = reason
         return unit
 
     # Syncs.
@@ -424,30 +424,30 @@ class Channels:
                 self.watch.report(f"{path} takes the name of a loaded module")
 
     def sweep(self, accounted=()):
-        """Everything live from scratch: `(units, strays)`. `accounted`: the `m:` entities that
+        """Everything live from scratch: `(units, unattributed)`. `accounted`: the `m:` entities that
         somebody answers for."""
-        strays = []
+        unattributed = []
         before = self.files.tree.entries
         after = self.files.tree.rescan()
         for path in before.keys() | after.keys():
             was, now = before.get(path), after.get(path)
             if was is not now and (was is None or now is None or not was.same(now)):
-                strays.append(f"f:{path} changed")
-        strays += [f"{entity} changed" for entity in self.process.strays()]
-        strays += self.modules.sweep(set(accounted))
+                unattributed.append(f"f:{path} changed")
+        unattributed += [f"{entity} changed" for entity in self.process.unattributed()]
+        unattributed += self.modules.sweep(set(accounted))
         units = []
         imported = [entity for entity in self.keys if entity.startswith(_IMPORTED)]
         process = [f"p:{name}" for name in self.process.NAMES]
         for entity in [f"f:{path}" for path in after] + process + imported:
             held = self.keys.get(entity)
-            if held is None and entity[0] == "p" and f"{entity} changed" not in strays:
+            if held is None and entity[0] == "p" and f"{entity} changed" not in unattributed:
                 continue
             unit = self._unit(entity)
             if held is not None:
                 unit["key"] = self.keys[entity] = held
             unit["blob"] = None
             units.append(unit)
-        return units, strays
+        return units, unattributed
 
 
 # By these the generator behind the module `random` can be had.

@@ -8,7 +8,7 @@ import marshal
 import types
 
 import _harness_codeforms as codes
-from _harness_shapes import ATOM_IDS, Hole, Kind, Unloadable, lookup, register
+from _harness_shapes import ATOM_IDS, Unserializable, Kind, Unloadable, lookup, register
 
 Function, Method, Builtin = types.FunctionType, types.MethodType, types.BuiltinFunctionType
 _dumps, _loads = marshal.dumps, marshal.loads
@@ -188,7 +188,7 @@ class Cached(Kind):
     """`functools.lru_cache` that has not been called yet; a used one keeps what nobody can read."""
     tag, sure = "lc", False
     _params = "cache_parameters"
-    used = Hole("type functools.lru_cache", tag="lu", kids=lambda walk, o: Cached.kids(o), blind=False)
+    used = Unserializable("type functools.lru_cache", tag="lu", kids=lambda walk, o: Cached.kids(o), blind=False)
 
     @staticmethod
     def kids(o):

@@ -81,17 +81,17 @@ def join_circles(groups, group_of, refs_of):
                     up = work[-1][0]
                     low[up] = min(low[up], low[n])
                 if low[n] == order[n]:
-                    knot = []
+                    cycle = []
                     while True:
                         m = stack.pop()
                         on.discard(m)
-                        knot.append(m)
+                        cycle.append(m)
                         if m == n:
                             break
-                    for m in knot:
+                    for m in cycle:
                         merged[m] = n
-                    if len(knot) > 1:
-                        for m in knot:
+                    if len(cycle) > 1:
+                        for m in cycle:
                             if m != n:
                                 nodes[n] |= nodes[m]
     out, taken = [], set()
@@ -100,8 +100,8 @@ def join_circles(groups, group_of, refs_of):
         drawn = top in taken
         if drawn:
             continue
-        knot = [m for m in merged if merged[m] == top] if n in merged else [n]
-        if n < len(groups) or any([m < len(groups) for m in knot]):
+        cycle = [m for m in merged if merged[m] == top] if n in merged else [n]
+        if n < len(groups) or any([m < len(groups) for m in cycle]):
             taken.add(top)
             out.append(nodes[top])
     return out

@@ -48,7 +48,7 @@ def content(walk, cls):
     own = type(walk)(walk.world, (id(cls),))
     try:
         own.run([cls])
-        return own.own() if own.hole is None else ""
+        return own.own() if own.unserializable is None else ""
     except (TooLarge, MemoryError):
         return ""
 

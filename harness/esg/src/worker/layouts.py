@@ -11,7 +11,7 @@ from gc import get_referents
 
 from _harness_payloads import (
     OfBytearray, OfDeque, OfDict, OfError, OfFrozen, OfSequence, OfSet, OfState, OfTuple, OfValue, Payload)
-from _harness_shapes import MAPPING, MRO, Hole, Kind, pairs, put_pairs
+from _harness_shapes import MAPPING, MRO, Unserializable, Kind, pairs, put_pairs
 
 _FLAGS = type.__dict__["__flags__"].__get__
 _SIZE = type.__dict__["__basicsize__"].__get__
@@ -144,7 +144,7 @@ class Instance(Kind):
 
 
 def instance_kind(cls):
-    """The layout of a class: an `Instance`, or a `Hole` when its C ancestor is unknown."""
+    """The layout of a class: an `Instance`, or a `Unserializable` when its C ancestor is unknown."""
     base, mro = cls, MRO(cls)
     while python_made(base):
         base = _BASE(base)
@@ -167,7 +167,7 @@ def instance_kind(cls):
         written = [c for c in mro if not python_made(c)]
         ndarray = next((c for c in written if (_MODULE(c), _QUALNAME(c)) == ("numpy", "ndarray")), None)
         kids = referents if ndarray is None else array_parts(ndarray)
-        return Hole("type " + (name[9:] if name.startswith("builtins.") else name), kids=kids)
+        return Unserializable("type " + (name[9:] if name.startswith("builtins.") else name), kids=kids)
     owned = None
     if getdict is not None and setdict is None:
         owned, getdict = getdict, None
@@ -179,7 +179,7 @@ def instance_kind(cls):
     if not made_plainly(mro):
         kind.sure = False
     if any(["__del__" in MAPPING(c) for c in mro if python_made(c)]):
-        kind.hole, kind.opaque = "finalizer", False     # a copy made on trial would run it
+        kind.unserializable, kind.opaque = "finalizer", False     # a copy made on trial would run it
     return kind
 
 

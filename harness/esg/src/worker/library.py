@@ -9,7 +9,7 @@ import types
 from gc import get_referents
 
 from _harness_codeforms import digest
-from _harness_shapes import MAPPING, Hole, Kind, Unloadable, cuts, register
+from _harness_shapes import MAPPING, Unserializable, Kind, Unloadable, cuts, register
 from _harness_layouts import referents
 from _harness_payloads import OfNamespace, OfReduced, OfState
 
@@ -100,7 +100,7 @@ _LIST_ITERATOR = type(iter([]))
 class Lock(Kind):
     """A free lock has no content; a held one is a hole."""
     sure = False
-    held = Hole("type lock", kids=lambda walk, o: [])
+    held = Unserializable("type lock", kids=lambda walk, o: [])
 
     def __init__(self, tag, new, taken):
         self.tag, self.new, self.taken = tag, new, taken
@@ -120,7 +120,7 @@ class Lock(Kind):
 
 class Generator(Kind):
     """A suspended generator or coroutine: its code, its position, what its frame holds. Never stored."""
-    hole, sure = "generator", False
+    unserializable, sure = "generator", False
 
     def __init__(self, tag, prefix):
         self.tag, self.prefix = tag, prefix
@@ -253,7 +253,7 @@ class TypeVar(Kind):
                 o.__module__ = module
 
 
-_LAZY = Hole("type typing.TypeVar with a bound", kids=referents)
+_LAZY = Unserializable("type typing.TypeVar with a bound", kids=referents)
 _TYPE_VARS = {name: register(TypeVar("v" + name, name)) for name in ("TypeVar", "ParamSpec", "TypeVarTuple")}
 
 

@@ -204,8 +204,8 @@ class Worker:
             for member in unit["members"]
             if member["entity"].startswith("m:")
         }
-        others, strays = self._channels.sweep(modules)
-        return {"units": [{**unit, "blob": None} for unit in (*units, *others)], "strays": strays}
+        others, unattributed = self._channels.sweep(modules)
+        return {"units": [{**unit, "blob": None} for unit in (*units, *others)], "unattributed": unattributed}
 
     def _value(self, request):
         name, limit = request["name"], request["limit"]

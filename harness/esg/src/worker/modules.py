@@ -411,11 +411,11 @@ class Modules(Loading, Scratch):
 
     def sweep(self, accounted):
         """Modules that differ although no entity says so, and modules put in another's place."""
-        strays = []
+        unattributed = []
         for name in list(self._names):
             module = self.submodules.at(name)
             if module is None or module.__dict__ is not self._dicts[self._names.index(name)]:
-                strays.append(f"sys.modules[{name!r}] was taken away or replaced")
+                unattributed.append(f"sys.modules[{name!r}] was taken away or replaced")
             elif name not in self.scratch and f"m:{name}" not in accounted:
                 now, seen = module.__dict__, self.seen[name]
                 for key in now.keys() | seen.keys():
@@ -425,8 +425,8 @@ class Modules(Loading, Scratch):
                         continue
                     # Plain values are filled in lazily by modules themselves; functions are not.
                     if issubclass(_type(old), _CODE_LIKE):
-                        strays.append(f"{name}.{key} was replaced")
-        return strays + self.library.sweep()
+                        unattributed.append(f"{name}.{key} was replaced")
+        return unattributed + self.library.sweep()
 
 
 def _named(key, traits):

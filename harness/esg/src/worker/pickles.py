@@ -263,8 +263,8 @@ class Load:
             if g.kind is None:
                 g.kind = self.world.kind(self.named(g.mark[1]))
             if g.objs is None and g.kind.early:
-                if g.kind.hole is not None:
-                    raise Unloadable(g.kind.hole)
+                if g.kind.unserializable is not None:
+                    raise Unloadable(g.kind.unserializable)
                 g.objs = g.kind.make(self, g.head, g.n)
                 if g.objs is not None:
                     self.place(g)

@@ -27,7 +27,7 @@ class Leaf:
     """A walk over a plain value, as far as anybody asks a walk that is over."""
 
     __slots__ = ("parts", "size")
-    hole, opaque, blind, sure, loads = None, False, False, True, None
+    unserializable, opaque, blind, sure, loads = None, False, False, True, None
     # Nobody changes them.
     refs, order, extras, codes, notes = [], [], [], [], []
 
@@ -93,14 +93,14 @@ def settle(standing, probe, make, out, touched, bound):
 
 
 def _unit(standing, unit, entry):
-    blob, hole = join(entry.walk), None
+    blob, reason = join(entry.walk), None
     if not standing.blobs:
         blob = None
     elif len(blob) > standing.limits.get("unit_bytes", 1 << 62):
-        blob, hole = None, "too large"
+        blob, reason = None, "too large"
     unit.key = "%s.%d" % (standing.seq, standing.keys)
     standing.keys += 1
     unit.live, unit.members, unit.refs = True, {entry.entity: entry}, []
     entry.unit, entry.walk = unit, None
     told = {"entity": entry.entity, "own": entry.own, "refs": [], "opaque": False}
-    return {"key": unit.key, "members": [told], "refs": [], "hole": hole, "blob": blob, "share": []}
+    return {"key": unit.key, "members": [told], "refs": [], "unserializable": reason, "blob": blob, "share": []}

@@ -122,7 +122,7 @@ class Process:
     # How the state is stored and put back.
 
     def member(self, name):
-        """`(own, blob, hole)` of the state as it is known."""
+        """`(own, blob, reason)` of the state as it is known."""
         try:
             blob = self._encode(name, self.known[name])
         except (TypeError, ValueError, struct.error) as failure:
@@ -141,7 +141,7 @@ class Process:
         self._put[name](state)
         self.known[name] = self._get[name]()
 
-    def strays(self):
+    def unattributed(self):
         """What changed while no step was looked at."""
         return [f"p:{name}" for name in self.NAMES if self._refresh(name)]
 

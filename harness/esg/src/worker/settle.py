@@ -11,7 +11,7 @@ import _harness_plain as plain
 from _harness_groups import by_sharing, join_circles
 from _harness_bynames import module_dict
 from _harness_owners import Owners
-from _harness_prints import module_root, probe, share, unchanged
+from _harness_fingerprints import module_root, probe, share, unchanged
 from _harness_shapes import MRO
 from _harness_walk import TooLarge, Walk, World
 
@@ -272,24 +272,24 @@ class Standing:
                 e.unit.live = bool(e.unit.members)
             e.unit = unit
         unit.members = {e.entity: e for e in members}
-        holes = [e.hole for e in members if e.hole is not None]
-        hole, blob, joint = (holes or [None])[0], None, members[0].walk
+        reasons = [e.unserializable for e in members if e.unserializable is not None]
+        reason, blob, joint = (reasons or [None])[0], None, members[0].walk
         inner = [i for i, e in enumerate(members) if e.entity[0] == "t"]
         if len(members) > 1 or joint is None:
             joint = Walk(self.world, {id(members[i].value) for i in inner}, extras=True)
             try:
                 joint.run([self.root(e) for e in members])
-                hole = hole or joint.hole
+                reason = reason or joint.unserializable
             except (TooLarge, MemoryError) as why:
-                hole = hole or str(why) or "too large"
+                reason = reason or str(why) or "too large"
         refs = [self.entity(r) for r in joint.refs]
-        if hole is None and self.blobs:
+        if reason is None and self.blobs:
             blob = pickles.join(joint)
             if len(blob) > self.limits.get("unit_bytes", 1 << 62):
-                hole, blob = "too large", None
+                reason, blob = "too large", None
             elif not joint.sure:
-                hole = pickles.trial(self.world, joint, blob, inner)
-                blob = None if hole else blob
+                reason = pickles.trial(self.world, joint, blob, inner)
+                blob = None if reason else blob
         at = {r: i for i, r in enumerate(refs)}
         told = []
         for e in members:
@@ -306,7 +306,7 @@ class Standing:
             e.walk = None
             self.owners.add(e)
         unit.refs = refs
-        return {"key": unit.key, "members": told, "refs": refs, "hole": hole, "blob": blob,
+        return {"key": unit.key, "members": told, "refs": refs, "unserializable": reason, "blob": blob,
                 "share": share(members) if len(members) > 1 else []}
 
     def rank(self, e):

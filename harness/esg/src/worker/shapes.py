@@ -35,7 +35,7 @@ class Kind:
     tag = None          # names the kind in marks
     mutable = True      # identity counts
     early = True        # `make` then `fill`; otherwise `build` once the parts are there
-    hole = None         # why it cannot be stored
+    unserializable = None   # why it cannot be stored
     opaque = False      # its content cannot be seen
     blind = False       # nor whether it changed
     owned = None        # gets the dict that is part of an object, where nothing can replace it
@@ -359,15 +359,15 @@ class Default(Dict):
         load.keyed(self, objs, head, kids[len(objs):])
 
 
-class Hole(Kind):
+class Unserializable(Kind):
     """What cannot be taken apart. What it refers to still counts for sharing."""
     early = True
 
     def __init__(self, why, kids, tag="?", blind=True):
-        self.hole, self.opaque, self.tag, self._kids, self.blind = why, True, tag, kids, blind
+        self.unserializable, self.opaque, self.tag, self._kids, self.blind = why, True, tag, kids, blind
 
     def mark(self, walk):
-        return (self.tag, self.hole)
+        return (self.tag, self.unserializable)
 
     def split(self, walk, objs):
         lens, kids = [], []

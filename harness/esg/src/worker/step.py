@@ -7,7 +7,7 @@ from sys import getprofile, gettrace, setprofile, setrecursionlimit, settrace
 from time import perf_counter_ns
 
 from _harness_endings import OK, file_of, raised
-from _harness_reckon import LOAD, bind, done, foresee, read_and_bound
+from _harness_scalar import LOAD, bind, done, foresee, read_and_bound
 from _harness_shapes import ATOM_IDS
 from _harness_wire import parse
 
@@ -51,7 +51,7 @@ class Steps:
         self._disturbed = True
         # Whether code of the program may run whenever it likes: a thread, a hook, a signal. All that
         # leads there is reported.
-        self._haunted = False
+        self._has_background_code = False
         self._put_back()
 
     def disturb(self):
@@ -61,10 +61,10 @@ class Steps:
     def run(self, request):
         """The reply to `run`, its blobs, and the keys of the units that are the channels'."""
         code, ending = self._begin(request)
-        if code is not None and not self._haunted and request.get("readings") is None:
+        if code is not None and not self._has_background_code and request.get("readings") is None:
             foreseen = foresee(request["source"], code, self._namespace)
             if foreseen is not None:
-                return self._reckon(request, code, *foreseen)
+                return self._scalar(request, code, *foreseen)
         self._watch(request, code)
         # From here to the tracker's end little code of ours runs, and little lies on the stack: the
         # interpreter may have to prepare all of it for events, twice.
@@ -99,7 +99,7 @@ class Steps:
         # not theirs, and its look would go through all of theirs.
         enable()
 
-    def _reckon(self, request, code, uses, before):
+    def _scalar(self, request, code, uses, before):
         """A step that only reckons. No garbage is looked for: to take it away could run code."""
         after = before.copy()
         self._tracker.alone(code)
@@ -121,7 +121,7 @@ class Steps:
             return reply, parts.parts, _NONE
         settled = self._graph.settle(request["seq"], read | bound, bound, _NONE)
         if settled.notes:
-            self._haunted = True
+            self._has_background_code = True
             reply["untracked"] = [{"what": note, "line": None} for note in settled.notes]
         reply["wrote"] = _wrote(_NOTHING, settled, bound, _NONE)
         reply["units"] = [parts.unit(unit) for unit in settled.units]
@@ -146,7 +146,7 @@ class Steps:
         if untracked:
             reply["untracked"] = reply.get("untracked", []) + untracked
         if "untracked" in reply:
-            self._haunted = True
+            self._has_background_code = True
         reply["micros"] = {"run": took // 1000}
         return reply, parts, keys
 
@@ -301,5 +301,5 @@ class _Parts:
         if blob is None:
             return unit
         if self._length + len(blob) > BLOB_BYTES:
-            return {**unit, "blob": None, "hole": "too large"}
+            return {**unit, "blob": None, "unserializable": "too large"}
         return {**unit, "blob": self.add(blob)}

@@ -41,7 +41,7 @@ class Group:
 def kept(walk):
     """The levels of a finished walk that are worth to be kept, or None."""
     found, walk.levels = walk.levels, None
-    if found is None or walk.hole is not None or walk.notes or walk.codes or walk.extras or not walk.sure:
+    if found is None or walk.unserializable is not None or walk.notes or walk.codes or walk.extras or not walk.sure:
         return None
     number = sum([level.n if type(level) is Level else len(level[2]) for level in found])
     if number < _FEW or walk.sink.size > min(_LONG * number, _MOST):

@@ -9,7 +9,7 @@ import importlib
 from _harness_bynames import module_dict
 from _harness_pickles import Load, Unloadable
 from _harness_plain import others
-from _harness_prints import Entry, probe
+from _harness_fingerprints import Entry, probe
 from _harness_shapes import ATOM_IDS
 from _harness_settle import MISSING, MODULE_NAMES, Settled, Standing, Unit, undisturbed
 
@@ -202,7 +202,7 @@ class Graph(Standing):
         x.entity, x.value, x.sign, x.walk, x.unit = e, value if e[0] != "m" else None, None, None, None
         x.own = None if e[0] == "n" and id(type(value)) in ATOM_IDS else load.own()
         x.ids, x._known, x.trail = list(map(id, load.nodes)), None, None
-        x.refs, x.hole, x.opaque, x.blind, x.notes = [
+        x.refs, x.unserializable, x.opaque, x.blind, x.notes = [
             self.world.module(*r) if type(r) is tuple else r for r in load.refs], None, False, False, []
         x.codes = load.made_codes()
         x.loads = None

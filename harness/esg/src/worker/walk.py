@@ -17,7 +17,7 @@ from _harness_codeforms import loads as code_loads
 from _harness_funcs import BOUND_BUILTIN, CACHED, CACHED_TYPE, FUNC, Builtin, Function, stateless
 from _harness_bynames import Names, module_dict, ours, streams
 from _harness_levels import MANY, Sink, TooLarge, put_atoms, put_level, types_hash_plainly
-from _harness_shapes import ATOM_IDS, MAPPING, MRO, TABLE, Hole
+from _harness_shapes import ATOM_IDS, MAPPING, MRO, TABLE, Unserializable
 
 _modules = sys.modules
 _Module = types.ModuleType
@@ -25,8 +25,8 @@ _module_dict = _Module.__dict__["__dict__"].__get__
 _FLAGS = type.__dict__["__flags__"].__get__
 _NAME = type.__dict__["__name__"].__get__
 _MODULE = type.__dict__["__module__"].__get__
-_OPAQUE_MODULE = Hole("type module", kids=lambda walk, o: [_module_dict(o)])
-_OURS = Hole("the worker's own", kids=lambda walk, o: [])
+_OPAQUE_MODULE = Unserializable("type module", kids=lambda walk, o: [_module_dict(o)])
+_OURS = Unserializable("the worker's own", kids=lambda walk, o: [])
 _ENTITY_LIMIT = 4_000_000       # containers written out in one walk
 
 
@@ -83,7 +83,7 @@ class Walk:
         self.names = {}         # id of a class -> its mark
         self.extras = [] if extras else None
         self.codes, self.notes, self.temps = [], [], []
-        self.hole, self.opaque, self.blind, self.sure = None, False, False, True
+        self.unserializable, self.opaque, self.blind, self.sure = None, False, False, True
         self.sink = Sink()
         self.spaces = self.plain = None
         self.levels = None      # what is on each level, if it is to be noted
@@ -162,7 +162,7 @@ class Walk:
                 return ("g",) + name
             if t is not Builtin:
                 return library.HIDDEN
-            return BOUND_BUILTIN if type(o.__self__) is not _Module else layouts_hole(t)
+            return BOUND_BUILTIN if type(o.__self__) is not _Module else unserializable(t)
         if t is CACHED_TYPE:
             return CACHED.pick(self, o)
         if id(t) in library.PICKS:
@@ -181,7 +181,7 @@ class Walk:
         return self.world.kind(t)
 
     def fail(self, why):
-        self.hole = self.hole or why
+        self.unserializable = self.unserializable or why
 
     def run(self, roots, follower=None):
         """Walks; afterwards `order`, `refs`, the stream and the flags are settled."""
@@ -208,8 +208,8 @@ class Walk:
                 total += len(objs)
                 if total > _ENTITY_LIMIT:
                     raise TooLarge("too large")
-                if kind.hole is not None:
-                    self.fail(kind.hole)
+                if kind.unserializable is not None:
+                    self.fail(kind.unserializable)
                     self.opaque = self.opaque or kind.opaque
                     self.blind = self.blind or kind.blind
                 self.sure = self.sure and kind.sure
@@ -342,8 +342,8 @@ class Walk:
         return sorted(found)
 
 
-def layouts_hole(t):
-    return Hole("type " + t.__name__, kids=layouts.referents)
+def unserializable(t):
+    return Unserializable("type " + t.__name__, kids=layouts.referents)
 
 _DESCRIPTORS = frozenset(map(id, (
     types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType,

@@ -143,7 +143,7 @@ def main():
             else:
                 reply = {**base, "repr": None, "type": None}
         else:
-            reply = {**base, "units": [], "strays": ["nothing is tracked"]}
+            reply = {**base, "units": [], "unattributed": ["nothing is tracked"]}
         reply.update(wire.change)
         wire.raw(wire.frame(reply, wire.blob))
 

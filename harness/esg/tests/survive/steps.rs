@@ -107,7 +107,7 @@ fn hooks_and_patches_do_not_reach_later_steps() {
         "import sys\nsys.path_hooks.clear()\nsys.path_importer_cache.clear()\nsys.meta_path.clear()",
         "import sys\nsys.excepthook = sys.displayhook = sys.unraisablehook = None",
         "import builtins\nbuiltins.len = lambda x: 99",
-        "import builtins\nbuiltins.print = lambda *a: None",
+        "import builtins\nbuiltins.fingerprint = lambda *a: None",
         "import builtins\nbuiltins.isinstance = lambda a, b: False",
         "import builtins\nbuiltins.__import__ = None",
         "import builtins\nbuiltins.open = None",

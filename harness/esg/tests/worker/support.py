@@ -105,8 +105,8 @@ class Session:
         """The fingerprint of a name with everything it refers to, token names left out."""
         return deep(self.units, "n:" + name)
 
-    def hole(self, name):
-        return self.units["n:" + name]["hole"]
+    def unserializable(self, name):
+        return self.units["n:" + name]["unserializable"]
 
     def order(self):
         """All units, what is referred to first."""

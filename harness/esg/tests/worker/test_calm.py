@@ -95,7 +95,7 @@ def long_way():
     closed = {}
     for file, head, body in (
         ("calm", "    def holds(self, code):\n", "        return False\n"),
-        ("reckon", "def foresee(source, code, namespace):\n", "    return None\n"),
+        ("scalar", "def foresee(source, code, namespace):\n", "    return None\n"),
     ):
         assert files[file].count(head) == 1
         closed[file] = files[file].replace(head, head + body)

@@ -9,7 +9,7 @@ import weakref
 import _harness_levels as levels
 import _harness_owners as owners
 from _harness_pickles import Load
-from _harness_prints import probe
+from _harness_fingerprints import probe
 from support import Reloading, Session, fresh
 from test_values import DIFFERENT, EQUAL
 
@@ -145,14 +145,14 @@ class Plain(unittest.TestCase):
                     self.assertEqual(self.own(self.made(shape % a)), self.own(self.made(shape % b)), (shape, a, b))
 
     def test_prints_and_copies_agree_with_a_description(self):
-        by_print = {}
+        by_fingerprint = {}
         for seed in range(400):
             a, b = ([Maker(seed).value(3) for _ in range(1)] for _ in "ab")
             told, print = repr(describe(a)), self.own(a)
             self.assertEqual(print, self.own(b), seed)
-            self.assertEqual(by_print.setdefault(print, told), told, seed)
+            self.assertEqual(by_fingerprint.setdefault(print, told), told, seed)
             self.assertEqual(repr(describe(self.loaded(a))), told, seed)
-        self.assertEqual(len(by_print), len(set(by_print.values())))
+        self.assertEqual(len(by_fingerprint), len(set(by_fingerprint.values())))
 
     def test_one_change_in_much_data_shows(self):
         rows = [{"id": i, "tags": ["a", i], "at": (i, "x")} for i in range(3000)]
@@ -218,7 +218,7 @@ class Plain(unittest.TestCase):
             self.assertEqual(probe(self.world, "n:v", dicts + [types.__dict__]).own, before.own)
         finally:
             del types.seldom
-        self.assertEqual(probe(self.world, "n:v", dicts + [self.session.ns]).hole, None)
+        self.assertEqual(probe(self.world, "n:v", dicts + [self.session.ns]).unserializable, None)
 
     def test_types_that_hash_with_code_of_the_program(self):
         session = self.session
@@ -236,9 +236,9 @@ class Plain(unittest.TestCase):
         limit, levels.LIMIT = levels.LIMIT, 1 << 20
         try:
             session = fresh("s = 'x' * 10000\nv = [s] * 100000\nw = ['x' * 100000] * 1000\nu = [s] * 10")
-            self.assertEqual(session.hole("v"), "too large")
-            self.assertEqual(session.hole("w"), "too large")
-            self.assertIsNone(session.hole("u"))
+            self.assertEqual(session.unserializable("v"), "too large")
+            self.assertEqual(session.unserializable("w"), "too large")
+            self.assertIsNone(session.unserializable("u"))
         finally:
             levels.LIMIT = limit
 

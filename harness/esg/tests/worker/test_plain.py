@@ -35,7 +35,7 @@ class Plain(unittest.TestCase):
                 walk = Walk(world, extras=True).run([value])
                 leaf, own = plain.leaf(value)
                 self.assertEqual((own, join(leaf)), (walk.own(), join(walk)))
-                self.assertEqual((leaf.refs, leaf.hole, leaf.sure), (walk.refs, walk.hole, walk.sure))
+                self.assertEqual((leaf.refs, leaf.unserializable, leaf.sure), (walk.refs, walk.unserializable, walk.sure))
 
     def test_what_is_large_is_walked(self):
         self.assertIsNone(plain.leaf("x" * (1 << 16) + "x"))
@@ -49,7 +49,7 @@ class Plain(unittest.TestCase):
                 touched = {"n:" + name for name in before if name in step}
                 settled = session.run(step, touched)
                 units = [
-                    (unit["members"], unit["refs"], unit["hole"], unit["blob"], unit["share"])
+                    (unit["members"], unit["refs"], unit["unserializable"], unit["blob"], unit["share"])
                     for unit in settled.units
                 ]
                 told.append((sorted(units, key=repr), settled.mutated, settled.created, settled.back))

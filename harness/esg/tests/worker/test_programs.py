@@ -92,7 +92,7 @@ def contents(worker):
         own, refs = members[entity]
         return own, [content(ref, depth + 1) for ref in refs]
 
-    return {entity: content(entity, 0) for entity in members if entity[0] != "t"}, swept["strays"]
+    return {entity: content(entity, 0) for entity in members if entity[0] != "t"}, swept["unattributed"]
 
 
 class TestPrograms(unittest.TestCase):
@@ -112,11 +112,11 @@ class TestPrograms(unittest.TestCase):
                 if reads is not None:
                     self.assertEqual(self.told(reply, live, reads), set(reads.split()), source)
                     self.wrote(reply, wrote, source)
-            now, strays = contents(worker)
-            self.assertEqual(strays, [])
+            now, unattributed = contents(worker)
+            self.assertEqual(unattributed, [])
             self.reload(other, live)
-            again, strays = contents(other)
-            self.assertEqual(strays, [])
+            again, unattributed = contents(other)
+            self.assertEqual(unattributed, [])
             self.assertEqual(now, again)
 
     def told(self, reply, live, expected):

@@ -5,7 +5,7 @@ import types
 import unittest
 import weakref
 
-from _harness_prints import probe
+from _harness_fingerprints import probe
 from support import Reloading, Session
 
 ROWS = "[{'id': i, 'name': 'row %d' % i, 'value': i * 0.5, 'tags': ['a', i + 1000]} for i in range(300)]"
@@ -91,7 +91,7 @@ VALUES = {
 
 def told(entry):
     """All that is known of an entity."""
-    return (entry.own, entry.ids, list(map(id, entry.refs)), entry.hole, entry.opaque, entry.blind, entry.notes, entry.codes, entry.loads,
+    return (entry.own, entry.ids, list(map(id, entry.refs)), entry.unserializable, entry.opaque, entry.blind, entry.notes, entry.codes, entry.loads,
             entry.walk and (entry.walk.stream(), entry.walk.extras, entry.walk.sure, entry.walk.sink.size))
 
 

@@ -267,7 +267,7 @@ class Moving(Reloading):
                 if rng.random() < 0.2:
                     lines.append("del %s" % names.pop(rng.randrange(len(names))))
             session = fresh("\n".join(lines))
-            self.assertEqual([u["hole"] for u in session.units.values() if u["hole"]], [])
+            self.assertEqual([u["unserializable"] for u in session.units.values() if u["unserializable"]], [])
             self.answer(session)
 
 

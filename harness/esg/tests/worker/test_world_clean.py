@@ -368,4 +368,4 @@ class CleanTest(WorldTest):
                 self.assertEqual(answer["untracked"], [])
                 self.assertEqual(answer["diffs"], {})
                 self.assertEqual(answer["external"], {})
-        self.assertEqual(answers[-1]["strays"], [])
+        self.assertEqual(answers[-1]["unattributed"], [])

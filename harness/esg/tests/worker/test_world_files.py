@@ -178,7 +178,7 @@ class FilesTest(WorldTest):
         second = self.session(*reversed(calls), ["sweep"], "import os\nprint(open('a/l/f', 'rb').read() == bytes(range(256)))")
         self.assertEqual(second[:5], [None] * 5)
         self.assertEqual(second[5]["units"], own)
-        self.assertEqual(second[5]["strays"], [])
+        self.assertEqual(second[5]["unattributed"], [])
         self.assertEqual(second[6]["out"], "True\n")
 
     def test_dropped_in_any_order_and_set_aside(self):

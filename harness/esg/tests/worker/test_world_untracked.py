@@ -106,10 +106,10 @@ class UntrackedTest(WorldTest):
             ["python", "import random\nrandom.random()\nimport pathlib\npathlib.PurePath.match = 1"],
             ["sweep"],
         )
-        self.assertEqual(answers[1]["strays"], [])
-        strays = " ".join(answers[4]["strays"])
+        self.assertEqual(answers[1]["unattributed"], [])
+        unattributed = " ".join(answers[4]["unattributed"])
         for part in ("f:sneak", "p:rng", "json.dumps"):
-            self.assertIn(part, strays)
+            self.assertIn(part, unattributed)
 
     def test_no_code_of_the_program_runs_while_it_is_looked_at(self):
         wild = """

@@ -79,7 +79,7 @@ class TestWhole(unittest.TestCase):
             live = self.run_all(worker, steps)
             self.assertEqual({member["entity"] for member in live["m:helper"][0]["members"]} >= {"n:v", "n:g"}, True)
             self.load(other, live)
-            self.assertEqual(other.ask("sweep")["strays"], [])
+            self.assertEqual(other.ask("sweep")["unattributed"], [])
             self.run_all(other, [check])
 
     def test_a_patched_module_is_a_unit_with_what_shares_its_content(self):

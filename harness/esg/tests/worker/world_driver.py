@@ -91,7 +91,7 @@ class Driver:
             "external": world.external,
             "wrote": world.wrote,
             "units": {
-                unit["members"][0]["entity"]: [unit["key"], unit["members"][0]["own"], unit.get("hole")]
+                unit["members"][0]["entity"]: [unit["key"], unit["members"][0]["own"], unit.get("unserializable")]
                 for unit in world.units
             },
             "dirty": sorted(world.dirty),
@@ -130,10 +130,10 @@ class Driver:
         return self.channels.unstash(self.history[entity][version], [entity])
 
     def sweep(self, *accounted):
-        units, strays = self.channels.sweep(accounted)
+        units, unattributed = self.channels.sweep(accounted)
         return {
             "units": {unit["members"][0]["entity"]: unit["members"][0]["own"] for unit in units},
-            "strays": strays,
+            "unattributed": unattributed,
         }
 
     def reset(self, name):

@@ -107,7 +107,7 @@ fn a_worker_that_dies_while_nothing_runs_blames_no_step() {
     until("the worker's end", || !runs(pid));
     let error = python.run(&step("pass")).unwrap_err();
     let said = error.to_string();
-    assert!(error.lost() && said.contains("ended while nothing ran"), "{said}");
+    assert!(error.lost() && said.contains("exited while no step ran"), "{said}");
     assert!(said.contains("signal: 9"), "{said}");
     works_afresh(&mut python);
 }

@@ -109,7 +109,7 @@ fn an_object_is_changed_under_all_its_names() {
 fn a_call_reads_what_the_function_loads_where_it_is_called() {
     let late = ["f=k", "s:k", "r:f s:a", "s:k", "r:f s:b"];
     assert_eq!(all(&late), ["s0>s2 f", "s1>s2 k late", "s0>s4 f", "s3>s4 k late"]);
-    // Through others, and through one that is bound anew.
+    // Through others, and through one that is bound again.
     let chain = ["f=g", "g=k", "s:k", "r:f", "s:g g=m", "s:m", "r:f"];
     assert_eq!(
         all(&chain),
@@ -237,7 +237,7 @@ fn what_was_seen_tells_direct_loads_from_those_of_functions_and_by_other_names()
     assert_eq!(shown(program.edges().into("s3").unwrap()), ["s0>s3 k late", "s1>s3 f"]);
 }
 
-/// Edges and closures computed plainly, each step anew.
+/// Edges and closures computed naively, from scratch for each step.
 struct Plain<'a> {
     steps: Vec<(&'a str, &'a Scan)>,
 }

@@ -56,7 +56,7 @@ fn unnamed_cells_leave_given_names_alone() {
 fn a_marker_inside_a_string_is_text() {
     let text = "# %% a\nx = '''\n# %% b\n'''\n# %% c\ny = 1\n";
     assert_eq!(steps(text), owned([("a", "x = '''\n# %% b\n'''"), ("c", "y = 1")]));
-    // Where the strings end can not be told, a cell that does not parse stays one cell.
+    // The ends of strings are unknown here, so a cell that does not parse stays one cell.
     let text = "# %% a\nx = '''\n# %% b\ny = 1\n";
     assert_eq!(steps(text), owned([("a", "x = '''"), ("b", "y = 1")]));
 }

@@ -209,7 +209,7 @@ fn code_is_the_same_where_its_tree_is() {
         assert_eq!(*before, theirs, "other code:\n{first}\n\n{source}");
     }
     assert!(read > 15_000, "only {read} sources were read");
-    assert!(by_tree.len() > 10_000, "only {} were told apart", by_tree.len());
+    assert!(by_tree.len() > 10_000, "only {} were distinguished", by_tree.len());
 }
 
 fn identity(source: &str) -> [u8; 32] {

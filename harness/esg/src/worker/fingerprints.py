@@ -12,7 +12,7 @@ from _harness_walk import TooLarge, Walk
 
 class Entry:
     """An entity as it was last seen."""
-    __slots__ = ("entity", "value", "ids", "_own", "refs", "hole", "opaque", "codes", "loads", "notes",
+    __slots__ = ("entity", "value", "ids", "_own", "refs", "unserializable", "opaque", "codes", "loads", "notes",
                  "unit", "walk", "sign", "blind", "_known", "trail")
 
     @property
@@ -76,7 +76,7 @@ def probe(world, entity, value, known=None, keep=False):
         if found is not None:
             e.walk, e.own = found
             e.ids, e.refs, e.codes, e.notes, e._known = [], [], [], [], None
-            e.hole, e.opaque, e.blind, e.loads = None, False, False, None
+            e.unserializable, e.opaque, e.blind, e.loads = None, False, False, None
             return e
     inner = (id(value),) if kind == "t" else ()
     e.walk = walk = Walk(world, inner, extras=True)
@@ -94,8 +94,8 @@ def probe(world, entity, value, known=None, keep=False):
     except (TooLarge, MemoryError) as why:
         if follower is not None:
             return probe(world, entity, value, None, keep)
-        walk.hole, walk.opaque, walk.blind, e.own = str(why) or "too large", True, True, "0" * 64
-    e.ids, e.refs, e.hole, e.opaque, e.blind = walk.order, walk.refs, walk.hole, walk.opaque, walk.blind
+        walk.unserializable, walk.opaque, walk.blind, e.own = str(why) or "too large", True, True, "0" * 64
+    e.ids, e.refs, e.unserializable, e.opaque, e.blind = walk.order, walk.refs, walk.unserializable, walk.opaque, walk.blind
     e.codes, e.notes, e._known = walk.codes, walk.notes, walk.everything()
     e.loads = walk.loads() if walk.codes else None
     if kind == "t" and type(value) is Function:

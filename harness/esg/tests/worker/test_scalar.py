@@ -8,7 +8,7 @@ import driver
 import support  # noqa: F401  makes the worker's files importable
 from test_calm import Both
 
-from _harness_reckon import foresee, read_and_bound
+from _harness_scalar import foresee, read_and_bound
 
 # What they are, with what they read and what they bind where `x` is 1 and `t` a text.
 RECKONED = [
@@ -102,7 +102,7 @@ class TestWhichTheyAre(unittest.TestCase):
             warnings.simplefilter("ignore")
             return foresee(source, compile(source, "<step:s>", "exec"), names or self.names())
 
-    def test_those_that_only_reckon(self):
+    def test_those_that_are_scalar(self):
         for source, read, bound in RECKONED:
             with self.subTest(source):
                 uses, before = self.foreseen(source)
