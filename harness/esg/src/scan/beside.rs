@@ -60,14 +60,14 @@ mod tests {
     }
 
     #[test]
-    fn work_is_done_where_no_thread_is_to_be_had() {
+    fn work_runs_without_a_thread_if_none_is_available() {
         let work = || current().id();
         let there = scope(|scope| with_stack(usize::MAX >> 2, scope, &work)());
         assert_eq!(there, current().id());
     }
 
     #[test]
-    fn a_panic_goes_on() {
+    fn a_panic_propagates() {
         let work = || panic!("beside");
         let caught = catch_unwind(|| scope(|scope| beside(scope, &work)()));
         assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"beside"));

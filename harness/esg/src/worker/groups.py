@@ -1,9 +1,9 @@
-"""How entities hang together: by shared objects, and by references that run in a circle."""
+"""How entities depend on each other: by shared objects, and by references in a cycle."""
 from _harness_owners import LARGE
 
 
 def by_sharing(entries):
-    """Sets of entities connected by objects whose identity counts."""
+    """Sets of entities connected by shared mutable objects."""
     first, parent = {}, {}
 
     def top(e):
@@ -36,11 +36,10 @@ def by_sharing(entries):
 
 
 def join_circles(groups, group_of, refs_of):
-    """Merges groups whose references run in a circle, as groups may only refer downwards.
+    """Merges groups whose references form a cycle, because groups may only refer downwards.
 
-    `group_of(entity)` gives the standing group of an entity outside `groups`, `refs_of(entity)` what it
-    refers to. Answers the groups, with standing ones drawn in where a circle runs through them.
-    """
+    `group_of(entity)` gives the existing group of an entity outside `groups`, `refs_of(entity)` its
+    references. Returns the groups, including existing ones in a cycle."""
     home = {}
     nodes = [set(g) for g in groups]
     for n, g in enumerate(nodes):

@@ -62,7 +62,7 @@ fn a_reply_is_taken_apart() {
 }
 
 #[test]
-fn what_shares_is_told_by_place_or_by_name() {
+fn sharing_is_given_by_index_or_by_name() {
     let own = "ab".repeat(32);
     for (a, b) in [(json!(1), json!(0)), (json!("t:4.0"), json!("n:b"))] {
         let ran = ran(unit(json!({"share": [[a, b, own]]}))).unwrap();
@@ -91,7 +91,7 @@ fn the_longer_time_is_never_believed() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused() {
+fn contradictory_replies_are_refused() {
     let own = "ab".repeat(32);
     let member = |entity: &str| json!({"entity": entity, "own": own});
     for (change, what) in [

@@ -35,7 +35,7 @@ fn the_older_form_is_read_too() {
 }
 
 #[test]
-fn what_only_ipython_understands_is_told_by_its_place() {
+fn ipython_syntax_is_reported_with_its_position() {
     for (source, line, text) in [
         ("%matplotlib inline", 1, "%matplotlib inline"),
         ("x = 1\n!pip install y", 2, "!pip install y"),
@@ -54,7 +54,7 @@ fn what_only_ipython_understands_is_told_by_its_place() {
 }
 
 #[test]
-fn what_is_no_notebook_says_why() {
+fn an_invalid_notebook_is_refused_with_the_reason() {
     for (text, why) in [
         ("nonsense", "this is not a notebook: expected ident"),
         ("[]", "this is not a notebook: it has no `nbformat`"),

@@ -62,7 +62,7 @@ fn a_marker_inside_a_string_is_text() {
 }
 
 #[test]
-fn two_cells_of_one_name_are_told_by_their_lines() {
+fn two_cells_of_one_name_are_reported_by_their_lines() {
     let error = Program::from_script("# %% a\nx = 1\n# %% a\ny = 1\n").unwrap_err();
     assert_eq!(
         error.to_string(),
