@@ -62,7 +62,7 @@ def boot():
     build = (sys.version + " " + sys.implementation.cache_tag).encode("ascii") + b"\n"
     if compiled:
         if not compiled.startswith(build):
-            answer({"error": "the interpreter is another than it was [start a worker anew]"})
+            answer({"error": "the interpreter has changed [start a new worker]"})
             os._exit(1)
         codes = marshal.loads(compiled[len(build) :])
     # The worker's modules are not in `sys.modules` and have builtins of their own, so a step's changes

@@ -66,7 +66,7 @@ class Calm:
             or self._paths.listed_outside
             or modules.touched
             or modules.changed
-            or modules.untold
+            or modules.unattributed
             or modules.inner
             or modules.scratch
             or self._submodules.asked

@@ -80,7 +80,7 @@ def _message(exc):
         return clip(str(exc))
     except BaseException as second:
         let_go(second)
-        return "<its message could not be told: %s>" % type_name(type(second))
+        return "<failed to format its message: %s>" % type_name(type(second))
 
 
 def _frames(exc):

@@ -94,17 +94,17 @@ class Guard:
         return name in self._builtins
 
     def _restore_builtins(self):
-        found, told = self._names, []
+        found, reports = self._names, []
         # What steps added comes last. An equal key also answers lookups of the name.
         names = tuple(islice(found, len(self._builtins_names)))
         if names != self._builtins_names or not all(map(is_, found.values(), self._builtins_values)):
             for name, value in self._builtins.items():
                 if found.get(name, _MISSING) is not value:
                     found[name] = value
-                    told.append({"what": "builtins.%s replaced" % name, "line": None})
+                    reports.append({"what": "builtins.%s replaced" % name, "line": None})
         # Left by interactive use.
         found.pop("_", None)
-        return told
+        return reports
 
 
 def _as_before(now, found, known):

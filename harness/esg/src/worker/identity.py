@@ -119,7 +119,7 @@ class Identity:
     def __init__(self, namespace):
         self._namespace = namespace
 
-    def told(self, own, traits, names, start):
+    def tests(self, own, traits, names, start):
         """Lines with untracked identity tests; None for lines of other steps. `names` were read;
         `start` has the bindings at the start of the step."""
         found, pool = [], None

@@ -66,11 +66,11 @@ class Library:
                     self.classes.append((value, dict(inside)))
                     if not known:
                         for inner, one in inside.items():
-                            if type(one) in _CONTAINERS and not _told_by_name(inner):
+                            if type(one) in _CONTAINERS and not _is_cache_name(inner):
                                 held[f"{key}.{inner}"] = one, _content(one)
             elif known and (key[:1] == "_" or name in _OURS or type(value) not in _CONTAINERS):
                 continue
-            elif not _told_by_name(key) and _holds(value):
+            elif not _is_cache_name(key) and _holds(value):
                 held[key] = value, _content(value)
         if held:
             self.held[name] = held
@@ -78,7 +78,7 @@ class Library:
     def changed(self, traits, modules):
         """What the step changed: in classes that its code names, and in containers of modules that
         it reaches."""
-        told = []
+        changes = []
         stored = traits.stored | traits.words if traits.dynamic_store else traits.stored
         if stored:
             for cls, known in self.classes:
@@ -86,9 +86,9 @@ class Library:
                 for key in stored:
                     value = now.get(key, _MISSING)
                     if value is not known.get(key, _MISSING):
-                        told.append(f"{now.get('__module__')}.{_QUALNAME(cls)}.{key} was replaced")
+                        changes.append(f"{now.get('__module__')}.{_QUALNAME(cls)}.{key} was replaced")
                         known[key] = value
-        return told + [
+        return changes + [
             f"{name}.{key} was changed in place"
             for name, key in self.differing(modules)
             if key in traits.names or not is_cache(name, key)
@@ -108,21 +108,21 @@ class Library:
 
     def sweep(self):
         """Classes whose methods changed since they were loaded."""
-        told = []
+        changes = []
         for cls, known in self.classes:
             now = _MAPPING(cls)
             for key, value in known.items():
                 if now.get(key, _MISSING) is not value and key[:1] != "_":
-                    told.append(f"{now.get('__module__')}.{_QUALNAME(cls)}.{key} was replaced")
-        return told
+                    changes.append(f"{now.get('__module__')}.{_QUALNAME(cls)}.{key} was replaced")
+        return changes
 
 
 def is_cache(module, key):
     """Whether a variable of a library is a cache that the library fills in."""
-    return module.partition(".")[0] in _KNOWN or _told_by_name(key) or f"{module}.{key}" in _TABLES
+    return module.partition(".")[0] in _KNOWN or _is_cache_name(key) or f"{module}.{key}" in _TABLES
 
 
-def _told_by_name(key):
+def _is_cache_name(key):
     return key[:2] == "__" or key[:5] == "_abc_" or _CACHE.search(key) is not None
 
 

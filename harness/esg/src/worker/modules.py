@@ -74,7 +74,7 @@ class Modules(Loading, Scratch):
         self.sources = {}
         # Attributes that the program set or deleted, by module. Everything else changes by itself.
         self.altered = {}
-        self.untold = []
+        self.unattributed = []
         # The modules that the loading of a module loaded.
         self._with = {}
         # The imports in progress, outermost first, each with the modules it has loaded so far.
@@ -107,8 +107,8 @@ class Modules(Loading, Scratch):
             spec = module.__dict__.get("__spec__")
             if getattr(spec, "_initializing", False):
                 continue
-            for told in self.appeared:
-                told(name, module)
+            for notify in self.appeared:
+                notify(name, module)
             names = module.__dict__
             if self._in_scratch(module):
                 self.scratch[name] = module
@@ -136,7 +136,7 @@ class Modules(Loading, Scratch):
     def begin(self):
         self.touched = set()
         self.changed = set()
-        self.untold = []
+        self.unattributed = []
         self.inner = []
         self.bound_before = []
 
@@ -242,7 +242,7 @@ class Modules(Loading, Scratch):
         for name, before in names:
             named = before == function.__name__ or dict.get(self.namespace, before) is function
             if named and (name != "register" or "registry" in function.__dict__):
-                self.untold.append(f"{name} of {held}.{function.__qualname__}")
+                self.unattributed.append(f"{name} of {held}.{function.__qualname__}")
 
     def before_load(self):
         """Changes so far do not belong to the loading."""
@@ -286,7 +286,7 @@ class Modules(Loading, Scratch):
             if _named(key, traits) or _ignored(name, key, value):
                 continue
             if was is not None and not is_cache(name, key):
-                self.untold.append(f"{name}.{key} was bound to something else")
+                self.unattributed.append(f"{name}.{key} was bound to something else")
             self._settle_key(name, key)
 
     def _compare(self, name, traits):
@@ -311,16 +311,16 @@ class Modules(Loading, Scratch):
         for key in replaced:
             # Callers of that code depend on the change without reading this module.
             for user in users(name, key):
-                self.untold.append(f"{name}.{key} was replaced, which {user} uses")
+                self.unattributed.append(f"{name}.{key} was replaced, which {user} uses")
         return by_program
 
     def inside(self, traits):
         """What the step changed inside library modules, where no entity accounts for it."""
-        told = self.untold + self.library.changed(traits, self.reached)
+        changes = self.unattributed + self.library.changed(traits, self.reached)
         for name, key in self.inner:
             if name in self.reached and (key in traits.names or not is_cache(name, key)):
-                told.append(f"{name}.{key} was changed in place")
-        return told
+                changes.append(f"{name}.{key} was changed in place")
+        return changes
 
     # The queries of `Graph`.
 

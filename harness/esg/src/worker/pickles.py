@@ -305,7 +305,7 @@ class Load:
             elif mark[0] in _ENDS:
                 found = self.end(mark)
                 if found is None and not lenient:
-                    raise Unloadable("a knot of objects that cannot be made in parts")
+                    raise Unloadable("a cycle of objects that cannot be made in parts")
                 out.append(found)
             else:
                 out.append(next(cursors[mark]))

@@ -102,5 +102,5 @@ def _unit(standing, unit, entry):
     standing.keys += 1
     unit.live, unit.members, unit.refs = True, {entry.entity: entry}, []
     entry.unit, entry.walk = unit, None
-    told = {"entity": entry.entity, "own": entry.own, "refs": [], "opaque": False}
-    return {"key": unit.key, "members": [told], "refs": [], "unserializable": reason, "blob": blob, "share": []}
+    member = {"entity": entry.entity, "own": entry.own, "refs": [], "opaque": False}
+    return {"key": unit.key, "members": [member], "refs": [], "unserializable": reason, "blob": blob, "share": []}

@@ -293,7 +293,7 @@ class Standing:
                 reason = pickles.trial(self.world, joint, blob, inner)
                 blob = None if reason else blob
         at = {r: i for i, r in enumerate(refs)}
-        told = []
+        described = []
         for e in members:
             own_refs = []
             for r in e.refs:
@@ -302,13 +302,13 @@ class Standing:
                     at[r] = len(refs)
                     refs.append(r)
                 own_refs.append(at[r])
-            told.append({"entity": e.entity, "own": e.own, "refs": own_refs, "opaque": e.opaque})
+            described.append({"entity": e.entity, "own": e.own, "refs": own_refs, "opaque": e.opaque})
             if e.loads is not None:
-                told[-1]["loads"] = e.loads
+                described[-1]["loads"] = e.loads
             e.walk = None
             self.owners.add(e)
         unit.refs = refs
-        return {"key": unit.key, "members": told, "refs": refs, "unserializable": reason, "blob": blob,
+        return {"key": unit.key, "members": described, "refs": refs, "unserializable": reason, "blob": blob,
                 "share": share(members) if len(members) > 1 else []}
 
     def rank(self, e):

@@ -82,12 +82,12 @@ def _make_namespace(ledger):
             _whole(ledger, name)
 
     def whole(method):
-        def told(self, *args, **named):
+        def reporting(self, *args, **named):
             ledger.everything()
             return method(self, *args, **named)
 
-        told.__name__ = method.__name__
-        return told
+        reporting.__name__ = method.__name__
+        return reporting
 
     for name in (
         "keys values items copy popitem clear __iter__ __reversed__ __len__ __eq__ __ne__ "

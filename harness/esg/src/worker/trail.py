@@ -56,11 +56,11 @@ def kept(walk):
     return out
 
 
-def _level(walk, begin, end, flat, told, groups, width):
+def _level(walk, begin, end, flat, summary, groups, width):
     """One level as recorded by the walk, or None if it cannot be followed."""
     level = Level()
     level.n, level.width, level.ids, level.groups = len(flat), width, 0, []
-    level.cut, level.atoms, level.marks, level.starts = told
+    level.cut, level.atoms, level.marks, level.starts = summary
     level.heads = [at - begin for _, _, _, at in groups] + [end - begin]
     for kind, objs, head, _ in groups:
         group = Group()

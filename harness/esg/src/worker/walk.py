@@ -122,7 +122,7 @@ class Walk:
             if at is not None:
                 return ("b", at)
             if id(cls) in self.inner:
-                raise TooLarge("classes in a knot")
+                raise TooLarge("a cycle of classes")
             name = self.world.names.of(cls)
             known = self.names[id(cls)] = ("g",) + name if name is not None else self.ref(cls)
         return known
@@ -199,10 +199,10 @@ class Walk:
                     return self
                 follower = follower.leave(self)
             begin, groups, noted = len(self.sink.parts), {}, []
-            told, above = self.marks(flat, groups, width), flat
+            summary, above = self.marks(flat, groups, width), flat
             if not groups:
                 if self.levels is not None:
-                    self.levels.append((begin, len(self.sink.parts), above, told, noted, 0))
+                    self.levels.append((begin, len(self.sink.parts), above, summary, noted, 0))
                 return self
             flat, width = [], 0
             for kind, objs in groups.items():
@@ -229,16 +229,16 @@ class Walk:
                 else:
                     flat += kids
             if self.levels is not None:
-                self.levels.append((begin, len(self.sink.parts), above, told, noted, width))
+                self.levels.append((begin, len(self.sink.parts), above, summary, noted, width))
 
     def marks(self, flat, groups, width):
         """Writes one level's objects: atoms as they are, others by marks, new ones into groups.
         Returns how containers are distinguished from atoms, the atoms, the marks, and their position
         in the stream."""
         if len(flat) >= MANY:
-            told = put_level(self, flat, groups, width)
-            if told is not None:
-                return told
+            summary = put_level(self, flat, groups, width)
+            if summary is not None:
+                return summary
         elif set(map(id, map(type, flat))) <= ATOM_IDS:
             return None, flat, None, put_atoms(self, flat)
         seen, order, marks, kind_marks = self.ordinals(), self.order, [], {}

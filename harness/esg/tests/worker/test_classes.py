@@ -126,11 +126,11 @@ class Classes(Reloading):
         session.ns["armed"].clear()
         self.assertEqual(before, session.own("v"))
 
-    def test_a_key_whose_hash_runs_code_is_a_hole(self):
+    def test_a_key_whose_hash_runs_code_is_unserializable(self):
         session = fresh("class K:\n    n = 0\n    def __hash__(self): K.n += 1; return 1\nd = {K(): 1}")
         self.assertEqual(session.unserializable("d"), "a key whose __hash__ runs code")
 
-    def test_an_object_with_a_finalizer_is_a_hole(self):
+    def test_an_object_with_a_finalizer_is_unserializable(self):
         session = Session()
         settled = session.run("class K:\n    n = []\n    def __del__(self): K.n.append(1)\nk = K()")
         self.assertEqual((session.unserializable("k"), settled.notes, session.ns["K"].n), ("finalizer", ["__del__"], []))
@@ -150,7 +150,7 @@ class Classes(Reloading):
         self.assertEqual(a.member("n:k")["own"], b.member("n:k")["own"])
         self.assertNotEqual(a.own("k"), b.own("k"))
 
-    def test_used_caches_are_holes_that_show_their_use(self):
+    def test_used_caches_are_unserializable_and_show_their_use(self):
         session = fresh("import functools\n@functools.lru_cache\ndef f(n): return n\nf(1)")
         self.assertEqual(session.unserializable("f"), "type functools.lru_cache")
         self.assertEqual(session.run("pass").mutated, set())

@@ -1,4 +1,4 @@
-"""The short way for plain values says what the long one says."""
+"""The fast path for plain values gives the same result as a walk."""
 import unittest
 
 from support import Session
@@ -42,8 +42,8 @@ class Plain(unittest.TestCase):
         self.assertIsNotNone(plain.leaf("x"))
 
     def test_steps_settle_as_they_do_the_long_way(self):
-        def told():
-            session, told = Session(), []
+        def described():
+            session, results = Session(), []
             for step in STEPS:
                 before = session.names()
                 touched = {"n:" + name for name in before if name in step}
@@ -52,15 +52,15 @@ class Plain(unittest.TestCase):
                     (unit["members"], unit["refs"], unit["unserializable"], unit["blob"], unit["share"])
                     for unit in settled.units
                 ]
-                told.append((sorted(units, key=repr), settled.mutated, settled.created, settled.back))
-                told.append({e: sorted(x.unit.members) for e, x in session.graph.entries.items()})
-            return told
+                results.append((sorted(units, key=repr), settled.mutated, settled.created, settled.back))
+                results.append({e: sorted(x.unit.members) for e, x in session.graph.entries.items()})
+            return results
 
-        short, real = told(), plain.settle
+        short, real = described(), plain.settle
         calls = []
         plain.settle = lambda *args: calls.append(args) is not None
         try:
-            long = told()
+            long = described()
         finally:
             plain.settle = real
         self.assertIs(settle.plain, plain)

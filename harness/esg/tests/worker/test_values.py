@@ -1,4 +1,4 @@
-"""Fingerprints tell apart what a program can tell apart, and nothing else; blobs keep it all."""
+"""Fingerprints distinguish exactly what a program can observe, and blobs keep it all."""
 import unittest
 
 from support import Reloading, Session, fresh
@@ -155,7 +155,7 @@ class Blobs(Reloading):
         session.run("t = ()\nfor i in range(60):\n    t = (t, t)")
         self.assertEqual(session.unserializable("t"), "too large")
 
-    def test_sets_keep_their_order_or_are_holes(self):
+    def test_sets_keep_their_order_or_are_unserializable(self):
         session = Session()
         session.run("a = {3, 1, 2}\nb = set('hello world')\nc = a | b\nd = frozenset(b)\ne = set(range(1000))\n"
                     "f = set(e)\nfor i in range(3, 997): f.discard(i)")
@@ -168,7 +168,7 @@ class Blobs(Reloading):
         self.assertEqual(session.run("class A: pass\ns = {A(), A()}").notes, ["a set ordered by address"])
         self.assertEqual(session.run("q = {1, 'a', (2, 3)}", {"n:q"}).notes, [])
 
-    def test_registered_classes_of_one_name_are_told_by_their_content(self):
+    def test_registered_classes_of_one_name_differ_by_their_content(self):
         source = ("import abc\nclass I(abc.ABC): pass\ndef mk(n):\n    class K: v = n\n    return K\n"
                   "A, B = mk(%d), mk(%d)\nI.register(A), I.register(B)")
         session = Session()
@@ -186,7 +186,7 @@ class Blobs(Reloading):
         self.assertEqual(len(refs), 2)
         self.assertEqual(len(orders), 2, orders)
 
-    def test_holes_say_why(self):
+    def test_unserializable_values_have_a_reason(self):
         session = Session()
         session.run("import itertools, threading\ng = (i for i in [1])\nc = itertools.count()\nl = threading.Lock()\nl.acquire()\n"
                     "m = map(len, [])\ntry:\n    1 / 0\nexcept Exception as e:\n    err = e")

@@ -1,4 +1,4 @@
-"""Ordinary programs: nothing in them may be called untracked."""
+"""Ordinary programs: none of their operations may be reported as untracked."""
 
 from world import WorldTest
 

@@ -1,4 +1,4 @@
-"""The channels in the assembled worker: what needs the graph of values as well."""
+"""The channels in the assembled worker: what also needs the graph of values."""
 
 import unittest
 
@@ -24,7 +24,7 @@ open('helper.py', 'w').write('X = [1]\\nclass C:\\n    n = 0\\ndef f(a):\\n    X
 
 class TestWhole(unittest.TestCase):
     def run_all(self, worker, sources):
-        """Runs the steps. Answers the newest unit of each entity, with its bytes."""
+        """Runs the steps. Returns the newest unit of each entity, with its bytes."""
         live = {}
         for index, source in enumerate(sources):
             reply = worker.run(source, str(index))
