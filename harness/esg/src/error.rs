@@ -1,4 +1,4 @@
-//! Why a program could not be replayed.
+//! The error of a graph.
 use std::collections::BTreeSet;
 
 use thiserror::Error;
@@ -8,7 +8,7 @@ use super::exec::ExecError;
 use super::model::{Entity, List};
 use super::program::ProgramError;
 
-/// Why a program could not be replayed. A step that fails is no error: see
+/// Why a call of a [`CodeGraph`](super::CodeGraph) failed. A step that fails is not an error: see
 /// [`Report::failed`](super::Report::failed).
 #[derive(Debug, Error)]
 #[error(transparent)]
@@ -16,34 +16,30 @@ pub struct EsgError(#[from] Kind);
 
 #[derive(Debug, Error)]
 enum Kind {
-    #[error("no worker could be had for the steps")]
+    #[error("failed to start or use the Python worker")]
     Exec(#[from] ExecError),
-    #[error("a value could not be stored")]
+    #[error("failed to store a value")]
     Blob(#[from] BlobError),
     #[error(
-        "`{step}` needs {what}, which can not be stored, and running the steps that made it did not bring it back \
-         [make the step that needs it make it too]"
+        "`{step}` needs {what}, which cannot be serialized, and re-running the steps that made it did not restore \
+         it [let the step that needs it make it too]"
     )]
     Missing { step: String, what: String },
     #[error("`{name}` is not bound after the last replay{near}")]
     Unbound { name: String, near: String },
-    #[error("there was no place {n} in replay {run}")]
+    #[error("replay {run} has no execution {n}")]
     NoSuchRun { run: u64, n: usize },
-    #[error("the program could not be changed")]
+    #[error("failed to change the program")]
     Program(#[from] ProgramError),
-    #[error("`{path}` could not be read or written")]
+    #[error("failed to read or write `{path}`")]
     Io { path: String, source: std::io::Error },
-    #[error(
-        "`{path}` is in use by another process [end that one, or give this one another directory]"
-    )]
+    #[error("`{path}` is in use by another process [stop that process, or use another directory]")]
     InUse { path: String },
-    #[error(
-        "`{path}` is damaged at byte {at} [restore it from a copy, or begin in another directory]"
-    )]
+    #[error("`{path}` is damaged at byte {at} [restore it from a copy, or use another directory]")]
     Damaged { path: String, at: usize },
-    #[error("a record of `{path}` could not be encoded: {why}")]
+    #[error("failed to encode a record of `{path}`: {why}")]
     Encode { path: String, why: String },
-    #[error("the state could not be restored: what is missing was made by no step of the program")]
+    #[error("failed to restore the state: no step of the program made the missing part")]
     Unreachable,
 }
 
@@ -78,7 +74,7 @@ impl EsgError {
         Kind::Encode { path: path.into(), why: error.to_string() }.into()
     }
 
-    /// What the program said, if it was the program that refused.
+    /// The error of the program, if the program refused a change.
     #[must_use]
     pub fn as_program(&self) -> Option<&ProgramError> {
         match &self.0 {
@@ -93,7 +89,7 @@ impl EsgError {
         matches!(self.0, Kind::InUse { .. })
     }
 
-    /// Whether what is kept is damaged.
+    /// Whether a stored file is damaged.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         matches!(self.0, Kind::Damaged { .. })

@@ -1,9 +1,9 @@
-//! The execution state graph: a program of steps, of which only what an edit touched runs again.
+//! The execution state graph: a program of Python steps that re-runs only what an edit affects.
 //!
-//! A [`Program`] is an ordered list of steps of Python, as an agent writes them one by one and edits
-//! them afterwards. A [`CodeGraph`] runs it in a worker process and records for each step what it
-//! really read, bound, changed and printed. After an edit, [`CodeGraph::replay`] runs again what the
-//! edit touched, each step on exactly the values it has to see, and keeps the rest.
+//! A [`Program`] is an ordered list of Python steps, as an agent writes them one by one and edits them
+//! later. A [`CodeGraph`] runs it in a worker process and records what each step read, bound, changed
+//! and printed. After an edit, [`CodeGraph::replay`] re-runs the affected steps, each on exactly the
+//! values it must see, and keeps the rest.
 //!
 //! ```
 //! use harness_esg::{Blobs, CPython, CodeGraph, Program, Trust};
@@ -21,47 +21,46 @@
 //! assert!(graph.replay()?.ok());
 //!
 //! graph.edit(|program| program.replace("clean", "rows = [r for r in rows if r['v'] < 3]"))?;
-//! let report = graph.replay()?;          // clean and report ran; `rows` was as before clean
+//! let report = graph.replay()?;          // `clean` ran on the rows of `load`, then `report`
 //! println!("{report}");
 //! assert_eq!(graph.value("total")?.repr, "0");
-//! assert!(graph.verify()?.same);         // equal to running everything in a fresh worker
+//! assert!(graph.verify()?.same);         // equal to a full run in a fresh worker
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What is promised
+//! # Guarantees
 //!
-//! After any edit, replay leaves the state that running every step in a fresh worker would, in every
-//! *tracked* channel: names and what they share, classes, attributes of modules, files and listings
-//! in the scratch directory, the random state, working directory, environment, module path, warning
-//! filters, output and endings. A step that fails is a transaction: it leaves what was there.
+//! After any edit, a replay leaves the state that running every step in a fresh worker would leave, in
+//! every *tracked* channel: names and what they share, classes, attributes of modules, files and
+//! listings in the scratch directory, the random state, the working directory, the environment, the
+//! module path, warning filters, output and endings. A step is a transaction: if it fails, it changes
+//! nothing.
 //!
-//! A step that touches anything else (weak references, introspection, logging levels, threads, the
-//! network) is recorded as [`Untracked`], and a program with such a step runs as a whole, in a fresh
-//! worker, whenever any of it has to. Clocks and entropy are recorded: a step that read them is kept
-//! while its inputs are the same, and says so; [`CodeGraph::invalidate`] reads them anew.
-//! [`CodeGraph::verify`] compares with a full run.
+//! A step that does anything else (weak references, introspection, logging levels, threads, the
+//! network) is recorded as [`Untracked`]. A program with such a step runs as a whole, in a fresh
+//! worker, whenever any of it has to run. Clock and entropy readings are recorded: a step that made
+//! some is kept while its inputs are the same, and the report lists it. [`CodeGraph::invalidate`]
+//! makes it run again. [`CodeGraph::verify`] compares the state with that of a full run.
 //!
 //! # How it works
 //!
-//! [`scan`] reads a step's source: what it may read and write, without running it. That is enough to
-//! know what to bring to the worker, and for a [`Plan`] before the first run; what counts in the end
-//! is the [`Trace`] of what happened. Traces are verified: an execution stands as long as the
-//! fingerprints of all that it read are the same. A step that runs again and makes what it made
-//! before spares its readers.
+//! [`scan`] analyses the source of a step: what it may read and write. This determines which values the
+//! worker needs, and the [`Plan`] before the first run. The [`Trace`] records what happened. Traces are
+//! verified: an execution is valid as long as the fingerprints of everything it read are the same. A
+//! step that runs again and produces the same outputs does not invalidate its readers.
 //!
-//! Values are kept in [units](Unit): names that share a mutable object are stored and put back
-//! together, so that aliases stay aliases. Classes and functions without state are stored by
-//! themselves and referred to, so that an instance stays one of its class. What can not be stored, a
-//! generator or an open file, is made again when a step needs it, by the steps that made it.
+//! Values are stored in [units](Unit): names that share a mutable object are stored and restored
+//! together, so that aliases stay aliases. Classes and functions without state are stored separately
+//! and referenced, so that an instance keeps its class. An unserializable value, such as a generator or
+//! an open file, is made again by its steps when another step needs it.
 //!
-//! Values and executions belong to one graph. The code of steps runs in the worker and can falsify
-//! what its own graph records, so nothing of it is shared with another, and the host never acts on
-//! what a worker says.
+//! Values and executions belong to one graph. The code of steps runs in the worker and can falsify what
+//! its own graph records. So graphs share nothing, and the host never acts on the content of a reply.
 //!
 //! The guide is [`_guide`].
 #![forbid(unsafe_code)]
 
-/// The guide: what is tracked, asking, keeping, trust. Its code is compiled and run as a test.
+/// The guide: what is tracked, queries, storage, trust.
 #[cfg(any(doc, doctest))]
 #[doc = include_str!("../docs/guide.md")]
 pub mod _guide {}
@@ -89,7 +88,7 @@ pub use exec::{CPython, Interpreter, Python, StartError};
 pub use graph::{
     Chain, CodeGraph, Effect, Link, Plan, RanAt, Subject, Touched, TracedEdge, Verdict,
 };
-pub use model::{Entity, EntityError, Member, Print, Unit, UnitKey};
+pub use model::{Entity, EntityError, Fingerprint, Member, Unit, UnitKey};
 pub use program::{
     Change, Edge, EdgeKind, EdgeSource, Edges, Input, Observed, Operation, Origin, Part, Program,
     ProgramError, Step, Version, VersionId, VersionKind,

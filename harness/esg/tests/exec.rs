@@ -1,5 +1,4 @@
-//! The worker that runs Python, with the program it ships with: what a step can do to it, and what
-//! it costs.
+//! The Python worker with its own program: what a step can do to it, and what it costs.
 #![cfg(unix)]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -18,7 +17,7 @@ use std::time::Duration;
 
 use harness_esg::{CPython, Executor, Limits, Python, Ran, RunStep, Trust};
 
-/// Every interpreter that is installed, one a minor version.
+/// Every installed interpreter, one for each minor version.
 fn interpreters() -> &'static [PathBuf] {
     static FOUND: OnceLock<Vec<PathBuf>> = OnceLock::new();
     FOUND.get_or_init(|| {
@@ -43,7 +42,7 @@ fn worker(wall: Duration) -> Python {
     builder().limits(limits).start().unwrap()
 }
 
-/// Runs a step. Numbers are never used twice in a process, and so never in a worker.
+/// Runs a step. Numbers are unique in the process, and therefore in a worker.
 fn run(python: &mut dyn Executor, source: &str) -> Ran {
     use std::sync::atomic::{AtomicU64, Ordering};
     static SEQ: AtomicU64 = AtomicU64::new(1);

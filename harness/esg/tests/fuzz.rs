@@ -1,7 +1,8 @@
-//! Random programs and random edits: selective re-execution must leave what a full re-run leaves.
+//! Random programs and random edits: selective re-execution must leave the state of a full run.
 //!
-//! `HARNESS_FUZZ_SECONDS` sets how long it looks, `HARNESS_FUZZ_SEED` runs one case only,
-//! `HARNESS_FUZZ_START` begins elsewhere, `HARNESS_FUZZ_MINOR` takes one Python 3 only.
+//! `HARNESS_FUZZ_SECONDS` sets the duration, `HARNESS_FUZZ_SEED` runs one case only,
+//! `HARNESS_FUZZ_START` sets the first seed, `HARNESS_FUZZ_MINOR` selects one minor version of
+//! Python 3.
 #![cfg(unix)]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -31,13 +32,13 @@ use check::{Rules, Tally, check};
 use harness_esg::{CPython, Python, Trust};
 use liar::{Liar, Lie};
 
-/// A Python of each version that steps can run in. There must be one.
+/// A Python of each version that can run steps. There must be one.
 fn pythons() -> Vec<PathBuf> {
     let mut paths = BTreeMap::new();
     for python in CPython::all() {
         paths.entry(u64::from(python.version()[1])).or_insert_with(|| python.path().to_owned());
     }
-    // Also those that are installed beside each other and not in PATH.
+    // Also those that are installed but not in PATH.
     let home = std::env::var_os("HOME").unwrap_or_default();
     for minor in 11..=13 {
         let versions = std::fs::read_dir(PathBuf::from(&home).join(".pyenv/versions"));
@@ -62,7 +63,7 @@ fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// How many cases that fail are looked for before telling.
+/// How many failing cases to collect before the report.
 const ENOUGH: usize = 5;
 
 #[test]
@@ -76,7 +77,7 @@ fn selective_replay_leaves_what_a_full_run_leaves() {
     wild.extend([phrases::WILD; 8]);
     let (mut total, mut wrong) = (Tally::default(), Vec::new());
     while begun.elapsed() < time && wrong.len() < ENOUGH {
-        // Every eighth program may leave the tracked world.
+        // Every eighth program may contain untracked operations.
         let rules = Rules { untracked: seed % 8 == 7, ..Rules::default() };
         let topics = if rules.untracked { &wild[..] } else { phrases::TOPICS };
         let case = Case::new(seed, topics);
@@ -109,7 +110,7 @@ fn selective_replay_leaves_what_a_full_run_leaves() {
     assert!(wrong.is_empty(), "cases that fail, set HARNESS_FUZZ_SEED to one of them: {wrong:?}");
 }
 
-/// How many programs it takes until a lie is found.
+/// How many programs it takes to find a lie.
 fn found(lie: Lie) -> Option<u64> {
     let python = pythons().remove(0);
     let rules = Rules { no_sweep: true, ..Rules::default() };

@@ -1,8 +1,7 @@
-//! Programs of code steps, from outside: what a journal, a script and a run see of them.
+//! Programs from outside: with a journal, a script and a run.
 //!
-//! `program/edges.json`: small programs with what each step was seen to read and to leave
-//! changed when CPython ran it, and the edges that follow, computed by another program and checked
-//! by hand.
+//! `program/edges.json`: small programs with the reads and changes of each step as CPython ran it,
+//! and the resulting edges, computed by another program and checked by hand.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,7 +63,7 @@ fn edges_of_what_was_seen_are_those_of_the_run() {
         for (id, source) in case.steps.iter().zip(&case.sources) {
             program.push(id, source).unwrap();
         }
-        // Once the index stands, each run changes it.
+        // Once the index exists, each run updates it.
         let _ = program.edges();
         for id in &case.steps {
             program.observe(id, case.observed(id)).unwrap();
@@ -78,7 +77,7 @@ fn edges_of_what_was_seen_are_those_of_the_run() {
     assert!(compared > 25, "{compared}");
 }
 
-/// A scan may say more than a run shows, and not less: then no edge of the run is missed.
+/// A scan may find more than a run shows, but not less: it misses no edge of the run.
 #[test]
 fn edges_of_scans_miss_none_of_the_run() {
     for case in cases() {
@@ -102,7 +101,7 @@ fn edges_of_scans_miss_none_of_the_run() {
 }
 
 #[test]
-fn a_journal_tells_a_program_again() {
+fn a_program_replays_from_a_journal() {
     let mut program =
         Program::from_script("# %% load\nrows = [1]\n# %% clean\nrows = rows[1:]\n").unwrap();
     program.input("limit", json!({"most": 1.5})).unwrap();
@@ -111,9 +110,9 @@ fn a_journal_tells_a_program_again() {
     program.replace("clean", "rows = rows[:limit]").unwrap();
     program.rollback(first).unwrap();
     let kept = serde_json::to_vec(program.operations(0)).unwrap();
-    let told: Vec<Operation> = serde_json::from_slice(&kept).unwrap();
-    assert_eq!(told[mark..], *program.operations(mark));
-    let again = Program::fold(told).unwrap();
+    let stored: Vec<Operation> = serde_json::from_slice(&kept).unwrap();
+    assert_eq!(stored[mark..], *program.operations(mark));
+    let again = Program::fold(stored).unwrap();
     assert_eq!(again, program);
     assert_eq!(again.to_script().unwrap(), program.to_script().unwrap());
     assert_eq!(again.versions().len(), 4);

@@ -1,4 +1,4 @@
-//! Selective re-execution against running everything, in real workers.
+//! Selective re-execution compared with full runs, in real workers.
 #![cfg(unix)]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -15,15 +15,15 @@ use std::path::{Path, PathBuf};
 
 use harness_esg::{Blobs, CPython, CodeGraph, Program, Python, Trust};
 
-/// Every Python that steps can run in. There must be one.
+/// Every Python that can run steps. There must be one.
 fn pythons() -> Vec<PathBuf> {
     let mut found = CPython::all();
-    // One of each version: many paths lead to the same.
+    // One for each version: many paths lead to the same.
     let mut versions = std::collections::BTreeSet::new();
     found.retain(|python| versions.insert(python.version()[1]));
     let mut minors: Vec<_> = found.iter().map(|python| python.version()[1]).collect();
     let mut paths: Vec<_> = found.iter().map(|python| python.path().to_owned()).collect();
-    // Also those that are installed beside each other and not in PATH.
+    // Also those that are installed but not in PATH.
     let home = std::env::var_os("HOME").unwrap_or_default();
     let versions = std::fs::read_dir(PathBuf::from(home).join(".pyenv/versions"));
     let mut versions: Vec<_> =

@@ -1,4 +1,4 @@
-//! What a scan answers, against hand-made cases, against CPython and against noise.
+//! Scans compared with hand-made cases, with CPython and with noise.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "scan/cases.rs"]

@@ -1,5 +1,5 @@
-//! What a graph survives: its worker or its host killed at any moment, damage to what is kept, steps
-//! that break what they can reach, and sizes beyond the usual.
+//! What a graph survives: its worker or its host killed at any moment, damaged files, steps that
+//! break what they can reach, and unusual sizes.
 #![cfg(unix)]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use harness_esg::{Blobs, CPython, CodeGraph, Limits, Program, ProgramError, Python, Trust};
 
-/// Every interpreter that is installed, one a minor version.
+/// Every installed interpreter, one for each minor version.
 fn interpreters() -> &'static [PathBuf] {
     static FOUND: OnceLock<Vec<PathBuf>> = OnceLock::new();
     FOUND.get_or_init(|| {

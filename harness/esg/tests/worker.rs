@@ -1,5 +1,5 @@
 //! The worker's Python, tested in Python: every test file under `tests/worker` runs on every
-//! CPython from 3.11 to 3.13 that this machine has.
+//! CPython from 3.11 to 3.13 of this machine.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ fn folders() -> Vec<PathBuf> {
     folders
 }
 
-/// One interpreter for each version there is, by version as the interpreter itself tells it.
+/// One interpreter for each version, by the version it reports.
 fn pythons() -> BTreeMap<String, PathBuf> {
     let mut found = BTreeMap::new();
     for folder in folders() {
@@ -49,7 +49,7 @@ fn the_worker_passes_its_tests_on_every_python_found() {
             .map(|(version, python)| {
                 let run = &run;
                 scope.spawn(move || {
-                    // As a worker is started: the order of sets must be the same in every process.
+                    // As a worker is started: sets must be ordered the same in every process.
                     let output = Command::new(python)
                         .args(["-s", "-P", "-S", "-B"])
                         .arg(run)

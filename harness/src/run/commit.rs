@@ -95,9 +95,9 @@ impl<C: Context, S: State> Driver<C, S> {
         next: Option<usize>,
         ops: Vec<Op>,
     ) -> Result<(), Broken> {
-        let place = self.place(None);
+        let place = (!self.core.fanout.is_silent()).then(|| self.place(None));
         self.core.record(Change::Committed(Committed { next, ops }))?;
-        if !self.core.fanout.is_silent() {
+        if let Some(place) = place {
             let signal = wiring.nodes[place.step].exit.signal(branch).map(|(_, signal)| signal);
             let next = next.map(|step| wiring.name_of(step));
             self.core.publish_recorded(place, EventKind::Committed { signal, next });

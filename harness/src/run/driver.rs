@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::graph::{Budget, Executable, Limit, Program, Wiring};
 use crate::id::InterruptId;
 use crate::observe::EventKind;
-use crate::session::{Resolution, check_ops};
+use crate::session::{Resolution, Session, check_ops};
 use crate::state::{Op, Ops, State};
 use crate::step::{
     Action, Answer, AskHalf, Asked, Cx, Effects as _, FailureKind, Place, Scope, Shared, StepError,
@@ -145,10 +145,10 @@ impl<C: Context, S: State> Driver<C, S> {
     /// Makes the next attempt, unless something keeps it from being made.
     async fn attempt(&mut self, program: &Program<C, S>) -> (Attempted, Left) {
         let wiring = &*program.graph.wiring;
-        if let Some(kept_from) = self.at_boundary(wiring).await {
-            return (kept_from, Left::default());
-        }
-        let place = self.place(None);
+        let place = match self.at_boundary(wiring).await {
+            Ok(place) => place,
+            Err(kept_from) => return (kept_from, Left::default()),
+        };
         let executable = &program.steps[place.step];
         if !matches!(executable.action, Action::Decide) {
             self.core.publish(Some(place), || EventKind::StepStarted);
@@ -168,8 +168,30 @@ impl<C: Context, S: State> Driver<C, S> {
         }
     }
 
-    /// What keeps the next step from being entered, if anything does.
-    async fn at_boundary(&self, wiring: &Wiring) -> Option<Attempted> {
+    /// Where the next attempt stands, or what keeps it from being made.
+    async fn at_boundary(&self, wiring: &Wiring) -> Result<Place, Attempted> {
+        if let Some(kept_from) = self.kept_from_entering(wiring).await {
+            return Err(kept_from);
+        }
+        self.core.session(|session| {
+            let cursor = &session.cursor;
+            if session.is_waiting() && session.items.is_none() {
+                return Err(Attempted::Waits);
+            }
+            // A position that was entered before has been counted before.
+            let fresh = cursor.attempt <= session.recovered;
+            if fresh && out_of_steps(budget_at(self.budget(wiring), cursor), cursor) {
+                return Err(Attempted::Over(Limit::Steps));
+            }
+            if out_of_visits(wiring, cursor) {
+                return Err(Attempted::Over(Limit::AtMost));
+            }
+            Ok(place_in(session, None))
+        })
+    }
+
+    /// What keeps any step or item from being entered: a lost lease, a stop, a budget.
+    pub(super) async fn kept_from_entering(&self, wiring: &Wiring) -> Option<Attempted> {
         let lost = self.core.journal.as_ref().is_some_and(|journal| journal.may_be_lost());
         if lost && !self.core.holds().await {
             return Some(Attempted::LeaseLost);
@@ -179,27 +201,11 @@ impl<C: Context, S: State> Driver<C, S> {
             let cancelled = self.core.stop.is_cancelled();
             return Some(if cancelled { Attempted::Cancel } else { Attempted::Stop });
         }
-        self.core
-            .session(|session| {
-                let cursor = &session.cursor;
-                if session.is_waiting() && session.items.is_none() {
-                    return Some(Attempted::Waits);
-                }
-                // A position that was entered before has been counted before.
-                let fresh = cursor.attempt <= session.recovered;
-                if fresh && out_of_steps(budget_at(self.budget(wiring), cursor), cursor) {
-                    return Some(Attempted::Over(Limit::Steps));
-                }
-                if out_of_visits(wiring, cursor) {
-                    return Some(Attempted::Over(Limit::AtMost));
-                }
-                None
-            })
-            .or_else(|| self.out_of_budget(wiring).map(Attempted::Over))
+        self.out_of_budget(wiring).map(Attempted::Over)
     }
 
     /// The part of the budget that is used up, but for the steps.
-    pub(super) fn out_of_budget(&self, wiring: &Wiring) -> Option<Limit> {
+    fn out_of_budget(&self, wiring: &Wiring) -> Option<Limit> {
         let limits = self.budget(wiring);
         if limits.tokens.is_none() && limits.cost_micros.is_none() && limits.wall.is_none() {
             return None;
@@ -233,12 +239,7 @@ impl<C: Context, S: State> Driver<C, S> {
 
     /// Where the next attempt stands.
     pub(super) fn place(&self, item: Option<u32>) -> Place {
-        self.core.session(|session| Place {
-            position: session.cursor.position,
-            step: session.cursor.step,
-            attempt: session.attempts(item) + 1,
-            item,
-        })
+        self.core.session(|session| place_in(session, item))
     }
 
     pub(super) fn view(&self) -> View<S> {
@@ -249,9 +250,9 @@ impl<C: Context, S: State> Driver<C, S> {
         Cx::new(Arc::clone(&self.shared), place)
     }
 
-    pub(super) fn attempt_at(&self, wiring: &Wiring, place: Place) -> Attempt {
+    pub(super) fn attempt_at(&self, wiring: &Wiring, place: Place) -> Attempt<&RunCore> {
         Attempt {
-            core: Arc::clone(&self.core),
+            core: &self.core,
             scope: Scope { effects: Arc::clone(&self.shared.effects), place },
             timeout: wiring.nodes[place.step].policy.timeout,
             wall: self.wall_deadline(wiring),
@@ -351,6 +352,12 @@ impl<C: Context, S: State> Driver<C, S> {
             },
         }
     }
+}
+
+/// Where the next attempt at the step at work, or at an item of it, stands.
+fn place_in(session: &Session<usize>, item: Option<u32>) -> Place {
+    let (position, step) = (session.cursor.position, session.cursor.step);
+    Place { position, step, attempt: session.attempts(item) + 1, item }
 }
 
 /// What an attempt without a result means to the loop.

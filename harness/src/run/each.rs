@@ -19,7 +19,7 @@ use crate::session::{Change, ItemDone, ItemResult, Planned};
 use crate::state::State;
 use crate::step::{EachBody, ItemEnd, Place, StepError};
 
-use super::attempt::Ended;
+use super::attempt::{Attempt, Ended};
 use super::driver::{Driver, Left, undone};
 use super::transition::Attempted;
 
@@ -160,7 +160,9 @@ impl<C: Context, S: State> Driver<C, S> {
             let place = self.place(Some(index));
             self.core.publish(Some(place), || EventKind::StepStarted);
             let (view, cx) = (self.view(), self.cx(place));
-            let (attempt, run) = (self.attempt_at(wiring, place), &each.run);
+            let Attempt { scope, timeout, wall, .. } = self.attempt_at(wiring, place);
+            let attempt = Attempt { core: Arc::clone(&self.core), scope, timeout, wall };
+            let run = &each.run;
             let body = {
                 let run = Arc::clone(run);
                 move || run(item, view, cx)
@@ -169,19 +171,6 @@ impl<C: Context, S: State> Driver<C, S> {
             work.flights
                 .push(Box::pin(async move { Flight::Attempted(place, attempt.run(body).await) }));
         }
-    }
-
-    /// What keeps the next item from being entered, if anything does.
-    async fn kept_from_entering(&self, wiring: &Wiring) -> Option<Attempted> {
-        let lost = self.core.journal.as_ref().is_some_and(|journal| journal.may_be_lost());
-        if lost && !self.core.holds().await {
-            return Some(Attempted::LeaseLost);
-        }
-        if self.core.stop.is_stopped() {
-            let cancelled = self.core.stop.is_cancelled();
-            return Some(if cancelled { Attempted::Cancel } else { Attempted::Stop });
-        }
-        self.out_of_budget(wiring).map(Attempted::Over)
     }
 
     /// Records what an item in flight came to. Says whether it asked something.

@@ -10,32 +10,32 @@ use super::id::BlobId;
 use super::pack::{self, Pack};
 use super::shelf::{PackNumber, Place, Shelf};
 
-/// How the names of packs end.
+/// The file extension of packs.
 const PACK: &str = "pack";
-/// How many bytes wait in memory for a flush before they are written all the same.
+/// The bytes that may wait in memory for a flush; more are written at once.
 const WAITING: u64 = 8 << 20;
-/// Past this, a new pack is begun: what is tidied is tidied in packs.
+/// The size at which a new pack begins. Compaction works on whole packs.
 const FULL: u64 = 64 << 20;
 
 /// The directory of a store.
 #[derive(Debug)]
 pub(super) struct Disk {
     dir: PathBuf,
-    /// By number; none of those that are gone.
+    /// By number. A removed pack leaves `None`.
     packs: Vec<Option<Pack>>,
     numbers: HashMap<PathBuf, PackNumber>,
-    /// The one appended to.
+    /// The pack that is appended to.
     active: Option<(PackNumber, File)>,
     /// Not written yet.
     waiting: Vec<BlobId>,
     waiting_bytes: u64,
     /// Written, not synced yet.
     unsynced: Vec<BlobId>,
-    /// Whether names in the directory are not synced yet.
+    /// Whether directory entries are not synced yet.
     named: bool,
 }
 
-/// Makes the directory, for its owner only, if it is missing.
+/// Creates the directory, accessible to its owner only, if it is missing.
 pub(super) fn make_dir(path: &Path) -> Result<(), BlobError> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
@@ -44,7 +44,7 @@ pub(super) fn make_dir(path: &Path) -> Result<(), BlobError> {
     builder.create(path).map_err(BlobError::io("failed to make", path))
 }
 
-/// Makes the names in a directory survive a loss of power.
+/// Makes the names in a directory durable.
 pub(super) fn sync_dir(path: &Path) -> Result<(), BlobError> {
     #[cfg(unix)]
     File::open(path)
@@ -69,8 +69,8 @@ impl Disk {
         }
     }
 
-    /// Takes in what is in the directory and was not known: oldest first, so that it is the first
-    /// to go.
+    /// Reads packs in the directory that are not known yet, oldest first, so that the oldest values
+    /// are evicted first.
     pub(super) fn refresh(&mut self, shelf: &mut Shelf) {
         let Ok(entries) = std::fs::read_dir(&self.dir) else {
             return;
@@ -132,37 +132,37 @@ impl Disk {
         self.active.as_ref().is_some_and(|(active, _)| *active == number)
     }
 
-    /// Gives a file that is no pack another name, so that it is not looked at again.
+    /// Renames a file that is not a pack, so that it is not read again.
     fn set_aside(&self, path: &Path, why: &io::Error) {
-        // A pack that another process is only just making has no mark yet.
+        // A pack that another process is creating has no mark yet.
         if why.kind() == io::ErrorKind::UnexpectedEof && !pack::is_free(path) {
             return;
         }
-        tracing::warn!(path = %path.display(), %why, "a file of the blob store is set aside");
+        tracing::warn!(path = %path.display(), %why, "set a damaged file of the blob store aside");
         let _ = std::fs::rename(path, path.with_extension("bad"));
     }
 
-    /// Takes note of a value that came in.
+    /// Records a new value.
     pub(super) fn put(&mut self, shelf: &mut Shelf, id: BlobId, len: u64) -> Result<(), BlobError> {
         self.waiting.push(id);
         self.waiting_bytes += len;
         if self.waiting_bytes > WAITING { self.write(shelf) } else { Ok(()) }
     }
 
-    /// A value in a pack, as it is there.
+    /// Reads a value of a pack, without checking its content.
     pub(super) fn read(&self, pack: PackNumber, at: u64, len: u64) -> Option<Vec<u8>> {
         let pack = self.packs.get(pack)?.as_ref()?;
         pack::read(&pack.path, at, len).ok()
     }
 
-    /// A value of a pack is not wanted any more.
+    /// Records that a value of a pack is no longer needed.
     pub(super) fn lost(&mut self, pack: PackNumber, len: u64) {
         if let Some(Some(pack)) = self.packs.get_mut(pack) {
             pack.live = pack.live.saturating_sub(len + pack::overhead());
         }
     }
 
-    /// Makes what was put survive a loss of power.
+    /// Makes what was put durable.
     pub(super) fn flush(&mut self, shelf: &mut Shelf) -> Result<(), BlobError> {
         self.write(shelf)?;
         if !self.unsynced.is_empty()
@@ -186,8 +186,8 @@ impl Disk {
         Ok(())
     }
 
-    /// What was written since the last sync may be lost, and the pack can not be relied on to tell:
-    /// its values are put anew when they come again.
+    /// What was written since the last sync may be lost, and the pack cannot be relied on to show
+    /// it. Its values are put again when they come again.
     fn give_up(&mut self, shelf: &mut Shelf) {
         self.active = None;
         for id in std::mem::take(&mut self.unsynced) {
@@ -208,7 +208,7 @@ impl Disk {
         let mut buffer = Vec::new();
         let mut places: Vec<(BlobId, u64)> = Vec::with_capacity(self.waiting.len());
         for id in &self.waiting {
-            // What has gone since need not be written.
+            // Values removed since then need not be written.
             if let Some(Place::Here(blob)) = shelf.get(id).map(|entry| &entry.place) {
                 places.push((*id, pack::record(&mut buffer, id, blob)));
             }
@@ -245,7 +245,7 @@ impl Disk {
         };
         let number = *number;
         if let Err(error) = file.write_all(buffer) {
-            // Half of a record may be there now: what comes next goes elsewhere.
+            // Half of a record may be in the file now. The next record goes to another pack.
             let path = self.path(number);
             self.give_up(shelf);
             return Err(BlobError::io("failed to write to", &path)(error));
@@ -261,8 +261,8 @@ impl Disk {
         Ok(())
     }
 
-    /// Removes packs that nothing is wanted of, and copies what is wanted out of those that are
-    /// mostly waste, as long as all of them take more than a quarter above `limit` bytes.
+    /// Removes packs without live values, and compacts those that are mostly waste, as long as all
+    /// packs together exceed `limit` by more than a quarter.
     pub(super) fn tidy(&mut self, shelf: &mut Shelf, limit: u64) -> Result<(), BlobError> {
         let all: u64 = self.packs.iter().flatten().map(|pack| pack.size).sum();
         if all <= limit.saturating_add(limit / 4) {
@@ -300,7 +300,7 @@ impl Disk {
                 None => drop(shelf.remove(&id)),
             }
         }
-        // Nothing is removed before what was in it is safe elsewhere.
+        // Nothing is removed before its values are safe elsewhere.
         self.flush(shelf)?;
         for number in numbers {
             if let Some(pack) = self.packs[number].take() {

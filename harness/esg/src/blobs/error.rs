@@ -1,38 +1,38 @@
-//! Why a value was not stored.
+//! The error of a blob store.
 use std::io;
 use std::path::PathBuf;
 
-/// Why a value was not stored. That a stored value is missing is no error: it can be made again.
+/// The error of a blob store. A missing value is not an error: it can be made again.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlobError {
-    /// The value is larger than the store takes.
+    /// The value is larger than the store accepts.
     #[error(
-        "a value of {bytes} bytes is more than the {limit} that the store takes (raise `BlobLimits::value`)"
+        "a value of {bytes} bytes exceeds the store's limit of {limit} (raise `BlobLimits::value`)"
     )]
     TooLarge {
-        /// Its size.
+        /// Its size in bytes.
         bytes: u64,
-        /// The largest that is taken.
+        /// The largest accepted size.
         limit: u64,
     },
-    /// The store's key can not be used.
+    /// The store's key is unusable.
     #[error(
-        "the key of the blob store, {}, is not the 32 bytes it was made with (restore it, or remove \
-         the directory: its values can then not be had any more)", .path.display()
+        "the key of the blob store, {}, is damaged (restore it, or remove the directory and \
+         with it all values)", .path.display()
     )]
     Key {
         /// The key's file.
         path: PathBuf,
     },
-    /// The disk did not do what it was asked.
+    /// An operation on a file failed.
     #[error("{doing} {}", .path.display())]
     Io {
-        /// What was asked.
+        /// The operation.
         doing: &'static str,
-        /// Of which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },

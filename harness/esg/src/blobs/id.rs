@@ -1,16 +1,16 @@
-//! Ids of values, and values that stay where they are named.
+//! Ids of values, and values small enough to be kept inline.
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::Print;
+use crate::model::Fingerprint;
 
-/// Identity of a stored value: a hash of its bytes under the key of its store. It says nothing of
-/// the value to who does not have the key.
+/// Identity of a stored value: a hash of its bytes under the store's key. It reveals nothing about
+/// the value without the key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct BlobId(pub(super) Print);
+pub struct BlobId(pub(super) Fingerprint);
 
 impl fmt::Display for BlobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -24,15 +24,15 @@ impl fmt::Debug for BlobId {
     }
 }
 
-/// The most bytes that stay inline.
+/// The largest inline value, in bytes.
 pub(super) const INLINE: usize = 256;
 
-/// Where a value is: here, if it is small, or in a store.
+/// Where a value is: inline if it is small, or in a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Stored {
-    /// Here: at most 256 bytes. In hex where they are kept as text.
+    /// Inline: at most 256 bytes. Hex in text formats.
     Inline(#[serde(with = "hex")] Arc<[u8]>),
     /// In the store, under this id.
     Blob(BlobId),
@@ -51,7 +51,7 @@ mod hex {
     ) -> Result<S::Ok, S::Error> {
         let mut text = String::with_capacity(bytes.len() * 2);
         for byte in &**bytes {
-            // Writing to a string can not fail.
+            // Writing to a string cannot fail.
             let _ = write!(text, "{byte:02x}");
         }
         serializer.serialize_str(&text)

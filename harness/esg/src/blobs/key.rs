@@ -1,4 +1,4 @@
-//! The key of a store: random, made once, kept beside the values.
+//! The key of a store: random, created once, kept beside the values.
 use std::io::Write as _;
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::pack::create;
 /// The name of the key's file.
 const NAME: &str = "key";
 
-/// The key of the store in a directory, which gets one if it has none.
+/// The key of the store in a directory. Creates it if it is missing.
 pub(super) fn of(dir: &Path) -> Result<[u8; 32], BlobError> {
     let path = dir.join(NAME);
     if std::fs::symlink_metadata(&path).is_err() {
@@ -37,7 +37,7 @@ fn make(dir: &Path, path: &Path) -> Result<(), BlobError> {
     let written = create(&temporary).and_then(|mut file| {
         file.write_all(&random())?;
         file.sync_all()?;
-        // Unlike a rename, a link does not replace the key that another process has just made.
+        // Unlike a rename, a link does not replace a key that another process has just created.
         std::fs::hard_link(&temporary, path)
     });
     let _ = std::fs::remove_file(&temporary);

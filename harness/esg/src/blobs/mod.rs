@@ -1,4 +1,4 @@
-//! Blobs: values by their content.
+//! A content-addressed store of values.
 mod disk;
 mod error;
 mod id;
@@ -16,19 +16,20 @@ pub use error::BlobError;
 pub use id::{BlobId, Stored};
 
 use crate::exec::Blob;
-use crate::model::Print;
+use crate::model::Fingerprint;
 
 use disk::Disk;
 use id::INLINE;
 use shelf::{Place, Shelf};
 
-/// How much a store takes.
+/// The limits of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlobLimits {
-    /// The most bytes of one value: 64 MiB by default, never more than 4 GiB.
+    /// The largest value in bytes: 64 MiB by default, never more than 4 GiB.
     pub value: u64,
-    /// The most bytes of all values: 1 GiB by default. Past that, those not used for longest go.
+    /// All values together in bytes: 1 GiB by default. Beyond that, the least recently used values
+    /// are evicted.
     pub store: u64,
 }
 
@@ -38,25 +39,25 @@ impl Default for BlobLimits {
     }
 }
 
-/// What a sweep took away.
+/// What a sweep removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlobsSwept {
-    /// How many values.
+    /// The number of removed values.
     pub removed: u64,
-    /// How many bytes they had.
+    /// Their size in bytes.
     pub bytes: u64,
-    /// How many values are left.
+    /// The number of values left.
     pub kept: u64,
 }
 
-/// A store of values by their content. Cheap to clone; all clones are the same store.
+/// A content-addressed store of values. Cheap to clone; all clones are the same store.
 ///
-/// A stored value may get lost, to a full disk, to damage or to the limits, and that is no error:
-/// [`get`](Blobs::get) gives `None`, and the value can be made again by running what made it. What
-/// is got is what was put, always: it is hashed again when it is read.
+/// A stored value may get lost to a full disk, to damage or to the limits. This is not an error:
+/// [`get`](Blobs::get) returns `None`, and the value can be made again by running its step. A
+/// returned value always equals what was put: it is hashed again when it is read.
 ///
-/// Its methods wait for the disk.
+/// Methods block on the disk.
 ///
 /// ```
 /// use harness_esg::Blobs;
@@ -87,23 +88,23 @@ struct Store {
 }
 
 impl Blobs {
-    /// A store in memory, gone with its last clone.
+    /// A store in memory. It ends with its last clone.
     #[must_use]
     pub fn memory() -> Self {
         Self::memory_with(BlobLimits::default())
     }
 
-    /// The same with other limits.
+    /// A store in memory with other limits.
     #[must_use]
     pub fn memory_with(limits: BlobLimits) -> Self {
         Self::over(key::random(), limits, Store { shelf: Shelf::default(), disk: None })
     }
 
-    /// The store in a directory, which is made if it is missing. All files are readable by their
-    /// owner alone, and so is the directory if it is made here.
+    /// The store in a directory, which is created if it is missing. All files are readable by their
+    /// owner only, and so is the directory if it is created here.
     ///
-    /// Several processes may use one directory. Files that are not what they should be are left
-    /// alone or set aside.
+    /// Several processes may use one directory. Files that are damaged or foreign are ignored or
+    /// set aside.
     ///
     /// # Errors
     /// [`BlobError::Key`] if the store has lost its key, [`BlobError::Io`].
@@ -111,7 +112,7 @@ impl Blobs {
         Self::dir_with(path, BlobLimits::default())
     }
 
-    /// The same with other limits.
+    /// The store in a directory with other limits.
     ///
     /// # Errors
     /// As [`dir`](Blobs::dir).
@@ -139,16 +140,16 @@ impl Blobs {
         }
     }
 
-    /// Stores a value, unless it is there already. It survives a loss of power after the next
+    /// Stores a value unless it is already there. It is durable after the next
     /// [`flush`](Blobs::flush).
     ///
     /// # Errors
-    /// [`BlobError::TooLarge`]; [`BlobError::Io`], if much was put since the last flush.
+    /// [`BlobError::TooLarge`]; [`BlobError::Io`] if much was put since the last flush.
     pub fn put(&self, bytes: &[u8]) -> Result<BlobId, BlobError> {
         self.place(bytes, || bytes.into())
     }
 
-    /// Stores a value, or takes it as it is if it is small. It is not copied.
+    /// Stores a value, or keeps it inline if it is small. It is not copied.
     ///
     /// # Errors
     /// As [`put`](Blobs::put).
@@ -177,7 +178,7 @@ impl Blobs {
         written.map(|()| id)
     }
 
-    /// Stores a value, or takes it as it is if it is small.
+    /// Stores a value, or keeps it inline if it is small.
     ///
     /// # Errors
     /// As [`put`](Blobs::put).
@@ -188,10 +189,10 @@ impl Blobs {
         self.put(bytes).map(Stored::Blob)
     }
 
-    /// A value, or `None` if it is missing or not what was put.
+    /// A value, or `None` if it is missing or damaged.
     ///
     /// # Errors
-    /// None at present: what can not be read is missing.
+    /// None at present: a value that cannot be read is missing.
     pub fn get(&self, id: &BlobId) -> Result<Option<Blob>, BlobError> {
         let mut store = self.lock();
         let found = store.get(id, |bytes| self.id(bytes) == *id);
@@ -206,7 +207,7 @@ impl Blobs {
             Found::Corrupt => {
                 self.inner.missed.fetch_add(1, Ordering::Relaxed);
                 self.inner.corrupt.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(%id, "a stored value is not what was put, and was set aside");
+                tracing::warn!(%id, "a stored value is damaged and was removed");
                 None
             }
         })
@@ -223,7 +224,7 @@ impl Blobs {
         }
     }
 
-    /// Makes all that was put survive a loss of power, as one group: files first, then their names.
+    /// Makes everything that was put durable, as one group: files first, then their names.
     ///
     /// # Errors
     /// [`BlobError::Io`]. What was put since the last flush may then be lost.
@@ -239,11 +240,11 @@ impl Blobs {
         }
     }
 
-    /// Takes away every value that is not `live` and was last put longer ago than `grace`, which
-    /// spares what somebody is about to name.
+    /// Removes every value that is not `live` and was last put longer than `grace` ago. The grace
+    /// period spares values that a process has stored but not referenced yet.
     ///
     /// # Errors
-    /// [`BlobError::Io`]. What is live is still there then.
+    /// [`BlobError::Io`]. All live values are still there then.
     pub fn sweep(
         &self,
         live: impl IntoIterator<Item = BlobId>,
@@ -275,19 +276,19 @@ impl Blobs {
         Ok(swept)
     }
 
-    /// How many bytes of values there are.
+    /// The size of all values in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.lock().shelf.bytes()
     }
 
-    /// How many values were asked for in vain, damaged ones among them.
+    /// The number of values asked for that were missing or damaged.
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.inner.missed.load(Ordering::Relaxed)
     }
 
-    /// How many values were found not to be what was put.
+    /// The number of damaged values.
     #[must_use]
     pub fn corrupt(&self) -> u64 {
         self.inner.corrupt.load(Ordering::Relaxed)
@@ -295,7 +296,7 @@ impl Blobs {
 
     fn id(&self, bytes: &[u8]) -> BlobId {
         let mut hasher = self.inner.hasher.clone();
-        BlobId(Print::new(*hasher.update(bytes).finalize().as_bytes()))
+        BlobId(Fingerprint::new(*hasher.update(bytes).finalize().as_bytes()))
     }
 
     fn lock(&self) -> MutexGuard<'_, Store> {
@@ -311,7 +312,7 @@ enum Found {
 
 impl Store {
     fn get(&mut self, id: &BlobId, sound: impl Fn(&[u8]) -> bool) -> Found {
-        // What one process did not know of, another may have put; a pack may have been tidied away.
+        // Another process may have put a value, or removed a pack by compaction.
         for known in [true, false] {
             if !known && let Some(disk) = &mut self.disk {
                 disk.refresh(&mut self.shelf);
@@ -343,7 +344,7 @@ impl Store {
         Found::Missing
     }
 
-    /// Takes a value away, and gives how many bytes it had.
+    /// Removes a value, and returns its size in bytes.
     fn forget(&mut self, id: &BlobId) -> u64 {
         let Some(entry) = self.shelf.remove(id) else {
             return 0;
@@ -363,7 +364,7 @@ impl Store {
             evicted += 1;
         }
         if evicted > 0 {
-            tracing::debug!(evicted, limit, "values went to keep the store within its limit");
+            tracing::debug!(evicted, limit, "evicted values to keep the store within its limit");
         }
     }
 }

@@ -1,29 +1,29 @@
-//! Packs: files of many values, only ever appended to by the one process that made them.
+//! Packs: append-only files of many values. Only the process that created a pack appends to it.
 //!
-//! A value of its own file costs a file and two syncs; a group of values in a pack costs one sync.
-//! A pack starts with a mark. Each record is its length, its id and its bytes. Nothing in it is
-//! trusted: a value is hashed when it is read, and what does not follow the form ends the pack.
+//! A file for each value would cost a file and two syncs; a group of values in a pack costs one
+//! sync. A pack starts with a mark. Each record is its length, its id and its bytes. The content is
+//! not trusted: a value is hashed when it is read, and a malformed record ends the pack.
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::model::Print;
+use crate::model::Fingerprint;
 
 use super::id::BlobId;
 
 const MARK: &[u8; 8] = b"hblobs1\n";
 const HEAD: usize = 4 + 32;
 
-/// No value is longer, whatever the limits say: a length is kept in 4 bytes.
+/// No value is larger, whatever the limits: a length has 4 bytes.
 pub(super) const LONGEST: u64 = u32::MAX as u64;
 
-/// A pack that was found or made.
+/// A pack that was found or created.
 #[derive(Debug)]
 pub(super) struct Pack {
     pub(super) path: PathBuf,
-    /// How far it has been read or written.
+    /// The length that has been read or written.
     pub(super) size: u64,
-    /// How many of these bytes are values that are still wanted.
+    /// The bytes of values that are still live.
     pub(super) live: u64,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Record {
     pub(super) len: u64,
 }
 
-/// Opens a file that must be a plain file, not what something else put there.
+/// Opens a file, and fails if it is not a plain file.
 fn open(path: &Path) -> io::Result<File> {
     if !std::fs::symlink_metadata(path)?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "not a plain file"));
@@ -42,7 +42,7 @@ fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Makes a file that is not there yet, for its owner only.
+/// Creates a new file, accessible to its owner only.
 pub(super) fn create(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -51,7 +51,7 @@ pub(super) fn create(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Makes a pack under a name of its own, and takes its lock: whoever else cleans up leaves it alone.
+/// Creates a pack under a temporary name and locks it, so that no other process cleans it up.
 pub(super) fn begin(temporary: &Path, path: &Path) -> io::Result<File> {
     let mut file = create(temporary)?;
     file.lock()?;
@@ -60,12 +60,12 @@ pub(super) fn begin(temporary: &Path, path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// How many bytes a new pack has.
+/// The size of a new pack.
 pub(super) const fn begun() -> u64 {
     MARK.len() as u64
 }
 
-/// Writes a record into a buffer, and gives where in it its bytes begin.
+/// Writes a record into a buffer. Returns the offset of its bytes.
 pub(super) fn record(buffer: &mut Vec<u8>, id: &BlobId, bytes: &[u8]) -> u64 {
     let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
     buffer.extend_from_slice(&len.to_le_bytes());
@@ -75,12 +75,12 @@ pub(super) fn record(buffer: &mut Vec<u8>, id: &BlobId, bytes: &[u8]) -> u64 {
     at
 }
 
-/// What a record takes beside its value.
+/// The size of a record without its value.
 pub(super) const fn overhead() -> u64 {
     HEAD as u64
 }
 
-/// The records of a pack from a byte on, and where the last ends.
+/// The records of a pack from an offset on, and the end of the last one.
 pub(super) fn scan(path: &Path, from: u64) -> io::Result<(Vec<Record>, u64)> {
     let file = open(path)?;
     let whole = file.metadata()?.len();
@@ -107,7 +107,7 @@ pub(super) fn scan(path: &Path, from: u64) -> io::Result<(Vec<Record>, u64)> {
         if next > whole {
             break;
         }
-        records.push(Record { id: BlobId(Print::new(id)), at: at + overhead(), len });
+        records.push(Record { id: BlobId(Fingerprint::new(id)), at: at + overhead(), len });
         file.seek_relative(i64::from(u32::try_from(len).unwrap_or(u32::MAX)))?;
         at = next;
     }
@@ -117,7 +117,7 @@ pub(super) fn scan(path: &Path, from: u64) -> io::Result<(Vec<Record>, u64)> {
 /// Reads the bytes of a record.
 pub(super) fn read(path: &Path, at: u64, len: u64) -> io::Result<Vec<u8>> {
     let mut file = open(path)?;
-    // A file that was cut short must not make room for what it does not have.
+    // Allocates nothing for the part that a truncated file lacks.
     if file.metadata()?.len() < at.saturating_add(len) {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
@@ -127,7 +127,7 @@ pub(super) fn read(path: &Path, at: u64, len: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether nobody is appending to it.
+/// Whether no process is appending to it.
 pub(super) fn is_free(path: &Path) -> bool {
     open(path).is_ok_and(|file| file.try_lock().is_ok())
 }

@@ -1,4 +1,4 @@
-//! What is in a store: where each value is, how large, and when it was last used.
+//! The index of a store: where each value is, its size, and when it was last used.
 use std::collections::{BTreeMap, HashMap};
 use std::time::SystemTime;
 
@@ -6,7 +6,7 @@ use crate::exec::Blob;
 
 use super::id::BlobId;
 
-/// Which pack of a store.
+/// The number of a pack.
 pub(super) type PackNumber = usize;
 
 /// Where a value is.
@@ -14,11 +14,11 @@ pub(super) type PackNumber = usize;
 pub(super) enum Place {
     /// In memory.
     Here(Blob),
-    /// In a pack, from this byte on.
+    /// In a pack, from this offset on.
     Pack(PackNumber, u64),
 }
 
-/// What is known of one value.
+/// The index entry of a value.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) place: Place,
@@ -28,11 +28,11 @@ pub(super) struct Entry {
     used: u64,
 }
 
-/// The values of a store.
+/// The index.
 #[derive(Debug, Default)]
 pub(super) struct Shelf {
     entries: HashMap<BlobId, Entry>,
-    /// The values by when they were last used.
+    /// The values by last use.
     by_use: BTreeMap<u64, BlobId>,
     clock: u64,
     bytes: u64,
@@ -51,7 +51,7 @@ impl Shelf {
         self.entries.get(id)
     }
 
-    /// Marks it as used now; also as put, if that is told.
+    /// Marks a value as used now, and as put if a time is given.
     pub(super) fn touch(&mut self, id: &BlobId, put: Option<SystemTime>) -> bool {
         let Some(entry) = self.entries.get_mut(id) else {
             return false;
@@ -66,7 +66,7 @@ impl Shelf {
         true
     }
 
-    /// Adds a value, or says where else it is.
+    /// Adds a value, or updates its place.
     pub(super) fn add(&mut self, id: BlobId, place: Place, len: u64, put: SystemTime) {
         self.remove(&id);
         self.clock += 1;
@@ -82,14 +82,14 @@ impl Shelf {
         Some(entry)
     }
 
-    /// Says where a value is now.
+    /// Updates the place of a value.
     pub(super) fn moved(&mut self, id: &BlobId, place: Place) {
         if let Some(entry) = self.entries.get_mut(id) {
             entry.place = place;
         }
     }
 
-    /// The value that was not used for longest.
+    /// The least recently used value.
     pub(super) fn oldest(&self) -> Option<BlobId> {
         self.by_use.first_key_value().map(|(_, id)| *id)
     }

@@ -173,7 +173,7 @@ fn a_pack_cut_anywhere_is_no_crash() {
             break;
         }
     }
-    // One that knew the pack whole finds it short.
+    // A store that knows the full length of the pack finds it truncated.
     assert_eq!(text(&open, &first), None);
 }
 
@@ -213,7 +213,7 @@ fn a_length_that_lies_is_not_believed() {
 }
 
 #[test]
-fn a_lost_or_damaged_key_is_told() {
+fn a_lost_or_damaged_key_is_reported() {
     let (dir, id) = stored(b"value");
     fs::write(dir.path().join("key"), b"short").unwrap();
     let error = Blobs::dir(dir.path()).unwrap_err();

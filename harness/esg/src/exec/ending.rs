@@ -1,4 +1,4 @@
-//! What it means that a worker ended.
+//! Maps the end of a worker to the ending of a step or to an error.
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -7,12 +7,12 @@ use super::error::ExecError;
 use super::process::{End, Fault};
 use super::wire::Ending;
 
-/// What became of the step under which the worker broke down.
+/// The ending of the step during which the worker broke down.
 pub(super) fn of_step(fault: Fault, end: Option<End>, cpu: Duration) -> Ending {
     match fault {
         Fault::Slow(limit) => Ending::Timeout { limit },
         Fault::Garbled(what) | Fault::Before(what) => Ending::Protocol { what },
-        // It had nothing left to look at the step's values with.
+        // The worker had no memory left to inspect the step's values.
         Fault::Failed(what) if what.starts_with("MemoryError") => Ending::OutOfMemory,
         Fault::Failed(what) => {
             Ending::Protocol { what: format!("the worker failed around the step: {what}") }
@@ -25,7 +25,7 @@ pub(super) fn of_step(fault: Fault, end: Option<End>, cpu: Duration) -> Ending {
                 None => {
                     Ending::Protocol { what: "it closed its output and did not end".to_owned() }
                 }
-                // The system kills so, and tells it only by the count.
+                // The kernel's OOM killer does this; only its counter reports it.
                 Some(_) if signal == Some(Signal::KILL.as_raw()) && starved => Ending::OutOfMemory,
                 Some(_) if signal == Some(Signal::XCPU.as_raw()) => Ending::Timeout { limit: cpu },
                 Some(status) => Ending::Crashed { signal, code: status.code() },
@@ -34,7 +34,7 @@ pub(super) fn of_step(fault: Fault, end: Option<End>, cpu: Duration) -> Ending {
     }
 }
 
-/// The error for a worker that broke down when no step ran.
+/// The error for a worker that broke down while no step ran.
 pub(super) fn outside(op: &str, fault: Fault, end: Option<End>) -> ExecError {
     let message = format!("the worker was lost at `{op}`: {}", words(&fault, end.as_ref()));
     match fault {
@@ -43,7 +43,7 @@ pub(super) fn outside(op: &str, fault: Fault, end: Option<End>) -> ExecError {
     }
 }
 
-/// What happened, for a person.
+/// A description of what happened.
 pub(super) fn words(fault: &Fault, end: Option<&End>) -> String {
     let status = end.and_then(|end| end.status).map(|status| format!(" ({status})"));
     match fault {

@@ -1,9 +1,9 @@
-//! A worker could not be had.
+//! The error of a worker.
 use std::error::Error as StdError;
 
 use thiserror::Error;
 
-/// A worker could not be started, or broke down outside of a step. A failing step is no error but
+/// The worker failed to start, or broke down outside of a step. A failing step is not an error but
 /// an [`Ending`](super::Ending).
 #[derive(Debug, Error)]
 #[error("{message}")]
@@ -15,32 +15,32 @@ pub struct ExecError {
 }
 
 impl ExecError {
-    /// An error that says `message`.
+    /// An error with `message`.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), lost: false, source: None }
     }
 
-    /// The same, with what the system said.
+    /// An error with `message` and the system's error as its source.
     #[must_use]
     pub fn io(message: impl Into<String>, source: std::io::Error) -> Self {
         Self { message: message.into(), lost: false, source: Some(Box::new(source)) }
     }
 
-    /// The same, and everything that was live is gone with the worker.
+    /// Marks that all live values are gone with the worker.
     #[must_use]
     pub fn with_loss(mut self) -> Self {
         self.lost = true;
         self
     }
 
-    /// What kept another worker from starting. Nothing is lost with it.
+    /// Another worker failed to start. Nothing is lost.
     #[cfg(unix)]
     pub(super) fn kept(error: super::cpython::StartError) -> Self {
         Self { lost: false, ..Self::from(error) }
     }
 
-    /// Whether everything that was live is gone. The next call starts a fresh worker.
+    /// Whether all live values are gone. The next call starts a fresh worker.
     #[must_use]
     pub fn lost(&self) -> bool {
         self.lost
@@ -49,7 +49,7 @@ impl ExecError {
 
 #[cfg(unix)]
 impl From<super::cpython::StartError> for ExecError {
-    /// Nothing is live in a worker that did not start.
+    /// A worker that failed to start had no live values.
     fn from(error: super::cpython::StartError) -> Self {
         Self { message: error.to_string(), lost: true, source: Some(Box::new(error)) }
     }

@@ -1,35 +1,35 @@
-//! One message: two lengths, JSON, bytes.
+//! The framing of messages: two lengths, JSON, bytes.
 use thiserror::Error;
 
-/// The two lengths that a message begins with.
+/// The size of the two lengths at the start of a message.
 pub(super) const HEAD: usize = 8;
 
-/// The most bytes that the parts of a message may have.
+/// The largest sizes of the parts of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub(super) json: usize,
     pub(super) blob: usize,
 }
 
-/// What came is no message.
+/// The input is not a message.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum FrameError {
-    #[error("a message of {json} bytes of JSON and {blob} bytes, more than it may have")]
+    #[error("a message of {json} bytes of JSON and {blob} bytes exceeds the limit")]
     TooLong { json: usize, blob: usize },
     #[error("{0} bytes after the end of a message")]
     Trailing(usize),
-    #[error("the end of its output within a message")]
+    #[error("its output ended within a message")]
     Cut,
 }
 
-/// A message that came in whole.
+/// A complete message.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Message {
     pub(super) json: Vec<u8>,
     pub(super) blob: Vec<u8>,
 }
 
-/// What a message of these lengths begins with. `None` if it is too long to be said.
+/// The header of a message with these lengths. `None` if it is too long to encode.
 pub(super) fn head(json: usize, blob: usize) -> Option<[u8; HEAD]> {
     let mut head = [0; HEAD];
     head[..4].copy_from_slice(&u32::try_from(json).ok()?.to_le_bytes());
@@ -37,7 +37,7 @@ pub(super) fn head(json: usize, blob: usize) -> Option<[u8; HEAD]> {
     Some(head)
 }
 
-/// A message that is coming in. It holds what came, never what was announced.
+/// A message that is being received. It allocates for what arrived, never for an announced length.
 #[derive(Debug)]
 pub(super) struct Incoming {
     bounds: Bounds,
@@ -53,7 +53,7 @@ impl Incoming {
         Self { bounds, head, json: 0, blob: 0, message: Message::default() }
     }
 
-    /// Where the next bytes belong, and how many at most. `None` if the message is whole.
+    /// Where the next bytes go, and how many at most. `None` if the message is complete.
     pub(super) fn next(&mut self) -> Option<(&mut Vec<u8>, usize)> {
         let Self { head, json, blob, message, .. } = self;
         [(head, HEAD), (&mut message.json, *json), (&mut message.blob, *blob)]
@@ -67,10 +67,10 @@ impl Incoming {
         self.head.len() == HEAD
     }
 
-    /// Puts bytes where they belong.
+    /// Appends bytes.
     ///
     /// # Errors
-    /// If they are more than belong to it, or announce more than a message may have.
+    /// If they exceed the message, or announce one that is too large.
     pub(super) fn take(&mut self, mut bytes: &[u8]) -> Result<(), FrameError> {
         while let Some((part, left)) = self.next()
             && !bytes.is_empty()
@@ -83,10 +83,10 @@ impl Incoming {
         if bytes.is_empty() { Ok(()) } else { Err(FrameError::Trailing(bytes.len())) }
     }
 
-    /// Takes note of bytes that were put where they belong.
+    /// Accounts for bytes that were read into [`next`](Self::next).
     ///
     /// # Errors
-    /// If they announce more than a message may have.
+    /// If they announce a message that is too large.
     pub(super) fn came(&mut self) -> Result<(), FrameError> {
         if let [a, b, c, d, e, f, g, h] = self.head[..]
             && self.message == Message::default()
@@ -100,7 +100,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// Whether the message is whole.
+    /// Whether the message is complete.
     pub(super) fn is_whole(&self) -> bool {
         self.head.len() == HEAD
             && self.message.json.len() == self.json
@@ -110,7 +110,7 @@ impl Incoming {
     /// The message.
     ///
     /// # Errors
-    /// If it is not whole.
+    /// If it is incomplete.
     pub(super) fn done(self) -> Result<Message, FrameError> {
         if self.is_whole() { Ok(self.message) } else { Err(FrameError::Cut) }
     }

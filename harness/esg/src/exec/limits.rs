@@ -1,9 +1,9 @@
-//! What a step may use up.
+//! Resource limits of a step.
 use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
 
-/// What a step, and the worker it runs in, may use up. The defaults suit programs on data that
+/// The resource limits of a step and its worker. The defaults suit programs on data that
 /// fits in memory a few times over.
 ///
 /// ```
@@ -15,26 +15,27 @@ const MIB: u64 = 1 << 20;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How long a step may take, looking at its values included. The worker is ended then.
+    /// The wall time of a step, including inspecting its values. The worker is killed then.
     /// Default: 30 s.
     pub wall: Duration,
-    /// How much processor time a step may take on all cores together. Read ten times a second, and
-    /// on Linux only; elsewhere `wall` alone holds. Default: 60 s.
+    /// The CPU time of a step on all cores together. Checked ten times a second, on Linux only;
+    /// elsewhere only `wall` applies. Default: 60 s.
     pub cpu: Duration,
-    /// Bytes of address space of the worker, the interpreter's own (about 20 MiB) included.
+    /// The address space of the worker in bytes, including the interpreter's own (about 20 MiB).
     /// Default: 2 GiB.
     pub address_space: u64,
-    /// Bytes of the largest file a step may write. Default: 64 MiB.
+    /// The largest file a step may write, in bytes. Default: 64 MiB.
     pub file_size: u64,
-    /// How many descriptors the worker may hold, a handful of its own included. Default: 64.
+    /// The file descriptors of the worker, including a few of its own. Default: 64.
     pub open_files: u64,
-    /// Bytes kept of what a step prints, for standard output and standard error each; of the rest
-    /// only the number is kept. Default: 1 MiB.
+    /// The bytes kept of what a step prints, for standard output and standard error each. Of the
+    /// rest only the count is kept. Default: 1 MiB.
     pub output: u64,
-    /// Bytes of the largest value that is stored; a larger one can only be had by running what
-    /// made it. What one step gives back to be stored has at most 256 MiB in all. Default: 64 MiB.
+    /// The largest value that is stored, in bytes. A larger value can only be restored by
+    /// re-running the step that made it. All values that one step returns for storing have at most
+    /// 256 MiB together. Default: 64 MiB.
     pub value: u64,
-    /// How long starting a worker, and moving values in and out of it, may take. Default: 60 s.
+    /// The time for starting a worker, and for moving values in and out of it. Default: 60 s.
     pub service: Duration,
 }
 

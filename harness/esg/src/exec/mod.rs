@@ -1,4 +1,4 @@
-//! Where steps run: a worker that holds live values, is brought to a state and runs one step.
+//! Where steps run: a worker that holds live values, loads a state and runs one step at a time.
 #[cfg(unix)]
 mod cpython;
 #[cfg(unix)]
@@ -43,60 +43,60 @@ use std::sync::Arc;
 
 /// A worker for one language.
 ///
-/// The worker holds *live* values. [`sync`](Self::sync) brings them to a state, [`run`](Self::run)
-/// runs one step on them and says what it did. A step that fails is an [`Ending`]; an error means
-/// that the worker itself could not be had.
+/// The worker holds *live* values. [`sync`](Self::sync) brings them to a state, and
+/// [`run`](Self::run) runs one step on them and reports what it did. A step that fails is an
+/// [`Ending`]; an error means that the worker itself failed.
 ///
-/// When a step takes the worker with it, [`Ran::lost`] says so: nothing is live any more, and the
-/// next call starts a fresh worker. [`ExecError::lost`] says the same of a worker that was lost when
+/// If a step kills the worker, [`Ran::lost`] reports it: no value is live any more, and the next
+/// call starts a fresh worker. [`ExecError::lost`] reports the same of a worker that was lost while
 /// no step ran.
 pub trait Executor: Send + fmt::Debug {
-    /// What values and prints of this worker depend on: language, version, how it is tracked. Two
-    /// workers may share executions only if this is equal.
+    /// What values and fingerprints of this worker depend on: language, version, how steps are
+    /// tracked. Two workers may share executions only if this is equal.
     fn fingerprint(&self) -> &str;
 
-    /// Replaces the worker by a fresh one, in which nothing is live and scratch is empty.
+    /// Replaces the worker by a fresh one with no live values and an empty scratch directory.
     ///
     /// # Errors
-    /// If no worker can be started.
+    /// If the worker fails to start.
     fn fresh(&mut self) -> Result<(), ExecError>;
 
-    /// Moves what is live.
+    /// Loads, binds and drops values.
     ///
     /// # Errors
-    /// If no worker can be started, or it broke down.
+    /// If the worker fails to start, or breaks down.
     fn sync(&mut self, request: &Sync) -> Result<Synced, ExecError>;
 
     /// Runs one step.
     ///
     /// # Errors
-    /// If no worker can be started.
+    /// If the worker fails to start.
     fn run(&mut self, request: &RunStep<'_>) -> Result<Ran, ExecError>;
 
-    /// Looks at everything that is live, from scratch.
+    /// Inspects everything that is live, without relying on what was tracked.
     ///
     /// # Errors
-    /// If the worker broke down.
+    /// If the worker breaks down.
     fn sweep(&mut self) -> Result<Swept, ExecError>;
 
     /// Shows a live value.
     ///
     /// # Errors
-    /// If the worker broke down, or the name is not live.
+    /// If the worker breaks down, or the name is not live.
     fn value(&mut self, name: &str) -> Result<Value, ExecError>;
 
-    /// Ends what the worker is doing, from any thread.
+    /// A handle that kills the worker from any thread.
     fn kill_handle(&self) -> KillHandle;
 
-    /// A second, fresh worker of the same kind at the same scratch path, for comparing. This one
-    /// must not be used while the twin lives.
+    /// A second, fresh worker of the same kind at the same scratch path, for comparisons. This one
+    /// must not be used while the twin exists.
     ///
     /// # Errors
-    /// If no worker can be started.
+    /// If the worker fails to start.
     fn twin(&mut self) -> Result<Box<dyn Executor>, ExecError>;
 }
 
-/// Ends the worker from another thread. The step that runs ends as killed.
+/// Kills the worker from another thread. The running step ends as killed.
 #[derive(Clone)]
 pub struct KillHandle(Arc<dyn Fn() + Send + std::marker::Sync>);
 
@@ -107,7 +107,7 @@ impl KillHandle {
         Self(Arc::new(kill))
     }
 
-    /// Kills the worker, if it runs.
+    /// Kills the worker if it is running.
     pub fn kill(&self) {
         (self.0)();
     }

@@ -1,4 +1,4 @@
-//! Reading from and writing to a process that may stop at any moment.
+//! Reads from and writes to a process that may stop at any moment.
 use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
@@ -9,24 +9,24 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// How much an interpreter may answer, in bytes.
+/// The largest answer of an interpreter, in bytes.
 const ANSWER: usize = 16 * 1024;
 
-/// How much room there is at least for what is read, in bytes: what a pipe holds.
+/// The smallest read buffer, in bytes: the capacity of a pipe.
 const CHUNK: usize = 64 * 1024;
 
-/// What a descriptor is ready for.
+/// What is ready.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ready {
-    /// There is something to read, or the end.
+    /// There is data to read, or the end of the stream.
     pub(super) read: bool,
-    /// There is room, or nobody who reads.
+    /// There is room to write, or the reader is gone.
     pub(super) write: bool,
-    /// The second to read from has something.
+    /// The second input has data.
     pub(super) aside: bool,
 }
 
-/// Makes reads and writes return at once.
+/// Makes reads and writes non-blocking.
 ///
 /// # Errors
 /// If the system refuses.
@@ -34,7 +34,7 @@ pub(super) fn unblock(fd: impl AsFd) -> Result<(), Errno> {
     ioctl_fionbio(fd, true)
 }
 
-/// Waits until one of them is ready, at most `wait`.
+/// Waits up to `wait` until one of them is ready.
 ///
 /// # Errors
 /// If the system refuses.
@@ -66,18 +66,18 @@ pub(super) fn ready(
     })
 }
 
-/// What one read gave.
+/// The result of one read.
 #[derive(Debug)]
 pub(super) enum Got {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(usize),
-    /// Nothing yet.
+    /// No data yet.
     Nothing,
-    /// There is nobody who could write any more.
+    /// Every writer has closed the pipe.
     End,
 }
 
-/// Reads what is there.
+/// Reads what is available.
 pub(super) fn read(mut from: impl Read, into: &mut [u8]) -> Got {
     match from.read(into) {
         Ok(0) => Got::End,
@@ -89,10 +89,10 @@ pub(super) fn read(mut from: impl Read, into: &mut [u8]) -> Got {
     }
 }
 
-/// Reads what is there to the end of `into`, and at most `most` bytes.
+/// Reads what is available to the end of `into`, at most `most` bytes.
 pub(super) fn append(from: impl Read, into: &mut Vec<u8>, most: usize) -> Got {
     let before = into.len();
-    // It grows with what came, and never by what was announced.
+    // The buffer grows with what arrived, never with an announced length.
     into.reserve(most.min(CHUNK));
     let ended = from.take(most as u64).read_to_end(into);
     match (into.len() - before, ended) {
@@ -102,24 +102,24 @@ pub(super) fn append(from: impl Read, into: &mut Vec<u8>, most: usize) -> Got {
     }
 }
 
-/// What a command writes to its standard output, until it closes that. The error says what went
-/// wrong. Whatever it started is ended.
+/// The standard output of a command, up to its end. The error is a message. Everything the command
+/// started is killed.
 ///
 /// # Errors
-/// If it does not start, says too much, or takes too long.
+/// If it does not start, writes too much, or takes too long.
 pub(super) fn output(mut command: Command, within: Duration) -> Result<Vec<u8>, String> {
     let until = Instant::now() + within;
     let mut child = command
         .stdout(Stdio::piped())
         .process_group(0)
         .spawn()
-        .map_err(|error| format!("a file that does not start ({error})"))?;
+        .map_err(|error| format!("a file that fails to start ({error})"))?;
     let group = Pid::from_child(&child);
     let said = child.stdout.take().map(|from| listen(from, until));
-    // Not reaped yet: the group's number still means this group.
+    // Not reaped yet, so the number still means this group.
     kill_process_group(group, Signal::KILL).ok();
     child.wait().ok();
-    said.unwrap_or_else(|| Err("a process without an output".to_owned()))
+    said.unwrap_or_else(|| Err("a process without output".to_owned()))
 }
 
 fn listen(mut from: std::process::ChildStdout, until: Instant) -> Result<Vec<u8>, String> {
@@ -129,7 +129,7 @@ fn listen(mut from: std::process::ChildStdout, until: Instant) -> Result<Vec<u8>
     loop {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err("something that does not answer".to_owned());
+            return Err("a program that does not answer".to_owned());
         }
         if !ready(from.as_fd(), None, None, left).map_err(|errno| errno.to_string())?.read {
             continue;
@@ -140,7 +140,7 @@ fn listen(mut from: std::process::ChildStdout, until: Instant) -> Result<Vec<u8>
             Got::End => return Ok(said),
         }
         if said.len() > ANSWER {
-            return Err("something that does not stop talking".to_owned());
+            return Err("a program that writes too much".to_owned());
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The worker's process: started, spoken to in turns, ended with everything it started.
+//! The worker's process: starts it, exchanges messages in turns, kills it with everything it
+//! started.
 use std::io::{ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -13,32 +14,32 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use super::frame::{Bounds, FrameError, Incoming, Message};
 use super::pipe::{self, Got};
 
-/// How long to wait before looking whether the process still runs, and what it used.
+/// The interval at which the process and its CPU time are checked.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How long a process that closed its output may take to end.
+/// How long a process that closed its output may take to exit.
 const LEAVE: Duration = Duration::from_millis(500);
 
-/// How much is kept of what it writes to standard error, in bytes.
+/// The bytes kept of its standard error.
 const ERRORS: usize = 8 * 1024;
 
-/// How much is read before the time is looked at, in bytes.
+/// The bytes that are read between checks of the time.
 const CHUNK: usize = 1024 * 1024;
 
-/// How much is read before it is known how much there is, in bytes.
+/// The read size before the length of a message is known, in bytes.
 const FEW: usize = 4 * 1024;
 
-/// Processor time is told in hundredths of a second.
+/// CPU time has a resolution of a hundredth of a second.
 const TICK: Duration = Duration::from_millis(10);
 
-/// The process group of the worker that runs, for whoever wants to end it.
+/// The process group of the running worker, shared with kill handles.
 #[derive(Debug, Default)]
 pub(super) struct Group(Mutex<Option<Pid>>);
 
 impl Group {
-    /// Kills everything in the group, if there is one.
+    /// Kills the group, if there is one.
     pub(super) fn kill(&self) {
-        // Held meanwhile, so that the number can not come to mean another group.
+        // Holding the lock keeps the number from being reused for another group.
         let group = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pid) = *group {
             kill_process_group(pid, Signal::KILL).ok();
@@ -46,27 +47,27 @@ impl Group {
     }
 }
 
-/// What a turn may take.
+/// The limits of a turn.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allowance {
     pub(super) wall: Duration,
-    /// Processor time of the process.
+    /// CPU time of the process.
     pub(super) cpu: Option<Duration>,
     pub(super) bounds: Bounds,
 }
 
-/// A turn failed, and the process is of no use any more.
+/// Why a turn failed. The process is unusable then.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// It was gone, or had spoken out of turn, before it was asked.
+    /// It had exited, or written out of turn, before the request.
     Before(String),
-    /// It took longer than this.
+    /// It exceeded this time.
     Slow(Duration),
-    /// It ended, or closed its output.
+    /// It exited, or closed its output.
     Gone,
-    /// It said something that is no reply.
+    /// It wrote something that is not a reply.
     Garbled(String),
-    /// It said that it failed itself.
+    /// It reported its own failure.
     Failed(String),
     /// The system failed.
     System(io::Error),
@@ -81,11 +82,11 @@ impl From<FrameError> for Fault {
 /// How a process ended.
 #[derive(Debug)]
 pub(super) struct End {
-    /// By itself, or by somebody else's signal; `None` if it had to be killed.
+    /// Its exit status, or the signal of another process; `None` if it had to be killed.
     pub(super) status: Option<ExitStatus>,
-    /// Whether the system killed something for want of memory meanwhile.
+    /// Whether the OOM killer was active meanwhile.
     pub(super) starved: bool,
-    /// The end of what it wrote to standard error.
+    /// The end of its standard error.
     pub(super) errors: String,
 }
 
@@ -104,8 +105,8 @@ pub(super) struct Process {
     group: Arc<Group>,
     to: ChildStdin,
     from: ChildStdout,
-    /// What it tells of its own failure to start. Once it has answered it knows by the closing of this
-    /// pipe that its host is over, and a look at the pipe would end it.
+    /// Its standard error, for failures during start. After its first reply the worker detects the
+    /// end of its host by the closing of this pipe.
     aside: Option<ChildStderr>,
     answered: bool,
     errors: Vec<u8>,
@@ -118,7 +119,7 @@ impl Process {
     /// # Errors
     /// If the system refuses.
     pub(super) fn start(mut command: Command, group: &Arc<Group>) -> io::Result<Self> {
-        // Whoever wants to kill it waits until it is there.
+        // A kill waits until the process exists.
         let mut held = group.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut child = command
             .process_group(0)
@@ -128,7 +129,7 @@ impl Process {
             .spawn()?;
         let pid = Pid::from_child(&child);
         let (Some(to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(io::Error::other("a process without pipes"));
+            return Err(io::Error::other("failed to open the pipes of a process"));
         };
         *held = Some(pid);
         drop(held);
@@ -143,18 +144,18 @@ impl Process {
         Ok(process)
     }
 
-    /// Sends one message, made of `parts`, and takes the one that answers it.
+    /// Sends one message, made of `parts`, and receives the reply.
     ///
     /// # Errors
-    /// If anything else happens. The process must be ended then.
+    /// In any other case. The process must be killed then.
     pub(super) fn turn(&mut self, parts: &[&[u8]], may: Allowance) -> Result<Message, Fault> {
         let now = Instant::now();
         let mut watch = Watch { until: now + may.wall, may, cpu: None, look: now + LOOK };
         if pipe::ready(self.from.as_fd(), None, None, Duration::ZERO).map_err(system)?.read {
             let mut byte = [0];
             return Err(Fault::Before(match pipe::read(&mut self.from, &mut byte) {
-                Got::Bytes(_) => "it spoke without being asked".to_owned(),
-                _ => "it ended while nothing ran".to_owned(),
+                Got::Bytes(_) => "it wrote without a request".to_owned(),
+                _ => "it exited while no step ran".to_owned(),
             }));
         }
         for part in parts {
@@ -185,21 +186,23 @@ impl Process {
         Ok(())
     }
 
-    /// There is something to read before everything was said.
+    /// There is input before the request was sent completely.
     fn early(&mut self) -> Fault {
         match pipe::read(&mut self.from, &mut [0]) {
-            Got::Bytes(_) => Fault::Garbled("it answered before it was asked".to_owned()),
+            Got::Bytes(_) => {
+                Fault::Garbled("it replied before the request was complete".to_owned())
+            }
             _ => Fault::Gone,
         }
     }
 
     fn read(&mut self, watch: &mut Watch) -> Result<Message, Fault> {
         let mut incoming = Incoming::new(watch.may.bounds);
-        // Whether the last read took all that there was.
+        // Whether the last read took all available bytes.
         let mut dry = true;
         let mut few = [0; FEW];
         while !incoming.is_whole() {
-            // One that never stops is never waited for.
+            // A process that never stops writing is never waited for.
             let wait = watch.wait()?;
             if dry {
                 let aside = self.aside.as_ref().filter(|_| !self.answered).map(AsFd::as_fd);
@@ -209,13 +212,13 @@ impl Process {
                 }
                 if !ready.read {
                     if watch.look(self.pid)? {
-                        // Something it started may hold its output open.
+                        // A child process may hold its output open.
                         return Err(Fault::Gone);
                     }
                     continue;
                 }
             }
-            // Most messages are small, and come whole with the first read.
+            // Most messages are small and arrive with the first read.
             let (got, most) = if incoming.is_begun() {
                 let Some((part, left)) = incoming.next() else { break };
                 let most = left.min(CHUNK);
@@ -233,7 +236,7 @@ impl Process {
                     dry = count < most;
                 }
                 Got::Nothing => dry = true,
-                // Also within a reply: it may have been ended there.
+                // Also within a reply: the process may have been killed there.
                 Got::End => return Err(Fault::Gone),
             }
         }
@@ -245,7 +248,7 @@ impl Process {
         Ok(message)
     }
 
-    /// Takes one chunk of standard error, and keeps the end.
+    /// Reads one chunk of standard error, and keeps the end.
     fn listen_aside(&mut self) {
         let mut chunk = [0; ERRORS];
         let Some(aside) = &mut self.aside else { return };
@@ -260,7 +263,7 @@ impl Process {
         }
     }
 
-    /// Ends it, with all that it started in its group. One that is about to end by itself may.
+    /// Kills its process group. A process that is about to exit by itself may do so.
     pub(super) fn end(mut self, fault: &Fault) -> End {
         let alone = match fault {
             Fault::Gone | Fault::Before(_) => self.leaves(),
@@ -276,7 +279,7 @@ impl Process {
         End { status: status.filter(|_| alone), starved, errors }
     }
 
-    /// Whether it ends by itself before long.
+    /// Whether it exits by itself soon.
     fn leaves(&self) -> bool {
         let until = Instant::now() + LEAVE;
         let mut pause = Duration::from_micros(100);
@@ -295,7 +298,7 @@ impl Process {
         if held.is_some_and(|pid| pid == self.pid) {
             *held = None;
         }
-        // Not waited for yet, so the number still means this group.
+        // Not reaped yet, so the number still means this group.
         kill_process_group(self.pid, Signal::KILL).ok();
         self.child.wait().ok()
     }
@@ -307,27 +310,26 @@ impl Drop for Process {
     }
 }
 
-/// Looks after the time.
+/// Enforces the limits of a turn.
 struct Watch {
     until: Instant,
     may: Allowance,
-    /// What the process had used when it was first looked at. One that answers before that costs no
-    /// look.
+    /// The CPU time at the first check. A process that replies before it is never checked.
     cpu: Option<Duration>,
     look: Instant,
 }
 
 impl Watch {
-    /// How long to wait for something to happen.
+    /// How long to wait for the next event.
     fn wait(&self) -> Result<Duration, Fault> {
         let left = self.until.saturating_duration_since(Instant::now());
         if left.is_zero() { Err(Fault::Slow(self.may.wall)) } else { Ok(left.min(LOOK)) }
     }
 
-    /// Whether the process is gone.
+    /// Whether the process has exited.
     ///
     /// # Errors
-    /// If it used more than it may.
+    /// If it exceeded its limits.
     fn look(&mut self, pid: Pid) -> Result<bool, Fault> {
         let now = Instant::now();
         if now < self.look {
@@ -348,16 +350,16 @@ fn system(errno: rustix::io::Errno) -> Fault {
     Fault::System(errno.into())
 }
 
-/// Whether it has, without waiting for it in the system's sense: its number stays taken.
+/// Whether it has exited, without reaping it: its number stays in use.
 fn has_exited(pid: Pid) -> bool {
     let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     !matches!(waitid(WaitId::Pid(pid), how), Ok(None))
 }
 
-/// The processor time it used, on all cores. `None` where the system does not tell.
+/// Its CPU time on all cores. `None` if the system does not report it.
 fn cpu(pid: Pid) -> Option<Duration> {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-    // The name, in parentheses, may hold anything.
+    // The name, in parentheses, may contain anything.
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace().skip(11);
     let user: u32 = fields.next()?.parse().ok()?;
@@ -365,7 +367,7 @@ fn cpu(pid: Pid) -> Option<Duration> {
     Some(TICK * user.saturating_add(kernel))
 }
 
-/// How many processes the system has killed for want of memory. `None` where it does not tell.
+/// How many processes the OOM killer has killed. `None` if the system does not report it.
 fn starved() -> Option<u64> {
     let stat = fs::read_to_string("/proc/vmstat").ok()?;
     let line = stat.lines().find_map(|line| line.strip_prefix("oom_kill "))?;

@@ -1,4 +1,4 @@
-//! The worker that runs Python, as its host sees it.
+//! The worker that runs Python, from the host's side.
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-use crate::model::Print;
+use crate::model::Fingerprint;
 
 use super::cpython::{Interpreter, Packages, StartError};
 use super::ending;
@@ -26,25 +26,25 @@ use super::scratch::{Loan, Scratch};
 use super::wire::{Blob, Ran, RunStep, Swept, Sync, Synced, Value};
 use super::{Executor, KillHandle};
 
-/// The most bytes of JSON in one message.
+/// The largest JSON part of a message, in bytes.
 const JSON: usize = 16 << 20;
 
-/// The most bytes of values in one message, to the worker or from it.
+/// The largest value part of a message in either direction, in bytes.
 const BLOBS: usize = 256 << 20;
 
 const BOUNDS: Bounds = Bounds { json: JSON, blob: BLOBS };
 
-/// What a usual request takes, in bytes.
+/// The size of a usual request, in bytes.
 const ROOM: usize = 512;
 
-/// How much of a value is shown, in bytes.
+/// How much of a `repr` is shown, in bytes.
 const SHOWN: u64 = 64 * 1024;
 
-/// The worker's modules, compiled, by interpreter and version of them. Each interpreter compiles
-/// them once in the life of this process.
+/// The worker's modules, compiled, by interpreter and version. Each interpreter compiles them once
+/// per host process.
 static COMPILED: Mutex<BTreeMap<(PathBuf, String), Blob>> = Mutex::new(BTreeMap::new());
 
-/// How a worker is set up, for it and those that follow it.
+/// The setup of a worker and its successors.
 #[derive(Debug)]
 pub(super) struct Setup {
     interpreter: Interpreter,
@@ -69,13 +69,13 @@ impl Setup {
         let [major, minor, patch] = interpreter.version();
         let mut fingerprint = format!(
             "cpython {major}.{minor}.{patch} protocol {PROTOCOL} worker {} prefix {}",
-            Print::of(&program),
+            Fingerprint::of(&program),
             interpreter.prefix().display(),
         );
         if !packages.path.is_empty() {
             let names: Vec<_> = packages.distributions.iter().map(|name| name.as_bytes()).collect();
-            // Writing to a string does not fail.
-            let _ = write!(fingerprint, " packages {}", Print::of(&names));
+            // Writing to a string cannot fail.
+            let _ = write!(fingerprint, " packages {}", Fingerprint::of(&names));
         }
         Self { interpreter, packages, limits, boot, modules, fingerprint }
     }
@@ -86,23 +86,23 @@ impl Setup {
         kept.get(&self.program()).cloned()
     }
 
-    /// Keeps what a worker compiled, before any step ran in it.
+    /// Keeps what a worker compiled before any step ran in it.
     fn keep(&self, compiled: Vec<u8>) {
         let mut kept = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
         kept.insert(self.program(), compiled.into());
     }
 
-    /// The interpreter, and the modules that it is to run.
+    /// The interpreter and the fingerprint of its modules.
     fn program(&self) -> (PathBuf, String) {
         (self.interpreter.path().to_owned(), self.fingerprint.clone())
     }
 
-    /// What moving values may take.
+    /// The limits for moving values.
     fn service(&self) -> Allowance {
         Allowance { wall: self.limits.service, cpu: None, bounds: BOUNDS }
     }
 
-    /// What a step may take.
+    /// The limits for a step.
     fn step(&self) -> Allowance {
         let Limits { wall, cpu, .. } = self.limits;
         Allowance { wall, cpu: Some(cpu), bounds: BOUNDS }
@@ -111,15 +111,15 @@ impl Setup {
 
 /// A worker process that runs Python steps.
 ///
-/// A step which loops, exhausts memory or crashes takes the worker with it, and nothing else; the
-/// next call starts a fresh one. Dropping it ends the process and everything in its group, and
-/// removes the scratch directory unless that was named.
+/// A step that loops, exhausts memory or crashes kills its worker and nothing else. The next call
+/// starts a fresh one. Dropping it kills the process and its process group, and removes the scratch
+/// directory unless you named one.
 ///
-/// A worker that ends while nothing runs is an error of the next call, for which
-/// [`ExecError::lost`] holds: no step is to blame.
+/// If a worker exits while no step runs, the next call fails with an error for which
+/// [`ExecError::lost`] holds.
 #[derive(Debug)]
 pub struct Python {
-    // In this order: the process ends, then its path is given back, then scratch goes.
+    // Dropped in this order: the process, the loan of its path, scratch.
     worker: Option<Process>,
     loan: Option<Loan>,
     scratch: Arc<Scratch>,
@@ -145,13 +145,13 @@ impl Python {
         self.scratch.path()
     }
 
-    /// The process, started if there is none.
+    /// The process. Starts one if there is none.
     fn ready(&mut self) -> Result<&mut Process, StartError> {
         if self.worker.is_none() {
             let work = self.scratch.path();
             self.scratch.clear().map_err(|source| StartError::Scratch {
                 path: work.clone(),
-                why: "what an earlier worker left can not be removed".to_owned(),
+                why: "failed to remove what an earlier worker left".to_owned(),
                 source: Some(source),
             })?;
             let path = self.setup.interpreter.path().to_owned();
@@ -162,8 +162,8 @@ impl Python {
             })?;
             let env = environment(scratch);
             let mut command = Command::new(&path);
-            // No `-I`: that would ignore the hash seed, and the order of sets would be another in
-            // each process. The environment is cleared, so nothing else is taken from it.
+            // No `-I`: it would ignore the hash seed, and sets would be ordered differently in each
+            // process. The environment is cleared, so `-I` would change nothing else.
             command.args(["-P", "-s", "-S", "-B", "-c", self.setup.boot]);
             command.env_clear().envs(env).current_dir(&work);
             let process = Process::start(command, &self.group)
@@ -171,7 +171,7 @@ impl Python {
             let process = greet(process, &self.setup, scratch, &env)?;
             return Ok(self.worker.insert(process));
         }
-        // Just looked.
+        // Checked above.
         self.worker.as_mut().ok_or_else(|| StartError::Worker {
             path: self.setup.interpreter.path().to_owned(),
             what: "it is gone".to_owned(),
@@ -179,7 +179,7 @@ impl Python {
         })
     }
 
-    /// That this one may be used.
+    /// Fails if this worker may not be used now.
     fn check(&self) -> Result<(), ExecError> {
         if self.loan.is_none() && self.scratch.is_lent() {
             let message = "a twin works at this worker's scratch path; drop the twin first";
@@ -188,12 +188,12 @@ impl Python {
         Ok(())
     }
 
-    /// Ends the process.
+    /// Kills the process.
     fn end(&mut self, fault: &Fault) -> Option<End> {
         self.worker.take().map(|process| process.end(fault))
     }
 
-    /// One turn outside of a step.
+    /// One turn outside a step.
     fn serve<T: DeserializeOwned>(
         &mut self,
         op: &str,
@@ -208,7 +208,7 @@ impl Python {
         }
     }
 
-    /// The worker broke down, and no step is to blame.
+    /// The worker broke down while no step ran.
     fn broke(&mut self, op: &str, fault: Fault) -> ExecError {
         let end = self.end(&fault);
         ending::outside(op, fault, end).with_loss()
@@ -250,7 +250,7 @@ impl Executor for Python {
                 Ok(ran) => return Ok(ran),
                 Err(what) => Fault::Garbled(what),
             },
-            // Nothing ran.
+            // The step did not start.
             Err(fault @ (Fault::Before(_) | Fault::System(_))) => {
                 return Err(self.broke("run", fault));
             }
@@ -269,7 +269,7 @@ impl Executor for Python {
     fn value(&mut self, name: &str) -> Result<Value, ExecError> {
         self.check()?;
         let reply: ValueReply = self.serve("value", WireValue { name, limit: SHOWN }, &[])?;
-        let absent = || ExecError::new(format!("there is no value to show: `{name}` is not live"));
+        let absent = || ExecError::new(format!("failed to show a value: `{name}` is not live"));
         reply.into_value().ok_or_else(absent)
     }
 
@@ -284,10 +284,10 @@ impl Executor for Python {
         if self.loan.is_some() {
             return Err(taken());
         }
-        let unmoved = |error| ExecError::io("scratch can not be moved aside for a twin", error);
+        let unmoved = |error| ExecError::io("failed to move scratch aside for a twin", error);
         let loan = self.scratch.lend().map_err(unmoved)?.ok_or_else(taken)?;
         let (setup, scratch) = (Arc::clone(&self.setup), Arc::clone(&self.scratch));
-        // If it does not start, the loan ends, and this worker still has what is live.
+        // If it does not start, the loan ends, and this worker keeps its live values.
         match Self::start(setup, scratch, Some(loan)) {
             Ok(twin) => Ok(Box::new(twin)),
             Err(error) => Err(ExecError::kept(error)),
@@ -295,7 +295,7 @@ impl Executor for Python {
     }
 }
 
-/// The environment of a worker. It is the same for every user and machine, up to the path.
+/// The environment of a worker. Except for the path it is the same for every user and machine.
 fn environment(scratch: &str) -> [(&'static str, &str); 7] {
     [
         ("HOME", scratch),
@@ -308,14 +308,14 @@ fn environment(scratch: &str) -> [(&'static str, &str); 7] {
     ]
 }
 
-/// Makes the process a worker.
+/// Sends the setup to a new process.
 fn greet(
     mut process: Process,
     setup: &Setup,
     scratch: &str,
     env: &[(&str, &str)],
 ) -> Result<Process, StartError> {
-    // What is sent compiled needs no source.
+    // Compiled modules need no source.
     let compiled = setup.compiled();
     let hello = Hello {
         protocol: PROTOCOL,
@@ -350,7 +350,7 @@ fn greet(
     Err(StartError::Worker { path: setup.interpreter.path().to_owned(), what, errors })
 }
 
-/// Asks one thing, and takes the answer apart.
+/// Sends one request and parses the reply.
 fn turn<T: DeserializeOwned>(
     process: &mut Process,
     op: &str,
@@ -359,7 +359,7 @@ fn turn<T: DeserializeOwned>(
     may: Allowance,
 ) -> Result<(T, Vec<u8>), Fault> {
     let nonce = Uuid::new_v4().simple().to_string();
-    // One write, that the other side wakes up once.
+    // One write, which wakes the other side once.
     let mut first = Vec::with_capacity(ROOM);
     first.extend_from_slice(&[0; HEAD]);
     serde_json::to_writer(&mut first, &Envelope { op, nonce: &nonce, body })

@@ -1,4 +1,4 @@
-//! What the worker answered, taken apart. Nothing in it is believed to be well formed.
+//! Parses the worker's replies. Nothing in them is trusted to be well formed.
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
-use crate::model::{Entity, Member, Print, Unit, UnitKey};
+use crate::model::{Entity, Fingerprint, Member, Unit, UnitKey};
 
 use super::wire::{Blob, Ending, Output, Ran, Swept, Synced, Untracked, Value, Wrote};
 
 /// The longest key of a unit, in bytes.
 const KEY: usize = 100;
 
-/// What every reply carries.
+/// The fields of every reply.
 #[derive(Debug, Deserialize)]
 struct Head<'a> {
     op: &'a str,
@@ -22,24 +22,24 @@ struct Head<'a> {
     error: Option<String>,
 }
 
-/// A reply that can not be used.
+/// An unusable reply.
 #[derive(Debug)]
 pub(super) enum Bad {
-    /// The worker says that it failed itself.
+    /// The worker reports its own failure.
     Failed(String),
-    /// It is not what was asked for.
+    /// It does not answer the request.
     Reply(String),
 }
 
 /// The reply to `op`, if it carries `nonce`.
 ///
 /// # Errors
-/// If it is anything else.
+/// In any other case.
 pub(super) fn parse<T: DeserializeOwned>(json: &[u8], op: &str, nonce: &str) -> Result<T, Bad> {
-    let bad = |error: serde_json::Error| Bad::Reply(format!("no reply to `{op}` ({error})"));
+    let bad = |error: serde_json::Error| Bad::Reply(format!("not a reply to `{op}` ({error})"));
     let head: Head<'_> = serde_json::from_slice(json).map_err(bad)?;
     if head.op != op || head.nonce != nonce {
-        return Err(Bad::Reply(format!("a reply to something else than this `{op}`")));
+        return Err(Bad::Reply(format!("a reply to another request than this `{op}`")));
     }
     match head.error {
         Some(error) => Err(Bad::Failed(cut(error))),
@@ -56,14 +56,14 @@ fn cut(mut text: String) -> String {
     text
 }
 
-/// What a worker says it is.
+/// The worker's description of itself.
 #[derive(Debug, Deserialize)]
 pub(super) struct HelloReply {
     pub(super) python: String,
     pub(super) protocol: u32,
 }
 
-/// What became of moving values.
+/// The result of moving values.
 #[derive(Debug, Deserialize)]
 pub(super) struct SyncReply {
     #[serde(default)]
@@ -76,7 +76,7 @@ impl From<SyncReply> for Synced {
     }
 }
 
-/// A value, shown. Nothing, if it is not live.
+/// A value for display. Empty if it is not live.
 #[derive(Debug, Deserialize)]
 pub(super) struct ValueReply {
     #[serde(default)]
@@ -95,7 +95,7 @@ impl ValueReply {
     }
 }
 
-/// A member of a unit, by its place or by its name.
+/// A member of a unit, by index or by name.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Which {
@@ -117,21 +117,21 @@ struct WireUnit {
     key: UnitKey,
     members: Vec<Member>,
     #[serde(default)]
-    share: Vec<(Which, Which, Print)>,
+    share: Vec<(Which, Which, Fingerprint)>,
     #[serde(default)]
     refs: Vec<Entity>,
     #[serde(default)]
     blob: Option<(usize, usize)>,
     #[serde(default)]
-    hole: Option<String>,
+    unserializable: Option<String>,
     #[serde(default)]
     size: Option<u64>,
 }
 
 impl WireUnit {
-    /// The unit, if everything in it points somewhere.
+    /// The unit, if all its indices are valid.
     fn check(self) -> Result<(Unit, Option<(usize, usize)>), String> {
-        let Self { key, members, share, refs, blob, hole, size } = self;
+        let Self { key, members, share, refs, blob, unserializable, size } = self;
         let fault = |what: &str| Err(format!("unit `{}`: {what}", cut(key.to_string())));
         if key.is_empty() || key.len() > KEY {
             return fault("a key of another length than 1 to 100 bytes");
@@ -139,20 +139,20 @@ impl WireUnit {
         let mut seen = BTreeSet::new();
         for Member { entity, refs: of_member, .. } in &members {
             if !entity.is_state() {
-                return fault(&format!("`{entity}` is no part of the state"));
+                return fault(&format!("`{entity}` is read-only"));
             }
             if !seen.insert(entity) {
                 return fault(&format!("`{entity}` is in it twice"));
             }
             if of_member.iter().any(|index| *index >= refs.len()) {
-                return fault(&format!("`{entity}` refers to something that is not listed"));
+                return fault(&format!("`{entity}` refers to an entity that is not listed"));
             }
         }
         if members.is_empty() {
             return fault("nothing is in it");
         }
-        let place = |(a, b, print): (Which, Which, Print)| {
-            Some((a.among(&members)?, b.among(&members)?, print))
+        let place = |(a, b, fingerprint): (Which, Which, Fingerprint)| {
+            Some((a.among(&members)?, b.among(&members)?, fingerprint))
         };
         let Some(share) = share.into_iter().map(place).collect() else {
             return fault("a member that is not there shares something");
@@ -161,7 +161,7 @@ impl WireUnit {
             return fault("it refers to something else than tokens and modules");
         }
         let size = size.or(blob.map(|(_, length)| length as u64)).unwrap_or_default();
-        Ok((Unit { key, members, share, refs, hole, size }, blob))
+        Ok((Unit { key, members, share, refs, unserializable, size }, blob))
     }
 }
 
@@ -177,7 +177,7 @@ struct Micros {
     run: u64,
 }
 
-/// What a step did. Much of it is left out if it is nothing.
+/// What a step did. Empty parts are left out.
 #[derive(Debug, Deserialize)]
 pub(super) struct RunReply {
     ending: Ending,
@@ -202,13 +202,13 @@ pub(super) struct RunReply {
     micros: Micros,
 }
 
-/// What a worker may say of how a step ended. Everything else the host finds out by itself.
+/// Whether a worker may report this ending. The host determines all others itself.
 fn may_say(ending: &Ending) -> bool {
     matches!(ending, Ending::Ok | Ending::Raised { .. } | Ending::Unsupported { .. })
 }
 
 impl RunReply {
-    /// What the step of `seq` did, with the bytes of `message` where they belong.
+    /// What the step of `seq` did, with the bytes of `message` attached.
     ///
     /// # Errors
     /// If the reply contradicts itself or its request.
@@ -220,10 +220,10 @@ impl RunReply {
         took: Duration,
     ) -> Result<Ran, String> {
         if !may_say(&self.ending) {
-            return Err(format!("an ending that it can not know of: {:?}", self.ending));
+            return Err(format!("an ending that only the host can determine: {:?}", self.ending));
         }
         if let Some(entity) = self.wrote.keys().chain(&self.dirty).find(|e| !e.is_state()) {
-            return Err(format!("`{entity}` is no part of the state and was written"));
+            return Err(format!("`{entity}` is read-only, but was written"));
         }
         let mine = format!("{seq}.");
         let mut units = Vec::with_capacity(self.units.len());
@@ -231,10 +231,13 @@ impl RunReply {
         for unit in self.units {
             let (unit, at) = unit.check()?;
             if !unit.key.starts_with(&mine) || !seen.insert(unit.key.clone()) {
-                return Err(format!("unit `{}` has a key that is not this run's", unit.key));
+                return Err(format!("unit `{}` has a key of another run", unit.key));
             }
-            if unit.hole.is_some() == at.is_some() {
-                return Err(format!("unit `{}` has not one of a blob and a hole", unit.key));
+            if unit.unserializable.is_some() == at.is_some() {
+                return Err(format!(
+                    "unit `{}` has both or neither of a blob and a reason why it is unserializable",
+                    unit.key
+                ));
             }
             let blob = at.map(|at| slice(blobs, at).map(Blob::from)).transpose()?;
             units.push((unit, blob));
@@ -258,11 +261,11 @@ impl RunReply {
 }
 
 impl Printed {
-    /// The bytes, at most `most` of them.
+    /// The bytes, at most `most`.
     fn take(self, blobs: &[u8], most: u64) -> Result<Output, String> {
         let bytes = slice(blobs, self.at)?;
         if bytes.len() as u64 > most {
-            return Err(format!("{} bytes of output, more than the {most} it may", bytes.len()));
+            return Err(format!("{} bytes of output exceed the limit of {most}", bytes.len()));
         }
         Ok(Output { bytes: bytes.to_vec(), dropped: self.dropped })
     }
@@ -270,8 +273,9 @@ impl Printed {
 
 fn slice(blobs: &[u8], (offset, length): (usize, usize)) -> Result<&[u8], String> {
     let end = offset.checked_add(length);
-    end.and_then(|end| blobs.get(offset..end))
-        .ok_or_else(|| format!("{length} bytes at {offset} of only {}", blobs.len()))
+    end.and_then(|end| blobs.get(offset..end)).ok_or_else(|| {
+        format!("{length} bytes at offset {offset} exceed the {} received", blobs.len())
+    })
 }
 
 /// Everything that is live.
@@ -279,21 +283,21 @@ fn slice(blobs: &[u8], (offset, length): (usize, usize)) -> Result<&[u8], String
 pub(super) struct SweepReply {
     units: Vec<WireUnit>,
     #[serde(default)]
-    strays: Vec<String>,
+    unattributed: Vec<String>,
 }
 
 impl SweepReply {
-    /// What was found.
+    /// What the sweep found.
     ///
     /// # Errors
     /// If the reply contradicts itself.
     pub(super) fn into_swept(self) -> Result<Swept, String> {
         let units = self.units.into_iter().map(|unit| Ok(unit.check()?.0));
-        Ok(Swept { units: units.collect::<Result<_, String>>()?, strays: self.strays })
+        Ok(Swept { units: units.collect::<Result<_, String>>()?, unattributed: self.unattributed })
     }
 }
 
-/// A step whose worker went with it.
+/// A step whose worker died.
 pub(super) fn lost(ending: Ending, wall: Duration) -> Ran {
     Ran {
         ending,

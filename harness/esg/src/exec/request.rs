@@ -1,4 +1,4 @@
-//! What is asked, as it goes to the worker.
+//! The requests to a worker.
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -10,10 +10,10 @@ use crate::model::{Entity, UnitKey};
 use super::limits::Limits;
 use super::wire::{Blob, Load, RunStep, Sync, Unstash};
 
-/// The protocol that is spoken.
+/// The version of the protocol.
 pub(super) const PROTOCOL: u32 = 1;
 
-/// A request with what every request carries.
+/// A request with the fields of every request.
 #[derive(Debug, Serialize)]
 pub(super) struct Envelope<'a, T> {
     pub(super) op: &'a str,
@@ -26,22 +26,22 @@ pub(super) struct Envelope<'a, T> {
 #[derive(Debug, Serialize)]
 pub(super) struct Hello<'a> {
     pub(super) protocol: u32,
-    /// None, if they come compiled.
+    /// Absent if they are sent compiled.
     pub(super) sources: Ordered<'a>,
-    /// Whether the compiled sources are asked for.
+    /// Whether the worker returns its compiled modules.
     pub(super) keep: bool,
     pub(super) scratch: &'a str,
     pub(super) baseline: Baseline<'a>,
     pub(super) limits: WireLimits,
 }
 
-/// What the process is like before the first step.
+/// The process before the first step.
 #[derive(Debug, Serialize)]
 pub(super) struct Baseline<'a> {
-    /// The environment that steps see, whatever the interpreter made of its own.
+    /// The environment that steps see, whatever the interpreter adds to its own.
     pub(super) env: Ordered<'a>,
-    /// Directories of installed packages. They come last in `sys.path`: they must not stand in for
-    /// a module of the standard library.
+    /// Directories of installed packages. They come last in `sys.path`, so they cannot shadow the
+    /// standard library.
     pub(super) path: &'a [String],
 }
 
@@ -57,7 +57,7 @@ impl Serialize for Ordered<'_> {
     }
 }
 
-/// The limits that the worker itself sets or keeps to.
+/// The limits that the worker enforces itself.
 #[derive(Debug, Serialize)]
 pub(super) struct WireLimits {
     address_space: u64,
@@ -69,8 +69,8 @@ pub(super) struct WireLimits {
     unit_bytes: u64,
 }
 
-/// The system counts the processor time of a whole process, which runs many steps. That limit only
-/// ends a worker that somehow outlives its host; the host counts for each step.
+/// The system limits the CPU time of a process, which runs many steps. This limit only stops a
+/// worker that outlives its host. The host limits each step.
 const CPU_OF_A_LIFE: u64 = 24 * 60 * 60;
 
 impl From<&Limits> for WireLimits {
@@ -113,8 +113,8 @@ struct WireMember<'a> {
     entity: &'a Entity,
 }
 
-/// The messages that `sync` makes, each with its blobs: one, unless there are more bytes to load
-/// than `most`. Only the first does anything but load.
+/// The messages of a `sync`, each with its blobs: one, unless there are more than `most` bytes to
+/// load. All but the first only load.
 pub(super) fn messages(sync: &Sync, most: usize) -> Vec<(WireSync<'_>, Vec<&Blob>)> {
     let alias = sync.alias.iter().map(|(new, old)| (&**new, &**old)).collect();
     let (drop, stash, unstash, forget) = (&*sync.drop, &*sync.stash, &*sync.unstash, &*sync.forget);
@@ -159,7 +159,7 @@ pub(super) struct WireRun<'a> {
 #[derive(Debug, Serialize)]
 struct WireBind<'a> {
     name: &'a str,
-    /// As text, which the worker reads for every binding anew.
+    /// As text, which the worker parses again for every binding.
     json: String,
 }
 

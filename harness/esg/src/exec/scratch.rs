@@ -1,4 +1,4 @@
-//! The directory that steps write to, always at one path.
+//! The directory that steps write to, always at the same path.
 use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -10,55 +10,55 @@ use tempfile::TempDir;
 
 use super::cpython::StartError;
 
-/// What steps see.
+/// The directory that steps see.
 const WORK: &str = "work";
-/// Where the content waits while a twin works.
+/// Where the content is while a twin runs.
 const ASIDE: &str = "aside";
-/// What an earlier worker left there.
+/// What an earlier worker left.
 const BEFORE: &str = "before";
 /// Locked while in use.
 const LOCK: &str = "lock";
 
-/// The directory that steps write to, and the one around it.
+/// The scratch directory and its parent.
 ///
-/// Only what is named above is ever moved or removed.
+/// Only the entries named above are ever moved or removed.
 #[derive(Debug)]
 pub(super) struct Scratch {
     root: PathBuf,
     lent: AtomicBool,
     _lock: File,
-    // Removes the directory, last of all.
+    // Removes the directory. Dropped last.
     temporary: Option<TempDir>,
 }
 
 impl Scratch {
-    /// A directory that goes with the worker.
+    /// A directory that is removed with the worker.
     ///
     /// # Errors
-    /// If there is no room for it.
+    /// If it cannot be created.
     pub(super) fn temporary() -> Result<Self, StartError> {
         let refused =
-            |source| refused(&std::env::temp_dir(), "no directory can be made there", source);
+            |source| refused(&std::env::temp_dir(), "failed to create a directory there", source);
         let made = tempfile::Builder::new().prefix("harness-").tempdir().map_err(refused)?;
-        // Links in the way to it would show a step another path than its own.
+        // With links in the path, a step would see another path than its own.
         let root = fs::canonicalize(made.path()).map_err(refused)?;
         Self::open(root, Some(made))
     }
 
-    /// The directory at `path`, which must be empty or have served before.
+    /// The directory at `path`, which must be empty or a former scratch directory.
     ///
-    /// What the last worker left in it is moved aside, never removed at once.
+    /// What the last worker left in it is moved aside, not removed.
     ///
     /// # Errors
     /// If it holds anything else, or is in use.
     pub(super) fn at(path: &Path) -> Result<Self, StartError> {
-        let unusable = |source| refused(path, "it can not be made", source);
+        let unusable = |source| refused(path, "failed to create it", source);
         fs::create_dir_all(path).map_err(unusable)?;
         let root = fs::canonicalize(path).map_err(unusable)?;
         for entry in fs::read_dir(&root).map_err(unusable)? {
             let name = entry.map_err(unusable)?.file_name();
             if ![WORK, ASIDE, BEFORE, LOCK].iter().any(|known| name == *known) {
-                let why = format!("it holds {}; name an empty directory", name.display());
+                let why = format!("it contains {} (name an empty directory)", name.display());
                 return Err(StartError::Scratch { path: root, why, source: None });
             }
         }
@@ -66,13 +66,13 @@ impl Scratch {
     }
 
     fn open(root: PathBuf, temporary: Option<TempDir>) -> Result<Self, StartError> {
-        let failed = |source| refused(&root, "it can not be made ready", source);
+        let failed = |source| refused(&root, "failed to prepare it", source);
         let lock = File::create(root.join(LOCK)).map_err(failed)?;
         lock.try_lock().map_err(|error| match error {
             TryLockError::Error(source) => failed(source),
             TryLockError::WouldBlock => StartError::Scratch {
                 path: root.clone(),
-                why: "another worker uses it; name another directory".to_owned(),
+                why: "another worker uses it (name another directory)".to_owned(),
                 source: None,
             },
         })?;
@@ -81,7 +81,7 @@ impl Scratch {
         Ok(Self { root, lent: AtomicBool::new(false), _lock: lock, temporary })
     }
 
-    /// What steps see.
+    /// The directory that steps see.
     pub(super) fn path(&self) -> PathBuf {
         self.root.join(WORK)
     }
@@ -89,14 +89,14 @@ impl Scratch {
     /// Removes everything in it.
     ///
     /// # Errors
-    /// If something can not be removed.
+    /// If something cannot be removed.
     pub(super) fn clear(&self) -> io::Result<()> {
         let path = self.path();
         remove(&path)?;
         make(&path)
     }
 
-    /// Whether a twin works at its path.
+    /// Whether a twin uses its path.
     pub(super) fn is_lent(&self) -> bool {
         self.lent.load(Ordering::Acquire)
     }
@@ -104,13 +104,13 @@ impl Scratch {
     /// Moves the content aside until the loan is dropped. `None` if it is lent already.
     ///
     /// # Errors
-    /// If the content can not be moved. It is where it was then.
+    /// If the content cannot be moved. It stays where it was.
     pub(super) fn lend(self: &Arc<Self>) -> io::Result<Option<Loan>> {
         if self.lent.swap(true, Ordering::AcqRel) {
             return Ok(None);
         }
         let (work, aside) = (self.path(), self.root.join(ASIDE));
-        // The directory itself moves, so that what the first worker has open stays open.
+        // The directory itself moves, so open files of the first worker stay open.
         let moved = fs::rename(&work, &aside).and_then(|()| {
             make(&work).inspect_err(|_| {
                 fs::rename(&aside, &work).ok();
@@ -127,7 +127,7 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if self.temporary.is_some() {
-            // A step may have taken its own right to look into a directory.
+            // A step may have removed its own permission to read a directory.
             remove(&self.path()).ok();
         }
     }
@@ -140,20 +140,20 @@ pub(super) struct Loan(Arc<Scratch>);
 impl Drop for Loan {
     fn drop(&mut self) {
         let (work, aside) = (self.0.path(), self.0.root.join(ASIDE));
-        // What can not be moved back stays aside, and the first worker stays unusable.
+        // If the content cannot be moved back, it stays aside and the first worker stays unusable.
         match remove(&work).and_then(|()| fs::rename(&aside, &work)) {
             Ok(()) => self.0.lent.store(false, Ordering::Release),
             Err(error) => {
-                tracing::error!(%error, aside = %aside.display(), "scratch stays moved aside");
+                tracing::error!(%error, aside = %aside.display(), "failed to move the scratch directory back");
             }
         }
     }
 }
 
-/// Moves what an earlier worker left to where it is kept.
+/// Moves what an earlier worker left aside.
 fn keep(root: &Path) -> io::Result<()> {
     let (work, aside, before) = (root.join(WORK), root.join(ASIDE), root.join(BEFORE));
-    // With a twin there were two; only what was moved aside is a session's own.
+    // With a twin there were two directories. The one moved aside is the session's own.
     let left = if aside.exists() { &aside } else { &work };
     if fs::read_dir(left).is_ok_and(|mut entries| entries.next().is_some()) {
         remove(&before)?;
@@ -167,7 +167,7 @@ fn make(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)
 }
 
-/// Removes a directory with all that is in it, or whatever a step put in its place, if it is there.
+/// Removes a directory with its content, or what a step put in its place, if it exists.
 fn remove(path: &Path) -> io::Result<()> {
     if fs::symlink_metadata(path).is_ok_and(|found| !found.is_dir()) {
         return fs::remove_file(path);
@@ -182,7 +182,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Gives back the right to remove what is below `path`, without following links.
+/// Restores the permission to remove what is below `path`, without following links.
 fn unlock(path: &Path) -> io::Result<()> {
     let mut open = vec![path.to_owned()];
     while let Some(folder) = open.pop() {

@@ -1,4 +1,4 @@
-//! The worker's own program, which goes to the interpreter when it starts.
+//! The worker's own program, sent to the interpreter at its start.
 
 /// The modules of these names, each with its source.
 macro_rules! modules {
@@ -7,15 +7,15 @@ macro_rules! modules {
     };
 }
 
-/// The bootstrap, passed on the command line: it takes the rest from the first message.
+/// The bootstrap, passed on the command line. It reads the rest from the first message.
 pub(super) const BOOT: &str = include_str!("../worker/boot.py");
 
-/// The modules. The bootstrap runs them in the order in which they import each other.
+/// The modules. The bootstrap runs them in the order of their imports.
 pub(super) const MODULES: &[(&str, &str)] = modules! {
     "bynames" "calm" "capture" "channels" "clock" "codeforms" "codes" "endings" "events" "files"
-    "funcs" "groups" "guard" "identity" "imports" "klass" "layouts" "levels" "library"
+    "fingerprints" "funcs" "groups" "guard" "identity" "imports" "klass" "layouts" "levels" "library"
     "library_state" "loading" "main" "modules" "names" "owners" "packages" "paths" "payloads"
-    "pickles" "plain" "prints" "process" "reads" "reckon" "rows" "scratch" "settle" "shapes"
+    "pickles" "plain" "process" "reads" "rows" "scalar" "scratch" "settle" "shapes"
     "show" "standins" "step" "submodules" "track_dict" "track_monitor" "trail" "traits" "tree"
     "units" "walk" "watch" "wire"
 };

@@ -1,29 +1,29 @@
-//! How far the code of a program is trusted, and what is between it and the machine.
+//! How far the code of a program is trusted, and what isolates it.
 use std::fmt;
 
-/// Whose code the steps are.
+/// The origin of the steps' code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
-    /// Anybody's: a model's, a stranger's. Needs [`Isolation::Kernel`].
+    /// Code by others, such as a model. Needs [`Isolation::Kernel`].
     #[default]
     Untrusted,
-    /// Yours: it may do whatever you may do on this machine.
+    /// Your own code: it may do whatever you may do on this machine.
     Mine,
 }
 
-/// What is between a step and the machine.
+/// What isolates a step from the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Isolation {
-    /// A process of its own: its own process group, a cleared environment, limits, a scratch
-    /// directory. A step that crashes or loops harms nobody; one that means harm can do all that
-    /// the user may do, ending the host included.
+    /// A process: its own process group, a cleared environment, limits, a scratch directory. This
+    /// contains crashes and loops. Malicious code can do all that the user can do, including
+    /// killing the host.
     Process,
-    /// The kernel keeps files, network and other processes from it.
+    /// The kernel denies it files, network and other processes.
     Kernel,
 }
 
-/// Something that the kernel keeps a step from.
+/// A resource that the kernel can deny to a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Layer {
@@ -31,7 +31,7 @@ pub enum Layer {
     Files,
     /// The network.
     Network,
-    /// Starting processes, and signals to others.
+    /// Starting processes, and sending signals to others.
     Processes,
 }
 

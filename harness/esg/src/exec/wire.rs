@@ -1,4 +1,4 @@
-//! What goes to a worker and comes back.
+//! The data exchanged with a worker.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -9,23 +9,23 @@ use serde_json::Value as Json;
 
 use crate::model::{Entity, Unit, UnitKey};
 
-/// The stored form of a unit, opaque to the host.
+/// The serialized form of a unit, opaque to the host.
 pub type Blob = Arc<[u8]>;
 
-/// How live values move, in this order: drop, stash, forget, alias, unstash, load.
+/// How to move live values, in this order: drop, stash, forget, alias, unstash, load.
 #[derive(Clone, Debug, Default)]
 pub struct Sync {
-    /// Taken out of the state and lost.
+    /// Entities to remove and discard.
     pub drop: Vec<Entity>,
-    /// Units that leave the namespace and are kept aside.
+    /// Units to move out of the namespace and keep in the worker.
     pub stash: Vec<UnitKey>,
-    /// Stashed units that are lost.
+    /// Stashed units to discard.
     pub forget: Vec<UnitKey>,
-    /// The first token now means the object of the second.
+    /// Pairs of tokens: the first now refers to the object of the second.
     pub alias: Vec<(Arc<str>, Arc<str>)>,
-    /// Stashed units that come back, with the members that do.
+    /// Stashed units to move back, with the members to restore.
     pub unstash: Vec<Unstash>,
-    /// Units that are loaded from their blobs, what is referred to before what refers.
+    /// Units to load from their blobs, referenced units first.
     pub load: Vec<Load>,
     /// Sources of steps whose functions may be loaded, for tracebacks through them.
     pub sources: Vec<(Arc<str>, Arc<str>)>,
@@ -45,49 +45,49 @@ impl Sync {
     }
 }
 
-/// A stashed unit to bring back.
+/// A stashed unit to move back.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Unstash {
-    /// Which.
+    /// The unit.
     pub key: UnitKey,
-    /// The members to install; the others are lost.
+    /// The members to restore. The others are discarded.
     pub members: Vec<Entity>,
 }
 
 /// A unit to load.
 #[derive(Clone, Debug)]
 pub struct Load {
-    /// The version that it becomes live as.
+    /// The version that it becomes.
     pub key: UnitKey,
-    /// All members of the blob, in its order.
+    /// All members of the blob, in order.
     pub members: Vec<Entity>,
-    /// The members to install.
+    /// The members to restore.
     pub take: Vec<Entity>,
-    /// Its stored form.
+    /// The serialized form.
     pub blob: Blob,
-    /// What the blob's references mean, by index.
+    /// The blob's references, by index.
     pub refs: Vec<Entity>,
 }
 
-/// What became of a [`Sync`].
+/// The result of a [`Sync`].
 #[derive(Clone, Debug, Default)]
 pub struct Synced {
-    /// Units that could not be loaded, and why. Nothing of them is live.
+    /// Units that failed to load, and why. None of their members is live.
     pub failed: Vec<(UnitKey, String)>,
 }
 
 /// One step to run.
 #[derive(Clone, Debug)]
 pub struct RunStep<'a> {
-    /// A number never used before in this graph, from which keys and tokens are minted.
+    /// A number never used before in this graph. Keys and tokens are derived from it.
     pub seq: u64,
     /// The step's id, for tracebacks.
     pub step: &'a str,
     /// Its source.
     pub source: &'a str,
-    /// Instead of running the source: bind this name to this value.
+    /// Binds this name to this value instead of running the source.
     pub bind: Option<(&'a str, &'a Json)>,
-    /// Clock and entropy readings to give again.
+    /// Clock and entropy readings to replay.
     pub readings: Option<&'a [Json]>,
 }
 
@@ -96,7 +96,7 @@ pub struct RunStep<'a> {
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Ending {
-    /// It ran to its end.
+    /// It completed.
     Ok,
     /// It raised an exception, or did not compile.
     Raised {
@@ -105,44 +105,44 @@ pub enum Ending {
         type_name: String,
         /// Its message.
         message: String,
-        /// The line of the step, from 1, where it passed through.
+        /// The line of the step it passed through, from 1.
         #[serde(default)]
         line: Option<usize>,
         /// The frames in steps, outermost first.
         #[serde(default)]
         frames: Vec<Frame>,
-        /// The name that was not there, where that is what happened.
+        /// The missing name, for a `NameError`.
         #[serde(default)]
         name: Option<String>,
-        /// Whether the source did not compile.
+        /// Whether the source failed to compile.
         #[serde(default)]
         syntax: bool,
     },
-    /// It ran longer than it may.
+    /// It exceeded its time limit.
     Timeout {
         /// The limit.
         limit: Duration,
     },
-    /// It used more memory than it may, and the worker with it.
+    /// It exceeded its memory limit and killed its worker.
     OutOfMemory,
-    /// Isolation stopped it.
+    /// The isolation stopped it.
     Denied {
-        /// What it tried.
+        /// What it attempted.
         what: String,
     },
-    /// The worker ended under it.
+    /// The worker died during the step.
     Crashed {
-        /// The signal, if one ended it.
+        /// The signal that killed it, if any.
         signal: Option<i32>,
         /// The exit code otherwise.
         code: Option<i32>,
     },
-    /// The worker said something that it must not.
+    /// The worker violated the protocol.
     Protocol {
-        /// What.
+        /// How.
         what: String,
     },
-    /// The executor can not run such a program.
+    /// The executor does not support the program.
     Unsupported {
         /// What it lacks.
         feature: String,
@@ -160,66 +160,66 @@ impl fmt::Display for Ending {
                 }
                 line.map_or(Ok(()), |line| write!(f, " (line {line})"))
             }
-            Self::Timeout { limit } => write!(f, "it ran longer than {limit:?}"),
+            Self::Timeout { limit } => write!(f, "it exceeded its time limit of {limit:?}"),
             Self::OutOfMemory => f.write_str("it ran out of memory"),
             Self::Denied { what } => write!(f, "it was denied {what}"),
             Self::Crashed { signal: Some(signal), .. } => {
-                write!(f, "the worker died of signal {signal}")
+                write!(f, "the worker was killed by signal {signal}")
             }
             Self::Crashed { code: Some(code), .. } => write!(f, "the worker exited with {code}"),
             Self::Crashed { .. } => f.write_str("the worker died"),
-            Self::Protocol { what } => write!(f, "the worker said what it must not: {what}"),
-            Self::Unsupported { feature } => write!(f, "this worker has no {feature}"),
+            Self::Protocol { what } => write!(f, "the worker violated the protocol: {what}"),
+            Self::Unsupported { feature } => write!(f, "this worker does not support {feature}"),
         }
     }
 }
 
 impl Ending {
-    /// Whether it ran to its end.
+    /// Whether the step completed.
     #[must_use]
     pub fn is_ok(&self) -> bool {
         matches!(self, Self::Ok)
     }
 
-    /// Whether it was ended from outside: killed by somebody, or by the system for want of memory.
-    /// That says nothing of the step, which may end otherwise the next time.
+    /// Whether the cause was outside the step: a signal from another process, or the OOM killer.
+    /// The step may end differently the next time.
     #[must_use]
     pub fn is_accident(&self) -> bool {
-        // Hang-up, interrupt, quit, kill and termination: what is sent to a process. The others are
-        // raised by what it does itself.
+        // Hang-up, interrupt, quit, kill and termination are sent to a process. It raises the
+        // others itself.
         matches!(self, Self::OutOfMemory | Self::Crashed { signal: Some(1 | 2 | 3 | 9 | 15), .. })
     }
 }
 
-/// A place in a step that an exception passed through.
+/// A line of a step that an exception passed through.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frame {
     /// The step's id.
     pub step: String,
     /// The line in it, from 1.
     pub line: usize,
-    /// The function, `<module>` outside any.
+    /// The function, `<module>` at the top level.
     pub function: String,
 }
 
-/// What a step did to an entity, all in all.
+/// How a step changed an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wrote {
-    /// It is another object.
+    /// It is bound to another object.
     Bound,
-    /// It is the same object with other content.
+    /// The same object has other content.
     Mutated,
     /// It is gone.
     Deleted,
 }
 
-/// Something a step touched whose state is not tracked.
+/// An operation of a step on untracked state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Untracked {
-    /// What.
+    /// The operation.
     pub what: String,
-    /// The line in the step, from 1, where known.
+    /// The line in the step, from 1, if known.
     #[serde(default)]
     pub line: Option<usize>,
 }
@@ -236,7 +236,7 @@ impl fmt::Display for Untracked {
 pub struct Output {
     /// The bytes, up to the limit.
     pub bytes: Vec<u8>,
-    /// How many more there were.
+    /// The number of bytes beyond the limit.
     pub dropped: u64,
 }
 
@@ -245,19 +245,19 @@ pub struct Output {
 pub struct Ran {
     /// How it ended.
     pub ending: Ending,
-    /// Whether the worker is gone, and everything that was live with it.
+    /// Whether the worker died, and all live values with it.
     pub lost: bool,
-    /// What it looked at.
+    /// What it read.
     pub reads: BTreeSet<Entity>,
-    /// What it found in places that are not part of the state.
+    /// What it found outside the state.
     pub external: BTreeMap<Entity, Option<String>>,
     /// What it changed.
     pub wrote: BTreeMap<Entity, Wrote>,
-    /// Every unit that is new, changed or regrouped, and its stored form.
+    /// Every unit that is new, changed or regrouped, with its serialized form.
     pub units: Vec<(Unit, Option<Blob>)>,
-    /// After a failure: what can no longer be relied on.
+    /// After a failure: the entities that are no longer reliable.
     pub dirty: BTreeSet<Entity>,
-    /// What it touched that is not tracked.
+    /// Its untracked operations.
     pub untracked: Vec<Untracked>,
     /// Its clock and entropy readings, in order.
     pub readings: Vec<Json>,
@@ -274,19 +274,19 @@ pub struct Ran {
 /// Everything that is live.
 #[derive(Clone, Debug, Default)]
 pub struct Swept {
-    /// Units as a step's would be, without blobs.
+    /// All units, without blobs.
     pub units: Vec<Unit>,
-    /// Changes in the process that no entity accounts for.
-    pub strays: Vec<String>,
+    /// Unattributed changes: those in the process that no entity accounts for.
+    pub unattributed: Vec<String>,
 }
 
-/// A value, shown.
+/// A value for display.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value {
-    /// Its `repr`, cut at the limit.
+    /// Its `repr`, up to the limit.
     pub repr: String,
     /// Its type.
     pub type_name: String,
-    /// It as JSON, if it is plain data.
+    /// The value as JSON, if it is plain data.
     pub json: Option<Json>,
 }

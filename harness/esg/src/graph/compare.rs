@@ -1,4 +1,4 @@
-//! Whether selective re-execution left what running everything leaves.
+//! Compares the state after selective re-execution with that of a full run.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -7,20 +7,20 @@ use super::CodeGraph;
 use crate::blobs::Blobs;
 use crate::error::EsgError;
 use crate::exec::Swept;
-use crate::model::{Entity, Print};
+use crate::model::{Entity, Fingerprint};
 use crate::replay::Engine;
 use crate::state::{Looked, Made, Slot, State};
 use crate::trace::Execution;
 
-/// What comparing with a full re-run showed.
+/// The result of comparing with a full run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verdict {
     /// Whether nothing differs.
     pub same: bool,
-    /// What differs, a sentence each.
+    /// The differences, a sentence each.
     pub differences: Vec<String>,
-    /// How many steps ran again only to make what can not be stored.
+    /// How many steps ran again only to restore unserializable values.
     pub rebuilt: usize,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// What stands outside of scratch is the same for both sides.
+/// Files outside scratch are the same for both sides.
 struct Nothing;
 
 impl Looked for Nothing {
@@ -43,24 +43,24 @@ impl Looked for Nothing {
 }
 
 impl CodeGraph {
-    /// Compares the state after the last replay with running every step in a fresh worker, which is
-    /// given the readings of clocks that the executions had. Both sides are looked at from scratch:
-    /// names, what they share, classes, modules, files, state of the process, output and endings.
+    /// Compares the state after the last replay with that of running every step in a fresh worker,
+    /// which replays the clock readings of the executions. Both sides are inspected in full: names,
+    /// what they share, classes, modules, files, process state, output and endings.
     ///
     /// # Errors
-    /// If no worker can be had.
+    /// If the worker fails to start.
     pub fn verify(&mut self) -> Result<Verdict, EsgError> {
         let steps = self.planned();
         let ran: BTreeMap<_, _> = self.engine.chosen.clone();
         let steps: Vec<_> = steps.into_iter().filter(|step| ran.contains_key(&step.id)).collect();
         let before = self.engine.history.all().len();
         let journal = &mut self.journal;
-        let mut told = |execution: &Arc<Execution>, blobs: &mut Blobs| {
-            super::journal::tell(journal, execution, blobs)
+        let mut record = |execution: &Arc<Execution>, blobs: &mut Blobs| {
+            super::journal::record(journal, execution, blobs)
         };
         let (state, options) = (&mut self.state, self.options);
         let swept =
-            self.engine.ask(&steps, state, None, options, &mut told, |worker| worker.sweep())?;
+            self.engine.ask(&steps, state, None, options, &mut record, |worker| worker.sweep())?;
         let ours = view(&swept);
         let rebuilt = self.engine.history.all().len() - before;
 
@@ -71,10 +71,10 @@ impl CodeGraph {
             .map(|(step, execution)| (step.clone(), execution.trace.readings.clone()))
             .collect();
         let mut whole = other.whole(&steps, options)?;
-        // What failing steps left behind goes only when the worker is brought to a state again.
-        let nobody: crate::replay::Told<'_> = &mut |_, _| Ok(());
+        // What failed steps left behind is removed only when the worker is synced again.
+        let ignore: crate::replay::OnExecution<'_> = &mut |_, _| Ok(());
         let swept =
-            other.ask(&steps, &mut whole, None, options, nobody, |worker| worker.sweep())?;
+            other.ask(&steps, &mut whole, None, options, ignore, |worker| worker.sweep())?;
         let theirs = view(&swept);
 
         let mut differences = differing(&ours, &theirs);
@@ -88,20 +88,20 @@ impl CodeGraph {
     }
 }
 
-/// What a sweep saw, as a state.
+/// The result of a sweep as a state.
 fn view(swept: &Swept) -> State {
     let mut state = State::default();
-    let nobody: Arc<str> = "".into();
+    let unknown: Arc<str> = "".into();
     for unit in &swept.units {
         let mut unit = unit.clone();
         for member in &mut unit.members {
             if member.opaque {
-                member.own = Print::of(&[b"opaque"]);
+                member.own = Fingerprint::of(&[b"opaque"]);
             }
         }
         let made = Arc::new(Made { unit, stored: None });
         for (at, member) in made.unit.members.iter().enumerate() {
-            state.put(member.entity.clone(), Slot { made: made.clone(), at, by: nobody.clone() });
+            state.put(member.entity.clone(), Slot { made: made.clone(), at, by: unknown.clone() });
         }
     }
     state
@@ -116,17 +116,20 @@ fn differing(ours: &State, theirs: &State) -> Vec<String> {
     let mut differences = Vec::new();
     for entity in left.union(&right) {
         match (left.contains(entity), right.contains(entity)) {
-            (true, false) => differences.push(format!("{entity} is there and should not be")),
+            (true, false) => differences.push(format!("{entity} exists and should not")),
             (false, true) => differences.push(format!("{entity} is missing")),
-            _ if ours.joint([entity], &Nothing).print != theirs.joint([entity], &Nothing).print => {
+            _ if ours.joint([entity], &Nothing).fingerprint
+                != theirs.joint([entity], &Nothing).fingerprint =>
+            {
                 differences.push(format!("{entity} has another value"));
             }
             _ => {}
         }
     }
-    let together = ours.joint(&left, &Nothing).print == theirs.joint(&right, &Nothing).print;
+    let together =
+        ours.joint(&left, &Nothing).fingerprint == theirs.joint(&right, &Nothing).fingerprint;
     if differences.is_empty() && !together {
-        differences.push("values share other objects".to_owned());
+        differences.push("values share different objects".to_owned());
     }
     differences
 }
@@ -134,13 +137,14 @@ fn differing(ours: &State, theirs: &State) -> Vec<String> {
 fn outputs(step: &str, one: &Execution, two: &Execution) -> Vec<String> {
     let mut differences = Vec::new();
     if one.ending != two.ending {
-        differences.push(format!("{step} ended otherwise: {} against {}", one.ending, two.ending));
+        differences
+            .push(format!("{step} ended differently: {} instead of {}", one.ending, two.ending));
     }
     if one.stdout != two.stdout {
-        differences.push(format!("{step} printed something else"));
+        differences.push(format!("the output of {step} differs"));
     }
     if one.stderr != two.stderr {
-        differences.push(format!("{step} printed something else to standard error"));
+        differences.push(format!("the standard error of {step} differs"));
     }
     differences
 }

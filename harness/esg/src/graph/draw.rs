@@ -1,4 +1,4 @@
-//! Drawings: the steps, and what they need or read from each other.
+//! Drawings of the steps and their dependencies.
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
@@ -29,7 +29,7 @@ enum Look {
 }
 
 struct Arrow {
-    /// Which box, from 0.
+    /// The index of a box.
     from: usize,
     to: usize,
     label: String,
@@ -37,14 +37,14 @@ struct Arrow {
 }
 
 impl CodeGraph {
-    /// The program as a Mermaid flowchart: an arrow for what a step read from another, dotted where
-    /// it was only tied through shared objects; failed steps stand out.
+    /// The program as a Mermaid flowchart. An arrow means that a step read from another; a dotted
+    /// one that it was only connected through shared objects. Failed steps stand out.
     #[must_use]
     pub fn to_mermaid(&self) -> String {
         self.drawing().to_mermaid()
     }
 
-    /// The same for Graphviz, as DOT.
+    /// The program as a Graphviz graph, in DOT.
     #[must_use]
     pub fn to_dot(&self) -> String {
         self.drawing().to_dot()
@@ -85,7 +85,7 @@ impl Edges<'_> {
         self.drawing().to_mermaid()
     }
 
-    /// The same for Graphviz, as DOT.
+    /// The steps as a Graphviz graph, in DOT.
     #[must_use]
     pub fn to_dot(&self) -> String {
         self.drawing().to_dot()
@@ -98,7 +98,7 @@ impl Edges<'_> {
         let all: Vec<Origin> = inputs.chain(steps).collect();
         let places: HashMap<&Origin, usize> =
             all.iter().enumerate().map(|(at, origin)| (origin, at)).collect();
-        // One arrow for all that passes between two steps.
+        // One arrow for everything that passes between two steps.
         let mut arrows: BTreeMap<(usize, usize), (bool, Vec<Entity>)> = BTreeMap::new();
         for edge in self.iter() {
             let reader = Origin::Step(edge.reader);
@@ -164,7 +164,7 @@ impl Drawing {
     }
 }
 
-/// The first few channels, and how many more there are.
+/// The first few channels, and the number of the others.
 fn named(channels: &[Entity]) -> String {
     let shown = if channels.len() > NAMED + 1 { &channels[..NAMED] } else { channels };
     let rest = channels.len() - shown.len();
@@ -172,7 +172,7 @@ fn named(channels: &[Entity]) -> String {
     if rest == 0 { text } else { format!("{} and {rest} more", text.replace(" and ", ", ")) }
 }
 
-/// Text inside of quotes in a Mermaid label.
+/// Escapes text inside quotes in a Mermaid label.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -187,7 +187,7 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Text inside of quotes in DOT.
+/// Escapes text inside quotes in DOT.
 fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,9 +1,9 @@
-//! The journal of a graph that is kept: what was done to its program, and each execution.
+//! The journal of a stored graph: the changes of its program, and each execution.
 //!
-//! A file of lines: 16 hex digits of the BLAKE3 hash of what follows, a space, a record as JSON. A
-//! line is complete with its newline. A last line which is not was being written when the process
-//! died: it is cut off. Damage anywhere else is an error. Values are in the blob store beside it, and
-//! are durable before the line that speaks of them.
+//! A file of lines: 16 hex digits of the BLAKE3 hash of the rest, a space, a record as JSON. A line
+//! ends with a newline. A last line without one was being written when the process died, and is
+//! truncated. Any other damage is an error. Values are in the blob store beside the journal, and
+//! are durable before the line that refers to them.
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
@@ -24,21 +24,21 @@ pub(super) enum Record {
     Edited(Operation),
     /// A step ran.
     Ran(Arc<Execution>),
-    /// No execution of the step so far is to be relied on.
+    /// Executions of the step so far are no longer valid.
     Invalid(Arc<str>),
-    /// A replay came to its end, and these executions stand for its steps, in order.
+    /// A replay completed. These executions represent its steps, in order.
     Settled { run: u64, executions: Vec<u64> },
 }
 
-/// The open file. It is locked as long as it is open.
+/// The open file. It is locked while it is open.
 #[derive(Debug)]
 pub(super) struct Journal {
     file: File,
     path: String,
 }
 
-/// Writes down an execution, after its values.
-pub(super) fn tell(
+/// Appends an execution, after its values.
+pub(super) fn record(
     journal: &mut Option<Journal>,
     execution: &Arc<Execution>,
     blobs: &mut Blobs,
@@ -49,7 +49,7 @@ pub(super) fn tell(
 }
 
 impl Journal {
-    /// Opens or makes the journal in `dir`, and reads it.
+    /// Opens or creates the journal in `dir`, and reads it.
     pub(super) fn open(dir: &Path) -> Result<(Self, Vec<Record>), EsgError> {
         let path = dir.join("journal");
         let shown = path.display().to_string();
@@ -65,7 +65,7 @@ impl Journal {
             Err(fs::TryLockError::WouldBlock) => return Err(EsgError::in_use(&shown)),
             Err(fs::TryLockError::Error(error)) => return Err(io(error)),
         }
-        // From here on it is unlocked, whatever comes.
+        // From here on it is unlocked in every case.
         let mut journal = Self { file, path: shown.clone() };
         let file = &mut journal.file;
         let mut text = Vec::new();
@@ -75,7 +75,7 @@ impl Journal {
             tracing::warn!(
                 journal = shown,
                 bytes = text.len() - whole,
-                "an incomplete last record is cut off"
+                "truncated an incomplete last record"
             );
             file.set_len(whole as u64).map_err(io)?;
             file.seek(SeekFrom::End(0)).map_err(io)?;
@@ -105,9 +105,9 @@ impl Journal {
         let end = self.file.metadata().map_err(|error| EsgError::io(&self.path, error))?.len();
         let written = self.file.write_all(&lines).and_then(|()| self.file.sync_data());
         written.map_err(|error| {
-            // What is there of it must not be taken for the beginning of the next record.
+            // A partial record must not be read as the start of the next one.
             if let Err(error) = self.file.set_len(end) {
-                tracing::error!(journal = self.path, %error, "a failed record could not be cut off");
+                tracing::error!(journal = self.path, %error, "failed to truncate an incomplete record");
             }
             EsgError::io(&self.path, error)
         })
@@ -116,10 +116,10 @@ impl Journal {
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        // A process that is just being started by another thread may hold the file too, until it
-        // runs its program: closing it alone would leave the lock behind for that long.
+        // A process that another thread is starting may hold the file too, until it runs its
+        // program. Closing the file alone would keep the lock until then.
         if let Err(error) = self.file.unlock() {
-            tracing::debug!(journal = self.path, %error, "a journal could not be unlocked");
+            tracing::debug!(journal = self.path, %error, "failed to unlock a journal");
         }
     }
 }
@@ -136,7 +136,7 @@ fn digest(json: &[u8]) -> String {
     blake3::hash(json).to_hex()[..16].to_owned()
 }
 
-/// The records, and how many bytes they take.
+/// The records, and their size in bytes.
 fn read(text: &[u8], path: &str) -> Result<(Vec<Record>, usize), EsgError> {
     let (mut records, mut at) = (Vec::new(), 0);
     while let Some(length) = text[at..].iter().position(|&byte| byte == b'\n') {

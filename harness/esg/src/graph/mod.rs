@@ -1,4 +1,4 @@
-//! A program, its executions, and the worker that they happen in.
+//! A program, its executions, and its worker.
 mod compare;
 mod draw;
 mod journal;
@@ -26,12 +26,12 @@ use super::trace::Execution;
 use journal::{Journal, Record};
 use traced::Seen;
 
-/// A program whose steps run in a worker, and whose edits run again only what they touched.
+/// A program whose steps run in a worker. After an edit it runs only the affected steps again.
 ///
-/// After any edit, [`replay`](Self::replay) leaves the state that running every step in a fresh
-/// worker would leave, in everything that is tracked: names and what they share, classes, attributes
-/// of modules, files in scratch, random state, working directory, environment, output. A step that
-/// touches anything else is reported, and such a program runs as a whole.
+/// [`replay`](Self::replay) leaves the state that running every step in a fresh worker would leave,
+/// in everything that is tracked: names and what they share, classes, attributes of modules, files
+/// in scratch, random state, working directory, environment, output. A step that touches anything
+/// else is reported, and such a program runs as a whole.
 #[derive(Debug)]
 pub struct CodeGraph {
     program: Program,
@@ -40,7 +40,7 @@ pub struct CodeGraph {
     /// The state after the last replay.
     state: State,
     options: Options,
-    /// What each step's edges are read off.
+    /// The last recorded effects of each step, from which its edges follow.
     seen: HashMap<Arc<str>, Seen>,
 }
 
@@ -58,12 +58,11 @@ impl CodeGraph {
         }
     }
 
-    /// A graph kept in `dir`: its program, its executions and their values. What an earlier process
-    /// finished there is not run again. A new directory holds an empty program.
+    /// A graph stored in `dir`: its program, its executions and their values. What an earlier
+    /// process completed there does not run again. A new directory holds an empty program.
     ///
     /// # Errors
-    /// If the directory can not be read or written, is in use by another process, or holds something
-    /// damaged.
+    /// If the directory cannot be read or written, is in use by another process, or is damaged.
     pub fn open(
         dir: impl AsRef<Path>,
         executor: impl Executor + 'static,
@@ -92,10 +91,10 @@ impl CodeGraph {
         &self.program
     }
 
-    /// Changes the program. If `edit` fails, nothing of it is done.
+    /// Changes the program. If `edit` fails, none of its changes apply.
     ///
     /// # Errors
-    /// What `edit` answered, or that the change could not be written down.
+    /// The error of `edit`, or a failure to store the change.
     pub fn edit<T>(
         &mut self,
         edit: impl FnOnce(&mut Program) -> Result<T, ProgramError>,
@@ -118,7 +117,7 @@ impl CodeGraph {
         Ok(answer)
     }
 
-    /// Undoes what was done to the program since `mark`.
+    /// Undoes the changes to the program since `mark`.
     fn take_back(&mut self, mark: usize) -> Result<(), EsgError> {
         if self.program.mark() != mark {
             let before = self.program.operations(0)[..mark].to_vec();
@@ -128,32 +127,32 @@ impl CodeGraph {
         Ok(())
     }
 
-    /// Whether the steps after one that failed are left alone. Without, they run, and fail or not by
-    /// themselves.
+    /// Whether the steps after a failed one do not run. Without this they run, and fail or succeed
+    /// by themselves.
     #[must_use]
     pub fn stop_on_failure(mut self, stop: bool) -> Self {
         self.options.stop_on_failure = stop;
         self
     }
 
-    /// Whether each replay ends with a look at everything that is live, for changes which no step
-    /// was seen to make. On unless switched off.
+    /// Whether each replay ends with a sweep: an inspection of everything live, for unattributed
+    /// changes. On by default.
     #[must_use]
     pub fn sweep(mut self, sweep: bool) -> Self {
         self.options.sweep = sweep;
         self
     }
 
-    /// Runs what does not hold any more.
+    /// Runs the steps whose executions are no longer valid.
     ///
     /// # Errors
-    /// If no worker can be had, or nothing can be stored. What has finished is kept.
+    /// If the worker fails, or nothing can be stored. Completed executions are kept.
     pub fn replay(&mut self) -> Result<Report, EsgError> {
         let steps = self.planned();
         self.replay_steps(&steps)
     }
 
-    /// The same, up to and with `step`.
+    /// As [`replay`](Self::replay), up to and including `step`.
     ///
     /// # Errors
     /// As [`replay`](Self::replay), or if there is no such step.
@@ -168,10 +167,10 @@ impl CodeGraph {
 
     fn replay_steps(&mut self, steps: &[Planned]) -> Result<Report, EsgError> {
         let journal = &mut self.journal;
-        let mut told = |execution: &Arc<Execution>, blobs: &mut Blobs| {
-            journal::tell(journal, execution, blobs)
+        let mut record = |execution: &Arc<Execution>, blobs: &mut Blobs| {
+            journal::record(journal, execution, blobs)
         };
-        let (report, state) = self.engine.replay(steps, self.options, &mut told)?;
+        let (report, state) = self.engine.replay(steps, self.options, &mut record)?;
         self.state = state;
         self.take_in();
         if let Some(journal) = &mut self.journal {
@@ -181,10 +180,10 @@ impl CodeGraph {
         Ok(report)
     }
 
-    /// Has `step` run at the next replay, whatever holds.
+    /// Makes `step` run at the next replay in any case.
     ///
     /// # Errors
-    /// If there is no such step, or this can not be written down.
+    /// If there is no such step, or this cannot be stored.
     pub fn invalidate(&mut self, step: &str) -> Result<(), EsgError> {
         let id = self.program.step(step)?.id.clone();
         if let Some(journal) = &mut self.journal {
@@ -194,10 +193,11 @@ impl CodeGraph {
         Ok(())
     }
 
-    /// The value of a name after the last replay. What can not be stored is made again if need be.
+    /// The value of a name after the last replay. An unserializable value is made again if
+    /// necessary.
     ///
     /// # Errors
-    /// If the name is not bound, or no worker can be had.
+    /// If the name is not bound, or the worker fails.
     pub fn value(&mut self, name: &str) -> Result<Value, EsgError> {
         let entity = Entity::name(name);
         if self.state.slot(&entity).is_none() {
@@ -206,12 +206,12 @@ impl CodeGraph {
         }
         let steps = self.planned();
         let journal = &mut self.journal;
-        let mut told = |execution: &Arc<Execution>, blobs: &mut Blobs| {
-            journal::tell(journal, execution, blobs)
+        let mut record = |execution: &Arc<Execution>, blobs: &mut Blobs| {
+            journal::record(journal, execution, blobs)
         };
         let only = std::collections::BTreeSet::from([entity]);
         let (state, only) = (&mut self.state, Some(&only));
-        self.engine.ask(&steps, state, only, self.options, &mut told, |worker| worker.value(name))
+        self.engine.ask(&steps, state, only, self.options, &mut record, |worker| worker.value(name))
     }
 
     /// Every execution so far, oldest first.
@@ -220,7 +220,7 @@ impl CodeGraph {
         self.engine.history.all()
     }
 
-    /// The execution that stands for `step` since the last replay.
+    /// The execution that represents `step` since the last replay.
     #[must_use]
     pub fn execution(&self, step: &str) -> Option<&Arc<Execution>> {
         self.engine.chosen.get(step)
@@ -230,7 +230,7 @@ impl CodeGraph {
     pub(crate) fn planned(&self) -> Vec<Planned> {
         let inputs = self.program.inputs().map(|input| Planned {
             id: format!("input/{}", input.name).into(),
-            syntax: input.print,
+            syntax: input.fingerprint,
             source: input.json.clone(),
             bind: Some((input.name.clone(), serde_json::from_str(&input.json).unwrap_or_default())),
             scan: Arc::default(),

@@ -8,8 +8,8 @@ use crate::model::Entity;
 use crate::replay::{Outside, Planned, Reason};
 use crate::state::State;
 
-/// What a replay would run, as far as can be told without running anything. What it says may run
-/// need not: a step that makes again what it made before spares its readers.
+/// What a replay would run, as far as can be determined without running anything. A step that may
+/// run need not: a step whose outputs equal its earlier ones does not invalidate its readers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Plan {
@@ -79,7 +79,7 @@ impl CodeGraph {
         plan
     }
 
-    /// What is not known any more once `step` has run, assuming that it does what it did before.
+    /// Marks what is unknown after `step` runs, assuming that it does what it did before.
     fn assume(&self, step: &Planned, state: &mut State, unknown: &mut BTreeSet<Entity>) {
         if let Some(latest) = self.engine.history.latest(&step.id) {
             state.apply(latest);

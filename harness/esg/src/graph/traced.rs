@@ -1,4 +1,4 @@
-//! Which step read what another one wrote, as it happened.
+//! Which step read what another one wrote, as recorded.
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::model::Entity;
 use crate::program::{Edges, Observed};
 use crate::trace::Execution;
 
-/// That a step read, or altered, what another one had written last.
+/// A dependency: a step read or altered what another one had written last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TracedEdge {
@@ -17,13 +17,13 @@ pub struct TracedEdge {
     pub to: Arc<str>,
     /// What it read.
     pub reads: Vec<Entity>,
-    /// What it altered through shared objects, without looking at it.
+    /// What it altered through shared objects without reading it.
     pub alters: Vec<Entity>,
 }
 
 impl CodeGraph {
-    /// The dependencies that the executions standing since the last replay had, in the order of the
-    /// reading steps.
+    /// The dependencies of the executions that represent the steps since the last replay, in the
+    /// order of the reading steps.
     pub fn traced_edges(&self) -> impl Iterator<Item = TracedEdge> {
         let mut edges = Vec::new();
         for step in self.planned() {
@@ -46,17 +46,16 @@ impl CodeGraph {
         edges.into_iter()
     }
 
-    /// What steps need of each other. What a step did in the last replay is taken for what it does,
-    /// until it is edited; of every other step, what its source says that it may do. An edge with a
-    /// run at both ends is [`Traced`](crate::EdgeSource::Traced).
+    /// The dependencies between steps. A step that ran in the last replay and was not edited since
+    /// has those it had then; any other those that its source allows. An edge with an execution at
+    /// both ends is [`Traced`](crate::EdgeSource::Traced).
     ///
-    /// Unlike [`traced_edges`](Self::traced_edges) these are kept in step with edits: they are those
-    /// of the program as it stands.
+    /// Unlike [`traced_edges`](Self::traced_edges), these follow the edits of the program.
     pub fn edges(&self) -> Edges<'_> {
         self.program.edges()
     }
 
-    /// Tells the program what its steps were seen to do.
+    /// Reports to the program what its steps did.
     pub(super) fn take_in(&mut self) {
         let mut credits = self.credits();
         let ids: Vec<Arc<str>> = self.program.steps().map(|step| step.id.clone()).collect();
@@ -77,8 +76,8 @@ impl CodeGraph {
         }
     }
 
-    /// By step: what others found as this step had left it, although it wrote something else. Who
-    /// changes a class changes what the names of its instances stand for.
+    /// By step: what others found in the version this step left, although it wrote something else.
+    /// A step that changes a class changes what the names of its instances refer to.
     fn credits(&self) -> HashMap<Arc<str>, BTreeSet<Entity>> {
         let mut credits: HashMap<Arc<str>, BTreeSet<Entity>> = HashMap::new();
         for execution in self.engine.chosen.values() {
@@ -95,12 +94,12 @@ impl CodeGraph {
     }
 }
 
-/// What the program was told of a step.
+/// What was reported of a step.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// Of which execution.
+    /// The number of the execution.
     seq: u64,
-    /// What it wrote besides, as others found it.
+    /// What others found in the version it left, besides what it wrote.
     credit: BTreeSet<Entity>,
 }
 

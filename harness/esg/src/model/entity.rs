@@ -1,4 +1,4 @@
-//! The channels through which steps depend on each other.
+//! Entities: the channels through which steps depend on each other.
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use thiserror::Error;
 
 /// One channel that steps read and write: a name, a file, the state of the random module.
 ///
-/// Prints and parses as `n:NAME`, `f:PATH` and so on, the form in traces and on the wire.
+/// `Display` and `FromStr` use the form `n:NAME`, `f:PATH` and so on, as do traces and the worker
+/// protocol.
 ///
 /// ```
 /// use harness_esg::Entity;
@@ -24,29 +25,30 @@ use thiserror::Error;
 pub enum Entity {
     /// `n:` a global name.
     Name(Arc<str>),
-    /// `t:` a class or a stateless function of the program: the object, whatever it is bound to.
+    /// `t:` an object that names refer to: a class or a stateless function that the program
+    /// defines.
     Token(Arc<str>),
-    /// `m:` a module, as far as it differs from what importing it gave.
+    /// `m:` a module, as far as it differs from the module as imported.
     Module(Arc<str>),
-    /// `f:` a file or directory in the scratch directory, by its path from there.
+    /// `f:` a file or directory, by its path in the scratch directory.
     File(Arc<str>),
-    /// `p:` state of the whole process: `rng`, `cwd`, `env`, `path`, `warn`, and `import/a.b` for each
-    /// submodule that is loaded though its package does not load it.
+    /// `p:` state of the whole process: `rng`, `cwd`, `env`, `path`, `warn`, and `import/a.b` for
+    /// each loaded submodule that its package does not import itself.
     Process(Arc<str>),
-    /// `d:` the listing of a directory in scratch. Only read.
+    /// `d:` the listing of a directory in scratch. Read-only.
     Listing(Arc<str>),
-    /// `x:` a file outside scratch, by its absolute path. Only read.
+    /// `x:` a file outside scratch, by its absolute path. Read-only.
     External(Arc<str>),
-    /// `k:` an installed distribution. Only read.
+    /// `k:` an installed distribution. Read-only.
     Package(Arc<str>),
-    /// `*` everything: the step looked at its whole namespace. Only read.
+    /// `*` everything: the step inspected its whole namespace. Read-only.
     Everything,
 }
 
-/// An entity's text had no known form.
+/// The text is not an entity.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "`{0}` is no entity: expected `n:`, `t:`, `m:`, `f:`, `p:`, `d:`, `x:`, `k:` and a name, or `*`"
+    "`{0}` is not an entity: expected `n:`, `t:`, `m:`, `f:`, `p:`, `d:`, `x:`, `k:` and a name, or `*`"
 )]
 pub struct EntityError(String);
 
@@ -63,7 +65,7 @@ impl Entity {
         Self::File(path.into())
     }
 
-    /// The name, if it is one.
+    /// The name, if this is a global name.
     #[must_use]
     pub fn as_name(&self) -> Option<&str> {
         match self {
@@ -72,7 +74,7 @@ impl Entity {
         }
     }
 
-    /// Whether it is part of the state, not only read.
+    /// Whether it is part of the state. Read-only entities are not.
     #[must_use]
     pub fn is_state(&self) -> bool {
         matches!(

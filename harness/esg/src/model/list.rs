@@ -1,9 +1,9 @@
-//! Entities in sentences.
+//! Lists of entities in messages.
 use std::fmt;
 
 use super::Entity;
 
-/// Entities for people: `rows`, `file d.txt`.
+/// Displays entities as text: `rows`, `file d.txt`.
 pub(crate) struct List<'a>(pub(crate) &'a [Entity]);
 
 impl fmt::Display for List<'_> {

@@ -1,10 +1,10 @@
-//! What a program's state consists of: entities, the units they live in, and prints of both.
+//! The parts of a program's state: entities, the units that hold them, and their fingerprints.
 mod entity;
+mod fingerprint;
 mod list;
-mod print;
 mod unit;
 
 pub use entity::{Entity, EntityError};
+pub use fingerprint::Fingerprint;
 pub(crate) use list::List;
-pub use print::Print;
 pub use unit::{Member, Unit, UnitKey};

@@ -1,32 +1,33 @@
-//! Units: entities that share objects, kept as one.
+//! Units: entities that share objects and are stored as one.
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Entity, Print};
+use super::{Entity, Fingerprint};
 
-/// The key of one version of a unit, minted when a step made it and never used again.
+/// The key of one version of a unit. A step creates it; it is never reused.
 pub type UnitKey = Arc<str>;
 
-/// One version of a unit: entities that share a mutable object, so that they can only be put back
+/// One version of a unit: entities that share a mutable object, so they are stored and restored
 /// together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Unit {
-    /// Its key.
+    /// The key.
     pub key: UnitKey,
-    /// Its members.
+    /// The members.
     pub members: Vec<Member>,
-    /// For pairs of members (their indices) that share mutable objects: which ones. A pair of tokens
-    /// is told both ways round, as the order of their names means nothing.
+    /// Pairs of members (by index) that share mutable objects, each with a fingerprint of what they
+    /// share. A pair of tokens appears in both orders, because the order of their names has no
+    /// meaning.
     #[serde(default)]
-    pub share: Vec<(usize, usize, Print)>,
-    /// What its members refer to outside it: tokens and modules.
+    pub share: Vec<(usize, usize, Fingerprint)>,
+    /// What the members refer to outside the unit: tokens and modules.
     #[serde(default)]
     pub refs: Vec<Entity>,
-    /// Why it can not be stored, if it can not.
-    #[serde(default)]
-    pub hole: Option<String>,
-    /// How many bytes storing it takes.
+    /// Why the unit cannot be serialized, if it cannot.
+    #[serde(default, rename = "hole")]
+    pub unserializable: Option<String>,
+    /// The size of the stored form in bytes.
     #[serde(default)]
     pub size: u64,
 }
@@ -34,14 +35,14 @@ pub struct Unit {
 /// One entity in a unit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Member {
-    /// Which.
+    /// The entity.
     pub entity: Entity,
-    /// The print of its content, in which a reference is its index in `refs`.
-    pub own: Print,
-    /// What it refers to, in the order met: indices into the unit's `refs`.
+    /// The fingerprint of its content. A reference counts as its index in `refs`.
+    pub own: Fingerprint,
+    /// What it refers to, in traversal order: indices into the unit's `refs`.
     #[serde(default)]
     pub refs: Vec<usize>,
-    /// Whether `own` says nothing of the content.
+    /// Whether `own` does not depend on the content.
     #[serde(default)]
     pub opaque: bool,
     /// The global names that its code may load.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub enum Part {
     /// A step.
     Step(Arc<str>),
-    /// A name: whichever steps it comes from at the end of the program.
+    /// A name: the steps that determine it at the end of the program.
     Symbol(Arc<str>),
 }
 

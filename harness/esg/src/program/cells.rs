@@ -1,4 +1,4 @@
-//! Cells on their way to become steps.
+//! Cells of a script or notebook, before they become steps.
 use std::collections::HashMap;
 
 use super::{Program, ProgramError};
@@ -12,8 +12,8 @@ pub(super) struct Cell {
     pub(super) at: usize,
 }
 
-/// The program of these cells. Those without a name are called `s0`, `s1` and so on, past names that
-/// are taken.
+/// The program of these cells. Cells without a name are called `s0`, `s1` and so on, skipping names
+/// in use.
 pub(super) fn program(cells: Vec<Cell>, lines: bool) -> Result<Program, ProgramError> {
     let mut taken: HashMap<&str, usize> = HashMap::new();
     for cell in &cells {
@@ -39,7 +39,7 @@ pub(super) fn program(cells: Vec<Cell>, lines: bool) -> Result<Program, ProgramE
     Ok(program)
 }
 
-/// Whether anything in the text is more than a comment.
+/// Whether the text has more than comments.
 pub(super) fn has_code(text: &str) -> bool {
     text.lines().map(str::trim_start).any(|line| !line.is_empty() && !line.starts_with('#'))
 }

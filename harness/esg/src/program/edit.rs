@@ -1,10 +1,10 @@
-//! Changing a program: every change is an operation that is applied.
+//! Changes of a program. Every change is an operation.
 use std::sync::Arc;
 
 use ruff_python_ast::Expr;
 use serde_json::Value;
 
-use crate::model::Print;
+use crate::model::Fingerprint;
 use crate::scan::{Scan, scan};
 use crate::text::near;
 
@@ -14,17 +14,17 @@ use super::order::Slot;
 use super::version::{Version, VersionId, VersionKind};
 use super::{Input, Node, Program, ProgramError, Removed, Step};
 
-/// The most bytes of an id.
+/// The longest id, in bytes.
 const MAX_ID: usize = 200;
 
-/// Who made a version, and what for.
+/// The author of a version, and its cause.
 struct Sign<'a> {
     author: &'a Option<Arc<str>>,
     cause: &'a Option<Arc<str>>,
 }
 
 impl Program {
-    /// Adds a step as the last.
+    /// Appends a step.
     ///
     /// # Errors
     /// [`ProgramError::DuplicateStep`], [`ProgramError::BadId`].
@@ -32,7 +32,7 @@ impl Program {
         self.made(Change::added(id, source), None)
     }
 
-    /// Adds a step whose scan is known. It must be what [`scan`] says of the source.
+    /// Appends a step with a known scan, which must be the result of [`scan`] for the source.
     ///
     /// # Errors
     /// As [`push`](Program::push).
@@ -45,7 +45,7 @@ impl Program {
         self.made(Change::added(id, source), Some(scan))
     }
 
-    /// Adds a step before another.
+    /// Inserts a step before another.
     ///
     /// # Errors
     /// [`ProgramError::UnknownStep`] for `before`, and as [`push`](Program::push).
@@ -59,7 +59,7 @@ impl Program {
         self.made(Change::Added { step: id.into(), source: source.into(), before }, None)
     }
 
-    /// Gives a step another source. The same text again makes no version.
+    /// Replaces the source of a step. The same text makes no new version.
     ///
     /// # Errors
     /// [`ProgramError::UnknownStep`].
@@ -67,7 +67,8 @@ impl Program {
         self.made(Change::replaced(id, source), None)
     }
 
-    /// Gives a step another source whose scan is known. It must be what [`scan`] says of it.
+    /// Replaces the source of a step, with a known scan, which must be the result of [`scan`] for
+    /// it.
     ///
     /// # Errors
     /// As [`replace`](Program::replace).
@@ -80,7 +81,7 @@ impl Program {
         self.made(Change::replaced(id, source), Some(scan))
     }
 
-    /// Removes a step. Its versions stay: [`rollback`](Program::rollback) to one brings it back.
+    /// Removes a step. Its versions stay: a [`rollback`](Program::rollback) to one restores it.
     ///
     /// # Errors
     /// [`ProgramError::UnknownStep`].
@@ -88,7 +89,7 @@ impl Program {
         self.apply(Change::Removed { step: id.into() }.into()).map(|_| ())
     }
 
-    /// Moves a step to before another.
+    /// Moves a step before another.
     ///
     /// # Errors
     /// [`ProgramError::UnknownStep`] for either.
@@ -105,11 +106,11 @@ impl Program {
         self.apply(Change::Moved { step: id.into(), before: None }.into()).map(|_| ())
     }
 
-    /// Sets a step, or an input, back to one of its versions. What it was stays a version too, and
-    /// what is made next is made from the one gone back to. A step that was removed comes back to
-    /// where it stood, as long as the step behind it is still there; else it is the last.
+    /// Returns a step, or an input, to one of its versions. The version it leaves is kept, and the
+    /// next version has this one as its parent. A removed step returns to its former position if
+    /// the step after it still exists, and to the end otherwise.
     ///
-    /// Gives the version that now holds.
+    /// Returns the version that is now current.
     ///
     /// # Errors
     /// [`ProgramError::UnknownVersion`].
@@ -117,7 +118,7 @@ impl Program {
         self.made(Change::RolledBack { version }, None)
     }
 
-    /// Binds a name before the first step, or gives it another value.
+    /// Binds a name before the first step, or changes its value.
     ///
     /// # Errors
     /// [`ProgramError::BadInput`].
@@ -125,7 +126,7 @@ impl Program {
         self.made(Change::Input { name: name.into(), value }, None)
     }
 
-    /// Gives a name to a view over steps and names. Without parts, the artifact is no more.
+    /// Names a view over steps and names. Without parts, the artifact is removed.
     ///
     /// # Errors
     /// [`ProgramError::UnknownStep`] for a part, [`ProgramError::BadId`] for the name.
@@ -138,17 +139,17 @@ impl Program {
         self.apply(Change::Artifact { name: name.into(), parts }.into()).map(|_| ())
     }
 
-    /// Does one operation, and gives the version that it made or went back to, if any. An operation
-    /// that changes nothing is not kept.
+    /// Applies one operation. Returns the version that it made or returned to, if any. An operation
+    /// that changes nothing is not recorded.
     ///
     /// # Errors
-    /// What the method for this change says. Nothing has changed then.
+    /// Those of the method for this change. Nothing has changed then.
     pub fn apply(&mut self, operation: Operation) -> Result<Option<VersionId>, ProgramError> {
         self.perform(operation, None)
     }
 
     fn made(&mut self, change: Change, scan: Option<Scan>) -> Result<VersionId, ProgramError> {
-        // Changes that come here are those that make or take a version.
+        // These changes make a version or return to one.
         self.perform(change.into(), scan).map(|made| made.unwrap_or(VersionId(0)))
     }
 
@@ -270,8 +271,12 @@ impl Program {
                 let changed = matches!(
                     &self.nodes[slot.index()], Node::Input(input) if input.version != id
                 );
-                self.nodes[slot.index()] =
-                    Node::Input(Input { name: step, version: id, json: source, print: syntax });
+                self.nodes[slot.index()] = Node::Input(Input {
+                    name: step,
+                    version: id,
+                    json: source,
+                    fingerprint: syntax,
+                });
                 Ok(changed)
             }
             VersionKind::Step => {
@@ -300,20 +305,20 @@ impl Program {
     ) -> Result<(bool, VersionId), ProgramError> {
         check_input(name)?;
         let json: Arc<str> = value.to_string().into();
-        let print = Print::of(&[b"input", json.as_bytes()]);
+        let fingerprint = Fingerprint::of(&[b"input", json.as_bytes()]);
         let slot = self.inputs.get(name).copied();
         let old = slot.and_then(|slot| match &self.nodes[slot.index()] {
-            Node::Input(input) => Some((input.version, input.print)),
+            Node::Input(input) => Some((input.version, input.fingerprint)),
             _ => None,
         });
         if let Some((version, old)) = old
-            && old == print
+            && old == fingerprint
         {
             return Ok((false, version));
         }
         let parent = old.map(|(version, _)| version);
-        let version = self.version_of(name, VersionKind::Input, &json, print, parent, sign);
-        let node = Node::Input(Input { name: name.clone(), version, json, print });
+        let version = self.version_of(name, VersionKind::Input, &json, fingerprint, parent, sign);
+        let node = Node::Input(Input { name: name.clone(), version, json, fingerprint });
         match slot {
             Some(slot) => self.nodes[slot.index()] = node,
             None => {
@@ -351,7 +356,7 @@ impl Program {
         ProgramError::UnknownArtifact { artifact: name.to_owned(), near }
     }
 
-    /// The place in the order before a step, or behind them all.
+    /// The position before a step, or the end.
     fn rank_before(&self, before: Option<&str>) -> Result<usize, ProgramError> {
         match before {
             Some(before) => Ok(self.order.rank(self.slot(before)?)),
@@ -364,7 +369,7 @@ impl Program {
         step: &Arc<str>,
         kind: VersionKind,
         source: &Arc<str>,
-        syntax: Print,
+        syntax: Fingerprint,
         parent: Option<VersionId>,
         sign: &Sign<'_>,
     ) -> VersionId {
@@ -390,7 +395,7 @@ impl Program {
         self.renew(slot);
     }
 
-    /// A step is at another version. If its code is the same, so is all that is known of it.
+    /// Sets the version of a step. If its code is the same, everything recorded about it stays.
     fn set(&mut self, slot: Slot, step: Step) {
         let same =
             matches!(&self.nodes[slot.index()], Node::Step(old) if old.syntax == step.syntax);
@@ -402,12 +407,12 @@ impl Program {
     }
 }
 
-/// Identity of the code; of the text, where the text is no code.
-fn syntax_of(scan: &Scan, source: &str) -> Print {
+/// Identity of the code, or of the text if the text is not code.
+fn syntax_of(scan: &Scan, source: &str) -> Fingerprint {
     if scan.errors.is_empty() && scan.syntax != [0; 32] {
-        Print::of(&[b"syntax", &scan.syntax])
+        Fingerprint::of(&[b"syntax", &scan.syntax])
     } else {
-        Print::of(&[b"text", source.as_bytes()])
+        Fingerprint::of(&[b"text", source.as_bytes()])
     }
 }
 
@@ -421,7 +426,8 @@ fn check_id(id: &str) -> Result<(), ProgramError> {
     Err(ProgramError::BadId { id: id.to_owned(), why })
 }
 
-/// An input must be a name that a step can load: the parser keeps names as Python does, normalised.
+/// The name of an input must be one that a step can load. The parser normalises names as Python
+/// does.
 fn check_input(name: &str) -> Result<(), ProgramError> {
     let bad = || ProgramError::BadInput { name: name.to_owned() };
     if name.len() > MAX_ID {

@@ -1,26 +1,26 @@
-//! Why a program was not changed, or not read.
+//! The error of a program.
 use crate::text::shown;
 
 use super::VersionId;
 
-/// Why a program was not changed, or not read. Nothing has changed.
+/// Why a change or a script was refused. The program has not changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProgramError {
-    /// There is no step of that id.
+    /// There is no step with that id.
     #[error("there is no step `{}`{}", shown(.step), meant(.near))]
     UnknownStep {
         /// The id.
         step: String,
-        /// A step whose id is near.
+        /// A step with a similar id.
         near: Option<String>,
     },
-    /// There is no artifact of that name.
+    /// There is no artifact with that name.
     #[error("there is no artifact `{}`{}", shown(.artifact), meant(.near))]
     UnknownArtifact {
         /// The name.
         artifact: String,
-        /// An artifact whose name is near.
+        /// An artifact with a similar name.
         near: Option<String>,
     },
     /// The program never had that version.
@@ -31,30 +31,29 @@ pub enum ProgramError {
         /// How many versions the program has had.
         count: usize,
     },
-    /// A step of that id is there already.
-    #[error("there is a step `{}` already (replace it, or give the new one another id)", shown(.step))]
+    /// A step with that id exists.
+    #[error("step `{}` already exists (replace it, or use another id)", shown(.step))]
     DuplicateStep {
         /// The id.
         step: String,
     },
-    /// An id that no step or artifact can have.
-    #[error("`{}` can not be an id: it {why} (expected 1 to 200 bytes without control characters)", shown(.id))]
+    /// An invalid id for a step or an artifact.
+    #[error("`{}` is not a valid id: it {why} (expected 1 to 200 bytes without control characters)", shown(.id))]
     BadId {
         /// The id.
         id: String,
         /// What is wrong with it.
         why: &'static str,
     },
-    /// A name that no input can have.
+    /// An invalid name for an input.
     #[error(
-        "`{}` can not be the name of an input: expected a Python identifier, in the form in which \
-         Python keeps it (NFKC)", shown(.name)
+        "`{}` is not a valid name of an input: expected a Python identifier in NFKC form", shown(.name)
     )]
     BadInput {
         /// The name.
         name: String,
     },
-    /// Two cells of a script or notebook have one name.
+    /// Two cells of a script or notebook have the same name.
     #[error(
         "{}, {first} and {second}, are both called `{}` (rename one)",
         if *.lines { "the cells on two lines" } else { "two cells" }, shown(.name)
@@ -62,30 +61,30 @@ pub enum ProgramError {
     DuplicateCell {
         /// The name.
         name: String,
-        /// Where the first is: its line in a script, or its number in a notebook, from 1.
+        /// The position of the first: its line in a script, or its number in a notebook, from 1.
         first: usize,
-        /// Where the second is.
+        /// The position of the second.
         second: usize,
-        /// Whether these are lines.
+        /// Whether the positions are lines.
         lines: bool,
     },
-    /// A step can not be written into a script.
-    #[error("step `{}` can not be written as a cell of a script: {why}", shown(.step))]
+    /// A step cannot be written into a script.
+    #[error("failed to write step `{}` as a cell of a script: {why}", shown(.step))]
     NotACell {
         /// The step.
         step: String,
-        /// Why not.
+        /// The reason.
         why: &'static str,
     },
-    /// The text is no notebook.
-    #[error("this is no notebook: {why} (expected the JSON of an .ipynb file, nbformat 3 or 4)")]
+    /// The text is not a notebook.
+    #[error("this is not a notebook: {why} (expected the JSON of an .ipynb file, nbformat 3 or 4)")]
     NotANotebook {
         /// What was found.
         why: String,
     },
-    /// A cell of a notebook has a line that only IPython understands.
+    /// A cell of a notebook has a line with IPython syntax.
     #[error(
-        "line {line} of cell {cell} of the notebook is IPython's, not Python's: `{}` (remove it, \
+        "line {line} of cell {cell} of the notebook is IPython, not Python: `{}` (remove it, \
          or write it in Python)", shown(.text)
     )]
     Magic {

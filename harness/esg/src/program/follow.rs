@@ -1,9 +1,9 @@
-//! Becoming like another program, by as few operations as that takes.
+//! Makes a program equal to another with as few operations as possible.
 use super::{Program, ProgramError};
 
 impl Program {
-    /// Makes the steps and inputs those of `other`: what is the same stays what it is, with its
-    /// versions. Use it to take up a program that was edited as a file.
+    /// Makes the steps and inputs those of `other`. Equal steps keep their versions. Use it to apply the
+    /// edits of a script to a stored program.
     ///
     /// ```
     /// use harness_esg::Program;

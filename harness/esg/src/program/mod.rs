@@ -1,4 +1,4 @@
-//! Programs: ordered steps of code, every version they ever had, and what may depend on what.
+//! Programs: ordered steps of code, all their versions, and what may depend on what.
 mod artifact;
 mod cells;
 mod edges;
@@ -29,7 +29,7 @@ use crate::text::near;
 
 /// An ordered list of steps with its whole history.
 ///
-/// A program is the sum of its [operations](Program::operations): what changes it makes one and
+/// A program replays from its [operations](Program::operations): every change creates one and
 /// applies it. Versions are never lost, and a step can go back to any of its own.
 ///
 /// ```
@@ -57,11 +57,11 @@ pub struct Program {
     versions: Vec<Version>,
     artifacts: BTreeMap<Arc<str>, Vec<Part>>,
     operations: Vec<Operation>,
-    /// What steps were seen to do, at the version they are at.
+    /// The recorded effects of steps, at their current version.
     observed: HashMap<Slot, Observed>,
-    /// What each step does by itself.
+    /// The static effects of each step.
     book: Book,
-    /// Made when first asked for, kept up from then on.
+    /// Built on first use, then updated incrementally.
     net: OnceLock<Net>,
 }
 
@@ -72,12 +72,12 @@ enum Node {
     Gone,
 }
 
-/// A step that left.
+/// A removed step.
 #[derive(Clone, Debug)]
 struct Removed {
-    /// The version it had.
+    /// Its last version.
     version: VersionId,
-    /// The step it stood before.
+    /// The step after it.
     before: Option<Arc<str>>,
 }
 
@@ -88,10 +88,10 @@ impl Program {
         Self::default()
     }
 
-    /// The program that these operations make.
+    /// The program that results from these operations.
     ///
     /// # Errors
-    /// The first operation that can not be done.
+    /// The error of the first operation that fails.
     pub fn fold(operations: impl IntoIterator<Item = Operation>) -> Result<Self, ProgramError> {
         let mut program = Self::new();
         for operation in operations {
@@ -120,10 +120,10 @@ impl Program {
         self.steps.is_empty()
     }
 
-    /// The step of that id.
+    /// The step with that id.
     ///
     /// # Errors
-    /// [`ProgramError::UnknownStep`], with the nearest id.
+    /// [`ProgramError::UnknownStep`], with the most similar id.
     pub fn step(&self, id: &str) -> Result<&Step, ProgramError> {
         match self.steps.get(id).map(|slot| &self.nodes[slot.index()]) {
             Some(Node::Step(step)) => Ok(step),
@@ -131,7 +131,7 @@ impl Program {
         }
     }
 
-    /// Where the step of that id stands among the steps, from 0.
+    /// The position of the step with that id, from 0.
     #[must_use]
     pub fn position(&self, id: &str) -> Option<usize> {
         self.steps.get(id).map(|slot| self.order.rank(*slot) - self.inputs.len())
@@ -145,7 +145,7 @@ impl Program {
         })
     }
 
-    /// One version, of a step or of an input, that the program has or ever had.
+    /// A version of a step or an input, current or former.
     ///
     /// # Errors
     /// [`ProgramError::UnknownVersion`].
@@ -154,7 +154,7 @@ impl Program {
         self.versions.get(id.0 as usize).ok_or(unknown)
     }
 
-    /// Every version there ever was, in the order they were made.
+    /// All versions, in the order of their creation.
     #[must_use]
     pub fn versions(&self) -> &[Version] {
         &self.versions
@@ -166,26 +166,26 @@ impl Program {
         &self.artifacts
     }
 
-    /// How many operations have been done: a mark for [`operations`](Program::operations).
+    /// The number of operations so far: a mark for [`operations`](Program::operations).
     #[must_use]
     pub fn mark(&self) -> usize {
         self.operations.len()
     }
 
-    /// The operations done since a mark, oldest first. All of them since 0.
+    /// The operations since a mark, oldest first. 0 gives all of them.
     #[must_use]
     pub fn operations(&self, since: usize) -> &[Operation] {
         self.operations.get(since..).unwrap_or_default()
     }
 
-    /// What steps may need of each other. The first call makes the index; from then on, a change
-    /// costs what it changes.
+    /// What steps may need of each other. The first call builds the index. Later changes update it
+    /// at a cost proportional to the change.
     pub fn edges(&self) -> Edges<'_> {
         Edges::new(self, self.net.get_or_init(|| Net::of(&self.order, &self.book)))
     }
 
-    /// Takes what a step was seen to do for what it does, until its code changes. This is no
-    /// operation: it comes from a run, not from an edit.
+    /// Uses the recorded effects of a step instead of its scan until its code changes. This is not
+    /// an operation: it comes from a run, not from an edit.
     ///
     /// # Errors
     /// [`ProgramError::UnknownStep`].
@@ -196,12 +196,12 @@ impl Program {
         Ok(())
     }
 
-    /// Whether what a step was seen to do is taken for what it does.
+    /// Whether recorded effects of the step are in use.
     pub(crate) fn is_observed(&self, id: &str) -> bool {
         self.steps.get(id).is_some_and(|slot| self.observed.contains_key(slot))
     }
 
-    /// What a step was seen to do says nothing any more.
+    /// Discards the recorded effects of a step.
     pub(crate) fn unobserve(&mut self, id: &str) {
         let Some(slot) = self.steps.get(id).copied() else { return };
         if self.observed.remove(&slot).is_some() {
@@ -217,7 +217,7 @@ impl Program {
         }
     }
 
-    /// Takes in a step as it now is, in place of what it was.
+    /// Updates the index for a changed step.
     fn renew(&mut self, slot: Slot) {
         let facts = self.facts(slot);
         let Some(net) = self.net.get_mut() else {
@@ -230,7 +230,7 @@ impl Program {
         net.settle(&self.order, &self.book);
     }
 
-    /// Takes out a step, before it goes.
+    /// Removes a step from the index, before it is removed.
     fn forget(&mut self, slot: Slot) {
         if let Some(net) = self.net.get_mut() {
             let left = net.leave(&self.order, &self.book, slot);
@@ -256,7 +256,7 @@ impl Program {
 }
 
 impl PartialEq for Program {
-    /// Two programs are the same when they have the same history.
+    /// Two programs are equal if they have the same history.
     fn eq(&self, other: &Self) -> bool {
         self.operations == other.operations
             && self.versions == other.versions

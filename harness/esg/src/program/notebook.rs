@@ -11,12 +11,12 @@ impl Program {
     /// Reads the JSON of an `.ipynb` file, nbformat 4 or 3: its code cells, in order. Outputs, tags
     /// and everything else are ignored.
     ///
-    /// A step is called by the `name` in the cell's metadata, else by the cell's id, else `s0`, `s1`
-    /// and so on. Cells without code are skipped, unless their metadata name them.
+    /// The id of a step is the `name` in the cell's metadata, else the cell's id, else `s0`, `s1`
+    /// and so on. Cells without code are skipped unless their metadata name them.
     ///
     /// # Errors
-    /// [`ProgramError::NotANotebook`]; [`ProgramError::Magic`] for a line that only IPython
-    /// understands; [`ProgramError::DuplicateCell`], [`ProgramError::BadId`].
+    /// [`ProgramError::NotANotebook`]; [`ProgramError::Magic`] for a line with IPython syntax;
+    /// [`ProgramError::DuplicateCell`], [`ProgramError::BadId`].
     pub fn from_notebook(json: &str) -> Result<Self, ProgramError> {
         let refuse = |why: String| ProgramError::NotANotebook { why };
         let notebook: Value =
@@ -25,9 +25,9 @@ impl Program {
         let list = |value: Option<&Value>| value.and_then(Value::as_array).cloned();
         let found = match format {
             Some(4) => list(notebook.get("cells"))
-                .ok_or_else(|| refuse("it has no list of `cells`".to_owned()))?,
+                .ok_or_else(|| refuse("it has no list `cells`".to_owned()))?,
             Some(3) => list(notebook.get("worksheets"))
-                .ok_or_else(|| refuse("it has no list of `worksheets`".to_owned()))?
+                .ok_or_else(|| refuse("it has no list `worksheets`".to_owned()))?
                 .iter()
                 .flat_map(|sheet| list(sheet.get("cells")).unwrap_or_default())
                 .collect(),
@@ -69,8 +69,8 @@ fn joined(value: &Value) -> Option<String> {
     }
 }
 
-/// The first line that only IPython understands. Told by its grammar, not by how a line begins:
-/// a line of a long expression may well begin with `%`.
+/// The first line with IPython syntax. The grammar decides, not the start of a line: a line of a
+/// long expression may begin with `%`.
 fn magic(source: &str) -> Option<(usize, String)> {
     if !source.contains(['%', '!', '?']) {
         return None;

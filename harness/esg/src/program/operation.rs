@@ -1,4 +1,4 @@
-//! What is done to a program, as data.
+//! Changes of a program, as data.
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -7,32 +7,32 @@ use serde_json::Value;
 use super::VersionId;
 use super::artifact::Part;
 
-/// One thing done to a program, with who did it and what for.
+/// One change of a program, with its author and cause.
 ///
-/// A program is the sum of its operations: applied in order to an empty one they give the same
+/// A program replays from its operations: applied in order to an empty program they give the same
 /// program, down to the ids of its versions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Operation {
-    /// What was done.
+    /// The change.
     pub change: Change,
-    /// Who did it.
+    /// The author.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<Arc<str>>,
-    /// What for.
+    /// The cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Arc<str>>,
 }
 
 impl Operation {
-    /// The same, done by `author`.
+    /// Sets the author.
     #[must_use]
     pub fn by(mut self, author: &str) -> Self {
         self.author = Some(author.into());
         self
     }
 
-    /// The same, done because of `cause`.
+    /// Sets the cause.
     #[must_use]
     pub fn because(mut self, cause: &str) -> Self {
         self.cause = Some(cause.into());
@@ -46,70 +46,70 @@ impl From<Change> for Operation {
     }
 }
 
-/// What can be done to a program.
+/// A change of a program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Change {
-    /// A step came in.
+    /// A step was added.
     Added {
         /// Its id.
         step: Arc<str>,
         /// Its source.
         source: Arc<str>,
-        /// The step it came in before; without one, it is the last.
+        /// The step after it; `None` at the end.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         before: Option<Arc<str>>,
     },
-    /// A step got another source.
+    /// The source of a step was replaced.
     Replaced {
         /// Its id.
         step: Arc<str>,
-        /// Its source from now on.
+        /// Its new source.
         source: Arc<str>,
     },
-    /// A step left. Its versions stay.
+    /// A step was removed. Its versions stay.
     Removed {
         /// Its id.
         step: Arc<str>,
     },
-    /// A step went to another place.
+    /// A step was moved.
     Moved {
         /// Its id.
         step: Arc<str>,
-        /// The step it stands before from now on; without one, it is the last.
+        /// The step that now comes after it; `None` at the end.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         before: Option<Arc<str>>,
     },
-    /// A step, or an input, went back to one of its versions.
+    /// A step, or an input, returned to one of its versions.
     RolledBack {
-        /// That version.
+        /// The version.
         version: VersionId,
     },
-    /// An input got a value.
+    /// An input was bound or changed.
     Input {
         /// Its name.
         name: Arc<str>,
         /// The value.
         value: Value,
     },
-    /// An artifact got its parts.
+    /// An artifact was set.
     Artifact {
         /// Its name.
         name: Arc<str>,
-        /// Its parts; without any there is no such artifact any more.
+        /// Its parts. Without parts the artifact is removed.
         parts: Vec<Part>,
     },
 }
 
 impl Change {
-    /// A step comes in as the last.
+    /// Appends a step.
     #[must_use]
     pub fn added(step: &str, source: &str) -> Self {
         Self::Added { step: step.into(), source: source.into(), before: None }
     }
 
-    /// A step gets another source.
+    /// Replaces the source of a step.
     #[must_use]
     pub fn replaced(step: &str, source: &str) -> Self {
         Self::Replaced { step: step.into(), source: source.into() }

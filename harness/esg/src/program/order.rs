@@ -1,5 +1,5 @@
-//! The order of steps, kept so that a place in the middle can be taken without moving the others.
-/// A step's own number, which stays the same wherever it moves and is never given to another.
+//! The order of steps. Inserting a step does not move the others.
+/// The number of a step. It stays the same when the step moves, and is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Slot(u32);
 
@@ -13,15 +13,15 @@ impl Slot {
     }
 }
 
-/// How far apart labels are made: 32 insertions at one place fit in between.
+/// The distance of new labels: room for 32 insertions at one position.
 const GAP: u64 = 1 << 32;
 
 /// Slots in order. Each has a label, and labels grow along the order: two slots are compared by
-/// their labels, and lists of slots that are sorted by label stay sorted when labels are renewed.
+/// their labels, and lists sorted by label stay sorted when labels are renewed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Order {
     slots: Vec<Slot>,
-    /// By slot; of slots that are not in the order, their last one.
+    /// By slot. A removed slot keeps its last label.
     labels: Vec<u64>,
 }
 
@@ -38,13 +38,13 @@ impl Order {
         self.labels.get(slot.index()).copied().unwrap_or(0)
     }
 
-    /// Where a slot that is in the order stands.
+    /// The position of a slot.
     pub(crate) fn rank(&self, slot: Slot) -> usize {
         let label = self.label(slot);
         self.slots.partition_point(|other| self.label(*other) < label)
     }
 
-    /// Puts a slot at `rank`, before what stands there.
+    /// Inserts a slot at `rank`.
     pub(crate) fn insert(&mut self, rank: usize, slot: Slot) {
         if self.labels.len() <= slot.index() {
             self.labels.resize(slot.index() + 1, 0);
@@ -58,7 +58,7 @@ impl Order {
         self.slots.insert(rank, slot);
     }
 
-    /// Takes a slot out. Its label stays, so that it can still be compared.
+    /// Removes a slot. It keeps its label, so it can still be compared.
     pub(crate) fn remove(&mut self, slot: Slot) {
         let rank = self.rank(slot);
         if self.slots.get(rank) == Some(&slot) {

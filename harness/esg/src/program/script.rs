@@ -67,18 +67,18 @@ impl Program {
         cells::program(cells, true)
     }
 
-    /// Writes the steps as such a script. [`from_script`](Program::from_script) reads the same steps
-    /// back; inputs and artifacts are not in it.
+    /// Writes the steps as such a script. [`from_script`](Program::from_script) reads the same
+    /// steps back. Inputs and artifacts are not included.
     ///
     /// # Errors
-    /// [`ProgramError::NotACell`] for a step that would be read back as something else.
+    /// [`ProgramError::NotACell`] for a step that would be read back differently.
     pub fn to_script(&self) -> Result<String, ProgramError> {
         let mut script = String::new();
         for step in self.steps() {
             let refuse = |why| ProgramError::NotACell { step: step.id.to_string(), why };
             let line = format!("# %% {}\n", step.id);
             if marker(&line) != Some(Marker { name: Some(step.id.to_string()), code: true }) {
-                return Err(refuse("its id would be read as something else (give it another)"));
+                return Err(refuse("its id would be read back differently (use another id)"));
             }
             if step.source.lines().any(|line| marker(line).is_some()) {
                 return Err(refuse("one of its lines begins with `# %%` (change that line)"));
@@ -94,10 +94,10 @@ impl Program {
     }
 }
 
-/// What a line says, if it begins a cell.
+/// The marker on a line, if it begins a cell.
 fn marker(line: &str) -> Option<Marker> {
     let rest = line.strip_prefix("# %%").or_else(|| line.strip_prefix("#%%"))?;
-    // More of them are cells inside of cells.
+    // More `%` mean nested cells.
     let rest = rest.trim_start_matches('%');
     if !rest.is_empty() && !rest.starts_with(char::is_whitespace) {
         return None;
@@ -134,8 +134,8 @@ fn marker(line: &str) -> Option<Marker> {
     Some(Marker { name: (!name.is_empty()).then(|| name.to_owned()), code })
 }
 
-/// Where lines that look like the beginning of a cell are part of a string. A script that does not
-/// parse as a whole is cut at every such line: where its strings end can not be told.
+/// The lines within strings that look like the beginning of a cell. A script that does not parse as
+/// a whole is split at every such line, because the ends of its strings are unknown.
 fn quoted_markers(text: &str) -> HashSet<usize> {
     if !text.contains("'''") && !text.contains("\"\"\"") {
         return HashSet::new();

@@ -1,24 +1,24 @@
 //! One step of a program.
 use std::sync::Arc;
 
-use crate::model::Print;
+use crate::model::Fingerprint;
 use crate::scan::Scan;
 
 use super::VersionId;
 
-/// One step of a program, as it stands.
+/// One step of a program, at its current version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Step {
     /// Its id.
     pub id: Arc<str>,
-    /// Which version it is at.
+    /// Its current version.
     pub version: VersionId,
     /// Its source, as written.
     pub source: Arc<str>,
     /// Identity of its code, without comments and layout.
-    pub syntax: Print,
-    /// What it may do to the names around it.
+    pub syntax: Fingerprint,
+    /// Its static effects.
     pub scan: Arc<Scan>,
 }
 
@@ -28,10 +28,10 @@ pub struct Step {
 pub struct Input {
     /// The name it is bound to.
     pub name: Arc<str>,
-    /// Which version it is at.
+    /// Its current version.
     pub version: VersionId,
     /// The value, as JSON.
     pub json: Arc<str>,
     /// Identity of the value.
-    pub print: Print,
+    pub fingerprint: Fingerprint,
 }

@@ -116,7 +116,7 @@ fn what_is_refused_says_so_and_changes_nothing() {
     );
     assert_eq!(
         said(program.push("a", "").unwrap_err()),
-        "there is a step `a` already (replace it, or give the new one another id)"
+        "step `a` already exists (replace it, or use another id)"
     );
     for bad in ["", "a\nb", &"x".repeat(201)] {
         let error = program.push(bad, "").unwrap_err();
@@ -129,7 +129,7 @@ fn what_is_refused_says_so_and_changes_nothing() {
 }
 
 #[test]
-fn an_operation_says_who_and_why() {
+fn an_operation_has_an_author_and_a_cause() {
     let mut program = three();
     let change = Operation::from(Change::replaced("a", "a = 2")).by("model").because("NameError");
     let version = program.apply(change).unwrap().unwrap();
@@ -146,14 +146,14 @@ fn an_operation_says_who_and_why() {
     );
 }
 
-/// Some change, on steps of few names so that they meet.
+/// A random change. Few names make conflicts likely.
 fn some_operation() -> impl Strategy<Value = (u8, usize, usize)> {
     (0u8..8, 0usize..6, 0usize..6)
 }
 
 fn perform(program: &mut Program, (kind, left, right): (u8, usize, usize)) {
     let id = |at: usize| format!("step{at}");
-    // Most are refused at some time: that must leave nothing behind.
+    // Most are refused at some point, which must have no effect.
     let _ = match kind {
         0 => program.push(&id(left), &format!("a = {right}")).map(|_| ()),
         1 => program.insert_before(&id(right), &id(left), "b = 1").map(|_| ()),

@@ -1,14 +1,14 @@
-//! Versions: what a step's source was, and what it was made from.
+//! Versions: the former sources of steps, and their parents.
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::Print;
+use crate::model::Fingerprint;
 
-/// Which version, of all that a program ever had. Prints as `v7`.
+/// The number of a version. Displays as `v7`.
 ///
-/// Versions are numbered in the order they were made, so that the same operations give the same
+/// Versions are numbered in the order of their creation, so the same operations give the same
 /// numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -36,19 +36,19 @@ pub enum VersionKind {
 pub struct Version {
     /// Which.
     pub id: VersionId,
-    /// What it was made from: the version that stood when it was made.
+    /// The version that was current when this one was made.
     pub parent: Option<VersionId>,
-    /// The step, or the input, that it is a version of.
+    /// The step or the input.
     pub step: Arc<str>,
-    /// Whether that is a step or an input.
+    /// Whether it is a step or an input.
     pub kind: VersionKind,
     /// Its text, as written.
     pub source: Arc<str>,
-    /// Identity of the code. Two versions of one step with the same syntax do the same, whatever
-    /// their comments and layout.
-    pub syntax: Print,
-    /// Who made it, if that was said.
+    /// Identity of the code. Two versions of one step with the same syntax behave the same;
+    /// comments and layout do not matter.
+    pub syntax: Fingerprint,
+    /// The author, if given.
     pub author: Option<Arc<str>>,
-    /// What for, if that was said.
+    /// The cause, if given.
     pub cause: Option<Arc<str>>,
 }

@@ -1,4 +1,4 @@
-//! The pass over the program.
+//! The engine: passes over the program.
 mod close;
 mod perform;
 
@@ -17,15 +17,15 @@ use crate::model::{Entity, UnitKey};
 use crate::state::State;
 use crate::trace::{Execution, changed};
 
-/// How many workers in a row may die at the same thing, when no step is to blame.
+/// How many workers in a row may die at the same operation while no step runs.
 const DEATHS: usize = 3;
 
-/// How a replay goes about it.
+/// The options of a replay.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options {
-    /// Whether the steps after one that failed are left alone.
+    /// Whether the steps after a failed one do not run.
     pub(crate) stop_on_failure: bool,
-    /// Whether everything that is live is looked at in the end.
+    /// Whether the replay ends with a sweep of everything that is live.
     pub(crate) sweep: bool,
 }
 
@@ -39,45 +39,46 @@ pub(crate) struct Engine {
     pub(crate) name: Arc<str>,
     pub(crate) seq: u64,
     pub(crate) run: u64,
-    /// Units whose stored form turned out to be lost.
+    /// Units whose stored form is lost.
     pub(crate) lost: BTreeSet<UnitKey>,
-    /// Whether a step has run in this worker that touched what is not tracked: no other program must
-    /// run in it.
+    /// Whether a step with untracked operations has run in this worker. No other program may run in
+    /// it then.
     pub(crate) tainted: bool,
-    /// The execution that stands for each step since the last replay.
+    /// The execution that represents each step since the last replay.
     pub(crate) chosen: BTreeMap<Arc<str>, Arc<Execution>>,
-    /// The executions that stood after each replay, in the order of the program then.
+    /// The executions that represented the steps after each replay, in program order.
     pub(crate) runs: BTreeMap<u64, Vec<Arc<Execution>>>,
-    /// Readings of clocks to give again, by step.
+    /// Clock readings to replay, by step.
     pub(crate) readings: BTreeMap<Arc<str>, Vec<Json>>,
 }
 
-/// One replay under way.
+/// A replay in progress.
 struct Pass<'a> {
     steps: &'a [Planned],
     options: Options,
-    /// Steps that run again to make what can not be stored.
+    /// Steps that run again to make unserializable values.
     forced: BTreeSet<Arc<str>>,
-    /// Failed steps that do not run again in this pass. Whatever a failed step looked at and what can
-    /// not be stored is made again behind it, and would be lost to it for ever.
+    /// Failed steps that do not run again in this pass. Otherwise each pass would make the
+    /// unserializable values that a failed step read again after it, and the failed step would miss
+    /// them indefinitely.
     spared: BTreeSet<Arc<str>>,
-    /// Everything runs, as something is untracked, or can not be brought back otherwise.
+    /// Everything runs, because something is untracked or cannot be restored otherwise.
     full: bool,
-    /// What is missing can not be brought back by running only what made it.
+    /// Running only the steps that made it does not restore what is missing.
     stuck: bool,
     reasons: BTreeMap<Arc<str>, Reason>,
     order: Vec<Arc<str>>,
     fresh: Vec<Arc<Execution>>,
-    /// The execution that stands for each step.
+    /// The execution that represents each step.
     chosen: BTreeMap<Arc<str>, Arc<Execution>>,
-    /// The steps that ran since everything has to.
+    /// The steps that ran since everything has to run.
     done: BTreeSet<Arc<str>>,
-    /// A step of the program is known to touch what is not tracked.
+    /// A step of the program is known to have untracked operations.
     untracked: bool,
     widened: usize,
-    /// How often that was when a step last lacked what can not be stored.
+    /// The value of `widened` when a step last lacked something unserializable.
     used: usize,
-    /// What steps looked at though nobody expected it, and whether that was everything.
+    /// What steps read unexpectedly, and whether they read everything.
     looked_for: BTreeMap<Arc<str>, (BTreeSet<Entity>, bool)>,
 }
 
@@ -102,7 +103,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Lets steps that have failed stand from here on. `false` if all of them do already.
+    /// Keeps the executions of failed steps from here on. `false` if all are kept already.
     fn spare_failed(&mut self) -> bool {
         let before = self.spared.len();
         let failed = self.chosen.iter().filter(|(_, execution)| !execution.ending.is_ok());
@@ -111,8 +112,8 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// Whether all that is not as a step found it leads to what can not be stored: that was only made
-/// again.
+/// Whether every difference from what the failed step found leads to unserializable values, which
+/// were only made again.
 fn stands(failed: &Execution, state: &State, outside: &mut Outside) -> bool {
     let Some(changed) = changed(failed, state, outside) else { return true };
     changed.inputs.into_iter().chain(changed.aliases).all(|entity| {
@@ -120,29 +121,30 @@ fn stands(failed: &Execution, state: &State, outside: &mut Outside) -> bool {
         behind
             .iter()
             .filter_map(|entity| state.slot(entity))
-            .any(|slot| slot.made.unit.hole.is_some())
+            .any(|slot| slot.made.unit.unserializable.is_some())
     })
 }
 
-/// How a walk through the program ended.
+/// How a pass over the program ended.
 enum Walked {
-    /// At its end.
+    /// It completed.
     Through(State),
-    /// More steps have to be forced.
+    /// More steps have to run.
     Again,
     /// Something has to run, and something is untracked.
     Everything,
 }
 
-/// What came of wanting to run a step.
+/// The result of trying to run a step.
 enum Ended {
     Ran(Box<Execution>),
     /// These have to be made first.
     Missing(BTreeSet<Entity>),
 }
 
-/// Who is told of an execution before the next step runs.
-pub(crate) type Told<'a> = &'a mut dyn FnMut(&Arc<Execution>, &mut Blobs) -> Result<(), EsgError>;
+/// Receives each execution before the next step runs.
+pub(crate) type OnExecution<'a> =
+    &'a mut dyn FnMut(&Arc<Execution>, &mut Blobs) -> Result<(), EsgError>;
 
 impl Engine {
     pub(crate) fn new(executor: Box<dyn Executor>, blobs: Blobs) -> Self {
@@ -163,25 +165,25 @@ impl Engine {
         }
     }
 
-    /// Goes through `steps`, and answers with what it did and the state at the end.
+    /// Replays `steps`. Returns the report and the final state.
     pub(crate) fn replay(
         &mut self,
         steps: &[Planned],
         options: Options,
-        told: Told<'_>,
+        record: OnExecution<'_>,
     ) -> Result<(Report, State), EsgError> {
         self.run += 1;
         let mut pass = Pass::new(steps, options);
         pass.untracked = self.is_untracked(steps);
-        let mut state = self.settle(&mut pass, told)?;
+        let mut state = self.settle(&mut pass, record)?;
         if !pass.full {
             let doubtful = pass.chosen.values().any(|execution| execution.is_doubtful());
-            // What is not tracked may have led from one step to another: that holds only as long as
-            // all of them are there, in this order.
+            // Untracked state may connect steps. The executions are valid only as long as all of
+            // them are, in this order.
             let everything = doubtful && (!pass.order.is_empty() || self.differs(&pass))
-                || options.sweep && !pass.order.is_empty() && !self.sweep(&state, &pass, told)?;
+                || options.sweep && !pass.order.is_empty() && !self.sweep(&state, &pass, record)?;
             if everything {
-                state = self.everything(&mut pass, told)?;
+                state = self.everything(&mut pass, record)?;
             }
         }
         let report = self.report(&pass);
@@ -190,7 +192,7 @@ impl Engine {
         Ok((report, state))
     }
 
-    /// Whether other executions stand now than after the last replay, or in another order.
+    /// Whether the executions differ from those after the last replay, or their order does.
     fn differs(&self, pass: &Pass<'_>) -> bool {
         let last = self.runs.last_key_value().map_or(&[][..], |(_, run)| run);
         let now = pass.steps.iter().filter_map(|step| pass.chosen.get(&step.id));
@@ -198,17 +200,21 @@ impl Engine {
     }
 
     /// Runs everything in a fresh worker.
-    fn everything(&mut self, pass: &mut Pass<'_>, told: Told<'_>) -> Result<State, EsgError> {
+    fn everything(
+        &mut self,
+        pass: &mut Pass<'_>,
+        record: OnExecution<'_>,
+    ) -> Result<State, EsgError> {
         self.renew()?;
         pass.full = true;
         pass.order.clear();
         pass.done.clear();
         pass.forced.clear();
         pass.spared.clear();
-        self.settle(pass, told)
+        self.settle(pass, record)
     }
 
-    /// Goes on in a fresh worker.
+    /// Continues in a fresh worker.
     fn renew(&mut self) -> Result<(), EsgError> {
         self.executor.fresh()?;
         self.live.clear();
@@ -216,7 +222,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Runs every step, in a worker that is fresh.
+    /// Runs every step in a fresh worker.
     pub(crate) fn whole(&mut self, steps: &[Planned], options: Options) -> Result<State, EsgError> {
         self.run += 1;
         let mut pass = Pass::new(steps, options);
@@ -226,7 +232,7 @@ impl Engine {
         Ok(state)
     }
 
-    /// The executions that stand for `steps` since the last replay.
+    /// The executions that represent `steps` since the last replay.
     pub(crate) fn standing<'a>(
         &'a self,
         steps: &'a [Planned],
@@ -234,7 +240,7 @@ impl Engine {
         steps.iter().filter_map(|step| self.chosen.get(&step.id))
     }
 
-    /// Takes over which executions stood after a replay of an earlier process.
+    /// Restores the executions that represented the steps after a replay of an earlier process.
     pub(crate) fn settled(&mut self, run: u64, executions: &[u64]) {
         let known =
             executions.iter().filter_map(|seq| self.history.by_seq(*seq)).cloned().collect();
@@ -242,33 +248,33 @@ impl Engine {
         self.runs.insert(run, known);
     }
 
-    /// Takes over an execution from an earlier process.
+    /// Restores an execution of an earlier process.
     pub(crate) fn remember(&mut self, execution: Arc<Execution>) {
         self.seq = self.seq.max(execution.seq);
         self.run = self.run.max(execution.run);
         self.history.push(execution);
     }
 
-    fn settle(&mut self, pass: &mut Pass<'_>, told: Told<'_>) -> Result<State, EsgError> {
+    fn settle(&mut self, pass: &mut Pass<'_>, record: OnExecution<'_>) -> Result<State, EsgError> {
         loop {
             let known = (pass.forced.len(), pass.widened, pass.spared.len());
-            match self.once(pass, told)? {
+            match self.once(pass, record)? {
                 Walked::Through(state) => return Ok(state),
-                Walked::Everything => return self.everything(pass, told),
+                Walked::Everything => return self.everything(pass, record),
                 Walked::Again if (pass.forced.len(), pass.widened, pass.spared.len()) == known => {
                     if pass.full {
                         return Err(EsgError::unreachable_state());
                     }
                     pass.stuck = true;
-                    return self.everything(pass, told);
+                    return self.everything(pass, record);
                 }
                 Walked::Again => {}
             }
         }
     }
 
-    /// Goes through the program once.
-    fn once(&mut self, pass: &mut Pass<'_>, told: Told<'_>) -> Result<Walked, EsgError> {
+    /// Makes one pass over the program.
+    fn once(&mut self, pass: &mut Pass<'_>, record: OnExecution<'_>) -> Result<Walked, EsgError> {
         let mut state = State::default();
         let mut outside = Outside::default();
         let steps = pass.steps;
@@ -295,7 +301,8 @@ impl Engine {
                 return Ok(Walked::Everything);
             }
             if self.tainted && !pass.full {
-                // What a step of this pass made may be lost with the worker, and never come back.
+                // The worker's values may be lost, and what a step of this pass made cannot be
+                // restored.
                 if pass.fresh.iter().any(|execution| execution.is_untracked()) {
                     return Ok(Walked::Everything);
                 }
@@ -308,7 +315,7 @@ impl Engine {
                     let makers = self.makers(&state, &entities);
                     let before = pass.forced.len();
                     pass.forced.extend(makers);
-                    // A run that was discarded used up what its makers had made.
+                    // A discarded run consumed what the steps before it had made.
                     let used = std::mem::replace(&mut pass.used, pass.widened) < pass.widened;
                     if pass.forced.len() == before && !used {
                         pass.forced.extend(self.changers(&state, &entities));
@@ -325,7 +332,7 @@ impl Engine {
             };
             let execution = Arc::new(execution);
             self.history.push(execution.clone());
-            told(&execution, &mut self.blobs)?;
+            record(&execution, &mut self.blobs)?;
             pass.reasons.entry(step.id.clone()).or_insert(reason);
             if pass.done.insert(step.id.clone()) {
                 pass.order.push(step.id.clone());
@@ -375,7 +382,7 @@ impl Engine {
         stale.unwrap_or(Reason::Invalidated)
     }
 
-    /// Why the step's latest execution does not hold in `state`; `None` if it does.
+    /// Why the step's latest execution is not valid in `state`; `None` if it is.
     pub(crate) fn stale(&self, step: &Planned, state: &State, outside: &Outside) -> Option<Reason> {
         let Some(latest) = self.history.latest(&step.id) else { return Some(Reason::New) };
         if latest.syntax != step.syntax {
@@ -401,14 +408,14 @@ impl Engine {
         })
     }
 
-    /// Brings what is asked for, or everything, to the worker; what can not be stored is made again.
+    /// Brings what is needed, or everything, to the worker. Unserializable values are made again.
     fn materialise(
         &mut self,
         steps: &[Planned],
         state: &mut State,
         only: Option<&BTreeSet<Entity>>,
         options: Options,
-        told: Told<'_>,
+        record: OnExecution<'_>,
     ) -> Result<(), EsgError> {
         let mut pass = Pass::new(steps, options);
         loop {
@@ -423,30 +430,30 @@ impl Engine {
             let makers = self.makers(state, &missing);
             pass.forced.extend(makers);
             if pass.forced.len() > before || pass.spare_failed() {
-                *state = self.settle(&mut pass, told)?;
+                *state = self.settle(&mut pass, record)?;
             } else if pass.full {
                 return Err(EsgError::unreachable_state());
             } else {
                 pass.stuck = true;
-                *state = self.everything(&mut pass, told)?;
+                *state = self.everything(&mut pass, record)?;
             }
         }
     }
 
-    /// Brings what is asked for, or everything, to the worker, and asks it something; again, if the
-    /// worker is lost meanwhile.
+    /// Brings what is needed, or everything, to the worker and sends it a request. Repeats this if
+    /// the worker is lost meanwhile.
     pub(crate) fn ask<T>(
         &mut self,
         steps: &[Planned],
         state: &mut State,
         only: Option<&BTreeSet<Entity>>,
         options: Options,
-        told: Told<'_>,
+        record: OnExecution<'_>,
         ask: impl Fn(&mut dyn Executor) -> Result<T, ExecError>,
     ) -> Result<T, EsgError> {
         let mut deaths = 0;
         loop {
-            self.materialise(steps, state, only, options, &mut *told)?;
+            self.materialise(steps, state, only, options, &mut *record)?;
             match ask(&mut *self.executor) {
                 Err(error) if self.survives(&error, &mut deaths) => {}
                 answer => return Ok(answer?),
@@ -454,7 +461,7 @@ impl Engine {
         }
     }
 
-    /// Takes note that the worker is lost, if it is: then the same may be tried with the next one.
+    /// Records the loss of the worker, if it is lost. The next worker may then try the same.
     pub(crate) fn survives(&mut self, error: &ExecError, deaths: &mut usize) -> bool {
         if error.lost() {
             // What was live can be loaded into the next worker.

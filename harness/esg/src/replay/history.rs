@@ -2,11 +2,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::model::{Print, UnitKey};
+use crate::model::{Fingerprint, UnitKey};
 use crate::trace::Execution;
 
-/// How many executions of one version are tried, the newest first. More would make a step that never
-/// verifies cost more with each replay.
+/// How many executions of one version are tried, newest first. Without a limit, a step that never
+/// verifies would cost more with each replay.
 const TRIED: usize = 8;
 
 /// All executions, oldest first.
@@ -14,12 +14,12 @@ const TRIED: usize = 8;
 pub(crate) struct History {
     all: Vec<Arc<Execution>>,
     /// By step and code, positions in `all`.
-    versions: HashMap<(Arc<str>, Print), Vec<usize>>,
+    versions: HashMap<(Arc<str>, Fingerprint), Vec<usize>>,
     /// By step, positions in `all`.
     steps: HashMap<Arc<str>, Vec<usize>>,
-    /// Which execution made a unit.
+    /// The execution that made each unit.
     made: HashMap<UnitKey, usize>,
-    /// Executions up to this number are not to be relied on, by step.
+    /// The number up to which a step's executions are invalid.
     invalid: HashMap<Arc<str>, u64>,
 }
 
@@ -34,11 +34,11 @@ impl History {
         self.all.push(execution);
     }
 
-    /// The executions of this code in this step that may be relied on, newest first.
+    /// The valid executions of this code in this step, newest first.
     pub(crate) fn of<'a>(
         &'a self,
         step: &Arc<str>,
-        syntax: Print,
+        syntax: Fingerprint,
         executor: &'a str,
     ) -> impl Iterator<Item = &'a Arc<Execution>> {
         let invalid = self.invalid.get(step).copied();
@@ -63,7 +63,7 @@ impl History {
         self.steps.iter().filter_map(move |(step, at)| Some((step, last(at)?)))
     }
 
-    /// The latest execution of the step in such a worker that ended well, of whatever code.
+    /// The step's latest successful execution in such a worker, with any code.
     pub(crate) fn last_good(&self, step: &str, executor: &str) -> Option<&Arc<Execution>> {
         let good = |execution: &&Arc<Execution>| {
             &*execution.executor == executor && execution.ending.is_ok()
@@ -76,7 +76,7 @@ impl History {
         self.made.get(key).map(|&at| &self.all[at])
     }
 
-    /// The execution of that number; the last one that was told, if it was told again.
+    /// The execution with that number; the latest record if there are several.
     pub(crate) fn by_seq(&self, seq: u64) -> Option<&Arc<Execution>> {
         let end = self.all.partition_point(|execution| execution.seq <= seq);
         self.all[..end].last().filter(|execution| execution.seq == seq)
@@ -86,7 +86,7 @@ impl History {
         &self.all
     }
 
-    /// Relies on no execution of `step` up to now.
+    /// Marks all executions of `step` so far as invalid.
     pub(crate) fn invalidate(&mut self, step: &Arc<str>) {
         let last = self.all.last().map_or(0, |execution| execution.seq);
         self.invalid.insert(step.clone(), last);

@@ -1,13 +1,13 @@
-//! What the worker holds, as the host believes, and how to move it to where a step needs it.
+//! What the host knows about the worker's live values, and how to move them to what a step needs.
 //!
-//! Before a step runs, the namespace holds nothing that is not at the version the state says, and
-//! everything that the step may need. What is at another version is kept aside in the worker, for
-//! the way back; what is not there is loaded from its blob; what has no blob is *missing*, and has to
-//! be made again by the steps that made it.
+//! Before a step runs, the namespace holds everything that the step may need, and nothing at
+//! another version than the state's. Values of other versions are stashed in the worker for later
+//! use. Absent values are loaded from their blobs. A value without a blob is *missing*: the steps
+//! that made it have to make it again.
 //!
-//! A token means one object at a time. Whatever was made or loaded refers to the object that was
-//! meant then: each live unit knows which, by a number, and is of no use once the token means
-//! another.
+//! A token refers to one object at a time. Whatever was made or loaded refers to the object that
+//! the token meant then. Each live unit records these objects by number, and becomes useless once a
+//! token means another object.
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -21,15 +21,15 @@ mod moves;
 /// A unit that the worker holds.
 #[derive(Clone, Debug)]
 struct Held {
-    /// The members that are there.
+    /// The live members.
     members: BTreeSet<Entity>,
     /// The references of the whole unit, and which object each meant.
     refs: Vec<(Entity, u64)>,
     /// The tokens among the members, and which object each is.
     tokens: Vec<(Entity, u64)>,
-    /// Whether it is kept aside, out of the namespace.
+    /// Whether it is stashed, outside the namespace.
     aside: bool,
-    /// About how many bytes it takes.
+    /// Its approximate size in bytes.
     size: u64,
 }
 
@@ -39,16 +39,16 @@ pub(crate) struct Live {
     held: HashMap<UnitKey, Held>,
     /// The unit of each entity in the namespace.
     at: HashMap<Entity, UnitKey>,
-    /// Which object a token means.
+    /// The object that each token means.
     meant: HashMap<Entity, u64>,
     objects: u64,
-    /// Units kept aside, oldest first.
+    /// Stashed units, oldest first.
     aside: Vec<UnitKey>,
-    /// What has to leave the namespace, whatever it is.
+    /// What has to leave the namespace in any case.
     spoiled: BTreeSet<Entity>,
-    /// The state that all of the namespace agreed with, and how far that had come.
+    /// The state that the whole namespace agreed with, and the position in its change log.
     agreed: Option<Seen>,
-    /// What came into the namespace since.
+    /// What entered the namespace since.
     placed: Vec<Entity>,
     /// Whether a token means another object since.
     moved: bool,
@@ -56,11 +56,11 @@ pub(crate) struct Live {
     sources: HashMap<Arc<str>, Arc<str>>,
 }
 
-/// How much the units kept aside may take together, in bytes.
+/// The limit of all stashed units, in bytes.
 const ASIDE: u64 = 256 << 20;
 
 impl Live {
-    /// Forgets everything: the worker is another one.
+    /// Clears everything, for a new worker.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
@@ -70,7 +70,7 @@ impl Live {
         self.at.contains_key(entity)
     }
 
-    /// Whether the entity is there, or aside, at the version that the slot says.
+    /// Whether the entity is live or stashed at the version of the slot.
     pub(crate) fn holds(&self, entity: &Entity, slot: &Slot) -> bool {
         self.usable(slot.key(), &slot.made).is_some_and(|held| held.members.contains(entity))
     }
@@ -124,7 +124,7 @@ impl Live {
         self.held.insert(made.unit.key.clone(), held);
     }
 
-    /// The entity is not in the namespace any more.
+    /// Records that the entity left the namespace.
     pub(crate) fn lose(&mut self, entity: &Entity) {
         let Some(key) = self.at.remove(entity) else { return };
         if let Some(held) = self.held.get_mut(&key) {
@@ -135,25 +135,25 @@ impl Live {
         }
     }
 
-    /// What a run left behind must not be used, and leaves with the next moves.
+    /// Marks what a run left behind as unusable. It leaves with the next moves.
     pub(crate) fn spoil(&mut self, entities: impl IntoIterator<Item = Entity>) {
         for entity in entities {
             self.lose(&entity);
             if is_object(&entity) {
-                // Whatever refers to it refers to the spoiled object.
-                let nobodys = self.new_object();
-                self.mean(entity.clone(), nobodys);
+                // References to it are references to the spoiled object.
+                let unused = self.new_object();
+                self.mean(entity.clone(), unused);
             }
             self.spoiled.insert(entity);
         }
     }
 
-    /// The worker has been given the source of the step.
+    /// Records that the worker has the source of the step.
     pub(crate) fn knows_source(&mut self, step: &Arc<str>, source: &Arc<str>) {
         self.sources.insert(step.clone(), source.clone());
     }
 
-    /// Those of the sources that the worker does not know; from now on it does.
+    /// The sources that the worker does not have yet. Records that it has them.
     pub(crate) fn unknown_sources<'a>(
         &mut self,
         sources: impl Iterator<Item = (&'a Arc<str>, &'a Arc<str>)>,
@@ -166,7 +166,7 @@ impl Live {
         unknown
     }
 
-    /// Whether the unit is there or aside, and of which objects.
+    /// Whether the unit is live or stashed, and of which objects.
     pub(crate) fn knows(&self, made: &Made) -> Known {
         let Some(held) = self.held.get(&made.unit.key) else { return Known::No };
         let meant = |(token, object): &(Entity, u64)| self.meant.get(token) == Some(object);
@@ -176,14 +176,14 @@ impl Live {
         }
     }
 
-    /// Takes note of what a step that ended well made. `made` is as the worker named it.
+    /// Records what a successful step made. `made` has the names that the worker gave.
     pub(crate) fn ran(&mut self, ran: &Ran, made: &[Made]) {
         for (entity, wrote) in &ran.wrote {
             if *wrote == Wrote::Deleted {
                 self.lose(entity);
             }
         }
-        // Tokens that were there before are the same objects still.
+        // Tokens that existed before still mean the same objects.
         let mut objects: Vec<Vec<(Entity, u64)>> = Vec::with_capacity(made.len());
         for made in made {
             let mut tokens = Vec::new();
@@ -192,7 +192,7 @@ impl Live {
                 if is_object(entity) {
                     let object = match self.meant.get(entity) {
                         Some(&known) if self.has(entity) => known,
-                        // References to a module as its import left it mean no number.
+                        // References to a module as imported have no number.
                         None if matches!(entity, Entity::Module(_)) => 0,
                         _ => self.new_object(),
                     };
@@ -213,7 +213,7 @@ impl Live {
         }
     }
 
-    /// Takes note of units that turned out not to load.
+    /// Records units that failed to load.
     pub(crate) fn failed(&mut self, synced: &Synced) {
         for (key, _) in &synced.failed {
             if let Some(held) = self.held.remove(key) {

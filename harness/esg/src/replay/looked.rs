@@ -1,4 +1,4 @@
-//! What is outside of the state, as it is now.
+//! The current content of entities outside the state.
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::File;
@@ -6,19 +6,19 @@ use std::io::Read as _;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::model::{Entity, Print};
+use crate::model::{Entity, Fingerprint};
 use crate::state::Looked;
 
-/// Files and distributions as they are now; each is looked at once.
+/// Files and distributions as they are now. Each is read once.
 #[derive(Debug, Default)]
 pub(crate) struct Outside {
     seen: RefCell<HashMap<Entity, Option<String>>>,
-    /// Versions of distributions as executions found them: the worker's fingerprint covers them.
+    /// Versions of distributions as executions found them. The worker's fingerprint covers them.
     packages: HashMap<Entity, Option<String>>,
 }
 
 impl Outside {
-    /// Takes over what an execution found of distributions.
+    /// Takes the version of a distribution from an execution.
     pub(crate) fn trust_package(&mut self, entity: &Entity, version: Option<String>) {
         self.packages.insert(entity.clone(), version);
     }
@@ -38,7 +38,7 @@ impl Looked for Outside {
     }
 }
 
-/// The SHA-256 of a file in hex, `None` if it can not be read.
+/// The SHA-256 of a file in hex; `None` if it cannot be read.
 fn digest(path: &str) -> Option<String> {
     let mut file =
         File::open(path).ok().filter(|file| file.metadata().is_ok_and(|data| data.is_file()))?;
@@ -50,5 +50,5 @@ fn digest(path: &str) -> Option<String> {
             read => hasher.update(&buffer[..read]),
         }
     }
-    Some(Print::new(hasher.finalize().into()).to_string())
+    Some(Fingerprint::new(hasher.finalize().into()).to_string())
 }

@@ -1,13 +1,13 @@
-//! Replay: program order, verifying traces, and one mechanism to restore.
+//! Replay: program order, verified traces, and one mechanism for unserializable values.
 //!
-//! The steps are gone through in order. A step whose latest executions hold one that is valid in the
-//! state so far is *kept*: its outputs are taken over. Any other is run, on exactly that state. What
-//! it made is compared with what it made before, and equal things stay what they were, so that its
-//! readers are kept. A step that fails leaves the state as it was.
+//! A replay processes the steps in order. If one of a step's latest executions is valid in the
+//! state so far, the step is *kept* and its outputs are applied. Any other step runs, on exactly
+//! that state. Its outputs are compared with its earlier ones, and equal objects stay the same, so
+//! that its readers are kept. A step that fails does not change the state.
 //!
-//! Where a step needs something that has no stored form, the steps that made it are run again first,
-//! from the earliest on: the pass starts anew with those steps forced. Each pass forces more steps
-//! than the one before, so there is an end.
+//! If a step needs an unserializable value, the steps that made it run again first, from the
+//! earliest on: the pass starts again with those steps forced. Each pass forces more steps than the
+//! one before, so this terminates.
 mod engine;
 mod history;
 mod live;
@@ -17,7 +17,7 @@ mod reason;
 mod report;
 mod step;
 
-pub(crate) use engine::{Engine, Options, Told};
+pub(crate) use engine::{Engine, OnExecution, Options};
 pub(crate) use history::History;
 pub(crate) use looked::Outside;
 pub(crate) use need::close;

@@ -6,12 +6,12 @@ use crate::model::Entity;
 use crate::state::State;
 use crate::trace::Execution;
 
-/// What has to be there before `step` runs on `state`: what its source may read, what it read when
-/// it last ran, and what the code of what it calls may read in turn.
+/// What must be live before `step` runs on `state`: what its source may read, what it read when it
+/// last ran, and what the code it calls may read in turn.
 ///
-/// With `all`, everything. What can not be stored is asked for only where the step surely looks at
-/// it: to make it again for a branch that is not taken would be a waste, and if the step does look,
-/// its run is discarded and repeated.
+/// With `all`, everything. An unserializable value is needed only if the step surely reads it:
+/// making it again for a branch that is not taken is wasteful. If the step reads it after all, its
+/// run is discarded and repeated.
 pub(crate) fn need<'a>(
     step: &Planned,
     state: &State,
@@ -35,9 +35,9 @@ pub(crate) fn need<'a>(
     }
     let scan = &step.scan;
     maybe.extend(scan.deferred_reads.iter().chain(&scan.builtin_reads).map(Entity::name));
-    // Files, modules and the process are as the state says, whoever needs them.
+    // Files, modules and the process always have the version of the state.
     if all {
-        let stored = state.entities().filter(|(_, slot)| slot.made.unit.hole.is_none());
+        let stored = state.entities().filter(|(_, slot)| slot.made.unit.unserializable.is_none());
         sure.extend(stored.map(|(entity, _)| entity.clone()));
     } else {
         sure.extend(state.around().map(|(entity, _)| entity.clone()));
@@ -45,7 +45,7 @@ pub(crate) fn need<'a>(
     close(state, sure, maybe)
 }
 
-/// Adds what is referred to, who shares objects, and what the code that is reached may load.
+/// Adds what is referred to, what shares objects, and what the reached code may load.
 pub(crate) fn close(
     state: &State,
     sure: BTreeSet<Entity>,
@@ -57,12 +57,12 @@ pub(crate) fn close(
     open.extend(maybe.into_iter().map(|entity| (entity, false)));
     while let Some((entity, sure)) = open.pop_front() {
         let Some(slot) = state.slot(&entity) else { continue };
-        if !sure && slot.made.unit.hole.is_some() || !needed.insert(entity.clone()) {
+        if !sure && slot.made.unit.unserializable.is_some() || !needed.insert(entity.clone()) {
             continue;
         }
         open.extend(slot.refs().map(|one| (one.clone(), sure)));
         open.extend(state.group(&entity).into_iter().map(|one| (one, sure)));
-        // References are of the unit as a whole when it is loaded.
+        // Loading a unit needs the references of the whole unit.
         open.extend(slot.made.unit.refs.iter().map(|one| (one.clone(), sure)));
         open.extend(slot.member().loads.iter().map(|name| (Entity::name(name), false)));
     }

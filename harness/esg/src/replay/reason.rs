@@ -4,29 +4,30 @@ use std::fmt;
 use crate::model::{Entity, List};
 use crate::trace::Changed;
 
-/// Why a step ran, or would. Prints as the end of a sentence: `clean ran: its code was edited`.
+/// Why a step ran, or would run. Displays as the end of a sentence: `clean ran: its code was
+/// edited`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
     /// It never ran.
     New,
-    /// Its code is not what ran last.
+    /// Its code differs from what ran last.
     Edited,
-    /// What it reads is not what it read.
+    /// What it reads changed.
     Inputs(Vec<Entity>),
-    /// What it reads shares other objects than it did.
+    /// What it reads shares different objects.
     Aliases(Vec<Entity>),
     /// It may read what another step will change.
     May(Vec<Entity>),
-    /// It made something that is needed and has no stored form.
+    /// It made an unserializable value that is needed.
     Rebuilt,
-    /// It was asked for.
+    /// It was invalidated.
     Invalidated,
-    /// It ran in another kind of worker.
+    /// It last ran in another kind of worker.
     Worker,
-    /// It was killed, or there was no memory for it.
+    /// Its last run was killed, or ran out of memory.
     Accident,
-    /// The program touches what is not tracked, so all of it runs.
+    /// The program has untracked operations, so all of it runs.
     Untracked,
 }
 
@@ -47,14 +48,14 @@ impl fmt::Display for Reason {
             Self::Edited => f.write_str("its code was edited"),
             Self::Inputs(entities) => write!(f, "it reads {}, which changed", List(entities)),
             Self::Aliases(entities) => {
-                write!(f, "{} shares other objects than it did", List(entities))
+                write!(f, "{} shares different objects", List(entities))
             }
             Self::May(entities) => write!(f, "it may read {}, which may change", List(entities)),
-            Self::Rebuilt => f.write_str("it makes something that is needed and can not be stored"),
-            Self::Invalidated => f.write_str("it was asked for"),
-            Self::Worker => f.write_str("it ran in another kind of worker"),
-            Self::Accident => f.write_str("it was ended from outside when it ran last"),
-            Self::Untracked => f.write_str("the program touches what is not tracked"),
+            Self::Rebuilt => f.write_str("it makes an unserializable value that is needed"),
+            Self::Invalidated => f.write_str("it was invalidated"),
+            Self::Worker => f.write_str("it last ran in another kind of worker"),
+            Self::Accident => f.write_str("its last run was killed or ran out of memory"),
+            Self::Untracked => f.write_str("the program has untracked operations"),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Reason;
 use crate::exec::{Ending, Untracked};
 
-/// What a replay ran, and why; what it kept.
+/// What a replay ran and why, and what it kept.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Report {
@@ -14,19 +14,19 @@ pub struct Report {
     pub run: u64,
     /// The steps that ran, in order, and why.
     pub ran: Vec<(Arc<str>, Reason)>,
-    /// The steps that ran again only to make what can not be stored.
+    /// The steps that ran again only to make unserializable values.
     pub rebuilt: Vec<Arc<str>>,
-    /// The steps whose earlier execution still holds.
+    /// The steps whose earlier execution is still valid.
     pub kept: Vec<Arc<str>>,
-    /// Of those, the ones that read a clock or entropy: what they read then still holds.
+    /// Of those, the ones that read a clock or entropy source. They keep what they read then.
     pub kept_clock: Vec<Arc<str>>,
-    /// The steps that did not end well, in order.
+    /// The steps that failed, in order.
     pub failed: Vec<(Arc<str>, Ending)>,
-    /// Of those, the ones that failed for want of what another failed step would have made.
+    /// Of those, the ones that failed because an earlier failed step did not bind a name.
     pub blocked: Vec<Blocked>,
-    /// What steps touched that is not tracked. If there is any, everything ran in a fresh worker.
+    /// The untracked operations of steps. If there is any, everything ran in a fresh worker.
     pub untracked: Vec<(Arc<str>, Untracked)>,
-    /// How often a step ran in vain because it looked at more than expected.
+    /// How many runs were discarded because the step read more than expected.
     pub widened: usize,
     /// How long the steps that ran took.
     pub wall: Duration,
@@ -35,7 +35,7 @@ pub struct Report {
     pub(crate) order: Vec<Arc<str>>,
 }
 
-/// A step that failed because of another.
+/// A step that failed because an earlier one failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Blocked {
@@ -43,18 +43,18 @@ pub struct Blocked {
     pub step: Arc<str>,
     /// The name it lacked.
     pub name: String,
-    /// The failed step which would have bound it.
+    /// The failed step that would have bound it.
     pub by: Arc<str>,
 }
 
 impl Report {
-    /// Whether every step of the program ended well.
+    /// Whether every step of the program succeeded.
     #[must_use]
     pub fn ok(&self) -> bool {
         self.failed.is_empty()
     }
 
-    /// The steps that were executed for whatever reason, in the order of the program.
+    /// The steps that were executed for any reason, in program order.
     pub fn executed(&self) -> impl Iterator<Item = &Arc<str>> {
         self.order.iter()
     }

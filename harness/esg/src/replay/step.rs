@@ -3,14 +3,14 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::model::Print;
+use crate::model::Fingerprint;
 use crate::scan::Scan;
 
 /// A step at its current version.
 #[derive(Clone, Debug)]
 pub(crate) struct Planned {
     pub(crate) id: Arc<str>,
-    pub(crate) syntax: Print,
+    pub(crate) syntax: Fingerprint,
     pub(crate) source: Arc<str>,
     /// An input: the name and the value to bind, instead of a source to run.
     pub(crate) bind: Option<(Arc<str>, Json)>,

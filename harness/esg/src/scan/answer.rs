@@ -1,4 +1,4 @@
-//! The two walks put together, and their answer in words.
+//! Combines the two walks into a `Scan`.
 
 mod parts;
 
@@ -14,22 +14,22 @@ use super::state::{BOUND, global};
 use super::value::{Tag, number, tag};
 use super::{Definition, NameMap, NameSet, Scan, SyntaxError};
 
-/// How much may be looked at to tell values apart: so much for every step, and one for so many
-/// bytes. What is more is walked coarsely.
+/// The number of origins that the precise walk may visit: a constant, and one for so many bytes of
+/// source. Beyond it the coarse walk is used.
 const BUDGET: usize = 4_000;
 const BYTES: usize = 2;
-/// Sources of more bytes are walked coarsely at once.
+/// The size above which a source gets the coarse walk at once, in bytes.
 const LARGE: usize = 64 << 10;
-/// Sources of more bytes are read in parts by two threads. With fewer, waiting for a thread on a
-/// busy machine takes longer than is won on another.
+/// The size above which two threads scan a source in parts, in bytes. Below it, waiting for a
+/// thread on a busy machine costs more than is gained on an idle one.
 const PARTED: usize = 256 << 10;
 
-/// Reads a step.
+/// Scans a step.
 pub(super) fn of(source: &str) -> Scan {
     answer(source, PARTED)
 }
 
-/// Reads a step, in parts if it has more than so many bytes.
+/// Scans a step, in parts if it is larger than `whole` bytes.
 pub(super) fn answer(source: &str, whole: usize) -> Scan {
     let parts = if source.len() > whole { parts::read(source) } else { Parts::No };
     let mut tree = match parts {
@@ -40,7 +40,7 @@ pub(super) fn answer(source: &str, whole: usize) -> Scan {
     if !tree.deep {
         return read(source, &mut tree);
     }
-    // Deep trees are walked, and dropped, where there is room.
+    // Deep trees are walked and dropped on a thread with a large stack.
     let work = move || {
         if let Some(fault) = parse::cut_chains(&mut tree.module) {
             tree.faults.push(fault);
@@ -50,9 +50,9 @@ pub(super) fn answer(source: &str, whole: usize) -> Scan {
     roomy(work).unwrap_or_else(|| refused(source))
 }
 
-/// The answer where not even the walk could be made.
+/// The result if the tree cannot be walked.
 fn refused(source: &str) -> Scan {
-    let message = "the step is nested too deeply to be read".to_owned();
+    let message = "the step is nested too deeply".to_owned();
     let error = SyntaxError { message, line: 1, column: 1 };
     Scan { opaque: true, errors: vec![error], syntax: of_text(source), ..Scan::default() }
 }
@@ -60,7 +60,7 @@ fn refused(source: &str) -> Scan {
 fn read(source: &str, tree: &mut Tree) -> Scan {
     let parsed = tree.faults.is_empty();
     let mut identity = Identity::new(source);
-    // What was just walked is still at hand.
+    // The statement is still in the cache.
     let declared = declare(tree.module.body.iter(), source, |statement| {
         if parsed {
             identity.add(statement);
@@ -70,7 +70,7 @@ fn read(source: &str, tree: &mut Tree) -> Scan {
     walked(source, declared, faults, &[&tree.module.body], || identity.done())
 }
 
-/// The answer after the first walk: about a module in so many parts, of this identity.
+/// The result after the first walk, for a module in these parts and of this identity.
 pub(super) fn walked<'a>(
     source: &'a str,
     declared: Declared<'a>,
@@ -89,7 +89,7 @@ pub(super) fn walked<'a>(
         flow.share(&mut scan);
     }
     if large || flow.spent() {
-        // What was found up to here is not all: another walk answers, which cannot get lost.
+        // The precise walk gave up, so its result is incomplete. The coarse walk always completes.
         scan = Scan::default();
         flow = Flow::new(flow.names, flow.scopes, future, 0, of);
         module.iter().for_each(|part| flow.coarsely(part));
@@ -97,7 +97,7 @@ pub(super) fn walked<'a>(
         flow.presume(&mut scan);
     }
     if flow.opaque {
-        // Whatever is not known may unbind what it likes.
+        // Unknown code may unbind any name.
         scan.sure_writes = NameSet::default();
     }
     scan.opaque |= flow.opaque || !stars.is_empty();
@@ -123,7 +123,7 @@ pub(super) fn walked<'a>(
     scan
 }
 
-/// The sets of names.
+/// Fills in the sets of names.
 fn sets(flow: &mut Flow<'_>, scan: &mut Scan) {
     let frame = std::mem::take(&mut flow.frame);
     flow.names.rank();
@@ -166,12 +166,12 @@ fn sets(flow: &mut Flow<'_>, scan: &mut Scan) {
     flow.frame = frame;
 }
 
-/// The names of the module that a body loads before it binds them.
+/// The globals that a body loads before it binds them.
 fn loads(flow: &mut Flow<'_>, scope: ScopeId) -> Vec<Name> {
     let mut all: Vec<Name> = flow.scopes.globals(scope, LOADED).collect();
     let bound: Vec<Name> = flow.scopes.globals(scope, ASSIGNED).collect();
     if bound.iter().any(|name| all.contains(name)) {
-        // It binds some of them itself: only a walk tells whether it does so first.
+        // It binds some of them itself. Only a walk shows whether it does so first.
         let summary = flow.summary(scope);
         all.retain(|&name| !bound.contains(&name) || summary.frame.reads.contains(name));
     }
@@ -222,7 +222,7 @@ fn defined(
     })
 }
 
-/// What the bodies of each function and class load that the step binds at its top.
+/// What the bodies of each top-level function and class load.
 fn summaries(flow: &Flow<'_>) -> NameMap {
     let mut definitions = flow.definitions.clone();
     definitions.sort_unstable();
@@ -236,13 +236,13 @@ fn summaries(flow: &Flow<'_>) -> NameMap {
     flow.names.map(of_one.collect())
 }
 
-/// The names of the module that the bodies of a function or class load.
+/// The globals that the bodies of a function or class load.
 fn loads_later(flow: &Flow<'_>, scope: ScopeId, to: &mut Vec<Name>) {
     let own = flow.scopes.scope(scope);
     if own.kind != Kind::Class {
         return to.extend(flow.scopes.globals(scope, LOADED));
     }
-    // The code of a class runs where it is defined; what it makes runs later.
+    // The code of a class runs where it is defined. What it defines runs later.
     let mut inner = scope + 1;
     while inner < own.end {
         let found = flow.scopes.scope(inner);

@@ -1,16 +1,16 @@
-//! Parts of a scan on threads of their own.
+//! Runs parts of a scan on other threads.
 
 use std::panic::resume_unwind;
 use std::thread::{Builder, Scope, scope};
 
-/// The stack of the thread beside, in bytes: as much as a program has where it starts. It is only
-/// taken as far as it is used.
+/// The stack of the second thread in bytes, as large as that of a main thread. The system commits
+/// only what is used.
 const STACK: usize = 8 << 20;
 
-/// The stack for a tree that may be deep, in bytes. It too is only taken as far as it is used.
+/// The stack for trees that may be deep, in bytes. The system commits only what is used.
 const ROOM: usize = 512 << 20;
 
-/// Does what needs a large stack. None if it could not be done.
+/// Runs work that needs a large stack. `None` if it cannot run.
 pub(super) fn roomy<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
     scope(|scope| {
         let builder = Builder::new().name("scan".to_owned()).stack_size(ROOM);
@@ -18,8 +18,8 @@ pub(super) fn roomy<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
     })
 }
 
-/// Begins work on a thread of its own. What is answered waits for it to be done, and panics if it
-/// did. Where there is no thread to be had, it is done then.
+/// Starts work on another thread. The returned function waits for the result, and panics if the
+/// work did. If no thread is available, the work runs then.
 pub(super) fn beside<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: &'scope (impl Fn() -> T + Sync),
@@ -60,14 +60,14 @@ mod tests {
     }
 
     #[test]
-    fn work_is_done_where_no_thread_is_to_be_had() {
+    fn work_runs_without_a_thread_if_none_is_available() {
         let work = || current().id();
         let there = scope(|scope| with_stack(usize::MAX >> 2, scope, &work)());
         assert_eq!(there, current().id());
     }
 
     #[test]
-    fn a_panic_goes_on() {
+    fn a_panic_propagates() {
         let work = || panic!("beside");
         let caught = catch_unwind(|| scope(|scope| beside(scope, &work)()));
         assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"beside"));

@@ -1,7 +1,7 @@
-//! Bodies: what running one does to whoever runs it.
+//! Bodies: the effects of running one on its caller.
 //!
-//! A body is walked once, as if nothing around it were known; its summary is then applied wherever
-//! it runs. A body counts as run once it is loaded again, passed, decorated or called.
+//! A body is walked once, without knowing its surroundings. Its summary is applied wherever it
+//! runs. A body counts as run once it is loaded again, passed, decorated or called.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use super::scope::{ScopeId, SymId};
 use super::state::{BOUND, IN, Path, Slot, UNBOUND, as_global, either, global};
 use super::value::{EMPTY, Reach, Tag, Val, number, origin, reach, tag};
 
-/// How far calls of calls are followed for what they answer.
+/// How deep calls of calls are followed for their results.
 const DEPTH: usize = 48;
 
 impl<'a> Flow<'a> {
@@ -66,11 +66,11 @@ impl<'a> Flow<'a> {
         self.draining = false;
     }
 
-    /// Runs a body about whose arguments nothing is known but what it was given so far.
+    /// Runs a body whose arguments are unknown except for what it was given so far.
     fn execute(&mut self, scope: ScopeId) {
         let summary = self.summary(scope);
         self.apply(scope, &summary, &[], false);
-        // What other functions answer ran with them: they are loaded to be called.
+        // Functions that it returns ran too: they are loaded to be called.
         let answers = self.values.list(summary.frame.answers.0);
         for one in answers.into_iter().filter(|one| tag(*one) != Tag::Result) {
             let val = self.resolve_one(one, &[]);
@@ -78,7 +78,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// What a body does, for any caller.
+    /// The effects of a body for any caller.
     pub(super) fn summary(&mut self, scope: ScopeId) -> Rc<Summary> {
         let Some(body) = self.bodies.get_mut(scope as usize) else {
             return Rc::default();
@@ -86,7 +86,7 @@ impl<'a> Flow<'a> {
         if let Some(known) = &body.summary {
             return Rc::clone(known);
         }
-        // A body that is met within itself adds nothing to itself.
+        // A recursive body adds nothing to itself.
         body.summary = Some(Rc::default());
         let Some(code) = body.code.clone() else {
             return Rc::default();
@@ -150,7 +150,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Does what a body does. `definite` says that it runs, and runs to its end.
+    /// Applies the effects of a body. `definite` means that it runs to its end.
     pub(super) fn apply(
         &mut self,
         scope: ScopeId,
@@ -175,7 +175,7 @@ impl<'a> Flow<'a> {
         for &name in inner.reads.list() {
             self.state.watched.insert(name);
             self.load_global(name, true);
-            // What a body cannot load it may well catch, or not reach.
+            // A body may catch a failing load, or not reach it.
             self.state.dead = false;
         }
         for &name in inner.builtins.list() {
@@ -227,13 +227,13 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// What a body answers.
+    /// What a body returns.
     pub(super) fn answers(&mut self, scope: ScopeId, args: &[(SymId, Val)]) -> Val {
         let summary = self.summary(scope);
         self.resolve(summary.frame.answers.0, args)
     }
 
-    /// Notes what a parameter is given.
+    /// Records the value of a parameter.
     pub(super) fn give(&mut self, symbol: SymId, val: Val) {
         if val == EMPTY || self.coarse.on {
             return;
@@ -249,7 +249,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// A value of another body, in the terms of this frame.
+    /// A value of another body, in terms of this frame.
     pub(super) fn resolve(&mut self, val: Val, args: &[(SymId, Val)]) -> Val {
         let mut all = EMPTY;
         for one in self.values.list(val) {
@@ -294,7 +294,7 @@ impl<'a> Flow<'a> {
     fn deeper(&mut self, one: u32, val: Val, args: &[(SymId, Val)]) -> Val {
         let plain = origin(tag(one), Reach::Is, number(one));
         if self.resolving.contains(&plain) {
-            // What a variable holds by way of itself is nothing new, unless it is a part of that.
+            // What a variable holds through itself is not new, unless it is a part of that.
             self.lost |= matches!(reach(one), Reach::Part | Reach::Deep);
             return EMPTY;
         }
@@ -310,11 +310,11 @@ impl<'a> Flow<'a> {
         val
     }
 
-    /// What the function answers that a name of the module holds.
+    /// What the function that a global holds returns.
     fn result_of(&mut self, name: u32) -> Val {
         let callee = self.peek_global(name);
         let mut all = EMPTY;
-        // Each is asked once on the way from one question to its answer.
+        // Each is queried once per query.
         if self.asked.contains(&name) {
             return all;
         }
@@ -370,7 +370,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Gives `val` to a callable that is not known.
+    /// Passes `val` to an unknown callable.
     pub(super) fn escape(&mut self, val: Val) {
         if self.coarse.on || self.spent() {
             return;
@@ -411,7 +411,7 @@ impl<'a> Flow<'a> {
         self.charge(self.frame.stores.len());
         let targets = self.values.list(target);
         if targets.is_empty() {
-            // It flows where nobody sees it.
+            // It is stored in an unknown object.
             return self.run(val);
         }
         if targets
@@ -425,7 +425,7 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// How a path leaves the names of the module.
+/// How a path leaves the globals.
 fn exits(path: &Path) -> Vec<(u32, Slot)> {
     let changes = path.changes().iter();
     changes.filter_map(|&(var, slot)| as_global(var).map(|name| (name, slot))).collect()

@@ -1,4 +1,4 @@
-//! Calls: who is called, with what, and what comes back.
+//! Calls: the callee, the arguments, and the result.
 
 use super::effects::{Args, Code};
 use super::flow::Flow;
@@ -6,7 +6,7 @@ use super::parse::{Expr, ast, numbered};
 use super::scope::{ScopeId, SymId};
 use super::value::{EMPTY, Reach, Tag, Val, number, reach, tag};
 
-/// Methods of containers that keep what they are given and call nothing.
+/// Container methods that store their arguments and call nothing.
 const KEEPING: &[&str] =
     &["add", "append", "appendleft", "extend", "insert", "put", "setdefault", "update"];
 
@@ -61,7 +61,7 @@ impl<'a> Flow<'a> {
         args
     }
 
-    /// Everything that a call passes.
+    /// Everything a call passes.
     pub(super) fn all(&mut self, args: &Args<'a>) -> Val {
         let mut all = args.spread.unwrap_or(EMPTY);
         for &val in &args.positional {
@@ -110,7 +110,7 @@ impl<'a> Flow<'a> {
             result = self.union(result, val);
         }
         if unknown {
-            // What is passed escapes: what comes back may be it, and is said to change with it.
+            // The arguments escape. The result may be one of them, and changes with them.
             self.run(callee);
             let all = self.pass(args);
             result = self.union(result, all);
@@ -118,7 +118,7 @@ impl<'a> Flow<'a> {
         result
     }
 
-    /// Gives the arguments to someone who is not known: it may call them, change and keep them.
+    /// Passes the arguments to an unknown callable, which may call them, change and keep them.
     pub(super) fn pass(&mut self, args: &Args<'a>) -> Val {
         let all = self.all(args);
         self.feed(all);
@@ -127,7 +127,7 @@ impl<'a> Flow<'a> {
         all
     }
 
-    /// What is passed beside a body may be passed to that body.
+    /// What is passed along with a body may be passed to that body.
     pub(super) fn feed(&mut self, all: Val) {
         if self.coarse.on {
             return;
@@ -178,7 +178,7 @@ impl<'a> Flow<'a> {
         found.is_async || found.yields
     }
 
-    /// Which parameter is given what.
+    /// Assigns the arguments to parameters.
     fn bound(&mut self, scope: ScopeId, args: &Args<'a>) -> Vec<(SymId, Val)> {
         let Some(body) = self.bodies.get(scope as usize) else {
             return Vec::new();
@@ -227,7 +227,7 @@ impl<'a> Flow<'a> {
             }
         }
         if !known {
-            // Without an initialiser of its own, a base or a decorator keeps what it is given.
+            // Without an initialiser of its own, a base or a decorator stores the arguments.
             let all = self.all(args);
             self.run(all);
             self.put(made, all);
@@ -313,7 +313,7 @@ impl<'a> Flow<'a> {
         } else {
             if ours {
                 self.feed(all);
-                // A base or a container of ours, which does not know more than it was given.
+                // A base or a container of this step, which knows only what it was given.
                 self.run(all);
                 let held = self.values.inside(inside);
                 let held = self.union(inside, held);
@@ -365,7 +365,7 @@ impl<'a> Flow<'a> {
         result
     }
 
-    /// What a decorator makes of what it decorates.
+    /// The result of a decorator.
     pub(super) fn decorated(&mut self, expr: &'a Expr, decorator: Val, val: Val) -> Val {
         match expr {
             Expr::Name(_)

@@ -1,4 +1,4 @@
-//! Statements that are left in more than one way: `with`, `try`, `match`.
+//! Statements with several exits: `with`, `try`, `match`.
 
 use super::flow::Flow;
 use super::parse::{ast, numbered};
@@ -24,7 +24,7 @@ impl<'a> Flow<'a> {
         if let Some(target) = &first.optional_vars {
             self.bind(target, entered);
         }
-        // The manager may swallow what the body raises.
+        // The context manager may suppress an exception of the body.
         let mark = self.state.mark();
         let since = self.state.watch();
         self.with_statement(rest, body);
@@ -57,7 +57,7 @@ impl<'a> Flow<'a> {
                 }
                 self.body(&handler.body);
                 if let Some(name) = name {
-                    // Whichever way the handler is left, the name goes.
+                    // The name is unbound at every exit of the handler.
                     let dead = std::mem::take(&mut self.state.dead);
                     self.unbind(name, false);
                     self.state.dead = dead;
@@ -69,7 +69,7 @@ impl<'a> Flow<'a> {
         self.body(&node.orelse);
         paths.push(self.state.take(mark));
         if !node.finalbody.is_empty() {
-            // What comes last runs however the rest was left.
+            // The `finally` runs at every exit of the rest.
             let anyhow = self.state.raised(since, &mut self.values);
             self.state.follow(&anyhow);
             self.body(&node.finalbody);
@@ -81,7 +81,7 @@ impl<'a> Flow<'a> {
                 let path = self.state.joined(&paths, &mut self.values);
                 self.state.follow(&path);
                 if self.coarse.on {
-                    // What it does wherever it comes from, it does here too.
+                    // Its effects on any path apply to this one.
                     self.state.follow(&last);
                 } else {
                     self.body(&node.finalbody);
@@ -93,14 +93,14 @@ impl<'a> Flow<'a> {
         self.state.join(&paths, &mut self.values);
     }
 
-    /// How many jumps were noted so far.
+    /// How many jumps were recorded so far.
     fn jumps(&self) -> (usize, usize, usize) {
         let around = self.loops.last();
         let counts = around.map_or((0, 0), |around| (around.breaks.len(), around.ends.len()));
         (counts.0, counts.1, self.frame.returns.len())
     }
 
-    /// Lets every jump since then pass a `finally` that changes this.
+    /// Applies the changes of a `finally` to every jump since then.
     fn leave_through(&mut self, since: (usize, usize, usize), last: &Path) {
         let mut jumped: Vec<&mut Path> = Vec::new();
         if let Some(around) = self.loops.last_mut() {
@@ -136,7 +136,7 @@ impl<'a> Flow<'a> {
             };
             let refutable = !case.pattern.is_irrefutable();
             let missed = if refutable { Path::default() } else { Path::dead() };
-            // The body is seen from the start, together with what earlier guards did.
+            // The body is evaluated from the start state, with the effects of earlier guards.
             let before = self.state.peek(start);
             self.state.follow(&yes);
             self.body(&case.body);

@@ -1,8 +1,8 @@
-//! What literals alone decide.
+//! What literals determine.
 
 use super::parse::{Expr, ast};
 
-/// Whether a condition is written so that it always holds, or never.
+/// Whether the source of a condition makes it always true or always false.
 pub(super) fn truth(expr: &Expr) -> Option<bool> {
     match expr {
         Expr::BooleanLiteral(node) => Some(node.value),
@@ -22,14 +22,15 @@ fn is_zero(value: &ast::Number) -> bool {
     }
 }
 
-/// Whether a division of two numbers raises for sure.
+/// Whether a division of two numbers surely raises.
 pub(super) fn divides_by_zero(node: &ast::ExprBinOp) -> bool {
     use ast::Operator::{Div, FloorDiv, Mod};
     let zero = matches!(&*node.right, Expr::NumberLiteral(right) if is_zero(&right.value));
     zero && matches!(node.op, Div | FloorDiv | Mod) && node.left.is_number_literal_expr()
 }
 
-/// Whether an operation makes a number or a text, which holds nothing: one side is written as such.
+/// Whether an operation makes a number or a string, which hold no objects: one operand is a literal
+/// of that kind.
 pub(super) fn is_plain(node: &ast::ExprBinOp) -> bool {
     use ast::Operator::{Add, Div, FloorDiv, Mod, Pow, Sub};
     let number = node.left.is_number_literal_expr() || node.right.is_number_literal_expr();

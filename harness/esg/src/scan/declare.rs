@@ -1,7 +1,7 @@
-//! The first walk: which scopes there are, which names each has, and what is not legal.
+//! The first walk: the scopes, the names in each, and syntax errors beyond the grammar.
 //!
-//! Every node that binds or loads a name is given the number of its symbol, and every node that
-//! opens a scope the number of that scope, so that the second walk looks nothing up.
+//! Every node that binds or loads a name gets the number of its symbol, and every node that opens a
+//! scope the number of that scope. The second walk looks nothing up.
 
 use super::legality::{self, Place};
 use super::names::{Names, mangled};
@@ -13,22 +13,22 @@ use super::scope::{
 };
 use super::{Import, parse};
 
-/// The most loops, `with` and `try` that may stand in each other.
+/// The deepest nesting of loops, `with` and `try`.
 const MAX_BLOCKS: usize = 20;
 
-/// What the first walk finds.
+/// The result of the first walk.
 pub(super) struct Declared<'a> {
     pub(super) names: Names<'a>,
     pub(super) scopes: Scopes,
     pub(super) faults: Vec<parse::Fault>,
-    /// Each import with the place it stands at.
+    /// Each import with its position.
     pub(super) imports: Vec<(Import, TextRange)>,
     pub(super) stars: Vec<String>,
     /// Whether annotations are not evaluated.
     pub(super) future: bool,
 }
 
-/// Walks the statements of a module. `each` is called with every one, right after it was walked.
+/// Walks the statements of a module. `each` is called with every one, right after its walk.
 pub(super) fn declare<'a>(
     module: impl Iterator<Item = &'a Stmt>,
     source: &'a str,
@@ -78,7 +78,7 @@ struct Walk<'a> {
     names: Names<'a>,
     scopes: Scopes,
     here: ScopeId,
-    /// The classes around, for private names.
+    /// The enclosing classes, for private names.
     classes: Vec<&'a str>,
     blocks: usize,
     imports: Vec<(Import, TextRange)>,
@@ -86,7 +86,7 @@ struct Walk<'a> {
     nonlocals: Vec<(SymId, TextRange)>,
 }
 
-/// Gives a node its number.
+/// Numbers a node.
 fn number(node: &ast::AtomicNodeIndex, id: u32) {
     // Numbers stay far below the limit: a source has fewer than 2^30 bytes.
     node.set(ast::NodeIndex::from(id & 0x3fff_ffff));
@@ -245,7 +245,7 @@ impl<'a> Walk<'a> {
             self.visit_expr(&first.iter);
         }
         self.within(kind, generators.iter().any(|one| one.is_async), node, |walk| {
-            // What the first iterable gives comes in as a parameter.
+            // The first iterable is passed as a parameter.
             walk.enter(".0", PARAM);
             for (at, generator) in generators.iter().enumerate() {
                 if at > 0 {
@@ -262,7 +262,8 @@ impl<'a> Walk<'a> {
         });
     }
 
-    /// `global` and `nonlocal`: what they forbid is what the scope has met of the name before.
+    /// `global` and `nonlocal`. Whether they are legal depends on earlier uses of the name in the
+    /// scope.
     fn outer_names(&mut self, names: &'a [ast::Identifier], flag: u16) {
         for name in names {
             let symbol = self.enter(&name.id, 0);
@@ -298,7 +299,7 @@ impl<'a> Walk<'a> {
             }
             target => self.visit_expr(target),
         }
-        // A function evaluates none of the annotations in its body.
+        // A function does not evaluate the annotations in its body.
         if !self.place.future.get() && self.place.kind() != Kind::Function {
             self.visit_expr(&node.annotation);
         }
@@ -405,7 +406,7 @@ impl<'a> Visitor<'a> for Walk<'a> {
                 for alias in &node.names {
                     let module = alias.name.id.as_str();
                     let bound = alias.asname.as_ref().map_or(module, |name| name.id.as_str());
-                    // A dotted import without a name of its own binds the outermost package.
+                    // A dotted import without an alias binds the outermost package.
                     let bound = bound.split('.').next().unwrap_or(bound);
                     let symbol = self.enter(bound, STORED);
                     number(&alias.node_index, symbol);
@@ -458,7 +459,7 @@ impl<'a> Visitor<'a> for Walk<'a> {
                 self.visit_expr(&node.value);
                 if let Expr::Name(name) = &*node.target {
                     self.checker.visit_expr(&node.target, &self.place);
-                    // It binds outside of the comprehensions that it stands in.
+                    // It binds outside the comprehensions around it.
                     let mut scope = self.here;
                     while matches!(self.scopes.scope(scope).kind, Kind::Comp | Kind::Generator) {
                         scope = self.scopes.scope(scope).parent;

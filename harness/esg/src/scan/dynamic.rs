@@ -1,4 +1,4 @@
-//! Builtins that do more than answer, and names that are reached by their text.
+//! Builtins with effects, and names accessed by strings.
 
 use super::effects::Args;
 use super::flow::Flow;
@@ -6,10 +6,10 @@ use super::parse::{Expr, ast};
 use super::state::{BOUND, Slot, either, global};
 use super::value::{EMPTY, Val};
 
-/// How deep code in strings in code is followed.
+/// How deep code in strings is followed.
 const NESTED: usize = 3;
 
-/// The text of a string that is written out.
+/// The text of a string literal.
 fn text(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::StringLiteral(node) => Some(node.value.to_str()),
@@ -18,7 +18,7 @@ fn text(expr: &Expr) -> Option<&str> {
 }
 
 impl<'a> Flow<'a> {
-    /// Whether an expression is the namespace of the module itself. It is then noted as loaded.
+    /// Whether an expression is the module's own namespace. Counts as loading it.
     pub(super) fn own_namespace(&mut self, expr: &'a Expr) -> bool {
         let Expr::Call(call) = expr else {
             return false;
@@ -36,14 +36,14 @@ impl<'a> Flow<'a> {
         true
     }
 
-    /// The name that `globals()["x"]` reaches.
+    /// The name that `globals()["x"]` accesses.
     pub(super) fn own_name(&mut self, node: &'a ast::ExprSubscript) -> Option<&'a str> {
         let name = text(&node.slice)?;
         let is_call = node.value.is_call_expr();
         (is_call && self.own_namespace(&node.value)).then_some(name)
     }
 
-    /// Binds a name of the module by its text.
+    /// Binds a global by its name.
     pub(super) fn store_own(&mut self, name: &'a str, val: Val) {
         let name = self.names.of(name.to_owned().into());
         self.frame.writes.insert(name);
@@ -51,7 +51,7 @@ impl<'a> Flow<'a> {
         self.state.set(global(name), Slot { val, bits: BOUND });
     }
 
-    /// `globals().get("x")` and its like.
+    /// `globals().get("x")` and similar.
     pub(super) fn own_method(
         &mut self,
         func: &'a ast::ExprAttribute,
@@ -162,7 +162,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// `exec` and `eval`: code that is written out is read, other code makes the step opaque.
+    /// `exec` and `eval`: string literals are scanned; other code makes the step opaque.
     fn dynamic(&mut self, name: &str, arguments: &'a ast::Arguments) -> Val {
         let source = arguments.args.first().and_then(|code| match code {
             // `exec(compile("…", "…", "exec"))`
@@ -191,7 +191,7 @@ impl<'a> Flow<'a> {
             return self.pass(&args);
         };
         if !own {
-            // Names are looked up in a namespace that is given: they are not ours.
+            // Names are looked up in the given namespace, not in the module.
             return EMPTY;
         }
         let source = if name == "eval" { source.trim_start() } else { source };
@@ -229,7 +229,7 @@ impl<'a> Flow<'a> {
             let name = self.names.of(written.to_owned().into());
             self.frame.writes.insert(name);
             self.valued(name, EMPTY);
-            // It may be what any of the names is that the code reads.
+            // The value may be that of any name the code reads.
             let mut val = EMPTY;
             for read in &inner.reads {
                 let read = self.names.of(read.to_owned().into());

@@ -1,4 +1,4 @@
-//! What a frame, the step itself or one body of it, was found to do.
+//! The effects of a frame: of the step itself, or of one body.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -10,37 +10,37 @@ use super::scope::{ScopeId, SymId};
 use super::state::{Path, Slot};
 use super::value::{EMPTY, Origin, Val};
 
-/// What runs, as far as it was followed.
+/// The effects of the running code, as far as it was followed.
 #[derive(Default)]
 pub(super) struct Frame {
-    /// The scope that runs: that of the module, or that of a body.
+    /// The scope of the running code.
     pub(super) scope: ScopeId,
-    /// Names of the module that are loaded while what came in may be visible.
+    /// Globals that are loaded while their incoming value may be visible.
     pub(super) reads: Marks,
-    /// Builtins that are loaded where the step unbound a name of theirs.
+    /// Builtins that are loaded where the step may have unbound a global of that name.
     pub(super) builtins: Marks,
     pub(super) writes: Marks,
     pub(super) deletes: Marks,
     pub(super) mutates: BTreeSet<Origin>,
     pub(super) escapes: BTreeSet<Origin>,
-    /// What the body answers or yields.
+    /// What the body returns or yields.
     pub(super) answers: Answer,
-    /// Bodies that were made.
+    /// Bodies that it made.
     pub(super) created: Marks,
-    /// Bodies that ran, or may have.
+    /// Bodies that ran, or may have run.
     pub(super) executed: Marks,
-    /// Variables of functions around that are loaded.
+    /// Variables of enclosing functions that it loads.
     pub(super) cells: Marks,
     /// Names that code in a string loads later.
     pub(super) late: Marks,
-    /// What was put into objects that only a call tells.
+    /// Values stored into objects that only a call determines.
     pub(super) stores: Vec<(Val, Val)>,
     /// The states in which the body returns.
     pub(super) returns: Vec<Path>,
     pub(super) mark: usize,
 }
 
-/// A value that starts out as nothing known.
+/// A value, initially unknown.
 #[derive(Clone, Copy)]
 pub(super) struct Answer(pub(super) Val);
 
@@ -50,7 +50,7 @@ impl Default for Answer {
     }
 }
 
-/// A body after its walk: a frame, and how it leaves the names of the module.
+/// The result of walking a body: its frame, and the globals at its exit.
 #[derive(Default)]
 pub(super) struct Summary {
     pub(super) frame: Frame,
@@ -72,12 +72,12 @@ pub(super) struct Body<'a> {
     pub(super) code: Option<Code<'a>>,
     pub(super) summary: Option<Rc<Summary>>,
     pub(super) parameters: Option<&'a ast::Parameters>,
-    /// At which version of everything it ran last.
+    /// The version at which it last ran.
     pub(super) ran: u64,
 }
 
 impl<'a> Body<'a> {
-    /// Its parameters by name, each with whether it takes an argument by its place.
+    /// Its parameters, each with its name and whether it accepts a positional argument.
     pub(super) fn named(&self) -> impl Iterator<Item = (SymId, &'a str, bool)> + use<'a> {
         self.parameters.into_iter().flat_map(|parameters| {
             let by_place = parameters.posonlyargs.iter().chain(&parameters.args);
@@ -90,7 +90,7 @@ impl<'a> Body<'a> {
         })
     }
 
-    /// The two parameters that take the rest.
+    /// The `*args` and `**kwargs` parameters.
     pub(super) fn rest(&self) -> impl Iterator<Item = SymId> + use<'a> {
         self.parameters.into_iter().flat_map(|parameters| {
             let rest = [&parameters.vararg, &parameters.kwarg].into_iter().flatten();
@@ -104,11 +104,11 @@ impl<'a> Body<'a> {
     }
 }
 
-/// What a call passes.
+/// The arguments of a call.
 #[derive(Default)]
 pub(super) struct Args<'a> {
     pub(super) positional: Vec<Val>,
-    /// What comes out of `*` and `**`.
+    /// The values of `*` and `**` arguments.
     pub(super) spread: Option<Val>,
     pub(super) keyword: Vec<(&'a str, Val)>,
 }

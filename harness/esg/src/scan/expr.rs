@@ -1,4 +1,4 @@
-//! Expressions: what they load, and what they may be.
+//! Expressions: what they load, and their possible values.
 
 use super::effects::Code;
 use super::flow::Flow;
@@ -153,7 +153,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// What an expression was, which was evaluated already: no effect is noted again.
+    /// The value of an expression that was evaluated already. Records no effects.
     pub(super) fn peek(&mut self, expr: &'a Expr) -> Val {
         match expr {
             Expr::Name(node) => match numbered(&node.node_index) {
@@ -165,7 +165,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// What was awaited or is iterated: bodies in it run.
+    /// The value of awaiting or iterating: bodies in it run.
     pub(super) fn consumed(&mut self, val: Val) -> Val {
         if self.coarse.on || self.spent() {
             return EMPTY;
@@ -181,7 +181,7 @@ impl<'a> Flow<'a> {
         all
     }
 
-    /// Evaluates what is iterated over. Answers what its elements may be.
+    /// Evaluates an iterable. Returns the possible values of its elements.
     pub(super) fn iterate(&mut self, iterable: &'a Expr) -> Val {
         let val = self.eval(iterable);
         let val = self.consumed(val);
@@ -229,7 +229,7 @@ impl<'a> Flow<'a> {
             && self.own_namespace(right)
         {
             let name = self.names.of(name.value.to_str().to_owned().into());
-            // Asking whether it is there is reading it, but raises nothing.
+            // Testing for the name counts as reading it, and cannot raise.
             if self.state.get(super::state::global(name)).bits & super::state::IN != 0 {
                 self.frame.reads.insert(name);
             }
@@ -243,7 +243,7 @@ impl<'a> Flow<'a> {
         EMPTY
     }
 
-    /// Evaluates expressions of which each is reached only by way of those before it.
+    /// Evaluates expressions that are reached only through those before them.
     fn maybe(&mut self, rest: &'a [Expr]) -> Val {
         let mut all = EMPTY;
         if self.state.dead || rest.is_empty() {
@@ -295,7 +295,7 @@ impl<'a> Flow<'a> {
         if self.state.dead {
             return EMPTY;
         }
-        // It may turn no time.
+        // It may run zero times.
         let mark = self.state.mark();
         self.clauses(generators, elements);
         for result in results.into_iter().flatten() {
@@ -307,7 +307,7 @@ impl<'a> Flow<'a> {
         site
     }
 
-    /// The clauses of a comprehension whose first iterable was evaluated.
+    /// The clauses of a comprehension whose first iterable is already evaluated.
     pub(super) fn clauses(&mut self, generators: &'a [ast::Comprehension], elements: Val) {
         let mut elements = elements;
         for (at, generator) in generators.iter().enumerate() {
@@ -332,7 +332,7 @@ impl<'a> Flow<'a> {
         if self.state.dead {
             return EMPTY;
         }
-        // The first symbol of the scope stands for what the iterable gives.
+        // The first symbol of the scope is the value of the iterable.
         if let Some(&symbol) = self.scopes.symbols_of(scope).first() {
             self.give(symbol, elements);
         }

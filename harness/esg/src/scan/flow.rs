@@ -1,4 +1,4 @@
-//! The second walk: what runs, in which order, and what may be bound where it does.
+//! The second walk: what runs, in which order, and which bindings are possible there.
 
 mod coarse;
 
@@ -14,13 +14,13 @@ use super::scope::{CAPTURED, Scopes, SymId, Target};
 use super::state::{BOUND, IN, Path, Slot, State, UNBOUND, global, local};
 use super::value::{EMPTY, Tag, Val, Values};
 
-/// The most parts of an `and` or `or` whose bindings are told apart by which one decides.
+/// The longest `and` or `or` whose outcomes are kept apart by the deciding operand.
 const PARTS: usize = 64;
 
-/// How often a loop is followed until what it changes is known.
+/// How often a loop body is walked to reach a fixed point.
 const PASSES: usize = 12;
 
-/// A loop around.
+/// An enclosing loop.
 #[derive(Default)]
 pub(super) struct Loop {
     mark: usize,
@@ -37,31 +37,31 @@ pub(super) struct Flow<'a> {
     pub(super) values: Values,
     pub(super) frame: Frame,
     pub(super) bodies: Vec<Body<'a>>,
-    /// What parameters were given so far.
+    /// The values that parameters were given so far.
     pub(super) given: FxHashMap<SymId, Val>,
     pub(super) defaults: FxHashMap<SymId, Val>,
-    /// What variables held that bodies inside refer to.
+    /// The values of variables that inner bodies refer to.
     pub(super) cells: FxHashMap<SymId, Val>,
-    /// The attributes of the classes that the step makes, by the number of their site.
+    /// The attributes of the classes that the step makes, by site.
     pub(super) classes: FxHashMap<u32, Vec<(&'a str, Val)>>,
     pub(super) sites: u32,
     pub(super) loops: Vec<Loop>,
-    /// The classes whose code runs here.
+    /// The classes whose code runs.
     pub(super) class_here: Vec<&'a str>,
-    /// The functions and classes that the step binds to names of the module.
+    /// The functions and classes that the step binds to globals.
     pub(super) definitions: Vec<(Name, u32)>,
     pub(super) opaque: bool,
     pub(super) pending: Vec<u32>,
     pub(super) draining: bool,
     pub(super) visited: Marks,
-    /// Grows with everything that could make a body do something else.
+    /// Grows with every change that could affect a body.
     pub(super) version: u64,
     pub(super) nested: usize,
-    /// The functions whose answers are being asked for.
+    /// The functions whose results are being determined.
     pub(super) asked: Vec<Name>,
-    /// The variables of which it is being asked what they hold.
+    /// The variables whose values are being determined.
     pub(super) resolving: Vec<u32>,
-    /// Whether a bound was met beyond which the answer would not hold.
+    /// Whether a limit was exceeded, which makes the result invalid.
     pub(super) lost: bool,
     pub(super) coarse: coarse::Coarse,
     /// Scans code in strings.
@@ -112,7 +112,7 @@ impl<'a> Flow<'a> {
         self.values.union(a, b)
     }
 
-    /// What an expression makes, the same each time it is evaluated.
+    /// The object that an expression makes, the same at each evaluation.
     pub(super) fn site(&mut self, node: &ast::AtomicNodeIndex) -> Val {
         let id = numbered(node).unwrap_or_else(|| {
             let id = self.sites;
@@ -123,12 +123,12 @@ impl<'a> Flow<'a> {
         Val::one(Tag::Site, id)
     }
 
-    /// Whether a variable belongs to what runs here, not to a function around it.
+    /// Whether a variable belongs to the running code, not to an enclosing function.
     pub(super) fn is_here(&self, variable: SymId) -> bool {
         self.scopes.symbol(variable).scope >= self.frame.scope
     }
 
-    /// What a name of the module holds before the frame touches it.
+    /// The value of a global before the frame changes it.
     pub(super) fn incoming(&self, name: Name) -> Val {
         if self.names.known(name) != Known::No {
             EMPTY
@@ -139,7 +139,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// What a name of the module may hold here.
+    /// The possible values of a global here.
     pub(super) fn peek_global(&mut self, name: Name) -> Val {
         let slot = self.state.get(global(name));
         if slot.bits & IN == 0 {
@@ -149,7 +149,7 @@ impl<'a> Flow<'a> {
         self.union(slot.val, incoming)
     }
 
-    /// Loads a name of the module. A body that comes along runs, if `run` says so.
+    /// Loads a global. With `run`, a body it holds runs.
     pub(super) fn load_global(&mut self, name: Name, run: bool) -> Val {
         if self.state.dead {
             return EMPTY;
@@ -164,7 +164,7 @@ impl<'a> Flow<'a> {
         } else if bits & UNBOUND != 0 && builtin {
             self.frame.builtins.insert(name);
         } else if bits == UNBOUND && !self.coarse.on {
-            // It raises for sure.
+            // It surely raises.
             self.state.dead = true;
             return EMPTY;
         }
@@ -197,7 +197,7 @@ impl<'a> Flow<'a> {
                     slot.val
                 } else {
                     let outer = self.load_global(name, run);
-                    // The class may have it although the module has not.
+                    // The class may have bound it although the module has not.
                     self.state.dead &= slot.bits & BOUND == 0;
                     self.union(slot.val, outer)
                 }
@@ -246,7 +246,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Unbinds a name. What `del` unbinds must be there: it is read.
+    /// Unbinds a name. `del` reads it, because it must be bound.
     pub(super) fn unbind(&mut self, symbol: SymId, read: bool) {
         if self.state.dead {
             return;
@@ -283,7 +283,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Leaves the frame, along every `finally` around.
+    /// Leaves the frame through every enclosing `finally`.
     pub(super) fn leave(&mut self) {
         if !self.coarse.on {
             let path = self.state.peek(self.frame.mark);
@@ -293,7 +293,7 @@ impl<'a> Flow<'a> {
         self.state.dead = true;
     }
 
-    /// Leaves the innermost loop, or goes on to its next turn.
+    /// Leaves the innermost loop, or continues it.
     pub(super) fn jump(&mut self, out: bool) {
         if let Some(mark) = self.loops.last().map(|around| around.mark) {
             let path = self.state.peek(mark);
@@ -306,8 +306,8 @@ impl<'a> Flow<'a> {
         self.state.dead = true;
     }
 
-    /// Runs `turn` any number of times, until what it changes is known. `turn` answers the path on
-    /// which the loop is over, seen from its own start.
+    /// Walks `turn` until a fixed point. `turn` returns the path on which the loop ends, relative
+    /// to its start.
     fn turns(&mut self, mut turn: impl FnMut(&mut Self) -> Path, orelse: &'a [Stmt]) {
         for pass in 0.. {
             let mark = self.state.mark();
@@ -335,12 +335,12 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Whether this walk is given up: what it found does not count.
+    /// Whether this walk gave up. Its result is invalid then.
     pub(super) fn spent(&self) -> bool {
         !self.coarse.on && (self.lost || self.values.spent())
     }
 
-    /// Notes how much was looked at.
+    /// Charges the budget.
     pub(super) fn charge(&self, work: usize) {
         self.values.work.set(self.values.work.get() + work);
     }
@@ -404,8 +404,8 @@ impl<'a> Flow<'a> {
         self.state.join(&paths, &mut self.values);
     }
 
-    /// Evaluates a condition. Answers the paths on which it holds and on which it does not, both
-    /// seen from `mark`, to where the state goes back.
+    /// Evaluates a condition. Returns the paths on which it is true and false, both relative to
+    /// `mark`, and resets the state to `mark`.
     pub(super) fn condition(&mut self, test: &'a Expr, mark: usize) -> (Path, Path) {
         match test {
             Expr::UnaryOp(node) if node.op == ast::UnaryOp::Not => {

@@ -1,4 +1,4 @@
-//! What the compiler refuses although the grammar allows it.
+//! Syntax errors that the grammar does not cover.
 
 use std::cell::{Cell, RefCell};
 
@@ -8,18 +8,18 @@ use super::parse::semantic_errors::{
 use super::parse::{Fault, Ranged, Stmt, TARGET, TextRange, ast};
 use super::scope::{ANNOTATED, GLOBAL, Kind, LOADED, NONLOCAL, PARAM, STORED};
 
-/// Where the walk is, as far as the checks ask.
+/// The position of the walk, for the checks.
 #[derive(Default)]
 pub(super) struct Place<'a> {
-    /// The whole source: the checks quote it.
+    /// The whole source, for quotes.
     pub(super) source: &'a str,
-    /// The scopes around, the innermost last, each with whether it is asynchronous.
+    /// The enclosing scopes, innermost last, each with whether it is asynchronous.
     pub(super) scopes: Vec<(Kind, bool)>,
-    /// Loops around, within the innermost function or class.
+    /// The enclosing loops within the innermost function or class.
     pub(super) loops: usize,
     /// Whether annotations are not evaluated.
     pub(super) future: Cell<bool>,
-    /// What was refused.
+    /// The errors found.
     pub(super) faults: RefCell<Vec<Fault>>,
 }
 
@@ -32,7 +32,7 @@ impl Place<'_> {
         self.scopes.last().map_or(Kind::Module, |(kind, _)| *kind)
     }
 
-    /// The scope whose rules hold here: comprehensions take on those of the scope around.
+    /// The scope whose rules apply: comprehensions follow those of the enclosing scope.
     fn beyond_comprehensions(&self) -> (Kind, bool) {
         let mut around = self.scopes.iter().rev();
         let found = around.find(|(kind, _)| !matches!(kind, Kind::Comp | Kind::Generator));
@@ -57,8 +57,8 @@ impl SemanticSyntaxContext for Place<'_> {
         self.source
     }
 
-    // Uses before `global`, parameters and `nonlocal` are checked where scopes are built: only
-    // there are all names of a scope known.
+    // Uses before `global`, parameters and `nonlocal` are checked with the scopes, where all names
+    // are known.
     fn global(&self, _name: &str) -> Option<TextRange> {
         None
     }
@@ -73,7 +73,7 @@ impl SemanticSyntaxContext for Place<'_> {
 
     fn in_async_context(&self) -> bool {
         match self.beyond_comprehensions() {
-            // A step may await at its top.
+            // A step may await at the top level.
             (Kind::Module, _) => true,
             (Kind::Function, is_async) => is_async,
             _ => false,
@@ -121,7 +121,7 @@ impl SemanticSyntaxContext for Place<'_> {
     }
 }
 
-/// Why a name that the scope has met like this cannot be declared `global` or `nonlocal`.
+/// Why a name with these earlier uses cannot be declared `global` or `nonlocal`.
 pub(super) fn outer_name(name: &str, met: u16, flag: u16) -> Option<String> {
     let word = if flag == GLOBAL { "global" } else { "nonlocal" };
     if met & PARAM != 0 {
@@ -139,7 +139,7 @@ pub(super) fn outer_name(name: &str, met: u16, flag: u16) -> Option<String> {
     }
 }
 
-/// The statements that would leave these, of those that stand here.
+/// The statements in `body` that would leave an enclosing block.
 pub(super) fn leaving(body: &[Stmt]) -> Vec<(&'static str, TextRange)> {
     let mut found = Vec::new();
     let mut open: Vec<(&Stmt, bool)> = body.iter().map(|statement| (statement, false)).collect();

@@ -1,9 +1,9 @@
 //! Sets of small numbers.
 
-/// With more numbers than this a set has a bit for each.
+/// The size from which a set has a bit for each number.
 const FEW: usize = 32;
 
-/// A set of small numbers that remembers their order.
+/// A set of small numbers in insertion order.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Marks {
     bits: Vec<u64>,
@@ -17,7 +17,7 @@ impl Marks {
         }
         self.list.push(id);
         if self.list.len() > FEW {
-            // The first time there are so many, none has its bit yet.
+            // At the first overflow no number has its bit yet.
             let from = if self.bits.is_empty() { 0 } else { self.list.len() - 1 };
             for &id in &self.list[from..] {
                 let word = id as usize / 64;

@@ -1,7 +1,7 @@
 //! What a step reads, binds, changes and deletes, from its source alone.
 //!
-//! The answer holds for every run of the step: where a branch, a loop that may not turn or an
-//! exception leaves it open whether a name is bound, it counts as possibly read and possibly bound.
+//! The result holds for every run of the step: if a branch, a loop or an exception leaves open
+//! whether a name is bound, the name counts as possibly read and possibly bound.
 mod answer;
 mod beside;
 mod bodies;
@@ -30,63 +30,63 @@ use std::collections::BTreeSet;
 
 pub use sets::{NameIter, NameMap, NameSet};
 
-/// What one step may do to the names around it.
+/// The possible effects of a step on names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Scan {
-    /// Global names, not builtins, that the step may load where it has not surely bound them: what
-    /// it needs from the steps before it. A deleted name counts as read.
+    /// Globals, except builtins, that the step may load where it has not surely bound them: its
+    /// inputs. A deleted name counts as read.
     pub reads: NameSet,
-    /// Global names that only bodies load which the step makes and does not run.
+    /// Globals loaded only by bodies that the step defines and does not run.
     pub deferred_reads: NameSet,
     /// Names the step may bind.
     pub writes: NameSet,
-    /// Of `writes`, those that the step surely binds and does not unbind, unless it fails.
+    /// The subset of `writes` that the step surely binds and does not unbind, unless it fails.
     pub sure_writes: NameSet,
-    /// Names that only bodies bind which the step makes and does not run.
+    /// Names bound only by bodies that the step defines and does not run.
     pub deferred_writes: NameSet,
     /// Names the step may unbind.
     pub deletes: NameSet,
-    /// Names whose incoming object may be changed in place.
+    /// Names whose incoming object may be mutated.
     pub mutates: NameSet,
-    /// Names whose object the bodies may change in place that the step makes, or pass on to a
-    /// callable that is not known, whenever one runs: in the step or after it.
+    /// Names whose object may be mutated by bodies that the step defines or passes to an unknown
+    /// callable, whenever they run.
     pub deferred_mutates: NameSet,
-    /// For each name bound here: other names that may hold the same object or a part of it, be it
-    /// one that came in under that name, be it one made here. Names that are tied to the same name
-    /// may share as well.
+    /// For each bound name: other names that may hold the same object or a part of it, whether
+    /// incoming or made here. Names linked to the same name may share objects as well.
     pub aliases: NameMap,
-    /// Names whose incoming object goes to a callable that is not known.
+    /// Names whose incoming object is passed to an unknown callable.
     pub escapes: NameSet,
-    /// Builtins loaded: they are read from a step that binds such a name.
+    /// Builtins loaded. An earlier step may bind such a name.
     pub builtin_reads: NameSet,
-    /// For each function or class bound here: every name, not a builtin, that its bodies load.
+    /// For each function or class bound here: every name, except builtins, that its bodies load.
     pub summaries: NameMap,
-    /// The functions and classes at the top of the step, in the order of the source.
+    /// The top-level functions and classes, in source order.
     pub definitions: Vec<Definition>,
-    /// What is imported, anywhere in the step.
+    /// All imports anywhere in the step.
     pub imports: Vec<Import>,
-    /// Modules imported with a star: which names they bind is not known.
+    /// Modules imported with a star. The names they bind are unknown.
     pub star_imports: BTreeSet<String>,
-    /// The step reaches names in ways no source tells: `exec`, `globals()`, a star import.
+    /// The step accesses names in ways the source does not determine: `exec`, `globals()`, a star
+    /// import.
     pub opaque: bool,
-    /// What the compiler would refuse. The other fields then hold what could be read all the same.
+    /// Syntax errors. The other fields then cover what could be parsed.
     pub errors: Vec<SyntaxError>,
-    /// Identity of the code: a hash of its syntax tree, which layout and comments do not change.
+    /// Identity of the code: a hash of its syntax tree, which ignores layout and comments.
     pub syntax: [u8; 32],
 }
 
-/// A function or class at the top of a step.
+/// A top-level function or class of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Definition {
     /// The name it binds.
     pub name: String,
-    /// Its lines in the step, decorators included, from 1.
+    /// Its lines in the step, including decorators, from 1.
     pub lines: std::ops::RangeInclusive<usize>,
-    /// Its bytes in the source of the step, decorators included.
+    /// Its bytes in the source of the step, including decorators.
     pub range: std::ops::Range<usize>,
-    /// The global names, not builtins, that it refers to: when defined or when called.
+    /// The globals, except builtins, that it refers to when defined or when called.
     pub references: NameSet,
     /// A hash of its syntax tree.
     pub syntax: [u8; 32],
@@ -104,11 +104,11 @@ pub struct Import {
     pub line: usize,
 }
 
-/// What the compiler would refuse, and where.
+/// A syntax error and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SyntaxError {
-    /// What is wrong.
+    /// The message.
     pub message: String,
     /// The line in the step, from 1.
     pub line: usize,
@@ -116,7 +116,7 @@ pub struct SyntaxError {
     pub column: usize,
 }
 
-/// Reads one step. See [`Scan`].
+/// Scans the source of one step. See [`Scan`].
 ///
 /// ```
 /// let scan = harness_esg::scan("total = price * count");

@@ -1,4 +1,4 @@
-//! Names as small numbers, and what Python knows of them by itself.
+//! Interned names, and Python's own names.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use super::sets::{NameMap, NameSet, Texts};
 /// A name of this step, interned.
 pub(super) type Name = u32;
 
-/// How many of the names are kept at hand that were met last.
+/// The size of the cache of recent names.
 const MET: usize = 1 << 11;
-/// With fewer names than this, none is kept at hand.
+/// The number of names up to which the cache is not used.
 const SMALL: usize = 64;
 
 /// The names of one step.
@@ -22,19 +22,18 @@ pub(super) struct Names<'a> {
     ids: FxHashMap<Cow<'a, str>, Name>,
     texts: Vec<Cow<'a, str>>,
     kinds: Vec<Known>,
-    /// The place of each name among all in the order of their texts, once that was asked for.
+    /// The rank of each name in text order, once computed.
     ranks: Vec<u32>,
     /// All texts in that order.
     ordered: Arc<Texts>,
-    /// Names that were met last, each where its length and its ends put it: a look there spares
-    /// most names the table.
+    /// Cache of recent names by length and first and last bytes. It avoids most table lookups.
     met: Vec<Name>,
 }
 
-/// What a name means where nobody binds it.
+/// What an unbound name means.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Known {
-    /// Nothing: someone must bind it.
+    /// Nothing: a step must bind it.
     No,
     /// A builtin.
     Builtin,
@@ -42,11 +41,11 @@ pub(super) enum Known {
     Implicit,
 }
 
-/// How many bytes of a large source there are, about, to a name that is new.
+/// The approximate bytes of a large source for each new name.
 const BYTES: usize = 48;
 
 impl<'a> Names<'a> {
-    /// No names yet, with room for those of a source of so many bytes.
+    /// An empty table with capacity for a source of this size.
     pub(super) fn within(bytes: usize) -> Self {
         let count = bytes / BYTES;
         Self {
@@ -89,7 +88,7 @@ impl<'a> Names<'a> {
         self.texts.get(name as usize).map_or("", AsRef::as_ref)
     }
 
-    /// Puts all names in order, once, so that no set of them need compare texts again.
+    /// Ranks all names once, so that sets need not compare texts.
     pub(super) fn rank(&mut self) {
         let beginnings = self.texts.iter().map(|text| beginning(text));
         let mut order: Vec<(u128, Name)> = beginnings.zip(0..).collect();
@@ -104,12 +103,12 @@ impl<'a> Names<'a> {
         self.ordered = Arc::new(Texts::of(ordered));
     }
 
-    /// The place of a name among all. Names that came after they were put in order have none.
+    /// The rank of a name. Names added after the ranking have none.
     fn rank_of(&self, name: Name) -> Option<u32> {
         self.ranks.get(name as usize).copied()
     }
 
-    /// These names as a set.
+    /// A set of these names.
     pub(super) fn set(&self, names: impl Iterator<Item = Name> + Clone) -> NameSet {
         let places: Option<Vec<u32>> = names.clone().map(|name| self.rank_of(name)).collect();
         let Some(mut places) = places else {
@@ -120,7 +119,7 @@ impl<'a> Names<'a> {
         NameSet::at(&self.ordered, places)
     }
 
-    /// These names, each with its set, as a map.
+    /// A map from these names to their sets.
     pub(super) fn map(&self, sets: Vec<(Name, NameSet)>) -> NameMap {
         if sets.iter().any(|(name, _)| self.rank_of(*name).is_none()) {
             return sets.into_iter().map(|(name, set)| (self.text(name), set)).collect();
@@ -137,7 +136,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Where a name is kept among those that were met last.
+/// The cache slot of a name.
 fn place(text: &str) -> usize {
     let at = |at: usize| usize::from(text.as_bytes().get(at).copied().unwrap_or(0));
     let len = text.len();
@@ -145,7 +144,7 @@ fn place(text: &str) -> usize {
     ends + 17 * at(len / 2) + 257 * len
 }
 
-/// The first bytes of a text, as a number that is in the order of texts: no name has a zero byte.
+/// The first bytes of a text, as a number in text order. No name has a zero byte.
 fn beginning(text: &str) -> u128 {
     let mut bytes = [0; 16];
     let len = text.len().min(bytes.len());
@@ -153,7 +152,7 @@ fn beginning(text: &str) -> u128 {
     u128::from_be_bytes(bytes)
 }
 
-/// What a class makes of a private name: `__x` in `A` is `_A__x`.
+/// The mangled form of a private name: `__x` in `A` is `_A__x`.
 pub(super) fn mangled<'a>(name: &'a str, class: Option<&str>) -> Cow<'a, str> {
     if !name.starts_with("__") || name.ends_with("__") {
         return Cow::Borrowed(name);
@@ -174,14 +173,14 @@ fn known(text: &str) -> Known {
     }
 }
 
-/// Whether a builtin begins with the same byte and has the same length.
+/// Whether a builtin has the same first byte and length.
 fn may_be_builtin(text: &str) -> bool {
     let first = text.as_bytes().first().copied().unwrap_or_default();
     let lengths = LENGTHS.get(usize::from(first)).copied().unwrap_or(0);
     text.len() < 64 && lengths & 1 << text.len() != 0
 }
 
-/// By first byte, a bit for each length that a builtin has which begins with it.
+/// By first byte: a bit for each length of a builtin that begins with it.
 const LENGTHS: [u64; 128] = {
     let mut lengths = [0; 128];
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! The one door to the parser: no other file names its crates.
+//! The interface to the parser. No other file names its crates.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -12,33 +12,34 @@ use ruff_python_parser::{Mode, ParseOptions, Parsed, parse_cells_unchecked, pars
 use ruff_source_file::LineIndex;
 pub(super) use ruff_text_size::{Ranged, TextRange, TextSize};
 
-/// What the identity of code depends on beside the code.
+/// The versions that the identity of code depends on.
 pub(super) const VERSION: &str = "python-3.13 ruff-0.0.9";
 
 /// The newest Python whose grammar is accepted.
 pub(super) const TARGET: ast::PythonVersion = ast::PythonVersion::PY313;
 
-/// The longest chain of operators, attributes, subscripts and calls in one expression. The
-/// compilers of CPython give up at about as many.
+/// The longest chain of operators, attributes, subscripts and calls in one expression. CPython's
+/// compilers have a similar limit.
 pub(super) const MAX_CHAIN: usize = 10_000;
 
-/// With more operators than this in one logical line, the tree may be too deep for a small stack.
+/// The number of operators in one logical line above which the tree may be too deep for a small
+/// stack.
 const DEEP: usize = 96;
 
-/// The largest source that is read: offsets have 32 bits.
+/// The largest source in bytes: offsets have 32 bits.
 pub(super) const MAX_BYTES: usize = 1 << 30;
 
-/// How many lines are looked at one by one.
+/// How many lines are searched linearly.
 const NEAR: usize = 32;
 
-/// A refusal and its place.
+/// A syntax error and its position.
 pub(super) type Fault = (String, TextRange);
 
-/// A syntax tree, as much of it as could be read.
+/// A syntax tree, as far as the source could be parsed.
 pub(super) struct Tree {
     /// The statements.
     pub(super) module: ast::ModModule,
-    /// What the grammar refuses.
+    /// The grammar's errors.
     pub(super) faults: Vec<Fault>,
     /// Whether walking the tree needs a large stack.
     pub(super) deep: bool,
@@ -49,7 +50,7 @@ pub(super) fn numbered(node: &ast::AtomicNodeIndex) -> Option<u32> {
     node.load().as_u32()
 }
 
-/// Reads a source, over its errors.
+/// Parses a source, and recovers from errors.
 pub(super) fn parse(source: &str) -> Tree {
     if source.len() > MAX_BYTES {
         let whole = TextRange::default();
@@ -66,8 +67,8 @@ pub(super) fn parse(source: &str) -> Tree {
     })
 }
 
-/// Reads a part of a source of no more than [`MAX_BYTES`], as if nothing stood before or after it.
-/// Places in the tree are places in the whole source.
+/// Parses a part of a source of at most [`MAX_BYTES`], as if it stood alone. Positions in the tree
+/// refer to the whole source.
 pub(super) fn parse_part(source: &str, part: Range<usize>) -> Tree {
     let place = |at: usize| TextSize::new(super::index::index(at));
     let range = TextRange::new(place(part.start), place(part.end));
@@ -78,7 +79,7 @@ fn options() -> ParseOptions {
     ParseOptions::from(Mode::Module).with_target_version(TARGET)
 }
 
-/// What the parser has read.
+/// Converts the parser's result.
 fn tree<M>(parsed: Parsed<M>, module: impl FnOnce(M) -> ast::ModModule) -> Tree {
     let mut faults: Vec<Fault> = Vec::new();
     for error in parsed.errors() {
@@ -106,7 +107,7 @@ fn tree<M>(parsed: Parsed<M>, module: impl FnOnce(M) -> ast::ModModule) -> Tree 
     Tree { module, faults, deep: most > DEEP }
 }
 
-/// An empty module, for what was not read.
+/// An empty module, for sources that are not parsed.
 trait DefaultEmpty {
     fn default_empty() -> Self;
 }
@@ -121,7 +122,7 @@ impl DefaultEmpty for ast::ModModule {
     }
 }
 
-/// Cuts chains that are too long to be walked, and says where one was.
+/// Cuts chains that are too long to walk. Returns the error for one of them.
 pub(super) fn cut_chains(module: &mut ast::ModModule) -> Option<Fault> {
     let cutter = Cutter { left: Cell::new(0), found: Cell::new(None) };
     cutter.visit_body(&mut module.body);
@@ -130,7 +131,7 @@ pub(super) fn cut_chains(module: &mut ast::ModModule) -> Option<Fault> {
 }
 
 struct Cutter {
-    /// Links of a measured chain that are still to be visited.
+    /// The links of a measured chain still to be visited.
     left: Cell<usize>,
     found: Cell<Option<TextRange>>,
 }
@@ -153,7 +154,7 @@ impl Transformer for Cutter {
     }
 }
 
-/// How many links follow each other down the left of an expression.
+/// The number of links in a chain down the left of an expression.
 fn chain(expr: &Expr) -> usize {
     let (mut links, mut here) = (0, expr);
     loop {
@@ -168,7 +169,7 @@ fn chain(expr: &Expr) -> usize {
     }
 }
 
-/// Takes a chain apart link by link: dropped whole, it would recurse as deep as it is long.
+/// Drops a chain link by link. Dropping it whole would recurse as deep as the chain is long.
 fn dismantle(expr: &mut Expr) {
     let none = || {
         Expr::NoneLiteral(ast::ExprNoneLiteral {
@@ -193,7 +194,7 @@ fn dismantle(expr: &mut Expr) {
 pub(super) struct Lines<'a> {
     source: &'a str,
     index: LineIndex,
-    /// The line that was asked for last, from 0: most are asked for in their order.
+    /// The last line, from 0: most queries come in source order.
     last: Cell<usize>,
 }
 
@@ -208,7 +209,7 @@ impl<'a> Lines<'a> {
         let last = self.last.get();
         let from = if starts.get(last).is_some_and(|start| *start <= offset) { last } else { 0 };
         let rest = starts.get(from..).unwrap_or_default();
-        // A few lines on, in most cases.
+        // Usually a few lines further.
         let near = rest.iter().take(NEAR).take_while(|start| **start <= offset).count();
         let lines = if near < NEAR { near } else { rest.partition_point(|start| *start <= offset) };
         self.last.set((from + lines).saturating_sub(1));
@@ -229,8 +230,8 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Calls `each` with the number of every name that a statement loads, but for the body of a
-/// function or class without type parameters: the scope of that body is answered.
+/// Calls `each` with the number of every name that a statement loads, except in the body of a
+/// function or class without type parameters. Returns the scope of that body.
 pub(super) fn names_around(statement: &Stmt, each: &mut dyn FnMut(u32)) -> Option<u32> {
     struct Names<'n>(&'n mut dyn FnMut(u32));
     impl<'a> visitor::Visitor<'a> for Names<'_> {

@@ -1,13 +1,13 @@
-//! Scopes, the names in them, and where each name leads.
+//! Scopes, their names, and the binding that each name refers to.
 
 use super::names::Name;
 
-/// A scope, numbered in the order of the source: those inside it follow it up to its `end`.
+/// A scope, numbered in source order: inner scopes follow up to its `end`.
 pub(super) type ScopeId = u32;
 /// One name in one scope. Names of functions double as their variables.
 pub(super) type SymId = u32;
 
-/// What a scope belongs to.
+/// The kind of a scope.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     Module,
@@ -20,7 +20,7 @@ pub(super) enum Kind {
     Generator,
     /// The type parameters of a class, function or alias.
     Type,
-    /// A value that is computed when asked for: of an alias, of a bound, of a default.
+    /// A lazily evaluated value: of an alias, a bound, a default.
     Lazy,
 }
 
@@ -32,9 +32,9 @@ pub(super) struct Scope {
     pub(super) end: ScopeId,
     pub(super) is_async: bool,
     pub(super) yields: bool,
-    /// The symbol that it was given last, while it is open.
+    /// The newest symbol, while the scope is open.
     newest: SymId,
-    /// Where its symbols begin among all, once it is known where each name leads.
+    /// The index of its first symbol, after resolution.
     first: u32,
 }
 
@@ -45,22 +45,22 @@ pub(super) struct Symbol {
     pub(super) scope: ScopeId,
     pub(super) flags: u16,
     pub(super) target: Target,
-    /// The symbol of this name in the next scope around that has one.
+    /// The symbol of this name in the next enclosing scope that has one.
     shadowed: SymId,
-    /// The one before it in its scope.
+    /// The previous symbol of its scope.
     before: SymId,
 }
 
-/// Where a name leads.
+/// What a name refers to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Target {
-    /// The module's, else the builtin.
+    /// A global, or else a builtin.
     Global(Name),
-    /// A variable of this very function.
+    /// A variable of this function.
     Local(SymId),
-    /// A variable of a function around.
+    /// A variable of an enclosing function.
     Free(SymId),
-    /// A name that a class body binds: where it has not, the module's.
+    /// A name that a class body binds; the global if it has not.
     Class(SymId, Name),
 }
 
@@ -71,7 +71,7 @@ pub(super) const GLOBAL: u16 = 8;
 pub(super) const NONLOCAL: u16 = 16;
 pub(super) const ANNOTATED: u16 = 32;
 pub(super) const CAPTURED: u16 = 64;
-/// Bound, or unbound, in so many words: what makes a name that is declared global a change of it.
+/// Bound or unbound explicitly. Together with a global declaration this changes the global.
 pub(super) const ASSIGNED: u16 = STORED;
 const LOCAL: u16 = STORED | PARAM | ANNOTATED;
 
@@ -83,17 +83,17 @@ const NONE: SymId = SymId::MAX;
 pub(super) struct Scopes {
     pub(super) scopes: Vec<Scope>,
     pub(super) symbols: Vec<Symbol>,
-    /// By name, its symbol in the innermost open scope that has one.
+    /// By name: its symbol in the innermost open scope that has one.
     innermost: Vec<SymId>,
     /// The symbols in the order of their scopes.
     order: Vec<SymId>,
 }
 
-/// How many bytes of a large source there are, about, to a symbol, and to a scope.
+/// The approximate bytes of a large source for each symbol and each scope.
 const BYTES: (usize, usize) = (32, 128);
 
 impl Scopes {
-    /// No scopes yet, with room for those of a source of so many bytes.
+    /// Empty scopes with capacity for a source of this size.
     pub(super) fn within(bytes: usize) -> Self {
         Self {
             scopes: Vec::with_capacity(bytes / BYTES.1 + 1),
@@ -137,7 +137,7 @@ impl Scopes {
         &self.symbols[id as usize]
     }
 
-    /// The symbol of a name in an open scope, made where there is none.
+    /// The symbol of a name in an open scope. Creates it if necessary.
     pub(super) fn enter(&mut self, scope: ScopeId, name: Name, flags: u16) -> SymId {
         let at = name as usize;
         if at >= self.innermost.len() {
@@ -168,7 +168,7 @@ impl Scopes {
         id
     }
 
-    /// Leads every name to its variable. Answers the symbols of `nonlocal` that lead nowhere.
+    /// Resolves every name. Returns the `nonlocal` symbols without a binding.
     pub(super) fn resolve(&mut self) -> Vec<SymId> {
         self.arrange();
         let mut lost = Vec::new();
@@ -199,7 +199,7 @@ impl Scopes {
         lost
     }
 
-    /// Puts the symbols in the order of their scopes, and within one in that in which they were met.
+    /// Sorts the symbols by scope, and by first use within a scope.
     fn arrange(&mut self) {
         let mut next = vec![0; self.scopes.len()];
         for symbol in &self.symbols {
@@ -218,7 +218,7 @@ impl Scopes {
         }
     }
 
-    /// Where the symbols of these scopes are in the order of scopes.
+    /// The range of the symbols of these scopes.
     fn places(&self, from: ScopeId, to: ScopeId) -> std::ops::Range<usize> {
         let first = |scope: ScopeId| {
             let scope = self.scopes.get(scope as usize);
@@ -227,7 +227,7 @@ impl Scopes {
         first(from)..first(to)
     }
 
-    /// Leads a name to its variable. Answers whether it leads nowhere, though it says that it does.
+    /// Resolves a name. Returns whether a `nonlocal` has no binding.
     fn lead(&mut self, id: SymId) -> bool {
         let Symbol { name, scope, flags, .. } = self.symbols[id as usize];
         let kind = self.scope(scope).kind;
@@ -245,7 +245,7 @@ impl Scopes {
         flags & NONLOCAL != 0 && !matches!(target, Target::Free(_))
     }
 
-    /// Where a name leads that its own scope does not bind. Classes are not looked into.
+    /// What a name refers to that its own scope does not bind. Skips classes.
     fn around(&self, id: SymId) -> Target {
         let Symbol { name, shadowed, .. } = self.symbols[id as usize];
         let mut found = shadowed;
@@ -264,12 +264,12 @@ impl Scopes {
         Target::Global(name)
     }
 
-    /// The symbols of a scope, in the order in which they were met.
+    /// The symbols of a scope, in order of first use.
     pub(super) fn symbols_of(&self, scope: ScopeId) -> &[SymId] {
         self.order.get(self.places(scope, scope + 1)).unwrap_or_default()
     }
 
-    /// The global names that a scope and those inside it have with these flags.
+    /// The globals that a scope and its inner scopes use with these flags.
     pub(super) fn globals(&self, scope: ScopeId, flags: u16) -> impl Iterator<Item = Name> + '_ {
         let places = self.places(scope, self.scope(scope).end);
         self.order.get(places).unwrap_or_default().iter().filter_map(move |&id| {

@@ -1,5 +1,5 @@
-//! What a step leaves behind that is shared: names that hold the same object, and objects that its
-//! bodies change whenever they run.
+//! What names share after the step: names that hold the same object, and objects that its bodies
+//! mutate when they run.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -10,7 +10,7 @@ use super::state::global;
 use super::value::{EMPTY, Origin, Reach, Tag, Val, number, origin, tag};
 
 impl Flow<'_> {
-    /// Fills in which names share objects, and what bodies change later.
+    /// Fills in which names share objects, and what bodies mutate later.
     pub(super) fn share(&mut self, scan: &mut Scan) {
         let mut shared: Vec<(Name, Name)> = Vec::new();
         let mut holders: FxHashMap<Origin, Name> = FxHashMap::default();
@@ -49,7 +49,7 @@ impl Flow<'_> {
     }
 
     /// The objects that a value may be, hold or be a part of. A class counts by what it holds: its
-    /// instances share that, and not its methods.
+    /// instances share that, but not its methods.
     fn reachable(&mut self, val: Val) -> Vec<Origin> {
         let mut open = self.values.list(val);
         let mut seen: FxHashSet<Origin> = FxHashSet::default();
@@ -75,7 +75,7 @@ impl Flow<'_> {
         found
     }
 
-    /// What a body keeps: its defaults, and the variables around it.
+    /// What a body keeps alive: its defaults and enclosing variables.
     fn kept(&mut self, scope: u32) -> Val {
         let Some(body) = self.bodies.get(scope as usize) else {
             return EMPTY;
@@ -95,7 +95,7 @@ impl Flow<'_> {
         all
     }
 
-    /// What the bodies change or pass on that the step makes, those included that they make.
+    /// What the bodies that the step makes, including inner ones, mutate or pass on.
     fn changed_later(&mut self) -> Vec<Origin> {
         let mut open = self.frame.created.list().to_vec();
         let mut seen: FxHashSet<u32> = FxHashSet::default();

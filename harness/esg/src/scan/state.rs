@@ -1,31 +1,31 @@
-//! What names may hold at a point of the step, along every path that leads there.
+//! The possible values of names at a point of the step, along every path to it.
 //!
-//! One table is changed in place and every change noted, so that a branch is taken back and two
-//! branches are joined in the time of what they changed, not of all names.
+//! One table is changed in place, and every change is logged. Undoing a branch and joining two
+//! branches take time proportional to their changes, not to the number of names.
 
 use super::marks::Marks;
 use super::names::Name;
 use super::scope::SymId;
 use super::value::{EMPTY, Val, Values};
 
-/// What came in may still be visible.
+/// The incoming value may still be visible.
 pub(super) const IN: u8 = 1;
 /// The step may have bound it.
 pub(super) const BOUND: u8 = 2;
 /// The step may have unbound it.
 pub(super) const UNBOUND: u8 = 4;
 
-/// A name at a point.
+/// The state of a name at a point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Slot {
     pub(super) val: Val,
     pub(super) bits: u8,
 }
 
-/// Where nothing was done yet.
+/// The initial state.
 pub(super) const FRESH: Slot = Slot { val: EMPTY, bits: IN };
 
-/// A name of the module or a variable of a body.
+/// A global or a variable of a body.
 pub(super) type Var = u32;
 
 const LOCAL: u32 = 1 << 31;
@@ -38,12 +38,12 @@ pub(super) fn local(symbol: SymId) -> Var {
     symbol | LOCAL
 }
 
-/// The name of the module that a variable is.
+/// The global that a variable is.
 pub(super) fn as_global(var: Var) -> Option<Name> {
     (var & LOCAL == 0).then_some(var)
 }
 
-/// What a path changed since a mark.
+/// The changes of a path since a mark.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Path {
     changed: Vec<(Var, Slot)>,
@@ -52,12 +52,12 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// A path that leads nowhere.
+    /// A path that ends.
     pub(super) fn dead() -> Self {
         Self { changed: Vec::new(), dead: true }
     }
 
-    /// The same changes on a path that goes on.
+    /// The same changes on a path that continues.
     pub(super) fn alive(&self) -> Self {
         Self { changed: self.changed.clone(), dead: false }
     }
@@ -70,7 +70,7 @@ impl Path {
 #[derive(Clone, Copy)]
 struct Entry {
     slot: Slot,
-    /// Of which frame the entry is: those of others count as fresh.
+    /// The frame of the entry. Entries of other frames count as fresh.
     stamp: u32,
 }
 
@@ -82,18 +82,18 @@ pub(super) struct State {
     stamp: u32,
     stamps: u32,
     trail: Vec<(Var, Entry)>,
-    /// Every slot there was while someone watches: where an exception may leave from.
+    /// Every slot during a watch, because an exception may leave from there.
     history: Vec<(Var, Slot)>,
     watchers: u32,
-    /// The names of the module that bodies read which ran.
+    /// The globals read by bodies that ran.
     pub(super) watched: Marks,
     /// Grows with every change of a watched name.
     pub(super) version: u64,
-    /// Whether no path leads here.
+    /// Whether no path reaches this point.
     pub(super) dead: bool,
 }
 
-/// What a frame puts aside while another runs.
+/// The suspended state of a frame.
 pub(super) struct Aside {
     stamp: u32,
     history: Vec<(Var, Slot)>,
@@ -134,7 +134,7 @@ impl State {
         }
     }
 
-    /// The name of the module that was touched at a mark, if it was one.
+    /// The global changed at a log position, if it is one.
     pub(super) fn touched(&self, mark: usize) -> Option<Name> {
         self.trail.get(mark).and_then(|(var, _)| as_global(*var))
     }
@@ -143,7 +143,7 @@ impl State {
         self.trail.len()
     }
 
-    /// What changed since a mark. The changes stay.
+    /// The changes since a mark. They stay applied.
     pub(super) fn peek(&mut self, mark: usize) -> Path {
         let mut vars: Vec<Var> = self.trail[mark..].iter().map(|(var, _)| *var).collect();
         vars.sort_unstable();
@@ -152,7 +152,7 @@ impl State {
         Path { changed, dead: self.dead }
     }
 
-    /// What changed since a mark. The changes are taken back, and the path is alive again.
+    /// The changes since a mark. They are undone, and the path is alive again.
     pub(super) fn take(&mut self, mark: usize) -> Path {
         let path = self.peek(mark);
         self.undo(mark);
@@ -175,7 +175,7 @@ impl State {
         }
     }
 
-    /// Goes on with a path that was taken from here.
+    /// Applies a path that was taken from here.
     pub(super) fn follow(&mut self, path: &Path) {
         for &(var, slot) in &path.changed {
             self.set(var, slot);
@@ -183,7 +183,7 @@ impl State {
         self.dead = path.dead;
     }
 
-    /// Paths that were taken from here, as one.
+    /// Merges paths that were taken from here.
     pub(super) fn joined(&mut self, paths: &[Path], values: &mut Values) -> Path {
         let live: Vec<&Path> = paths.iter().filter(|path| !path.dead).collect();
         match live.as_slice() {
@@ -208,13 +208,13 @@ impl State {
         Path { changed, dead: false }
     }
 
-    /// Goes on with whichever of these paths was taken.
+    /// Applies the merge of paths that were taken from here.
     pub(super) fn join(&mut self, paths: &[Path], values: &mut Values) {
         let path = self.joined(paths, values);
         self.follow(&path);
     }
 
-    /// Lets these paths lead here too. Answers whether that changed anything.
+    /// Merges these paths into the current state. Returns whether that changed anything.
     pub(super) fn widen(&mut self, paths: &[Path], values: &mut Values) -> bool {
         let mut changed = false;
         for path in paths.iter().filter(|path| !path.dead) {
@@ -230,7 +230,8 @@ impl State {
         changed
     }
 
-    /// Starts to note every slot. Answers what [`State::raised`] and [`State::unwatch`] ask for.
+    /// Starts to record every slot. Returns the argument of [`State::raised`] and
+    /// [`State::unwatch`].
     pub(super) fn watch(&mut self) -> usize {
         self.watchers += 1;
         self.history.len()
@@ -243,8 +244,8 @@ impl State {
         }
     }
 
-    /// The state in which an exception may leave what ran since [`State::watch`], seen from where
-    /// the table is now: it must be back where the watch began.
+    /// The state in which an exception may leave the code since [`State::watch`], relative to the
+    /// current table, which must be back at the start of the watch.
     pub(super) fn raised(&mut self, since: usize, values: &mut Values) -> Path {
         let mut seen: Vec<(Var, Slot)> = self.history[since..].to_vec();
         seen.sort_unstable_by_key(|(var, slot)| (*var, slot.val, slot.bits));
@@ -262,7 +263,7 @@ impl State {
         Path { changed, dead: false }
     }
 
-    /// Puts the state of this frame aside: another begins, in which nothing is known.
+    /// Suspends the state of this frame and starts an empty one.
     pub(super) fn aside(&mut self) -> Aside {
         let aside = Aside {
             stamp: self.stamp,
@@ -277,7 +278,7 @@ impl State {
         aside
     }
 
-    /// Goes back to the frame that was put aside.
+    /// Resumes a suspended frame.
     pub(super) fn back(&mut self, aside: Aside) {
         self.undo(aside.mark);
         self.stamp = aside.stamp;
@@ -288,7 +289,7 @@ impl State {
     }
 }
 
-/// A name of which either may hold.
+/// The merge of two states of a name.
 pub(super) fn either(a: Slot, b: Slot, values: &mut Values) -> Slot {
     Slot { val: values.union(a.val, b.val), bits: a.bits | b.bits }
 }

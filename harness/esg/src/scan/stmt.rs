@@ -1,4 +1,4 @@
-//! Statements: what they bind, and what they make.
+//! Statements: what they bind and define.
 
 use super::effects::Code;
 use super::flow::Flow;
@@ -47,7 +47,7 @@ impl<'a> Flow<'a> {
                     self.eval(message);
                     self.state.take(mark);
                 }
-                // Without assertions, code goes on where one fails.
+                // Without assertions, execution continues after a failing one.
                 self.state.join(&[yes, no], &mut self.values);
             }
             Stmt::Import(node) => {
@@ -68,7 +68,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Adds to what the body answers or yields.
+    /// Adds to what the body returns or yields.
     pub(super) fn answer(&mut self, val: Val) {
         self.frame.answers.0 = self.values.union(self.frame.answers.0, val);
     }
@@ -89,7 +89,7 @@ impl<'a> Flow<'a> {
         let parts = parts(&node.value);
         let val = self.eval(&node.value);
         for target in &node.targets {
-            // `a, b = x, y` gives each its own.
+            // `a, b = x, y` assigns element by element.
             match (list(target), &parts) {
                 (Some(targets), Some(values))
                     if targets.len() == values.len()
@@ -193,7 +193,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Remembers the attribute of a class that the step makes.
+    /// Records an attribute of a class that the step makes.
     fn attribute(&mut self, object: Val, attr: &'a str, val: Val) {
         for origin in self.values.list(object) {
             if super::value::tag(origin) == Tag::Site
@@ -396,7 +396,7 @@ impl<'a> Flow<'a> {
         self.decorate(&node.decorator_list, &decorators, site, &node.name, (scope, since));
     }
 
-    /// The attributes of a class under the names that its source has for them.
+    /// The attributes of a class under their source names.
     fn methods(
         &self,
         node: &'a ast::StmtClassDef,
@@ -422,7 +422,7 @@ impl<'a> Flow<'a> {
         known
     }
 
-    /// The name of the module that an expression is.
+    /// The global that an expression names.
     fn module_name(&self, expr: &'a Expr) -> Option<u32> {
         let Expr::Name(node) = expr else {
             return None;
@@ -447,7 +447,7 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// Whether a decorator only keeps what it decorates, as its name has it.
+/// Whether a decorator keeps the function, judged by its name.
 fn keeps(expr: &Expr) -> bool {
     match expr {
         Expr::Name(node) => {
@@ -467,7 +467,7 @@ pub(super) fn list(expr: &Expr) -> Option<&[Expr]> {
     }
 }
 
-/// The parts of a value that is written part by part.
+/// The parts of a value that is written element by element.
 fn parts(expr: &Expr) -> Option<&[Expr]> {
     list(expr)
 }

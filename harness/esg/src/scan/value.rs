@@ -1,8 +1,8 @@
-//! Where objects come from, as far as a step can tell.
+//! The origins of objects, as far as the source determines them.
 //!
-//! A value is a set of origins. An origin is an object the step did not make (what a name held
-//! before, an import), one it made (a container, a body), or, inside a body, one that only a call
-//! tells (a parameter, what a global holds at the time).
+//! A value is a set of origins. An origin is an object that the step did not make (what a global
+//! held before, an import), one it made (a container, a body), or, inside a body, one that only a
+//! call determines (a parameter, the current value of a global).
 
 use std::cell::Cell;
 
@@ -11,35 +11,35 @@ use rustc_hash::FxHashMap;
 /// One origin: three bits of [`Tag`], two of [`Reach`], 26 of a number.
 pub(super) type Origin = u32;
 
-/// What an origin is.
+/// The kind of an origin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Tag {
-    /// What a name of the module held before the step.
+    /// The value of a global before the step.
     Incoming = 0,
-    /// What a name was imported as: shared by the whole process, though bound here.
+    /// An import: shared by the whole process, although bound here.
     Imported = 1,
-    /// What an expression made, by the number of the expression.
+    /// The object that an expression makes, by the number of the expression.
     Site = 2,
     /// A body: a function, a lambda, a generator expression, by its scope.
     Body = 3,
     /// A parameter, by its symbol.
     Param = 4,
-    /// A variable of a function around, by its symbol.
+    /// A variable of an enclosing function, by its symbol.
     Cell = 5,
-    /// What a name of the module holds when the body runs.
+    /// The value of a global when the body runs.
     Global = 6,
-    /// What the function that a name of the module then holds answers.
+    /// The result of the function that a global then holds.
     Result = 7,
 }
 
-/// How a value is related to its origin.
+/// The relation of a value to its origin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reach {
     /// It may be the object itself.
     Is = 0,
-    /// It may be reached from it, over more than one object.
+    /// It may be reachable from it over several objects.
     Deep = 1,
-    /// It is another object, which holds it.
+    /// It is another object that holds it.
     Holds = 2,
     /// It is an element or an attribute of it.
     Part = 3,
@@ -77,7 +77,7 @@ pub(super) fn number(origin: Origin) -> u32 {
     origin & NUMBER
 }
 
-/// What a value of one origin is.
+/// The kind and number of a value with one origin.
 pub(super) fn tag_of(val: Val) -> Option<(Tag, u32)> {
     (val.0 & MANY == 0).then(|| (tag(val.0), number(val.0)))
 }
@@ -86,13 +86,13 @@ fn with(origin: Origin, reach: Reach) -> Origin {
     origin & !(3 << 26) | (reach as u32) << 26
 }
 
-/// A set of origins: one of them, or the place of a set in [`Values`].
+/// A set of origins: one of them, or the index of a set in [`Values`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) struct Val(u32);
 
 const MANY: u32 = 1 << 31;
 
-/// Nothing that is known.
+/// No known origin.
 pub(super) const EMPTY: Val = Val(MANY);
 
 impl Val {
@@ -105,30 +105,30 @@ impl Val {
     }
 }
 
-/// The sets of more than one origin, each kept once, and what containers hold.
+/// The interned sets of several origins, and the content of containers.
 #[derive(Default)]
 pub(super) struct Values {
     sets: Vec<Box<[Origin]>>,
     ids: FxHashMap<Box<[Origin]>, u32>,
     joined: FxHashMap<(Val, Val), Val>,
     heap: FxHashMap<Origin, Val>,
-    /// How many origins were looked at.
+    /// The number of origins visited.
     pub(super) work: Cell<usize>,
-    /// How many may be: with more, no value is told any more.
+    /// The limit of `work`. Beyond it, values are not tracked any more.
     limit: usize,
-    /// Whether a value had more origins than are told apart.
+    /// Whether a value had more origins than [`WIDE`].
     pub(super) wide: bool,
-    /// Whether no value is followed: every one is empty.
+    /// Whether values are not tracked: every one is empty.
     pub(super) none: bool,
-    /// Grows with every change of what a container holds.
+    /// Grows with every change of a container.
     pub(super) stores: u32,
 }
 
-/// The most origins that a value is told apart into. With more no value is followed.
+/// The most origins of a value. Beyond it, values are not tracked any more.
 const WIDE: usize = 128;
 
 impl Values {
-    /// No values yet, of which so many origins may be looked at.
+    /// No values, with a limit of origins to visit.
     pub(super) fn within(limit: usize) -> Self {
         Self { limit, ..Self::default() }
     }
@@ -175,7 +175,7 @@ impl Values {
         }
     }
 
-    /// Whether more was looked at than may be, or a value had more origins than are told apart.
+    /// Whether a limit was exceeded.
     pub(super) fn spent(&self) -> bool {
         self.wide || self.work.get() > self.limit
     }
@@ -198,13 +198,13 @@ impl Values {
         joined
     }
 
-    /// Another object, which holds what `val` may be.
+    /// A new object that holds what `val` may be.
     pub(super) fn holding(&mut self, val: Val) -> Val {
         let all = self.list(val).into_iter().map(|one| with(one, Reach::Holds)).collect();
         self.of(all)
     }
 
-    /// What is directly held by `val`: its elements, its attributes.
+    /// What `val` holds directly: its elements, its attributes.
     pub(super) fn inside(&mut self, val: Val) -> Val {
         if val == EMPTY {
             return EMPTY;
@@ -229,12 +229,12 @@ impl Values {
         self.of(all)
     }
 
-    /// What is held by `val` in a container: nothing else of it.
+    /// The recorded content of a container.
     pub(super) fn held(&self, one: Origin) -> Val {
         self.heap.get(&with(one, Reach::Is)).copied().unwrap_or(EMPTY)
     }
 
-    /// Puts `val` into every object that `target` may be.
+    /// Stores `val` into every object that `target` may be.
     pub(super) fn store(&mut self, target: Val, val: Val) {
         if val == EMPTY || self.none {
             return;
@@ -246,13 +246,13 @@ impl Values {
             let after = self.union(before.unwrap_or(EMPTY), val);
             if before != Some(after) {
                 self.heap.insert(key, after);
-                // What nobody could hold before is no change to anyone.
+                // The first content of a new container does not affect earlier results.
                 self.stores += u32::from(before.is_some());
             }
         }
     }
 
-    /// `val` as seen through an origin of that reach.
+    /// `val` seen through an origin of that relation.
     pub(super) fn through(&mut self, val: Val, how: Reach) -> Val {
         match how {
             Reach::Is => val,

@@ -1,4 +1,4 @@
-//! Who shares objects with whom.
+//! Which entities share objects.
 use std::collections::BTreeSet;
 
 use super::State;
@@ -6,8 +6,8 @@ use crate::model::Entity;
 
 impl State {
     /// The entities of this state that share a mutable object with `entity`, directly or through
-    /// others, itself included. Members of a unit that were bound to something else since do not
-    /// count, nor those that only they connected.
+    /// others, including itself. Members of a unit that have been rebound since do not count, nor
+    /// do entities connected only through them.
     pub(crate) fn group(&self, entity: &Entity) -> BTreeSet<Entity> {
         let mut group = BTreeSet::from([entity.clone()]);
         let Some(slot) = self.slots.get(entity) else { return group };
@@ -40,7 +40,7 @@ impl State {
         group
     }
 
-    /// Everything that `entities` refer to, directly or through others, themselves included.
+    /// Everything that `entities` refer to, directly or indirectly, including themselves.
     pub(crate) fn reach(&self, entities: impl IntoIterator<Item = Entity>) -> BTreeSet<Entity> {
         let mut open: Vec<_> = entities.into_iter().collect();
         let mut reached = BTreeSet::new();

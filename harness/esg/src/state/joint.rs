@@ -1,30 +1,30 @@
-//! The print of a part of the state: what is in it, what refers to what, what shares what.
+//! The joint fingerprint of a part of the state: its content, its references, and what it shares.
 //!
-//! The entities asked for are visited in order, then what they refer to, breadth first. Each visited
-//! entity has the number of its visit; references are printed as numbers, so the print does not
-//! depend on the names of tokens, and two names of one class differ from two equal classes. For each
-//! pair of visited members of one unit the digest of what they share follows.
+//! The given entities are visited in order, then what they refer to, breadth first. Each visited
+//! entity gets the number of its visit. References are hashed as these numbers, so the fingerprint
+//! does not depend on the names of tokens, and two names of one class differ from two equal
+//! classes. The digest of what they share follows for each pair of visited members of one unit.
 use std::collections::HashMap;
 use std::ops::Bound;
 
 use super::{FileKind, State};
-use crate::model::{Entity, Print};
+use crate::model::{Entity, Fingerprint};
 
-/// The print of a part of the state, and what was visited for it, in order.
+/// The joint fingerprint of a part of the state, and the entities visited for it, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Joint {
-    pub(crate) print: Print,
+    pub(crate) fingerprint: Fingerprint,
     pub(crate) visited: Vec<Entity>,
 }
 
-/// How entities that are only read look now.
+/// The current content of read-only entities.
 pub(crate) trait Looked {
-    /// What is outside of the state: a file elsewhere, a distribution.
+    /// The content of an entity outside the state: a file elsewhere, a distribution.
     fn outside(&self, entity: &Entity) -> Option<String>;
 }
 
 impl State {
-    /// The print of `entities` together. They must be sorted.
+    /// The joint fingerprint of `entities`, which must be sorted.
     pub(crate) fn joint<'a>(
         &self,
         entities: impl IntoIterator<Item = &'a Entity>,
@@ -53,7 +53,7 @@ impl State {
         let mut at = 0;
         while at < visited.len() {
             let entity = visited[at].clone();
-            // A token's name says nothing; the names that were asked for do.
+            // The name of a token has no meaning. The names asked for do.
             if at < asked && !matches!(entity, Entity::Token(_)) {
                 field(&mut hasher, entity.to_string().as_bytes());
             } else if let Entity::Module(name) = &entity {
@@ -74,7 +74,7 @@ impl State {
             at += 1;
         }
         self.shares(&visited, &number, &mut hasher);
-        Joint { print: Print::new(*hasher.finalize().as_bytes()), visited }
+        Joint { fingerprint: Fingerprint::new(*hasher.finalize().as_bytes()), visited }
     }
 
     fn absent(&self, entity: &Entity, looked: &dyn Looked, hasher: &mut blake3::Hasher) {
@@ -101,7 +101,7 @@ impl State {
         }
     }
 
-    /// The names in a directory of scratch, and what each is.
+    /// The names in a scratch directory, each with its kind.
     fn listing<'a>(&'a self, folder: &str) -> impl Iterator<Item = (&'a str, FileKind)> {
         let prefix = match folder {
             "" | "." => String::new(),

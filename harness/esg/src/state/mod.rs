@@ -1,7 +1,7 @@
-//! The state between two steps: which version of which unit each entity is at.
+//! The state between two steps: the version of the unit that holds each entity.
 //!
-//! A state is pure bookkeeping: it holds no values, only the prints of them that the worker
-//! computed, so that the prints of any part of it can be computed without a worker.
+//! A state holds no values, only the fingerprints that the worker computed. So the fingerprint of
+//! any part of it can be computed without a worker.
 mod group;
 mod joint;
 
@@ -19,9 +19,9 @@ use super::model::{Entity, Member, Unit, UnitKey};
 /// A version of a unit, as a step made it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Made {
-    /// What it consists of.
+    /// The unit.
     pub(crate) unit: Unit,
-    /// Where its stored form is; absent for a hole.
+    /// Where its serialized form is; `None` if it is unserializable.
     pub(crate) stored: Option<Stored>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Made {
 pub(crate) struct Slot {
     /// The unit it is in.
     pub(crate) made: Arc<Made>,
-    /// Which member it is.
+    /// The index of the member.
     pub(crate) at: usize,
     /// The step that last bound, changed or made it.
     pub(crate) by: Arc<str>,
@@ -45,7 +45,7 @@ impl Slot {
         &self.made.unit.members[self.at]
     }
 
-    /// What it refers to, in the order of its traversal.
+    /// What it refers to, in traversal order.
     pub(crate) fn refs(&self) -> impl Iterator<Item = &Entity> {
         self.member().refs.iter().filter_map(|&index| self.made.unit.refs.get(index))
     }
@@ -65,18 +65,18 @@ pub(crate) enum FileKind {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
     slots: HashMap<Entity, Slot>,
-    /// Which step removed what is absent.
+    /// The step that removed each absent entity.
     gone: HashMap<Entity, Arc<str>>,
     /// The paths in scratch, for listings.
     files: BTreeMap<Arc<str>, ()>,
-    /// What is neither a name nor the object of a token.
+    /// Entities that are neither names nor tokens.
     around: BTreeSet<Entity>,
-    /// What was put or removed, in order.
+    /// The entities put or removed, in order.
     log: Vec<Entity>,
     id: Id,
 }
 
-/// Tells states apart: a copy is another state.
+/// Identifies a state. A copy is another state.
 #[derive(Debug)]
 struct Id(u64);
 
@@ -93,7 +93,7 @@ impl Clone for Id {
     }
 }
 
-/// How far somebody has followed a state.
+/// A position in the change log of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     id: u64,
@@ -105,7 +105,7 @@ impl State {
         self.slots.get(entity)
     }
 
-    /// The step whose doing it is that the entity is as it is.
+    /// The step that last determined the entity.
     pub(crate) fn by(&self, entity: &Entity) -> Option<&Arc<str>> {
         self.slots.get(entity).map(|slot| &slot.by).or_else(|| self.gone.get(entity))
     }
@@ -114,17 +114,17 @@ impl State {
         self.slots.iter()
     }
 
-    /// What is neither a name nor the object of a token: files, modules, the process.
+    /// The entities that are neither names nor tokens: files, modules, the process.
     pub(crate) fn around(&self) -> impl Iterator<Item = (&Entity, &Slot)> {
         self.around.iter().filter_map(|entity| Some((entity, self.slots.get(entity)?)))
     }
 
-    /// How far one has followed who knows all of the state as it is now.
+    /// The position of a reader that knows all of the state as it is now.
     pub(crate) fn seen(&self) -> Seen {
         Seen { id: self.id.0, upto: self.log.len() }
     }
 
-    /// What may have changed since; `None` if it was another state.
+    /// The entities that may have changed since; `None` if `seen` belongs to another state.
     pub(crate) fn since(&self, seen: Seen) -> Option<&[Entity]> {
         (seen.id == self.id.0).then(|| self.log.get(seen.upto..).unwrap_or_default())
     }
@@ -132,7 +132,7 @@ impl State {
     /// What is at a path in scratch.
     pub(crate) fn file_kind(&self, entity: &Entity) -> FileKind {
         let Some(slot) = self.slots.get(entity) else { return FileKind::Nothing };
-        // The first byte of a stored file says what it is; directories and links are small.
+        // The first byte of a stored file is its kind. Directories and links are small.
         match &slot.made.stored {
             Some(Stored::Inline(bytes)) if bytes.first() == Some(&b'd') => FileKind::Directory,
             Some(Stored::Inline(bytes)) if bytes.first() == Some(&b'l') => FileKind::Link,
@@ -162,7 +162,7 @@ impl State {
         self.gone.insert(entity.clone(), by.clone());
     }
 
-    /// Says that the entity is as it is because of `by`.
+    /// Records `by` as the step that last determined the entity.
     pub(crate) fn credit(&mut self, entity: &Entity, by: &Arc<str>) {
         if let Some(slot) = self.slots.get_mut(entity) {
             slot.by = by.clone();

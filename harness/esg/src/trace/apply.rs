@@ -1,4 +1,4 @@
-//! Taking over what an execution did.
+//! Applies an execution to a state.
 use std::collections::HashSet;
 
 use super::Execution;
@@ -7,7 +7,7 @@ use crate::model::Entity;
 use crate::state::{Slot, State};
 
 impl State {
-    /// Takes over what `execution` did.
+    /// Applies what `execution` did.
     pub(crate) fn apply(&mut self, execution: &Execution) {
         if !execution.ending.is_ok() {
             return;
@@ -42,7 +42,7 @@ impl State {
         self.credit_names(execution);
     }
 
-    /// A name is as it is also because of whoever changed the class of its value.
+    /// A name also depends on the step that changed the class of its value.
     fn credit_names(&mut self, execution: &Execution) {
         let changed: HashSet<&Entity> = execution
             .trace

@@ -7,34 +7,35 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::exec::{Ending, Output, Untracked, Wrote};
-use crate::model::{Entity, Print, UnitKey};
+use crate::model::{Entity, Fingerprint, UnitKey};
 use crate::state::{FileKind, Made};
 
-/// One run of one version of a step: when, how it ended, and its trace.
+/// One run of one version of a step: when it ran, how it ended, and its trace.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Execution {
-    /// Its number in this graph; later executions have higher ones.
+    /// Its number in this graph. Later executions have higher numbers.
     pub seq: u64,
-    /// Which replay of the graph it was part of.
+    /// The replay of the graph that it belongs to.
     pub run: u64,
     /// The step.
     pub step: Arc<str>,
     /// The identity of the code that ran: a hash of its syntax tree.
-    pub syntax: Print,
+    pub syntax: Fingerprint,
     /// The source that ran, as written.
     pub source: Arc<str>,
-    /// The worker it ran in, as [`Executor::fingerprint`](crate::Executor::fingerprint) tells.
+    /// The fingerprint of the worker it ran in:
+    /// [`Executor::fingerprint`](crate::Executor::fingerprint).
     pub executor: Arc<str>,
-    /// When it started, by the clock of the host.
+    /// When it started, by the host's clock.
     pub started: SystemTime,
     /// How long it ran.
     pub wall: Duration,
     /// How it ended.
     pub ending: Ending,
-    /// What it printed.
+    /// Its standard output.
     pub stdout: Output,
-    /// What it printed to standard error.
+    /// Its standard error.
     pub stderr: Output,
     /// What it read and what it changed.
     pub trace: Trace,
@@ -44,63 +45,65 @@ pub struct Execution {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Trace {
-    /// What it looked at, with the print of what it found, and the step that had last written it.
+    /// What it read, with the fingerprint of what it found and the step that last wrote it.
     pub reads: BTreeMap<Entity, Read>,
-    /// What it never looked at, and changed or tied to something through objects shared with what it
-    /// did look at; with the print from before.
+    /// What it did not read but changed or aliased, through objects shared with what it read. With
+    /// the fingerprint from before.
     pub altered: BTreeMap<Entity, Read>,
-    /// What it changed, all in all.
+    /// What it changed.
     pub wrote: BTreeMap<Entity, Wrote>,
-    /// What it touched that is not tracked.
+    /// The untracked operations it performed.
     pub untracked: Vec<Untracked>,
-    /// Whether another step had touched what is not tracked in the same worker before: what this one
-    /// did may come of that.
+    /// Whether an earlier step in the same worker performed an untracked operation, which may have
+    /// affected this one.
     #[serde(default)]
     pub tainted: bool,
-    /// Its readings of clocks and entropy, in order.
+    /// The values it read from clocks and entropy sources, in order.
     pub readings: Vec<Json>,
-    /// Whether it read a clock or entropy.
+    /// Whether it read a clock or an entropy source.
     pub clock: bool,
-    /// The print of all that was read and altered, together.
-    pub(crate) joint: Option<Print>,
-    /// What was visited for it, in order.
+    /// The joint fingerprint of everything read and altered.
+    pub(crate) joint: Option<Fingerprint>,
+    /// The entities visited for the joint fingerprint, in order.
     pub(crate) visited: Vec<Entity>,
-    /// Entities that existed before and are in units which it altered.
+    /// Entities that existed before and are in units that it altered.
     pub(crate) tied: BTreeSet<Entity>,
-    /// The units that could not be stored among what it read or altered.
-    pub(crate) holes: BTreeSet<UnitKey>,
-    /// What was at the paths that were written unseen: writing over a directory is another thing
-    /// than writing over a file.
+    /// The unserializable units among what it read or altered.
+    #[serde(rename = "holes")]
+    pub(crate) unserializable: BTreeSet<UnitKey>,
+    /// What was at each path that it wrote without reading: overwriting a directory differs from
+    /// overwriting a file.
     #[serde(default)]
     pub(crate) over: BTreeMap<Entity, FileKind>,
-    /// Every unit that came out, and where it is stored.
+    /// Every unit it produced, and where each is stored.
     pub(crate) units: Vec<Arc<Made>>,
-    /// What was bound again to the object that it was bound to, with the unit that it is in, and who
-    /// shares objects with it.
+    /// Entities that it bound again to the object they were already bound to, with their unit and
+    /// the entities that share objects with them.
     #[serde(default)]
     pub(crate) again: Vec<(Entity, Arc<Made>)>,
 }
 
-/// How an entity was found.
+/// What an execution found when it read an entity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Read {
-    /// The print of what was found.
-    pub print: Print,
-    /// The step that had written it last, if one had.
+    /// The fingerprint of what it found.
+    #[serde(rename = "print")]
+    pub fingerprint: Fingerprint,
+    /// The step that wrote it last, if any.
     pub by: Option<Arc<str>>,
-    /// What was found outside of the state.
+    /// What it found outside the state.
     pub outside: Option<String>,
 }
 
 impl Execution {
-    /// Whether it touched something whose state is not tracked.
+    /// Whether it performed an untracked operation.
     #[must_use]
     pub fn is_untracked(&self) -> bool {
         !self.trace.untracked.is_empty()
     }
 
-    /// Whether what it did may depend on what is not tracked, by itself or through its worker.
+    /// Whether its result may depend on untracked state, its own or its worker's.
     pub(crate) fn is_doubtful(&self) -> bool {
         self.trace.tainted || self.is_untracked()
     }

@@ -1,4 +1,4 @@
-//! What executions did, and when one may stand for a run that does not happen.
+//! What executions did, and when a recorded execution may replace a new run.
 mod apply;
 mod execution;
 mod record;

@@ -1,25 +1,26 @@
-//! From what the worker said to an execution with its trace.
+//! Turns a worker's reply into an execution with its trace.
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Execution, Trace, execution::Read};
 use crate::exec::{Ran, Wrote};
-use crate::model::{Entity, Print};
+use crate::model::{Entity, Fingerprint};
 use crate::state::{Looked, Made, State};
 
-/// What an execution was of.
+/// The context of one execution.
 #[derive(Debug)]
 pub(crate) struct Recorder<'a> {
     pub(crate) seq: u64,
     pub(crate) run: u64,
     pub(crate) step: &'a Arc<str>,
-    pub(crate) syntax: Print,
+    pub(crate) syntax: Fingerprint,
     pub(crate) source: &'a Arc<str>,
     pub(crate) executor: &'a Arc<str>,
     pub(crate) started: std::time::SystemTime,
-    /// The state that it ran on.
+    /// The state it ran on.
     pub(crate) before: &'a State,
-    /// What it could look at: its reads, where the worker is gone and can not tell.
+    /// The entities it could read. They count as its reads if the worker died and cannot report
+    /// them.
     pub(crate) shown: &'a BTreeSet<Entity>,
 }
 
@@ -30,7 +31,7 @@ impl Looked for Ran {
 }
 
 impl Recorder<'_> {
-    /// The execution. Its units come in `made`, stored already.
+    /// The execution. `made` holds its units, already stored.
     pub(crate) fn record(&self, mut ran: Ran, made: Vec<Made>) -> Execution {
         let reads = if ran.lost { self.shown } else { &ran.reads };
         let mut tied = self.tied(&ran, &made);
@@ -53,14 +54,14 @@ impl Recorder<'_> {
             }
         }
         let joint = self.before.joint(trace.known(), &ran);
-        trace.holes = joint
+        trace.unserializable = joint
             .visited
             .iter()
             .filter_map(|entity| self.before.slot(entity))
-            .filter(|slot| slot.made.unit.hole.is_some())
+            .filter(|slot| slot.made.unit.unserializable.is_some())
             .map(|slot| slot.key().clone())
             .collect();
-        trace.joint = Some(joint.print);
+        trace.joint = Some(joint.fingerprint);
         trace.visited = joint.visited;
         trace.tied = tied;
         let files = ran.wrote.keys().filter(|entity| matches!(entity, Entity::File(_)));
@@ -69,8 +70,10 @@ impl Recorder<'_> {
         if ran.ending.is_ok() {
             trace.wrote = std::mem::take(&mut ran.wrote);
             trace.again = again;
-            trace.units =
-                made.into_iter().map(|made| Arc::new(self.marked(made, joint.print))).collect();
+            trace.units = made
+                .into_iter()
+                .map(|made| Arc::new(self.marked(made, joint.fingerprint)))
+                .collect();
         }
         trace.untracked = std::mem::take(&mut ran.untracked);
         trace.readings = std::mem::take(&mut ran.readings);
@@ -93,13 +96,13 @@ impl Recorder<'_> {
 
     fn read(&self, entity: &Entity, ran: &Ran) -> Read {
         Read {
-            print: self.before.joint([entity], ran).print,
+            fingerprint: self.before.joint([entity], ran).fingerprint,
             by: self.before.by(entity).cloned(),
             outside: ran.outside(entity),
         }
     }
 
-    /// What was there before, and is in a unit that the step altered.
+    /// Entities that existed before and are in a unit that the step altered.
     fn tied(&self, ran: &Ran, made: &[Made]) -> BTreeSet<Entity> {
         made.iter()
             .flat_map(|made| &made.unit.members)
@@ -110,8 +113,8 @@ impl Recorder<'_> {
             .collect()
     }
 
-    /// What the step bound to the very object that it was bound to. The worker has no unit for it, as
-    /// nothing changed; without the step it would have to be there all the same.
+    /// Entities that the step bound to the object they were already bound to. Nothing changed, so
+    /// the worker has no unit for them; but without the step they would still have to exist.
     fn again(&self, ran: &Ran, made: &[Made]) -> Vec<(Entity, Arc<Made>)> {
         let units = made.iter().flat_map(|made| &made.unit.members);
         let given: BTreeSet<_> = units.map(|member| &member.entity).collect();
@@ -127,14 +130,14 @@ impl Recorder<'_> {
             .collect()
     }
 
-    /// A print that says nothing of the content becomes one of the run that made it.
-    fn marked(&self, mut made: Made, joint: Print) -> Made {
+    /// Replaces a fingerprint that does not depend on the content by one of the run that made it.
+    fn marked(&self, mut made: Made, joint: Fingerprint) -> Made {
         for member in &mut made.unit.members {
             if member.opaque {
                 let entity = member.entity.to_string();
                 let entity =
                     if matches!(member.entity, Entity::Token(_)) { "t" } else { entity.as_str() };
-                member.own = Print::of(&[
+                member.own = Fingerprint::of(&[
                     b"opaque",
                     entity.as_bytes(),
                     member.own.bytes(),

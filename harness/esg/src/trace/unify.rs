@@ -1,8 +1,8 @@
-//! Putting the old objects back where a step made equal ones again.
+//! Keeps old objects where a step produced equal ones again.
 //!
-//! A class that a step defines again is another object, though nothing about it is different.
-//! Instances of the old one are about, so the old one stays: each new token which is equal to the one
-//! the same step made before, in everything it reaches, is the old one from now on.
+//! A class that a step defines again is a new object, even if nothing about it changed. Instances
+//! of the old class still exist, so the old class stays: each new token that equals the one the
+//! same step made before, in everything it reaches, is replaced by the old token.
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -14,15 +14,16 @@ use crate::state::Made;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Held {
     No,
-    /// Of other objects than its tokens mean now, or with references to others.
+    /// Made of other objects than its tokens mean now, or with references to others.
     Else,
     AsMeant,
 }
 
-/// Rewrites what `new` made so that it speaks of `old`'s objects wherever its own are equal to them.
+/// Rewrites the units of `new` to refer to the objects of `old` wherever its own objects are equal
+/// to them.
 ///
-/// Units without tokens are replaced where the old one is still `held` by the worker, and those of
-/// objects which the step found and changed where the old one is of these objects.
+/// Units without tokens are replaced if the worker still holds the old one. Units of objects that
+/// the step found and changed are replaced if the old unit is of these objects.
 pub(crate) fn unify(new: &mut Execution, old: &Execution, held: &dyn Fn(&Made) -> Held) {
     let mut same = candidates(new, old);
     loop {
@@ -40,11 +41,11 @@ pub(crate) fn unify(new: &mut Execution, old: &Execution, held: &dyn Fn(&Made) -
                 });
             }
         }
-        let holes = (0..new.trace.units.len())
+        let unserializable = (0..new.trace.units.len())
             .filter(|at| !kept.contains(at))
             .map(|at| &new.trace.units[at])
-            .filter(|made| made.unit.hole.is_some());
-        for entity in behind(holes, new) {
+            .filter(|made| made.unit.unserializable.is_some());
+        for entity in behind(unserializable, new) {
             same.remove(&entity);
         }
         if same.len() == before {
@@ -55,7 +56,7 @@ pub(crate) fn unify(new: &mut Execution, old: &Execution, held: &dyn Fn(&Made) -
         let there = replacement(made, old, &same).filter(|there| {
             let mut tokens = made.unit.members.iter().map(|member| &member.entity);
             match tokens.find(|entity| matches!(entity, Entity::Token(_))) {
-                // An object that was there before is the same still, and not one kept of old.
+                // An object that existed before is the same object, not one kept from `old`.
                 Some(token) if !same.contains_key(token) => held(there) == Held::AsMeant,
                 Some(_) => true,
                 None => held(there) != Held::No,
@@ -79,8 +80,8 @@ pub(crate) fn unify(new: &mut Execution, old: &Execution, held: &dyn Fn(&Made) -
         .collect();
 }
 
-/// All that these units lead to in what was made with them. What can not be stored can not be given
-/// another object in place of the one it holds, nor can that one.
+/// Everything these units lead to among what was made with them. An unserializable object cannot
+/// get another object in place of one it holds, and cannot be replaced itself.
 fn behind<'a>(units: impl Iterator<Item = &'a Arc<Made>>, new: &Execution) -> HashSet<Entity> {
     let mut open: Vec<&Entity> = units.flat_map(|made| &made.unit.refs).collect();
     let mut found = HashSet::new();
@@ -101,7 +102,7 @@ fn behind<'a>(units: impl Iterator<Item = &'a Arc<Made>>, new: &Execution) -> Ha
     found
 }
 
-/// The pairs of tokens that stand at the same places in what both made, by walking from the names.
+/// Pairs of tokens at the same places in what both made, found by walking from the names.
 fn candidates(new: &Execution, old: &Execution) -> HashMap<Entity, Entity> {
     let minted = format!("{}.", new.seq);
     let index = |execution: &Execution| -> HashMap<Entity, (Arc<Made>, usize)> {
@@ -152,13 +153,13 @@ fn candidates(new: &Execution, old: &Execution) -> HashMap<Entity, Entity> {
     pairs
 }
 
-/// The old unit which is equal to the new one, given which tokens are the same.
+/// The old unit that equals the new one, given which tokens are the same.
 fn replacement<'a>(
     new: &Made,
     old: &'a Execution,
     same: &HashMap<Entity, Entity>,
 ) -> Option<&'a Arc<Made>> {
-    if new.unit.hole.is_some() {
+    if new.unit.unserializable.is_some() {
         return None;
     }
     let named = |entity: &Entity| same.get(entity).unwrap_or(entity).clone();
@@ -168,7 +169,7 @@ fn replacement<'a>(
         .units
         .iter()
         .find(|made| made.unit.members.iter().any(|member| member.entity == first))?;
-    (there.unit.hole.is_none() && equal(&new.unit, &there.unit, named)).then_some(there)
+    (there.unit.unserializable.is_none() && equal(&new.unit, &there.unit, named)).then_some(there)
 }
 
 fn equal(new: &Unit, old: &Unit, named: impl Fn(&Entity) -> Entity) -> bool {

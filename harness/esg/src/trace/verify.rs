@@ -1,17 +1,17 @@
-//! When an execution may stand for a run that does not happen.
+//! When a recorded execution may replace a new run.
 //!
-//! It may if what it read, and every unit that it altered, is now as it was then: then running it
-//! again would do again what it did.
+//! It may if everything it read and every unit it altered is now as it was then: a new run would
+//! have the same effects.
 use super::{Execution, Trace};
 use crate::model::Entity;
 use crate::state::{FileKind, Looked, State};
 
-/// What is not as it was.
+/// What differs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Changed {
-    /// What the step looked at.
+    /// What the step read.
     pub(crate) inputs: Vec<Entity>,
-    /// What it altered without looking at it.
+    /// What it altered without reading it.
     pub(crate) aliases: Vec<Entity>,
 }
 
@@ -24,15 +24,15 @@ pub(crate) fn changed(
     let trace = &execution.trace;
     let Some(joint) = trace.joint else { return Some(Changed::default()) };
     let now = state.joint(trace.known(), looked);
-    let same = now.print == joint
+    let same = now.fingerprint == joint
         && same_tokens(trace, &now.visited)
         && same_groups(trace, state)
         && same_kinds(trace, state);
     (!same).then(|| differing(trace, state, looked))
 }
 
-/// The units that came out may refer to what was read: those must be the same objects, not only
-/// equal ones.
+/// The produced units may refer to what was read. Those references must be to the same objects, not
+/// to equal ones.
 fn same_tokens(trace: &Trace, visited: &[Entity]) -> bool {
     visited == trace.visited
         || visited.len() == trace.visited.len()
@@ -45,7 +45,7 @@ fn same_tokens(trace: &Trace, visited: &[Entity]) -> bool {
             })
 }
 
-/// Whoever shares objects with what was altered must have been known then.
+/// Everything that shares objects with what was altered must have been known then.
 fn same_groups(trace: &Trace, state: &State) -> bool {
     trace.tied.iter().all(|entity| {
         state
@@ -55,8 +55,7 @@ fn same_groups(trace: &Trace, state: &State) -> bool {
     })
 }
 
-/// What was written unseen went over something of the same kind; over nothing is as good as over a
-/// file.
+/// Paths written without reading must hold the same kind as then. An absent path counts as a file.
 fn same_kinds(trace: &Trace, state: &State) -> bool {
     let as_file = |kind| if kind == FileKind::Nothing { FileKind::File } else { kind };
     trace.over.iter().all(|(path, kind)| as_file(*kind) == as_file(state.file_kind(path)))
@@ -64,14 +63,14 @@ fn same_kinds(trace: &Trace, state: &State) -> bool {
 
 fn differing(trace: &Trace, state: &State, looked: &dyn Looked) -> Changed {
     let differs = |(entity, read): (&Entity, &super::execution::Read)| {
-        (state.joint([entity], looked).print != read.print).then(|| entity.clone())
+        (state.joint([entity], looked).fingerprint != read.fingerprint).then(|| entity.clone())
     };
     let mut changed = Changed {
         inputs: trace.reads.iter().filter_map(differs).collect(),
         aliases: trace.altered.iter().filter_map(differs).collect(),
     };
     if changed.inputs.is_empty() && changed.aliases.is_empty() {
-        // Each is as it was: what they share with each other, or with others, is not.
+        // Each entity is as it was, but what they share with each other or with others is not.
         changed.aliases = trace.tied.iter().cloned().collect();
         if changed.aliases.is_empty() {
             changed.inputs = trace.reads.keys().cloned().collect();

@@ -1,5 +1,5 @@
-# The worker's first lines, given to the interpreter with `-c`. They read the hello frame, take the
-# pipes out of a step's way, load the sources that the frame carries, and hand over to `main`.
+# The worker's first lines, passed to the interpreter with `-c`. They read the hello frame, move the
+# pipes out of a step's reach, load the sources in the frame, and call `main`.
 def boot():
     import builtins
     import fcntl
@@ -11,7 +11,7 @@ def boot():
     import sys
     import types
 
-    # Bytes: what a pipe takes in before its writer has to wait.
+    # In bytes: the capacity requested for a pipe.
     PIPE = 256 << 10
 
     def exactly(length):
@@ -29,12 +29,12 @@ def boot():
     nonce = hello.pop("nonce")
     limits = hello["limits"]
 
-    # High numbers: a step that opens or closes the descriptors it can think of does not meet them.
+    # High numbers, so that a step that opens or closes low descriptors does not hit them.
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     most = 1024 if most == resource.RLIM_INFINITY else min(most, 1024)
     fds = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, most - 8) for fd in (0, 1, 2)]
     for fd in fds[:2]:
-        # Values go through in large pieces. Where the system grants no more, it takes longer.
+        # Large pipes make values faster to transfer. If the system refuses, transfers are slower.
         try:
             fcntl.fcntl(fd, getattr(fcntl, "F_SETPIPE_SZ", -1), PIPE)
         except OSError:
@@ -58,17 +58,17 @@ def boot():
         os._exit(1)
 
     sources, codes, loaded, prefix = hello.pop("sources"), {}, {}, "_harness_"
-    # What an earlier worker compiled is of use to the same interpreter only.
+    # Compiled modules are valid for the same interpreter only.
     build = (sys.version + " " + sys.implementation.cache_tag).encode("ascii") + b"\n"
     if compiled:
         if not compiled.startswith(build):
-            answer({"error": "the interpreter is another than it was [start a worker anew]"})
+            answer({"error": "the interpreter has changed [start a new worker]"})
             os._exit(1)
         codes = marshal.loads(compiled[len(build) :])
-    # The worker's modules are no modules of the process, and have builtins of their own: nothing
-    # that a step does to `builtins` or `sys.modules` reaches them.
+    # The worker's modules are not in `sys.modules` and have builtins of their own, so a step's changes
+    # of `builtins` or `sys.modules` do not affect them.
     own = dict(vars(builtins))
-    # `id` tells every audit hook, at the price of calling it. This is made from the address as well.
+    # `id` notifies every audit hook, which is slow. `object.__hash__` derives from the address too.
     own["id"] = object.__hash__
     usual = own["__import__"]
 
@@ -89,7 +89,7 @@ def boot():
 
     own["__import__"] = __import__
     try:
-        # It names all that it needs, so that nothing is compiled while a step's limits hold.
+        # Its imports load everything, so nothing is compiled while a step's limits apply.
         load("main")
         os.environ.clear()
         os.environ.update(hello["baseline"]["env"])

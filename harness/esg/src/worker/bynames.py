@@ -1,7 +1,7 @@
-"""References by name: what the standard library, the builtins and installed packages own.
+"""References by name: objects of the standard library, the builtins and installed packages.
 
-An object is written as (module, qualified name) only if looking that name up gives the very same
-object. Whatever cannot be found that way belongs to the program and is written by value.
+An object is written as (module, qualified name) only if that name resolves to the same object. Every
+other object belongs to the program and is written by value.
 """
 import sys
 import types
@@ -21,10 +21,10 @@ _DESCRIPTORS = (types.MethodDescriptorType, types.WrapperDescriptorType, types.G
                 types.MemberDescriptorType, types.ClassMethodDescriptorType)
 _module_dict = _Module.__dict__["__dict__"].__get__
 
-# Constants without a name of their own, found under the attribute that holds them.
+# Constants without a name, found under the attribute that holds them.
 _SINGLETONS = {id(...): ("builtins", "Ellipsis"), id(NotImplemented): ("builtins", "NotImplemented")}
 
-# Types of the interpreter that no module exports: they get names here.
+# Types of the interpreter that no module exports, with names given here.
 HIDDEN = {}
 for _n, _o in (
     ("NoneType", None), ("NotImplementedType", NotImplemented), ("ellipsis", ...),
@@ -40,7 +40,7 @@ _HIDDEN_IDS = {id(t): n for n, t in HIDDEN.items()}
 
 
 def module_dict(name):
-    """The dict of a loaded module, or None; no code of the module runs."""
+    """The dict of a loaded module, or None. Runs no code of the module."""
     module = _get(_modules, name)
     return _module_dict(module) if issubclass(type(module), _Module) else None
 
@@ -51,19 +51,19 @@ def ours(name):
 
 
 class Names:
-    """Finds the name of an object; remembers the answers for types and functions."""
+    """Finds the name of an object. Caches the results for types and functions."""
 
     def __init__(self, program, original):
-        """`program(name)` says whether a module belongs to the program (`__main__`, scratch),
-        `original(name)` gives the attributes that importing a module gave, or None."""
+        """`program(name)`: whether a module belongs to the program (`__main__`, scratch).
+        `original(name)`: the attributes of the module as imported, or None."""
         self.program, self.original = program, original
         self.known = {}
         self.constants = {}
         self.scanned = {}
 
     def lookup(self, module, qualname):
-        """The object behind a name, or None. What a program put in its place is not looked at: it is a
-        value of the module, and may or may not be there when the name is looked up again."""
+        """The object behind a name, or None. Skips what a program put in its place: that is a value
+        of the module, and may be absent when the name is resolved again."""
         if module == "<hidden>":
             return _get(HIDDEN, qualname)
         if str.startswith(module, "<live>"):
@@ -85,7 +85,7 @@ class Names:
             else:
                 return None
         if up:
-            # The class that another one of the same name stands for: the n-th of its ancestry.
+            # A class shadowed by another one of the same name: the n-th of its ancestry.
             return _MRO(value)[int(up)] if issubclass(type(value), type) and int(up) < len(_MRO(value)) else None
         if (type(value) is staticmethod or type(value) is classmethod) and len(parts) > 1:
             value = value.__func__
@@ -100,7 +100,7 @@ class Names:
         """(module, qualified name) of a class, function or builtin that a module owns, or None."""
         known = self.known.get(id(o))
         if known is not None and known[0] is o:
-            # A name that was patched since no longer leads to the object.
+            # After a patch, a name no longer leads to the object.
             if known[1] is None or known[2] or self.lookup(*known[1]) is o:
                 return known[1]
         name = self._find(o)
@@ -149,7 +149,7 @@ class Names:
         return None
 
     def _stand_in(self, o):
-        """The name of a function of the worker that stands in a module for the real one."""
+        """The name of a worker function that replaces the real one in a module."""
         if not ours(_get(o.__globals__, "__name__")):
             return None
         for name in (o.__module__, "os", "time", "random", "builtins"):
@@ -159,7 +159,7 @@ class Names:
         return self._verified("datetime", o.__qualname__, o)
 
     def callable(self, o):
-        """The name of an object of the worker that stands in a module for a builtin function."""
+        """The name of a worker object that replaces a builtin function in a module."""
         held = object.__getattribute__(o, "__dict__")
         module, name = held.get("__module__"), held.get("__name__")
         if type(module) is not str or type(name) is not str:
@@ -172,9 +172,8 @@ class Names:
     def constant(self, o):
         """(module, attribute) of an instance that a module outside the program holds, or None.
 
-        Only the module of its class is searched: `dataclasses.MISSING`, `typing.Optional`,
-        `random._inst`; what lies elsewhere is a value.
-        """
+        Searches only the module of its class: `dataclasses.MISSING`, `typing.Optional`,
+        `random._inst`. An instance held elsewhere is a value."""
         single = _SINGLETONS.get(id(o))
         if single is not None:
             return single
@@ -197,8 +196,8 @@ class Names:
 
 
 def streams(o):
-    """The standard stream an object is: steps may keep `sys.stdout`, which is never a value. A
-    stand-in for a builtin function is as little one."""
+    """The standard stream that an object is. Steps may keep `sys.stdout`, which is never stored as a
+    value. The same holds for a stand-in of a builtin function."""
     name = reference(o)
     if name is not None:
         return name

@@ -1,8 +1,8 @@
-"""The usual step: it reads and binds names of plain values, and nothing else happens.
+"""The usual step: it reads and binds names of plain values and does nothing else.
 
-What such a step did to files, modules, clocks and the process is nothing, and is known to be nothing
-without asking each of them for it. Nothing is taken for granted: whatever anybody was told of while
-the step ran, and whatever can change untold, is looked at here or has the long way taken.
+Such a step had no effect on files, modules, clocks and the process, so the channels need not be
+asked one by one. Nothing is assumed: if a channel recorded anything during the step, or state that
+changes without an event differs, the full path runs.
 """
 
 import sys
@@ -16,16 +16,16 @@ from _harness_submodules import BY_TEXT
 from _harness_traits import LOOKED_INTO, WATCHED
 from _harness_watch import ATTRIBUTES, NOTED
 
-# Names that somebody looks for in the code of steps.
+# Names that the channels search for in the code of steps.
 LOOKED_FOR = frozenset().union(FUNCTIONS, INNER, BY_TEXT, LOOKED_INTO, NOTED, ("random", "_inst", "_pickle"))
-# The types of constants that nobody looks into.
+# The types of constants that the channels do not inspect.
 _CONSTANTS = frozenset((NoneType, bool, int, float, complex, str, bytes))
 _loaded, _sys, _warnings = sys.modules, vars(sys), vars(warnings)
 
 
 def is_plain(code):
-    """Whether module code names nothing that anybody looks for: it imports nothing, sets no
-    attribute, does not ask for identity, and no other code is written in it."""
+    """Whether module code contains nothing that a channel searches for: no import, no attribute
+    assignment, no identity test, no nested code."""
     constants = code.co_consts
     return (
         _CONSTANTS.issuperset(map(type, constants))
@@ -36,7 +36,7 @@ def is_plain(code):
 
 
 class Calm:
-    """Knows whether the step that has run was a usual one."""
+    """Decides whether the step that has run was a usual one."""
 
     def __init__(self, channels):
         self._process = channels.process
@@ -49,11 +49,11 @@ class Calm:
         self._events = channels.events
 
     def holds(self, code):
-        """Whether nothing but names can have changed, and nothing but names was looked at. `code` is
-        the step's, which ran alone, on plain values."""
+        """Whether only names can have changed, and only names were read. `code` is the step's, which
+        ran alone, on plain values."""
         files, modules, clock = self._files, self._modules, self._clock
         return not (
-            # What somebody was told of.
+            # What the channels recorded.
             self._process.first
             or files.active
             or files.first
@@ -66,7 +66,7 @@ class Calm:
             or self._paths.listed_outside
             or modules.touched
             or modules.changed
-            or modules.untold
+            or modules.unattributed
             or modules.inner
             or modules.scratch
             or self._submodules.asked
@@ -76,7 +76,7 @@ class Calm:
             or clock.given is not None
             or self._watch.found
             or self._events.failures
-            # What changes untold.
+            # What changes without an event.
             or not modules.still()
             or not self._process.still()
             or files.tree.stirred()

@@ -1,7 +1,7 @@
-"""What a step prints, and what it finds when it reads: nothing.
+"""The output of a step, and its standard input, which is empty.
 
-The streams are made once and live as long as the worker, since a step may bind `sys.stdout` to a
-name and a later step may print through it.
+The streams are created once and live as long as the worker, because a step may bind `sys.stdout` to
+a name and a later step may print through it.
 """
 
 import sys
@@ -11,7 +11,7 @@ _sys = vars(sys)
 
 
 class _Sink(RawIOBase):
-    """Keeps the first bytes written to it and counts the others."""
+    """Keeps the first bytes written to it and counts the rest."""
 
     def __init__(self, name, limit):
         self.name = name
@@ -31,7 +31,7 @@ class _Sink(RawIOBase):
         return len(view)
 
     def take(self):
-        """What was kept and how many bytes were dropped; empty again afterwards."""
+        """The kept bytes and the number of dropped ones. Empties the sink."""
         if not self._kept and not self._dropped:
             return b"", 0
         taken = bytes(self._kept), self._dropped
@@ -61,8 +61,7 @@ class Streams:
 
     def _make(self, name):
         sink = _Sink("<%s>" % name, self._limit)
-        # Text goes through to the buffer at once, so that it and bytes written to `.buffer` stay in
-        # order.
+        # Text is passed to the buffer at once, so it stays in order with bytes written to `.buffer`.
         text = TextIOWrapper(
             BufferedWriter(sink), "utf-8", "backslashreplace", newline="\n", write_through=True
         )
@@ -77,12 +76,12 @@ class Streams:
         return stdin
 
     def install(self):
-        """Makes them the process's, under both of the names that each has."""
+        """Installs them in the process, under both names of each."""
         try:
             stdout, stderr, stdin = self._all
             whole = not (stdout.closed or stderr.closed or stdin.closed)
         except ValueError:
-            # None are made yet, or a step took the buffer of one away.
+            # They do not exist yet, or a step detached a buffer.
             whole = False
         if not whole:
             self._mend()
@@ -91,7 +90,7 @@ class Streams:
                 _sys[name] = one
 
     def _mend(self):
-        """Makes those anew that can not be used any more."""
+        """Replaces unusable streams."""
         text = self._text
         for name in ("stdout", "stderr"):
             if _unusable(text[name][0]):
@@ -107,11 +106,11 @@ class Streams:
         self._all = [text["stdout"][0], text["stderr"][0], self._stdin]
 
     def take(self, name):
-        """The bytes written to `name` since the last time, and how many were over the limit."""
+        """The bytes written to `name` since the last call, and the number beyond the limit."""
         text, sink = self._text[name]
         try:
             text.flush()
         except Exception:
-            # Closed or detached by the step: what had come through by then is what there is.
+            # The step closed or detached it. Keep what arrived before.
             pass
         return _Sink.take(sink)

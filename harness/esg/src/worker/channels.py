@@ -1,7 +1,7 @@
-"""Everything around the names: files, process state, modules, clock, and what is not tracked.
+"""All channels except names: files, process state, modules, the clock, and untracked state.
 
-Order of construction matters to whom loads later: the functions of `os`, `time` and `random` have
-stand-ins from then on, which modules imported afterwards see.
+The order of construction matters for modules loaded later: from then on they see the stand-ins for
+functions of `os`, `time` and `random`.
 """
 
 import sys
@@ -29,7 +29,7 @@ _IMPORTED = "p:" + PREFIX
 
 
 class World:
-    """What one step did to everything around the names."""
+    """What one step did to the channels."""
 
     __slots__ = (
         "reads", "external", "wrote", "units", "dirty", "untracked", "readings", "clock", "modules"
@@ -37,7 +37,7 @@ class World:
 
 
 def nothing():
-    """A world to which nothing has been done."""
+    """A world without changes."""
     world = World()
     world.reads, world.external, world.wrote, world.units, world.dirty = (), {}, {}, (), ()
     world.untracked, world.readings, world.clock, world.modules = (), (), False, frozenset()
@@ -45,7 +45,7 @@ def nothing():
 
 
 class Channels:
-    """The front."""
+    """The interface to all channels."""
 
     def __init__(self, scratch, namespace, limits):
         limit = (limits or {}).get("value_bytes", 64 << 20)
@@ -57,7 +57,7 @@ class Channels:
         self.files.on_cwd = lambda: self.process.read("cwd")
         self.paths = Paths(self.events, self.files)
         self.watch = Watch(self.events, namespace)
-        # Modules that every process has: whether another one is loaded is up to what ran before.
+        # Modules of every process. Whether another one is loaded depends on earlier steps.
         self._always = frozenset(sys.modules)
         for name in self._always:
             self.clock.imported(name, sys.modules[name])
@@ -69,7 +69,7 @@ class Channels:
         self.identity = Identity(namespace)
         self.calm = Calm(self)
         self._nothing = nothing()
-        # The version of each `f:` and `p:` entity that is live: its unit's key, and what was stashed.
+        # The version of each live `f:` and `p:` entity: its unit's key, and the stashed ones.
         self.keys = {}
         self._stash = {}
         self._minted = _FIRST_KEY
@@ -80,8 +80,8 @@ class Channels:
     # Steps.
 
     def begin(self, code, readings=None, seq=0):
-        """Right before the step runs. `code` is None for what is no code: a binding. `seq` goes into
-        the keys of units, which are unique without it too."""
+        """Called right before the step runs. `code` is None for a binding. `seq` becomes part of the
+        keys of units, which are unique without it too."""
         self._seq = seq
         self._code = code
         self.process.begin()
@@ -97,15 +97,14 @@ class Channels:
         events.running = True
 
     def stop(self):
-        """The step is over: what is asked from here on is not its doing. To be called before the
-        namespace is tidied up."""
+        """The step is over: later reads are not its own. Called before the namespace is cleaned up."""
         if self.events.running:
             self.process.warned(self.namespace)
         self.events.running = False
 
     def usual(self, reads):
-        """Right after a step that ended well, if it read and bound names of plain values and did
-        nothing else; None if it did, which takes an `end`."""
+        """Called right after a successful step. Returns its world if it only read and bound names of
+        plain values. None if it did more and needs `end`."""
         own = self._code
         for code in reads.executed.values():
             if code is not own:
@@ -114,13 +113,13 @@ class Channels:
         if own is None or not self.calm.holds(own):
             return None
         world = self._nothing
-        # What it prints may be told of yet.
+        # Its output may still add to this.
         world.untracked = self.watch.found
         return world
 
     def end(self, ok, codes, reads, packages=()):
-        """Right after it. `codes`: code objects that ran or that may be called; `reads`: what the
-        tracker says, of which `names` counts; `packages`: modules that values refer to."""
+        """Called right after a step. `codes`: code objects that ran or may be called; `reads`: the
+        tracker's result, of which `names` counts; `packages`: modules that values refer to."""
         self.stop()
         world = World()
         namespace = self.namespace
@@ -138,7 +137,7 @@ class Channels:
             traits = self._scratch_code(traits, values)
         self.events.running = True
         try:
-            # Its look at files is part of what the step depends on.
+            # Its accesses to files are dependencies of the step.
             touched = self.modules.end(traits, values)
             if touched or not _RANDOM.isdisjoint(traits.names):
                 self._hints(traits, touched)
@@ -155,7 +154,7 @@ class Channels:
             watch.code(own, traits, values)
             for what in self.modules.inside(traits):
                 watch.report(what)
-            for line in self.identity.told(own, traits, reads.names, reads.start):
+            for line in self.identity.tests(own, traits, reads.names, reads.start):
                 watch.report("identity of an immutable value", line)
         world.external = self._external() if touched or self.files.outside else {}
         for full, line in self.paths.listed_outside:
@@ -192,12 +191,12 @@ class Channels:
         return world
 
     def _submodules(self, packages, traits):
-        """Submodules that the step may have looked for, there or not."""
+        """Submodules that the step may have looked for, whether they exist or not."""
         nested = nested_in(self.reader, self._code)
         looked = self.modules.submodules.reads(packages, traits, self._code, nested)
         found = [f"p:{PREFIX}{name}" for name in looked]
         for package in packages & self.modules.scratch.keys():
-            # Those are modules of their own, which come and go with the state.
+            # These are modules of their own, which belong to the state.
             held = inside_of(self.modules.scratch[package])
             if "__path__" in held:
                 names = traits.names
@@ -208,7 +207,7 @@ class Channels:
         return found
 
     def _imported(self, ok, world):
-        """Submodules that are there because of the step too; those that the state has stay what they are."""
+        """Submodules that exist because of the step. Those already in the state stay."""
         submodules = self.modules.submodules
         for name in submodules.writes():
             entity = f"p:{PREFIX}{name}"
@@ -223,17 +222,17 @@ class Channels:
                 world.dirty.append(entity)
 
     def output(self, data):
-        """The step's output, for addresses in it. To be called between `end` and the reply."""
+        """The step's output, to search for addresses. Called between `end` and the reply."""
         self.watch.output(data)
 
     def _is_own(self, code):
-        """Whether it is the program's code, not a library's."""
+        """Whether it is code of the program, not of a library."""
         file = code.co_filename
         return file.startswith(self.files.scratch) or (file[:1] != "/" and file[:7] != "<frozen")
 
     def _scratch_code(self, traits, values):
-        """The traits with those of functions of scratch modules: these are the program's code,
-        whoever calls them."""
+        """The traits, including those of functions of scratch modules: these are the program's code,
+        whichever code calls them."""
         scratch = self.modules.scratch
         used = {home(value) for value in values}
         for code in list(traits.codes):
@@ -242,7 +241,7 @@ class Channels:
                     used.add(name)
         used |= traits.imports
         used &= scratch.keys()
-        # What a scratch module imports from scratch is used with it.
+        # A scratch module's imports from scratch are used with it.
         pending = list(used)
         while pending:
             for value in list(inside_of(scratch[pending.pop()]).values()):
@@ -264,7 +263,7 @@ class Channels:
         return total
 
     def _hints(self, traits, touched):
-        """What only the code tells: `sys.path` and the like have no functions to watch."""
+        """What only the code shows: `sys.path` and similar have no functions to hook."""
         names = traits.names
         if "sys" in touched and "path" in names:
             self.process.read("path")
@@ -305,12 +304,12 @@ class Channels:
         self.keys[entity] = key
         if entity.startswith(_IMPORTED):
             own, blob = self.modules.submodules.member(entity[len(_IMPORTED) :])
-            hole = None
+            reason = None
         elif entity[0] == "p":
-            own, blob, hole = self.process.member(entity[2:])
+            own, blob, reason = self.process.member(entity[2:])
         else:
             own = self.files.tree.entries[entity[2:]].own()
-            blob, hole = self.files.tree.blob(entity[2:])
+            blob, reason = self.files.tree.blob(entity[2:])
         unit = {
             "key": key,
             "refs": [],
@@ -318,19 +317,20 @@ class Channels:
             "share": [],
             "blob": blob,
         }
-        if hole is not None:
-            unit["hole"] = hole
+        if reason is not None:
+            unit["unserializable"] = reason
         return unit
 
     # Syncs.
 
     def settle(self):
-        """What was put or dropped takes effect, as far as that is done for all of it at once."""
+        """Applies puts and drops, as far as that happens for all at once."""
         self.modules.submodules.settle()
 
     def drop(self, entity):
-        """The entity is lost: a file goes, process state is as it was at the start. Directories go
-        when they are empty, now or after a later drop. Answers whether it was ours to drop."""
+        """Removes the entity: a file is deleted, process state returns to its initial value. Empty
+        directories are removed, now or after a later drop. Returns whether the entity belongs to a
+        channel."""
         kind, name = entity[0], entity[2:]
         if entity.startswith(_IMPORTED):
             self.modules.submodules.drop(entity[len(_IMPORTED) :])
@@ -355,7 +355,7 @@ class Channels:
         return [entity for entity, held in self.keys.items() if held == key]
 
     def stash(self, key):
-        """Keeps a unit aside and takes it out of the world. False if the key is not ours."""
+        """Stashes a unit and removes it from the world. False if the key is unknown."""
         found = self._entities(key)
         if not found:
             return False
@@ -371,7 +371,7 @@ class Channels:
         return True
 
     def unstash(self, key, members=None):
-        """Puts a stashed unit back. False if it is not ours."""
+        """Restores a stashed unit. False if the key is unknown."""
         if key not in self._stash:
             return False
         entity, content = self._stash.pop(key)
@@ -385,11 +385,11 @@ class Channels:
         return True
 
     def forget(self, key):
-        """A stashed unit is lost."""
+        """Discards a stashed unit."""
         return self._stash.pop(key, None) is not None
 
     def load(self, unit, blob):
-        """Puts a stored unit back; None, or why that failed."""
+        """Restores a stored unit. Returns None, or the reason of a failure."""
         try:
             for member in unit["members"]:
                 entity = member["entity"] if type(member) is dict else member
@@ -413,8 +413,8 @@ class Channels:
         look_again()
 
     def _shadows(self, paths):
-        """A file that takes the name of a library module already loaded: whether that or the file
-        is meant later on depends on who came first, which no entity tells."""
+        """Files named like a library module that is already loaded. Which of the two a later import
+        finds depends on the order, which no entity records."""
         modules = self.modules
         for path in paths:
             name = path[:-3] if path.endswith(".py") else path
@@ -424,33 +424,33 @@ class Channels:
                 self.watch.report(f"{path} takes the name of a loaded module")
 
     def sweep(self, accounted=()):
-        """Everything live from scratch: `(units, strays)`. `accounted`: the `m:` entities that
-        somebody answers for."""
-        strays = []
+        """Everything live, without relying on records: `(units, unattributed)`. `accounted`: the
+        `m:` entities of the host's state."""
+        unattributed = []
         before = self.files.tree.entries
         after = self.files.tree.rescan()
         for path in before.keys() | after.keys():
             was, now = before.get(path), after.get(path)
             if was is not now and (was is None or now is None or not was.same(now)):
-                strays.append(f"f:{path} changed")
-        strays += [f"{entity} changed" for entity in self.process.strays()]
-        strays += self.modules.sweep(set(accounted))
+                unattributed.append(f"f:{path} changed")
+        unattributed += [f"{entity} changed" for entity in self.process.unattributed()]
+        unattributed += self.modules.sweep(set(accounted))
         units = []
         imported = [entity for entity in self.keys if entity.startswith(_IMPORTED)]
         process = [f"p:{name}" for name in self.process.NAMES]
         for entity in [f"f:{path}" for path in after] + process + imported:
             held = self.keys.get(entity)
-            if held is None and entity[0] == "p" and f"{entity} changed" not in strays:
+            if held is None and entity[0] == "p" and f"{entity} changed" not in unattributed:
                 continue
             unit = self._unit(entity)
             if held is not None:
                 unit["key"] = self.keys[entity] = held
             unit["blob"] = None
             units.append(unit)
-        return units, strays
+        return units, unattributed
 
 
-# By these the generator behind the module `random` can be had.
+# Attributes that give access to the generator behind the module `random`.
 _RANDOM = frozenset(("_inst", "_pickle"))
-# What tells more of a directory's entry than its name and kind.
+# Attributes of a directory entry beyond its name and kind.
 _DETAILS = frozenset("stat st_size st_mode inode getsize walk_stat".split())

@@ -1,7 +1,7 @@
-"""Readings of clocks and of entropy: recorded in order, replayed on request.
+"""Clock and entropy readings: recorded in order, replayed on request.
 
-What a step learns from outside itself this way is a list of plain values. With the list at hand
-the step can be run again to the same end.
+What a step learns from outside this way is a list of plain values. With this list the step can run
+again with the same result.
 """
 
 import gc
@@ -15,44 +15,44 @@ import _harness_standins as standins
 
 _hex = bytes.hex
 _unhex = bytes.fromhex
-# What the method written in C says.
+# The message of the C implementation.
 _UTCNOW = (
     "datetime.datetime.utcnow() is deprecated and scheduled for removal in a future version. "
     "Use timezone-aware objects to represent datetimes in UTC: datetime.datetime.now(datetime.UTC)."
 )
 
-# How many readings of a step are kept, and how many bytes of them.
+# The most readings of a step that are kept, and their most bytes.
 _MOST = 20_000
 _MOST_BYTES = 1 << 20
 
-# Functions without arguments whose answer is a number, or a tuple of numbers.
+# Functions without arguments that return a number, or a tuple of numbers.
 _TIME = (
     "time time_ns monotonic monotonic_ns perf_counter perf_counter_ns "
     "process_time process_time_ns thread_time thread_time_ns"
 ).split()
-# Functions that look at the clock when they are not told a time. How many arguments they have before.
+# Functions that read the clock if no time is passed, with the number of arguments before it.
 _CALENDAR = {"gmtime": 0, "localtime": 0, "ctime": 0, "asctime": 0, "strftime": 1}
 
 
 class Clock:
-    """The readings of one step after another."""
+    """The readings of the current step."""
 
     def __init__(self, events):
         self.events = events
         self.taken = []
         self.misfit = False
-        # Whether there were more than are kept.
+        # Whether the limit was exceeded.
         self.overflow = False
         self._bytes = 0
         self.given = None
-        # The imports that are going on: empty, or not.
+        # The imports in progress.
         self.loading = ()
         self._depth = 0
         self._next = 0
         self._install()
 
     def begin(self, readings):
-        """Starts a step; `readings`, when given, are what it is to read."""
+        """Starts a step. `readings`, if given, are replayed."""
         self.taken = []
         self.misfit = self.overflow = False
         self._bytes = 0
@@ -61,17 +61,18 @@ class Clock:
         forget_lazy_names()
 
     def end(self):
-        """What was read, in order."""
+        """The readings, in order."""
         if self.given is not None and self._next != len(self.given):
             self.misfit = True
         return self.taken
 
     def read(self, kind, real):
-        """One reading: `real()` as JSON, or what the list of readings to replay says."""
+        """One reading: `real()` as JSON, or the next one to replay."""
         if not self.events.running or self._depth:
             return real()
         if self.loading and not self.events.calls()[0]:
-            # What a library reads when it is loaded: whether it is loaded now depends on the process.
+            # A reading by a library while it is loaded: whether it is loaded now depends on the
+            # process.
             return real()
         if self.given is not None and not self.misfit:
             if self._next < len(self.given):
@@ -94,7 +95,7 @@ class Clock:
         return value
 
     def entropy(self, real, count):
-        """Random bytes, as a reading. A list that holds another number of them does not fit."""
+        """Random bytes as a reading. A replayed reading of another length does not fit."""
         got = _unhex(self.read(f"entropy {count}", lambda: _hex(real(count))))
         return got
 
@@ -117,7 +118,7 @@ class Clock:
 
         def sleep(seconds, /):
             if self.events.running and self.given is not None and not self.misfit:
-                # Checks its argument all the same.
+                # Validates its argument.
                 return real_sleep(seconds * 0)
             return real_sleep(seconds)
 
@@ -134,8 +135,8 @@ class Clock:
         return call
 
     def _scheduling(self, real, name):
-        """The clock that event loops, locks and queues wait by. How often they ask depends on how
-        long they waited, which no program sees, so what they ask for themselves is no reading."""
+        """The clock of event loops, locks and queues. How often they read it depends on waiting
+        times, which the program does not see, so their own readings do not count."""
         read = self.read
         events = self.events
 
@@ -179,13 +180,13 @@ class Clock:
         for name in ("getpid", "getppid", "times", "getloadavg"):
             if hasattr(os, name):
                 put(os, name, self._answer(getattr(os, name), name))
-        # Bound when the module was imported, which may have been before.
+        # `random` bound it at its import, which may have been earlier.
         random._urandom = os.urandom
         real_seed = random.Random.seed
 
         def seed(rng, a=None, version=2):
             if a is None and self.events.running:
-                # What the C code takes from the system without being seen.
+                # The entropy that the C code takes from the system without a hook.
                 a = int.from_bytes(self.entropy(real_urandom, 32), "big")
             return real_seed(rng, a, version)
 
@@ -195,7 +196,7 @@ class Clock:
         random.Random.seed = seed
 
     def _answer(self, real, name):
-        """A stand-in for a function of no arguments with an answer of numbers."""
+        """A stand-in for a function without arguments that returns numbers."""
 
         def call():
             if name == "times":
@@ -208,11 +209,10 @@ class Clock:
         return call
 
     def _install_datetime(self):
-        """Replaces `now` and `utcnow` in the class itself, so that the class stays what it is.
+        """Replaces `now` and `utcnow` in the class itself, so that the class keeps its identity.
 
-        The dictionary of a class written in C can be had, and nobody has looked these two methods
-        up before, so no cache holds the old ones.
-        """
+        The dictionary of a C class is accessible, and these two methods have not been looked up
+        before, so no method cache holds the old ones."""
         import datetime
 
         kind = datetime.datetime
@@ -267,7 +267,7 @@ class Clock:
 
 
 def _pack(value):
-    """Floats as text in hexadecimal: every bit survives whatever reads JSON on the way."""
+    """Floats as hexadecimal text: JSON parsers preserve every bit."""
     if type(value) is float:
         return ["f", value.hex()]
     if type(value) is list:
@@ -287,8 +287,8 @@ _LOCAL = time.localtime
 
 
 def forget_lazy_names():
-    """Temporary names are drawn from a sequence kept in a library module. Each step starts its own,
-    from entropy that is recorded."""
+    """Library modules draw temporary names from a kept sequence. Each step starts its own, from
+    recorded entropy."""
     module = sys.modules.get("tempfile")
     if module is not None:
         module._name_sequence = None

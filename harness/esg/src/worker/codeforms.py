@@ -1,4 +1,4 @@
-"""Code objects: a form that layout does not change, and what their instructions may load."""
+"""Code objects: a form independent of layout, and the names their instructions may load."""
 import io
 import opcode
 import types
@@ -22,7 +22,7 @@ _LIMIT = 4096
 
 
 def plain(value):
-    """A plain tuple for a constant of a code object: types are told apart, no identity enters."""
+    """A plain tuple for a constant of a code object. Distinguishes types, and ignores identity."""
     t = type(value)
     if t is tuple:
         return ("t", tuple([plain(v) for v in value]))
@@ -40,7 +40,7 @@ def plain(value):
 
 
 def digest(code):
-    """The content of a code object without lines, file names and inline caches: 16 bytes."""
+    """The hash of a code object without lines, file names and inline caches: 16 bytes."""
     known = _digests.get(id(code))
     if known is not None and known[0] is code:
         return known[1]
@@ -73,7 +73,7 @@ def _operands(code):
 
 
 def loads(code):
-    """Every global name that the code, nested code included, may load."""
+    """Every global name that the code, including nested code, may load."""
     known = _names.get(id(code))
     if known is not None and known[0] is code:
         return known[1]
@@ -91,7 +91,7 @@ def loads(code):
     return _names[id(code)][1]
 
 
-# What a `__hash__` or `__eq__` may call and still be run when a set or dict is rebuilt.
+# What a `__hash__` or `__eq__` may call and still run when a set or dict is rebuilt.
 _CALM = frozenset(("hash", "tuple", "frozenset", "isinstance", "type", "str", "int", "len", "NotImplemented", "id"))
 
 

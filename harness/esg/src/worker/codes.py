@@ -1,7 +1,7 @@
-"""What the code of Python 3.11 tells about names that no access to the namespace does.
+"""Name accesses that bypass the namespace on Python 3.11, determined from the code.
 
-Stores by module code are not watched as they happen, since that would slow every loop down: the
-code tells which stores have happened for certain in a step that ended well.
+Stores by module code are not watched as they happen, because that would slow down every loop. The
+code shows which stores have surely happened in a successful step.
 """
 
 from dis import EXTENDED_ARG, get_instructions, hasjabs, hasjrel, opmap
@@ -12,15 +12,14 @@ _LEAVES = frozenset(("RETURN_VALUE", "RETURN_CONST", "RERAISE", "RAISE_VARARGS")
 _GLOBALS = frozenset((opmap["STORE_GLOBAL"], opmap["DELETE_GLOBAL"]))
 _STORE_NAME = opmap["STORE_NAME"]
 _RETURN = opmap["RETURN_VALUE"]
-# Without any of these, code runs through to its end, and each argument is one byte.
+# Code without any of these runs straight through, and each argument has one byte.
 _ODD = _GLOBALS | _JUMPS | {EXTENDED_ARG, opmap.get("IMPORT_STAR", 0), opmap["RERAISE"], opmap["RAISE_VARARGS"]}
 
 
 def may_load(code):
-    """The names that code with locals of its own may find in the globals.
+    """The names that code with its own locals may find in the globals.
 
-    A name is left out if it is bound on the way to its first load, before anything could jump.
-    """
+    Leaves out a name that is bound before its first load and before any jump."""
     loads, stored, straight = set(), set(), True
     for instruction in get_instructions(code):
         name = instruction.argval
@@ -38,7 +37,7 @@ def may_load(code):
 
 
 def changes_globals(code):
-    """The names that the code binds as globals, and those that it deletes; with nested code's."""
+    """The names that the code, including nested code, binds and deletes as globals."""
     stored, deleted = own_changes(code)
     for const in code.co_consts:
         if type(const) is CodeType:
@@ -49,10 +48,9 @@ def changes_globals(code):
 
 
 def own_changes(code):
-    """The names that the code itself binds as globals, and those that it deletes.
+    """The names that the code itself binds and deletes as globals.
 
-    Module code does so for names that it declares global, or that a comprehension in it binds.
-    """
+    Module code does so for names that it declares global, or that a comprehension in it binds."""
     stored, deleted = set(), set()
     if _GLOBALS.isdisjoint(code.co_code[::2]):
         return stored, deleted
@@ -67,8 +65,7 @@ def own_changes(code):
 def nested(code):
     """The code objects in module code, each with the name that its function is bound to at once.
 
-    A function that is only bound can be called by that name alone; no name is told for others.
-    """
+    A function that is only bound can be called by that name alone. For others there is no name."""
     if not any([type(const) is CodeType for const in code.co_consts]):
         return []
     found, instructions = [], list(get_instructions(code))
@@ -125,8 +122,8 @@ def stores(code):
 
 
 def skipped(code, instructions):
-    """The ranges of instructions that may be left out: a jump forward, or into the handler of an
-    exception, leaves out what lies between."""
+    """The ranges of instructions that may be skipped: a forward jump, or a jump to an exception
+    handler, skips what lies between."""
     doubtful = [
         (one.offset, one.argval)
         for one in instructions
@@ -138,12 +135,12 @@ def skipped(code, instructions):
 
 
 def leaves(instruction):
-    """Whether what follows is reached by a jump or a handler only."""
+    """Whether the next instruction is reached only by a jump or a handler."""
     return instruction.opname in _LEAVES
 
 
 def _handlers(code):
-    """The ranges of the exception table, each with where it is handled."""
+    """The ranges of the exception table, each with its handler."""
     table = iter(code.co_exceptiontable)
 
     def number():

@@ -1,4 +1,4 @@
-"""How a step ended: fine, or by an exception, told without keeping anything of it alive."""
+"""How a step ended: successfully, or with an exception, described without keeping any of it alive."""
 
 from sys import setrecursionlimit
 
@@ -19,19 +19,19 @@ _names = tuple(
 
 
 def file_of(step):
-    """The file name that the code of a step has."""
+    """The file name of a step's code."""
     return _PREFIX + step + _SUFFIX
 
 
 def step_of(file):
-    """The step whose code has this file name; none if it is a file."""
+    """The step with this file name, or None for a real file."""
     if file.startswith(_PREFIX) and file.endswith(_SUFFIX):
         return file[len(_PREFIX) : -len(_SUFFIX)]
     return None
 
 
 def clip(text, most=MOST_TEXT):
-    """The text, cut where it would be longer than a report needs."""
+    """The text, truncated to the length of a report."""
     return text if len(text) <= most else text[:most] + "..."
 
 
@@ -45,12 +45,10 @@ def type_name(kind):
 
 
 def raised(exc, step, recursion, syntax=False):
-    """The ending that an exception is. What it refers to is let go of.
+    """The ending for an exception. Releases what the exception refers to.
 
-    To know its message the exception is asked, which may run code of the program: this belongs to
-    the step. `recursion` is the limit to have first, since the step may have lowered it so far that
-    nothing could be told.
-    """
+    Formatting its message may run code of the program, which belongs to the step. `recursion` is the
+    limit to set first, because the step may have lowered it too far for a report."""
     setrecursionlimit(recursion)
     ending = {"kind": "raised", "type": type_name(type(exc)), "message": _message(exc)}
     frames = _frames(exc)
@@ -82,7 +80,7 @@ def _message(exc):
         return clip(str(exc))
     except BaseException as second:
         let_go(second)
-        return "<its message could not be told: %s>" % type_name(type(second))
+        return "<failed to format its message: %s>" % type_name(type(second))
 
 
 def _frames(exc):
@@ -101,10 +99,9 @@ def _frames(exc):
 
 
 def let_go(exc):
-    """Clears the tracebacks of an exception and of those it came from.
+    """Clears the tracebacks of an exception and of its causes.
 
-    They hold frames, these hold every local variable, and the step's objects would outlive it.
-    """
+    They hold frames with every local variable, and the step's objects would outlive it."""
     todo, seen = [exc], set()
     while todo:
         one = todo.pop()

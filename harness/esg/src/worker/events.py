@@ -1,4 +1,4 @@
-"""One audit hook for the life of the process, and who asked for what it reports.
+"""The worker's audit hook, and the code that caused an event.
 
 Hooks cannot be removed. This one does nothing while no step runs, and never raises.
 """
@@ -11,17 +11,17 @@ _get = dict.get
 
 
 class Events:
-    """Hands audit events to those who listen for them, while a step runs."""
+    """Dispatches audit events to listeners while a step runs."""
 
     def __init__(self, namespace):
         self.namespace = namespace
         self.running = False
         self.busy = False
         self.filename = None
-        # The frame that caused the event which is handled right now.
+        # The frame that caused the current event.
         self.frame = None
         self.failures = []
-        # Dictionaries of scratch modules, which are code of the program as well.
+        # Dictionaries of scratch modules, whose code belongs to the program too.
         self.programs = {}
         self._handlers = {}
         self._families = {}
@@ -75,9 +75,9 @@ class Events:
         return frame.f_code.co_filename.startswith(("<step:", "<string>"))
 
     def asker(self, skip=()):
-        """`(direct, line)`: whether the program's own code asked for what happens right now, not
-        a library on its behalf, and the line of the step it happens in. Frames of the modules
-        `skip` count as those who called them. What the worker itself asks for is nobody's."""
+        """`(direct, line)`: whether the program's own code caused the current event, not a library
+        on its behalf, and the line of the step. Frames of the modules `skip` count as their callers.
+        Events of the worker itself have no cause."""
         was, self.busy = self.busy, True
         try:
             frame = self.frame
@@ -97,7 +97,7 @@ class Events:
             self.busy = was
 
     def waits(self):
-        """Whether a library asks that only waits: an event loop or a lock, and not for the program."""
+        """Whether a library only waits: an event loop or a lock, and not for the program."""
         was, self.busy = self.busy, True
         try:
             frame = _getframe(1)
@@ -105,14 +105,14 @@ class Events:
                 frame = frame.f_back
             if frame is None or _top(frame) not in _WAITING:
                 return False
-            # The time of an event loop, which the program may ask for.
+            # The time of an event loop, which the program may request.
             asked, frame = frame.f_code.co_name == "time", frame.f_back
             return not asked or frame is None or not self.is_program(frame)
         finally:
             self.busy = was
 
     def calls(self):
-        """Whether the innermost frame that is not ours is the program's, and its function's name."""
+        """Whether the innermost foreign frame belongs to the program, and its function's name."""
         was, self.busy = self.busy, True
         try:
             frame = _getframe(1)

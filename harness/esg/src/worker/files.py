@@ -1,7 +1,7 @@
-"""The scratch directory: what a step looked at in it, and what it left there.
+"""The scratch directory: what a step read in it, and what it wrote.
 
-Reads are known from audit events and from stand-ins for the functions that have none (`paths`).
-Writes are known from comparing the tree before and after, whoever made them and however.
+Reads come from audit events and from stand-ins for functions without events (`paths`). Writes come
+from comparing the tree before and after, so the writer does not matter.
 """
 
 import fcntl
@@ -26,7 +26,7 @@ _abspath = os.path.abspath
 
 _LINKS = 40
 _FDS = ("/proc/self/fd", "/dev/fd")
-# Where there is no such link to read, the descriptor itself can be asked.
+# Without such a link, the descriptor itself is queried.
 _GETPATH = getattr(fcntl, "F_GETPATH", None)
 
 
@@ -46,7 +46,7 @@ class Files:
     # One step.
 
     def begin(self):
-        """Forgets the step before. Open handles of earlier steps are watched by their position."""
+        """Clears the previous step. Positions of its open handles are watched."""
         self.first = {}
         self.listings = set()
         self.outside = {}
@@ -84,8 +84,8 @@ class Files:
         for path in before:
             if path not in after:
                 wrote[path] = "deleted"
-        # What was replaced unseen is written even if it is as before: what it was is no input, so
-        # nothing else says that it is this step which made it so.
+        # A path that was replaced without a read counts as written even if it is unchanged: its former
+        # content is not an input, so nothing else records that this step made it so.
         for path, how in first.items():
             if how == "replaced" and path not in wrote:
                 if path in after:
@@ -95,7 +95,7 @@ class Files:
         return wrote
 
     def _moved(self):
-        """A handle of an earlier step whose position is another one was read or written through."""
+        """A changed position means that a handle of an earlier step was used."""
         if not self.handles:
             return
         now = _positions(self.tree)
@@ -104,10 +104,10 @@ class Files:
             if found is not None and found[0] == path and found[1] != position:
                 self.first.setdefault(path, "read")
 
-    # What events and stand-ins tell.
+    # Called for events and by stand-ins.
 
     def look(self, path, follow=True, dir_fd=None, kind="read"):
-        """The step looked at a path: its content, or whether it exists."""
+        """The step read a path: its content, or whether it exists."""
         rel, full = self.resolve(path, follow, dir_fd)
         if rel is None:
             if full is not None:
@@ -119,8 +119,8 @@ class Files:
         return rel
 
     def replace(self, path, dir_fd=None):
-        """The step is about to overwrite a file. What it was is not an input, unless it decides
-        whether that works: a directory, or a link."""
+        """The step is about to overwrite a file. Its former content is not an input, unless it
+        determines whether this works: a directory, or a link."""
         rel, full = self.resolve(path, True, dir_fd)
         if rel is None:
             if full is not None:
@@ -132,7 +132,7 @@ class Files:
         self.first.setdefault(rel, "replaced" if plain else "read")
 
     def alter(self, path, follow=False, dir_fd=None):
-        """The step is about to change a path in a way that depends on what is there."""
+        """The step is about to change a path depending on its content."""
         rel, full = self.resolve(path, follow, dir_fd)
         if rel is None:
             if full is not None:
@@ -144,7 +144,7 @@ class Files:
         return rel
 
     def rename(self, source, target, source_fd=None, target_fd=None):
-        """A directory moves with all that is in it. The target is replaced unseen."""
+        """A directory moves with its content. The target is replaced without a read."""
         rel = self.alter(source, False, source_fd)
         if rel is not None:
             for path in self.before:
@@ -167,14 +167,14 @@ class Files:
         return rel
 
     def children(self, rel):
-        """The step looked at more of what a directory holds than names and kinds."""
+        """The step read more of a directory's entries than names and kinds."""
         prefix = "" if rel == "." else rel + "/"
         for path in self.before:
             if path.startswith(prefix) and "/" not in path[len(prefix) :]:
                 self.first.setdefault(path, "read")
 
     def stems(self, rel):
-        """The names of what lies in a directory, up to the first dot."""
+        """The names in a directory, up to the first dot."""
         start = rel + "/"
         rest = (path[len(start) :] for path in self.tree.entries if path.startswith(start))
         return {name.partition(".")[0] for name in rest if "/" not in name}
@@ -188,10 +188,9 @@ class Files:
             self.writes_outside.append((full, self.events.asker()[1]))
 
     def resolve(self, path, follow=True, dir_fd=None):
-        """`(path from scratch, None)`, or `(None, absolute path)` outside, or two times None.
+        """`(path in scratch, None)`, or `(None, absolute path)` outside, or `(None, None)`.
 
-        Every directory and link on the way decides where it leads, so each is looked at.
-        """
+        Every directory and link on the way determines the target, so each counts as read."""
         if type(path) is int:
             path = fd_path(path)
             if path is None:
@@ -258,7 +257,7 @@ class Files:
         self.first.setdefault(full[len(self.scratch) + 1 :], "read")
 
 def fd_path(number):
-    """Where an open descriptor leads, if anywhere."""
+    """The path of an open descriptor, if any."""
     try:
         if _GETPATH is not None:
             found = _fsdecode(_fcntl(number, _GETPATH, bytes(1024)).rstrip(b"\0"))
@@ -270,7 +269,7 @@ def fd_path(number):
 
 
 def _positions(tree):
-    """Open descriptors of files in the tree: which file, and how far they have come."""
+    """Open descriptors of files in the tree, with their positions."""
     numbers = range(3, 256)
     for place in _FDS:
         try:
@@ -298,7 +297,8 @@ def _positions(tree):
 
 
 def digest_outside(full):
-    """The content hash of a path outside scratch, None if absent, None and why if it has none."""
+    """The content hash of a path outside scratch. None if absent; None and the reason if it has no
+    hash."""
     try:
         mode = _stat(full).st_mode
         if stat.S_ISDIR(mode):

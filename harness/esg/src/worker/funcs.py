@@ -1,14 +1,15 @@
 """Functions, bound methods and the wrappers of descriptors, by value.
 
-A function binds to the live namespace of its module; its code is hashed without lines and stored
-with them. Stateless functions are identity objects: references everywhere but in their own entity.
+A function binds to the live namespace of its module. Its code is hashed without lines and stored
+with them. Stateless functions are identity objects: references everywhere except in their own
+entity.
 """
 import functools
 import marshal
 import types
 
 import _harness_codeforms as codes
-from _harness_shapes import ATOM_IDS, Hole, Kind, Unloadable, lookup, register
+from _harness_shapes import ATOM_IDS, Unserializable, Kind, Unloadable, lookup, register
 
 Function, Method, Builtin = types.FunctionType, types.MethodType, types.BuiltinFunctionType
 _dumps, _loads = marshal.dumps, marshal.loads
@@ -17,7 +18,7 @@ _Cell = types.CellType
 
 
 def frozen(walk, o, depth=8):
-    """Whether a default can be left out of what is mutable: atoms, names of others, references."""
+    """Whether a default cannot change: atoms, names of others, references."""
     t = type(o)
     if id(t) in ATOM_IDS or issubclass(t, type) or t is types.ModuleType:
         return True
@@ -29,7 +30,7 @@ def frozen(walk, o, depth=8):
 
 
 def stateless(walk, f, depth=8):
-    """A function that calls cannot change: nothing in cells, defaults or attributes."""
+    """A function that calls cannot change: nothing mutable in cells, defaults or attributes."""
     if f.__closure__ or f.__dict__ or depth <= 0:
         return False
     for v in f.__defaults__ or ():
@@ -185,10 +186,10 @@ _INFO, _CACHED_DICT = CACHED_TYPE.__dict__["cache_info"], CACHED_TYPE.__dict__["
 
 
 class Cached(Kind):
-    """`functools.lru_cache` that has not been called yet; a used one keeps what nobody can read."""
+    """`functools.lru_cache` that has not been called yet. The content of a used one cannot be read."""
     tag, sure = "lc", False
     _params = "cache_parameters"
-    used = Hole("type functools.lru_cache", tag="lu", kids=lambda walk, o: Cached.kids(o), blind=False)
+    used = Unserializable("type functools.lru_cache", tag="lu", kids=lambda walk, o: Cached.kids(o), blind=False)
 
     @staticmethod
     def kids(o):

@@ -1,9 +1,9 @@
-"""How entities hang together: by shared objects, and by references that run in a circle."""
+"""How entities depend on each other: by shared objects, and by references in a cycle."""
 from _harness_owners import LARGE
 
 
 def by_sharing(entries):
-    """Sets of entities connected by objects whose identity counts."""
+    """Sets of entities connected by shared mutable objects."""
     first, parent = {}, {}
 
     def top(e):
@@ -36,11 +36,10 @@ def by_sharing(entries):
 
 
 def join_circles(groups, group_of, refs_of):
-    """Merges groups whose references run in a circle, as groups may only refer downwards.
+    """Merges groups whose references form a cycle, because groups may only refer downwards.
 
-    `group_of(entity)` gives the standing group of an entity outside `groups`, `refs_of(entity)` what it
-    refers to. Answers the groups, with standing ones drawn in where a circle runs through them.
-    """
+    `group_of(entity)` gives the existing group of an entity outside `groups`, `refs_of(entity)` its
+    references. Returns the groups, including existing ones in a cycle."""
     home = {}
     nodes = [set(g) for g in groups]
     for n, g in enumerate(nodes):
@@ -81,17 +80,17 @@ def join_circles(groups, group_of, refs_of):
                     up = work[-1][0]
                     low[up] = min(low[up], low[n])
                 if low[n] == order[n]:
-                    knot = []
+                    cycle = []
                     while True:
                         m = stack.pop()
                         on.discard(m)
-                        knot.append(m)
+                        cycle.append(m)
                         if m == n:
                             break
-                    for m in knot:
+                    for m in cycle:
                         merged[m] = n
-                    if len(knot) > 1:
-                        for m in knot:
+                    if len(cycle) > 1:
+                        for m in cycle:
                             if m != n:
                                 nodes[n] |= nodes[m]
     out, taken = [], set()
@@ -100,8 +99,8 @@ def join_circles(groups, group_of, refs_of):
         drawn = top in taken
         if drawn:
             continue
-        knot = [m for m in merged if merged[m] == top] if n in merged else [n]
-        if n < len(groups) or any([m < len(groups) for m in knot]):
+        cycle = [m for m in merged if merged[m] == top] if n in merged else [n]
+        if n < len(groups) or any([m < len(groups) for m in cycle]):
             taken.add(top)
             out.append(nodes[top])
     return out

@@ -1,8 +1,8 @@
-"""Puts back after each step what the interpreter itself is run with.
+"""Restores the interpreter's own settings after each step.
 
-None of it is state of a program: hooks, limits, builtins. A step that changes them changes
-them for itself. That it replaced a builtin is told, since a function of the step may go on using
-the replacement.
+They are not state of a program: hooks, limits, builtins. A step that changes them changes them for
+itself only. A replaced builtin is reported, because a function of the step may keep using the
+replacement.
 """
 
 import builtins
@@ -30,7 +30,7 @@ try:
     from fcntl import F_SETSIG
     from signal import SIGKILL
 except ImportError:
-    # Without it the end of the host is noticed between two steps only.
+    # Without it, the end of the host is noticed only between two steps.
     F_SETSIG = None
 
 _SYS = (
@@ -42,27 +42,26 @@ _MISSING = object()
 
 
 class Guard:
-    """What the interpreter was run with before the first step."""
+    """The interpreter's settings before the first step."""
 
     def __init__(self):
         self._builtins = dict(vars(builtins))
         self._sys = {name: getattr(sys, name) for name in _SYS}
-        # All of them at once, for the usual case that nothing has changed.
+        # All of them at once, for the usual case without changes.
         self._now_sys = itemgetter(*_SYS)
         self._sys_values = tuple(self._sys.values())
         self._builtins_names, self._builtins_values = tuple(self._builtins), tuple(self._builtins.values())
         self._lists = [(getattr(sys, name), list(getattr(sys, name))) for name in _LISTS]
         self._hooks = threading.excepthook
-        # Looked up in dictionaries: whatever a step puts there is not asked.
+        # Read from dictionaries: objects that a step puts there run no code.
         self._threading, self._vars, self._names = vars(threading), vars(sys), vars(builtins)
         self.recursion = getrecursionlimit()
         self._interval = getswitchinterval()
 
     def quiet(self):
-        """Switches off what would run code of the step from now on, at the end of the step.
+        """Disables what would run code of the step after its end.
 
-        Nothing is touched that has not been set: to set it is an event that others watch for.
-        """
+        Touches only what was set, because setting it is an event that others watch."""
         setrecursionlimit(self.recursion)
         if gettrace() is not None:
             settrace(None)
@@ -70,7 +69,7 @@ class Guard:
             setprofile(None)
 
     def restore(self):
-        """Puts everything back. Answers what is to be reported."""
+        """Restores everything. Returns what to report."""
         self.quiet()
         threads = self._threading
         if threads.get("_trace_hook", self) is not None:
@@ -91,21 +90,21 @@ class Guard:
         return self._restore_builtins()
 
     def builtin(self, name):
-        """Whether it is a name that every program finds among the builtins."""
+        """Whether every program finds the name among the builtins."""
         return name in self._builtins
 
     def _restore_builtins(self):
-        found, told = self._names, []
-        # What steps have added comes last. A key that is equal is found by whoever looks for the name.
+        found, reports = self._names, []
+        # What steps added comes last. An equal key also answers lookups of the name.
         names = tuple(islice(found, len(self._builtins_names)))
         if names != self._builtins_names or not all(map(is_, found.values(), self._builtins_values)):
             for name, value in self._builtins.items():
                 if found.get(name, _MISSING) is not value:
                     found[name] = value
-                    told.append({"what": "builtins.%s replaced" % name, "line": None})
-        # What interactive use leaves behind.
+                    reports.append({"what": "builtins.%s replaced" % name, "line": None})
+        # Left by interactive use.
         found.pop("_", None)
-        return told
+        return reports
 
 
 def _as_before(now, found, known):
@@ -117,20 +116,19 @@ def _as_before(now, found, known):
 
 
 class Lifeline:
-    """The pipe whose closing tells that the host is over: once it is held, that ends this process.
+    """The pipe whose closing shows that the host has ended. Once armed, that ends this process.
 
-    A thread could not do that: a loop in C holds the interpreter's lock. The kernel can. It tells of
-    all that happens to the pipe, so this is the one that nothing happens to: what the interpreter
-    would write its own errors to, which nobody writes to and nobody reads while the worker lives.
-    """
+    A thread cannot do this: a loop in C holds the interpreter's lock. The kernel can. It signals
+    everything that happens to a pipe, so this uses the pipe with no traffic: the interpreter's
+    standard error, which is not written or read while the worker lives."""
 
     def __init__(self, fd):
         self._fd = fd
         self._held = F_SETSIG is None
 
     def hold(self):
-        """From here on the end of the host is the end of this process. To be called once the host has
-        heard that the worker is there: it looks no more for errors then."""
+        """From now on the end of the host ends this process. Called once the host has received the
+        first reply, after which it does not read errors any more."""
         if self._held:
             return
         self._held = True
@@ -141,5 +139,5 @@ class Lifeline:
         looking.register(self._fd, 0)
         for _, event in looking.poll(0):
             if event & POLLERR:
-                # It was over before the kernel was asked to tell.
+                # The host ended before the signal was set up.
                 raise EOFError("the host has closed the pipe")

@@ -1,8 +1,8 @@
-"""Whether code asks which of two equal immutable values it has: `is` between strings, numbers, tuples.
+"""Whether code distinguishes equal immutable values: `is` between strings, numbers, tuples.
 
-What a step reads is known by its content. Two names that hold one tuple, and two that hold equal ones,
-are the same to every step but to one that asks for identity. So that is told of, where it could make a
-difference: where what is compared is equal, or may be.
+A read is recorded by content. Two names that hold one tuple and two that hold equal ones are the
+same to every step, except to one that tests identity. Such tests are reported where they could make
+a difference: where the operands are equal, or may be.
 """
 
 import builtins
@@ -23,7 +23,7 @@ _attribute = object.__getattribute__
 _NAMES = frozenset(("LOAD_NAME", "LOAD_GLOBAL"))
 _FILLER = frozenset(("CACHE", "EXTENDED_ARG", "PRECALL", "PUSH_NULL", "NOP", "COPY_FREE_VARS"))
 _MOST = 5000
-# Ends of chains that are classes.
+# Ends of attribute chains that are classes.
 _CLASSES = frozenset(("__class__",))
 # Functions that compare by identity.
 FUNCTIONS = frozenset(("is_", "is_not", "assertIs", "assertIsNot"))
@@ -32,7 +32,7 @@ _memo = {}
 
 
 class Operand:
-    """What stands on a side of `is`: a constant, a chain of a name and attributes, or anything."""
+    """An operand of `is`: a constant, a chain of a name and attributes, or anything."""
 
     __slots__ = ("kind", "value")
 
@@ -45,7 +45,7 @@ _SURE = Operand("sure")
 
 
 def comparisons(code):
-    """`(line, left, right)` for each `is` in a code object; nested code is not looked at."""
+    """`(line, left, right)` for each `is` in a code object, without nested code."""
     known = _memo.get(id(code))
     if known is None or known[0] is not code:
         if len(_memo) > 2048:
@@ -55,7 +55,7 @@ def comparisons(code):
 
 
 def _asks(code):
-    """Whether something is compared with anything else than a constant that there is one of."""
+    """Whether an operand is compared with anything but a singleton constant."""
     raw = code.co_code
     if _IS not in raw[::2]:
         return False
@@ -83,8 +83,8 @@ def _comparisons(code):
 
 
 def _operand(code, before):
-    """The operand that the last instructions load, and the instructions before them; None for those if
-    it is not known where it begins."""
+    """The operand that the last instructions load, and the instructions before it; None for those if
+    its start is unknown."""
     if not before:
         return _ANY, None
     last = before[-1]
@@ -114,14 +114,14 @@ def _operand(code, before):
 
 
 class Identity:
-    """Looks at steps, one after another."""
+    """Checks one step after another."""
 
     def __init__(self, namespace):
         self._namespace = namespace
 
-    def told(self, own, traits, names, start):
-        """Lines where identity matters that is not tracked; None for lines of other steps. `names` were
-        read; `start` is what names were bound to when the step began."""
+    def tests(self, own, traits, names, start):
+        """Lines with untracked identity tests; None for lines of other steps. `names` were read;
+        `start` has the bindings at the start of the step."""
         found, pool = [], None
         by_function = [(None, _ANY, _ANY)] if not FUNCTIONS.isdisjoint(traits.names) else ()
         for code in traits.codes:
@@ -143,7 +143,7 @@ class Identity:
         return found
 
     def _bound(self, names, start):
-        """What the names were bound to and are bound to."""
+        """The bindings of the names before and after."""
         for name in names:
             now, then = self._namespace.get(name, _UNKNOWN), start.get(name, _UNKNOWN)
             if now is not _UNKNOWN:
@@ -152,7 +152,7 @@ class Identity:
                 yield then
 
     def _values(self, operand, start):
-        """What the operand may be, as far as it is immutable; None if nothing is known of it."""
+        """The possible immutable values of the operand; None if unknown."""
         if operand.kind == "sure":
             return []
         if operand.kind == "any":
@@ -177,7 +177,7 @@ class Identity:
 
 
 def _get(value, name):
-    """An attribute, as far as it is plainly there."""
+    """An attribute, if it can be read without running code."""
     kind = _type(value)
     if value is _UNKNOWN:
         return value
@@ -195,12 +195,12 @@ def _get(value, name):
 
 
 def _same(left, right):
-    """Whether both sides load the very same thing."""
+    """Whether both sides load the same thing."""
     return left.kind == right.kind == "chain" and left.value == right.value
 
 
 def risky(value):
-    """Whether there may be two of a value that nothing but identity tells apart."""
+    """Whether copies of a value exist that only identity distinguishes."""
     kind = _type(value)
     if kind is bool or value is None or value is ... or value is NotImplemented:
         return False
@@ -216,7 +216,7 @@ def risky(value):
 
 
 def key(value):
-    """Equal for equal immutable values, without asking anything of the program."""
+    """Equal for equal immutable values, without running code of the program."""
     kind = _type(value)
     if kind is tuple:
         return "t", *map(key, value)
@@ -229,7 +229,7 @@ def key(value):
     if issubclass(kind, tuple):
         return id(kind), *map(key, tuple.__iter__(value))
     if risky(value):
-        # Equal ones of such classes are not told from others.
+        # Equal instances of such classes are not distinguished.
         return id(kind), 0
     return "o", id(value)
 
@@ -239,7 +239,7 @@ class _Pool:
         self.counts, self.over = {}, False
 
     def any(self, known):
-        """Whether there are two that could be one: of those that are known, or of any."""
+        """Whether two known values, or any two, could be the same object."""
         if self.over:
             return True
         if known is None:
@@ -248,7 +248,7 @@ class _Pool:
 
 
 def _pool(values):
-    """How often there is each immutable value in what the step had before it."""
+    """How often each immutable value occurs in the step's inputs."""
     pool, seen, todo = _Pool(), set(), list(values)
     while todo:
         value = todo.pop()

@@ -1,11 +1,11 @@
-"""Where code imports: what its own statements load before anything could look it up."""
+"""Imports in code: which submodules its own statements surely load before any lookup."""
 
 from dis import get_instructions
 from types import CodeType
 
 from _harness_codes import leaves, skipped
 
-# Between these nothing of the program runs but imports.
+# Between these, only imports run code of the program.
 _PLAIN = frozenset(
     "RESUME NOP CACHE EXTENDED_ARG LOAD_CONST POP_TOP PUSH_NULL SWAP COPY ROT_TWO IMPORT_NAME IMPORT_FROM "
     "STORE_NAME SETUP_ANNOTATIONS".split()
@@ -14,8 +14,8 @@ _LOOKS = frozenset("LOAD_ATTR LOAD_METHOD STORE_ATTR DELETE_ATTR IMPORT_FROM".sp
 
 
 class Early:
-    """An import that surely happens: which names were looked up before it, and whether only imports
-    were there."""
+    """An import that surely happens: the names looked up before it, and whether only imports precede
+    it."""
 
     __slots__ = ("module", "looked", "first")
 
@@ -27,7 +27,7 @@ _memo = {}
 
 
 def early(code):
-    """The imports of module code that happen for certain, in order."""
+    """The imports of module code that surely happen, in order."""
     known = _memo.get(id(code))
     if known is None or known[0] is not code:
         if len(_memo) > 1024:

@@ -1,7 +1,8 @@
-"""Classes of the program, by value: a skeleton first, then the dict, so that a class may refer to itself.
+"""Classes of the program, by value: first a skeleton, then the dict, so that a class may refer to
+itself.
 
-Nothing the class defines runs when it is made again: no `__init_subclass__`, no `__set_name__`, no
-metaclass hook.
+Recreating a class runs none of its code: no `__init_subclass__`, no `__set_name__`, no metaclass
+hook.
 """
 import _abc
 import sys
@@ -15,19 +16,19 @@ _Getset, _Member = types.GetSetDescriptorType, types.MemberDescriptorType
 _BASES = type.__dict__["__bases__"].__get__
 _NAME = type.__dict__["__name__"].__get__
 _QUALNAME = type.__dict__["__qualname__"].__get__
-# What Python keeps for itself, or where a class lies in its file.
+# What Python maintains itself, or the position of a class in its file.
 _SKIPPED = frozenset(("__dict__", "__weakref__", "__slotnames__", "_abc_impl", "__firstlineno__"))
 _PARAMS = "__type_params__" in type.__dict__
 
 
 def own_slot(cls, name, value):
-    """Whether a class's entry is the descriptor that `__slots__` or the class itself made."""
+    """Whether an entry of a class is the descriptor that `__slots__` or the class itself made."""
     t = type(value)
     return (t is _Member or t is _Getset) and value.__objclass__ is cls
 
 
 def registered(walk, cls):
-    """The virtual subclasses of an abstract class, in an order that does not depend on addresses."""
+    """The virtual subclasses of an abstract class, in an order independent of addresses."""
     if "_abc_impl" not in MAPPING(cls):
         return []
     try:
@@ -44,11 +45,11 @@ def registered(walk, cls):
 
 
 def content(walk, cls):
-    """What tells a class from others of its name; nothing where that can not be said."""
+    """What distinguishes a class from others of its name; empty if unknown."""
     own = type(walk)(walk.world, (id(cls),))
     try:
         own.run([cls])
-        return own.own() if own.hole is None else ""
+        return own.own() if own.unserializable is None else ""
     except (TooLarge, MemoryError):
         return ""
 
@@ -98,7 +99,7 @@ class Class(Kind):
         if slots is not None:
             space["__slots__"] = slots if type(slots) is str else tuple(slots)
         generic = "__orig_bases__" in space
-        space["__orig_bases__"] = (object,)     # keeps `Generic` from looking at what is not there yet
+        space["__orig_bases__"] = (object,)     # keeps `Generic` from reading what does not exist yet
         if "__module__" not in space:
             space["__module__"] = "__main__"
         muted = []
@@ -138,7 +139,7 @@ class Class(Kind):
 
 
 def members(cls):
-    """The reverse map of an enum is made anew: members by value."""
+    """The reverse map of an enum is built again: members by value."""
     table = {}
     for member in MAPPING(cls)["_member_map_"].values():
         try:

@@ -1,7 +1,7 @@
-"""Instances of classes: the payload of the C type they derive from, their `__dict__` and their slots.
+"""Instances of classes: the payload of their C ancestor, their `__dict__` and their slots.
 
-A class made by a `class` statement adds a dict and slots to what its nearest C ancestor keeps; that
-ancestor's part is its payload. A C type that is not listed here is a hole.
+A class made by a `class` statement adds a dict and slots to the part of its nearest C ancestor,
+which is its payload. A C type that is not listed here is unserializable.
 """
 import array
 import io
@@ -11,7 +11,7 @@ from gc import get_referents
 
 from _harness_payloads import (
     OfBytearray, OfDeque, OfDict, OfError, OfFrozen, OfSequence, OfSet, OfState, OfTuple, OfValue, Payload)
-from _harness_shapes import MAPPING, MRO, Hole, Kind, pairs, put_pairs
+from _harness_shapes import MAPPING, MRO, Unserializable, Kind, pairs, put_pairs
 
 _FLAGS = type.__dict__["__flags__"].__get__
 _SIZE = type.__dict__["__basicsize__"].__get__
@@ -56,7 +56,7 @@ for _cls in (io.StringIO, io.BytesIO):
 
 
 def payload_of(base):
-    """How a C type keeps its part, or None when that is unknown."""
+    """How a C type stores its part, or None if unknown."""
     found = PAYLOADS.get(base)
     if found is None and issubclass(base, BaseException) and not base.__name__.startswith("Unicode"):
         found = PAYLOADS[base] = OfError(base)
@@ -144,7 +144,7 @@ class Instance(Kind):
 
 
 def instance_kind(cls):
-    """The layout of a class: an `Instance`, or a `Hole` when its C ancestor is unknown."""
+    """The layout of a class: an `Instance`, or an `Unserializable` if its C ancestor is unknown."""
     base, mro = cls, MRO(cls)
     while python_made(base):
         base = _BASE(base)
@@ -163,11 +163,11 @@ def instance_kind(cls):
                     getdict = v.__get__
     if payload is None:
         name = str(_MODULE(cls)) + "." + _QUALNAME(cls)
-        # A class of the program may call itself so, and would be asked what its names are equal to.
+        # A class of the program may have this name, and comparing names could run its code.
         written = [c for c in mro if not python_made(c)]
         ndarray = next((c for c in written if (_MODULE(c), _QUALNAME(c)) == ("numpy", "ndarray")), None)
         kids = referents if ndarray is None else array_parts(ndarray)
-        return Hole("type " + (name[9:] if name.startswith("builtins.") else name), kids=kids)
+        return Unserializable("type " + (name[9:] if name.startswith("builtins.") else name), kids=kids)
     owned = None
     if getdict is not None and setdict is None:
         owned, getdict = getdict, None
@@ -179,7 +179,7 @@ def instance_kind(cls):
     if not made_plainly(mro):
         kind.sure = False
     if any(["__del__" in MAPPING(c) for c in mro if python_made(c)]):
-        kind.hole, kind.opaque = "finalizer", False     # a copy made on trial would run it
+        kind.unserializable, kind.opaque = "finalizer", False     # a trial copy would run it
     return kind
 
 
@@ -188,13 +188,13 @@ def made_plainly(mro):
 
 
 def referents(walk, o):
-    """What an object that cannot be taken apart refers to, for sharing; the machinery left out."""
+    """What an opaque object refers to, for sharing, without the interpreter's machinery."""
     return [v for v in get_referents(o) if is_content(walk, v)]
 
 
 def is_content(walk, v):
     t = type(v)
-    if t is types.BuiltinFunctionType:      # of a module it is machinery, of an object it leads to the object
+    if t is types.BuiltinFunctionType:      # of a module it is machinery, of an object it refers to the object
         return v.__self__ is not None and not issubclass(type(v.__self__), (types.ModuleType, type))
     return not issubclass(t, type) and id(t) not in _MACHINERY and not walk.world.is_space(v)
 
@@ -204,7 +204,7 @@ _PLAIN = frozenset((str, bytes, int, float, complex, bool, type(None)))
 
 
 def array_parts(ndarray):
-    """What an array of numpy refers to, which the collector is not told: the owner of its memory, and its
+    """What a numpy array refers to beyond the collector's view: the owner of its memory, and its
     elements if they are objects."""
     names = ("base", "dtype", "view", "ravel", "tolist")
     base, dtype, view, ravel, tolist = (MAPPING(ndarray)[name] for name in names)
@@ -215,7 +215,7 @@ def array_parts(ndarray):
         if owner is not None:
             found.append(owner)
         if of.hasobject:
-            cells = tolist(ravel(view(o, ndarray)))     # of a class of the program they would run its code
+            cells = tolist(ravel(view(o, ndarray)))     # a class of the program would run its code
             if of.names is not None:
                 cells = [v for cell in cells for v in cell]
             if not _PLAIN.issuperset(map(type, cells)):

@@ -1,12 +1,12 @@
-"""Levels with many objects, written at the speed of C: no line of Python runs for each object.
+"""Levels with many objects, written at C speed: no line of Python runs for each object.
 
-What is written depends on the content alone: how many objects, of which types, in which order.
+The output depends on the content alone: how many objects, of which types, in which order.
 """
 from itertools import compress
 
 from _harness_shapes import ATOM_IDS, ATOMS, KINDS, MAPPING, MRO
 
-MANY = 16                       # objects of a level from which on it is written in bulk
+MANY = 16                       # a level of at least this many objects is written in bulk
 CHUNK = 1024                    # objects in one piece of the stream
 LIMIT = 1 << 30                 # bytes of one stream
 _MOST = 100                     # kinds of objects on a level
@@ -17,11 +17,12 @@ _DICT = KINDS[dict]
 
 
 class TooLarge(Exception):
-    """A value with more containers, or more bytes, than one walk goes through."""
+    """A value with more containers or more bytes than one walk supports."""
 
 
 class Sink:
-    """Keeps the pieces of a stream. One string that is met again and again is not written for ever."""
+    """Collects the pieces of a stream. Limits its size, so that a repeated string cannot grow it
+    indefinitely."""
 
     def __init__(self):
         self.parts, self.size = [], 0
@@ -41,8 +42,8 @@ class Sink:
 
 
 def types_hash_plainly():
-    """Whether a set of types can be made without running code of the program: a metaclass may have its
-    own `__hash__`."""
+    """Whether a set of types can be made without running code of the program: a metaclass may have
+    its own `__hash__`."""
     todo = [type]
     while todo:
         meta = todo.pop()
@@ -54,8 +55,8 @@ def types_hash_plainly():
 
 
 def put_atoms(walk, atoms):
-    """Writes atoms: in pieces if there are many, as a piece is in memory twice. -> where the pieces begin
-    among those of the stream, and where the last ends"""
+    """Writes atoms: in pieces if there are many, because a piece is in memory twice. Returns the
+    start of the pieces in the stream, and the end of the last one."""
     parts = walk.sink.parts
     if len(atoms) <= CHUNK:
         begin = len(parts)
@@ -70,14 +71,15 @@ def put_atoms(walk, atoms):
 
 
 def picked(codes, at):
-    """For each object whether it is of a kind, or with 0 whether it is an atom, to `compress` by."""
+    """For each object whether it is of a kind, or with 0 whether it is an atom, for `compress`."""
     return codes.translate(_PICK[at] if at else _ATOM)
 
 
 def put_level(walk, flat, groups, width=0):
-    """Writes a level, and its new objects into groups. None, with nothing done, if some of them were
-    met before or have to be looked at one by one. `width`: of the rows that the level consists of.
-    -> how containers are told from atoms, the atoms, None, where the pieces of them are"""
+    """Writes a level, and sorts its new objects into groups. Returns None, without effect, if some
+    were met before or need individual inspection. `width`: of the rows that the level consists of.
+    Returns how containers are distinguished from atoms, the atoms, None, and the position of their
+    pieces."""
     plain = walk.types_hash_plainly()
 
     def types(objs):
@@ -105,7 +107,7 @@ def put_level(walk, flat, groups, width=0):
     if alone:
         cut, sorted_out, atoms = (0, 1), [flat], []
     elif len(kinds) == 1 and len(whole) == 1 and types_met[whole[0]] <= found:
-        # One column of containers: the others are what is left when it is cut out.
+        # One column of containers. The atoms are what remains without it.
         at, step = whole[0], len(columns)
         codes = (bytes(at) + b"\1" + bytes(step - at - 1)) * len(columns[0])
         cut, codes, sorted_out, atoms = (at, step), codes[:len(flat)], [columns[at]], list(flat)

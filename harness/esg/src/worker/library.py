@@ -1,6 +1,6 @@
 """Types of the standard library: dates, numbers, patterns, paths, iterators, locks, generators.
 
-Their modules are looked at only when a program has loaded them.
+Their modules are used only if a program has loaded them.
 """
 import _collections
 import _thread
@@ -9,7 +9,7 @@ import types
 from gc import get_referents
 
 from _harness_codeforms import digest
-from _harness_shapes import MAPPING, Hole, Kind, Unloadable, cuts, register
+from _harness_shapes import MAPPING, Unserializable, Kind, Unloadable, cuts, register
 from _harness_layouts import referents
 from _harness_payloads import OfNamespace, OfReduced, OfState
 
@@ -17,7 +17,7 @@ _modules = sys.modules
 
 
 def _args(base):
-    """The arguments of a C type's own reduction; the class it names is written apart."""
+    """The arguments of a C type's own reduction. The class it names is written separately."""
     reduce = MAPPING(base).get("__reduce__")
     if reduce is not None:
         return lambda o: reduce(o)[1]
@@ -30,7 +30,7 @@ def _pattern(cls, part):
 
 
 def payload(base):
-    """How a C type of a loaded standard module keeps its part, or None; remembered by the caller's table."""
+    """How a C type of a loaded standard module stores its part, or None. The caller caches it."""
     from _harness_layouts import PAYLOADS
     name = (base.__module__, base.__qualname__)
     found = None
@@ -54,7 +54,7 @@ def payload(base):
 
 
 class Path(Kind):
-    """Paths by their text: what they cache inside is not content."""
+    """Paths by their text: their caches are not content."""
     tag, mutable, early = "path", False, False
 
     def split(self, walk, objs):
@@ -65,7 +65,7 @@ class Path(Kind):
 
 
 class Iterator(Kind):
-    """Iterators over a list, tuple or string: what they run over, and how far they are."""
+    """Iterators over a list, tuple or string: their sequence and position."""
     tag, sure, early = "it", False, False
 
     def split(self, walk, objs):
@@ -74,7 +74,7 @@ class Iterator(Kind):
             call = MAPPING(type(o))["__reduce__"](o)
             seq, at = call[1][0], call[2] if len(call) > 2 else None
             if at is None and type(seq) is list:
-                seq = None      # at its end: the list it would name is not the one it ran over
+                seq = None      # at its end the list it names is not the one it ran over
             head.append((walk.name(type(o)), call[0] is not reversed, at))
             kids.append(seq)
         return head, kids
@@ -98,9 +98,9 @@ _LIST_ITERATOR = type(iter([]))
 
 
 class Lock(Kind):
-    """A free lock has no content; a held one is a hole."""
+    """A free lock has no content. A held one is unserializable."""
     sure = False
-    held = Hole("type lock", kids=lambda walk, o: [])
+    held = Unserializable("type lock", kids=lambda walk, o: [])
 
     def __init__(self, tag, new, taken):
         self.tag, self.new, self.taken = tag, new, taken
@@ -119,8 +119,9 @@ class Lock(Kind):
 
 
 class Generator(Kind):
-    """A suspended generator or coroutine: its code, its position, what its frame holds. Never stored."""
-    hole, sure = "generator", False
+    """A suspended generator or coroutine: its code, its position, the content of its frame. Never
+    stored."""
+    unserializable, sure = "generator", False
 
     def __init__(self, tag, prefix):
         self.tag, self.prefix = tag, prefix
@@ -154,11 +155,11 @@ PATH = register(Path())
 
 
 class Proxy(Kind):
-    """`mappingproxy`, and the views of dicts: a look at another object."""
+    """`mappingproxy`, and the views of dicts: views of another object."""
     tag, mutable, early, sure = "mp", False, False, False
 
     def pick(self, walk, o):
-        """All fields of dataclasses hold one empty proxy: a copy would share its dict with none of them."""
+        """All fields of dataclasses share one empty proxy, and a copy would not share its dict."""
         held = sys.modules.get("dataclasses")
         if type(held) is types.ModuleType and vars(held).get("_EMPTY_METADATA") is o:
             return ("g", "dataclasses", "_EMPTY_METADATA")
@@ -185,7 +186,7 @@ for _tag, _look in (("dk", dict.keys), ("dv", dict.values), ("di", dict.items)):
 
 
 class Hidden(Kind):
-    """A descriptor of the program's own class: `__slots__` members, `__dict__`, taken out as values."""
+    """A descriptor of the program's own class: `__slots__` members, `__dict__`, read as values."""
     tag, mutable, early = "sd", False, False
 
     def split(self, walk, objs):
@@ -196,7 +197,7 @@ class Hidden(Kind):
 
 
 class Generic(Kind):
-    """`list[int]`, `int | str`, type variables: made anew from their parts."""
+    """`list[int]`, `int | str`, type variables: rebuilt from their parts."""
     mutable, early, sure = False, False, False
 
     def __init__(self, tag, parts, make):
@@ -232,7 +233,7 @@ class TypeVar(Kind):
         self.tag, self.cls = tag, name
 
     def pick(self, walk, o):
-        # A bound or default may be code that has not run yet, and looking at it would run it.
+        # A bound or default may be lazy code, which reading it would run.
         simple = all([type(v) is str or v is None or type(v) is tuple and not v or type(v) is dict or v is type(o) or
                       walk.world.names.constant(v) is not None for v in get_referents(o)])
         return self if simple else _LAZY
@@ -253,7 +254,7 @@ class TypeVar(Kind):
                 o.__module__ = module
 
 
-_LAZY = Hole("type typing.TypeVar with a bound", kids=referents)
+_LAZY = Unserializable("type typing.TypeVar with a bound", kids=referents)
 _TYPE_VARS = {name: register(TypeVar("v" + name, name)) for name in ("TypeVar", "ParamSpec", "TypeVarTuple")}
 
 

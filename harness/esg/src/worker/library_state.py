@@ -1,8 +1,8 @@
-"""State inside of library modules that is neither an attribute of a module nor the program's: classes
-written in Python, and what modules and their classes keep in lists, dictionaries and objects.
+"""State inside library modules that is neither an attribute of a module nor the program's: classes
+written in Python, and lists, dictionaries and objects held by modules and their classes.
 
-It is not tracked, so a change is to be told of. What a module changes while it is loaded, in itself or
-in others, belongs to loading it.
+It is not tracked, so a change is reported. What a module changes while it is loaded belongs to its
+loading.
 """
 
 import operator
@@ -26,13 +26,13 @@ _is = operator.is_
 _MAPPINGS = frozenset((dict, OrderedDict, defaultdict))
 _CONTAINERS = _MAPPINGS | {list, set, deque}
 _MOST = 4096
-# How much of what lies in a container is looked at: objects in objects.
+# The depth to which containers are compared.
 _DEEP = 2
 _OBJECTS = 512
 # State that is tracked, restored, or filled in by the modules themselves.
 _OURS = frozenset(("sys", "warnings", "builtins", "linecache", "os", "re", "copyreg", "typing"))
-# Of these only what they export counts, and only where the program names it: the rest is how they do
-# their work, or is told of by what the program calls.
+# Of these only exports that the program names count. The rest is implementation, or is reported by the
+# functions that the program calls.
 _KNOWN = _OURS | frozenset(
     "enum functools inspect tokenize token abc _abc _py_abc _weakrefset weakref threading contextlib types "
     "dataclasses ast dis opcode encodings codecs zipimport traceback site sysconfig posixpath genericpath "
@@ -40,7 +40,7 @@ _KNOWN = _OURS | frozenset(
     "concurrent queue multiprocessing decimal _pydecimal fnmatch glob sre_compile sre_parse _strptime "
     "tempfile".split()
 )
-# Tables that are loaded when they are first needed.
+# Tables that are loaded on first use.
 _TABLES = frozenset(("mimetypes.suffix_map", "mimetypes.encodings_map", "mimetypes.types_map",
                      "mimetypes.common_types", "pyclbr._modules"))
 _CACHE = re.compile("cache|memo|lazy|lazily|warned|inited|initiali[sz]ed|registry_weak|finali[sz]e|lock", re.IGNORECASE)
@@ -55,30 +55,30 @@ class Library:
         self.held = {}
 
     def note(self, name, names):
-        """Remembers the inside of a module that has just been loaded."""
+        """Records the content of a module that was just loaded."""
         held = {}
         known = name.partition(".")[0] in _KNOWN
         for key, value in names.items():
             if issubclass(type(value), type):
-                # Types that nothing has used yet may have none.
+                # Types that have not been used yet may have none.
                 inside = None if _FLAGS(value) & _IMMUTABLE else _MAPPING(value)
                 if inside is not None and inside.get("__module__") == name:
                     self.classes.append((value, dict(inside)))
                     if not known:
                         for inner, one in inside.items():
-                            if type(one) in _CONTAINERS and not _told_by_name(inner):
+                            if type(one) in _CONTAINERS and not _is_cache_name(inner):
                                 held[f"{key}.{inner}"] = one, _content(one)
             elif known and (key[:1] == "_" or name in _OURS or type(value) not in _CONTAINERS):
                 continue
-            elif not _told_by_name(key) and _holds(value):
+            elif not _is_cache_name(key) and _holds(value):
                 held[key] = value, _content(value)
         if held:
             self.held[name] = held
 
     def changed(self, traits, modules):
-        """What the step changed: in classes as far as its code names it, in containers of modules that
+        """What the step changed: in classes that its code names, and in containers of modules that
         it reaches."""
-        told = []
+        changes = []
         stored = traits.stored | traits.words if traits.dynamic_store else traits.stored
         if stored:
             for cls, known in self.classes:
@@ -86,17 +86,16 @@ class Library:
                 for key in stored:
                     value = now.get(key, _MISSING)
                     if value is not known.get(key, _MISSING):
-                        told.append(f"{now.get('__module__')}.{_QUALNAME(cls)}.{key} was replaced")
+                        changes.append(f"{now.get('__module__')}.{_QUALNAME(cls)}.{key} was replaced")
                         known[key] = value
-        return told + [
+        return changes + [
             f"{name}.{key} was changed in place"
             for name, key in self.differing(modules)
             if key in traits.names or not is_cache(name, key)
         ]
 
     def differing(self, modules):
-        """The containers of some modules that hold something else than before, which they did from
-        now on."""
+        """The containers of some modules that changed. Records their current content."""
         found = []
         for name in sorted(modules & self.held.keys()):
             held = self.held[name]
@@ -108,27 +107,27 @@ class Library:
         return found
 
     def sweep(self):
-        """Classes that have other methods than when they were loaded."""
-        told = []
+        """Classes whose methods changed since they were loaded."""
+        changes = []
         for cls, known in self.classes:
             now = _MAPPING(cls)
             for key, value in known.items():
                 if now.get(key, _MISSING) is not value and key[:1] != "_":
-                    told.append(f"{now.get('__module__')}.{_QUALNAME(cls)}.{key} was replaced")
-        return told
+                    changes.append(f"{now.get('__module__')}.{_QUALNAME(cls)}.{key} was replaced")
+        return changes
 
 
 def is_cache(module, key):
-    """Whether a variable of a library is filled in by the library, to no effect but speed."""
-    return module.partition(".")[0] in _KNOWN or _told_by_name(key) or f"{module}.{key}" in _TABLES
+    """Whether a variable of a library is a cache that the library fills in."""
+    return module.partition(".")[0] in _KNOWN or _is_cache_name(key) or f"{module}.{key}" in _TABLES
 
 
-def _told_by_name(key):
+def _is_cache_name(key):
     return key[:2] == "__" or key[:5] == "_abc_" or _CACHE.search(key) is not None
 
 
 def _holds(value):
-    """Whether something may change in it: a container, or an object of a class written in Python."""
+    """Whether a value is mutable: a container, or an object of a class written in Python."""
     kind = type(value)
     if kind in _CONTAINERS:
         return len(value) <= _MOST
@@ -136,7 +135,7 @@ def _holds(value):
 
 
 def _names_of(value):
-    """The attributes of an object, without asking it."""
+    """The attributes of an object, without running its code."""
     kind = type(value)
     if not _FLAGS(kind) & _HEAP or issubclass(kind, (type, types.ModuleType, BaseException)):
         return None
@@ -148,7 +147,7 @@ def _names_of(value):
 
 
 def _content(value):
-    """What a container or an object holds, in order, and what that holds, without asking any of it."""
+    """The content of a container or an object, in order and recursively, without running its code."""
     found, todo, seen = [], [(value, 0)], {id(value)}
     for value, depth in todo:
         kind = type(value)
@@ -173,14 +172,14 @@ def _content(value):
 
 
 class Reach:
-    """Which modules the code of a library function leads to: where its state may lie."""
+    """The modules that the code of a library function refers to, where its state may be."""
 
     def __init__(self):
         self._known = {}
 
     def of(self, function):
-        """The names of the modules that the function and those which it calls are written in, and of
-        those that they name."""
+        """The names of the modules of the function and of those it calls, and of those that they
+        name."""
         known = self._known.get(id(function))
         if known is None or known[0] is not function:
             known = self._known[id(function)] = function, self._find(function)
@@ -227,7 +226,7 @@ def _top(function):
 
 
 def users(module, key):
-    """Functions of libraries that use an attribute of a module: one is enough to know."""
+    """Functions of libraries that use an attribute of a module. One is enough."""
     owner = _inside(_loaded[module])
     for name, other in list(_loaded.items()):
         names = _inside(other) if issubclass(_type(other), types.ModuleType) else None

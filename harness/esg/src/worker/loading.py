@@ -1,4 +1,4 @@
-"""Loading of modules: seen as it happens, and which files the search for them depended on."""
+"""Module loading: observed as it happens, with the files that the search for modules depended on."""
 
 import os
 import sys
@@ -13,10 +13,9 @@ _FileFinder = _loaded["_frozen_importlib_external"].FileFinder
 
 
 def look_again():
-    """Listings of folders that the import system keeps are told apart by time, too coarsely.
+    """Clears directory listings that the import system caches by a coarse time stamp.
 
-    Only those: finders of other kinds may load modules when they are asked to forget.
-    """
+    Only these: finders of other kinds may load modules when their caches are cleared."""
     kept = sys.path_importer_cache
     for place, finder in list(kept.items()):
         if finder is None:
@@ -29,10 +28,9 @@ class Loading:
     """The part of `Modules` that stands in the import system."""
 
     def _install(self):
-        """Takes the place of the function that loads what is not loaded yet.
+        """Replaces the function that loads a missing module.
 
-        Its frame is taken for one of the import system, which leaves it out of tracebacks.
-        """
+        Its frame counts as one of the import system, which tracebacks leave out."""
         real = _bootstrap._find_and_load
         load = self._load
 
@@ -77,8 +75,8 @@ class Loading:
             events.busy = was
 
     def _search(self, name):
-        """Notes which files the search for a module depends on: those of its name, there or not,
-        in each scratch directory that is searched."""
+        """Records the files that the search for a module depends on: those of its name, whether they
+        exist or not, in each searched scratch directory."""
         if name in sys.builtin_module_names or name.startswith("_harness_"):
             return
         parent, _, last = name.rpartition(".")

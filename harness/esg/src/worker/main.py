@@ -1,7 +1,7 @@
 """The worker's loop: one request, one reply, until the host closes the pipe.
 
-A step may break anything it can reach. So the loop keeps to what was bound when the worker started,
-and a reply goes out under a nonce that only the loop's own frame knows.
+A step may break anything it can reach. So the loop uses only what was bound at the start, and signs
+replies with a nonce that only its own frame holds.
 """
 
 import random
@@ -30,13 +30,13 @@ OUTPUT_BYTES = 1 << 20
 
 
 def prepare():
-    """Makes the process the same for every worker, before anything of the user's is known."""
+    """Makes the process the same for every worker, before it knows anything of the user's."""
     time.tzset()
     random.seed(0)
 
 
 def start(hello, fds):
-    """Builds the worker. Answers the loop, which never returns."""
+    """Builds the worker. Returns the loop, which never returns."""
     limits = hello["limits"]
     scratch = hello["scratch"]
     sys.path.insert(0, scratch)
@@ -52,8 +52,7 @@ def start(hello, fds):
         channels.events.listen(event, tracker.rebound)
     graph = Graph(tracker.namespace, channels.modules, limits)
     worker = Worker(tracker, channels, graph, streams, Guard(), Lifeline(fds[2]))
-    # What is there by now stays: nobody has to look through it for garbage. Steps turn the
-    # collector on.
+    # Objects that exist by now stay, so the collector skips them. Steps turn it on.
     freeze()
     disable()
     return lambda: serve(worker, fds[0], fds[1])
@@ -72,7 +71,7 @@ def serve(worker, requests, replies):
         except BaseException as error:
             reply, parts = {"error": _report(error)}, []
         if getpid() != pid:
-            # A process that the step has forked, and that came back here instead of ending.
+            # A forked child of a step that returned here instead of exiting.
             _exit(0)
         _reply(replies, op, nonce, reply, parts)
         request = blob = reply = parts = nonce = None
@@ -83,7 +82,7 @@ def _next(requests):
     try:
         return read_frame(requests)
     except (Closed, OSError, ValueError):
-        # The host is gone, or a step has closed the pipe or read from it.
+        # The host has ended, or a step closed or read the pipe.
         _exit(0)
 
 
@@ -100,7 +99,7 @@ def _reply(replies, op, nonce, reply, parts):
 
 
 def _report(error):
-    """What the host is told of a failure of the worker itself."""
+    """The report of a failure of the worker itself."""
     where, traceback = "", error.__traceback__
     while traceback is not None:
         code = traceback.tb_frame.f_code
@@ -110,13 +109,13 @@ def _report(error):
 
 
 class Worker:
-    """What the requests are answered from."""
+    """The state behind the replies."""
 
     def __init__(self, tracker, channels, graph, streams, guard, lifeline):
         self._namespace = tracker.namespace
         self._channels = channels
         self._graph = graph
-        # Which units are the channels', by key: files and process state.
+        # The keys of units that belong to the channels: files and process state.
         self._keys = set()
         self._steps = Steps(tracker, channels, graph, streams, guard, lifeline)
 
@@ -140,8 +139,8 @@ class Worker:
 
     def _sync(self, request, blob):
         graph, channels = self._graph, self._channels
-        # Beyond the other orders: the sources of steps that have not run here but whose functions
-        # may be loaded. What is printed of their tracebacks shows lines of them.
+        # The sources of steps that have not run here but whose functions may be loaded, so that
+        # tracebacks show their lines.
         for step, source in request.get("sources", {}).items():
             remember(step, source)
         names, others = _split(request.get("drop", ()))
@@ -204,8 +203,8 @@ class Worker:
             for member in unit["members"]
             if member["entity"].startswith("m:")
         }
-        others, strays = self._channels.sweep(modules)
-        return {"units": [{**unit, "blob": None} for unit in (*units, *others)], "strays": strays}
+        others, unattributed = self._channels.sweep(modules)
+        return {"units": [{**unit, "blob": None} for unit in (*units, *others)], "unattributed": unattributed}
 
     def _value(self, request):
         name, limit = request["name"], request["limit"]
@@ -224,7 +223,7 @@ def _of_channels(entity):
 
 
 def _split(entities):
-    """Those that the graph holds, and those that the channels do."""
+    """The names' entities, and the channels' entities."""
     return [entity for entity in entities if not _of_channels(entity)], [
         entity for entity in entities if _of_channels(entity)
     ]

@@ -1,6 +1,6 @@
-"""Imported modules: which the program uses, and how they differ from what importing them gave.
+"""Imported modules: which the program uses, and how they differ from their imported state.
 
-A module outside scratch is known by its difference from a copy of its dictionary, taken right
+A module outside scratch is represented by its difference from a copy of its dictionary, taken right
 after it was loaded. A scratch module is state as a whole.
 """
 
@@ -27,24 +27,24 @@ _loaded = sys.modules
 
 _CODE_LIKE = (type, types.FunctionType, types.BuiltinFunctionType, standins.StandIn)
 
-# Attributes that importing, warning and debugging set by themselves.
+# Attributes that importing, warning and debugging set themselves.
 _OWN = frozenset(("__warningregistry__", "__cached__", "__builtins__"))
-# Of `sys`: restored after each step, tracked elsewhere, or told of elsewhere.
+# Attributes of `sys` that are restored after each step, tracked elsewhere, or reported elsewhere.
 _SYS = frozenset(
     "stdin stdout stderr __stdin__ __stdout__ __stderr__ argv path modules last_exc last_type "
     "last_value last_traceback displayhook excepthook unraisablehook ps1 ps2 meta_path path_hooks "
     "path_importer_cache tracebacklimit".split()
 )
-# What makes a scratch module a module is made anew with it.
+# What makes a scratch module a module is created with it.
 _FRAME = frozenset("__name__ __loader__ __spec__ __file__ __package__ __path__".split()) | _OWN
 
 
-# Attributes by which what lies inside of functions is changed.
+# Attributes through which the inside of functions changes.
 INNER = frozenset(("__defaults__", "__kwdefaults__", "__code__", "register"))
 
 
 class _Deleted:
-    """Stands in a difference for an attribute that is gone."""
+    """Marks a deleted attribute in a difference."""
 
     def __reduce__(self):
         return "DELETED"
@@ -72,12 +72,12 @@ class Modules(Loading, Scratch):
         self.seen = {}
         self.scratch = {}
         self.sources = {}
-        # Attributes that the program set or deleted, by module. All else changes by itself.
+        # Attributes that the program set or deleted, by module. Everything else changes by itself.
         self.altered = {}
-        self.untold = []
-        # What loading a module loaded with it.
+        self.unattributed = []
+        # The modules that the loading of a module loaded.
         self._with = {}
-        # The imports that are going on, outermost first: what each has loaded so far.
+        # The imports in progress, outermost first, each with the modules it has loaded so far.
         self.imports = []
         self.touched = set()
         self.changed = set()
@@ -96,7 +96,7 @@ class Modules(Loading, Scratch):
         self._install()
 
     def _note_new(self):
-        """Copies the dictionaries of modules that were not there before."""
+        """Copies the dictionaries of new modules."""
         if len(_loaded) == self._count:
             return
         for name, module in list(_loaded.items()):
@@ -107,8 +107,8 @@ class Modules(Loading, Scratch):
             spec = module.__dict__.get("__spec__")
             if getattr(spec, "_initializing", False):
                 continue
-            for told in self.appeared:
-                told(name, module)
+            for notify in self.appeared:
+                notify(name, module)
             names = module.__dict__
             if self._in_scratch(module):
                 self.scratch[name] = module
@@ -136,13 +136,13 @@ class Modules(Loading, Scratch):
     def begin(self):
         self.touched = set()
         self.changed = set()
-        self.untold = []
+        self.unattributed = []
         self.inner = []
         self.bound_before = []
 
     def end(self, traits, values):
-        """Finds what the step used: `traits` says what its code names, `values` are the objects
-        its reads are bound to. Afterwards `touched` and `changed` are complete."""
+        """Determines what the step used: `traits` describes what its code names, `values` are the
+        objects its reads are bound to. Completes `touched` and `changed`."""
         if len(_loaded) != self._count:
             self._note_new()
         touched = self.touched
@@ -180,12 +180,12 @@ class Modules(Loading, Scratch):
         return touched
 
     def still(self):
-        """Whether no module has come, and none holds more or fewer names than before."""
+        """Whether no module was added, and none holds more or fewer names than before."""
         return len(_loaded) == self._count and list(map(len, self._dicts)) == self._sizes
 
     def _touch(self, name):
-        """An import of a loaded module: it and its parents are used, and the search for them, and
-        for what they loaded, decided which module it is."""
+        """An import of a loaded module. It and its parents are used, and the search for them and for
+        what they loaded determined which module it is."""
         while name:
             if name in _loaded and name != "__main__":
                 self.touched.add(name)
@@ -216,8 +216,8 @@ class Modules(Loading, Scratch):
                         pending.append(found)
 
     def _reached(self, traits, values):
-        """The modules in which functions may keep something that the code calls: those of what it
-        names in modules, or is bound to."""
+        """The modules in which functions called by the code may keep state: those of what it names
+        in modules, or is bound to."""
         found, names = set(self.touched), traits.names
         for name in self.touched:
             inside = inside_of(_loaded.get(name))
@@ -234,7 +234,7 @@ class Modules(Loading, Scratch):
         return found - self.scratch.keys() - {None, "__main__", "builtins"}
 
     def _inner(self, function, names):
-        """What lies inside of a function of a library."""
+        """The inside of a library function."""
         held = function.__module__
         inside = inside_of(_loaded.get(held)) if held in self.base else None
         if inside is None or inside.get(function.__name__) is not function or held in self.scratch:
@@ -242,15 +242,15 @@ class Modules(Loading, Scratch):
         for name, before in names:
             named = before == function.__name__ or dict.get(self.namespace, before) is function
             if named and (name != "register" or "registry" in function.__dict__):
-                self.untold.append(f"{name} of {held}.{function.__qualname__}")
+                self.unattributed.append(f"{name} of {held}.{function.__qualname__}")
 
     def before_load(self):
-        """What changed so far is not the loading's doing."""
+        """Changes so far do not belong to the loading."""
         self.inner += self.library.differing(self.library.held.keys())
         self.bound_before = self._rebound(self.seen)
 
     def after_load(self):
-        """What changed since is: in modules that were there before."""
+        """Changes since then belong to the loading, in modules that existed before."""
         self.library.differing(self.library.held.keys())
         for name, key in set(self._rebound(self.seen)) - set(self.bound_before):
             self._settle_key(name, key)
@@ -261,7 +261,7 @@ class Modules(Loading, Scratch):
         self.after_load()
 
     def _rebound(self, modules):
-        """Variables that modules hold something else in than before."""
+        """Variables of modules that were rebound."""
         found = []
         for name in modules:
             seen, now = self.seen.get(name), inside_of(_loaded.get(name))
@@ -279,19 +279,19 @@ class Modules(Loading, Scratch):
             _set(self.base[name], key, value)
 
     def _by_itself(self, traits):
-        """Tells of variables that functions of the modules have bound to something else. What was not
-        there, or None, is only filled in."""
+        """Reports variables that functions of the modules have rebound. Filling in what was missing
+        or None does not count."""
         for name, key in self._rebound(self.reached):
             value, was = _inside(_loaded[name]).get(key), self.seen[name].get(key)
             if _named(key, traits) or _ignored(name, key, value):
                 continue
             if was is not None and not is_cache(name, key):
-                self.untold.append(f"{name}.{key} was bound to something else")
+                self.unattributed.append(f"{name}.{key} was bound to something else")
             self._settle_key(name, key)
 
     def _compare(self, name, traits):
-        """Whether the program changed the module. What its own code changed, lazily filled caches
-        and the like, belongs to it from now on."""
+        """Whether the program changed the module. Changes by its own code, such as filled caches,
+        belong to the module from now on."""
         now, seen, base = _loaded[name].__dict__, self.seen[name], self.base[name]
         altered = self.altered.setdefault(name, set())
         by_program = False
@@ -309,28 +309,28 @@ class Modules(Loading, Scratch):
             elif key not in altered:
                 _set(base, key, value)
         for key in replaced:
-            # Whoever calls that code depends on the change without looking at this module.
+            # Callers of that code depend on the change without reading this module.
             for user in users(name, key):
-                self.untold.append(f"{name}.{key} was replaced, which {user} uses")
+                self.unattributed.append(f"{name}.{key} was replaced, which {user} uses")
         return by_program
 
     def inside(self, traits):
-        """What the step changed inside of library modules, where no entity accounts for it."""
-        told = self.untold + self.library.changed(traits, self.reached)
+        """What the step changed inside library modules, where no entity accounts for it."""
+        changes = self.unattributed + self.library.changed(traits, self.reached)
         for name, key in self.inner:
             if name in self.reached and (key in traits.names or not is_cache(name, key)):
-                told.append(f"{name}.{key} was changed in place")
-        return told
+                changes.append(f"{name}.{key} was changed in place")
+        return changes
 
-    # What `Graph` asks.
+    # The queries of `Graph`.
 
     def baseline(self, name):
-        """The attributes that importing the module gave, or None if it is not loaded."""
+        """The attributes of the module as imported, or None if it is not loaded."""
         return self.base.get(name)
 
     def diff(self, name):
-        """What differs from the baseline, `DELETED` for attributes that are gone; None if nothing
-        does, or the module is not loaded. Of a scratch module all that it holds."""
+        """The difference from the baseline, with `DELETED` for deleted attributes. None if there is
+        none, or if the module is not loaded. For a scratch module everything that it holds."""
         module = self.submodules.at(name)
         if module is None or name not in self.base:
             return None
@@ -344,7 +344,7 @@ class Modules(Loading, Scratch):
             return found
         base = self.base[name]
         found = {}
-        # In the order of the names, which does not depend on which step came first.
+        # In the order of the names, which is independent of the order of steps.
         for key in sorted(self.altered.get(name, ())):
             value = now.get(key, _MISSING)
             if value is not base.get(key, _MISSING):
@@ -355,7 +355,7 @@ class Modules(Loading, Scratch):
         return issubclass(_type(value), _ModuleType) and _loaded.get(f"{name}.{key}") is value
 
     def reset(self, name):
-        """Takes the module back to its baseline; a scratch module leaves, and what is below it."""
+        """Resets the module to its baseline. A scratch module is removed with its submodules."""
         if name in self.scratch:
             for other in list(self.scratch):
                 if other == name or other.startswith(name + "."):
@@ -369,7 +369,7 @@ class Modules(Loading, Scratch):
         return self.submodules.at(name).__dict__
 
     def apply(self, name, diff):
-        """Makes the module differ from its baseline by `diff`, and by nothing else."""
+        """Makes the module differ from its baseline by exactly `diff`."""
         if name in self.scratch or (diff and FILE in diff):
             module = self.scratch.get(name) or self.shell(name, diff)
             inside = module.__dict__
@@ -396,7 +396,7 @@ class Modules(Loading, Scratch):
         self._resize(name)
 
     def rebind(self, name, key, value=_MISSING):
-        """Binds an attribute of a module, or takes it away, which is no change by the program."""
+        """Binds or removes an attribute of a module, without counting as a change by the program."""
         _set(_inside(_loaded[name]), key, value)
         self._count = -1
         if name in self.base and name not in self.scratch:
@@ -410,12 +410,12 @@ class Modules(Loading, Scratch):
         self._sizes[self._names.index(name)] = len(self.submodules.at(name).__dict__)
 
     def sweep(self, accounted):
-        """Modules that differ although no entity says so, and modules put in another's place."""
-        strays = []
+        """Modules that differ although no entity accounts for it, and replaced modules."""
+        unattributed = []
         for name in list(self._names):
             module = self.submodules.at(name)
             if module is None or module.__dict__ is not self._dicts[self._names.index(name)]:
-                strays.append(f"sys.modules[{name!r}] was taken away or replaced")
+                unattributed.append(f"sys.modules[{name!r}] was taken away or replaced")
             elif name not in self.scratch and f"m:{name}" not in accounted:
                 now, seen = module.__dict__, self.seen[name]
                 for key in now.keys() | seen.keys():
@@ -423,10 +423,10 @@ class Modules(Loading, Scratch):
                     old = seen.get(key, _MISSING)
                     if value is old or key.startswith("_") or _ignored(name, key, value):
                         continue
-                    # Plain values are filled in lazily by modules themselves; functions are not.
+                    # Modules fill in plain values lazily, but not functions.
                     if issubclass(_type(old), _CODE_LIKE):
-                        strays.append(f"{name}.{key} was replaced")
-        return strays + self.library.sweep()
+                        unattributed.append(f"{name}.{key} was replaced")
+        return unattributed + self.library.sweep()
 
 
 def _named(key, traits):
@@ -439,8 +439,8 @@ def inside_of(module):
 
 
 def home(value):
-    """The module that a value's behaviour is written in: itself, or that of its function or class.
-    None for what is written in C. No code of the program is asked."""
+    """The module of a value's code: itself, or that of its function or class. None for C code. Runs
+    no code of the program."""
     kind = _type(value)
     if kind is int or kind is str or kind is list or kind is dict:
         return None
@@ -465,7 +465,7 @@ def _set(names, key, value):
 
 
 def _ignored(name, key, value):
-    """Whether an attribute comes and goes without the program's doing."""
+    """Whether an attribute changes independently of the program."""
     if key in _OWN or (name == "sys" and key in _SYS):
         return True
     return issubclass(_type(value), _ModuleType) and _loaded.get(f"{name}.{key}") is value

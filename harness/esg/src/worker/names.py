@@ -1,16 +1,16 @@
-"""Which names the instructions of a code object load and bind, from Python 3.12 on."""
+"""The names that the instructions of a code object load and bind, from Python 3.12 on."""
 
 from dis import EXTENDED_ARG, _inline_cache_entries, opmap, opname
 
-# What an instruction does with a name. `STAR`: it binds the names of the module of that name.
+# How an instruction uses a name. `STAR`: it binds the names of the module with that name.
 LOAD, STORE, DELETE, STAR = "load", "store", "delete", "star"
 
-# The builtins that answer with the namespace, wholly or in part.
+# Builtins that return the namespace, or a part of it.
 _WHOLE = frozenset(("globals", "locals", "vars", "dir"))
-# Those of them that answer something else if they are given an argument.
+# Those that return something else if called with an argument.
 _BY_ARGUMENT = frozenset(("vars", "dir"))
 
-# The kind of use, and whether the locals are looked at first, or only.
+# The kind of use, and whether the locals are searched first, or exclusively.
 _USES = {
     "DELETE_GLOBAL": (DELETE, False),
     "DELETE_NAME": (DELETE, True),
@@ -22,18 +22,18 @@ _USES = {
 _IMPORT_STAR = 2  # INTRINSIC_IMPORT_STAR
 
 _LOAD_GLOBAL = opmap["LOAD_GLOBAL"]
-# By number: those that stand for themselves.
+# By number: instructions that are independent of others.
 _PLAIN = {opmap[name]: use for name, use in _USES.items() if name in opmap}
 _PLAIN[_LOAD_GLOBAL] = LOAD, False
-# Those that take more than a look at one instruction.
+# Instructions whose use depends on others.
 _CROOKED = frozenset(
     opmap[name] for name in ("SETUP_ANNOTATIONS", "CALL_INTRINSIC_1") if name in opmap
 ) | {EXTENDED_ARG}
 
 
 def _instructions(code):
-    """Offset, name and argument of each instruction, caches left out, with the offset at which the
-    prefixes of its argument begin."""
+    """Offset, name and argument of each instruction without caches, and the offset of the prefixes
+    of its argument."""
     data = code.co_code
     at, argument, begin = 0, 0, 0
     while at < len(data):
@@ -48,23 +48,22 @@ def _instructions(code):
 
 
 def _caches(number, op):
-    """How many units follow the instruction that are none."""
+    """The number of cache units after the instruction."""
     if isinstance(_inline_cache_entries, dict):
         return _inline_cache_entries.get(op, 0)
     return _inline_cache_entries[number]
 
 
 def names_of(code):
-    """By offset: the kind of use, the name, whether the locals are looked at first, and whether a
-    load may mean that the whole namespace is looked at.
+    """By offset: the kind of use, the name, whether the locals are searched first, and whether a load
+    may read the whole namespace.
 
-    An instruction with a prefix is listed at the prefix too.
-    """
+    An instruction with a prefix is also listed at the prefix."""
     uses = {}
     names = code.co_names
     data = code.co_code
     if _CROOKED.isdisjoint(data[::2]) and _WHOLE.isdisjoint(names):
-        # Caches are zeros here, and no instruction that does something with a name is number zero.
+        # Caches are zeros here, and instruction zero uses no name.
         for at, op in enumerate(data[::2]):
             use = _PLAIN.get(op)
             if use is not None:
@@ -82,7 +81,7 @@ def names_of(code):
         elif op in _USES:
             (kind, local), name = _USES[op], names[argument]
         elif op == "SETUP_ANNOTATIONS":
-            # It makes the dict if there is none.
+            # It creates the dict if necessary.
             kind, name, local = DELETE, "__annotations__", True
         elif op == "CALL_INTRINSIC_1" and argument == _IMPORT_STAR:
             kind, name, local = STAR, _imported(listed, index, names), True
@@ -97,7 +96,7 @@ def names_of(code):
 
 
 def _imported(listed, index, names):
-    """The module that the star import imports from: the import stands right before it."""
+    """The module of the star import, from the import right before it."""
     while index and listed[index][2] != "IMPORT_NAME":
         index -= 1
     return names[listed[index][3]]
@@ -106,8 +105,7 @@ def _imported(listed, index, names):
 def _has_argument(listed, index, pushes_null):
     """Whether the builtin loaded here is called at once and with an argument.
 
-    What is called has a null pushed beside it, before it or after it as the version has it.
-    """
+    The callee has a null pushed before or after it, depending on the version."""
     following = listed[index + 1 : index + 3]
     called = pushes_null or (index and listed[index - 1][2] == "PUSH_NULL")
     if following and following[0][2] == "PUSH_NULL":

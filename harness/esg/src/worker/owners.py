@@ -1,26 +1,26 @@
-"""Which units the objects belong to whose identity counts."""
+"""Which units own mutable objects."""
 
-LARGE = 20_000         # objects of an entity from which on they are kept as a set of its own
+LARGE = 20_000         # entities with at least this many objects keep them in a set of their own
 _STALE = 50_000
 
 
 class Owners:
-    """Finds units by the ids of objects. Few entities have very many objects: writing each of these into a
-    table would cost more than asking all of their sets."""
+    """Finds units by the ids of objects. A few entities have very many objects. Writing these into a
+    table would cost more than searching their sets."""
 
     def __init__(self):
         self.units = {}         # id -> Unit, with stale ones
         self.large = []         # entries
 
     def add(self, entry):
-        """Notes that the objects of an entry belong to its unit."""
+        """Records that the objects of an entry belong to its unit."""
         if len(entry.ids) < LARGE:
             self.units.update(dict.fromkeys(entry.ids, entry.unit))
         elif entry not in self.large:
             self.large = [e for e in self.large if stands(e)] + [entry]
 
     def leave(self, entry):
-        """Lets go of an entry that is replaced, and so of the value it describes."""
+        """Releases a replaced entry, and with it the value it describes."""
         if self.large and len(entry.ids) >= LARGE:
             self.large = [e for e in self.large if e is not entry]
 
@@ -37,7 +37,7 @@ class Owners:
         return [unit for unit in found if unit is not None and unit is not besides and unit.live]
 
     def tidy(self, entries):
-        """Leaves out what is stale, if that is most of it."""
+        """Removes stale entries, if they are the majority."""
         if len(self.units) <= _STALE:
             return
         small = [e for e in entries if e.unit is not None and len(e.ids) < LARGE]
@@ -48,5 +48,5 @@ class Owners:
 
 
 def stands(entry):
-    """Whether an entry still is what is known of its entity."""
+    """Whether an entry is still the current one of its entity."""
     return entry.unit is not None and entry.unit.live and entry.unit.members.get(entry.entity) is entry

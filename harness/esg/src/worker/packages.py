@@ -1,4 +1,4 @@
-"""Files and modules that are neither state nor the program's: what of them counts as an input."""
+"""Files and modules outside the state and the program: which of them count as inputs."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ _SYSTEM = ("/usr/lib/", "/usr/share/zoneinfo", "/proc/self", "/dev/null", "/etc/
 
 
 class Packages:
-    """Decides by the place of a file."""
+    """Classifies files by their location."""
 
     def __init__(self, files):
         self.files = files
@@ -18,7 +18,7 @@ class Packages:
         roots |= {_realpath(root) for root in roots}
         self.roots = tuple(root.rstrip("/") + "/" for root in roots if root != "/usr")
         self.above = set()
-        # Directories that paths are resolved through, whatever lies in them.
+        # Directories that paths are resolved through, whatever they contain.
         for folder in (files.scratch, *self.roots):
             while folder not in ("/", ""):
                 folder = os.path.dirname(folder)
@@ -42,7 +42,7 @@ class Packages:
         return self._place(file)
 
     def file(self, full, external):
-        """Adds a file outside scratch that was looked at. Answers `(added, why it counts not)`."""
+        """Adds a file outside scratch that was read. Returns `(added, reason if it does not count)`."""
         if full in self.above or full.startswith(_SYSTEM) or full.startswith("/proc/self"):
             return False, None
         if full in ("/dev/urandom", "/dev/random"):
@@ -59,7 +59,7 @@ class Packages:
         return True, None
 
     def is_python(self, full):
-        """Whether a directory belongs to the installation: its listing is as good as constant."""
+        """Whether a directory belongs to the installation. Its listing counts as constant."""
         return (full + "/").startswith((*self.roots, *_SYSTEM))
 
     def _place(self, full):
@@ -73,7 +73,7 @@ class Packages:
         return f"x:{full}", None
 
     def _distribution(self, full):
-        """By the folder, or the file, that lies directly in the place where packages are."""
+        """By the folder or file directly in the package directory."""
         marker = "/site-packages/" if "/site-packages/" in full else "/dist-packages/"
         at = full.index(marker) + len(marker)
         home, top = full[: at - 1], full[at:].split("/")[0]
@@ -84,7 +84,7 @@ class Packages:
 
 
 def _distributions(home):
-    """By top level name: the distribution that brought it, with its version."""
+    """By top-level name: its distribution, with the version."""
     found = {}
     import importlib.metadata as metadata
 

@@ -1,4 +1,6 @@
-"""Tells `Files` what the program does with paths: audit events, and stand-ins where there are none."""
+"""Reports the program's use of paths to `Files`: audit events, and stand-ins for functions without
+events.
+"""
 
 import os
 import sys
@@ -11,14 +13,14 @@ _sorted = sorted
 
 
 class Paths:
-    """Listens for everything that names a path."""
+    """Observes everything that names a path."""
 
     def __init__(self, events, files):
         self.events = events
         self.files = files
-        # Where a relative path of `os.open` starts: the audit event does not say.
+        # The base of a relative path of `os.open`, which the audit event does not report.
         self._open_fd = None
-        # Directories that the program's own code went through entry by entry.
+        # Directories that the program's own code iterated over.
         self.scanned = []
         self.listed_outside = []
         self._listen()
@@ -98,8 +100,8 @@ class Paths:
             self.files.alter(path + ("-journal" if type(path) is str else b"-journal"), True)
 
     def _finder(self):
-        """Whether the import system lists a directory, to find a module: `modules` says which
-        files that depends on, and it is fewer than all."""
+        """Whether the import system lists a directory to find a module. `modules` records which
+        files that depends on, which are fewer than all."""
         frame = sys._getframe(1)
         while frame is not None:
             name = frame.f_globals.get("__name__")
@@ -150,7 +152,7 @@ class Paths:
         self._replace_captured()
 
     def _replace_captured(self):
-        """Modules loaded before now may hold the functions themselves."""
+        """Modules loaded earlier may hold the functions themselves."""
         module = sys.modules.get("glob")
         kind = getattr(module, "_StringGlobber", None)
         if kind is not None:
@@ -177,7 +179,7 @@ class Paths:
 
 
 class Scan:
-    """What `os.scandir` answers, in the order of names."""
+    """The result of `os.scandir`, sorted by name."""
 
     def __init__(self, real):
         with real:
@@ -196,7 +198,7 @@ class Scan:
         self.close()
 
     def close(self):
-        """As an iterator that is closed: nothing is left."""
+        """Acts as a closed iterator."""
         self._items = iter(())
 
 
@@ -205,11 +207,11 @@ Scan.__module__ = "posix"
 
 
 def _fd(args):
-    """The descriptor that a path starts from is the last argument of these events, where there is one."""
+    """The base descriptor of a path is the last argument of these events, if any."""
     last = args[-1]
     return last if len(args) > 2 and type(last) is int and last >= 0 else None
 
 
 def _compiled(path):
-    """The import system tries compiled files that are never written here."""
+    """The import system tries compiled files, which are never written here."""
     return path.endswith(".pyc" if type(path) is str else b".pyc")

@@ -1,4 +1,4 @@
-"""What C types keep besides a dict and slots, and how an object gets it back."""
+"""What C types store besides a dict and slots, and how to restore it."""
 import types
 from collections import OrderedDict
 
@@ -8,7 +8,8 @@ _Member = types.MemberDescriptorType
 
 
 class Payload:
-    """What a C type keeps besides dict and slots. `heads`: plain data; `kids`: objects it refers to."""
+    """What a C type stores besides dict and slots. `heads`: plain data; `kids`: objects it refers
+    to."""
     late, mutable, sure = False, True, True
 
     def head(self, o):
@@ -150,7 +151,7 @@ class OfFrozen(OfTuple):
 
 
 class OfError(Payload):
-    """Exceptions, without their traceback: one that has a traceback cannot be stored."""
+    """Exceptions without a traceback. One with a traceback is unserializable."""
     sure = False
     _names = ("args", "__cause__", "__context__", "__suppress_context__")
 
@@ -216,7 +217,7 @@ class OfReduced(Payload):
 
 
 class OfState(Payload):
-    """C types with a state that is plain data and can be set: text buffers, arrays, generators of numbers."""
+    """C types whose state is plain data and can be set: text buffers, arrays, random generators."""
     sure = False
 
     def __init__(self, base, get, put, args=lambda head: ()):

@@ -1,7 +1,8 @@
-"""Blobs: a unit's objects written by value, and made again without running any of the program's code.
+"""Blobs: a unit's objects by value, restored without running code of the program.
 
-A blob is the stream that a walk over all members gives, and, apart, what is stored but not hashed.
-What is not faithful by construction is loaded once on trial and walked again before it is kept.
+A blob is the stream of a walk over all members, followed by data that is stored but not hashed.
+Kinds that are not faithful by construction are loaded once as a trial and walked again before the
+blob is kept.
 """
 import io
 import pickle
@@ -34,7 +35,7 @@ class Group:
 
 
 class Mixed:
-    """A level written in bulk: for each object 0 if it is an atom, or the number of its mark."""
+    """A level written in bulk: for each object 0 if it is an atom, or else the number of its mark."""
     __slots__ = ("codes", "marks", "atoms")
 
     def __init__(self, codes, marks, atoms):
@@ -42,7 +43,7 @@ class Mixed:
 
 
 def check_keys(keys):
-    """Refuses keys whose hashing would run code of the program that does more than read."""
+    """Rejects keys whose hashing would run code of the program that does more than read."""
     for key in keys:
         t = type(key)
         if id(t) in ATOM_IDS:
@@ -59,8 +60,8 @@ def check_keys(keys):
 
 
 class Load:
-    """Makes the objects of one blob. `refs`: the objects its references stand for; for a module that
-    the blob itself holds, its name in a tuple. `shells`: such modules by the number of their root."""
+    """Restores the objects of one blob. `refs`: the objects of its references; for a module that the
+    blob itself holds, its name in a tuple. `shells`: such modules by the number of their root."""
 
     def __init__(self, world, blob, refs, shells=None):
         self.world, self.refs, self.shells = world, refs, shells or {}
@@ -69,7 +70,7 @@ class Load:
         self.extras = iter(_loads(memoryview(blob)[self.end_of_stream:]))
         self.nodes, self.levels, self.afterwards, self.stored = [], [], [], {}
 
-    # -- what kinds call ------------------------------------------------------------------
+    # -- for kinds ------------------------------------------------------------------------
     def named(self, mark):
         """The class (or end of the walk) behind a mark."""
         found = self.end(mark)
@@ -80,7 +81,7 @@ class Load:
     check = staticmethod(check_keys)
 
     def later(self, work):
-        """Work to do when every object has its content: filling what hashes it."""
+        """Work for later, when every object has its content: filling containers that hash it."""
         self.afterwards.append(work)
 
     def keyed(self, kind, objs, head, kids):
@@ -95,7 +96,7 @@ class Load:
         self.later(work)
 
     def made_codes(self):
-        """The code objects of the functions made."""
+        """The code objects of the restored functions."""
         return [o.__code__ for _, groups in self.levels for g in groups
                 if g.kind.tag == "f" for o in g.objs]
 
@@ -155,7 +156,7 @@ class Load:
         return blake2b(memoryview(self.blob)[_HEAD.size:self.end_of_stream], digest_size=32).hexdigest()
 
     def make_shells(self):
-        """Modules that the blob holds are there, empty, before functions take their dicts as globals."""
+        """Creates the blob's modules, empty, before functions use their dicts as globals."""
         for root, name in self.shells.items():
             at = 0
             for g in self.levels[0][1]:
@@ -176,8 +177,8 @@ class Load:
         return [mark for mark, n in record.items() for _ in range(n)] if type(record) is dict else list(record)
 
     def record(self, load):
-        """What a level consists of: atoms, or how many objects of one kind, or marks one by one, or where
-        objects of which kinds stand among atoms."""
+        """The record of a level: atoms, or the number of objects of one kind, or individual marks,
+        or the positions of objects of which kinds among atoms."""
         record = load()
         if type(record) is int:
             return self.atoms(load, record)
@@ -194,7 +195,7 @@ class Load:
         return out
 
     def groups(self, record):
-        """The groups of new objects that a level's record tells of, in order of first appearance."""
+        """The groups of new objects in a level's record, in order of first appearance."""
         if type(record) is list:
             return []
         if type(record) is Mixed:
@@ -234,7 +235,7 @@ class Load:
                 raise Unloadable("kind " + repr(mark))
             return g.kind.mutable
         if mark[1][0] == "b" and self.nodes[mark[1][1]] is None:
-            return mark[2]      # an instance next to its class: its kind is found once the class is there
+            return mark[2]      # an instance next to its class: its kind is known once the class exists
         g.kind = self.world.kind(self.named(mark[1]))
         return g.kind.mutable
 
@@ -263,14 +264,14 @@ class Load:
             if g.kind is None:
                 g.kind = self.world.kind(self.named(g.mark[1]))
             if g.objs is None and g.kind.early:
-                if g.kind.hole is not None:
-                    raise Unloadable(g.kind.hole)
+                if g.kind.unserializable is not None:
+                    raise Unloadable(g.kind.unserializable)
                 g.objs = g.kind.make(self, g.head, g.n)
                 if g.objs is not None:
                     self.place(g)
 
     def make_late(self, at, functions):
-        """Functions, once every cell is there, then what wraps them: deeper levels first."""
+        """Restores functions, once every cell exists, then their wrappers: deeper levels first."""
         kids = self.resolve(at + 1, lenient=True)
         done = 0
         for g in self.levels[at][1]:
@@ -304,7 +305,7 @@ class Load:
             elif mark[0] in _ENDS:
                 found = self.end(mark)
                 if found is None and not lenient:
-                    raise Unloadable("a knot of objects that cannot be made in parts")
+                    raise Unloadable("a cycle of objects that cannot be made in parts")
                 out.append(found)
             else:
                 out.append(next(cursors[mark]))
@@ -329,7 +330,7 @@ def join(walk):
 
 
 def trial(world, walk, blob, inner):
-    """None if loading the blob gives the walk's own stream again, or why it cannot be stored."""
+    """None if loading the blob gives the same stream, or else why the unit is unserializable."""
     try:
         load = Load(world, blob, walk.refs)
         made = load.read()
@@ -341,6 +342,6 @@ def trial(world, walk, blob, inner):
             return "unfaithful"
     except Unloadable as why:
         return str(why)
-    except Exception as why:    # a class that cannot be made is a hole, whatever the reason
+    except Exception as why:    # a class that cannot be restored is unserializable, whatever the reason
         return "unfaithful: " + type(why).__name__
     return None

@@ -1,7 +1,7 @@
-"""Names bound to plain values: what they are and how they are stored needs no walk.
+"""Names bound to plain values: their description and blob need no walk.
 
-A number or a text has no identity that counts and refers to nothing: its entry, its unit and its
-blob are those that a walk over it gives.
+A number or a string has no relevant identity and no references: its entry, its unit and its blob are
+those that a walk would give.
 """
 
 from _blake2 import blake2b
@@ -11,7 +11,7 @@ from io import BytesIO
 from _harness_pickles import join
 from _harness_shapes import ATOM_IDS
 
-# Larger ones are walked: the buffer stays as large as what was in it.
+# Larger ones are walked, because the buffer keeps its largest size.
 _MOST = 1 << 16
 _SIZED = (str, bytes)
 _get = dict.get
@@ -24,11 +24,11 @@ _put = _pickler.dump
 
 
 class Leaf:
-    """A walk over a plain value, as far as anybody asks a walk that is over."""
+    """The walk over a plain value, as far as a completed walk is used."""
 
     __slots__ = ("parts", "size")
-    hole, opaque, blind, sure, loads = None, False, False, True, None
-    # Nobody changes them.
+    unserializable, opaque, blind, sure, loads = None, False, False, True, None
+    # Never changed.
     refs, order, extras, codes, notes = [], [], [], [], []
 
     def __init__(self, data):
@@ -36,7 +36,7 @@ class Leaf:
 
     @property
     def sink(self):
-        """Where the stream is kept."""
+        """The holder of the stream."""
         return self
 
     def stream(self):
@@ -44,19 +44,19 @@ class Leaf:
 
 
 def leaf(value):
-    """The walk over a plain value, and its fingerprint; None if that takes a real one."""
+    """The walk over a plain value, and its fingerprint. None if it needs a real walk."""
     if type(value) in _SIZED and len(value) > _MOST:
         return None
     _buffer.seek(0)
     _buffer.truncate()
-    # One level of one value, as a walk writes it.
+    # One level with one value, as a walk writes it.
     _put([value])
     data = _buffer.getvalue()
     return Leaf(data), blake2b(data, digest_size=32).hexdigest()
 
 
 def others(namespace, entities):
-    """Those of the entities that are not names of plain values."""
+    """The entities that are not names of plain values."""
     return [
         entity
         for entity in entities
@@ -65,8 +65,8 @@ def others(namespace, entities):
 
 
 def settle(standing, probe, make, out, touched, bound):
-    """Describes what a step did, if it touched nothing but names of plain values that share with no
-    other. Answers whether it did. `probe` looks at an entity, `make` makes an empty unit."""
+    """Describes what a step did, if it used only names of plain values that share with no other.
+    Returns whether it did. `probe` inspects an entity, `make` makes an empty unit."""
     entries, space = standing.entries, standing.namespace
     for entity in (*touched, *bound):
         if entity[0] != "n" or id(type(_get(space, entity[2:], entries))) not in ATOM_IDS:
@@ -93,14 +93,14 @@ def settle(standing, probe, make, out, touched, bound):
 
 
 def _unit(standing, unit, entry):
-    blob, hole = join(entry.walk), None
+    blob, reason = join(entry.walk), None
     if not standing.blobs:
         blob = None
     elif len(blob) > standing.limits.get("unit_bytes", 1 << 62):
-        blob, hole = None, "too large"
+        blob, reason = None, "too large"
     unit.key = "%s.%d" % (standing.seq, standing.keys)
     standing.keys += 1
     unit.live, unit.members, unit.refs = True, {entry.entity: entry}, []
     entry.unit, entry.walk = unit, None
-    told = {"entity": entry.entity, "own": entry.own, "refs": [], "opaque": False}
-    return {"key": unit.key, "members": [told], "refs": [], "hole": hole, "blob": blob, "share": []}
+    member = {"entity": entry.entity, "own": entry.own, "refs": [], "opaque": False}
+    return {"key": unit.key, "members": [member], "refs": [], "unserializable": reason, "blob": blob, "share": []}

@@ -1,8 +1,8 @@
-"""State of the whole process that steps share: the `random` module, working directory,
-environment, `sys.path`, warning filters.
+"""State of the whole process that steps share: the `random` module, working directory, environment,
+`sys.path`, warning filters.
 
-What was looked at and what was replaced is known from stand-ins for the functions that do it, so
-that a step which uses none of them pays nothing.
+Stand-ins for the functions that read or replace it record its use, so a step that uses none of them
+has no overhead.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ class Process:
         self.events = events
         self.scratch = scratch
         self.untracked = []
-        # Per entity how the step first met it: "read", or "replaced" unseen.
+        # By entity, how the step first used it: "read", or "replaced" without a read.
         self.first = {}
         self._get = {name: getattr(self, f"_get_{name}") for name in self.NAMES}
         self._put = {name: getattr(self, f"_put_{name}") for name in self.NAMES}
@@ -57,25 +57,26 @@ class Process:
         warnings.onceregistry.clear()
 
     def read(self, name):
-        """The step looked at this state."""
+        """The step read this state."""
         if self.events.running:
             self.first.setdefault(name, "read")
 
     def replaced(self, name):
-        """The step replaced this state; if it had not looked at it before, it never did."""
+        """The step replaced this state. If it had not read it before, its former value is not an
+        input."""
         if self.events.running:
             self.first.setdefault(name, "replaced")
 
     def warned(self, namespace):
-        """If code of the step issued a warning, seen or not, the filters decided."""
+        """If code of the step issued a warning, visible or not, the filters were used."""
         if dict.__contains__(namespace, "__warningregistry__"):
             self.first.setdefault("warn", "read")
 
     def end(self):
         """`(reads, wrote)`. `wrote` maps entities to how they were written."""
         first = self.first
-        # What was replaced unseen is written even if it is as before: what it was is no input, so
-        # nothing else says that it is this step which made it so.
+        # State that was replaced without a read counts as written even if it is unchanged: its former
+        # value is not an input, so nothing else records that this step made it so.
         changed = []
         if first:
             changed = [
@@ -98,7 +99,7 @@ class Process:
         return reads, wrote
 
     def still(self):
-        """Whether what changes untold is as it was."""
+        """Whether state that changes without an event is unchanged."""
         path, filters = _sys.get("path"), _warnings.get("filters")
         return path is self._path_list and _same(path, self.known["path"]) and _same(filters, self.known["warn"])
 
@@ -119,10 +120,10 @@ class Process:
         except (TypeError, ValueError):
             return False
 
-    # How the state is stored and put back.
+    # Storing and restoring.
 
     def member(self, name):
-        """`(own, blob, hole)` of the state as it is known."""
+        """`(own, blob, reason)` of the state as recorded."""
         try:
             blob = self._encode(name, self.known[name])
         except (TypeError, ValueError, struct.error) as failure:
@@ -130,19 +131,19 @@ class Process:
         return _sha(f"p:{name}\0".encode() + blob).hexdigest(), blob, None
 
     def drop(self, name):
-        """Back to what it was when the process started."""
+        """Resets the state to that of the start of the process."""
         self.set(name, self.initial[name])
 
     def load(self, name, blob):
-        """Puts stored state back."""
+        """Restores stored state."""
         self.set(name, self._decode(name, blob))
 
     def set(self, name, state):
         self._put[name](state)
         self.known[name] = self._get[name]()
 
-    def strays(self):
-        """What changed while no step was looked at."""
+    def unattributed(self):
+        """Changes outside any step."""
         return [f"p:{name}" for name in self.NAMES if self._refresh(name)]
 
     def _encode(self, name, state):
@@ -232,7 +233,7 @@ class Process:
             if getattr(method, "__self__", None) is not hidden:
                 continue
             replaces = name in ("seed", "setstate")
-            # Of the class as it is now: the module's own methods were bound when it was loaded.
+            # Of the current class: the module's own methods were bound at its import.
             method = getattr(hidden, name)
             standins.install(random, name, self._drawing(method, replaces), raw=True)
 
@@ -257,7 +258,7 @@ class Process:
         return replace if replaces else draw
 
     def _install_environment(self):
-        """All ways to the environment, `environb` too, lead through one class."""
+        """All access to the environment, including `environb`, uses one class."""
         kind = type(os.environ)
         for name in ("__getitem__", "__iter__", "__len__", "__repr__", "copy", "setdefault"):
             setattr(kind, name, _noting(kind.__dict__[name], lambda: self.read("env")))
@@ -281,7 +282,7 @@ class Process:
 
         def warn(message, category=None, stacklevel=1, source=None, **named):
             self.read("warn")
-            # This function and the stand-in's are two more frames.
+            # This function and the stand-in's add two frames.
             return real_warn(message, category, max(stacklevel, 1) + 2, source, **named)
 
         standins.install(warnings, "warn", warn)
@@ -320,7 +321,7 @@ def _noting(real, note):
 
 
 def _same(now, was):
-    """Whether two lists hold the same objects, without asking any of them."""
+    """Whether two lists hold the same objects, without running their code."""
     return type(now) is list and len(now) == len(was) and all(map(_is, now, was))
 
 

@@ -1,13 +1,13 @@
-"""What both trackers share: which names count, what a step has read, and the `__main__` module.
+"""The common part of both trackers: which names count, what a step has read, and the `__main__` module.
 
-A read is a load of a name that is still bound as it was when the step began, or that is not bound.
-Once a name is bound to something of the step's own it can not become a read again: whatever binds
-it to the incoming object must have loaded that object under some name.
+A read is a load of a name that is still bound as at the start of the step, or unbound. A name that the
+step has bound to an object of its own cannot become a read again: code that binds it to the incoming
+object must have loaded that object under some name.
 
-A binding is a write even if it leaves the name as it was: `import math` after another step's
-`import math` binds the very same object, and still the name would be there without the other step.
-Only a step that read the name is excused, since it runs again when the name changes. For the same
-reason a name that the step bound and deleted is deleted, even if it was not there before.
+A binding is a write even if it leaves the name unchanged: `import math` after another step's `import
+math` binds the same object, and the name would still exist without the other step. The exception is
+a step that read the name, because it runs again when the name changes. For the same reason a name
+that the step bound and deleted counts as deleted, even if it did not exist before.
 """
 
 from itertools import compress, islice
@@ -16,7 +16,7 @@ from re import compile as _pattern
 from sys import modules
 from types import ModuleType
 
-# Names that every module has. They are put back after each step, so none is state.
+# Names that every module has. They are restored after each step, so they are not state.
 DUNDERS = frozenset(
     (
         "__name__",
@@ -36,26 +36,25 @@ ABSENT = object()
 _words = _pattern(r"[^\W\d]\w*").findall
 _attribute = ModuleType.__getattribute__
 _contains = dict.__contains__
-# What any module has by its type, and what the import system asks every module for.
+# Attributes that any module has by its type, and that the import system reads from every module.
 _OF_MODULES = frozenset(ModuleType.__dict__) | frozenset(object.__dict__) | {"__path__"}
 _item = dict.__getitem__
 _names = dict.keys
 _values = dict.values
 _length = dict.__len__
-# Up to so many names are quickest copied one by one, where that takes another way at all.
+# Up to this many names, copying one by one is fastest on an interpreter with another way.
 FEW = 64
 
 
 class _Here(BaseException):
-    """Raised to be caught at once, see `caller`."""
+    """Raised and caught at once, see `caller`."""
 
 
 def caller(depth):
-    """The frame that many calls above the one that asks.
+    """The frame `depth` calls above the caller.
 
-    `sys._getframe` would tell every audit hook that somebody looks at frames, at the price of
-    calling it, and it would look as if the step did.
-    """
+    `sys._getframe` notifies every audit hook, which is slow and would look like an action of the
+    step."""
     try:
         raise _Here
     except _Here as here:
@@ -74,21 +73,21 @@ class Reads:
     def __init__(self):
         # Names loaded while bound as at the start, or absent.
         self.names = set()
-        # Whether the step has looked at the namespace as a whole.
+        # Whether the step has read the namespace as a whole.
         self.everything = False
-        # Code objects that ran, as far as they are known: the step's, and such as its functions
-        # and those of modules in scratch. By address: to hash code takes long.
+        # Code objects known to have run: the step's, its functions' and those of scratch modules. By
+        # address, because hashing code is slow.
         self.executed = {}
-        # Names that the step bound, and names that it left unbound. See above for those that are as
-        # they were.
+        # Names that the step bound, and names that it left unbound. For unchanged names see the
+        # module's description.
         self.bound = set()
         self.gone = set()
-        # What names were bound to when the step began.
+        # The bindings at the start of the step.
         self.start = {}
 
 
 class Ledger:
-    """Decides for every name once a step whether it was read."""
+    """Decides once per step for every name whether it was read."""
 
     __slots__ = ("namespace", "copy", "start", "decided", "stored", "reads", "active")
 
@@ -98,15 +97,15 @@ class Ledger:
         self.copy = dict.copy
         self.start = {}
         self.decided = set()
-        # Names that were bound or deleted, whatever became of them.
+        # Names that were bound or deleted, including temporarily.
         self.stored = set()
         self.reads = Reads()
         self.active = False
 
     def begin(self):
-        """From here on loads count, against the bindings that there are now."""
+        """From here on loads count, relative to the current bindings."""
         self.start = self.copy(self.namespace)
-        # One set for all steps: the namespace of Python 3.11 keeps it at hand.
+        # One set for all steps: the namespace of Python 3.11 holds a reference to it.
         self.decided.clear()
         self.decided.update(DUNDERS)
         self.stored.clear()
@@ -114,14 +113,14 @@ class Ledger:
         self.active = True
 
     def end(self):
-        """From here on loads do not count. Answers what was read and what is bound."""
+        """From here on loads do not count. Returns what was read and what is bound."""
         self.active = False
         start, now, reads = self.start, self.namespace, self.reads
         reads.start = start
         more = _length(now) - len(start)
         if more >= 0 and all(map(is_, start, _names(now))):
-            # No name has left its place, and others come after them: no loop of Python's is needed,
-            # however many there are.
+            # All names kept their order, and new ones follow: no Python loop is needed, however many
+            # there are.
             if not all(map(is_, _values(start), _values(now))):
                 reads.bound.update(compress(start, map(is_not, _values(start), _values(now))))
             if more:
@@ -139,7 +138,7 @@ class Ledger:
         return reads
 
     def stores(self, name):
-        """The step has bound or deleted `name` for certain."""
+        """The step has surely bound or deleted `name`."""
         reads = self.reads
         if not _contains(self.namespace, name):
             reads.gone.add(name)
@@ -147,8 +146,8 @@ class Ledger:
             reads.bound.add(name)
 
     def may_store(self, name):
-        """The step may have bound or deleted `name`. If so, nothing shows it: then it counts as
-        read, which makes the step run again whenever that could matter."""
+        """The step may have bound or deleted `name` without a trace. Then it counts as read, so that
+        the step runs again whenever that could matter."""
         now = dict.get(self.namespace, name, ABSENT)
         if now is dict.get(self.start, name, ABSENT) and name not in DUNDERS:
             self.reads.names.add(name)
@@ -163,7 +162,7 @@ class Ledger:
             return
         self.decided.add(name)
         if name in self.stored:
-            # What it finds is of the step's own doing, be it the same object.
+            # It finds the step's own binding, even if the object is the same.
             return
         now = dict.get(self.namespace, name, ABSENT)
         if now is ABSENT or now is dict.get(self.start, name, ABSENT):
@@ -175,8 +174,8 @@ class Ledger:
             self.stored.add(name)
 
     def did(self, code, uses):
-        """The step's code has run and done this with names, `(whether it was a load, name)`, which
-        nobody has told of."""
+        """The step's code has run and used names in this way, `(whether it was a load, name)`,
+        without events."""
         self.reads.executed[id(code)] = code
         for load, name in uses:
             if load:
@@ -185,20 +184,19 @@ class Ledger:
                 self.store(name)
 
     def everything(self):
-        """The step is about to look at the namespace as a whole."""
+        """The step is about to read the namespace as a whole."""
         if self.active:
             self.reads.everything = True
 
 
 def main_module(namespace_of, ledger):
-    """A module `__main__` that tells who looks at its attributes.
+    """A module `__main__` that reports reads of its attributes.
 
-    `namespace_of(module)` answers the dict that steps run in: the module's own, or the one that
-    stands in for it, and the ledger's from here on. Answers the module.
-    """
+    `namespace_of(module)` returns the dict that steps run in: the module's own, or its replacement,
+    which the ledger uses from here on. Returns the module."""
 
     class module(ModuleType):
-        # The class answers for a plain module to whoever asks its type's name.
+        # The class claims to be a plain module when its type's name is read.
 
         def __getattribute__(self, name):
             if name == "__dict__":

@@ -1,14 +1,14 @@
-"""Filling many containers that are alike from one flat list, without a line of Python for each."""
+"""Fills many similar containers from one flat list, without a line of Python for each."""
 from collections import deque
 from itertools import islice
 
-_FEW = 64               # containers for which it is not worth to make a function
-_WIDE = 40              # keys of a row from which on it does not pay
+_FEW = 64               # below this many containers a function is not worth making
+_WIDE = 40              # above this many keys a row is not worth it
 _fillers = {}           # number of keys -> function
 
 
 def same_length(lens):
-    """The length of all, or None if they are not all of one length."""
+    """The length of all, or None if the lengths differ."""
     return lens[0] if lens and lens.count(lens[0]) == len(lens) else None
 
 

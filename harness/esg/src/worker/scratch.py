@@ -1,4 +1,4 @@
-"""Modules whose file lies in scratch: they come and go with the state."""
+"""Modules whose file is in scratch: they are part of the state."""
 
 import importlib.util
 import os
@@ -13,13 +13,13 @@ _type = type
 _loaded = sys.modules
 _dirname = os.path.dirname
 
-# Keys of a scratch module's difference that are no attributes.
+# Keys of a scratch module's difference that are not attributes.
 SOURCE = "\0source"
 FILE = "\0file"
 
 
 class Scratch:
-    """The part of `Modules` that makes, takes away and puts back whole modules."""
+    """The part of `Modules` that creates, removes and restores whole modules."""
 
     def _in_scratch(self, module):
         names = module.__dict__
@@ -63,13 +63,13 @@ class Scratch:
         return module
 
     def take(self, name):
-        """Takes a scratch module away as it is, to be given back with `give`."""
+        """Removes a scratch module as it is, to be restored with `give`."""
         source = self.sources.get(name)
         module = self._forget(name)
         return module, source
 
     def give(self, name, taken):
-        """Puts back what `take` took."""
+        """Restores what `take` removed."""
         module, source = taken
         self._adopt(name, module, source)
 
@@ -91,7 +91,7 @@ class Scratch:
 
     def shell(self, name, diff):
         """An empty scratch module for what `diff` holds, without running its source. Functions of
-        the module are made with its dictionary as their globals before `apply` is called."""
+        the module are restored with its dictionary as their globals before `apply` is called."""
         rel, source = diff[FILE], diff[SOURCE]
         module = _ModuleType(name)
         file = self.files.tree.full(rel) if rel else None

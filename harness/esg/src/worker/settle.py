@@ -1,7 +1,7 @@
-"""What a step did: entities are probed, changed ones grouped into units and described.
+"""What a step did: probes entities, groups changed ones into units, and describes these.
 
-Only what a step touched is looked at: names it read or bound, the members of their units, and the
-classes, functions and modules they refer to. Everything else is known from when it was last seen.
+Only what a step used is inspected: names it read or bound, the members of their units, and the
+classes, functions and modules they refer to. Everything else is known from its last inspection.
 """
 import gc
 import types
@@ -11,14 +11,14 @@ import _harness_plain as plain
 from _harness_groups import by_sharing, join_circles
 from _harness_bynames import module_dict
 from _harness_owners import Owners
-from _harness_prints import module_root, probe, share, unchanged
+from _harness_fingerprints import module_root, probe, share, unchanged
 from _harness_shapes import MRO
 from _harness_walk import TooLarge, Walk, World
 
 _Module = types.ModuleType
 _module_dict = _Module.__dict__["__dict__"].__get__
 MISSING = object()
-# What every module has; not names of the program.
+# Names of every module; not names of the program.
 MODULE_NAMES = frozenset(("__name__", "__builtins__", "__doc__", "__loader__", "__spec__", "__package__",
                           "__file__", "__cached__", "__warningregistry__"))
 
@@ -27,7 +27,7 @@ _collects, _pause, _resume = gc.isenabled, gc.disable, gc.enable
 
 
 def undisturbed(work):
-    """Runs without the cycle collector: it would go through every object just made, again and again."""
+    """Runs without the cycle collector, which would traverse every new object repeatedly."""
     def run(*args, **named):
         if not _collects():
             return work(*args, **named)
@@ -40,7 +40,7 @@ def undisturbed(work):
 
 
 class Unit:
-    """Entities that one blob holds."""
+    """Entities in one blob."""
     __slots__ = ("key", "members", "refs", "live")
 
 
@@ -53,7 +53,7 @@ class Settled:
 
 
 class Standing:
-    """What is live in the namespace, and how it hangs together."""
+    """The live entities of the namespace, and their dependencies."""
 
     def __init__(self, namespace, modules, limits):
         self.namespace, self.modules, self.limits = namespace, modules, limits
@@ -68,7 +68,7 @@ class Standing:
 
     # -- names of things ------------------------------------------------------------------
     def entity(self, o):
-        """The entity a reference names; an identity object met for the first time gets a token."""
+        """The entity of a reference. An identity object met for the first time gets a token."""
         if issubclass(type(o), _Module):
             return "m:" + _module_dict(o)["__name__"]
         token = self.world.tokens.get(id(o))
@@ -83,7 +83,8 @@ class Standing:
         self.world.tokens[id(o)] = token
 
     def value(self, entity):
-        """What an entity holds now: an object, for a module what differs; `MISSING` if nothing."""
+        """The current value of an entity: an object, or for a module its difference; `MISSING` if
+        there is none."""
         kind, name = entity[0], entity[2:]
         if kind == "n":
             return dict.get(self.namespace, name, MISSING)
@@ -92,9 +93,10 @@ class Standing:
         diff = self.modules.diff(name) if module_dict(name) is not None else None
         return diff if diff else MISSING
 
-    # -- looking --------------------------------------------------------------------------
+    # -- probing --------------------------------------------------------------------------
     def look(self, start, discover=True, memo=True):
-        """Probes entities and all that belongs to them. -> (fresh entries, units drawn in, all seen)"""
+        """Probes entities and everything that belongs to them. Returns fresh entries, affected
+        units, and all entities seen."""
         todo, done, fresh, drawn = list(start), {}, {}, set()
         while todo:
             e = todo.pop()
@@ -132,8 +134,8 @@ class Standing:
         return fresh, drawn, done
 
     def left(self, known):
-        """What an entity referred to before. A step may have changed a class and then let go of it:
-        whoever else refers to it, or still will after an edit, finds it changed."""
+        """What an entity referred to before. A step may have changed a class and then dropped it.
+        Other references to it, current or after an edit, see the change."""
         if known is None or not known.refs:
             return []
         return [self.entity(r) for r in known.refs
@@ -141,7 +143,7 @@ class Standing:
 
     @undisturbed
     def settle(self, seq, touched, bound, gone):
-        """After a good step: what changed, as units with blobs."""
+        """After a successful step: the changes, as units with blobs."""
         if seq != self.seq:
             self.seq, self.count, self.keys = seq, 0, 0
         out, affected = Settled(), set()
@@ -170,7 +172,7 @@ class Standing:
                 continue
             alone = known.unit is not None and len(known.unit.members) == 1 and drawn <= {known.unit}
             if e not in bound and alone and known.alike(new):
-                # The same content in other objects nobody else sees: no effect.
+                # The same content in other objects that are not shared: no effect.
                 new.unit, new.walk, new.value = known.unit, None, new.value
                 self.entries[e] = new
                 known.unit.members[e] = new
@@ -184,7 +186,7 @@ class Standing:
         return out
 
     def regroup(self, out, fresh, drawn, affected):
-        """Forms the units anew around what changed."""
+        """Forms the units around the changes again."""
         if not fresh and not affected:
             return
         units = {u for u in drawn}
@@ -227,7 +229,7 @@ class Standing:
         self.owners.tidy(self.entries.values())
 
     def release(self, known):
-        """Lets go of an entry that another has replaced: nothing else keeps what its entity was before."""
+        """Releases a replaced entry, so that it does not keep former values alive."""
         self.owners.leave(known)
         unit = known.unit
         if unit is not None and unit.members.get(known.entity) is known:
@@ -235,7 +237,7 @@ class Standing:
             unit.live = bool(unit.members)
 
     def ordered(self, groups, find):
-        """Groups so that what is referred to comes first."""
+        """Sorts groups by their references, referenced groups first."""
         home = {e: n for n, g in enumerate(groups) for e in g}
         out, state = [], {}
         for start in range(len(groups)):
@@ -272,26 +274,26 @@ class Standing:
                 e.unit.live = bool(e.unit.members)
             e.unit = unit
         unit.members = {e.entity: e for e in members}
-        holes = [e.hole for e in members if e.hole is not None]
-        hole, blob, joint = (holes or [None])[0], None, members[0].walk
+        reasons = [e.unserializable for e in members if e.unserializable is not None]
+        reason, blob, joint = (reasons or [None])[0], None, members[0].walk
         inner = [i for i, e in enumerate(members) if e.entity[0] == "t"]
         if len(members) > 1 or joint is None:
             joint = Walk(self.world, {id(members[i].value) for i in inner}, extras=True)
             try:
                 joint.run([self.root(e) for e in members])
-                hole = hole or joint.hole
+                reason = reason or joint.unserializable
             except (TooLarge, MemoryError) as why:
-                hole = hole or str(why) or "too large"
+                reason = reason or str(why) or "too large"
         refs = [self.entity(r) for r in joint.refs]
-        if hole is None and self.blobs:
+        if reason is None and self.blobs:
             blob = pickles.join(joint)
             if len(blob) > self.limits.get("unit_bytes", 1 << 62):
-                hole, blob = "too large", None
+                reason, blob = "too large", None
             elif not joint.sure:
-                hole = pickles.trial(self.world, joint, blob, inner)
-                blob = None if hole else blob
+                reason = pickles.trial(self.world, joint, blob, inner)
+                blob = None if reason else blob
         at = {r: i for i, r in enumerate(refs)}
-        told = []
+        described = []
         for e in members:
             own_refs = []
             for r in e.refs:
@@ -300,17 +302,17 @@ class Standing:
                     at[r] = len(refs)
                     refs.append(r)
                 own_refs.append(at[r])
-            told.append({"entity": e.entity, "own": e.own, "refs": own_refs, "opaque": e.opaque})
+            described.append({"entity": e.entity, "own": e.own, "refs": own_refs, "opaque": e.opaque})
             if e.loads is not None:
-                told[-1]["loads"] = e.loads
+                described[-1]["loads"] = e.loads
             e.walk = None
             self.owners.add(e)
         unit.refs = refs
-        return {"key": unit.key, "members": told, "refs": refs, "hole": hole, "blob": blob,
+        return {"key": unit.key, "members": described, "refs": refs, "unserializable": reason, "blob": blob,
                 "share": share(members) if len(members) > 1 else []}
 
     def rank(self, e):
-        """Classes before what may be made of them, bases first; then by name."""
+        """Classes before their instances, bases first; then by name."""
         depth = len(MRO(e.value)) if e.entity[0] == "t" and issubclass(type(e.value), type) else 0
         return (0, depth) if depth else (1, 0), e.entity
 
@@ -320,7 +322,7 @@ class Standing:
         return module_root(self.value(e.entity))
 
     def leave(self, e):
-        """Takes an entity out of its unit for good: the rest has to be described anew."""
+        """Removes an entity from its unit for good. The others need a new description."""
         known = self.entries.get(e)
         left = self.forget_entry(e)
         if known is not None and known.unit is not None:
@@ -328,7 +330,7 @@ class Standing:
         return left
 
     def forget_entry(self, e):
-        """Takes an entity out of its unit; answers who is left there."""
+        """Removes an entity from its unit. Returns the remaining members."""
         known = self.entries.pop(e, None)
         if known is None or known.unit is None:
             return set()

@@ -1,9 +1,9 @@
-"""What each type of value consists of, and how it is made again from its parts.
+"""The parts of each type of value, and how a value is restored from them.
 
-A `Kind` handles a batch of objects at once: `split` gives their head (plain data) and one flat
-list of the objects they refer to, `make` and `fill` (or `build`, for what cannot change once
-made) are the way back. The fingerprint hashes exactly what is stored, so nothing that a blob
-loses can go unnoticed. No code of the program runs here: no `__eq__`, `__hash__`, `__reduce__`.
+A `Kind` handles a batch of objects at once: `split` returns their head (plain data) and one flat
+list of the objects they refer to; `make` and `fill` (or `build`, for immutable objects) are the
+reverse. The fingerprint hashes exactly what is stored, so a loss in a blob cannot go unnoticed. Runs
+no code of the program: no `__eq__`, `__hash__`, `__reduce__`.
 """
 import collections
 import sys
@@ -27,30 +27,30 @@ _odict_set = _OrderedDict.__setitem__
 
 
 class Unloadable(Exception):
-    """A blob cannot be made into objects that equal the ones it was made from."""
+    """A blob cannot be turned into objects that equal the originals."""
 
 
 class Kind:
-    """How the objects of one type are taken apart and put together."""
+    """How the objects of one type are taken apart and restored."""
     tag = None          # names the kind in marks
     mutable = True      # identity counts
     early = True        # `make` then `fill`; otherwise `build` once the parts are there
-    hole = None         # why it cannot be stored
-    opaque = False      # its content cannot be seen
+    unserializable = None   # why it cannot be serialized
+    opaque = False      # its content cannot be read
     blind = False       # nor whether it changed
-    owned = None        # gets the dict that is part of an object, where nothing can replace it
+    owned = None        # receives the dict that is a fixed part of an object
     sure = True         # faithful without a trial
 
     def mark(self, walk):
         return (self.tag,)
 
     def width(self, head):
-        """How many parts each object has, if all have as many."""
+        """The number of parts of each object, if it is the same for all."""
         return 0
 
 
 def lookup(cls, name):
-    """An attribute of a class as written in the dicts of its ancestry: no descriptor runs."""
+    """An attribute of a class as written in the dicts of its ancestry. Runs no descriptor."""
     for base in MRO(cls):
         held = MAPPING(base)
         if name in held:
@@ -64,7 +64,7 @@ def atomic(objs):
 
 
 def by_address(o):
-    """Whether an object is hashed by where it lies in memory."""
+    """Whether an object is hashed by its address."""
     t = type(o)
     if o is None:
         return _NONE_BY_ADDRESS
@@ -127,7 +127,8 @@ def put_pairs(o, part):
 
 
 class Dict(Kind):
-    """Rows with the same string keys share one list of keys; keys that are no atoms are written as parts."""
+    """Rows with the same string keys share one list of keys. Keys that are not atoms are written as
+    parts."""
     tag = "d"
 
     def split(self, walk, objs):
@@ -177,7 +178,7 @@ class Dict(Kind):
 
 
 class Set(Kind):
-    """Iteration order and table size are visible (the size to later order), so both count."""
+    """Iteration order and table size are observable (the size through later order), so both count."""
     tag, sure = "s", False
 
     def split(self, walk, objs):
@@ -323,7 +324,7 @@ class Deque(Kind):
 
 
 class Ordered(Kind):
-    """`OrderedDict`: its order is its own, not the dict's."""
+    """`OrderedDict`: it has an order of its own besides the dict's."""
     tag = "od"
 
     def split(self, walk, objs):
@@ -359,15 +360,15 @@ class Default(Dict):
         load.keyed(self, objs, head, kids[len(objs):])
 
 
-class Hole(Kind):
-    """What cannot be taken apart. What it refers to still counts for sharing."""
+class Unserializable(Kind):
+    """An opaque object. What it refers to still counts for sharing."""
     early = True
 
     def __init__(self, why, kids, tag="?", blind=True):
-        self.hole, self.opaque, self.tag, self._kids, self.blind = why, True, tag, kids, blind
+        self.unserializable, self.opaque, self.tag, self._kids, self.blind = why, True, tag, kids, blind
 
     def mark(self, walk):
-        return (self.tag, self.hole)
+        return (self.tag, self.unserializable)
 
     def split(self, walk, objs):
         lens, kids = [], []

@@ -1,7 +1,7 @@
-"""What a value looks like, for people, without asking the value.
+"""The display of a value, without running its code.
 
-A `__repr__` of the program's could change what it shows. Containers are shown here, instances of
-the program's classes by their attributes; only types that are written in C speak for themselves.
+A `__repr__` of the program could change what it displays. Containers are displayed here, instances
+of the program's classes by their attributes. Only types written in C use their own `repr`.
 """
 
 from collections import OrderedDict, defaultdict, deque
@@ -27,7 +27,7 @@ DEEP = 40
 
 
 class _Full(Exception):
-    """The text is as long as it may be."""
+    """The text has reached its limit."""
 
 
 class _Text:
@@ -59,10 +59,10 @@ def _show(value, text, depth):
     if id(value) in text.open or depth > DEEP:
         return text.put("...")
     if kind is str or kind is bytes or kind is bytearray:
-        # Only as much as fits is asked for: a long text would be copied in whole.
+        # Only what fits is formatted, because a long text would be copied as a whole.
         return text.put(repr(value[: text.left + 1]))
     if kind is int:
-        # A very long number takes time that grows with the square of its length.
+        # Formatting a very long number takes quadratic time.
         return text.put(repr(value) if value.bit_length() < 10_000 else hex(value))
     text.open.add(id(value))
     try:
@@ -126,7 +126,7 @@ def _instance(value, kind, text, depth):
 
 
 def _speaks(kind):
-    """Whether the text of this type comes from C, and of no part that might not."""
+    """Whether the text of this type comes from C code alone."""
     if issubclass(kind, (BaseException, type, FunctionType, ModuleType)):
         return False
     for base in _mro.__get__(kind):
@@ -137,7 +137,7 @@ def _speaks(kind):
 
 
 def _holds(kind):
-    """Whether a type of C holds objects that its text would ask for theirs."""
+    """Whether a C type holds objects whose `repr` it would call."""
     return kind in _BRACKETS or issubclass(kind, (dict, list, tuple, set, frozenset)) or (
         kind.__module__ in ("builtins", "functools", "itertools", "types", "collections")
         and kind not in (float, complex, bool, type(None), type(...), type(NotImplemented), range)
@@ -145,10 +145,8 @@ def _holds(kind):
 
 
 def as_json(value, limit):
-    """The value as plain data if json says exactly that, in at most `limit` bytes. Else none.
-
-    Answers a list of the one value, since the value itself may be none.
-    """
+    """The value as plain data if JSON represents it exactly, in at most `limit` bytes. Returns a
+    list with the value, or None, because the value itself may be None."""
     if not _plain(value, 0, [limit]):
         return None
     try:

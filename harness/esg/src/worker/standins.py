@@ -1,8 +1,8 @@
-"""Objects that take the place of builtin functions whose use must be known.
+"""Objects that replace builtin functions whose use must be observed.
 
-The program must not notice: a stand-in has the name, module and documentation of what it stands
-for, binds to no instance when it is a class attribute (builtin functions do not either), and
-copies and pickles by reference.
+The program must not notice: a stand-in has the name, module and documentation of the original, does
+not bind to instances when it is a class attribute (as builtin functions), and copies and pickles by
+reference.
 """
 
 import sys
@@ -12,7 +12,7 @@ _places = []
 
 
 class StandIn:
-    """The base of all stand-ins. Each has a class of its own, whose `__call__` does the work."""
+    """The base of all stand-ins. Each has a class of its own with the work in `__call__`."""
 
     def __repr__(self):
         return f"<built-in function {self.__name__}>"
@@ -31,7 +31,7 @@ StandIn.__qualname__ = StandIn.__name__ = "builtin_function_or_method"
 
 
 def make(function, real, module, name):
-    """An object that is called as `function` and looks as `real`, the attribute `name` of `module`."""
+    """An object that calls `function` and looks like `real`, the attribute `name` of `module`."""
 
     def call(self, /, *args, **named):
         return function(*args, **named)
@@ -40,7 +40,7 @@ def make(function, real, module, name):
 
 
 def finish(call, real, module, name):
-    """As `make`, for a function which takes the stand-in itself first: one call less."""
+    """As `make`, for a function that takes the stand-in as its first argument, which saves a call."""
     kind = type("builtin_function_or_method", (StandIn,), {"__call__": call, "__module__": __name__})
     made = kind()
     made.__dict__.update(
@@ -55,14 +55,14 @@ def finish(call, real, module, name):
 
 
 def original(made):
-    """What a stand-in stands for, or the object itself."""
+    """The original of a stand-in, or the object itself."""
     if isinstance(made, StandIn):
         return _original.get(made, made)
     return made
 
 
 def reference(made):
-    """`(module, name)` of a stand-in, or None: it is to be stored as that, never by value."""
+    """`(module, name)` of a stand-in, or None. It is stored as this reference, never by value."""
     kind = type(made)
     if kind.__class__ is type and StandIn in kind.__mro__:
         held = object.__getattribute__(made, "__dict__")
@@ -71,8 +71,8 @@ def reference(made):
 
 
 def install(owner, name, function, raw=False):
-    """Puts a stand-in for `owner.name` in its place, and returns what was there. Its module is the
-    owner, also where the function says another one: that is where it can be found."""
+    """Replaces `owner.name` by a stand-in, and returns the original. The stand-in's module is the
+    owner, where it can be found, even if the function reports another one."""
     real = getattr(owner, name, None)
     if real is None or isinstance(real, StandIn):
         return original(real)

@@ -1,4 +1,4 @@
-"""One step: compiled, run under tracker and channels, and told about."""
+"""Runs one step: compiles it, runs it under the tracker and the channels, and reports."""
 
 import builtins
 from gc import disable, enable
@@ -7,20 +7,20 @@ from sys import getprofile, gettrace, setprofile, setrecursionlimit, settrace
 from time import perf_counter_ns
 
 from _harness_endings import OK, file_of, raised
-from _harness_reckon import LOAD, bind, done, foresee, read_and_bound
+from _harness_scalar import LOAD, bind, done, foresee, read_and_bound
 from _harness_shapes import ATOM_IDS
 from _harness_wire import parse
 
 BLOB_BYTES = 256 << 20
 
-# What the module `__main__` is put back to after each step.
+# The attributes to which the module `__main__` is reset after each step.
 _MODULE = {
     "__name__": "__main__",
     "__doc__": None,
     "__loader__": None,
     "__spec__": None,
     "__package__": None,
-    # `exec` puts it in if it is not there, and takes whatever is.
+    # `exec` inserts it if it is missing, and uses whatever is there.
     "__builtins__": builtins,
 }
 _pop, _update, _get, _names = dict.pop, dict.update, dict.get, dict.keys
@@ -29,9 +29,10 @@ _STREAMS = ("stdout", "stderr")
 
 
 def remember(step, source):
-    """Lets tracebacks, warnings and `inspect` find the source of a step. Answers its file."""
+    """Makes the source of a step available to tracebacks, warnings and `inspect`. Returns its file
+    name."""
     file = file_of(step)
-    # Without a time it stays, though there is no such file.
+    # Without a time stamp it stays cached, although there is no such file.
     cache[file] = (len(source), None, source.splitlines(True), file)
     return file
 
@@ -47,27 +48,27 @@ class Steps:
         self._streams = streams
         self._guard = guard
         self._lifeline = lifeline
-        # Whether anything was done since the last step.
+        # Whether anything happened since the last step.
         self._disturbed = True
-        # Whether code of the program may run whenever it likes: a thread, a hook, a signal. All that
-        # leads there is reported.
-        self._haunted = False
+        # Whether code of the program may run at any time: a thread, a hook, a signal. Every way to
+        # start such code is reported.
+        self._has_background_code = False
         self._put_back()
 
     def disturb(self):
-        """Something else than a step may run code of the program."""
+        """Something other than a step may run code of the program."""
         self._disturbed = True
 
     def run(self, request):
-        """The reply to `run`, its blobs, and the keys of the units that are the channels'."""
+        """The reply to `run`, its blobs, and the keys of the units that belong to channels."""
         code, ending = self._begin(request)
-        if code is not None and not self._haunted and request.get("readings") is None:
+        if code is not None and not self._has_background_code and request.get("readings") is None:
             foreseen = foresee(request["source"], code, self._namespace)
             if foreseen is not None:
-                return self._reckon(request, code, *foreseen)
+                return self._scalar(request, code, *foreseen)
         self._watch(request, code)
-        # From here to the tracker's end little code of ours runs, and little lies on the stack: the
-        # interpreter may have to prepare all of it for events, twice.
+        # From here to the end of tracking the worker runs little code with a shallow stack: the
+        # interpreter may have to instrument all of it, twice.
         self._tracker.begin(code)
         begun = perf_counter_ns()
         if code is not None:
@@ -79,28 +80,28 @@ class Steps:
         return self._end(request["seq"], ending, reads, ran - begun)
 
     def _begin(self, request):
-        """The code to run, if there is any; and the ending, if nothing is to run any more."""
+        """The code to run, if any; and the ending, if nothing needs to run."""
         bind = request.get("bind")
         if self._disturbed:
             self._disturbed = False
             self._streams.install()
-            # What was printed between two steps belongs to none.
+            # Output between two steps belongs to none.
             self._streams.take("stdout")
             self._streams.take("stderr")
         self._lifeline.hold()
         return (None, None) if bind else self._compile(request["step"], request["source"])
 
     def _watch(self, request, code):
-        """From here on everything counts as the step's doing."""
-        # What binds a value, or does not compile, is to the channels a step without a line.
+        """From here on everything counts as the step's action."""
+        # To the channels, a binding or a source that does not compile is a step without code.
         empty = code or compile("", file_of(request["step"]), "exec", dont_inherit=True)
         self._channels.begin(empty, request.get("readings"), request["seq"])
-        # Garbage is looked for while steps run, and at no other time: what is made between them is
-        # not theirs, and its look would go through all of theirs.
+        # The collector runs only during steps: objects made between steps are the worker's, and it
+        # would traverse all of the steps' objects.
         enable()
 
-    def _reckon(self, request, code, uses, before):
-        """A step that only reckons. No garbage is looked for: to take it away could run code."""
+    def _scalar(self, request, code, uses, before):
+        """Runs a scalar step. The collector stays off, because freeing garbage could run code."""
         after = before.copy()
         self._tracker.alone(code)
         begun = perf_counter_ns()
@@ -121,14 +122,14 @@ class Steps:
             return reply, parts.parts, _NONE
         settled = self._graph.settle(request["seq"], read | bound, bound, _NONE)
         if settled.notes:
-            self._haunted = True
+            self._has_background_code = True
             reply["untracked"] = [{"what": note, "line": None} for note in settled.notes]
         reply["wrote"] = _wrote(_NOTHING, settled, bound, _NONE)
         reply["units"] = [parts.unit(unit) for unit in settled.units]
         return reply, parts.parts, _NONE
 
     def _failed(self, request, code, uses, after, error, took):
-        """The same, if it failed: all that had happened is done as any step does it."""
+        """Reports a scalar step that failed, in the way of any other step."""
         self._watch(request, code)
         self._tracker.begin(code)
         self._tracker.did(code, [(op == LOAD, name) for op, name, _ in uses])
@@ -142,11 +143,11 @@ class Steps:
         self._streams.install()
         untracked = self._guard.restore()
         self._put_back()
-        reply, parts, keys = self._tell(seq, ending, reads)
+        reply, parts, keys = self._reply(seq, ending, reads)
         if untracked:
             reply["untracked"] = reply.get("untracked", []) + untracked
         if "untracked" in reply:
-            self._haunted = True
+            self._has_background_code = True
         reply["micros"] = {"run": took // 1000}
         return reply, parts, keys
 
@@ -162,7 +163,7 @@ class Steps:
                 exec(code, self._namespace)
                 return OK
             finally:
-                # Not in a function: its call would be traced, or be one too many.
+                # Not in a function, whose call would be traced, or exceed the limit.
                 setrecursionlimit(self._guard.recursion)
                 if gettrace() is not None:
                     settrace(None)
@@ -170,7 +171,7 @@ class Steps:
                     setprofile(None)
         except BaseException as error:
             ending = raised(error, step, self._guard.recursion)
-        # To tell of it may have run code of the step.
+        # Formatting the exception may have run code of the step.
         self._guard.quiet()
         return ending
 
@@ -185,18 +186,18 @@ class Steps:
             return raised(error, "", self._guard.recursion)
 
     def _put_back(self):
-        """The names of the module that are none of the program's."""
+        """Resets the names of the module that are not the program's."""
         namespace = self._namespace
         for name in ("__warningregistry__", "__file__", "__cached__"):
             _pop(namespace, name, None)
         _update(namespace, _MODULE)
 
-    def _tell(self, seq, ending, reads):
-        """The reply, once what ran is over."""
+    def _reply(self, seq, ending, reads):
+        """The reply, after the code has run."""
         ok = ending is OK
         namespace, graph = self._namespace, self._graph
         names = _names(namespace)
-        # The usual step has to do with plain values only.
+        # The usual step uses plain values only.
         usual = ok and not reads.everything and self._plain(reads)
         codes, modules = [*reads.executed.values()], _NONE
         if not usual:
@@ -217,13 +218,13 @@ class Steps:
             if name in names:
                 touched.add("n:" + name)
             elif name not in reads.gone and not self._guard.builtin(name):
-                # Found among what a step has added to the builtins, or missed there.
+                # Found among what a step added to the builtins, or missing there.
                 read.add("m:builtins")
         read.update(world.modules, world.reads)
         if reads.everything:
             read.add("*")
         parts = _Parts()
-        # What is nothing is left out, but for what the host must not miss.
+        # Empty fields are left out, except those that the host requires.
         reply = {"ending": ending, "reads": sorted(read), "wrote": {}, "units": []}
         if world.external:
             reply["external"] = world.external
@@ -254,7 +255,7 @@ class Steps:
         return reply, parts.parts, [unit["key"] for unit in world.units]
 
     def _plain(self, reads):
-        """Whether what the step read and bound is bound to plain values, or not bound."""
+        """Whether everything the step read and bound is unbound or bound to a plain value."""
         namespace = self._namespace
         for name in (*reads.names, *reads.bound):
             if id(type(_get(namespace, name))) not in ATOM_IDS:
@@ -263,9 +264,9 @@ class Steps:
 
 
 def _wrote(wrote, settled, bound, gone):
-    """What was written and how, beside what `wrote` says of the world."""
+    """What was written and how, besides the channels' `wrote`."""
     wrote = {**wrote}
-    # Classes and functions met for the first time, and modules that differ by now or again do not.
+    # New classes and functions, and modules that now differ or no longer do.
     for unit in settled.units:
         for member in unit["members"]:
             entity = member["entity"]
@@ -289,17 +290,17 @@ class _Parts:
         self._length = 0
 
     def add(self, data):
-        """Appends the bytes. Answers where they lie."""
+        """Appends the bytes. Returns their position."""
         at = [self._length, len(data)]
         self._length += len(data)
         self.parts.append(data)
         return at
 
     def unit(self, unit):
-        """The unit with its blob appended, or as a hole if there is no room for it."""
+        """The unit with its blob appended, or as unserializable if there is no room for it."""
         blob = unit["blob"]
         if blob is None:
             return unit
         if self._length + len(blob) > BLOB_BYTES:
-            return {**unit, "blob": None, "hole": "too large"}
+            return {**unit, "blob": None, "unserializable": "too large"}
         return {**unit, "blob": self.add(blob)}

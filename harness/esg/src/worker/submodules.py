@@ -1,10 +1,10 @@
-"""Which submodules are there: the import system binds each on its package, where whoever names it finds it.
+"""Which submodules exist: the import system binds each on its package, where any code finds it.
 
-A submodule that its package loads itself is there whenever the package is. Any other is process
-state, `import/a.b`: written by each step that imports it or what loads it, be it loaded already, and
-read by steps that may look for it on the package. Where the state has none of it, a submodule that is
-loaded all the same is hidden: taken out of the package and of `sys.modules`, until it is imported
-again. It stays the same object, since what refers to it can not be told to refer to another.
+A submodule that its package loads itself exists whenever the package does. Any other is process
+state, `import/a.b`: written by each step that imports it or something that loads it, even if it is
+loaded already, and read by steps that may look for it on the package. If the state does not have a
+loaded submodule, it is hidden: removed from the package and from `sys.modules` until it is imported
+again. It stays the same object, because references to it cannot be redirected.
 """
 
 import hashlib
@@ -26,13 +26,13 @@ _listdir = os.listdir
 _sha = hashlib.sha256
 _NONE = frozenset()
 PREFIX = "import/"
-# Names by which attributes are looked up that the code does not name.
+# Functions that look up attributes by strings.
 BY_TEXT = frozenset(
     "getattr hasattr attrgetter __getattribute__ getattr_static eval exec __dict__ vars dir getmembers "
     "getmembers_static __dir__".split()
 )
 _IMPORT_NAME = opmap["IMPORT_NAME"]
-# An attribute that is not there.
+# Instructions that look up an attribute.
 _LOOKING = frozenset(opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM") if name in opmap)
 
 
@@ -43,29 +43,29 @@ class Submodules:
         self.modules = modules
         self.events = modules.events
         self.preloaded = frozenset(_loaded)
-        # Those that the state has, whether loaded here or not.
+        # Those in the state, whether loaded here or not.
         self.present = set()
         self.hidden = {}
-        # What loading a module imported, by name, and which submodules that brings.
+        # What loading a module imported, by name, and the submodules that this loads.
         self._needs = {}
         self._reached = {}
         self._brought = {}
-        # What packages held in the place of submodules, before those were loaded.
+        # What packages held under the names of submodules before those were loaded.
         self._under = {}
         self._loading = []
         self._files = {}
         self._children = {}
         self._counted = len(_loaded)
         self._stirred = False
-        # What the step has imported; and what it may have, which only shows that it was looked at.
+        # What the step imported, and what it may only have looked for.
         self.asked = set()
         self.doubted = set()
         self._watch()
 
-    # What the import system does.
+    # The import system.
 
     def _watch(self):
-        """An import of what is loaded asks its spec whether that is still going on."""
+        """An import of a loaded module asks its spec whether the import is still in progress."""
         note = self._again
         fixed = self.preloaded
 
@@ -92,7 +92,7 @@ class Submodules:
         _bootstrap._handle_fromlist = _handle_fromlist
 
     def _again(self, name):
-        """A loaded module is imported, or some attribute was not found in it."""
+        """A loaded module is imported, or an attribute was not found in it."""
         if type(name) is not str or name.startswith("_harness_"):
             return
         if name in self.asked and not self._loading and not self.hidden:
@@ -103,13 +103,13 @@ class Submodules:
         if operation == _IMPORT_NAME or "__import__" in code.co_names:
             self.imported(name)
         elif operation not in _LOOKING and code.co_name != "_find_and_load":
-            # From C, or no import at all.
+            # Called from C, or not an import.
             if self.hidden:
                 self._uncover(name)
             self._note(self.doubted, name)
 
     def _listed(self, module, fromlist):
-        """`from a import b`, which finds what is bound there already, or loads it."""
+        """`from a import b`, which finds an existing binding, or loads it."""
         if type(module) is not _ModuleType or type(fromlist) not in (tuple, list):
             return
         package = _inside(module).get("__name__")
@@ -118,7 +118,7 @@ class Submodules:
         for name in fromlist:
             full = f"{package}.{name}" if type(name) is str else None
             if full in self._under:
-                # It would find that if nobody had loaded the submodule.
+                # It would find that binding if the submodule had not been loaded.
                 self._note(self.doubted, full)
             elif full in self.hidden or full in _loaded and full not in self.preloaded:
                 self.imported(full)
@@ -130,13 +130,13 @@ class Submodules:
             where.add(name)
 
     def imported(self, name):
-        """The module is imported, be it loaded or not."""
+        """The module is imported, whether it was loaded or not."""
         if self.hidden:
             self._uncover(name)
         self._note(self.asked, name)
 
     def load(self, real, name, import_):
-        """Loads a module that is not there, by `real`."""
+        """Loads a missing module, using `real`."""
         self.imported(name)
         if name in _loaded:
             return real(name, import_)
@@ -155,7 +155,7 @@ class Submodules:
             return real(name, import_)
         finally:
             self._loading.pop()
-            # The newest stand last. Some are put there by other means than importing them.
+            # The newest come last. Some are added by other means than imports.
             needs.update(islice(reversed(_loaded), max(len(_loaded) - before, 0)))
             self._reached.clear()
             self._brought.clear()
@@ -163,18 +163,18 @@ class Submodules:
             if not self._loading and self.present:
                 self._bring()
 
-    # What there is to know.
+    # Queries.
 
     def is_own(self, name):
-        """Whether it is a submodule that is there only if somebody loads it."""
+        """Whether it is a submodule that exists only if some code loads it."""
         parent = name.rpartition(".")[0]
         if not parent or name in self.preloaded or self.modules.is_scratch(name):
             return False
-        # The interpreter keeps a codec once it was asked for: only the first who does loads it.
+        # The interpreter caches codecs: only the first use loads one.
         return parent != "encodings" and name not in self.reach(parent)
 
     def reach(self, name):
-        """What loading the module loads, itself included."""
+        """What loading the module loads, including itself."""
         known = self._reached.get(name)
         if known is None:
             found, todo = {name}, [name]
@@ -187,7 +187,7 @@ class Submodules:
         return known
 
     def brings(self, name):
-        """Those of the submodules that are entities which importing the module leaves there."""
+        """The submodule entities that importing the module leaves."""
         known = self._brought.get(name)
         if known is None:
             there = [one for one in self.reach(name) if one in _loaded or one in self.hidden]
@@ -197,13 +197,13 @@ class Submodules:
     # One step.
 
     def begin(self):
-        """Right before the step: what it may find is what the state has."""
+        """Right before the step: it may find what the state has."""
         self.asked = set()
         self.doubted = set()
         self.settle()
 
     def writes(self):
-        """The submodules that are there because of the step, too."""
+        """The submodules that also exist because of the step."""
         found = set()
         for name in self.asked | self.doubted:
             found |= self.brings(name)
@@ -211,7 +211,7 @@ class Submodules:
 
     def reads(self, packages, traits, own, nested):
         """The submodules that the code may have looked for on packages. `own`: the step's code,
-        `nested`: it and what is written in it."""
+        `nested`: it and its nested code."""
         found = set()
         for name in self.doubted:
             found |= self.brings(name)
@@ -245,7 +245,7 @@ class Submodules:
         return False
 
     def _listing(self, package, held):
-        """What could be a submodule, by the files in the folders of the package."""
+        """Possible submodules, by the files in the folders of the package."""
         known = self._children.get(package)
         if known is None:
             files = self._files.get(package)
@@ -263,24 +263,24 @@ class Submodules:
             known = self._children[package] = frozenset(known)
         return known
 
-    # How the state is put back.
+    # Restoring the state.
 
     def member(self, name):
-        """`(own, blob)` of a submodule that is there."""
+        """`(own, blob)` of a submodule in the state."""
         return _sha(b"p:import/" + name.encode()).hexdigest(), name.encode()
 
     def put(self, name):
-        """The state has it from now on."""
+        """Adds it to the state."""
         self.present.add(name)
         self._stirred = True
 
     def drop(self, name):
-        """The state has it no more."""
+        """Removes it from the state."""
         self.present.discard(name)
         self._stirred = True
 
     def settle(self):
-        """Makes what is there what the state has."""
+        """Makes the loaded submodules match the state."""
         if not self._stirred and len(_loaded) == self._counted:
             return
         if len(_loaded) != self._counted:
@@ -296,7 +296,7 @@ class Submodules:
         self._counted = len(_loaded)
 
     def _is_there(self, name):
-        """Whether a loaded module is to be found in this state."""
+        """Whether a loaded module is visible in this state."""
         parent = name.rpartition(".")[0]
         if not parent or name in self.preloaded or name in self.present:
             return True
@@ -305,7 +305,7 @@ class Submodules:
         return self._is_there(parent) and name in self.reach(parent)
 
     def _bring(self):
-        """Loads what the state has, once its package is there: this is no doing of the step."""
+        """Loads what the state has, once its package is loaded. This is not an action of the step."""
         events = self.events
         missing = [
             name
@@ -342,7 +342,7 @@ class Submodules:
             self.modules.rebind(parent, last, module)
 
     def _uncover(self, name):
-        """The module is imported: it is there again, and what its loading loaded."""
+        """The module is imported: it becomes visible, with what its loading loaded."""
         for other in sorted(self.reach(name) & self.hidden.keys()):
             parent = other.rpartition(".")[0]
             if parent in _loaded:
@@ -366,5 +366,5 @@ def nested_in(reader, own):
     return {id(code) for code in reader.one(own).codes} if own is not None else _NONE
 
 
-# Its frame is taken for one of the import system.
+# Its frame counts as one of the import system.
 Submodules.load.__code__ = Submodules.load.__code__.replace(co_filename="<frozen importlib._bootstrap>")

@@ -1,14 +1,14 @@
-"""Reads of names on Python 3.11: the namespace is a dict that tells of every access.
+"""Reads of names on Python 3.11: the namespace is a dict that reports every access.
 
-Loads by module code, and loads of globals by functions, lambdas and comprehensions, go through the
-methods below, because the interpreter treats a dict of another type as a mapping. Three ways past
-them exist, and each is watched by other means:
+Loads by module code, and loads of globals by functions, lambdas and comprehensions, call the methods
+below, because the interpreter treats a dict subclass as a mapping. Three ways bypass them, and each is
+observed by other means:
 
-- class bodies find a name that is not in the class with a C function: the builtin that starts them
-  is wrapped, and every name that the body may load counts;
-- code run by `exec` or `eval` with locals of its own does the same: an audit event tells of it;
-- names declared `global` in a function are bound and deleted so: its code tells, when the step is
-  over.
+- class bodies find a name that is not in the class with a C function: the builtin that starts them is
+  wrapped, and every name that the body may load counts;
+- code run by `exec` or `eval` with locals of its own does the same: an audit event reports it;
+- names declared `global` in a function are bound and deleted this way: its code shows it after the
+  step.
 """
 
 import builtins
@@ -27,14 +27,14 @@ _MOST_KNOWN = 20_000
 
 
 class _Plain(dict):
-    """What the namespace is while it is copied."""
+    """The class of the namespace while it is copied."""
 
     __slots__ = ()
 
 
 def _make_namespace(ledger):
-    """A dict whose every access is told to the ledger. No method is missing: one that were
-    inherited would be a way to read that nobody sees."""
+    """A dict that reports every access to the ledger. It overrides every method, because an
+    inherited one would allow unobserved reads."""
     item = dict.__getitem__
     decided, stored = ledger.decided, ledger.stored
 
@@ -73,7 +73,7 @@ def _make_namespace(ledger):
             dict.__delitem__(self, name)
 
         def __bool__(self):
-            # It is never empty, whatever the program does: it has the names of every module.
+            # It is never empty: it has the names of every module.
             return True
 
     def one(name):
@@ -82,12 +82,12 @@ def _make_namespace(ledger):
             _whole(ledger, name)
 
     def whole(method):
-        def told(self, *args, **named):
+        def reporting(self, *args, **named):
             ledger.everything()
             return method(self, *args, **named)
 
-        told.__name__ = method.__name__
-        return told
+        reporting.__name__ = method.__name__
+        return reporting
 
     for name in (
         "keys values items copy popitem clear __iter__ __reversed__ __len__ __eq__ __ne__ "
@@ -99,8 +99,8 @@ def _make_namespace(ledger):
     namespace.__name__ = namespace.__qualname__ = "dict"
 
     def copy(names):
-        # A dict whose class has methods of its own is copied item by item, through these methods. To
-        # change the class tells every audit hook.
+        # A dict with overridden methods is copied item by item through them. Changing its class instead
+        # notifies every audit hook.
         if _length(names) < FEW:
             return dict(zip(_names(names), _values(names)))
         names.__class__ = _Plain
@@ -127,7 +127,8 @@ class Tracker:
     EVENTS = ()
 
     def __init__(self, scratch=None):
-        # Where modules of the user's lie: of no use here, since no function is seen running.
+        # The location of the user's modules is not needed here, because running functions are not
+        # observed.
         del scratch
         self._ledger = ledger = Ledger()
 
@@ -138,8 +139,8 @@ class Tracker:
 
         self.main = main_module(namespace_of, ledger)
         self.namespace, self.did = ledger.namespace, ledger.did
-        # The step's code, and code that `exec` and `eval` ran. What was found out about code: by
-        # its address, as to hash it takes long, with the code itself.
+        # The step's code, and code that `exec` and `eval` ran. Analyses of code by address, because
+        # hashing it is slow; each keeps its code alive.
         self._code = None
         self._ran = []
         self._stores = {}
@@ -154,7 +155,7 @@ class Tracker:
         self._hook = __build_class__
 
     def _runs(self, code):
-        """Code is about to run that may find names in the globals unseen."""
+        """Code is about to run that may load globals unobserved."""
         ledger = self._ledger
         ledger.reads.executed[id(code)] = code
         for name in may_load(code):
@@ -165,16 +166,15 @@ class Tracker:
             return
         if type(args[0]) is not CodeType or args[0] is self._code:
             return
-        # The import of a module runs its code too, with globals of its own.
+        # An import runs module code too, with its own globals.
         if not caller(1).f_code.co_filename.startswith("<frozen importlib"):
             self._ran.append(args[0])
             self._runs(args[0])
 
     def begin(self, code):
-        """Remembers what each name is bound to, and tells of loads from here on.
+        """Records the bindings, and reports loads from here on.
 
-        `code` is the step's, whose locals are the namespace itself.
-        """
+        `code` is the step's, whose locals are the namespace itself."""
         self._ledger.begin()
         self._code = code
         self._ran = []
@@ -183,10 +183,10 @@ class Tracker:
         _builtins["__build_class__"] = self._hook
 
     def alone(self, code):
-        """Code is about to run elsewhere than in the namespace, of which nothing is to be told."""
+        """Code is about to run outside the namespace, without reports."""
 
     def end(self):
-        """What was read since `begin`, and which names are bound to others or unbound."""
+        """What was read since `begin`, and which names were bound or unbound."""
         reads = self._ledger.end()
         # The step may have deleted it.
         if _builtins.get("__build_class__") is self._hook:
@@ -194,10 +194,9 @@ class Tracker:
         return reads
 
     def late(self, reads, codes_of):
-        """Adds what only the code tells that has run, or that may have been called.
+        """Adds what only the code shows, of code that ran or may have been called.
 
-        `codes_of` answers the code objects that can be reached from some entities.
-        """
+        `codes_of` returns the code objects reachable from some entities."""
         ledger, step = self._ledger, self._code
         if reads.everything:
             return
@@ -225,14 +224,14 @@ class Tracker:
             self._may_delete(deleted)
 
     def _stored(self, names):
-        """Names that were bound for certain. One that was not there before shows."""
+        """Names that were surely bound. A new one is visible."""
         ledger = self._ledger
         for name in names:
             if name in ledger.start and _has(ledger.namespace, name):
                 ledger.stores(name)
 
     def _crooked(self, step, may_run):
-        """What code binds that may leave something out, and which code in it may have run."""
+        """Bindings in code that may skip instructions, and its nested code that may have run."""
         (surely, perhaps, stars, maybe_stars), changes, inside = of_module(step)
         if stars or maybe_stars:
             surely = surely.union(*map(starred, stars))
@@ -245,8 +244,7 @@ class Tracker:
                 may_run.append(code)
 
     def _may_delete(self, names):
-        """Names that may have been deleted unseen. What was had to be there before, whatever
-        became of it."""
+        """Names that may have been deleted unobserved. They must have existed before."""
         for name in names - DUNDERS if names else ():
             if name in self._ledger.start:
                 self._ledger.reads.names.add(name)
@@ -254,15 +252,14 @@ class Tracker:
                 self._ledger.may_store(name)
 
     def _may_store(self, names):
-        """Names that may have been bound. One that was not there before is there now, or it has
-        been deleted, which is seen."""
+        """Names that may have been bound. A new one exists now, or was deleted, which is observed."""
         for name in names:
             if name in self._ledger.start:
                 self._ledger.may_store(name)
 
     @staticmethod
     def _known(known, code, ask):
-        """What `ask` answers for the code, asked once."""
+        """The result of `ask` for the code, cached."""
         answer = known.get(id(code))
         if answer is None:
             if len(known) > _MOST_KNOWN:

@@ -1,17 +1,16 @@
-"""Reads of names from Python 3.12 on: `sys.monitoring` tells of the first run of an instruction.
+"""Reads of names from Python 3.12 on: `sys.monitoring` reports the first run of an instruction.
 
-The namespace is a plain dict. Which code belongs to the step is told by the globals of the frame
-that runs it, never by its file: code that `exec` compiles, functions defined by earlier steps and
-generators resumed by this one all count.
+The namespace is a plain dict. Code belongs to the step by the globals of its frame, not by its file:
+code that `exec` compiles, functions defined by earlier steps and generators resumed by this one all
+count.
 
-An instruction that has been judged is switched off until the next step. This is right because of
-what a read is, see `_harness_reads`. It is not right where a name may be found elsewhere than in
-the globals, so there the instruction stays on.
+An instruction that has been judged is disabled until the next step. This is correct because of the
+definition of a read, see `_harness_reads`. It is not correct where a name may be found outside the
+globals, so there the instruction stays enabled.
 
-To switch on again what is off has the interpreter prepare all code anew. A step that ran no code of
-the program but its own, which never runs again, leaves nothing behind that would have to be: then the
-events just stay on, and what is off is code of libraries. Where such code may come to run with the
-program's names, all is switched on again at once.
+Enabling instructions again makes the interpreter instrument all code again. A step that ran only its
+own code, which never runs again, needs none of this: the events stay enabled, and only library code
+is disabled. If such code may run with the program's names, everything is enabled again at once.
 """
 
 from sys import _getframe, modules, monitoring
@@ -27,22 +26,22 @@ _STARTS = _EVENTS.PY_START | _EVENTS.PY_RESUME
 _restart_events, _set_events = monitoring.restart_events, monitoring.set_events
 _get_local_events, _set_local_events = monitoring.get_local_events, monitoring.set_local_events
 _get_tool = monitoring.get_tool
-_OPTIMIZED = 1  # CO_OPTIMIZED: the code has fast locals, so no mapping that it looks names up in
+_OPTIMIZED = 1  # CO_OPTIMIZED: the code has fast locals, so no mapping in which it looks up names
 _MOST_TABLES = 20_000
-# What a function's frame answers for its locals: a dict in 3.12, a view in 3.13.
+# The type of `f_locals` in a function: a dict in 3.12, a view in 3.13.
 _VIEW = (lambda: type(_getframe().f_locals))()
 _VIEW = None if _VIEW is dict else _VIEW
 
 
 def _pulse():
-    # Run at the end of each step: whether its events arrive tells if the step took the tool away.
+    # Run at the end of each step: its events show whether the step took the tool away.
     return __name__  # noqa: F821
 
 
 class Tracker:
     """Which names a step reads and binds."""
 
-    # The audit events that `rebound` is to be told of while a step runs.
+    # The audit events for `rebound` while a step runs.
     EVENTS = ("exec", "function.__new__", "object.__setattr__")
 
     def __init__(self, scratch=None):
@@ -52,25 +51,25 @@ class Tracker:
             lambda main: ModuleType.__getattribute__(main, "__dict__"), ledger
         )
         self.namespace, self.did = ledger.namespace, ledger.did
-        # What the instructions of a code object do with names, by its address: to hash it takes
-        # long. The last one asked for is at hand.
+        # How the instructions of a code object use names, by its address, because hashing is slow. The
+        # last result is cached.
         self._tables = {}
         self._last = None, {}
         self._beats = set()
         self._pulse_code = _pulse.__code__
         self._pulse = FunctionType(_pulse.__code__, self.namespace)
-        # The step's own code, and whether anything else of the program's may be switched off.
+        # The step's own code, and whether other code of the program may be disabled.
         self._own = self._alone = None
         self._again = True
-        # Whether code of a library may have been given the program's names, to run with whenever.
+        # Whether library code may hold the program's names, to run with at any time.
         self._shared = False
         self._tool = None
         self._claim()
 
     def _claim(self):
-        """Takes a tool of `sys.monitoring` and hangs the callbacks onto it."""
+        """Claims a tool of `sys.monitoring` and registers the callbacks."""
         if self._tool is None:
-            # Those in the middle have no customary user.
+            # The middle ones have no customary user.
             self._tool = next(
                 tool for tool in (4, 3, 1, 2, 0, 5) if monitoring.get_tool(tool) is None
             )
@@ -85,7 +84,7 @@ class Tracker:
         self._last = None, {}
 
     def begin(self, code):
-        """Remembers what each name is bound to, and tells of loads from here on."""
+        """Records the bindings, and reports loads from here on."""
         if len(self._tables) > _MOST_TABLES:
             self._tables.clear()
         self._ledger.begin()
@@ -93,32 +92,32 @@ class Tracker:
         self._last = None, {}
         if self._again or self._shared:
             self._again = False
-            # In this order: what lies on the stack is prepared for events once, not twice.
+            # In this order the code on the stack is instrumented once, not twice.
             _restart_events()
             _set_events(self._tool, _STARTS)
 
     def alone(self, code):
-        """Code is about to run elsewhere than in the namespace, of which nothing is to be told."""
+        """Code is about to run outside the namespace, without reports."""
         self._alone = code
 
     def end(self):
-        """What was read since `begin`, and which names are bound to others or unbound."""
+        """What was read since `begin`, and which names were bound or unbound."""
         self._beats.clear()
         self._pulse()
         if len(self._beats) < 2 or _get_tool(self._tool) != _NAME:
-            # Nobody knows since when nothing was told.
+            # It is unknown since when events are missing.
             self._ledger.everything()
             self._claim()
             self._again = True
         if self._again:
-            # All that runs until the next step would be told of.
+            # Everything until the next step would be reported.
             _set_events(self._tool, 0)
         return self._ledger.end()
 
     def rebound(self, event, args):
-        """An audit event: code may be about to run with other names than it had."""
+        """An audit event: code may be about to run with other names."""
         if event == "exec":
-            # That of the step is new, as is that of a module that is imported.
+            # The step's code is new, as is that of an imported module.
             if args[0] is self._own:
                 return
             frame = caller(1)
@@ -133,10 +132,10 @@ class Tracker:
         _restart_events()
 
     def late(self, reads, codes_of):
-        """Nothing is left to tell from the code alone."""
+        """Nothing is left to determine from the code alone."""
 
     def _starts(self, code, _offset):
-        """Code begins to run, or a generator goes on."""
+        """Code begins to run, or a generator resumes."""
         if code is self._alone:
             return None
         ledger = self._ledger
@@ -167,7 +166,7 @@ class Tracker:
                 self._beats.add("instruction")
                 return None
             if code is not self._own:
-                # Also where it goes on that began before the step did.
+                # Also where code resumes that began before the step.
                 self._again = True
             known = self._tables.get(id(code))
             if known is None:
@@ -179,7 +178,7 @@ class Tracker:
             return _DISABLE
         ledger = self._ledger
         kind, name, local, whole = use
-        # The step's own code runs with the namespace for its globals and its locals.
+        # The step's own code runs with the namespace as its globals and locals.
         own = code is self._own
         if not own or whole:
             frame = caller(1)
@@ -190,7 +189,7 @@ class Tracker:
         if local and not own and not code.co_flags & _OPTIMIZED:
             scope = _elsewhere(frame, ledger.namespace)
             if scope is not None:
-                # A class body, or code that was given locals of its own.
+                # A class body, or code with locals of its own.
                 if kind != LOAD:
                     return None
                 if type(scope) is dict and dict.__contains__(scope, name):
@@ -214,11 +213,10 @@ class Tracker:
 
 
 def _elsewhere(frame, namespace):
-    """The mapping that the frame's names are looked up in first, none if that is the namespace.
+    """The mapping in which the frame's names are looked up first. None if that is the namespace.
 
-    While a comprehension runs in module code, the frame's locals are told as a copy (3.12) or as a
-    view (3.13) that has the comprehension's variables too.
-    """
+    While a comprehension runs in module code, the frame's locals are a copy (3.12) or a view (3.13)
+    that includes the comprehension's variables."""
     scope = frame.f_locals
     if scope is namespace or type(scope) is _VIEW:
         return None
@@ -237,7 +235,7 @@ def _of_a_module(scope):
     name = dict.get(scope, "__name__") if isinstance(scope, dict) else None
     if type(name) is not str:
         return False
-    # The worker's own modules are in no list of modules.
+    # The worker's own modules are not in `sys.modules`.
     if name.startswith(("namedtuple_", "_harness_")):
         return True
     module = dict.get(modules, name)

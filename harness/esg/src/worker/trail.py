@@ -1,16 +1,16 @@
-"""What a walk over a large plain value found, so that the next one need not find it anew.
+"""The result of a walk over a large plain value, so that the next walk can reuse it.
 
-Between two looks at a value most of it stays as it is. A level whose atoms are the same objects, and
-whose containers lie where they lay, have the same types and as many parts, is written as it was
-written before. Where atoms are others, only their pieces are. At the first level that is shaped
-otherwise the walk goes on as if there had been none before.
+Between two walks most of a value stays the same. A level is written as before if its atoms are the same
+objects and its containers have the same addresses, types and number of parts. If some atoms differ,
+only their pieces are written again. From the first level with another shape on, the walk continues
+without the trail.
 
-Kept are atoms, addresses and the stream. No container is: what a program lets go of, or puts into a
-row that it then lets go of, is gone at once. An atom that is held cannot be another one at the same
-address. A container may be, and then it counts as the one before: it has what that one had.
+The trail keeps atoms, addresses and the stream. It keeps no container, so objects that a program drops
+are freed at once. An atom that is held cannot share its address with another one. A container can, and
+then counts as the former one: its content is the same.
 
-That takes eight bytes for each atom and the size of the stream. Atoms that a step replaces live until
-the step has been described.
+A trail takes eight bytes for each atom and the size of the stream. Atoms that a step replaces live
+until the step has been described.
 """
 from itertools import chain, compress, repeat
 from operator import is_, is_not
@@ -19,16 +19,16 @@ from _harness_layouts import Instance
 from _harness_levels import CHUNK, picked, put_atoms
 from _harness_shapes import ATOM_IDS, KINDS
 
-_FEW = 512              # objects from which on a trail is kept
-_LONG = 64              # bytes of the stream for each object up to which it is
-_MOST = 1 << 26         # bytes of the stream up to which it is
-_SLOW = 64              # objects of a level that was looked at one by one
+_FEW = 512              # values with fewer objects keep no trail
+_LONG = 64              # most bytes of the stream for each object
+_MOST = 1 << 26         # most bytes of the stream
+_SLOW = 64              # most objects of a level that was inspected one by one
 _PLAIN = frozenset(map(id, (KINDS[list], KINDS[tuple], KINDS[dict])))
 _DICT = KINDS[dict]
 
 
 class Level:
-    """What was on one level. `cut`: how containers are told from atoms. None: there are none; a number
+    """One level. `cut`: how containers are distinguished from atoms. None: there are none; a number
     and a step: one column of them; bytes: for each object 0, or the number of its group."""
     __slots__ = ("n", "cut", "atoms", "marks", "starts", "parts", "groups", "heads", "ids", "width")
 
@@ -39,9 +39,9 @@ class Group:
 
 
 def kept(walk):
-    """The levels of a finished walk that are worth to be kept, or None."""
+    """The levels of a finished walk that are worth keeping, or None."""
     found, walk.levels = walk.levels, None
-    if found is None or walk.hole is not None or walk.notes or walk.codes or walk.extras or not walk.sure:
+    if found is None or walk.unserializable is not None or walk.notes or walk.codes or walk.extras or not walk.sure:
         return None
     number = sum([level.n if type(level) is Level else len(level[2]) for level in found])
     if number < _FEW or walk.sink.size > min(_LONG * number, _MOST):
@@ -56,11 +56,11 @@ def kept(walk):
     return out
 
 
-def _level(walk, begin, end, flat, told, groups, width):
-    """One level as the walk noted it, or None if it is none that can be followed."""
+def _level(walk, begin, end, flat, summary, groups, width):
+    """One level as recorded by the walk, or None if it cannot be followed."""
     level = Level()
     level.n, level.width, level.ids, level.groups = len(flat), width, 0, []
-    level.cut, level.atoms, level.marks, level.starts = told
+    level.cut, level.atoms, level.marks, level.starts = summary
     level.heads = [at - begin for _, _, _, at in groups] + [end - begin]
     for kind, objs, head, _ in groups:
         group = Group()
@@ -89,7 +89,7 @@ def _level(walk, begin, end, flat, told, groups, width):
 
 
 def _follows(walk, group):
-    """Whether nothing but the parts of such containers has to be looked at."""
+    """Whether only the parts of such containers need inspection."""
     kind = group.kind
     if id(kind) in _PLAIN:
         return _plain_head(kind, group.head)
@@ -103,7 +103,7 @@ def _plain_head(kind, head):
 
 
 class Follower:
-    """Goes along what an earlier walk over the same value found, as long as it is still so."""
+    """Follows the trail of an earlier walk over the same value, as long as it matches."""
 
     def __init__(self, world, entry):
         self.entry, self.levels, self.depth, self.met, self.same = entry, entry.trail, 0, 0, True
@@ -111,8 +111,8 @@ class Follower:
             self.levels = ()
 
     def follow(self, walk, flat):
-        """The parts of a level's objects, their width and how many containers there are, with the level
-        written to the walk; None, with nothing done, if the level is another than it was."""
+        """The parts of a level's objects, their width and the number of containers, after writing
+        the level to the walk. None, without effect, if the level differs."""
         if self.depth == len(self.levels):
             return None
         level = self.levels[self.depth]
@@ -153,13 +153,13 @@ class Follower:
         return found[0] if len(found) == 1 else list(chain.from_iterable(found)), level.width, number
 
     def leave(self, walk):
-        """The walk goes on alone: it has met what is on the levels before."""
+        """The walk continues without the trail, with what the earlier levels contain marked as met."""
         self.same = False
         walk.order = self.entry.ids[:self.met]
         walk.known = set(walk.order)
 
     def arrive(self, walk):
-        """The walk is over: what it has met is what was met before."""
+        """The walk is complete: it met the same objects as the earlier one."""
         walk.order, walk.known = self.entry.ids, self.entry.known
 
 
@@ -180,7 +180,7 @@ def _cut(level, flat):
 
 
 def _others(level, atoms):
-    """The pieces, by number, in which there are other atoms than there were; None if not all are atoms."""
+    """The numbers of the pieces with changed atoms. None if not all are atoms."""
     found, size = set(), CHUNK if level.marks is None else _SLOW
     for at in range(0, len(atoms), size):
         piece, before = atoms[at:at + size], level.atoms[at:at + size]
@@ -192,7 +192,7 @@ def _others(level, atoms):
 
 
 def _ids(level, flat, sorted_out):
-    """The addresses of those whose identity counts, in the order in which the walk met them."""
+    """The addresses of mutable objects, in the order in which the walk met them."""
     if level.marks is not None:
         mutable = [False] + [group.kind.mutable for group in level.groups]
         return [id(o) for o, at in zip(flat, level.cut) if mutable[at]]
@@ -204,7 +204,7 @@ def _ids(level, flat, sorted_out):
 
 
 def _same_head(group, head):
-    """Whether containers have as many parts as they had, under the same keys."""
+    """Whether containers have as many parts as before, under the same keys."""
     old = group.head
     if group.kind is not _DICT:
         return head == old      # numbers, or nothing

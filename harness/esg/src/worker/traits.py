@@ -11,18 +11,18 @@ _STORES = frozenset(dis.opmap[name] for name in ("STORE_ATTR", "DELETE_ATTR"))
 _IMPORT = dis.opmap["IMPORT_NAME"]
 _MAX_MEMO = 4096
 
-# Names by which attributes are set that the code does not name.
+# Functions that set attributes by string.
 _DYNAMIC_STORE = frozenset("setattr delattr __dict__ vars __setattr__ __delattr__ exec eval reload patch".split())
 _DYNAMIC_IMPORT = frozenset("__import__ import_module modules exec eval reload".split())
 
-# Names that tell more than the name itself.
+# Names with further consequences.
 LOOKED_INTO = _DYNAMIC_STORE | _DYNAMIC_IMPORT
-# Operations that do.
+# Instructions with further consequences.
 WATCHED = _STORES | {_IMPORT, dis.opmap["IS_OP"]}
 
 
 class Traits:
-    """What one code object, or several together, name."""
+    """What one or several code objects name."""
 
     __slots__ = ("names", "strings", "words", "imports", "stored", "codes")
 
@@ -32,9 +32,9 @@ class Traits:
         self.words = set()
         # Module names of import statements.
         self.imports = set()
-        # Attributes set or deleted on something else than a method's own instance.
+        # Attributes set or deleted on anything but a method's own instance.
         self.stored = set()
-        # Every code object, nested ones too.
+        # Every code object, including nested ones.
         self.codes = []
 
     def add(self, other):
@@ -60,13 +60,13 @@ class Traits:
 
 
 class Reader:
-    """Finds traits, and remembers them."""
+    """Finds traits, and caches them."""
 
     def __init__(self):
         self._memo = {}
 
     def of(self, codes):
-        """The traits of all of them together. Nothing may be added to them."""
+        """The traits of all of them together. The result must not be changed."""
         if len(codes) == 1:
             return self.one(codes[0])
         total = Traits()
@@ -90,7 +90,7 @@ class Reader:
         ops = code.co_code[::2]
         if _IMPORT in ops or not _STORES.isdisjoint(ops):
             _details(code, found)
-        # The code is kept, so its address stays its own.
+        # Holding the code keeps its address from being reused.
         self._memo[key] = code, found
         return found
 
@@ -107,7 +107,7 @@ class Reader:
 
 
 def _details(code, found):
-    """Import statements, and on what attributes are stored."""
+    """Import statements, and the objects on which attributes are stored."""
     before = None
     own = code.co_varnames[0] if code.co_argcount else None
     level_at = []

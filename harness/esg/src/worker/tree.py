@@ -1,7 +1,7 @@
-"""The tree below scratch: what is there, and how it is stored and put back.
+"""The tree below scratch: its content, and how it is stored and restored.
 
-Nothing is asked about a file whose times, size and inode are as they were, unless it was hashed so
-soon after its last change that the clock of the file system might not tell.
+A file whose times, size and inode are unchanged is not read, unless it was hashed so soon after its
+last change that the file system's clock might not show a later one.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ _NOFOLLOW = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC"
 
 
 class Entry:
-    """One file, directory or link as it was when last looked at."""
+    """One file, directory or link as last seen."""
 
     __slots__ = ("kind", "stamp", "looked", "digest", "mode", "size", "links")
 
@@ -46,12 +46,12 @@ class Tree:
         self.scratch = scratch
         self.limit = limit
         self.entries = {}
-        # What cannot be told of by entries: "hard link a", "special file b".
+        # What entries cannot represent: "hard link a", "special file b".
         self.special = []
         self.rescan()
 
     def root_stamp(self):
-        """Changes when a name directly below scratch comes or goes."""
+        """Changes when a name directly below scratch is added or removed."""
         try:
             found = _lstat(self.scratch)
         except OSError:
@@ -59,7 +59,7 @@ class Tree:
         return found.st_mtime_ns, found.st_ctime_ns, found.st_nlink
 
     def stirred(self):
-        """Whether something happened directly below scratch since the tree was last looked at."""
+        """Whether something changed directly below scratch since the last scan."""
         try:
             found = _lstat(self.scratch)
         except OSError:
@@ -67,13 +67,13 @@ class Tree:
         return (found.st_mtime_ns, found.st_ctime_ns, found.st_nlink) != self._root
 
     def rescan(self):
-        """Looks at everything again. Answers the new entries; unchanged ones are the same objects."""
+        """Scans everything again. Returns the new entries; unchanged ones are the same objects."""
         self.entries = self._scan()
         self._root = self.root_stamp()
         return self.entries
 
     def _scan(self):
-        """The tree as it is. Files whose times, size and inode are as before are not read again."""
+        """Scans the tree. Files whose times, size and inode are unchanged are not read."""
         old = self.entries
         tree = {}
         self.special = []
@@ -135,13 +135,13 @@ class Tree:
             return was
         return entry
 
-    # Storing and putting back.
+    # Storing and restoring.
 
     def full(self, rel):
         return self.scratch + "/" + rel
 
     def blob(self, rel):
-        """`(bytes, None)`, or `(None, why not)`."""
+        """`(bytes, None)`, or `(None, reason)`."""
         entry = self.entries[rel]
         head = entry.kind[0].encode() + entry.mode.to_bytes(2, "little")
         if entry.kind == "directory":
@@ -159,7 +159,7 @@ class Tree:
         return head + data, None
 
     def put(self, rel, blob):
-        """Makes the path what the blob says. Whatever is there goes."""
+        """Makes the path what the blob says, replacing what is there."""
         kind, mode, data = blob[:1], int.from_bytes(blob[1:3], "little"), blob[3:]
         full = self.full(rel)
         was = self.entries.get(rel)
@@ -181,7 +181,7 @@ class Tree:
         self._refresh(rel)
 
     def remove(self, rel):
-        """Takes a path away. A directory only if nothing is left in it: answers whether it went."""
+        """Removes a path. A directory only if it is empty: returns whether it was removed."""
         entry = self.entries.get(rel)
         if entry is not None and entry.kind == "directory":
             try:
@@ -212,7 +212,7 @@ class Tree:
         self.entries.pop(rel, None)
 
     def _refresh(self, rel):
-        """Looks again at a path that we changed, and at the directories that lead there."""
+        """Scans a path that the worker changed, and the directories above it."""
         parts = rel.split("/")
         for depth in range(1, len(parts) + 1):
             path = "/".join(parts[:depth])

@@ -1,25 +1,25 @@
-"""The graph of what is live, and how the host moves it from one state to another.
+"""The graph of live entities, and how the host moves it from one state to another.
 
 Beyond the common interface: `Settled.created` (identity objects found), `Settled.back` (modules that
-no longer differ from their baseline) and `Settled.notes` (what a walk saw that cannot be tracked).
-Blobs are bytes here; the order of a unit's members and refs is part of it and comes back in `load`.
+no longer differ from their baseline) and `Settled.notes` (untracked things seen by a walk). Blobs
+are bytes here. The order of a unit's members and refs is part of it and is passed to `load`.
 """
 import importlib
 
 from _harness_bynames import module_dict
 from _harness_pickles import Load, Unloadable
 from _harness_plain import others
-from _harness_prints import Entry, probe
+from _harness_fingerprints import Entry, probe
 from _harness_shapes import ATOM_IDS
 from _harness_settle import MISSING, MODULE_NAMES, Settled, Standing, Unit, undisturbed
 
 
 class Graph(Standing):
-    """What is live in the namespace and what is set aside."""
+    """The live and the stashed entities."""
 
     @undisturbed
     def dirty(self, touched, bound):
-        """After a failed step: every entity changed or created, and all that share with one. Sorted."""
+        """After a failed step: every changed or created entity, and all that share with one. Sorted."""
         fresh, drawn, done = self.look(list(bound) + list(touched), discover=False)
         self.seen = {}
         found = set(bound)
@@ -32,10 +32,9 @@ class Graph(Standing):
         return sorted(found)
 
     def codes(self, entities):
-        """Code objects of the functions and classes that can be reached from some entities.
+        """Code objects of the functions and classes reachable from some entities.
 
-        Asked for after a step has run, before `settle`, which then does not look again.
-        """
+        Called after a step has run and before `settle`, which then does not probe again."""
         # The modules that they refer to, by name.
         self.modules_met = set()
         entities = others(self.namespace, entities)
@@ -57,7 +56,7 @@ class Graph(Standing):
 
     # -- moving ---------------------------------------------------------------------------
     def drop(self, entities):
-        """Unbinds entities; unknown ones are ignored."""
+        """Unbinds entities. Ignores unknown ones."""
         self.seen = {}
         for e in entities:
             self.forget_entry(e)
@@ -75,7 +74,7 @@ class Graph(Standing):
             self.modules.reset(name)
 
     def stash(self, keys):
-        """Sets units aside: their live members leave the namespace."""
+        """Stashes units: their live members leave the namespace."""
         self.seen = {}
         for key in keys:
             members = {e: x for e, x in list(self.entries.items()) if x.unit is not None and x.unit.key == key}
@@ -93,7 +92,7 @@ class Graph(Standing):
                 self.aside[key] = kept
 
     def unstash(self, items):
-        """Takes members of units set aside back into the namespace; the others stay aside."""
+        """Restores members of stashed units to the namespace. The others stay stashed."""
         self.seen = {}
         for item in items:
             kept = self.aside.get(item["key"], {})
@@ -108,7 +107,7 @@ class Graph(Standing):
                 self.aside.pop(item["key"], None)
 
     def forget(self, keys):
-        """Loses units set aside."""
+        """Discards stashed units."""
         for key in keys:
             self.aside.pop(key, None)
 
@@ -156,7 +155,8 @@ class Graph(Standing):
 
     @undisturbed
     def load(self, items):
-        """Makes units from blobs. -> [[key, why]] for those that do not load; nothing of these is installed."""
+        """Restores units from blobs. Returns [[key, reason]] for those that fail to load; nothing of
+        these is installed."""
         self.seen = {}
         failed = []
         for item in items:
@@ -197,19 +197,19 @@ class Graph(Standing):
             self.enter(unit, e, x)
 
     def known(self, e, value, load):
-        """The entry of a unit's only member follows from its blob: no walk."""
+        """The entry of a unit's only member follows from its blob, without a walk."""
         x = Entry()
         x.entity, x.value, x.sign, x.walk, x.unit = e, value if e[0] != "m" else None, None, None, None
         x.own = None if e[0] == "n" and id(type(value)) in ATOM_IDS else load.own()
         x.ids, x._known, x.trail = list(map(id, load.nodes)), None, None
-        x.refs, x.hole, x.opaque, x.blind, x.notes = [
+        x.refs, x.unserializable, x.opaque, x.blind, x.notes = [
             self.world.module(*r) if type(r) is tuple else r for r in load.refs], None, False, False, []
         x.codes = load.made_codes()
         x.loads = None
         return x
 
     def object_of(self, entity, members):
-        """The object a reference stands for; members of the blob itself are not looked up."""
+        """The object of a reference. Members of the blob itself are not looked up."""
         if entity[0] == "m":
             if entity in members:
                 return (entity[2:],)
@@ -223,10 +223,10 @@ class Graph(Standing):
             raise Unloadable("missing " + entity)
         return o
 
-    # -- looking at everything ------------------------------------------------------------
+    # -- sweep -------------------------------------------------------------------------------
     @undisturbed
     def sweep(self):
-        """Describes everything live from scratch, without anything remembered and without blobs."""
+        """Describes everything live from scratch, without caches and without blobs."""
         twin = Graph(self.namespace, self.modules, self.limits)
         twin.seq, twin.blobs = "sweep", False
         twin.objects, twin.world.tokens = dict(self.objects), dict(self.world.tokens)

@@ -1,9 +1,9 @@
-"""The walk over a value: breadth first, level by level, in batches that cost C-level time.
+"""The walk over a value: breadth first, level by level, in batches at C speed.
 
-One stream results, made of plain data only. It is hashed for the fingerprint and kept as the blob,
-so both see the same. Objects whose identity counts get ordinals in the order they are met; what
-ends the walk (classes, stateless functions, modules) becomes an index into a list of references.
-Immutable containers are written out wherever they are met: their identity is no content.
+The result is one stream of plain data. It is hashed for the fingerprint and kept as the blob, so
+both have the same content. Mutable objects get ordinals in the order in which they are met. Ends of
+the walk (classes, stateless functions, modules) become indices into a list of references. Immutable
+containers are written out wherever they are met, because their identity is not content.
 """
 import sys
 import types
@@ -17,7 +17,7 @@ from _harness_codeforms import loads as code_loads
 from _harness_funcs import BOUND_BUILTIN, CACHED, CACHED_TYPE, FUNC, Builtin, Function, stateless
 from _harness_bynames import Names, module_dict, ours, streams
 from _harness_levels import MANY, Sink, TooLarge, put_atoms, put_level, types_hash_plainly
-from _harness_shapes import ATOM_IDS, MAPPING, MRO, TABLE, Hole
+from _harness_shapes import ATOM_IDS, MAPPING, MRO, TABLE, Unserializable
 
 _modules = sys.modules
 _Module = types.ModuleType
@@ -25,13 +25,13 @@ _module_dict = _Module.__dict__["__dict__"].__get__
 _FLAGS = type.__dict__["__flags__"].__get__
 _NAME = type.__dict__["__name__"].__get__
 _MODULE = type.__dict__["__module__"].__get__
-_OPAQUE_MODULE = Hole("type module", kids=lambda walk, o: [_module_dict(o)])
-_OURS = Hole("the worker's own", kids=lambda walk, o: [])
+_OPAQUE_MODULE = Unserializable("type module", kids=lambda walk, o: [_module_dict(o)])
+_OURS = Unserializable("the worker's own", kids=lambda walk, o: [])
 _ENTITY_LIMIT = 4_000_000       # containers written out in one walk
 
 
 class World:
-    """What a walk needs to know about the process: the program's modules and the kinds of its classes."""
+    """What a walk needs of the process: the program's modules and the kinds of its classes."""
 
     def __init__(self, namespace, modules):
         self.namespace = namespace
@@ -39,7 +39,7 @@ class World:
         self.names = Names(lambda module: module == "__main__" or modules.is_scratch(module), modules.baseline)
         self.tokens = {}        # id -> entity of an identity object
         self.kinds = {}         # id of a class -> (ancestry, kind, class)
-        self.deleted = None     # stands for a deleted attribute in what `Modules.diff` returns
+        self.deleted = None     # marks a deleted attribute in the result of `Modules.diff`
 
     def module(self, name):
         """A loaded module, or None."""
@@ -61,7 +61,7 @@ class World:
         return held | {id(self.namespace)}
 
     def kind(self, cls):
-        """The kind of the instances of a class; found again when its ancestry changed."""
+        """The kind of the instances of a class. Determined again when its ancestry changes."""
         known = self.kinds.get(id(cls))
         if known is not None and known[0] is MRO(cls):
             return known[1]
@@ -71,28 +71,29 @@ class World:
 
 
 class Walk:
-    """One walk from some roots. `inner`: ids of identity objects that are written out, not referred to."""
+    """One walk from some roots. `inner`: ids of identity objects that are written out instead of
+    referenced."""
 
     def __init__(self, world, inner=(), extras=False):
         self.world, self.inner = world, inner
-        self.order = []         # ids of all whose identity counts: the place is the ordinal
+        self.order = []         # ids of all mutable objects: the index is the ordinal
         self.known = set()      # those of them that are not in `seen`
-        self.seen = {}          # id -> ordinal, brought up to date by `ordinals`
+        self.seen = {}          # id -> ordinal, updated by `ordinals`
         self.refs = []          # references, in order
         self.ref_at = {}
         self.names = {}         # id of a class -> its mark
         self.extras = [] if extras else None
         self.codes, self.notes, self.temps = [], [], []
-        self.hole, self.opaque, self.blind, self.sure = None, False, False, True
+        self.unserializable, self.opaque, self.blind, self.sure = None, False, False, True
         self.sink = Sink()
         self.spaces = self.plain = None
-        self.levels = None      # what is on each level, if it is to be noted
+        self.levels = None      # the content of each level, if it is recorded
         pickler = Pickler(self.sink, 4)
         pickler.fast = True
         self.put = pickler.dump
 
     def space(self, held):
-        """How a function's globals are written: a module's mark, or None for a dict of its own."""
+        """How a function's globals are written: a module's mark, or None for a separate dict."""
         if held is self.world.namespace:
             return ("g", "<main>", "__dict__")
         return ("v", self.ref(_modules[held["__name__"]])[1]) if self.world.is_space(held) else None
@@ -114,20 +115,20 @@ class Walk:
         return ("r", at)
 
     def name(self, cls):
-        """The mark of a class as a part of a description: by name, by reference, or one of this walk's own."""
+        """The mark of a class in a description: by name, by reference, or within this walk."""
         known = self.names.get(id(cls))
         if known is None:
             at = self.ordinals().get(id(cls))
             if at is not None:
                 return ("b", at)
             if id(cls) in self.inner:
-                raise TooLarge("classes in a knot")
+                raise TooLarge("a cycle of classes")
             name = self.world.names.of(cls)
             known = self.names[id(cls)] = ("g",) + name if name is not None else self.ref(cls)
         return known
 
     def pick(self, o, t):
-        """The kind of an object that no table settles, or its mark if the walk ends here."""
+        """The kind of an object that is in no table, or its mark if the walk ends here."""
         if o is self.world.namespace:
             return ("g", "<main>", "__dict__")
         if t is Function:
@@ -162,7 +163,7 @@ class Walk:
                 return ("g",) + name
             if t is not Builtin:
                 return library.HIDDEN
-            return BOUND_BUILTIN if type(o.__self__) is not _Module else layouts_hole(t)
+            return BOUND_BUILTIN if type(o.__self__) is not _Module else unserializable(t)
         if t is CACHED_TYPE:
             return CACHED.pick(self, o)
         if id(t) in library.PICKS:
@@ -181,10 +182,10 @@ class Walk:
         return self.world.kind(t)
 
     def fail(self, why):
-        self.hole = self.hole or why
+        self.unserializable = self.unserializable or why
 
     def run(self, roots, follower=None):
-        """Walks; afterwards `order`, `refs`, the stream and the flags are settled."""
+        """Runs the walk. Afterwards `order`, `refs`, the stream and the flags are final."""
         flat, total, width = roots, 0, 0
         while True:
             if follower is not None:
@@ -198,18 +199,18 @@ class Walk:
                     return self
                 follower = follower.leave(self)
             begin, groups, noted = len(self.sink.parts), {}, []
-            told, above = self.marks(flat, groups, width), flat
+            summary, above = self.marks(flat, groups, width), flat
             if not groups:
                 if self.levels is not None:
-                    self.levels.append((begin, len(self.sink.parts), above, told, noted, 0))
+                    self.levels.append((begin, len(self.sink.parts), above, summary, noted, 0))
                 return self
             flat, width = [], 0
             for kind, objs in groups.items():
                 total += len(objs)
                 if total > _ENTITY_LIMIT:
                     raise TooLarge("too large")
-                if kind.hole is not None:
-                    self.fail(kind.hole)
+                if kind.unserializable is not None:
+                    self.fail(kind.unserializable)
                     self.opaque = self.opaque or kind.opaque
                     self.blind = self.blind or kind.blind
                 self.sure = self.sure and kind.sure
@@ -228,15 +229,16 @@ class Walk:
                 else:
                     flat += kids
             if self.levels is not None:
-                self.levels.append((begin, len(self.sink.parts), above, told, noted, width))
+                self.levels.append((begin, len(self.sink.parts), above, summary, noted, width))
 
     def marks(self, flat, groups, width):
         """Writes one level's objects: atoms as they are, others by marks, new ones into groups.
-        -> how containers are told from atoms, the atoms, the marks, where in the stream they are"""
+        Returns how containers are distinguished from atoms, the atoms, the marks, and their position
+        in the stream."""
         if len(flat) >= MANY:
-            told = put_level(self, flat, groups, width)
-            if told is not None:
-                return told
+            summary = put_level(self, flat, groups, width)
+            if summary is not None:
+                return summary
         elif set(map(id, map(type, flat))) <= ATOM_IDS:
             return None, flat, None, put_atoms(self, flat)
         seen, order, marks, kind_marks = self.ordinals(), self.order, [], {}
@@ -275,14 +277,14 @@ class Walk:
         self.put(marks)
         return None, None, marks, (begin, len(self.sink.parts))
 
-    # -- what levels written in bulk need ---------------------------------------------------
+    # -- for levels written in bulk ----------------------------------------------------------
     def types_hash_plainly(self):
         if self.plain is None:
             self.plain = types_hash_plainly()
         return self.plain
 
     def settled(self, t):
-        """The kind of all objects of a type, or None if they have to be looked at one by one."""
+        """The kind of all objects of a type, or None if they need individual inspection."""
         kind = TABLE.get(id(t))
         if kind is not None:
             return kind
@@ -293,8 +295,8 @@ class Walk:
         return self.world.kind(t)
 
     def meet(self, ids, spaces):
-        """Gives ordinals to objects whose identity counts. False, with nothing done, if one of them was
-        met before, or, where there are dicts, is the namespace of a module."""
+        """Gives ordinals to mutable objects. Returns False, without effect, if one of them was met
+        before, or, if there are dicts, is the namespace of a module."""
         new = set(ids)
         if len(new) != len(ids) or not self.seen.keys().isdisjoint(new) or not self.known.isdisjoint(new):
             return False
@@ -311,14 +313,14 @@ class Walk:
         return True
 
     def ordinals(self):
-        """The ordinals of all objects met whose identity counts."""
+        """The ordinals of all mutable objects met."""
         if self.known:
             self.seen.update(zip(self.order[len(self.seen):], range(len(self.seen), len(self.order))))
             self.known = set()
         return self.seen
 
     def everything(self):
-        """The ids of all whose identity counts, if they are together already."""
+        """The ids of all mutable objects met, if they are in one set already."""
         if not self.known or len(self.seen) > len(self.known):
             return None
         self.known.update(self.seen)
@@ -342,8 +344,8 @@ class Walk:
         return sorted(found)
 
 
-def layouts_hole(t):
-    return Hole("type " + t.__name__, kids=layouts.referents)
+def unserializable(t):
+    return Unserializable("type " + t.__name__, kids=layouts.referents)
 
 _DESCRIPTORS = frozenset(map(id, (
     types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType,

@@ -1,8 +1,8 @@
-"""Constructs whose effects or inputs are not tracked: named, so that nothing is guessed.
+"""Constructs with untracked effects or inputs: reported by name, so that nothing is guessed.
 
-Two sources: what the code of the program names, and audit events. What the standard library does
-on its own account is none of the program's doing, unless it starts a thread or a process or talks
-to the network, which is told of whoever asked.
+There are two sources: what the code of the program names, and audit events. What the standard
+library does on its own account does not count, unless it starts a thread or a process or uses the
+network. These are reported regardless of the caller.
 """
 
 import _thread
@@ -21,19 +21,19 @@ _ABCMeta = _type(Sized)
 _LIBRARY = sys.stdlib_module_names
 _ADDRESS = re.compile(rb" at 0x[0-9a-fA-F]{6,}")
 
-# Modules that the program's own code cannot use without leaving what is tracked.
+# Modules whose use by the program's own code is untracked.
 MODULES = frozenset(
     "gc weakref _weakref ctypes _ctypes cffi signal _signal logging atexit faulthandler tracemalloc "
     "mmap fcntl resource readline contextvars _contextvars posix _posixsubprocess _thread dbm shelve "
     "tkinter curses termios _testcapi _testinternalcapi _xxsubinterpreters _interpreters".split()
 )
-# Attributes that lead out of what is tracked, whatever they are asked of.
+# Attributes that are untracked on any object.
 ATTRIBUTES = frozenset(
     "__subclasses__ __globals__ __builtins__ f_back f_locals f_globals f_builtins tb_frame gi_frame "
     "cr_frame ag_frame __weakref__ st_mtime st_atime st_ctime st_mtime_ns st_atime_ns st_ctime_ns "
     "st_birthtime st_ino st_dev reconfigure".split()
 )
-# Methods that run when nobody calls them.
+# Methods that run without a call.
 DEFINED = frozenset(("__del__",))
 # Functions of modules.
 FUNCTIONS = {
@@ -86,7 +86,7 @@ _NUMPY_STATE = frozenset(
 )
 _NUMPY_OWN = frozenset(("default_rng", "RandomState", "Generator"))
 
-# Told of whoever asked.
+# Reported regardless of the caller.
 ALWAYS = frozenset(
     "subprocess.Popen os.system os.exec os.fork os.forkpty os.posix_spawn os.spawn os.kill os.killpg "
     "os.startfile pty.spawn _thread.start_new_thread _thread.start_joinable_thread socket.connect "
@@ -96,7 +96,7 @@ ALWAYS = frozenset(
     "sqlite3.load_extension sqlite3.enable_load_extension ctypes.dlsym ctypes.call_function "
     "code.__interact builtins.breakpoint sys.addaudithook".split()
 )
-# Told of if the program's own code asked.
+# Reported if called by the program's own code.
 DIRECT = {
     "sys._getframe": "sys._getframe",
     "sys._getframemodulename": "sys._getframemodulename",
@@ -118,7 +118,7 @@ _MAX_REPORTS = 32
 
 
 class Watch:
-    """Collects what is not tracked, step by step."""
+    """Collects untracked operations, step by step."""
 
     def __init__(self, events, namespace):
         self.events = events
@@ -129,7 +129,7 @@ class Watch:
             events.listen(event, self._always)
         for event in DIRECT:
             events.listen(event, self._direct)
-        # Event loops make a pair of sockets for themselves.
+        # Event loops create a pair of sockets for themselves.
         events.listen("socket.__new__", self._socket)
         self._install()
 
@@ -138,7 +138,7 @@ class Watch:
         self._seen = set()
 
     def report(self, what, line=None):
-        """Notes a construct, once per step and line."""
+        """Records a construct, once per step and line."""
         key = what, line
         if key not in self._seen and len(self.found) < _MAX_REPORTS:
             self._seen.add(key)
@@ -158,13 +158,13 @@ class Watch:
             self.report(event, line)
 
     def _install(self):
-        """What has no audit event: hashes made of addresses and, before 3.12, threads."""
+        """Constructs without an audit event: hashes of addresses and, before 3.12, threads."""
         events = self.events
 
         def by_program(_self, value, /):
             if events.running and not events.busy and _by_address(value):
                 direct, inside = events.calls()
-                # A method that hashes makes keys of dictionaries, whose order it does not decide.
+                # A `__hash__` method makes dictionary keys, whose order it does not determine.
                 if direct and inside != "__hash__":
                     self.report("hash of an address", events.asker()[1])
             return _hash(value)
@@ -181,7 +181,7 @@ class Watch:
         add = _ABCMeta.register
 
         def register(cls, subclass):
-            # What the library's abstract classes know lies in no dictionary.
+            # The registry of the library's abstract classes is in no dictionary.
             if events.running and not events.busy and str(cls.__module__).partition(".")[0] in _LIBRARY:
                 direct, _inside = events.calls()
                 if direct:
@@ -195,7 +195,7 @@ class Watch:
             threading._start_new_thread = _thread.start_new_thread
 
     def code(self, code, traits, values):
-        """Looks at what the code names. `values` are the objects that read names are bound to."""
+        """Checks what the code names. `values` are the objects that read names are bound to."""
         names = traits.names
         for module in traits.imports:
             top = module.partition(".")[0]
@@ -233,7 +233,7 @@ class Watch:
                 self.report("numpy.random", line_of(code, "random"))
 
     def _places(self, code, traits, name):
-        """Lines of the step on which an attribute is used; None for uses in code of other steps."""
+        """Lines of the step that use an attribute; None for uses in code of other steps."""
         for inner in traits.codes:
             if name in inner.co_names:
                 for line, _before, _op in uses(inner, name):
@@ -248,7 +248,7 @@ class Watch:
                         self.report(f"{home}.{name}", line if inner.co_filename == code.co_filename else None)
 
     def _home(self, before, code):
-        """The module that an attribute is asked of, if the instruction before loads one."""
+        """The module of an attribute, if the instruction before loads one."""
         if _type(before) is not str:
             return None
         value = dict.get(self.namespace, before)
@@ -263,7 +263,7 @@ class Watch:
         return before if before in FUNCTIONS else None
 
     def namespace_names(self):
-        """The names that are bound, without telling anybody that they were looked at."""
+        """The bound names, without counting as a read."""
         return dict.keys(self.namespace)
 
     def _named(self, code, value):
@@ -273,7 +273,7 @@ class Watch:
         return None
 
     def output(self, data):
-        """Addresses in what was printed."""
+        """Reports addresses in the output."""
         if b" at 0x" in data and _ADDRESS.search(data):
             self.report("an address in the output")
 
@@ -286,9 +286,9 @@ _NONE_BY_ADDRESS = sys.version_info < (3, 12)
 
 
 def _by_address(value):
-    """Whether the hash of a value tells where it lies in memory."""
+    """Whether the hash of a value depends on its address."""
     kind = _type(value)
-    # By identity: the class of a class may compare and hash as it likes.
+    # By identity: the metaclass may define comparison and hash.
     if kind is str or kind is int or kind is float or kind is bool or kind is bytes:
         return False
     if kind is tuple or kind is frozenset:

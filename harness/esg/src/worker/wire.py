@@ -1,7 +1,7 @@
 """Frames: `u32 json length, u32 blob length, json, blob`, little endian, over two descriptors.
 
-Everything here is bound when the worker starts. A step may replace `os.read` or `json.dumps`, and a
-frame still goes out whole or not at all.
+Everything here is bound at the start of the worker. A step may replace `os.read` or `json.dumps`,
+and a frame is still sent completely or not at all.
 """
 
 from _io import BufferedReader, FileIO
@@ -11,11 +11,10 @@ from os import write
 from struct import Struct
 
 HEAD = Struct("<II")
-# How much is written at once.
+# The size of a write.
 _MOST = 1 << 16
 
-# The C halves of the json package, set up by hand: no method of a class that a step may replace is
-# looked up on the way.
+# The C parts of the json package, set up by hand, so that no method of a replaceable class is used.
 _scan = JSONDecoder().scan_once
 
 
@@ -27,22 +26,22 @@ _encode = c_make_encoder(None, _refuse, encode_basestring, None, ":", ",", False
 
 
 class Closed(Exception):
-    """The other side has closed the pipe: there is nobody to work for."""
+    """The host has closed the pipe."""
 
 
 class TooLarge(Exception):
-    """A frame would be longer than the host accepts."""
+    """A frame would exceed the host's limit."""
 
 
 def reading(fd):
-    """What frames are read from. A descriptor that a step closes or another one takes is nothing to it."""
+    """The source of frames. It is unaffected if a step closes or replaces its descriptor."""
     return BufferedReader(FileIO(fd, closefd=False))
 
 
 def read_exactly(requests, length):
-    """Reads `length` bytes, without a copy in between; `Closed` when the pipe ends before."""
+    """Reads `length` bytes without an extra copy. `Closed` if the pipe ends before."""
     data = requests.read(length)
-    # None where a step has made the pipe one that does not wait.
+    # None if a step made the pipe non-blocking.
     if data is None or len(data) != length:
         raise Closed
     return data
@@ -56,7 +55,7 @@ def read_frame(requests):
 
 
 def write_all(fd, data):
-    """Writes all of `data`, however often the pipe takes only a part."""
+    """Writes all of `data`, in several parts if necessary."""
     view = memoryview(data)
     while view:
         view = view[write(fd, view) :]
@@ -65,15 +64,14 @@ def write_all(fd, data):
 def write_frame(fd, reply, parts, json_bytes, blob_bytes):
     """Writes a reply whose blob part is `parts` joined.
 
-    `TooLarge` before anything is written, so that a smaller reply can follow instead.
-    """
+    Raises `TooLarge` before anything is written, so that a smaller reply can follow instead."""
     data = dump(reply)
     length = sum(map(len, parts))
     if len(data) > json_bytes or length > blob_bytes:
         raise TooLarge("json of %d bytes, blob of %d bytes" % (len(data), length))
     head = HEAD.pack(len(data), length) + data
     if length <= _MOST:
-        # At once, that the other side wakes up once.
+        # One write, which wakes the other side once.
         write_all(fd, b"".join((head, *parts)))
         return
     write_all(fd, head)
@@ -82,7 +80,7 @@ def write_frame(fd, reply, parts, json_bytes, blob_bytes):
 
 
 def parse(text):
-    """What a json text says. Text after it is an error, as is no text."""
+    """Parses a JSON text. Text after it is an error."""
     try:
         value, end = _scan(text, len(text) - len(text.lstrip(" \t\n\r")))
     except StopIteration as stop:
@@ -93,11 +91,10 @@ def parse(text):
 
 
 def dump(value):
-    """The json of a value as UTF-8; `TypeError` or `ValueError` if json cannot say it.
+    """A value as JSON in UTF-8; `TypeError` or `ValueError` if JSON cannot represent it.
 
-    Python strings may hold halves of surrogate pairs, which json text must not: they are written as
-    a backslash and their number.
-    """
+    Python strings may hold halves of surrogate pairs, which JSON must not: they are written as a
+    backslash and their number."""
     try:
         return "".join(_encode(value, 0)).encode("utf-8")
     except UnicodeEncodeError:
@@ -105,7 +102,7 @@ def dump(value):
 
 
 def sound(value):
-    """The value with every string free of surrogates."""
+    """The value with all surrogates in strings escaped."""
     kind = type(value)
     if kind is str:
         return value.encode("utf-8", "backslashreplace").decode("utf-8")

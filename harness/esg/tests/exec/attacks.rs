@@ -5,13 +5,13 @@ use harness_esg::{Ending, Executor, Python};
 use super::{run, worker};
 
 #[test]
-fn a_process_beyond_use_is_told_and_replaced() {
-    // Whatever the worker can still make of it: it never passes for a step that ran well.
+fn an_unusable_process_is_reported_and_replaced() {
+    // However the worker handles it, it does not pass for a successful step.
     let ending = attack(LONG, "sys.modules.clear()\n1 / 0");
     assert_ne!(ending, Ending::Ok);
 }
 
-/// That the worker, this one or the next, runs a step as if nothing had been.
+/// Asserts that this worker or the next runs a step as usual.
 fn works(python: &mut Python, source: &str) {
     let check = "assert sorted([2, 1]) == [1, 2] and 'mark' not in dir()\nprint('well')";
     python.fresh().unwrap();
@@ -73,7 +73,7 @@ fn what_exhausts_memory_harms_itself_only() {
 }
 
 #[test]
-fn what_ends_the_worker_is_told() {
+fn the_end_of_a_worker_is_reported() {
     for (source, ending) in [
         ("os._exit(3)", Ending::Crashed { signal: None, code: Some(3) }),
         ("import ctypes; ctypes.string_at(0)", Ending::Crashed { signal: Some(11), code: None }),
@@ -95,7 +95,7 @@ fn descriptors_are_no_way_to_speak_for_the_worker() {
                   'reads': [], 'wrote': {}, 'units': [], 'stdout': {'at': [0, 0]}, 'stderr': {'at': \
                   [0, 0]}}).encode()\nframe = struct.pack('<II', len(j), 0) + j\n";
     let end = "\n    except OSError: pass";
-    // None of these may end well: a reply that is not the worker's own is never taken for it.
+    // None of these may succeed: a forged reply is never accepted.
     for source in [
         format!("{forged}{each}if fd > 2: os.write(fd, frame){end}"),
         format!("{each}if fd > 2: os.write(fd, b'x' * 100){end}"),
@@ -108,7 +108,7 @@ fn descriptors_are_no_way_to_speak_for_the_worker() {
             "{source}: {ending:?}"
         );
     }
-    // The low ones are nothing to the worker.
+    // Low descriptors are not the worker's.
     let low = attack(LONG, "os.closerange(0, 256)");
     assert!(
         matches!(low, Ending::Ok | Ending::Protocol { .. } | Ending::Crashed { .. }),

@@ -1,6 +1,6 @@
-"""A worker that speaks the protocol and tracks nothing: what a host meets when a worker is broken.
+"""A worker that speaks the protocol and tracks nothing, to test the host with a broken worker.
 
-Steps run as they are, with `wire` in their namespace: through it a step says what no worker should.
+Steps run with `wire` in their namespace, through which they send arbitrary replies.
 """
 
 import fcntl
@@ -14,7 +14,7 @@ import sys
 
 
 class Wire:
-    """The two pipes, and what the next reply is changed by."""
+    """The two pipes, and the changes of the next reply."""
 
     def __init__(self):
         self.requests = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 40)
@@ -48,7 +48,7 @@ class Wire:
         return struct.pack("<II", len(data), len(blob)) + data + blob
 
     def good(self, **changes):
-        """A reply that fits the request, as far as `changes` let it."""
+        """A valid reply to the request, with `changes` applied."""
         reply = {
             "op": self.request["op"],
             "nonce": self.request["nonce"],
@@ -68,7 +68,7 @@ class Wire:
         return {**reply, **changes}
 
     def die_with_host(self, on):
-        """While a step runs nobody reads the requests: the system tells when their pipe closes."""
+        """While a step runs, requests are not read: a signal reports that their pipe closes."""
         flags = fcntl.fcntl(self.requests, fcntl.F_GETFL) & ~os.O_ASYNC
         if on:
             fcntl.fcntl(self.requests, fcntl.F_SETOWN, os.getpid())
@@ -78,7 +78,7 @@ class Wire:
         poll = select.poll()
         poll.register(self.requests, 0)
         if on and poll.poll(0):
-            # It closed before the system was asked to tell.
+            # It closed before the signal was set up.
             os._exit(0)
 
 
@@ -143,7 +143,7 @@ def main():
             else:
                 reply = {**base, "repr": None, "type": None}
         else:
-            reply = {**base, "units": [], "strays": ["nothing is tracked"]}
+            reply = {**base, "units": [], "unattributed": ["nothing is tracked"]}
         reply.update(wire.change)
         wire.raw(wire.frame(reply, wire.blob))
 

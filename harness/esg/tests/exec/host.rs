@@ -8,7 +8,7 @@ use super::{run, worker};
 
 const HOST: &str = "HARNESS_TEST_HOST";
 
-/// What the test below kills. Does nothing when it is run as a test.
+/// The process that the test below kills. Does nothing when it runs as a test.
 #[test]
 fn a_host() {
     let Some(step) = std::env::var_os(HOST) else {
@@ -26,7 +26,7 @@ fn a_host() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_killed_host_leaves_no_worker() {
-    // What such a host leaves of scratch goes with this.
+    // Also removes what such a host leaves of scratch.
     let temporary = tempfile::tempdir().unwrap();
     for step in ["while True: pass", "x = 10 ** 10 ** 8", "import time\ntime.sleep(1000)", "pass"] {
         let mut host = Command::new(std::env::current_exe().unwrap())
@@ -41,7 +41,7 @@ fn a_killed_host_leaves_no_worker() {
         host.kill().unwrap();
         host.wait().unwrap();
         let begun = Instant::now();
-        // It may stay as an exit status that nobody has asked for.
+        // It may remain as a zombie.
         while std::fs::read_to_string(format!("/proc/{pid}/stat"))
             .is_ok_and(|stat| !stat.rsplit(") ").next().unwrap().starts_with('Z'))
         {

@@ -4,7 +4,7 @@ use harness_esg::{Executor, Load, Sync};
 
 use super::{builder, run, worker};
 
-/// The figures. Run it alone: `cargo test -p harness-esg --test exec -- --ignored --nocapture`.
+/// Timings. Run them alone: `cargo test -p harness-esg --test exec -- --ignored --nocapture`.
 #[test]
 #[ignore = "it measures, and needs the machine for itself"]
 fn pace() {

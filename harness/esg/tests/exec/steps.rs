@@ -67,19 +67,19 @@ fn a_value_is_bound_as_a_step_would_bind_it() {
 }
 
 #[test]
-fn packages_of_an_environment_are_imported_and_told() {
+fn packages_of_an_environment_are_imported_and_reported() {
     let venv = tempfile::tempdir().unwrap();
     let [major, minor, _] = CPython::all()[0].version();
     let packages = venv.path().join(format!("lib/python{major}.{minor}/site-packages"));
     std::fs::create_dir_all(packages.join("tiny-1.2.dist-info")).unwrap();
     std::fs::write(venv.path().join("pyvenv.cfg"), "").unwrap();
     std::fs::write(packages.join("tiny.py"), "answer = 42").unwrap();
-    // The standard library's own goes first.
+    // The standard library takes precedence.
     std::fs::write(packages.join("json.py"), "1 / 0").unwrap();
     std::fs::create_dir(venv.path().join("bin")).unwrap();
     let interpreter = venv.path().join("bin/python");
     std::os::unix::fs::symlink(CPython::all()[0].path(), &interpreter).unwrap();
-    // The environment may be named, or be the one that the interpreter is of.
+    // The environment is named, or follows from the interpreter.
     for python in [builder().venv(venv.path()), CPython::at(&interpreter).trust(Trust::Mine)] {
         let mut python = python.start().unwrap();
         let ran = run(&mut python, "import json\nimport tiny\nx = tiny.answer");

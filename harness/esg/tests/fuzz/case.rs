@@ -23,7 +23,7 @@ pub(crate) struct Case {
 }
 
 impl Edit {
-    /// Does it, as far as its steps are there.
+    /// Applies it, if its steps exist.
     pub(crate) fn apply(&self, graph: &mut CodeGraph) -> Result<(), EsgError> {
         let there = |id: &String| graph.program().step(id).is_ok();
         let before = match self {
@@ -32,7 +32,7 @@ impl Edit {
         };
         match self {
             Self::Replace(id, source) if there(id) => {
-                // The same source again is refused, and that is right.
+                // The same source again is refused, as it should be.
                 drop(graph.edit(|program| program.replace(id, source)));
                 Ok(())
             }
@@ -71,7 +71,7 @@ impl Case {
     /// The case of `seed`, of phrases from `topics`.
     pub(crate) fn new(seed: u64, topics: &[&[&str]]) -> Self {
         let mut dice = Dice::new(seed);
-        // A program is about a few things, so that its steps have to do with each other.
+        // A program is about few topics, so that its steps depend on each other.
         let few: Vec<&[&str]> = if dice.percent(70) {
             (0..3 + dice.below(4)).map(|_| *dice.pick(topics)).collect()
         } else {
@@ -98,7 +98,7 @@ impl Case {
                     let before = now[dice.below(now.len())].0.clone();
                     Edit::Move(id, dice.percent(80).then_some(before))
                 }
-                // Back to what it was in the beginning.
+                // Back to its first source.
                 _ => match steps.iter().find(|(one, _)| *one == id) {
                     Some((id, source)) => Edit::Replace(id.clone(), source.clone()),
                     None => Edit::Remove(id),
@@ -114,7 +114,7 @@ impl Case {
     }
 }
 
-/// Which steps there are after the edit, for choosing among them.
+/// The steps after the edit, for later choices.
 fn follow(now: &mut Vec<(String, String)>, edit: &Edit) {
     match edit {
         Edit::Replace(id, source) => {

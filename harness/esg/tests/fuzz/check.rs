@@ -1,20 +1,20 @@
-//! Runs a case: after each edit the state must be that of a full re-run.
+//! Runs a case: after each edit the state must equal that of a full run.
 use std::collections::BTreeMap;
 
 use harness_esg::{Blobs, CodeGraph, EsgError, Executor, Program, Report};
 
 use crate::case::Case;
 
-/// What to expect of a case.
+/// The expectations of a case.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rules {
-    /// It may hold steps that leave the tracked world.
+    /// It may contain untracked operations.
     pub(crate) untracked: bool,
-    /// No look at everything in the end: traces alone have to be right.
+    /// Without the sweep at the end: traces alone have to be right.
     pub(crate) no_sweep: bool,
 }
 
-/// What was done, in numbers.
+/// Statistics.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) programs: usize,
@@ -42,7 +42,7 @@ impl Tally {
     }
 }
 
-/// What is wrong with the case, if anything is, and what was done.
+/// The fault of the case, if any, and its statistics.
 pub(crate) fn check(
     case: &Case,
     executor: impl Executor + 'static,

@@ -1,17 +1,18 @@
-//! What leads out of the tracked world, and what seems to: each is right, or told of.
+//! Untracked constructs, and tracked ones that look similar: each is replayed correctly or
+//! reported.
 use harness_esg::{Blobs, CodeGraph, Executor, Program, RunStep};
 
 use crate::{pythons, worker};
 
-/// What is expected of a construct.
+/// The expectation for a construct.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Is {
     Tracked,
     Untracked,
 }
 
-/// A step with the construct, and one that goes on with it. Both may use `n`, a number which an
-/// edit changes.
+/// A step with the construct, and one that uses its result. Both may use `n`, a number that an edit
+/// changes.
 const CONSTRUCTS: &[(&str, Is, &str, &str)] = &[
     (
         "a sentinel",
@@ -113,7 +114,7 @@ const CONSTRUCTS: &[(&str, Is, &str, &str)] = &[
 ];
 
 #[test]
-fn every_construct_is_right_or_told_of() {
+fn every_construct_is_right_or_reported() {
     let pythons = pythons();
     let mut wrong = Vec::new();
     for (at, (what, is, first, second)) in CONSTRUCTS.iter().enumerate() {
@@ -129,9 +130,9 @@ fn every_construct_is_right_or_told_of() {
         for edit in ["n = 2", "n = 3"] {
             graph.edit(|program| program.replace("n", edit)).unwrap();
             let report = graph.replay().unwrap();
-            let told = if report.untracked.is_empty() { Is::Tracked } else { Is::Untracked };
-            if told != *is {
-                wrong.push(format!("{what}, {}: {told:?}\n{report}", python.display()));
+            let found = if report.untracked.is_empty() { Is::Tracked } else { Is::Untracked };
+            if found != *is {
+                wrong.push(format!("{what}, {}: {found:?}\n{report}", python.display()));
             }
             if *is == Is::Untracked && report.executed().count() != 4 {
                 wrong.push(format!("{what}: not everything ran\n{report}"));

@@ -1,4 +1,4 @@
-//! Chance that comes out the same for the same seed, on every machine.
+//! Pseudo-random numbers that are the same for a seed on every machine.
 
 /// A stream of numbers (`SplitMix64`).
 pub(crate) struct Dice(u64);

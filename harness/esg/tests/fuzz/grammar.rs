@@ -1,8 +1,7 @@
-//! Phrases with places for names become steps.
+//! Turns phrases with placeholders into steps.
 //!
-//! In a phrase `$x` is a name of kind `x` that is bound already, `$X` one to bind; a digit after it
-//! means the same name at each place with that digit. `$n` is a small number. Names are few, so that
-//! steps meet at them.
+//! In a phrase `$x` is a bound name of kind `x`, and `$X` one to bind. The same digit after both
+//! means the same name. `$n` is a small number. There are few names, so that steps share them.
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::dice::Dice;
@@ -31,7 +30,7 @@ const NAMES: &[(char, &[&str])] = &[
     ('m', &["alpha", "beta"]),
 ];
 
-/// Names that stand in phrases as they are.
+/// Names that phrases use literally.
 const WORDS: &[&str] = &[
     "cached",
     "Base",
@@ -67,10 +66,10 @@ const WORDS: &[&str] = &[
     "saved_json",
 ];
 
-/// What a step that fails has in it.
+/// Text that only failing steps contain.
 const FAILS: &[&str] = &["raise ", "1 / 0", "assert ", "[][1]", "b = ("];
 
-/// The names that the steps so far bind, as far as their text shows.
+/// The names that the steps so far bind, judged by their text.
 #[derive(Clone, Default)]
 pub(crate) struct Bound(BTreeSet<(char, String)>);
 
@@ -78,8 +77,8 @@ fn pool(kind: char) -> &'static [&'static str] {
     NAMES.iter().find(|(one, _)| *one == kind).unwrap_or_else(|| panic!("no kind {kind}")).1
 }
 
-/// The phrase with names; `None` if it wants a name of a kind that none is bound of. A careless step
-/// takes one all the same.
+/// The phrase with names; `None` if it needs a kind without a bound name. A careless step uses an
+/// unbound one instead.
 fn fill(phrase: &str, careless: bool, dice: &mut Dice, bound: &mut Bound) -> Option<String> {
     let mut binds = Vec::new();
     for word in WORDS.iter().filter(|word| has_word(phrase, word)) {

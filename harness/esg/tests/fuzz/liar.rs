@@ -1,4 +1,4 @@
-//! A worker that does not tell the truth, to see that lies are found.
+//! A worker that lies, to test that lies are found.
 use std::collections::BTreeMap;
 
 use harness_esg::{
@@ -6,12 +6,12 @@ use harness_esg::{
     Value,
 };
 
-/// What it is wrong about.
+/// The kind of lie.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Lie {
-    /// What a step makes anew is said to be what it made the first time.
+    /// Changed outputs of a step are reported as its first ones.
     NothingChanged,
-    /// One of the names that a step read is left out.
+    /// One of the names that a step read is missing.
     ReadLeftOut,
 }
 

@@ -1,4 +1,4 @@
-//! What steps say. No phrase here leaves the tracked world.
+//! The phrases of steps. These are all tracked.
 
 /// A topic is chosen first, then one of its phrases.
 pub(crate) const TOPICS: &[&[&str]] = &[
@@ -458,7 +458,7 @@ const OBJECTS: &[&str] = &[
     "with lock:\n    $I = $n",
 ];
 
-/// What leads out of the tracked world. What it leaves can be compared all the same.
+/// Untracked phrases whose results can still be compared.
 pub(crate) const WILD: &[&str] = &[
     "import decimal\ndecimal.getcontext().prec = 2 + $n",
     "import decimal\n$S = str(decimal.Decimal(1) / 7)",

@@ -1,7 +1,7 @@
-//! Makes a case that fails smaller.
+//! Shrinks a failing case.
 use crate::case::{Case, Edit};
 
-/// The smallest case found that still `fails`, within so many tries.
+/// The smallest case found that still `fails`, within a number of tries.
 pub(crate) fn shrink(case: &Case, mut tries: usize, fails: &mut dyn FnMut(&Case) -> bool) -> Case {
     let mut best = case.clone();
     loop {

@@ -1,10 +1,10 @@
-//! Programs and edits that random search found wrong once, each as small as it could be made.
+//! Programs and edits that failed in random search, minimized.
 use harness_esg::CodeGraph;
 
 use crate::{graph, pythons};
 
-/// After the first run and after each edit the state is that of a full re-run, nothing is untracked,
-/// and a second replay runs nothing.
+/// After the first run and after each edit the state equals that of a full run, nothing is
+/// untracked, and a second replay runs nothing.
 fn holds(steps: &[(&str, &str)], edits: &[&dyn Fn(&mut CodeGraph)]) {
     for python in pythons() {
         let mut graph = graph(&python, steps);
@@ -37,7 +37,7 @@ fn what_a_failing_last_step_bound_is_no_part_of_a_full_run() {
 }
 
 #[test]
-fn a_step_that_looks_at_everything_finds_what_can_not_be_stored() {
+fn a_step_that_reads_everything_finds_unserializable_values() {
     holds(
         &[
             ("a", "k = 1 / 0"),
@@ -80,7 +80,7 @@ fn a_file_lost_by_a_failing_step_leaves_a_handle_and_a_module_alone() {
 }
 
 #[test]
-fn what_can_not_be_stored_is_made_again_as_often_as_a_run_is_discarded() {
+fn unserializable_values_are_made_again_for_each_discarded_run() {
     holds(
         &[
             ("first", "a = L.total"),

@@ -1,6 +1,5 @@
-//! Programs with edits, of which it is known which steps have to run. The programs and answers were
-//! written by hand, and checked against CPython: every step that must run was left out once, which
-//! gave another state.
+//! Programs with edits and the steps that they must re-run. Written by hand and checked against
+//! CPython: leaving out any required step gave another state.
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -47,7 +46,7 @@ impl Entry {
         graph
     }
 
-    /// What is wrong with the edges of a run.
+    /// The faults in the edges of a run.
     fn edges(&self, graph: &CodeGraph, wrong: &mut Vec<String>) {
         let pair = |(from, to, _): &(String, String, Vec<String>)| (from.clone(), to.clone());
         let wanted: BTreeSet<_> = self.edges.iter().map(pair).collect();
@@ -62,7 +61,7 @@ impl Entry {
         }
     }
 
-    /// Whether the program's own edges are those that were seen, after a replay.
+    /// Whether the program's edges equal the recorded ones after a replay.
     fn in_step(name: &str, graph: &CodeGraph, wrong: &mut Vec<String>) {
         let seen: BTreeSet<_> =
             graph.traced_edges().map(|edge| (edge.from.to_string(), edge.to.to_string())).collect();
@@ -145,7 +144,7 @@ fn what_was_seen_holds_until_the_step_is_edited_and_is_seen_again() {
     graph.replay_to("b").unwrap();
     seen[1] = expected[1];
     assert_eq!(shown(&graph), seen);
-    // An edit that is taken back leaves what was seen.
+    // An undone edit keeps the recorded effects.
     assert!(graph.edit(|program| program.replace("b", "y = 2").and(program.remove("q"))).is_err());
     assert_eq!(shown(&graph), seen);
 }

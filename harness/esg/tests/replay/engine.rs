@@ -1,4 +1,4 @@
-//! What replay promises, a case each.
+//! The guarantees of a replay, one case each.
 use harness_esg::{CodeGraph, Entity, Reason};
 
 use crate::{graph, pythons, worker};
@@ -23,7 +23,7 @@ fn a_step_that_fails_leaves_what_was_there() {
 }
 
 #[test]
-fn a_kept_graph_goes_on_in_another_process() {
+fn a_stored_graph_resumes_in_another_process() {
     let dir = tempfile::tempdir().unwrap();
     let python = pythons().remove(0);
     let mut first = CodeGraph::open(dir.path(), worker(&python)).unwrap();

@@ -1,6 +1,5 @@
-//! Programs written to break replay, a construct each: every edit, made to a program that has run,
-//! must leave what running everything leaves. Where a step touches what is not tracked, it must be
-//! told of, and everything must have run.
+//! Programs designed to break replay, one construct each: after every edit the state must equal
+//! that of a full run. Untracked operations must be reported, and everything must have run.
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -21,9 +20,9 @@ struct Trial {
 struct Edit {
     #[serde(default)]
     step: usize,
-    /// A new step comes before this one, instead; or, without a source, the step moves there.
+    /// A new step is inserted before this one; or, without a source, the step moves there.
     before: Option<usize>,
-    /// Without one, and without a place to move to, the step is removed.
+    /// Without a source and a target position, the step is removed.
     source: Option<String>,
 }
 
@@ -67,7 +66,8 @@ fn programs_written_to_break_it_end_as_a_full_run_does() {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some(trial) = trials.get(number) else { break };
                     for (at, edit) in trial.edits.iter().enumerate() {
-                        // Each edit in another Python, which spreads the programs over all of them.
+                        // Each edit runs in another Python, which spreads the programs over all of
+                        // them.
                         let python = &pythons[(number + at) % pythons.len()];
                         if let Some(what) = trial.edit(edit, python) {
                             let python = python.display();

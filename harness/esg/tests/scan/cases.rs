@@ -1,9 +1,9 @@
-//! Small steps, each with what it reads, reads late, binds, changes and unbinds.
+//! Small steps, each with its reads, deferred reads, writes, mutations and deletes.
 use std::collections::BTreeSet;
 
 use harness_esg::{NameSet, scan};
 
-/// A step; what it reads; reads late; binds; changes in place; unbinds.
+/// A step, and its reads, deferred reads, writes, mutations and deletes.
 type Case = (&'static str, &'static str, &'static str, &'static str, &'static str, &'static str);
 
 pub(crate) fn set(listed: &str) -> BTreeSet<String> {
@@ -14,27 +14,27 @@ pub(crate) fn own(names: &NameSet) -> BTreeSet<String> {
     names.iter().map(str::to_owned).collect()
 }
 
-/// The step in a source that is so large that it is answered coarsely.
+/// The step in a source that is large enough for the coarse walk.
 pub(crate) fn large(source: &str) -> String {
     format!("{source}\n#{}\n", " ".repeat(70_000))
 }
 
-/// Fails with every case that is answered otherwise. What escapes may also be said to be changed.
+/// Fails with every case that differs. What escapes may also count as mutated.
 pub(crate) fn check(cases: &[Case]) {
     let mut wrong = Vec::new();
     for &(source, reads, late, writes, mutates, deletes) in cases {
         let found = scan(source);
         let mutated = own(&found.mutates);
         let changed: BTreeSet<_> = mutated.difference(&own(&found.escapes)).cloned().collect();
-        let told = found.errors.is_empty()
+        let complete = found.errors.is_empty()
             && own(&found.reads) == set(reads)
             && own(&found.deferred_reads) == set(late)
             && own(&found.writes) == set(writes)
             && changed.is_subset(&set(mutates))
             && set(mutates).is_subset(&mutated)
             && own(&found.deletes) == set(deletes);
-        if told {
-            // A large source is answered coarsely: nothing may be missing.
+        if complete {
+            // The coarse walk of a large source misses nothing.
             let found = scan(&large(source));
             let read = own(&found.reads);
             let all: BTreeSet<_> = read.union(&own(&found.deferred_reads)).cloned().collect();

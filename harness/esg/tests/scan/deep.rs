@@ -1,4 +1,4 @@
-//! Sources that are nested or chained beyond all measure are answered, not died of.
+//! Extremely nested or chained sources are scanned without a crash.
 
 use harness_esg::scan;
 
@@ -56,7 +56,7 @@ fn long_but_flat_is_read() {
 
 #[test]
 fn what_cannot_be_followed_forever_is_given_up_in_time() {
-    // Loops in loops, `finally` in `finally`, functions that call each other.
+    // Nested loops, nested `finally`, functions that call each other.
     for line in ["for i in x:", "while c:", "try:"] {
         let mut source = String::new();
         let depth = 18;

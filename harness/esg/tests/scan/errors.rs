@@ -1,4 +1,4 @@
-//! What the compiler refuses is told, with its place, and nothing else is.
+//! Every syntax error is reported with its position, and nothing else is.
 
 use harness_esg::scan;
 
@@ -165,7 +165,7 @@ const LEGAL: &[&str] = &[
 ];
 
 #[test]
-fn what_the_compiler_refuses_is_told_with_its_place() {
+fn syntax_errors_are_reported_with_their_position() {
     let mut missed = Vec::new();
     for source in ILLEGAL {
         let errors = scan(source).errors;
@@ -202,7 +202,7 @@ fn a_place_is_a_line_and_a_column_in_characters() {
 }
 
 #[test]
-fn what_could_be_read_is_told_all_the_same() {
+fn what_parses_is_scanned_despite_errors() {
     let found = scan("import os\nx = a +\ny = b\n");
     assert!(!found.errors.is_empty());
     assert!(found.reads.contains("b") && found.writes.contains("y"), "{found:?}");

@@ -1,4 +1,4 @@
-"""Prints, for one file in so many of the standard library, what CPython's own symbol tables say of it."""
+"""Prints CPython's own symbol tables for every n-th file of the standard library."""
 import builtins
 import json
 import os

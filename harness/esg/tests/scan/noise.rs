@@ -1,4 +1,4 @@
-//! Whatever a source holds, a scan answers, and every place it tells lies in the source.
+//! A scan succeeds for any source, and every position it reports is in the source.
 
 use harness_esg::scan;
 use proptest::prelude::*;

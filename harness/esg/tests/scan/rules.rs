@@ -1,5 +1,5 @@
-//! Small steps for every rule that a scan follows, each with what it answers. What they read, bind
-//! and unbind was compared with what CPython does when it runs them.
+//! Small steps for every rule of a scan, each with its result. Reads, writes and deletes were
+//! compared with CPython's.
 use super::cases::check;
 
 #[test]
@@ -161,7 +161,7 @@ fn annotations_and_type_parameters() {
 }
 
 #[test]
-fn what_no_source_tells_is_said_so() {
+fn what_the_source_does_not_determine_is_opaque() {
     check(&[
         ("eval('x + y')", "x y", "", "", "", ""),
         ("y = globals()['x']", "x", "", "y", "", ""),

@@ -1,5 +1,4 @@
-//! What a step leaves behind: names it surely binds, names that share an object, and what its
-//! bodies change later.
+//! What a step leaves: sure writes, names that share an object, and what its bodies mutate later.
 use std::fmt::Write as _;
 
 use harness_esg::scan;
@@ -59,13 +58,13 @@ fn names_that_share_an_object_are_tied() {
         ("def f():\n    return x", "f", ""),
     ] {
         let found = scan(source);
-        let told = found.aliases.get(name).cloned().unwrap_or_default();
-        assert_eq!(own(&told), set(others), "{source}");
+        let aliases = found.aliases.get(name).cloned().unwrap_or_default();
+        assert_eq!(own(&aliases), set(others), "{source}");
     }
 }
 
 #[test]
-fn what_bodies_change_when_they_run_is_told() {
+fn mutations_by_bodies_are_reported() {
     for (source, changed) in [
         ("def f():\n    xs.append(1)", "xs"),
         ("xs = []\ndef f():\n    xs.append(1)", "xs"),
@@ -85,7 +84,7 @@ fn what_bodies_change_when_they_run_is_told() {
     }
 }
 
-/// A step that is too much to be followed value by value.
+/// A step that exceeds the budget of the precise walk.
 fn large(tail: &str) -> String {
     let mut source = "pool = {}\n".to_owned();
     for at in 0..400 {
@@ -121,7 +120,7 @@ fn what_is_too_much_to_follow_is_answered_coarsely_but_in_full() {
     assert_eq!(own(&found.deferred_reads), set("unseen"));
     assert_eq!(own(&found.deletes), set("gone"));
     assert!(found.deferred_mutates.contains("pool") && found.deferred_mutates.contains("unseen"));
-    // Whatever shares an object is tied, over other names at most.
+    // All that share an object are linked, directly or through other names.
     let mut open = vec!["v7".to_owned()];
     let mut tied = set("");
     while let Some(name) = open.pop() {

@@ -5,17 +5,16 @@ use std::process::Command;
 use harness_esg::scan;
 use serde_json::Value;
 
-/// One file of so many is compared, always the same ones. All of them pass too, and take twice as
-/// long: `HARNESS_STDLIB=1` compares all.
+/// Compares every second file. `HARNESS_STDLIB=1` compares all, which takes twice as long.
 const SAMPLE: &str = "2";
 
-/// Names that the symbol tables tell and that are no loads: each in a file.
+/// Names that the symbol tables report although they are not loads, each with its file.
 const NO_LOADS: &[(&str, &str)] = &[
-    // The tables take every scope called `top` for that of the module, and its variables for globals.
+    // The tables take every scope called `top` for the module's, and its variables for globals.
     ("poplib.py", "howmuch"),
     ("poplib.py", "self"),
     ("poplib.py", "which"),
-    // The annotation of a variable of a function is never evaluated.
+    // Annotations of a function's variables are never evaluated.
     ("importlib/resources/_itertools.py", "Set"),
     ("importlib/resources/_itertools.py", "Union"),
 ];
@@ -24,15 +23,15 @@ fn names(value: &Value) -> BTreeSet<String> {
     value.as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect()
 }
 
-/// What CPython says, a file a line.
+/// CPython's tables, one file a line.
 fn facts() -> Vec<Value> {
     let sample = std::env::var("HARNESS_STDLIB").unwrap_or_else(|_| SAMPLE.to_owned());
     let output = Command::new("python3")
         .args(["-I", "-c", include_str!("facts.py"), &sample])
         .output()
         .expect("this test compares with CPython: put a `python3` of 3.11 or newer on the path");
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "python3 could not read its standard library: {told}");
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "python3 could not read its standard library: {errors}");
     let lines = String::from_utf8(output.stdout).unwrap();
     lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -75,7 +74,7 @@ fn nothing_is_missed_that_the_symbol_tables_of_cpython_know() {
             let line = usize::try_from(line).unwrap();
             let definition =
                 found.definitions.iter().find(|one| one.name == name && one.lines.contains(&line));
-            // One that stands in a branch is not at the top.
+            // A definition in a branch is not top-level.
             let Some(definition) = definition else {
                 continue;
             };
@@ -91,7 +90,7 @@ fn nothing_is_missed_that_the_symbol_tables_of_cpython_know() {
     }
     println!(
         "{} files: {writes} names bound, {reads} read, {inner} read in definitions; {extra} more \
-         are told of definitions (decorators, defaults, bases)",
+         are reported of definitions (decorators, defaults, bases)",
         facts.len()
     );
     assert!(wrong.is_empty(), "{} differences\n{}", wrong.len(), wrong.join("\n"));

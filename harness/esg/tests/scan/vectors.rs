@@ -1,4 +1,4 @@
-//! Every case of `vectors.json` is answered soundly, and nearly every one exactly.
+//! Every case of `vectors.json` is scanned soundly, and nearly every one exactly.
 //!
 //! Sound: nothing required is missing. Exact: sound, and nothing beyond the tolerated extras.
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use super::cases::{large, own};
 
 type Names = BTreeSet<String>;
 
-/// The share of cases that must be answered exactly.
+/// The share of cases that must be exact.
 const EXACT: f64 = 0.97;
 
 fn names(case: &Value, field: &str) -> Names {
@@ -90,11 +90,11 @@ fn judge(case: &Value, found: &Scan) -> (Vec<&'static str>, Vec<&'static str>) {
     (unsound, inexact)
 }
 
-/// With so many bytes behind it, a step is answered coarsely.
+/// This many bytes after a step select the coarse walk.
 #[test]
 fn every_case_is_sound_in_a_large_source() {
     let file: Value = serde_json::from_str(include_str!("vectors.json")).unwrap();
-    let mut told = String::new();
+    let mut report = String::new();
     for case in file["cases"].as_array().unwrap() {
         if case["error"] != "" {
             continue;
@@ -103,10 +103,10 @@ fn every_case_is_sound_in_a_large_source() {
         let found = scan(&large(source));
         let (unsound, _) = judge(case, &found);
         if !unsound.is_empty() || !found.errors.is_empty() {
-            let _ = writeln!(told, "--- {} unsound {unsound:?}\n{source}{found:?}", case["id"]);
+            let _ = writeln!(report, "--- {} unsound {unsound:?}\n{source}{found:?}", case["id"]);
         }
     }
-    assert!(told.is_empty(), "{told}");
+    assert!(report.is_empty(), "{report}");
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn every_case_is_sound_and_nearly_every_one_exact() {
     let file: Value = serde_json::from_str(include_str!("vectors.json")).unwrap();
     let cases = file["cases"].as_array().unwrap();
     assert!(cases.len() > 200, "the file holds {} cases", cases.len());
-    let (mut told, mut unsound_cases, mut exact) = (String::new(), 0_usize, 0_usize);
+    let (mut report, mut unsound_cases, mut exact) = (String::new(), 0_usize, 0_usize);
     for case in cases {
         let source = case["source"].as_str().unwrap();
         let found = scan(source);
@@ -133,7 +133,7 @@ fn every_case_is_sound_and_nearly_every_one_exact() {
         exact += usize::from(unsound.is_empty() && inexact.is_empty());
         if !unsound.is_empty() || !inexact.is_empty() {
             let _ = writeln!(
-                told,
+                report,
                 "--- {} unsound {unsound:?} inexact {inexact:?}\n{source}reads {:?} late {:?} \
                  writes {:?} mutates {:?} deletes {:?} builtins {:?} summaries {:?} errors {:?}",
                 case["id"],
@@ -148,9 +148,12 @@ fn every_case_is_sound_and_nearly_every_one_exact() {
             );
         }
     }
-    println!("{exact} of {} exact\n{told}", cases.len());
-    assert_eq!(unsound_cases, 0, "{told}");
+    println!("{exact} of {} exact\n{report}", cases.len());
+    assert_eq!(unsound_cases, 0, "{report}");
     #[expect(clippy::cast_precision_loss)]
     let share = exact as f64 / cases.len() as f64;
-    assert!(share >= EXACT, "{share:.3} of the cases are exact, at least {EXACT} must be\n{told}");
+    assert!(
+        share >= EXACT,
+        "{share:.3} of the cases are exact, at least {EXACT} must be\n{report}"
+    );
 }

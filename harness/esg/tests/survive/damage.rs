@@ -1,4 +1,4 @@
-//! What is kept gets lost, is damaged, or was made by another Python.
+//! Stored files are lost, damaged, or from another Python.
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use harness_esg::{
 
 use super::{interpreters, push, shown, worker, worker_of};
 
-/// Somewhere to run that does not: for graphs that are only opened.
+/// An executor that cannot run, for graphs that are only opened.
 #[derive(Debug)]
 struct Nowhere;
 
@@ -41,7 +41,7 @@ impl Executor for Nowhere {
     }
 }
 
-/// Values beyond what is kept in the journal itself.
+/// Values too large to be inline in the journal.
 const STEPS: &[(&str, &str)] = &[
     ("rows", "rows = list(range(20000))\nalias = rows"),
     ("grow", "rows.append(7)"),
@@ -64,7 +64,7 @@ fn files(dir: &Path, found: &mut Vec<std::path::PathBuf>) {
 
 #[test]
 fn damaged_values_are_made_again() {
-    // All of a value's file, its beginning, its middle, its end; or half of it is gone.
+    // Damages all of a value's file, its beginning, its middle, its end; or removes half of it.
     for damage in 0..5 {
         let dir = tempfile::tempdir().unwrap();
         kept(dir.path(), STEPS);
@@ -110,7 +110,7 @@ fn another_python_takes_over_nothing() {
         assert_eq!(shown(&mut graph, "n"), "20001");
         assert!(graph.verify().unwrap().same);
     }
-    // What the first had made still stands for it.
+    // What the first run made is still valid.
     let mut graph = CodeGraph::open(dir.path(), worker()).unwrap();
     let report = graph.replay().unwrap();
     assert!(report.ran.is_empty() && report.rebuilt.is_empty(), "{report}");
@@ -120,14 +120,14 @@ fn another_python_takes_over_nothing() {
     assert!(graph.verify().unwrap().same);
 }
 
-/// A small journal, and how many executions it holds at each of its line ends.
+/// A small journal, and the number of executions at each of its line ends.
 fn journal() -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     kept(dir.path(), &[("a", "xs = [1, 2]"), ("b", "n = len(xs)")]);
     fs::read(dir.path().join("journal")).unwrap()
 }
 
-/// How many values of that size find room.
+/// A store with room for this many values.
 fn room_for(values: u64) -> Blobs {
     let mut limits = BlobLimits::default();
     limits.store = values * 100_000;
@@ -149,7 +149,7 @@ fn a_value_that_went_for_want_of_room_is_made_again() {
             })
             .unwrap();
         assert!(graph.replay().unwrap().ok());
-        // What `v1` was before it grew is nowhere but among what is kept.
+        // The value of `v1` before it grew is only in the store.
         graph.edit(|program| program.replace("grow1", "v1 += b'??'").map(drop)).unwrap();
         let report = graph.replay().unwrap();
         assert!(report.ok(), "room for {values}: {report}");
@@ -187,7 +187,7 @@ fn a_journal_cut_anywhere_is_read_up_to_its_last_whole_line() {
         let left = fs::metadata(dir.path().join("journal")).unwrap().len();
         assert_eq!(left, end as u64, "cut at {cut}");
     }
-    // And it goes on from there.
+    // And the session continues from there.
     for end in &lines {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("journal"), &whole[..end - 1]).unwrap();
@@ -211,12 +211,12 @@ fn a_journal_cut_anywhere_is_read_up_to_its_last_whole_line() {
 }
 
 #[test]
-fn a_flipped_bit_in_a_journal_is_told() {
+fn a_flipped_bit_in_a_journal_is_reported() {
     let whole = journal();
     let dir = tempfile::tempdir().unwrap();
     let last = lines(&whole)[lines(&whole).len() - 2];
     for at in 0..whole.len() {
-        // Every bit of every byte would take long: all in the first line and in the last byte.
+        // Flipping every bit would take long: all bits in the first line and in the last byte.
         let bits = if at < 64 || at + 1 == whole.len() { 0..8 } else { at % 8..at % 8 + 1 };
         for bit in bits {
             let mut flipped = whole.clone();
@@ -224,10 +224,10 @@ fn a_flipped_bit_in_a_journal_is_told() {
             match open(dir.path(), &flipped) {
                 Err(error) => {
                     assert!(error.is_damaged(), "byte {at} bit {bit}: {error}");
-                    // It is left as it was, for whoever can mend it.
+                    // The file is left unchanged for a repair.
                     assert_eq!(fs::read(dir.path().join("journal")).unwrap(), flipped);
                 }
-                // The end of the last line is what says that it is whole.
+                // The end of the last line completes the file.
                 Ok(_) => {
                     assert_eq!(at + 1, whole.len(), "byte {at} bit {bit} went unnoticed");
                     let left = fs::metadata(dir.path().join("journal")).unwrap().len();

@@ -1,4 +1,4 @@
-//! The host is killed while it replays a graph that is kept.
+//! The host is killed while it replays a stored graph.
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Lines};
 use std::path::Path;
@@ -12,10 +12,11 @@ use super::{shown, worker};
 
 const DIR: &str = "HARNESS_TEST_GRAPH";
 
-/// How often it is killed.
+/// The number of kills.
 const KILLS: u32 = 40;
 
-/// What the test below kills: it edits and replays without end. Does nothing when run as a test.
+/// The process that the test below kills: it edits and replays in a loop. Does nothing when it runs
+/// as a test.
 #[test]
 fn a_host() {
     let Some(dir) = std::env::var_os(DIR) else {
@@ -41,14 +42,14 @@ fn a_host() {
     }
 }
 
-/// The round that the program is in.
+/// The current round of the program.
 fn round(graph: &CodeGraph) -> usize {
     let source = &graph.program().step("s0").unwrap().source;
     let digits = source.trim_start_matches("v = ").split('\n').next().unwrap();
     digits.parse().unwrap()
 }
 
-/// How long hosts took of late, here and now: the moments of the kills are parts of it.
+/// Recent timings of hosts, which determine the moments of the kills.
 #[derive(Debug, Default)]
 struct Pace {
     /// From the start until the graph is open.
@@ -57,11 +58,11 @@ struct Pace {
     round: Duration,
 }
 
-/// A host in a process of its own.
+/// A host process.
 struct Host {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
-    /// When it told of something last, or was started.
+    /// The time of its last line, or of its start.
     last: Instant,
 }
 
@@ -70,7 +71,7 @@ impl Host {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "hosts::a_host", "--nocapture"])
             .env(DIR, dir)
-            // What such a host leaves of scratch goes with this.
+            // Also removes what such a host leaves of scratch.
             .env("TMPDIR", temporary)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -80,28 +81,28 @@ impl Host {
         Self { child, lines, last: Instant::now() }
     }
 
-    /// Waits for the line that begins so. Answers what follows, and how long it took since the last.
-    /// There is none from a host that has come to its end.
-    fn told(&mut self, of: &str) -> Option<(String, Duration)> {
+    /// Waits for the line with this prefix. Returns the rest of the line, and the time since the
+    /// last one. `None` if the host has ended.
+    fn line(&mut self, of: &str) -> Option<(String, Duration)> {
         let mut lines = self.lines.by_ref().map_while(Result::ok);
         let rest = lines.find_map(|line| line.strip_prefix(of).map(str::to_owned))?;
         let now = Instant::now();
         Some((rest, now - std::mem::replace(&mut self.last, now)))
     }
 
-    /// Waits until the graph is open, and for so many rounds after it. Answers the last of these.
+    /// Waits until the graph is open, and for some rounds. Returns the last of these.
     fn gets_to(&mut self, rounds: u32, pace: &mut Pace) -> Option<usize> {
-        pace.opens = self.told("ready")?.1;
+        pace.opens = self.line("ready")?.1;
         let mut last = None;
         for _ in 0..rounds {
-            let (round, took) = self.told("round ")?;
+            let (round, took) = self.line("round ")?;
             pace.round = took;
             last = Some(round.parse().unwrap());
         }
         last
     }
 
-    /// Kills it, which must not have come to its end by itself.
+    /// Kills it. It must not have ended by itself.
     fn kill(mut self, kill: u32) {
         let alive = self.child.try_wait().unwrap().is_none();
         self.child.kill().unwrap();
@@ -111,7 +112,7 @@ impl Host {
 }
 
 #[test]
-fn a_host_killed_at_any_moment_goes_on_where_it_was() {
+fn a_host_killed_at_any_moment_resumes() {
     let temporary = tempfile::tempdir().unwrap();
     let mut pace = Pace::default();
     let mut undisturbed = Host::start(&temporary.path().join("other"), temporary.path());
@@ -121,8 +122,8 @@ fn a_host_killed_at_any_moment_goes_on_where_it_was() {
     let (mut reached, mut midway) = (0, 0);
     for kill in 0..KILLS {
         let mut host = Host::start(&dir, temporary.path());
-        // One in four is killed before it is ready: while it opens what is there, or starts. The
-        // others are before or after a few rounds. From the beginning until a little after the end.
+        // One in four is killed before it is ready: while it starts or opens the graph. The others
+        // are killed before or after a few rounds, from the start until a little after the end.
         let part = |whole: Duration| whole * (kill * 7 % KILLS) / 36;
         if kill % 4 == 0 {
             std::thread::sleep(part(pace.opens));
@@ -148,8 +149,8 @@ fn a_host_killed_at_any_moment_goes_on_where_it_was() {
     nothing_twice(&dir, KILLS);
 }
 
-/// No step ran twice on the same values, and no replay came to its end without all of its steps.
-/// Answers whether the last replay has begun and not come to its end.
+/// No step ran twice on the same values, and no replay completed without all of its steps. Returns
+/// whether the last replay is incomplete.
 fn nothing_twice(dir: &Path, kill: u32) -> bool {
     let Ok(text) = std::fs::read_to_string(dir.join("journal")) else {
         assert!(kill == 0, "there is no journal after kill {kill}");

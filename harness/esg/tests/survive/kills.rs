@@ -1,11 +1,11 @@
-//! The worker is killed while a program is replayed.
+//! The worker is killed during a replay.
 use std::time::{Duration, Instant};
 
 use harness_esg::{Blobs, CodeGraph, Executor, Program};
 
 use super::{shown, worker};
 
-/// A list that every step adds to, so that what is lost anywhere shows at the end.
+/// A list that every step extends, so that any loss shows at the end.
 pub(crate) fn program(round: usize) -> Vec<(String, String)> {
     let first = ("s0".to_owned(), source(round));
     let rest = (1..10).map(|at| {
@@ -20,7 +20,7 @@ pub(crate) fn source(round: usize) -> String {
     format!("v = {round}\nlog = []")
 }
 
-/// The name that the program ends with, and its value.
+/// The last name of the program, and its value.
 pub(crate) fn end(round: usize) -> (&'static str, String) {
     ("t9", (round * 45).to_string())
 }
@@ -54,7 +54,7 @@ fn a_worker_killed_at_any_moment_is_replaced() {
         if let Ok(report) = &replayed {
             hit += usize::from(!report.ok());
         }
-        // What was killed says nothing about the program.
+        // A kill does not count as a failure of the program.
         let report = graph.replay().unwrap();
         assert!(report.ok(), "round {round}, killed after {moment:?}: {replayed:?}\nthen {report}");
         let (name, value) = end(round);

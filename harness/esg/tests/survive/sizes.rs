@@ -1,4 +1,4 @@
-//! Long programs, large and strange values and output, and sources that are none.
+//! Long programs, large and unusual values and output, and invalid sources.
 use std::time::Duration;
 
 use harness_esg::{Blobs, CPython, CodeGraph, Ending, Limits, Program, Trust, scan};
@@ -6,7 +6,7 @@ use harness_esg::{Blobs, CPython, CodeGraph, Ending, Limits, Program, Trust, sca
 use super::{graph, interpreters, shown, worker};
 
 #[test]
-fn a_source_that_is_none_is_told_with_its_line() {
+fn a_syntax_error_is_reported_with_its_line() {
     for (source, line) in [
         ("x = 1\ny = = 2", 2),
         ("x = 1\n\nif x:\n", 4),
@@ -49,8 +49,8 @@ fn a_source_that_is_none_is_told_with_its_line() {
     }
 }
 
-/// The processor time of this thread so far, where the system tells: other threads and processes
-/// do not count then.
+/// The CPU time of this thread, if the system reports it, which excludes other threads and
+/// processes.
 fn now() -> Duration {
     static BEGUN: std::sync::LazyLock<std::time::Instant> =
         std::sync::LazyLock::new(std::time::Instant::now);
@@ -59,7 +59,7 @@ fn now() -> Duration {
     nanos.map_or_else(|| BEGUN.elapsed(), Duration::from_nanos)
 }
 
-/// What a step takes to push, to plan and to replay, in a chain of `steps`.
+/// The time to push, to plan and to replay a step in a chain of `steps`.
 fn chain(steps: usize) -> Vec<(&'static str, Duration)> {
     let each = |begun: Duration| (now() - begun) / u32::try_from(steps).unwrap();
     let mut graph = CodeGraph::new(Program::new(), worker(), Blobs::memory());
@@ -89,7 +89,7 @@ fn chain(steps: usize) -> Vec<(&'static str, Duration)> {
 
 #[test]
 fn a_step_of_a_long_program_costs_what_one_of_a_short_program_does() {
-    // Twice, so that the machine may be busy once.
+    // Twice, in case the machine is busy once.
     let runs: Vec<_> = (0..2).map(|_| (chain(250), chain(2000))).collect();
     for at in 0..runs[0].0.len() {
         let what = runs[0].0[at].0;
@@ -150,7 +150,7 @@ fn values_of_any_kind_come_back() {
     assert!(report.ok(), "{report}");
     let wanted = format!("(256, 3, True, '-0.0', {}, inf)", seven());
     assert_eq!(shown(&mut graph, "ok"), wanted);
-    // Into a fresh worker, from what is stored; what can not be is made again.
+    // In a fresh worker, from stored values; unserializable ones are made again.
     let verdict = graph.verify().unwrap();
     assert!(verdict.same, "{verdict}");
     for (round, use_it) in [
@@ -185,7 +185,7 @@ fn a_value_over_the_limit_is_made_again() {
     program.push("use", "n = len(big)").unwrap();
     let mut graph = CodeGraph::new(program, python.start().unwrap(), Blobs::memory());
     assert!(graph.replay().unwrap().ok());
-    // Its version before `grow` is not stored, and needed again.
+    // Its version before `grow` is not stored, but needed again.
     graph.edit(|program| program.replace("grow", "big.append(small)\nsmall.append(3)")).unwrap();
     let report = graph.replay().unwrap();
     assert!(report.ok(), "{report}");

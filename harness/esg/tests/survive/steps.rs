@@ -19,8 +19,8 @@ open('file', 'w').write(json.dumps(zs))
 text = open('file').read()
 print(text)";
 
-/// Puts `step` between a step that makes something and one that uses it. How it ended, and whether
-/// it said that it can not be tracked.
+/// Runs `step` between a step that makes something and one that uses it. Returns its ending, and
+/// whether it was reported as untracked.
 fn amid(step: &str, wall: Duration) -> (Ending, bool) {
     let mut program = Program::new();
     push(&mut program, &[("before", BEFORE), ("bad", step), ("after", AFTER)]).unwrap();
@@ -36,7 +36,7 @@ fn amid(step: &str, wall: Duration) -> (Ending, bool) {
     };
     right(&mut graph, "at once");
     let ending = graph.execution("bad").unwrap().ending.clone();
-    // The session goes on.
+    // The session continues.
     graph.edit(|program| program.push("next", "n = len(xs) + zs[-1]\nprint(n)")).unwrap();
     let next = graph.replay().unwrap();
     assert_eq!(shown(&mut graph, "n"), "9", "{step}");
@@ -54,7 +54,7 @@ const LONG: Duration = Duration::from_secs(60);
 
 #[test]
 fn what_takes_the_worker_with_it_takes_nothing_else() {
-    // Another graph, which must not notice anything.
+    // Another graph, which must be unaffected.
     let mut other = graph(&[("a", "import os\nmade = [os.getpid()]\nhere = made[0]")]);
     other.replay().unwrap();
     let pid = shown(&mut other, "here");
@@ -107,7 +107,7 @@ fn hooks_and_patches_do_not_reach_later_steps() {
         "import sys\nsys.path_hooks.clear()\nsys.path_importer_cache.clear()\nsys.meta_path.clear()",
         "import sys\nsys.excepthook = sys.displayhook = sys.unraisablehook = None",
         "import builtins\nbuiltins.len = lambda x: 99",
-        "import builtins\nbuiltins.print = lambda *a: None",
+        "import builtins\nbuiltins.fingerprint = lambda *a: None",
         "import builtins\nbuiltins.isinstance = lambda a, b: False",
         "import builtins\nbuiltins.__import__ = None",
         "import builtins\nbuiltins.open = None",

@@ -1,4 +1,4 @@
-"""Loads units from blobs in a fresh process and says what came of it."""
+"""Loads units from blobs in a fresh process and reports the result."""
 import json
 import os
 import sys

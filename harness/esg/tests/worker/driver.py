@@ -1,4 +1,4 @@
-"""Starts a worker as the host does, and speaks frames with it."""
+"""Starts a worker as the host does, and exchanges frames with it."""
 
 import json
 import os
@@ -49,7 +49,7 @@ class Worker:
             [sys.executable, *flags, "-c", boot],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            # Nobody reads it: by its closing the worker knows that its host is over.
+            # Not read. Its closing shows the worker that its host has ended.
             stderr=subprocess.PIPE,
             env=ENVIRONMENT,
         )
@@ -95,12 +95,12 @@ class Worker:
         return reply
 
     def run(self, source, step="s", **named):
-        """The reply to a step, with the text of its output in the place of its offsets."""
+        """The reply to a step, with its output as text instead of offsets."""
         self._seq += 1
         named = {"readings": None, "bind": None, "allow": {}, **named}
         reply = self.ask("run", seq=self._seq, step=step, source=source, **named)
         if "error" not in reply:
-            # What is nothing may be left out.
+            # Empty fields may be left out.
             reply = {"external": {}, "readings": [], "clock": False, "untracked": [], **reply}
             for name in ("stdout", "stderr"):
                 at, length = reply.setdefault(name, {"at": [0, 0], "dropped": 0})["at"]

@@ -1,8 +1,8 @@
 """Runs every test of the worker's Python under the interpreter that runs this file.
 
-The worker's files are no package: each is a module `_harness_<file>`. Here they are found by that
-name, so that a test imports what it needs with `import _harness_wire`.
-Arguments, if there are any, name test files without their ending: `run.py test_wire`.
+The worker's files are not a package: each is a module `_harness_<file>`. This file makes them
+importable by that name, so that a test imports what it needs with `import _harness_wire`. Arguments,
+if any, name test files without their extension: `run.py test_wire`.
 """
 
 import importlib.abc

@@ -1,4 +1,4 @@
-"""The smallest modules that let the loop run without values and without a world."""
+"""The smallest modules that let the loop run without values and without channels."""
 
 UNITS = '''
 class Settled:

@@ -1,4 +1,4 @@
-"""What the tests of values need: a graph over a plain namespace, and steps that run in it."""
+"""Support for the tests of values: a graph over a plain namespace, and steps that run in it."""
 import builtins
 import json
 import os
@@ -18,7 +18,7 @@ from _harness_units import Graph  # noqa: E402
 
 
 class Modules:
-    """A stand-in for the modules' part: attributes compared with a baseline by identity."""
+    """A replacement for the modules' part: attributes compared with a baseline by identity."""
     DELETED = type("Deleted", (), {})()
 
     def __init__(self):
@@ -59,7 +59,7 @@ class Modules:
 
 
 class Session:
-    """Runs steps and settles after each; touched is every name unless told."""
+    """Runs steps and settles after each. By default every name counts as touched."""
 
     def __init__(self, limits=None):
         self.main = types.ModuleType("__main__")
@@ -102,14 +102,14 @@ class Session:
         return next(m for m in unit["members"] if m["entity"] == entity)
 
     def own(self, name):
-        """The fingerprint of a name with everything it refers to, token names left out."""
+        """The fingerprint of a name with everything it refers to, without token names."""
         return deep(self.units, "n:" + name)
 
-    def hole(self, name):
-        return self.units["n:" + name]["hole"]
+    def unserializable(self, name):
+        return self.units["n:" + name]["unserializable"]
 
     def order(self):
-        """All units, what is referred to first."""
+        """All units, referenced units first."""
         out, state = [], {}
 
         def visit(unit):
@@ -157,7 +157,7 @@ def fresh(source, names=None):
 
 
 def reload(session, check="", limits=None):
-    """Loads all blobs of a session in another process, which settles, checks and describes what it has."""
+    """Loads all blobs of a session in another process, which settles, checks and describes them."""
     items = [dict(i, blob=i["blob"].hex()) for i in session.items()]
     child = os.path.join(HERE, "child.py")
     done = subprocess.run([sys.executable, "-s", "-P", "-S", "-B", child], input=json.dumps({"items": items, "check": check}),
@@ -171,7 +171,7 @@ class Reloading(unittest.TestCase):
     """Tests that load a session's blobs in another process."""
 
     def answer(self, session, check=""):
-        """Everything loads, is as described, and passes the check."""
+        """Everything loads, matches its description, and passes the check."""
         found = reload(session, check)
         self.assertEqual(found["failed"], [])
         self.assertEqual(found["changed"], [], "settling right after loading finds nothing new")

@@ -1,11 +1,11 @@
-"""The short way for the usual step answers what the long way answers."""
+"""The fast path for the usual step gives the same reply as the full path."""
 
 import re
 import unittest
 
 import driver
 
-# What a step may do to everything around its names, and what its reply says of it then.
+# What a step may do to the channels, and what its reply reports then.
 EFFECTS = [
     ("file", "open('f', 'w').close()", "f:f"),
     ("file by descriptor", "os.close(os.open('g', os.O_CREAT | os.O_WRONLY))", "f:g"),
@@ -28,13 +28,13 @@ EFFECTS = [
     ("child", "os.waitpid(os.fork() or os._exit(0), 0)", "os.fork"),
     ("builtin replaced", "builtins.print = None", "builtins.print replaced"),
     ("file outside", "open('/etc/passwd').close()", "x:/etc/passwd"),
-    ("printed", "print('told')", "told"),
+    ("printed", "print('shown')", "shown"),
     ("an address printed", "print(object())", "an address in the output"),
     ("hook", "sys.excepthook = None", ""),
     ("builtin added", "builtins.added = 1", ""),
 ]
 IMPORTS = "import builtins, os, random, sys, threading, time, warnings\n"
-# A function that no name of the program leads to.
+# A function that is not reachable through any name of the program.
 HIDDEN = """def effect():
     %s
 builtins.effect = effect
@@ -90,19 +90,19 @@ USUAL = [
 
 
 def long_way():
-    """The worker's files with the short ways closed."""
+    """The worker's files with the fast paths disabled."""
     files = driver.sources()
     closed = {}
     for file, head, body in (
         ("calm", "    def holds(self, code):\n", "        return False\n"),
-        ("reckon", "def foresee(source, code, namespace):\n", "    return None\n"),
+        ("scalar", "def foresee(source, code, namespace):\n", "    return None\n"),
     ):
         assert files[file].count(head) == 1
         closed[file] = files[file].replace(head, head + body)
     return closed
 
 
-def told(reply):
+def normalized(reply):
     """A reply without what differs from run to run."""
     reply = {key: reply[key] for key in reply if key not in ("nonce", "micros")}
     reply["readings"] = [kind for kind, _ in reply["readings"]]
@@ -111,7 +111,7 @@ def told(reply):
 
 
 class Both(unittest.TestCase):
-    """Asks a worker, and one whose short ways are closed."""
+    """Asks a worker, and one without fast paths."""
 
     def setUp(self):
         self.workers = [driver.Worker(), driver.Worker(long_way())]
@@ -119,14 +119,14 @@ class Both(unittest.TestCase):
             self.addCleanup(worker.close)
 
     def both(self, source, name="s"):
-        """The reply to a step, which is the same on both ways."""
-        short, long = [told(worker.run(source, step=name)) for worker in self.workers]
+        """The reply to a step, which is the same from both."""
+        short, long = [normalized(worker.run(source, step=name)) for worker in self.workers]
         for reply, worker in zip((short, long), self.workers):
             for unit in reply.get("units", ()):
                 at, length = unit.get("blob") or (0, 0)
                 unit["blob"] = worker.blob[at : at + length]
                 if unit["members"][0]["entity"] == "p:path":
-                    # Scratch is in it, which each has for itself.
+                    # Contains the path of scratch, which differs.
                     unit["blob"] = unit["members"][0]["own"] = None
         self.assertEqual(short, long, source)
         return short
@@ -159,7 +159,7 @@ class TestCalm(Both):
         self.both("x = y = 1\ndef f(): return x\ndef g():\n    while True: yield y")
         self.both("k = g(); next(k)")
         for at in range(3):
-            # Steps of nothing but their own code lie between.
+            # With scalar steps in between.
             self.both("z = %d" % at)
             self.both("z = z + 1")
             self.assertIn("n:x", self.both("z = f()")["reads"])

@@ -103,7 +103,7 @@ class Classes(Reloading):
         for source, check in PROGRAMS:
             session = fresh(source)
             for e, unit in session.units.items():
-                self.assertIsNone(unit["hole"], (source, e))
+                self.assertIsNone(unit["unserializable"], (source, e))
             self.answer(session, check)
 
     def test_no_code_of_the_program_runs(self):
@@ -114,8 +114,8 @@ class Classes(Reloading):
         session.graph.dirty({"n:" + n for n in session.names()}, {"n:v"})
         session.graph.codes({"n:" + n for n in session.names()})
         self.assertTrue(session.graph.sweep())
-        self.assertIsNone(session.hole("t"))
-        self.assertIsNone(session.hole("v"))
+        self.assertIsNone(session.unserializable("t"))
+        self.assertIsNone(session.unserializable("v"))
         before = session.own("v")
         items = session.items()
         session.graph.drop([e for e in session.units])
@@ -126,14 +126,14 @@ class Classes(Reloading):
         session.ns["armed"].clear()
         self.assertEqual(before, session.own("v"))
 
-    def test_a_key_whose_hash_runs_code_is_a_hole(self):
+    def test_a_key_whose_hash_runs_code_is_unserializable(self):
         session = fresh("class K:\n    n = 0\n    def __hash__(self): K.n += 1; return 1\nd = {K(): 1}")
-        self.assertEqual(session.hole("d"), "a key whose __hash__ runs code")
+        self.assertEqual(session.unserializable("d"), "a key whose __hash__ runs code")
 
-    def test_an_object_with_a_finalizer_is_a_hole(self):
+    def test_an_object_with_a_finalizer_is_unserializable(self):
         session = Session()
         settled = session.run("class K:\n    n = []\n    def __del__(self): K.n.append(1)\nk = K()")
-        self.assertEqual((session.hole("k"), settled.notes, session.ns["K"].n), ("finalizer", ["__del__"], []))
+        self.assertEqual((session.unserializable("k"), settled.notes, session.ns["K"].n), ("finalizer", ["__del__"], []))
 
     def test_class_content(self):
         base = "class K(%s):\n    %s"
@@ -150,9 +150,9 @@ class Classes(Reloading):
         self.assertEqual(a.member("n:k")["own"], b.member("n:k")["own"])
         self.assertNotEqual(a.own("k"), b.own("k"))
 
-    def test_used_caches_are_holes_that_show_their_use(self):
+    def test_used_caches_are_unserializable_and_show_their_use(self):
         session = fresh("import functools\n@functools.lru_cache\ndef f(n): return n\nf(1)")
-        self.assertEqual(session.hole("f"), "type functools.lru_cache")
+        self.assertEqual(session.unserializable("f"), "type functools.lru_cache")
         self.assertEqual(session.run("pass").mutated, set())
         self.assertIn("n:f", session.run("f(2)").mutated)
 
@@ -160,7 +160,7 @@ class Classes(Reloading):
         session = fresh("def g():\n    for i in [1, 2, 3]: yield i\nit = g()")
         self.assertEqual(session.run("pass").mutated, set())
         self.assertEqual(session.run("next(it)").mutated, {"n:it"})
-        self.assertEqual(session.hole("it"), "generator")
+        self.assertEqual(session.unserializable("it"), "generator")
         other = fresh("def g():\n    for i in [1, 2, 3]: yield i\nit = g()\nnext(it)")
         self.assertEqual(session.own("it"), other.own("it"))
 

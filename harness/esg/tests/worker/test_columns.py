@@ -1,4 +1,6 @@
-"""Large plain data goes a way of its own: it tells apart what the slow way does, and comes back whole."""
+"""Large plain data is written in bulk, with the same distinctions as the slow path, and is restored
+completely.
+"""
 import random
 import struct
 import sys
@@ -9,11 +11,11 @@ import weakref
 import _harness_levels as levels
 import _harness_owners as owners
 from _harness_pickles import Load
-from _harness_prints import probe
+from _harness_fingerprints import probe
 from support import Reloading, Session, fresh
 from test_values import DIFFERENT, EQUAL
 
-# Values that look alike: put into the middle of a large value, no two of them give the same print.
+# Values that look alike: in the middle of a large value, no two of them have the same fingerprint.
 ALIKE = [
     "1", "True", "1.0", "'1'", "b'1'", "bytearray(b'1')", "Int(1)", "Str('1')", "Float(1.0)", "Bytes(b'1')", "[1]", "(1,)",
     "List([1])", "Tuple((1,))", "Pair(1, 2)", "(1, 2)", "[1, 2]", "{'a': 1}", "{'b': 1}", "OrderedDict(a=1)", "Dict(a=1)",
@@ -37,7 +39,7 @@ class Plain: pass
 class Other: pass
 def nan(bits): return struct.unpack('<Q'.replace('Q', 'd'), struct.pack('<Q', 0x7ff8 << 48 | bits))[0]
 """
-# How the value in the middle is surrounded.
+# What surrounds the value in the middle.
 SHAPES = [
     "[*range(1000), (%s), *range(1000)]", "[*([i] for i in range(100)), (%s), *([i] for i in range(100))]",
     "[*({'k': i, 'v': [i]} for i in range(100)), {'k': (%s), 'v': [0]}, *({'k': i, 'v': [i]} for i in range(100))]",
@@ -48,7 +50,7 @@ SHAPES = [
 
 
 def describe(value):
-    """All that a program can tell of plain data: types, order, bits, and which objects are one and the same."""
+    """Everything a program can observe of plain data: types, order, bits, and identity."""
     seen, out, todo = {}, [], [value]
     while todo:
         o = todo.pop()
@@ -72,7 +74,7 @@ def describe(value):
 
 
 class Maker:
-    """Plain values by chance, with objects met twice, and the same value once more in other objects."""
+    """Random plain values with shared objects, each a second time with other objects."""
 
     def __init__(self, seed):
         self.chance = random.Random(seed)
@@ -113,7 +115,7 @@ class Plain(unittest.TestCase):
         return probe(self.world, "n:v", value).own
 
     def loaded(self, value):
-        """The value read back from its blob, which has the same print and ordinals."""
+        """The value restored from its blob, with the same fingerprint and ordinals."""
         entry = probe(self.world, "n:v", value)
         blob = self.session.graph.unit([entry])["blob"]
         load = Load(self.world, blob, entry.refs)
@@ -125,34 +127,34 @@ class Plain(unittest.TestCase):
         self.assertEqual(len(again.ids), len(entry.ids))
         return made
 
-    def test_what_looks_alike_is_told_apart_amid_much_data(self):
+    def test_similar_values_are_distinguished_in_much_data(self):
         for shape in SHAPES:
             values = [self.made(shape % source) for source in ALIKE]
-            prints = [(entry.own, [id(r) for r in entry.refs]) for entry in [probe(self.world, "n:v", v) for v in values]]
-            for i, a in enumerate(prints):
+            walks = [(entry.own, [id(r) for r in entry.refs]) for entry in [probe(self.world, "n:v", v) for v in values]]
+            for i, a in enumerate(walks):
                 for j in range(i):
-                    self.assertNotEqual(a, prints[j], (shape, ALIKE[i], ALIKE[j]))
+                    self.assertNotEqual(a, walks[j], (shape, ALIKE[i], ALIKE[j]))
 
     def test_known_pairs_amid_much_data(self):
         for shape in SHAPES[:4]:
             for a, b in DIFFERENT:
                 if "type(" in a + b or "lambda" in a or "NotImpl" in a:
-                    continue    # references: told apart elsewhere
+                    continue    # references: covered elsewhere
                 x, y = (probe(self.world, "n:v", self.made(shape % s)) for s in (a, b))
                 self.assertNotEqual((x.own, [id(r) for r in x.refs]), (y.own, [id(r) for r in y.refs]), (shape, a, b))
             for a, b in EQUAL:
                 if "type(" not in a and "lambda" not in a:
                     self.assertEqual(self.own(self.made(shape % a)), self.own(self.made(shape % b)), (shape, a, b))
 
-    def test_prints_and_copies_agree_with_a_description(self):
-        by_print = {}
+    def test_fingerprints_and_copies_agree_with_a_description(self):
+        by_fingerprint = {}
         for seed in range(400):
             a, b = ([Maker(seed).value(3) for _ in range(1)] for _ in "ab")
-            told, print = repr(describe(a)), self.own(a)
-            self.assertEqual(print, self.own(b), seed)
-            self.assertEqual(by_print.setdefault(print, told), told, seed)
-            self.assertEqual(repr(describe(self.loaded(a))), told, seed)
-        self.assertEqual(len(by_print), len(set(by_print.values())))
+            described, own = repr(describe(a)), self.own(a)
+            self.assertEqual(own, self.own(b), seed)
+            self.assertEqual(by_fingerprint.setdefault(own, described), described, seed)
+            self.assertEqual(repr(describe(self.loaded(a))), described, seed)
+        self.assertEqual(len(by_fingerprint), len(set(by_fingerprint.values())))
 
     def test_one_change_in_much_data_shows(self):
         rows = [{"id": i, "tags": ["a", i], "at": (i, "x")} for i in range(3000)]
@@ -218,7 +220,7 @@ class Plain(unittest.TestCase):
             self.assertEqual(probe(self.world, "n:v", dicts + [types.__dict__]).own, before.own)
         finally:
             del types.seldom
-        self.assertEqual(probe(self.world, "n:v", dicts + [self.session.ns]).hole, None)
+        self.assertEqual(probe(self.world, "n:v", dicts + [self.session.ns]).unserializable, None)
 
     def test_types_that_hash_with_code_of_the_program(self):
         session = self.session
@@ -236,9 +238,9 @@ class Plain(unittest.TestCase):
         limit, levels.LIMIT = levels.LIMIT, 1 << 20
         try:
             session = fresh("s = 'x' * 10000\nv = [s] * 100000\nw = ['x' * 100000] * 1000\nu = [s] * 10")
-            self.assertEqual(session.hole("v"), "too large")
-            self.assertEqual(session.hole("w"), "too large")
-            self.assertIsNone(session.hole("u"))
+            self.assertEqual(session.unserializable("v"), "too large")
+            self.assertEqual(session.unserializable("w"), "too large")
+            self.assertIsNone(session.unserializable("u"))
         finally:
             levels.LIMIT = limit
 

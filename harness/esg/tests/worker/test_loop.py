@@ -1,4 +1,4 @@
-"""The loop: frames, endings, output, and steps that do their worst."""
+"""The loop: frames, endings, output, and hostile steps."""
 
 import os
 import select
@@ -36,7 +36,7 @@ class Loop(unittest.TestCase):
 
 
 class TestCompiled(unittest.TestCase):
-    """The sources go to the first worker, and what it made of them to others."""
+    """The first worker gets the sources, and later ones its compiled modules."""
 
     def test_compiled_once(self):
         with Worker(PARTS) as first:
@@ -52,7 +52,7 @@ class TestCompiled(unittest.TestCase):
         with Worker(PARTS, keep=True) as first:
             compiled = first.blob
         with Worker(compiled=b"4" + compiled[1:]) as second:
-            self.assertIn("another than it was", second.hello["error"])
+            self.assertIn("interpreter has changed", second.hello["error"])
 
 
 class TestEndings(Loop):
@@ -62,7 +62,7 @@ class TestEndings(Loop):
         self.assertEqual(hello["protocol"], 1)
         self.assertEqual(hello["pid"], self.worker.process.pid)
 
-    def test_an_exception_tells_where_it_was_raised(self):
+    def test_an_exception_reports_where_it_was_raised(self):
         self.run_("def f(x):\n    return 1 / x", "earlier")
         ending = self.raised("a = 1\n\nf(0)", step="now")
         self.assertEqual(ending["type"], "ZeroDivisionError")
@@ -128,7 +128,7 @@ class TestEndings(Loop):
         self.raised("f()")
         self.assertEqual(self.ok("print(Kept.live)")["stdout"]["text"], "0\n")
 
-    def test_a_failed_step_tells_what_it_has_bound(self):
+    def test_a_failed_step_reports_what_it_has_bound(self):
         self.ok("gone = 1")
         reply = self.run_("a = 1\ndel gone\n1 / 0")
         self.assertEqual(reply["dirty"], ["n:a", "n:gone"])
@@ -193,7 +193,7 @@ class TestAsync(Loop):
 
 
 class TestWorst(Loop):
-    """Whatever a step does, the reply is good or there is none."""
+    """Whatever a step does, the reply is valid or missing."""
 
     def test_writes_to_every_descriptor(self):
         self.ok("import os\nfor fd in range(3):\n    try: os.write(fd, b'x' * 100)\n    except OSError: pass")
@@ -208,7 +208,7 @@ class TestWorst(Loop):
             self.run_("import os\nos.closerange(0, 4096)")
 
     def test_takes_the_pipe_for_a_file(self):
-        # The pipes lie above the limit of open files, where nothing else can be put.
+        # The pipes lie above the limit of open files, where no other descriptor can be.
         ending = self.raised(
             "import os\nf = os.open('taken', os.O_RDWR | os.O_CREAT)\n"
             "for fd in range(3, 1024):\n    if fd != f: os.dup2(f, fd)"
@@ -235,8 +235,8 @@ class TestWorst(Loop):
                     setattr(builtins, name, bad)
             """
         )
-        told = {item["what"] for item in reply["untracked"]}
-        self.assertIn("builtins.len replaced", told)
+        reported = {item["what"] for item in reply["untracked"]}
+        self.assertIn("builtins.len replaced", reported)
         self.ok(
             """
             assert len([1]) == 1
@@ -343,7 +343,7 @@ class TestRequests(Loop):
             self.assertEqual(worker.process.wait(), 1)
 
 
-# A host that starts a worker, sends a step and waits; it tells the worker's process id first.
+# A host that starts a worker, prints its process id, sends a step and waits.
 HOST = """
 import sys, time
 sys.path.insert(0, %r)
@@ -368,7 +368,7 @@ class TestTheHostsDeath(unittest.TestCase):
         worker = os.pidfd_open(int(pid))
         poll = select.poll()
         poll.register(worker, select.POLLIN)
-        # The step makes the file; until then the worker must live.
+        # The step creates the file. Until then the worker must live.
         while not os.path.exists(started):
             self.assertEqual(poll.poll(5), [], "it ended before the host did")
         host.kill()

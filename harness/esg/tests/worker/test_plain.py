@@ -1,4 +1,4 @@
-"""The short way for plain values says what the long one says."""
+"""The fast path for plain values gives the same result as a walk."""
 import unittest
 
 from support import Session
@@ -35,32 +35,32 @@ class Plain(unittest.TestCase):
                 walk = Walk(world, extras=True).run([value])
                 leaf, own = plain.leaf(value)
                 self.assertEqual((own, join(leaf)), (walk.own(), join(walk)))
-                self.assertEqual((leaf.refs, leaf.hole, leaf.sure), (walk.refs, walk.hole, walk.sure))
+                self.assertEqual((leaf.refs, leaf.unserializable, leaf.sure), (walk.refs, walk.unserializable, walk.sure))
 
     def test_what_is_large_is_walked(self):
         self.assertIsNone(plain.leaf("x" * (1 << 16) + "x"))
         self.assertIsNotNone(plain.leaf("x"))
 
     def test_steps_settle_as_they_do_the_long_way(self):
-        def told():
-            session, told = Session(), []
+        def described():
+            session, results = Session(), []
             for step in STEPS:
                 before = session.names()
                 touched = {"n:" + name for name in before if name in step}
                 settled = session.run(step, touched)
                 units = [
-                    (unit["members"], unit["refs"], unit["hole"], unit["blob"], unit["share"])
+                    (unit["members"], unit["refs"], unit["unserializable"], unit["blob"], unit["share"])
                     for unit in settled.units
                 ]
-                told.append((sorted(units, key=repr), settled.mutated, settled.created, settled.back))
-                told.append({e: sorted(x.unit.members) for e, x in session.graph.entries.items()})
-            return told
+                results.append((sorted(units, key=repr), settled.mutated, settled.created, settled.back))
+                results.append({e: sorted(x.unit.members) for e, x in session.graph.entries.items()})
+            return results
 
-        short, real = told(), plain.settle
+        short, real = described(), plain.settle
         calls = []
         plain.settle = lambda *args: calls.append(args) is not None
         try:
-            long = told()
+            long = described()
         finally:
             plain.settle = real
         self.assertIs(settle.plain, plain)

@@ -1,12 +1,13 @@
-"""Whole programs in the assembled worker: what is read and written, and that every value that was
-stored comes back the same in a fresh worker."""
+"""Whole programs in the assembled worker: reads and writes, and that every stored value is the same
+after loading it in a fresh worker.
+"""
 
 import unittest
 
 from driver import Worker
 
-# Name, then for each step: source, names and channels read, what was written. Builtins that nobody
-# binds and what the import of a module looks at are left out.
+# Name, then for each step: source, names and channels read, entities written. Without builtins that no
+# step binds and without what the import of a module reads.
 PROGRAMS = {
     "alias": [
         ("a = [1]", "", "a:bound"),
@@ -78,7 +79,7 @@ def fetched(worker, reply):
 
 
 def contents(worker):
-    """What is live by entity: fingerprint, and for what it refers to the same; tokens left out."""
+    """The live entities: the fingerprint of each and of what it refers to, without tokens."""
     swept = worker.ask("sweep")
     members = {}
     for unit in swept["units"]:
@@ -92,7 +93,7 @@ def contents(worker):
         own, refs = members[entity]
         return own, [content(ref, depth + 1) for ref in refs]
 
-    return {entity: content(entity, 0) for entity in members if entity[0] != "t"}, swept["strays"]
+    return {entity: content(entity, 0) for entity in members if entity[0] != "t"}, swept["unattributed"]
 
 
 class TestPrograms(unittest.TestCase):
@@ -110,16 +111,16 @@ class TestPrograms(unittest.TestCase):
                     if how == "deleted":
                         live.pop(entity, None)
                 if reads is not None:
-                    self.assertEqual(self.told(reply, live, reads), set(reads.split()), source)
+                    self.assertEqual(self.reads_of(reply, live, reads), set(reads.split()), source)
                     self.wrote(reply, wrote, source)
-            now, strays = contents(worker)
-            self.assertEqual(strays, [])
+            now, unattributed = contents(worker)
+            self.assertEqual(unattributed, [])
             self.reload(other, live)
-            again, strays = contents(other)
-            self.assertEqual(strays, [])
+            again, unattributed = contents(other)
+            self.assertEqual(unattributed, [])
             self.assertEqual(now, again)
 
-    def told(self, reply, live, expected):
+    def reads_of(self, reply, live, expected):
         quiet = ("p:cwd", "p:path", "p:warn")
         read = {entity for entity in reply["reads"] if entity not in quiet}
         return {
@@ -139,7 +140,7 @@ class TestPrograms(unittest.TestCase):
         self.assertEqual(found, set(words), source)
 
     def reload(self, worker, live):
-        """Loads all units into a worker, those first that others refer to."""
+        """Loads all units into a worker, referenced units first."""
         units = {unit["key"]: unit for unit in live.values()}
         order, blob = {}, b""
 

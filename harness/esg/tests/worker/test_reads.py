@@ -1,4 +1,4 @@
-"""What a step reads, case by case: the step's own bindings are none, whatever way they came."""
+"""What a step reads, case by case. The step's own bindings are not reads, however they are made."""
 
 import sys
 import unittest
@@ -6,8 +6,8 @@ import unittest
 from driver import Worker
 from stand_ins import CHANNELS, UNITS
 
-# Name, steps before, the step, names it reads. Builtins that it calls are left out, as absent names
-# that are in `builtins` but in no expectation.
+# Name, earlier steps, the step, names it reads. Without builtins that it calls: absent names in
+# `builtins` that no case expects.
 CASES = [
     ("constant", [], "x = 5", ""),
     ("own binding", [], "x = 5\ny = x", ""),
@@ -124,7 +124,7 @@ GENERIC = [
 ]
 
 
-def told(reply):
+def names_read(reply):
     return {entity.removeprefix("n:") for entity in reply["reads"] if entity[0] in "n*"}
 
 
@@ -142,11 +142,11 @@ class TestReads(unittest.TestCase):
                 words = reads.split()
                 tolerated = {word[:-1] for word in words if word.endswith("?")}
                 expected = {word for word in words if not word.endswith("?")}
-                self.assertEqual(told(reply) - tolerated, expected)
+                self.assertEqual(names_read(reply) - tolerated, expected)
 
     def test_a_binding_that_leaves_all_as_it_was(self):
-        """Steps that bind names to what they are bound to, or delete what they bound: the names
-        are theirs all the same. Before, the step, what it wrote, and what it read."""
+        """Steps that bind names to their current value, or delete their own bindings. Both count as
+        writes. Earlier step, step, writes, reads."""
         cases = [
             ("import math\nx = 0", "import math\nx = 0", {"math": "bound", "x": "bound"}, ""),
             ("x = y = []", "x = y", {"x": "bound"}, "y"),
@@ -174,27 +174,27 @@ class TestReads(unittest.TestCase):
                 found = {entity[2:]: kind for entity, kind in reply["wrote"].items()}
                 if "*" in step and "math" in step:
                     found = {name: found[name] for name in wrote}
-                read = told(reply)
+                read = names_read(reply)
                 if sys.version_info < (3, 12):
-                    # What may not have happened counts as read there, which is as good.
+                    # What may not have happened counts as read there, which is equivalent.
                     wrote = {name: kind for name, kind in wrote.items() if name in found or name not in read}
                     read -= {"x"} - set(reads.split())
                 self.assertEqual(found, wrote)
                 self.assertEqual(read, set(reads.split()))
 
-    def test_a_second_run_of_a_function_is_told_again(self):
+    def test_a_second_run_of_a_function_is_reported_again(self):
         with Worker({"units": UNITS, "channels": CHANNELS}) as worker:
             worker.run("k = 1\ndef f():\n    return k")
             for _ in range(3):
-                self.assertEqual(told(worker.run("v = f()")), {"f", "k"})
+                self.assertEqual(names_read(worker.run("v = f()")), {"f", "k"})
 
-    def test_what_the_step_binds_and_deletes_is_told(self):
+    def test_what_the_step_binds_and_deletes_is_reported(self):
         with Worker({"units": UNITS, "channels": CHANNELS}) as worker:
             worker.run("a = []\nb = a\nc = 1\nd = 2")
             reply = worker.run("b = a\nc = 3\ndel d\ne = 4\ne2 = 5\ndel e2")
             wrote = {"b": "bound", "c": "bound", "d": "deleted", "e": "bound", "e2": "deleted"}
             self.assertEqual(reply["wrote"], {"n:" + name: how for name, how in wrote.items()})
-            self.assertEqual(told(reply), {"a", "d"})
+            self.assertEqual(names_read(reply), {"a", "d"})
 
     @unittest.skipIf(sys.version_info < (3, 12), "the tool is that of later versions")
     def test_a_step_that_takes_the_tool_has_read_everything(self):
@@ -205,5 +205,5 @@ class TestReads(unittest.TestCase):
                 "for i in range(6):\n    if sys.monitoring.get_tool(i):\n        sys.monitoring.set_events(i, 0)",
                 "for i in range(6):\n    if sys.monitoring.get_tool(i):\n        sys.monitoring.register_callback(i, sys.monitoring.events.INSTRUCTION, None)",
             ):
-                self.assertIn("*", told(worker.run(taken)))
-                self.assertEqual(told(worker.run("y = x")), {"x"})
+                self.assertIn("*", names_read(worker.run(taken)))
+                self.assertEqual(names_read(worker.run("y = x")), {"x"})

@@ -1,11 +1,13 @@
-"""A second look at a large value follows the first one, and finds what a look at everything finds."""
+"""A second walk over a large value follows the first one, and has the same result as a walk without
+it.
+"""
 import random
 import sys
 import types
 import unittest
 import weakref
 
-from _harness_prints import probe
+from _harness_fingerprints import probe
 from support import Reloading, Session
 
 ROWS = "[{'id': i, 'name': 'row %d' % i, 'value': i * 0.5, 'tags': ['a', i + 1000]} for i in range(300)]"
@@ -24,7 +26,7 @@ class Odd:
     __hash__ = None
 def same(x): return (lambda y: y)(eval(repr(x)))
 """
-# What is large, and what is done to it.
+# Large values, and changes of them.
 VALUES = {
     "v = " + ROWS: (
         "n = len(v)", "v[7] = dict(v[7])", "v[7] = v[8]", "v[7]['tags'] = v[8]['tags']", "v[7]['tags'] = list(v[7]['tags'])",
@@ -89,9 +91,9 @@ VALUES = {
 }
 
 
-def told(entry):
-    """All that is known of an entity."""
-    return (entry.own, entry.ids, list(map(id, entry.refs)), entry.hole, entry.opaque, entry.blind, entry.notes, entry.codes, entry.loads,
+def known(entry):
+    """Everything known of an entity."""
+    return (entry.own, entry.ids, list(map(id, entry.refs)), entry.unserializable, entry.opaque, entry.blind, entry.notes, entry.codes, entry.loads,
             entry.walk and (entry.walk.stream(), entry.walk.extras, entry.walk.sure, entry.walk.sink.size))
 
 
@@ -104,17 +106,17 @@ class Following(Reloading):
             self.session.graph.name("t:" + name, self.session.ns[name])
 
     def met(self):
-        """Looked at twice: from then on a trail is kept."""
+        """Walked twice: from then on there is a trail."""
         return self.look(self.look(None))
 
     def look(self, entry):
-        """Looks again, and at everything; both find the same."""
+        """Walks again, with and without the trail; both have the same result."""
         value = self.session.ns["v"]
         new, whole = probe(self.world, "n:v", value, entry, True), probe(self.world, "n:v", value)
         if new is entry:
             self.assertTrue(entry.same(whole))
         else:
-            self.assertEqual(told(new), told(whole))
+            self.assertEqual(known(new), known(whole))
             self.assertEqual(new.known, set(new.ids))
         self.assertIs(new.value is value or new is entry, True)
         return new
@@ -127,12 +129,12 @@ class Following(Reloading):
                 first = self.met()
                 self.assertIsNotNone(first.trail, source)
                 self.assertIs(self.look(first), first, source)
-                before = told(first)
+                before = known(first)
                 with self.subTest(source=source, change=change):
                     self.session.execute(change)
                     second = self.look(first)
-                    self.assertEqual(told(first), before)
-                    self.assertEqual(told(self.look(second))[:3], told(second)[:3])
+                    self.assertEqual(known(first), before)
+                    self.assertEqual(known(self.look(second))[:3], known(second)[:3])
                     if second.trail is not None:
                         self.assertIs(self.look(second), second)
 
@@ -148,7 +150,7 @@ class Following(Reloading):
                         try:
                             self.session.execute(change)
                         except Exception:
-                            pass        # an earlier one has taken away what it needs
+                            pass        # an earlier change removed what it needs
                         entry = self.look(entry)
 
     def test_what_is_known_is_made_again_without_a_walk(self):
@@ -207,13 +209,13 @@ class Following(Reloading):
         self.assertEqual(session.run("v[7]['id'] += 1").mutated, {"n:v"})
         self.assertEqual(session.run("v[7]['tags'].append(1)").mutated, {"n:v"})
         self.assertEqual(session.run("n = 2").mutated, set())
-        # A row that another name holds by now.
+        # A row that now has another name too.
         session.run("w = [v[7]]")
         self.assertEqual(session.group("v"), ["n:v", "n:w"])
         self.assertEqual(session.run("w[0]['id'] = 0", {"n:w"}).mutated, {"n:v", "n:w"})
         session.run("w = [dict(w[0], tags=[])]", {"n:w"})
         self.assertEqual(session.group("v"), ["n:v"])
-        # An equal row in the place of one, that another name holds: nothing but sharing changes.
+        # An equal row replaces one that has another name: only sharing changes.
         session.run("w[0] = dict(v[9]); v[9] = w[0]")
         self.assertEqual(session.group("v"), ["n:v", "n:w"])
         self.answer(session, "assert w[0] is v[9] and v[7]['tags'] == ['a', 1007, 1]")

@@ -1,4 +1,4 @@
-"""Which entities hang together, what a step changed, and how the live state is moved."""
+"""Which entities share units, what a step changed, and how the live state is moved."""
 import random
 import unittest
 
@@ -55,25 +55,25 @@ class Grouping(unittest.TestCase):
         session.run("del B.other, A.c")
         self.assertEqual([len(session.units[t]["members"]) for t in (a, b, c)], [1, 1, 1])
 
-    def test_sharing_is_told_apart(self):
+    def test_sharing_is_distinguished(self):
         a, b = fresh("m = [[0], [0]]\nrow = m[0]"), fresh("m = [[0], [0]]\nrow = m[1]")
         self.assertEqual(a.member("n:m")["own"], b.member("n:m")["own"])
         self.assertEqual(a.member("n:row")["own"], b.member("n:row")["own"])
         self.assertNotEqual(a.units["n:m"]["share"], b.units["n:m"]["share"])
         self.assertEqual([p[:2] for p in a.units["n:m"]["share"]], [["n:m", "n:row"]])
 
-    def test_what_two_tokens_share_is_told_both_ways_round(self):
+    def test_what_two_tokens_share_is_given_in_both_orders(self):
         session = fresh("class A: pass\nclass B: pass\nA.x, B.x = ([0], 1), [2]\nA.y, B.y = B.x, A.x")
         a, b = session.units["n:A"]["refs"][0], session.units["n:B"]["refs"][0]
-        told = {tuple(p[:2]): p[2] for p in session.units[a]["share"]}
-        self.assertEqual(set(told), {(a, b), (b, a)})
+        shared = {tuple(p[:2]): p[2] for p in session.units[a]["share"]}
+        self.assertEqual(set(shared), {(a, b), (b, a)})
 
 
 class Steps(unittest.TestCase):
-    def steps(self, *told):
-        """Each step with the names it touched and what it must be seen to mutate."""
+    def steps(self, *steps):
+        """Each step with the names it touched and the mutations it must show."""
         session = Session()
-        for source, touched, mutated in told:
+        for source, touched, mutated in steps:
             settled = session.run(source, {"n:" + n for n in touched})
             self.assertEqual({e for e in settled.mutated if e[0] == "n"}, {"n:" + n for n in mutated}, source)
             found = {m["entity"] for u in session.graph.sweep() for m in u["members"]}
@@ -267,7 +267,7 @@ class Moving(Reloading):
                 if rng.random() < 0.2:
                     lines.append("del %s" % names.pop(rng.randrange(len(names))))
             session = fresh("\n".join(lines))
-            self.assertEqual([u["hole"] for u in session.units.values() if u["hole"]], [])
+            self.assertEqual([u["unserializable"] for u in session.units.values() if u["unserializable"]], [])
             self.answer(session)
 
 

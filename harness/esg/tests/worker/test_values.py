@@ -1,4 +1,4 @@
-"""Fingerprints tell apart what a program can tell apart, and nothing else; blobs keep it all."""
+"""Fingerprints distinguish exactly what a program can observe, and blobs keep it all."""
 import unittest
 
 from support import Reloading, Session, fresh
@@ -138,7 +138,7 @@ class Blobs(Reloading):
     def test_values_come_back_in_another_process(self):
         for source, check in KEPT:
             session = fresh("v = " + source)
-            self.assertIsNone(session.hole("v"), source)
+            self.assertIsNone(session.unserializable("v"), source)
         # One process for all: loading is per unit, so each has a name of its own.
         session = Session()
         session.run("\n".join("v%d = %s" % (i, source) for i, (source, _) in enumerate(KEPT)))
@@ -153,28 +153,28 @@ class Blobs(Reloading):
     def test_shared_tuples_do_not_explode(self):
         session = Session()
         session.run("t = ()\nfor i in range(60):\n    t = (t, t)")
-        self.assertEqual(session.hole("t"), "too large")
+        self.assertEqual(session.unserializable("t"), "too large")
 
-    def test_sets_keep_their_order_or_are_holes(self):
+    def test_sets_keep_their_order_or_are_unserializable(self):
         session = Session()
         session.run("a = {3, 1, 2}\nb = set('hello world')\nc = a | b\nd = frozenset(b)\ne = set(range(1000))\n"
                     "f = set(e)\nfor i in range(3, 997): f.discard(i)")
         for name in "abcde":
-            self.assertIsNone(session.hole(name), name)
-        self.assertEqual(session.hole("f"), "set order", "a table larger than a rebuilt one orders later elements")
+            self.assertIsNone(session.unserializable(name), name)
+        self.assertEqual(session.unserializable("f"), "set order", "a table larger than a rebuilt one orders later elements")
 
     def test_a_set_by_address_is_noted(self):
         session = Session()
         self.assertEqual(session.run("class A: pass\ns = {A(), A()}").notes, ["a set ordered by address"])
         self.assertEqual(session.run("q = {1, 'a', (2, 3)}", {"n:q"}).notes, [])
 
-    def test_registered_classes_of_one_name_are_told_by_their_content(self):
+    def test_registered_classes_of_one_name_differ_by_their_content(self):
         source = ("import abc\nclass I(abc.ABC): pass\ndef mk(n):\n    class K: v = n\n    return K\n"
                   "A, B = mk(%d), mk(%d)\nI.register(A), I.register(B)")
         session = Session()
         self.assertEqual(session.run(source % (1, 2)).notes, [])
         refs = session.units[session.units["n:I"]["refs"][0]]["refs"]
-        self.assertIsNone(session.units[session.units["n:I"]["refs"][0]]["hole"])
+        self.assertIsNone(session.units[session.units["n:I"]["refs"][0]]["unserializable"])
         self.assertEqual(Session().run(source % (1, 1)).notes, ["registered classes ordered by address"])
         orders = set()
         for n, m in ((1, 2), (2, 1)) * 4:
@@ -186,13 +186,13 @@ class Blobs(Reloading):
         self.assertEqual(len(refs), 2)
         self.assertEqual(len(orders), 2, orders)
 
-    def test_holes_say_why(self):
+    def test_unserializable_values_have_a_reason(self):
         session = Session()
         session.run("import itertools, threading\ng = (i for i in [1])\nc = itertools.count()\nl = threading.Lock()\nl.acquire()\n"
                     "m = map(len, [])\ntry:\n    1 / 0\nexcept Exception as e:\n    err = e")
         for name, why in (("g", "generator"), ("c", "type itertools.count"), ("l", "type lock"), ("m", "type map"),
                           ("err", "a traceback")):
-            self.assertEqual(session.hole(name), why)
+            self.assertEqual(session.unserializable(name), why)
         self.assertFalse(session.member("n:g")["opaque"])
         self.assertTrue(session.member("n:c")["opaque"])
 

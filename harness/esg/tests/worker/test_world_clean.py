@@ -1,4 +1,4 @@
-"""Ordinary programs: nothing in them may be called untracked."""
+"""Ordinary programs: none of their operations may be reported as untracked."""
 
 from world import WorldTest
 
@@ -368,4 +368,4 @@ class CleanTest(WorldTest):
                 self.assertEqual(answer["untracked"], [])
                 self.assertEqual(answer["diffs"], {})
                 self.assertEqual(answer["external"], {})
-        self.assertEqual(answers[-1]["strays"], [])
+        self.assertEqual(answers[-1]["unattributed"], [])

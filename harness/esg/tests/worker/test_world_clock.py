@@ -53,7 +53,7 @@ class ClockTest(WorldTest):
         )
         self.assertEqual([len(answer["readings"]) for answer in answers], [0, 1, 0])
 
-    def test_more_readings_than_are_kept_are_told_of(self):
+    def test_more_readings_than_are_kept_are_reported(self):
         answers = self.session("import time\nfor _ in range(30000): time.time()")
         self.assertEqual(len(answers[0]["readings"]), 20000)
         self.assertEqual(answers[0]["untracked"][0]["what"], "more readings of the clock than are kept")

@@ -1,4 +1,4 @@
-"""Files in scratch and outside: reads, writes, and putting back."""
+"""Files in scratch and outside: reads, writes, and restoring."""
 
 import os
 
@@ -42,7 +42,7 @@ class FilesTest(WorldTest):
         )
 
     def test_what_is_replaced_unseen_is_written_even_if_it_is_as_before(self):
-        # Else an edit upstream would show through: neither a read nor a write would say otherwise.
+        # Otherwise an edit of an earlier step would go unnoticed: no read or write would record it.
         self.check(
             [
                 ("open('a', 'w').write('hi')", [], {"f:a": "bound"}),
@@ -134,7 +134,7 @@ class FilesTest(WorldTest):
             ]
         )
 
-    def test_a_failed_step_tells_what_to_drop(self):
+    def test_a_failed_step_reports_what_to_drop(self):
         answers = self.session("open('a', 'w').write('1')", "open('b', 'w').write('2'); open('a', 'w'); 1 / 0")
         self.assertEqual(answers[1]["dirty"], ["f:a", "f:b"])
         self.assertEqual(answers[1]["units"], {})
@@ -178,7 +178,7 @@ class FilesTest(WorldTest):
         second = self.session(*reversed(calls), ["sweep"], "import os\nprint(open('a/l/f', 'rb').read() == bytes(range(256)))")
         self.assertEqual(second[:5], [None] * 5)
         self.assertEqual(second[5]["units"], own)
-        self.assertEqual(second[5]["strays"], [])
+        self.assertEqual(second[5]["unattributed"], [])
         self.assertEqual(second[6]["out"], "True\n")
 
     def test_dropped_in_any_order_and_set_aside(self):
@@ -202,6 +202,6 @@ class FilesTest(WorldTest):
         self.assertEqual(answers[8]["out"], "1\n")
         self.assertEqual(answers[12], [])
 
-    def test_what_is_too_large_is_a_hole(self):
+    def test_a_value_that_is_too_large_is_unserializable(self):
         answers = self.session("open('a', 'wb').write(bytes(2 << 20))")
         self.assertEqual(answers[0]["units"]["f:a"][2], "too large")

@@ -1,4 +1,4 @@
-"""Modules: what the program changed in them, and those that lie in scratch."""
+"""Modules: what the program changed in them, and scratch modules."""
 
 from world import WorldTest
 
@@ -41,7 +41,7 @@ class ModulesTest(WorldTest):
         answers = self.good("import math\nold = math.tau\nmath.tau = 1\nmath.tau = old")
         self.assertEqual(answers[0]["diffs"], {})
 
-    def test_a_stash_in_a_module_that_nobody_named(self):
+    def test_a_stash_in_an_unnamed_module(self):
         answers = self.session("import sys\nsys.modules['json'].stash = 1", "import json\nx = json.stash")
         self.assertEqual(answers[0]["diffs"], {"json": ["stash"]})
         self.assertEqual(answers[1]["diffs"], {"json": ["stash"]})

@@ -143,12 +143,12 @@ class ProcessTest(WorldTest):
         self.assertEqual(answers[6]["wrote"], {"p:warn": "mutated"})
         self.assertEqual(answers[11]["wrote"], {})
 
-    def test_a_warning_that_nobody_sees_still_depends_on_the_filters(self):
+    def test_an_invisible_warning_still_depends_on_the_filters(self):
         source = "import warnings\ndef f():\n    warnings.warn('old', DeprecationWarning)"
         answers = self.session(["python", "channels.files.on_cwd()"], source, "f()", "x = 1")
         self.assertEqual(answers[3]["wrote"], {})
 
-    def test_equal_state_has_an_equal_print_in_another_process(self):
+    def test_equal_state_has_an_equal_fingerprint_in_another_process(self):
         steps = ("import random, os\nrandom.seed(5)", "os.environ['Q'] = '1'", "os.mkdir('d')\nos.chdir('d')")
         first = [answer["units"] for answer in self.good(*steps)]
         import os

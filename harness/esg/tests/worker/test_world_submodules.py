@@ -1,4 +1,4 @@
-"""Submodules: who finds them, who has them there, and how they go and come back."""
+"""Submodules: which steps read and write them, and how they are removed and restored."""
 
 from world import WorldTest
 
@@ -16,7 +16,7 @@ class SubmodulesTest(WorldTest):
         self.assertEqual(names(answers[0]["reads"]), set())
         self.assertEqual(names(answers[1]["reads"]), {DOM})
         self.assertEqual(answers[1]["wrote"], {})
-        # It would be there without the others.
+        # It would exist without the others.
         self.assertEqual(names(answers[2]["reads"]), set())
         self.assertEqual(answers[2]["wrote"], {DOM: "bound"})
         self.assertEqual(names(answers[3]["reads"]), set())

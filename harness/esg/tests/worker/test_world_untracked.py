@@ -1,8 +1,8 @@
-"""What leaves the tracked world is told of, with a name that says what it is."""
+"""Untracked operations are reported, with a descriptive name."""
 
 from world import WorldTest
 
-# Steps of one program, and what must be reported of each.
+# Steps of one program, and the reports for each.
 STEPS = [
     ('import gc\ngc.collect()', 'gc'),
     ('n = gc.get_count()', 'gc'),
@@ -69,15 +69,15 @@ STEPS = [
 
 
 class UntrackedTest(WorldTest):
-    """Each of these must be seen, whatever came before it."""
+    """Each of these must be detected, whatever came before it."""
 
     def test_untracked_constructs_are_reported(self):
         answers = self.session(*(source for source, _ in STEPS))
         for (source, want), answer in zip(STEPS, answers):
             with self.subTest(source):
                 self.assertIsNone(answer["error"])
-                told = [found["what"] for found in answer["untracked"]]
-                self.assertTrue(any(want in what for what in told), (want, told))
+                reported = [found["what"] for found in answer["untracked"]]
+                self.assertTrue(any(want in what for what in reported), (want, reported))
 
     def test_the_line_is_that_of_the_step(self):
         answers = self.session("x = 1\ny = 2\nk = id(x)", "def f():\n    return id(x)", "z = 1\n\nf()")
@@ -91,8 +91,8 @@ class UntrackedTest(WorldTest):
 
     def test_a_list_of_a_library_changed_in_place(self):
         answers = self.session("import calendar", "calendar.mdays.append(1)", "n = len(calendar.mdays)")
-        told = [[found["what"] for found in answer["untracked"]] for answer in answers]
-        self.assertEqual(told, [[], ["calendar.mdays was changed in place"], []])
+        reported = [[found["what"] for found in answer["untracked"]] for answer in answers]
+        self.assertEqual(reported, [[], ["calendar.mdays was changed in place"], []])
 
     def test_a_file_that_takes_the_name_of_a_loaded_module(self):
         answers = self.session("import csv", "open('csv.py', 'w').close()", "import csv")
@@ -106,10 +106,10 @@ class UntrackedTest(WorldTest):
             ["python", "import random\nrandom.random()\nimport pathlib\npathlib.PurePath.match = 1"],
             ["sweep"],
         )
-        self.assertEqual(answers[1]["strays"], [])
-        strays = " ".join(answers[4]["strays"])
+        self.assertEqual(answers[1]["unattributed"], [])
+        unattributed = " ".join(answers[4]["unattributed"])
         for part in ("f:sneak", "p:rng", "json.dumps"):
-            self.assertIn(part, strays)
+            self.assertIn(part, unattributed)
 
     def test_no_code_of_the_program_runs_while_it_is_looked_at(self):
         wild = """

@@ -1,4 +1,4 @@
-"""The channels in the assembled worker: what needs the graph of values as well."""
+"""The channels in the assembled worker: what also needs the graph of values."""
 
 import unittest
 
@@ -24,7 +24,7 @@ open('helper.py', 'w').write('X = [1]\\nclass C:\\n    n = 0\\ndef f(a):\\n    X
 
 class TestWhole(unittest.TestCase):
     def run_all(self, worker, sources):
-        """Runs the steps. Answers the newest unit of each entity, with its bytes."""
+        """Runs the steps. Returns the newest unit of each entity, with its bytes."""
         live = {}
         for index, source in enumerate(sources):
             reply = worker.run(source, str(index))
@@ -79,7 +79,7 @@ class TestWhole(unittest.TestCase):
             live = self.run_all(worker, steps)
             self.assertEqual({member["entity"] for member in live["m:helper"][0]["members"]} >= {"n:v", "n:g"}, True)
             self.load(other, live)
-            self.assertEqual(other.ask("sweep")["strays"], [])
+            self.assertEqual(other.ask("sweep")["unattributed"], [])
             self.run_all(other, [check])
 
     def test_a_patched_module_is_a_unit_with_what_shares_its_content(self):

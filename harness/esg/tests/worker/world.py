@@ -1,4 +1,4 @@
-"""Runs steps under the channels in a process of its own, for the tests of them."""
+"""Runs steps under the channels in a separate process, for tests."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# By value, since channels may run in this very process too.
+# By value, because channels may run in this process too.
 ENVIRONMENT = {"PYTHONHASHSEED": "0", "TZ": "UTC", "PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
 
 
@@ -21,8 +21,8 @@ class WorldTest(unittest.TestCase):
         self.scratch = os.path.realpath(made.name)
 
     def session(self, *calls):
-        """What each call answers: a text is the source of a step, a list a method of the driver and
-        its arguments."""
+        """The reply to each call: a string is the source of a step, a list a method of the driver
+        and its arguments."""
         calls = [["run", call] if type(call) is str else call for call in calls]
         done = subprocess.run(
             [sys.executable, "-I", "-S", "-B", os.path.join(HERE, "world_driver.py")],
@@ -36,7 +36,7 @@ class WorldTest(unittest.TestCase):
         answers = json.loads(done.stdout)
         for answer in answers:
             if isinstance(answer, dict) and "reads" in answer:
-                # Unclosed files and old functions of the library warn, which depends on the filters.
+                # Unclosed files and deprecated functions warn, which reads the filters.
                 answer["reads"] = [read for read in answer["reads"] if read != "p:warn"]
         return answers
 

@@ -1,7 +1,7 @@
-"""Runs steps under the channels, in a process of its own: the stand-ins are for a whole life.
+"""Runs steps under the channels, in a separate process, because stand-ins are permanent.
 
-Reads a list of requests from its input as JSON, and answers a list. The tracker and the graph of
-values are replaced by the simplest thing that says enough: names that code objects name.
+Reads a list of requests as JSON from its input, and writes a list. The tracker and the graph of
+values are replaced by the simplest sufficient ones: the names in code objects.
 """
 
 import base64
@@ -20,7 +20,7 @@ sys.path.remove(HERE)
 
 
 class Reads:
-    """What a tracker tells."""
+    """The result of a tracker."""
 
     def __init__(self, names):
         self.names = names
@@ -91,7 +91,7 @@ class Driver:
             "external": world.external,
             "wrote": world.wrote,
             "units": {
-                unit["members"][0]["entity"]: [unit["key"], unit["members"][0]["own"], unit.get("hole")]
+                unit["members"][0]["entity"]: [unit["key"], unit["members"][0]["own"], unit.get("unserializable")]
                 for unit in world.units
             },
             "dirty": sorted(world.dirty),
@@ -107,7 +107,7 @@ class Driver:
         }
 
     def load(self, entity, version):
-        """Puts back what the entity was when it was written for the `version`th time."""
+        """Restores the entity as written for the `version`th time."""
         key = self.history[entity][version]
         unit = {"key": key, "members": [{"entity": entity}], "take": [entity], "refs": []}
         return self.channels.load(unit, self.blobs[key])
@@ -130,10 +130,10 @@ class Driver:
         return self.channels.unstash(self.history[entity][version], [entity])
 
     def sweep(self, *accounted):
-        units, strays = self.channels.sweep(accounted)
+        units, unattributed = self.channels.sweep(accounted)
         return {
             "units": {unit["members"][0]["entity"]: unit["members"][0]["own"] for unit in units},
-            "strays": strays,
+            "unattributed": unattributed,
         }
 
     def reset(self, name):

@@ -1,4 +1,4 @@
-//! Why no worker starts.
+//! Why a worker failed to start.
 use std::io;
 use std::path::PathBuf;
 
@@ -6,92 +6,92 @@ use thiserror::Error;
 
 use super::super::trust::Layer;
 
-/// A worker could not be started.
+/// A worker failed to start.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// No interpreter that will do is installed.
+    /// No suitable interpreter is installed.
     #[error(
         "no CPython from 3.11 to 3.13 in PATH ({}); install one, or name one with `CPython::at`",
         found(tried)
     )]
     NoPython {
-        /// What was found instead, and what each was.
+        /// The interpreters found, and why each is unsuitable.
         tried: Vec<(PathBuf, String)>,
     },
-    /// The interpreter that was named will not do.
+    /// The named interpreter is unsuitable.
     #[error("{} is {found}; expected a CPython from 3.11 to 3.13", path.display())]
     Unfit {
-        /// Which.
+        /// The interpreter.
         path: PathBuf,
-        /// What it is instead.
+        /// What it is.
         found: String,
     },
-    /// The code is not trusted, and nothing would keep it from the machine.
+    /// The code is untrusted, and nothing isolates it.
     #[error(
-        "untrusted code needs isolation by the kernel, and this build has none of {}; \
-         run it elsewhere, or say `.trust(Trust::Mine)` if the code may do whatever you may do",
+        "untrusted code needs kernel isolation, and this build cannot isolate {}; \
+         run it elsewhere, or set `.trust(Trust::Mine)` if the code may do whatever you may do",
         list(missing)
     )]
     Exposed {
-        /// What the code would not be kept from.
+        /// The missing isolation.
         missing: &'static [Layer],
     },
-    /// The isolation that was asked for is not to be had.
+    /// The requested isolation is not available.
     #[error(
-        "isolation by the kernel was asked for, and this build has none of {}; \
+        "kernel isolation was requested, and this build cannot isolate {}; \
          `Isolation::Process` with `Trust::Mine` is what it has",
         list(missing)
     )]
     NoIsolation {
-        /// What the code would not be kept from.
+        /// The missing isolation.
         missing: &'static [Layer],
     },
-    /// The directory for scratch can not be used.
-    #[error("{} can not hold scratch: {why}", path.display())]
+    /// The scratch directory is unusable.
+    #[error("failed to use {} as the scratch directory: {why}", path.display())]
     Scratch {
-        /// Which.
+        /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: Option<io::Error>,
     },
-    /// A path that steps were to read is not there.
-    #[error("{} was to be readable for steps; name a path that exists", path.display())]
+    /// A path that steps may read does not exist.
+    #[error("failed to open {}, which steps may read (name a path that exists)", path.display())]
     ReadOnly {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// The virtual environment will not do.
-    #[error("{} is no virtual environment that can be used: {why}", path.display())]
+    /// The virtual environment is unusable.
+    #[error("{} is not a usable virtual environment: {why}", path.display())]
     Venv {
-        /// Which.
+        /// The environment.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The process could not be started.
-    #[error("{} could not be started", path.display())]
+    /// The process failed to start.
+    #[error("failed to start the interpreter {}", path.display())]
     Spawn {
         /// The interpreter.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// The process started, but did not become a worker.
-    #[error("{} did not become a worker: {what}{}", path.display(), said(errors))]
+    /// The process started, but not as a worker.
+    #[error("failed to start the Python worker with {}: {what}{}", path.display(), said(errors))]
     Worker {
         /// The interpreter.
         path: PathBuf,
         /// What happened.
         what: String,
-        /// The end of what it wrote to standard error.
+        /// The end of its standard error.
         errors: String,
     },
 }

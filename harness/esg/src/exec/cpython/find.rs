@@ -1,4 +1,4 @@
-//! Which interpreters there are.
+//! Finds interpreters.
 use std::collections::BTreeSet;
 use std::env;
 use std::fmt;
@@ -11,16 +11,16 @@ use serde::Deserialize;
 use super::super::pipe;
 use super::error::StartError;
 
-/// The minor versions of CPython 3 that the worker is written for.
+/// The supported minor versions of CPython 3.
 const MINORS: std::ops::RangeInclusive<u32> = 11..=13;
 
-/// How long an interpreter may take to say what it is.
+/// How long an interpreter may take to answer.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// The names an interpreter goes by, the newest first.
+/// The file names of interpreters, newest first.
 const NAMES: [&str; 4] = ["python3.13", "python3.12", "python3.11", "python3"];
 
-/// What an interpreter is asked. It is told to leave everything local to the user aside.
+/// The question to an interpreter, which runs without user configuration.
 const ASK: &str = "import sys, json; print(json.dumps({'implementation': sys.implementation.name, \
      'version': list(sys.version_info[:3]), 'release': sys.version_info[3], \
      'executable': sys.executable, 'prefix': sys.base_prefix}))";
@@ -34,7 +34,7 @@ pub struct Interpreter {
 }
 
 impl Interpreter {
-    /// The interpreter's own path: where a shim or link led to.
+    /// The interpreter's own path, with shims and links resolved.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -52,10 +52,10 @@ impl Interpreter {
         &self.prefix
     }
 
-    /// Asks the interpreter at `path` what it is.
+    /// Inspects the interpreter at `path`.
     ///
     /// # Errors
-    /// If it is none that can run steps.
+    /// If it cannot run steps.
     pub(super) fn ask(path: &Path) -> Result<Self, StartError> {
         ask(path).map_err(|found| StartError::Unfit { path: path.to_owned(), found })
     }
@@ -75,7 +75,7 @@ impl Interpreter {
         Err(StartError::NoPython { tried })
     }
 
-    /// All in `PATH`, the newest names first, each once.
+    /// All in `PATH`, newest first, without duplicates.
     pub(super) fn all() -> Vec<Self> {
         let mut seen = BTreeSet::new();
         let found = candidates().into_iter().filter_map(|path| ask(&path).ok());
@@ -90,7 +90,7 @@ impl fmt::Display for Interpreter {
     }
 }
 
-/// Every file in `PATH` with the name of an interpreter.
+/// Every file in `PATH` named like an interpreter.
 fn candidates() -> Vec<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> =
@@ -108,7 +108,7 @@ struct Answer {
     prefix: PathBuf,
 }
 
-/// Asks. The error says what it is instead.
+/// Inspects an interpreter. The error says why it is unsuitable.
 fn ask(path: &Path) -> Result<Interpreter, String> {
     let mut command = Command::new(path);
     command.args(["-I", "-S", "-B", "-c", ASK]).stdin(Stdio::null()).stderr(Stdio::null());
@@ -124,7 +124,7 @@ fn ask(path: &Path) -> Result<Interpreter, String> {
     }
     let path = answer.executable;
     if !path.is_absolute() {
-        return Err("a CPython that does not know its own path".to_owned());
+        return Err("a CPython that does not report its own path".to_owned());
     }
     Ok(Interpreter { path, version: answer.version, prefix: answer.prefix })
 }

@@ -16,9 +16,9 @@ use super::scratch::Scratch;
 use super::sources;
 use super::trust::{Isolation, Layer, Trust};
 
-/// A worker to be: a CPython, and what its steps may do.
+/// The configuration of a worker: a CPython, and what its steps may do.
 ///
-/// Code is untrusted unless said otherwise, and untrusted code needs isolation by the kernel.
+/// Code is untrusted by default, and untrusted code needs kernel isolation.
 ///
 /// ```no_run
 /// use harness_esg::{CPython, Executor, Trust};
@@ -56,46 +56,46 @@ impl CPython {
         }
     }
 
-    /// The newest of Python 3.13, 3.12 and 3.11 in `PATH`. It is looked for at the start.
+    /// The newest of Python 3.13, 3.12 and 3.11 in `PATH`. The search happens at the start.
     pub fn find() -> Self {
         Self::new(None)
     }
 
-    /// The interpreter at `path`: an executable, or a link or shim that leads to one. If it is the
-    /// one of a virtual environment, steps may import what is installed there, as from
+    /// The interpreter at `path`: an executable, or a link or shim to one. If it belongs to a
+    /// virtual environment, steps may import the packages installed there, as with
     /// [`venv`](Self::venv).
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self::new(Some(path.into()))
     }
 
-    /// Every interpreter in `PATH` that can run steps, the newest first. Each is asked what it is,
-    /// which takes some milliseconds.
+    /// Every interpreter in `PATH` that can run steps, newest first. Each is started once to ask
+    /// for its version, which takes some milliseconds.
     #[must_use]
     pub fn all() -> Vec<Interpreter> {
         Interpreter::all()
     }
 
-    /// Whose code the steps are. Default: [`Trust::Untrusted`].
+    /// The origin of the steps' code. Default: [`Trust::Untrusted`].
     pub fn trust(mut self, trust: Trust) -> Self {
         self.trust = trust;
         self
     }
 
-    /// What must be between the steps and the machine. Default: the most that there is.
+    /// What isolates the steps from the machine. Default: the strongest available.
     pub fn isolation(mut self, isolation: Isolation) -> Self {
         self.isolation = Some(isolation);
         self
     }
 
-    /// What a step may use up.
+    /// The resource limits of a step.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Where the directory that steps write to is. Steps see `work` in it, which is always at one
-    /// path then and is not removed in the end. The directory must be empty, or have served
-    /// before: what was left in it is then moved to `before`, in place of what is there.
+    /// The directory for scratch. Steps see `work` in it, which then has the same path in every run
+    /// and is not removed at the end. The directory must be empty or a former scratch directory:
+    /// what was left in it is moved to `before`, replacing what is there.
     ///
     /// Default: a temporary directory, removed with the worker.
     pub fn scratch(mut self, dir: impl Into<PathBuf>) -> Self {
@@ -103,21 +103,21 @@ impl CPython {
         self
     }
 
-    /// A file or directory that steps may read, besides scratch. With [`Isolation::Process`]
-    /// nothing keeps them from others; that it exists is checked.
+    /// A file or directory that steps may read, besides scratch. It must exist. With
+    /// [`Isolation::Process`] nothing keeps steps from reading others.
     pub fn read_only(mut self, path: impl Into<PathBuf>) -> Self {
         self.read_only.push(path.into());
         self
     }
 
     /// The virtual environment whose packages steps may import. Its interpreter runs them, unless
-    /// another of the same minor version was named.
+    /// you name another of the same minor version.
     pub fn venv(mut self, path: impl Into<PathBuf>) -> Self {
         self.venv = Some(path.into());
         self
     }
 
-    /// Another program than the worker's own, for tests of what a worker can do wrong.
+    /// Replaces the worker's program, for tests of misbehaving workers.
     #[cfg(test)]
     pub(super) fn speaking(
         mut self,
@@ -131,8 +131,8 @@ impl CPython {
     /// Starts a worker.
     ///
     /// # Errors
-    /// If the code is not trusted as far as there is no isolation, if there is no interpreter that
-    /// will do, if a path will not do, or if the process does not become a worker.
+    /// If the code is untrusted and the isolation insufficient, if no interpreter or a given path
+    /// is suitable, or if the process does not become a worker.
     pub fn start(self) -> Result<Python, StartError> {
         let missing = Layer::ALL;
         if self.isolation == Some(Isolation::Kernel) {
@@ -157,7 +157,7 @@ impl CPython {
             Some(path) => Scratch::at(path)?,
             None => Scratch::temporary()?,
         };
-        tracing::info!(%interpreter, "steps run in a process that nothing keeps from the machine");
+        tracing::info!(%interpreter, "steps run in a process without kernel isolation");
         let setup = Setup::new(interpreter, packages, self.limits, self.boot, self.modules);
         Python::start(Arc::new(setup), Arc::new(scratch), None)
     }
@@ -175,7 +175,7 @@ fn in_venv(venv: &Path) -> PathBuf {
     venv.join("bin/python")
 }
 
-/// The virtual environment that an interpreter is of.
+/// The virtual environment that an interpreter belongs to.
 fn venv_around(interpreter: &Path) -> Option<&Path> {
     let venv = interpreter.parent()?.parent()?;
     venv.join("pyvenv.cfg").is_file().then_some(venv)

@@ -5,7 +5,7 @@ use super::{builder, hasty, limits, run, worker, works_afresh};
 
 const PREFIX: &str = "import os, struct, json, time\nmark = 1\nopen('left', 'w').close()\n";
 
-/// What became of a step that takes the worker with it.
+/// The ending of a step that kills its worker.
 fn broke(python: &mut Python, source: &str) -> Ending {
     let ran = run(python, &format!("{PREFIX}{source}"));
     assert!(ran.lost, "{source}: {:?}", ran.ending);
@@ -28,13 +28,13 @@ fn what_takes_too_long_is_ended() {
         "while True: pass",
         "time.sleep(100)",
         "import signal; os.kill(os.getpid(), signal.SIGSTOP)",
-        // Says nothing, and leaves a child that holds the pipes.
+        // Writes nothing, and leaves a child that holds the pipes.
         "os.fork(); time.sleep(100)",
-        // Half of a reply, and no more.
+        // Half of a reply.
         "wire.raw(wire.frame(wire.good())[:20]); time.sleep(100)",
-        // Answers for ever, a byte at a time.
+        // Replies indefinitely, a byte at a time.
         "wire.raw(struct.pack('<II', 1000, 0))\nwhile True: wire.raw(b' '); time.sleep(0.01)",
-        // Floods what nobody reads.
+        // Floods a pipe without a reader.
         "while True: os.write(2, b'x' * 65536)",
     ] {
         let begun = Instant::now();
@@ -53,7 +53,7 @@ fn processor_time_is_limited_on_its_own() {
 }
 
 #[test]
-fn what_ends_the_worker_is_told_by_how_it_ended() {
+fn the_end_of_a_worker_is_reported_by_its_cause() {
     let mut python = worker();
     let crashed = |signal, code| Ending::Crashed { signal, code };
     let zero = "import ctypes; ctypes.string_at(0)";
@@ -79,7 +79,7 @@ fn memory_ends_before_the_machine_does() {
             other => panic!("{other:?}"),
         }
     }
-    // The worker itself may have none left when the step is over.
+    // The worker itself may have no memory left after the step.
     let source = "wire.raw(wire.frame({**wire.good(), 'error': 'MemoryError: '})); time.sleep(100)";
     assert_eq!(broke(&mut python, source), Ending::OutOfMemory);
 }
@@ -90,13 +90,13 @@ fn a_worker_that_closes_its_pipes_is_ended() {
     let wait = "time.sleep(100)";
     assert_eq!(protocol(&format!("os.close(wire.replies); {wait}")), closed);
     assert_eq!(protocol(&format!("os.closerange(0, 256); {wait}")), closed);
-    // The worker fails by itself when it finds them closed.
+    // The worker fails when it finds them closed.
     let ending = broke(&mut worker(), "os.closerange(0, 256)");
     assert!(matches!(ending, Ending::Crashed { signal: None, code: Some(1..) }), "{ending:?}");
 }
 
 #[test]
-fn what_is_no_reply_ends_the_worker() {
+fn an_invalid_reply_ends_the_worker() {
     let wait = "; time.sleep(100)";
     for (source, what) in [
         ("wire.raw(b'hello, this is the worker')", "a message of"),
@@ -105,19 +105,25 @@ fn what_is_no_reply_ends_the_worker() {
             "wire.raw(struct.pack('<II', 2, 2**32 - 1))",
             "a message of 2 bytes of JSON and 4294967295",
         ),
-        ("wire.raw(struct.pack('<II', 2, 0) + b'no')", "no reply to `run`"),
-        ("wire.raw(struct.pack('<II', 0, 0))", "no reply to `run`"),
-        ("wire.raw(struct.pack('<II', 2, 0) + b'\\xff\\xff')", "no reply to `run`"),
-        ("wire.raw(wire.frame(wire.good(nonce='0' * 32)))", "a reply to something else"),
-        ("wire.raw(wire.frame(wire.good(op='sync')))", "a reply to something else"),
+        ("wire.raw(struct.pack('<II', 2, 0) + b'no')", "not a reply to `run`"),
+        ("wire.raw(struct.pack('<II', 0, 0))", "not a reply to `run`"),
+        ("wire.raw(struct.pack('<II', 2, 0) + b'\\xff\\xff')", "not a reply to `run`"),
+        ("wire.raw(wire.frame(wire.good(nonce='0' * 32)))", "a reply to another request"),
+        ("wire.raw(wire.frame(wire.good(op='sync')))", "a reply to another request"),
         ("wire.raw(wire.frame(wire.good()) * 2)", "bytes after the end of a message"),
-        ("wire.raw(wire.frame(wire.good(reads=['q:x'])))", "no reply to `run`"),
-        ("wire.raw(wire.frame(wire.good(reads=7)))", "no reply to `run`"),
+        ("wire.raw(wire.frame(wire.good(reads=['q:x'])))", "not a reply to `run`"),
+        ("wire.raw(wire.frame(wire.good(reads=7)))", "not a reply to `run`"),
         ("wire.raw(wire.frame({'error': 'x' * 5000, **wire.good()}))", "the worker failed"),
-        ("wire.raw(wire.frame(wire.good(wrote={'x:/etc': 'bound'})))", "was written"),
-        ("wire.raw(wire.frame(wire.good(ending={'kind': 'out_of_memory'})))", "can not know"),
-        ("wire.raw(wire.frame(wire.good(stdout={'at': [0, 1], 'dropped': 0})))", "1 bytes at 0"),
-        ("wire.raw(struct.pack('<II', 99999, 0) + b'[' * 99999)", "no reply to `run`"),
+        ("wire.raw(wire.frame(wire.good(wrote={'x:/etc': 'bound'})))", "but was written"),
+        (
+            "wire.raw(wire.frame(wire.good(ending={'kind': 'out_of_memory'})))",
+            "only the host can determine",
+        ),
+        (
+            "wire.raw(wire.frame(wire.good(stdout={'at': [0, 1], 'dropped': 0})))",
+            "1 bytes at offset 0",
+        ),
+        ("wire.raw(struct.pack('<II', 99999, 0) + b'[' * 99999)", "not a reply to `run`"),
     ] {
         let said = protocol(&format!("{source}{wait}"));
         assert!(said.contains(what), "{source}: {said}");
@@ -127,7 +133,7 @@ fn what_is_no_reply_ends_the_worker() {
 
 #[test]
 fn a_second_reply_is_not_taken_for_the_next() {
-    // It comes after the first was taken, and before the next step is asked for.
+    // It arrives after the first reply was received, and before the next request.
     let mut python = worker();
     let source = "import threading, os\nfirst = wire.frame(wire.good())\ndef late():\n    \
                   wire.raw(first)\n    os.mkdir('said')\nwire_nonce = wire.request['nonce']\n\
@@ -137,7 +143,7 @@ fn a_second_reply_is_not_taken_for_the_next() {
     super::until("the second reply", || said.is_dir());
     let error = python.run(&super::step("pass")).unwrap_err();
     assert!(error.lost(), "{error}");
-    assert!(error.to_string().contains("spoke without being asked"), "{error}");
+    assert!(error.to_string().contains("wrote without a request"), "{error}");
     works_afresh(&mut python);
 }
 
@@ -179,12 +185,12 @@ fn files_and_descriptors_are_limited() {
 }
 
 #[test]
-fn an_interpreter_that_is_none_is_no_worker() {
+fn a_broken_interpreter_is_not_a_worker() {
     for (boot, what) in [
         ("", "it ended"),
         ("raise SystemExit(3)", "it ended"),
         ("import time; time.sleep(100)", "it took longer"),
-        ("print('hello there, I am')", "more than it may have"),
+        ("print('hello there, I am')", "exceeds the limit"),
         ("import os\nwhile True: os.write(2, b'x' * 9999)", "it took longer"),
         ("1 / 0", "ZeroDivisionError"),
     ] {
@@ -194,5 +200,5 @@ fn an_interpreter_that_is_none_is_no_worker() {
         assert!(error.len() < 10_000);
     }
     let missing = CPython::at("/nowhere/python3").trust(super::Trust::Mine).start().unwrap_err();
-    assert!(missing.to_string().contains("/nowhere/python3 is a file that does not start"));
+    assert!(missing.to_string().contains("/nowhere/python3 is a file that fails to start"));
 }

@@ -38,7 +38,7 @@ fn what_a_step_hides_in_scratch_goes_too() {
     assert_eq!(run(&mut python, source).ending, Ending::Ok);
     python.fresh().unwrap();
     works_afresh(&mut python);
-    // A step that puts a link where its directory was harms only itself.
+    // A step that replaces its directory by a link affects only itself.
     let source = "import os\nhere = os.getcwd()\nos.chdir('/')\nos.rmdir(here)\n\
                   os.symlink('/etc', here)";
     assert_eq!(run(&mut python, source).ending, Ending::Ok);
@@ -63,7 +63,7 @@ fn a_worker_may_be_killed_at_any_moment() {
             })
         };
         send.send(()).unwrap();
-        // Before, while or after it runs: it is killed, or the next call says that it was.
+        // Before, during or after the step: it is killed, or the next call reports the kill.
         match python.run(&step("x = 1")) {
             Ok(ran) => assert!(
                 ran.lost == (ran.ending == Ending::Crashed { signal: Some(9), code: None })
@@ -99,7 +99,7 @@ fn a_step_that_loops_is_killed_through_the_handle() {
 }
 
 #[test]
-fn a_worker_that_dies_while_nothing_runs_blames_no_step() {
+fn a_worker_that_dies_between_steps_blames_no_step() {
     let mut python = worker();
     run(&mut python, "mark = 1");
     let pid = pid(&mut python);
@@ -107,14 +107,14 @@ fn a_worker_that_dies_while_nothing_runs_blames_no_step() {
     until("the worker's end", || !runs(pid));
     let error = python.run(&step("pass")).unwrap_err();
     let said = error.to_string();
-    assert!(error.lost() && said.contains("ended while nothing ran"), "{said}");
+    assert!(error.lost() && said.contains("exited while no step ran"), "{said}");
     assert!(said.contains("signal: 9"), "{said}");
     works_afresh(&mut python);
 }
 
 const HOST: &str = "HARNESS_TEST_HOST";
 
-/// What the test below kills. Does nothing when it is run as a test.
+/// The process that the test below kills. Does nothing when it runs as a test.
 #[test]
 fn a_host() {
     if std::env::var_os(HOST).is_none() {
@@ -133,7 +133,7 @@ fn a_host() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_killed_host_leaves_no_worker() {
-    // What such a host leaves of scratch goes with this.
+    // Also removes what such a host leaves of scratch.
     let temporary = tempfile::tempdir().unwrap();
     for how in ["busy", "idle"] {
         let mut host = Command::new(std::env::current_exe().unwrap())

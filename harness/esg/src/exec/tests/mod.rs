@@ -1,4 +1,4 @@
-//! Workers that break down, lie and die. The program they run is the test's own.
+//! Workers that break down, lie and die. They run a program of the tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod frames;
@@ -36,7 +36,7 @@ fn worker() -> Python {
     builder().limits(limits(Duration::from_secs(20))).start().unwrap()
 }
 
-/// One that has little time for a step.
+/// A worker with little time for a step.
 fn hasty() -> Python {
     builder().limits(limits(Duration::from_millis(300))).start().unwrap()
 }
@@ -49,7 +49,7 @@ fn run(python: &mut dyn Executor, source: &str) -> Ran {
     python.run(&step(source)).unwrap()
 }
 
-/// That a fresh worker took over, in which nothing of the last is left.
+/// Asserts that a fresh worker took over, without anything of the former one.
 fn works_afresh(python: &mut Python) {
     let ran = run(python, "import os\nassert 'mark' not in globals()\nassert os.listdir() == []");
     assert_eq!(ran.ending, Ending::Ok);
@@ -62,7 +62,7 @@ fn pid(python: &mut dyn Executor) -> u64 {
     python.value("pid").unwrap().json.unwrap().as_u64().unwrap()
 }
 
-/// Whether the process is there, and not only its exit status.
+/// Whether the process is running, and not a zombie.
 fn runs(pid: u64) -> bool {
     if cfg!(target_os = "linux") {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -75,7 +75,7 @@ fn runs(pid: u64) -> bool {
         .is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
 }
 
-/// Looks until it is so, and fails if that takes too long.
+/// Polls until the condition holds, and fails if that takes too long.
 fn until(what: &str, mut so: impl FnMut() -> bool) {
     let begun = std::time::Instant::now();
     while !so() {

@@ -99,7 +99,7 @@ fn a_value_that_is_not_live_is_an_error_and_no_loss() {
     assert!(!error.lost() && error.to_string().contains("`y` is not live"), "{error}");
     let value = python.value("x").unwrap();
     assert_eq!((&*value.repr, &*value.type_name), ("[1, 'two']", "list"));
-    assert_eq!(python.sweep().unwrap().strays, ["nothing is tracked"]);
+    assert_eq!(python.sweep().unwrap().unattributed, ["nothing is tracked"]);
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn unit(change: Json) -> Json {
     let mut unit = json!({
         "key": "4.1",
         "members": [{"entity": "n:b", "own": own, "refs": [0]}, {"entity": "t:4.0", "own": own}],
-        "share": [[0, 1, own]], "refs": ["m:json"], "blob": [3, 4], "hole": null,
+        "share": [[0, 1, own]], "refs": ["m:json"], "blob": [3, 4], "unserializable": null,
     });
     for (key, value) in change.as_object().unwrap() {
         unit[key] = value.clone();
@@ -62,7 +62,7 @@ fn a_reply_is_taken_apart() {
 }
 
 #[test]
-fn what_shares_is_told_by_place_or_by_name() {
+fn sharing_is_given_by_index_or_by_name() {
     let own = "ab".repeat(32);
     for (a, b) in [(json!(1), json!(0)), (json!("t:4.0"), json!("n:b"))] {
         let ran = ran(unit(json!({"share": [[a, b, own]]}))).unwrap();
@@ -91,34 +91,40 @@ fn the_longer_time_is_never_believed() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused() {
+fn contradictory_replies_are_refused() {
     let own = "ab".repeat(32);
     let member = |entity: &str| json!({"entity": entity, "own": own});
     for (change, what) in [
-        (json!({"reads": ["q:x"]}), "is no entity"),
-        (json!({"reads": ["x"]}), "is no entity"),
-        (json!({"wrote": {"d:x": "bound"}}), "no part of the state"),
-        (json!({"dirty": ["*"]}), "no part of the state"),
+        (json!({"reads": ["q:x"]}), "is not an entity"),
+        (json!({"reads": ["x"]}), "is not an entity"),
+        (json!({"wrote": {"d:x": "bound"}}), "is read-only"),
+        (json!({"dirty": ["*"]}), "is read-only"),
         (json!({"wrote": {"n:x": "touched"}}), "unknown variant"),
-        (json!({"ending": {"kind": "timeout", "limit": {"secs": 1, "nanos": 0}}}), "can not know"),
+        (
+            json!({"ending": {"kind": "timeout", "limit": {"secs": 1, "nanos": 0}}}),
+            "only the host can determine",
+        ),
         (json!({"ending": {"kind": "fine"}}), "unknown variant"),
-        (json!({"stdout": {"at": [0, 4], "dropped": 0}}), "more than the 3"),
-        (json!({"stderr": {"at": [usize::MAX, 2], "dropped": 0}}), "2 bytes at"),
-        (json!({"stderr": {"at": [8, 0], "dropped": 0}}), "0 bytes at 8 of only 7"),
-        (unit(json!({"key": "5.1"})), "not this run's"),
+        (json!({"stdout": {"at": [0, 4], "dropped": 0}}), "limit of 3"),
+        (json!({"stderr": {"at": [usize::MAX, 2], "dropped": 0}}), "2 bytes at offset"),
+        (
+            json!({"stderr": {"at": [8, 0], "dropped": 0}}),
+            "0 bytes at offset 8 exceed the 7 received",
+        ),
+        (unit(json!({"key": "5.1"})), "a key of another run"),
         (unit(json!({"key": ""})), "1 to 100"),
         (unit(json!({"key": "4.".repeat(60)})), "1 to 100"),
         (unit(json!({"members": []})), "nothing is in it"),
         (unit(json!({"members": [member("n:b"), member("n:b")]})), "twice"),
-        (unit(json!({"members": [member("x:/b")]})), "no part of the state"),
+        (unit(json!({"members": [member("x:/b")]})), "is read-only"),
         (unit(json!({"members": [{"entity": "n:b", "own": "abc"}]})), "64 hex digits"),
         (unit(json!({"refs": []})), "not listed"),
         (unit(json!({"refs": ["n:b"]})), "something else than"),
         (unit(json!({"share": [[0, 2, own]]})), "not there"),
         (unit(json!({"share": [["n:b", "n:c", own]]})), "not there"),
-        (unit(json!({"blob": [3, 5]})), "5 bytes at 3"),
-        (unit(json!({"blob": null})), "blob and a hole"),
-        (unit(json!({"hole": "generator"})), "blob and a hole"),
+        (unit(json!({"blob": [3, 5]})), "5 bytes at offset 3"),
+        (unit(json!({"blob": null})), "both or neither"),
+        (unit(json!({"unserializable": "generator"})), "both or neither"),
     ] {
         let refused = ran(change.clone()).unwrap_err();
         assert!(refused.contains(what), "{change}: {refused}");
@@ -126,5 +132,5 @@ fn what_contradicts_itself_is_refused() {
     let mut twice = unit(json!({}));
     let again = twice["units"][0].clone();
     twice["units"].as_array_mut().unwrap().push(again);
-    assert!(ran(twice).unwrap_err().contains("not this run's"));
+    assert!(ran(twice).unwrap_err().contains("a key of another run"));
 }

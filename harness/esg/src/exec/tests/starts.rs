@@ -7,7 +7,7 @@ use super::super::{CPython, Executor, Isolation, Layer, Limits, StartError, Trus
 use super::{builder, interpreter, run, worker};
 
 #[test]
-fn untrusted_code_is_refused_and_told_what_is_missing() {
+fn untrusted_code_is_refused_with_the_missing_isolation() {
     let default = CPython::at(interpreter()).start().unwrap_err();
     assert!(matches!(default, StartError::Exposed { missing } if missing == Layer::ALL));
     let said = default.to_string();
@@ -32,7 +32,7 @@ fn all_interpreters_are_found_once_and_will_do() {
 }
 
 #[test]
-fn what_is_no_interpreter_is_named_with_what_it_is() {
+fn an_unsuitable_interpreter_is_reported_with_the_reason() {
     let error = CPython::at("/bin/echo").trust(Trust::Mine).start().unwrap_err().to_string();
     assert!(error.contains("/bin/echo is no Python 3 that works"), "{error}");
     let error = StartError::NoPython {
@@ -86,7 +86,7 @@ fn the_greeting_says_everything() {
 }
 
 #[test]
-fn the_fingerprint_tells_programs_and_packages_apart() {
+fn the_fingerprint_distinguishes_programs_and_packages() {
     let one = worker();
     assert_eq!(one.fingerprint(), worker().fingerprint());
     assert!(one.fingerprint().starts_with("cpython 3.1"), "{}", one.fingerprint());

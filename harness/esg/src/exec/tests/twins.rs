@@ -23,7 +23,7 @@ fn a_twin_has_the_path_to_itself_and_gives_it_back() {
     assert_eq!(run(&mut *twin, source).ending, Ending::Ok);
     assert_eq!(twin.value("x").unwrap().json.unwrap(), scratch.to_str().unwrap());
 
-    // Nothing can be asked of the first one meanwhile, and nothing is lost by asking.
+    // The first worker refuses requests meanwhile, without any loss.
     let errors = [
         python.run(&step("x")).unwrap_err(),
         python.sync(&Sync::default()).unwrap_err(),
@@ -79,7 +79,7 @@ fn content_is_not_lost_with_a_host_that_is() {
     assert!(matches!(start().unwrap_err(), StartError::Scratch { .. }), "it is in use");
     drop(python);
     assert_eq!(names(&root.join("work")), ["mine"]);
-    // As a host leaves it that is killed while a twin works.
+    // The state that a host leaves if it is killed while a twin works.
     fs::rename(root.join("work"), root.join("aside")).unwrap();
     fs::create_dir(root.join("work")).unwrap();
     fs::write(root.join("work/other"), "").unwrap();
@@ -89,7 +89,7 @@ fn content_is_not_lost_with_a_host_that_is() {
     assert_eq!(names(&root), ["before", "lock", "work"]);
     assert_eq!(run(&mut python, "import os\nassert os.listdir() == []").ending, Ending::Ok);
     drop(python);
-    // Nothing was left this time, so what is kept stays.
+    // Nothing was left this time, so the former content stays.
     drop(start().unwrap());
     assert_eq!(names(&root.join("before")), ["mine"]);
 }

@@ -1,4 +1,4 @@
-//! What ran at some place in some replay.
+//! What ran at a position in a replay.
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -10,33 +10,33 @@ use crate::program::VersionId;
 use crate::state::State;
 use crate::trace::Execution;
 
-/// What stood at one place of the program in one replay.
+/// The execution at one position of the program in one replay.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RanAt {
-    /// The execution: source, what was read and written, output, ending, when and how long.
+    /// The execution: source, reads and writes, output, ending, time.
     pub execution: Arc<Execution>,
     /// The version of the step that ran.
     pub version: Option<VersionId>,
-    /// Whether it ran in that replay; otherwise it was kept from an earlier one.
+    /// Whether it ran in that replay. Otherwise it was kept from an earlier one.
     pub ran: bool,
 }
 
 impl CodeGraph {
-    /// What stood at place `n`, from 0, of the program as it was in replay `run`, from 1: inputs
-    /// first, then steps.
+    /// The execution at position `n`, from 0, of the program as it was in replay `run`, from 1:
+    /// inputs first, then steps.
     #[must_use]
     pub fn ran_at(&self, run: u64, n: usize) -> Option<RanAt> {
         let execution = self.engine.runs.get(&run)?.get(n)?.clone();
         Some(RanAt { version: self.version_of(&execution), ran: execution.run == run, execution })
     }
 
-    /// The value that a name had after place `n` of replay `run`; places and replays as in
+    /// The value of a name after position `n` of replay `run`, counted as in
     /// [`ran_at`](Self::ran_at).
     ///
     /// # Errors
-    /// If there was no such replay or place, the name was not bound, its value can not be stored and
-    /// was not kept, or no worker can be had.
+    /// If there was no such replay or position, the name was not bound, its value is unserializable
+    /// and was not kept, or the worker fails.
     pub fn value_at(&mut self, run: u64, n: usize, name: &str) -> Result<Value, EsgError> {
         let mut state = State::default();
         let executions = self.engine.runs.get(&run).filter(|executions| n < executions.len());

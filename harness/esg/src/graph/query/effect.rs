@@ -1,4 +1,4 @@
-//! What came of a version of a step, or of a channel.
+//! The effects of a version of a step, or of a channel.
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -7,32 +7,32 @@ use super::Subject;
 use crate::exec::Ending;
 use crate::graph::CodeGraph;
 use crate::model::List;
-use crate::model::{Entity, Print};
+use crate::model::{Entity, Fingerprint};
 use crate::trace::Execution;
 
-/// What came of something, downstream.
+/// The downstream effects of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Effect {
-    /// What was asked about.
+    /// The subject of the question.
     pub subject: Subject,
-    /// The steps it touched, in the order of the program.
+    /// The affected steps, in program order.
     pub steps: Vec<Touched>,
 }
 
-/// One step that something touched.
+/// One affected step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Touched {
     /// The step.
     pub step: Arc<str>,
-    /// What it read of what had changed.
+    /// What it read that had changed.
     pub reads: Vec<Entity>,
-    /// What it wrote otherwise than before. Empty if it did again what it had done.
+    /// What it wrote differently than before. Empty if its outputs were the same.
     pub changed: Vec<Entity>,
-    /// How it ended before and after, if that changed between well and not.
+    /// How it ended before and after, if one of them failed.
     pub turned: Option<(String, String)>,
-    /// Whether what it printed changed.
+    /// Whether its output changed.
     pub printed: bool,
 }
 
@@ -70,9 +70,9 @@ impl fmt::Display for Touched {
 }
 
 impl CodeGraph {
-    /// What came of a version: what ran differently in the replay in which it first ran, against the
-    /// replay before. Or who read a channel, who read what those wrote, and so on, in what stands
-    /// since the last replay.
+    /// The effects of a version: what ran differently in the replay in which it first ran, compared
+    /// with the replay before. For a channel: the steps that read it, the steps that read what
+    /// those wrote, and so on, as of the last replay.
     #[must_use]
     pub fn effect_of(&self, subject: impl Into<Subject>) -> Effect {
         let subject = subject.into();
@@ -153,9 +153,9 @@ impl CodeGraph {
     }
 }
 
-/// What two executions left differently.
+/// The differences between two executions.
 fn differing(before: Option<&Arc<Execution>>, after: &Execution) -> Vec<Entity> {
-    let print = |execution: &Execution, entity: &Entity| -> Option<Print> {
+    let fingerprint = |execution: &Execution, entity: &Entity| -> Option<Fingerprint> {
         let members = execution.trace.units.iter().flat_map(|made| &made.unit.members);
         members.filter(|member| member.entity == *entity).map(|member| member.own).next()
     };
@@ -167,7 +167,7 @@ fn differing(before: Option<&Arc<Execution>>, after: &Execution) -> Vec<Entity> 
         .filter(|entity| !matches!(entity, Entity::Token(_)))
         .filter(|entity| {
             before.trace.wrote.contains_key(*entity) != after.trace.wrote.contains_key(*entity)
-                || print(before, entity) != print(after, entity)
+                || fingerprint(before, entity) != fingerprint(after, entity)
         })
         .cloned()
         .collect()

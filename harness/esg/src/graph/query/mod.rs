@@ -1,4 +1,4 @@
-//! Questions about what ran, why, and what came of it. Every answer prints as sentences.
+//! Queries: what ran, why, and its effects. Every answer displays as sentences.
 mod at;
 mod effect;
 mod producer;
@@ -13,7 +13,7 @@ use std::fmt;
 use crate::model::Entity;
 use crate::program::VersionId;
 
-/// What a question is about: a version of a step, or a channel.
+/// The subject of a query: a version of a step, or a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Subject {

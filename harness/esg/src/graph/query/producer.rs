@@ -1,4 +1,4 @@
-//! Which executions a value comes from.
+//! The executions that a value comes from.
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use crate::model::List;
 use crate::program::VersionId;
 use crate::trace::Execution;
 
-/// How something came to be: the step that wrote it last, then the steps which wrote what that one
-/// read, and so on, nearest first.
+/// How an entity got its value: the step that wrote it last, then the steps that wrote what that
+/// one read, and so on, nearest first.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Chain {
-    /// What was asked for.
+    /// The entity.
     pub entity: Entity,
-    /// The executions, nearest first; each once.
+    /// The executions, nearest first, without duplicates.
     pub links: Vec<Link>,
 }
 
@@ -28,7 +28,7 @@ pub struct Link {
     pub execution: Arc<Execution>,
     /// The version of the step that ran.
     pub version: Option<VersionId>,
-    /// What it read, and from which step, where a step had written it.
+    /// What it read, and the step that had written it, if any.
     pub reads: Vec<(Entity, Option<Arc<str>>)>,
 }
 
@@ -68,7 +68,7 @@ impl fmt::Display for Link {
 }
 
 impl CodeGraph {
-    /// How a channel came to be as it is after the last replay. `None` if no step wrote it.
+    /// How an entity got its value as of the last replay. `None` if no step wrote it.
     #[must_use]
     pub fn producer_of(&self, entity: &Entity) -> Option<Chain> {
         let by = self.state.by(entity)?;

@@ -1,4 +1,4 @@
-//! Why a step would run, and what would run if something changed.
+//! Why a step would run, and what would run after a change.
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::model::List;
 use crate::replay::Reason;
 
 impl CodeGraph {
-    /// Why the next replay would run `step`, down to what began it. `None` if it would not.
+    /// Why the next replay would run `step`, down to the cause. `None` if it would not.
     ///
     /// # Errors
     /// If there is no such step.
@@ -37,7 +37,7 @@ impl CodeGraph {
         Ok(Some(said))
     }
 
-    /// The last step before `step` that writes `entity`, as far as is known.
+    /// The last known step before `step` that writes `entity`.
     fn writer(&self, entity: &Entity, step: &str) -> Option<String> {
         let steps = self.planned();
         let end = steps.iter().position(|one| &*one.id == step)?;
@@ -51,11 +51,11 @@ impl CodeGraph {
         wrote.map(|one| one.id.to_string())
     }
 
-    /// What would have to run if a step, or a name that steps bind, were changed now: its readers,
-    /// theirs, and so on, with what each of them reads.
+    /// What would have to run if a step, or a name that steps bind, changed now: its readers, their
+    /// readers, and so on, with what each of them reads.
     ///
     /// # Errors
-    /// If there is neither a step nor a bound name of that name.
+    /// If there is no such step or bound name.
     pub fn if_changed(&self, step_or_symbol: &str) -> Result<Plan, EsgError> {
         let mut plan = Plan::default();
         let mut changed: BTreeSet<Entity> = BTreeSet::new();
@@ -68,7 +68,7 @@ impl CodeGraph {
             }
             changed.insert(symbol.clone());
         }
-        // The symbol counts from where it was bound last.
+        // The symbol counts from its last binding.
         let from = self.state.by(&symbol).filter(|_| !is_step).cloned();
         for step in self.planned() {
             let Some(execution) = self.engine.chosen.get(&step.id) else {

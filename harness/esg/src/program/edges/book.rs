@@ -1,4 +1,4 @@
-//! What every step does, in numbers, written down as it comes in.
+//! The static effects of every step, as numbers.
 use crate::scan::Scan;
 
 use super::super::order::Slot;
@@ -6,7 +6,7 @@ use super::Observed;
 use super::facts::Facts;
 use super::names::{Name, Names};
 
-/// What every step does by itself. It is kept from the first step on, so that making the
+/// The static effects of every step. It is maintained from the first step on, so that building the
 /// [index](super::Net) looks up no name.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Book {
@@ -16,17 +16,17 @@ pub(in super::super) struct Book {
 }
 
 impl Book {
-    /// What a step does, to be [written down](Book::write).
+    /// The effects of a step, for [`write`](Book::write).
     pub(in super::super) fn read(&mut self, scan: &Scan, observed: Option<&Observed>) -> Facts {
         Facts::of(&mut self.names, scan, observed)
     }
 
-    /// What binding an input does, to be [written down](Book::write).
+    /// The effects of an input, for [`write`](Book::write).
     pub(in super::super) fn read_input(&mut self, name: &str) -> Facts {
         Facts::input(&mut self.names, name)
     }
 
-    /// Writes down what the step at a slot does, in place of what it did.
+    /// Sets the effects of the step at a slot.
     pub(in super::super) fn write(&mut self, slot: Slot, facts: Option<Facts>) {
         if self.facts.len() <= slot.index() {
             self.facts.resize_with(slot.index() + 1, || None);

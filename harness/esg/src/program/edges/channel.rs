@@ -1,27 +1,28 @@
-//! Who reads and who writes one channel, in program order.
+//! The readers and writers of one channel, in program order.
 use super::super::order::{Order, Slot};
 
-/// How a step uses a channel: some of the constants here.
+/// How a step uses a channel: a set of the flags below.
 pub(super) type How = u8;
 
 /// It loads it.
 pub(super) const READ: How = 1;
-/// Bodies it runs load it, which other steps made.
+/// Functions of other steps that it calls load it.
 pub(super) const LATE: How = 1 << 1;
-/// It changes what it holds, without loading it.
+/// It changes the object without loading it.
 pub(super) const ALIAS: How = 1 << 2;
 /// It may bind, unbind or change it.
 pub(super) const WRITE: How = 1 << 3;
 /// It surely binds it.
 pub(super) const SURE: How = 1 << 4;
-/// It binds it to something with a body that can be run later.
+/// It binds it to something with a body that may run later.
 pub(super) const BODY: How = 1 << 5;
 /// It may change the object that comes in.
 pub(super) const CHANGE: How = 1 << 6;
-/// Bodies it runs may bind it or change what it holds, or it changes it by another name.
+/// Functions that it calls may bind it or change its object, or it changes the object through
+/// another name.
 pub(super) const AFAR: How = 1 << 7;
 
-/// What follows from other steps, and is found anew when they change.
+/// What follows from other steps, and is derived again when they change.
 pub(super) const DERIVED: How = LATE | ALIAS | AFAR;
 /// Any way to read.
 pub(super) const READS: How = READ | LATE | ALIAS;
@@ -63,7 +64,7 @@ impl Channel {
         }
     }
 
-    /// Takes back some of how a step uses it.
+    /// Removes flags of a step's use.
     pub(super) fn take(&mut self, order: &Order, slot: Slot, how: How) {
         take(&mut self.readers, order, slot, how & READS);
         let old = take(&mut self.writers, order, slot, how & WRITES);
@@ -72,8 +73,8 @@ impl Channel {
         }
     }
 
-    /// Whose value may come in at a slot: the writers before it, the last first, up to and with the
-    /// last that surely binds.
+    /// The writers whose value may reach a slot: those before it, last first, up to and including
+    /// the last that surely binds.
     pub(super) fn reaching(&self, order: &Order, slot: Slot) -> impl Iterator<Item = Use> {
         let before = self.writers_before(order, slot);
         let mut covered = false;
@@ -90,14 +91,14 @@ impl Channel {
         &self.writers[..end]
     }
 
-    /// The writers whose value may be there when all steps have run.
+    /// The writers whose value may remain after all steps.
     pub(super) fn last(&self) -> impl Iterator<Item = Use> {
         let from = self.writers.iter().rposition(|writer| writer.how & SURE != 0).unwrap_or(0);
         self.writers[from..].iter().copied()
     }
 
-    /// To whom a value written at a slot may come: the readers behind it, up to and with the first
-    /// writer that surely binds; and that writer's label.
+    /// The readers that a value written at a slot may reach: those after it, up to and including
+    /// the first writer that surely binds; and the label of that writer.
     pub(super) fn reached(&self, order: &Order, slot: Slot) -> (&[Use], u64) {
         let label = order.label(slot);
         let start = self.writers.partition_point(|writer| order.label(writer.slot) <= label);
@@ -109,7 +110,7 @@ impl Channel {
         (&rest[..end], until)
     }
 
-    /// The readers before a slot, from the one at or behind `from` on.
+    /// The readers between `from` and a slot.
     pub(super) fn readers_between(&self, order: &Order, from: u64, slot: Slot) -> &[Use] {
         let start = self.readers.partition_point(|reader| order.label(reader.slot) < from);
         let label = order.label(slot);
@@ -129,11 +130,11 @@ impl Channel {
     }
 }
 
-/// Adds to a sorted list, and gives how the slot used the channel before.
+/// Adds flags to a sorted list. Returns the former flags of the slot.
 fn add(list: &mut Vec<Use>, order: &Order, slot: Slot, how: How) -> How {
     let label = order.label(slot);
     let at = match list.last() {
-        // Steps mostly come in at the end.
+        // Steps are usually appended.
         Some(last) if last.slot == slot => list.len() - 1,
         Some(last) if order.label(last.slot) < label => list.len(),
         None => 0,

@@ -1,4 +1,4 @@
-//! What one step does to channels, as numbers.
+//! The effects of one step on channels, as numbers.
 use crate::model::Entity;
 use crate::scan::Scan;
 
@@ -6,26 +6,26 @@ use super::Observed;
 use super::channel::{AFAR, ALIAS, BODY, CHANGE, How, LATE, READ, SURE, WRITE};
 use super::names::{Name, Names};
 
-/// What one step does by itself, whatever the others are.
+/// The effects of one step by itself, independent of other steps.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Facts {
     /// How it uses channels.
     pub(super) own: Vec<(Name, How)>,
-    /// What it binds that has a body, or holds one.
+    /// The names it binds to something with a body.
     pub(super) bodies: Vec<Body>,
     /// What these bodies may bind or change.
     pub(super) late_writes: Vec<(Name, How)>,
-    /// Names bound here, and names whose objects they may share.
+    /// Names it binds, with names that they may share objects with.
     pub(super) links: Vec<(Name, Name)>,
     /// It may read every name.
     pub(super) reads_all: bool,
     /// It may write every name.
     pub(super) writes_all: bool,
-    /// It was seen running.
+    /// Whether it ran.
     pub(super) traced: bool,
 }
 
-/// A name whose value can be run later, and what is loaded then.
+/// A name whose value may run later, and what it loads then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Body {
     pub(super) name: Name,
@@ -43,7 +43,7 @@ impl Facts {
         facts
     }
 
-    /// What binding the input `name` does.
+    /// The effects of the input `name`.
     pub(super) fn input(names: &mut Names, name: &str) -> Self {
         Self { own: vec![(names.of_name(name), WRITE | SURE)], ..Self::default() }
     }
@@ -55,7 +55,7 @@ impl Facts {
     fn observe(&mut self, names: &mut Names, scan: &Scan, observed: &Observed) {
         self.traced = true;
         let dark = scan.opaque || !scan.star_imports.is_empty();
-        // What its own code does not name was loaded by the functions it called.
+        // What its own code does not name, the functions it called loaded.
         let late = |name: &str| {
             let named = [
                 &scan.reads,
@@ -76,7 +76,7 @@ impl Facts {
         }
         let altered = observed.altered.iter();
         self.own.extend(altered.map(|altered| (names.of_entity(altered), ALIAS)));
-        // What a run left in a channel is all there is in it: nothing from before shines through.
+        // The recorded writes are complete: no earlier value remains.
         let wrote = observed.wrote.iter();
         self.own.extend(wrote.map(|wrote| (names.of_entity(wrote), WRITE | SURE)));
     }
@@ -125,7 +125,7 @@ impl Facts {
         }
         let named = |load: &str| scan.summaries.values().any(|loads| loads.contains(load));
         let unnamed: Vec<&str> = scan.deferred_reads.iter().filter(|load| !named(load)).collect();
-        // A lambda, a generator: any other name bound here may hold it.
+        // A lambda or a generator: any other name bound here may hold it.
         if !unnamed.is_empty() || scan.summaries.is_empty() {
             let loads: Vec<Name> = unnamed.iter().map(|load| names.of_name(load)).collect();
             let others = scan.writes.iter().filter(|name| !scan.summaries.contains_key(name));

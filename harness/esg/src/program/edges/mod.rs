@@ -1,9 +1,9 @@
 //! Edges: which step may need which.
 //!
-//! Before a step has run, its edges are read off its [scan](crate::scan()) and those of the
-//! steps around it: each name it may load comes from the last step before it that surely binds the
-//! name, and from every step in between that may bind, unbind or change it. After it has run, they
-//! are read off what it was [seen](Observed) to do.
+//! Before a step has run, its edges follow from its [scan](crate::scan()) and those of the other
+//! steps: each name it may load comes from the last step before it that surely binds the name, and
+//! from every step in between that may bind, unbind or change it. After it has run, its edges
+//! follow from its [recorded effects](Observed).
 mod book;
 mod channel;
 mod facts;
@@ -29,11 +29,11 @@ use crate::model::{Entity, List};
 pub enum EdgeKind {
     /// The reader loads what the producer may have bound, unbound or changed.
     Flow,
-    /// Functions that the reader calls load it, wherever they were defined.
+    /// Functions that the reader calls load it, wherever they are defined.
     LateBound,
-    /// The reader changes an object that it reaches by another name.
+    /// The reader changes an object through another name.
     Alias,
-    /// No value passes: the reader takes away or replaces what the producer needs, or left.
+    /// No value passes: the reader removes or replaces what the producer needs or made.
     Order,
 }
 
@@ -41,9 +41,9 @@ pub enum EdgeKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum EdgeSource {
-    /// From the sources: it may be.
+    /// From the sources: it is possible.
     Static,
-    /// From runs of both steps: it is.
+    /// From runs of both steps: it happened.
     Traced,
 }
 
@@ -85,11 +85,11 @@ pub struct Edge {
     pub producer: Origin,
     /// The step that needs it.
     pub reader: Arc<str>,
-    /// What for. [`Entity::Everything`] stands for names that no source tells.
+    /// The channels. [`Entity::Everything`] stands for names that the source does not determine.
     pub channels: Vec<Entity>,
     /// Why.
     pub kind: EdgeKind,
-    /// How that is known.
+    /// How it is known.
     pub source: EdgeSource,
 }
 
@@ -112,13 +112,13 @@ impl fmt::Display for Edge {
     }
 }
 
-/// What a step was seen to do when it ran: every channel it read, and every one it left changed.
+/// The recorded effects of a run: every channel the step read, and every one it changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Observed {
     /// What it read.
     pub reads: BTreeSet<Entity>,
-    /// What it never looked at, and changed or tied to something through objects it shares.
+    /// What it did not read but changed or aliased, through objects shared with what it read.
     pub altered: BTreeSet<Entity>,
     /// What it bound, changed or deleted.
     pub wrote: BTreeSet<Entity>,
@@ -135,7 +135,7 @@ impl Observed {
         Self { reads, wrote, ..Self::default() }
     }
 
-    /// The same, where it also reached `altered` by other names.
+    /// The same, with `altered` changed through other names.
     #[must_use]
     pub fn altering(mut self, altered: impl IntoIterator<Item = Entity>) -> Self {
         self.altered.extend(altered);

@@ -14,10 +14,10 @@ impl Name {
     }
 }
 
-/// Every channel that any step ever named, each with its number.
+/// Every channel that any step has named, with its number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
-    /// A global name by itself, all others as they print: no name of Python's has a colon.
+    /// Global names by themselves, all others in their text form: Python names have no colon.
     numbers: HashMap<Arc<str>, Name>,
     entities: Vec<Entity>,
 }

@@ -1,7 +1,7 @@
-//! The index of who uses which channel, kept up as steps change.
+//! The index of readers and writers by channel, updated as steps change.
 //!
 //! Edges are not stored: a name that many steps may bind has edges from each of them to each of its
-//! readers, which is quadratic. They are read off the index, which is linear.
+//! readers, which is quadratic. They are computed from the index, which is linear.
 use super::super::order::{Order, Slot};
 use super::book::Book;
 use super::channel::{
@@ -10,25 +10,25 @@ use super::channel::{
 use super::facts::{Body, Facts};
 use super::names::Name;
 
-/// Who uses which channel.
+/// The readers and writers of each channel.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Net {
     /// By name.
     channels: Vec<Channel>,
-    /// By slot: how a step uses channels because of what other steps are.
+    /// By slot: the uses of a step that follow from other steps.
     derived: Vec<Vec<(Name, How)>>,
     /// The steps that may read every name, in order.
     pub(super) readers_of_all: Vec<Slot>,
     /// The steps that may write every name, in order.
     pub(super) writers_of_all: Vec<Slot>,
-    /// By name: names whose objects it may share, and the step that made it so.
+    /// By name: names whose objects it may share, and the step that caused it.
     links: std::collections::HashMap<Name, Vec<(Name, Slot)>>,
     /// Steps whose derived facts may have changed.
     dirty: Vec<Slot>,
     seen: Seen,
 }
 
-/// A set of names that is emptied at once.
+/// A set of names with a cheap clear.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     round: u32,
@@ -47,7 +47,7 @@ impl Seen {
         }
     }
 
-    /// Whether it was not in it.
+    /// Whether it was new.
     fn add(&mut self, name: Name) -> bool {
         let Some(round) = self.rounds.get_mut(name.index()) else {
             return false;
@@ -56,7 +56,7 @@ impl Seen {
     }
 }
 
-/// What a step's binding of a name means to those who run what it holds.
+/// The effect of a step's binding on steps that run what the name holds.
 #[derive(PartialEq)]
 struct Binding {
     name: Name,
@@ -65,7 +65,7 @@ struct Binding {
     late_writes: Vec<(Name, How)>,
 }
 
-/// A step that was taken out, as far as others may have followed from it.
+/// The effects of a removed step that others may depend on.
 #[derive(Default)]
 pub(in super::super) struct Left {
     bindings: Vec<Binding>,
@@ -84,7 +84,7 @@ impl Net {
         let channels = room.into_iter().map(|(readers, writers)| Channel::new(readers, writers));
         let mut net = Self { channels: channels.collect(), ..Self::default() };
         for slot in order.slots() {
-            // Nothing that comes behind a step changes what it uses.
+            // A step does not affect the uses of steps before it.
             net.place(order, book, *slot);
             net.derive(order, book, *slot);
         }
@@ -96,12 +96,12 @@ impl Net {
         self.channels.get(name.index())
     }
 
-    /// How a step uses channels because of what other steps are.
+    /// The uses of a step that follow from other steps.
     pub(super) fn derived(&self, slot: Slot) -> &[(Name, How)] {
         self.derived.get(slot.index()).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Takes out a step, which must still have the label and the facts it had.
+    /// Removes a step, which must still have its label and facts.
     pub(in super::super) fn leave(&mut self, order: &Order, book: &Book, slot: Slot) -> Left {
         let Some(facts) = book.facts(slot) else { return Left::default() };
         let left = Left { bindings: self.bindings(book, slot), links: facts.links.clone() };
@@ -109,15 +109,15 @@ impl Net {
         left
     }
 
-    /// What follows for other steps from a step's leaving for good.
+    /// Updates other steps after a step was removed for good.
     pub(in super::super) fn gone(&mut self, order: &Order, slot: Slot, left: Left) {
         let names: Vec<Name> = left.bindings.iter().map(|binding| binding.name).collect();
         self.mark(order, slot, &names);
         self.mark_linked(left.links.into_iter());
     }
 
-    /// Takes in a step. What follows for other steps from its being another than the one that left
-    /// is found by [`settle`](Net::settle).
+    /// Adds a step. [`settle`](Net::settle) updates the steps affected by the difference from the
+    /// one that was removed.
     pub(in super::super) fn enter(&mut self, order: &Order, book: &Book, slot: Slot, left: Left) {
         self.place(order, book, slot);
         let now = self.bindings(book, slot);
@@ -132,7 +132,7 @@ impl Net {
         self.dirty.push(slot);
     }
 
-    /// Finds anew what follows from the changes since.
+    /// Updates what follows from the changes since the last call.
     pub(in super::super) fn settle(&mut self, order: &Order, book: &Book) {
         let mut dirty = std::mem::take(&mut self.dirty);
         dirty.sort_unstable();
@@ -178,7 +178,7 @@ impl Net {
         self.writers_of_all.retain(|other| *other != slot);
     }
 
-    /// How a step binds the names that somewhere are bound to a body.
+    /// How a step binds the names that some step binds to a body.
     fn bindings(&self, book: &Book, slot: Slot) -> Vec<Binding> {
         let Some(facts) = book.facts(slot) else { return Vec::new() };
         let written = facts
@@ -200,7 +200,7 @@ impl Net {
         names.into_iter().map(binding).collect()
     }
 
-    /// Those to whom the step's values of these names may come must be derived anew.
+    /// Marks the steps that the step's values of these names may reach.
     fn mark(&mut self, order: &Order, slot: Slot, names: &[Name]) {
         for name in names {
             let (readers, _) = self.channels[name.index()].reached(order, slot);
@@ -208,7 +208,7 @@ impl Net {
         }
     }
 
-    /// Those that change anything linked to these names must be derived anew.
+    /// Marks the steps that change anything linked to these names.
     fn mark_linked(&mut self, links: impl Iterator<Item = (Name, Name)>) {
         self.seen.clear(self.channels.len());
         let mut open: Vec<Name> = links.flat_map(|(bound, shared)| [bound, shared]).collect();
@@ -232,7 +232,7 @@ impl Net {
         for (name, how) in derived.drain(..) {
             self.channels[name.index()].take(order, slot, how);
         }
-        // What was seen is all there was.
+        // The recorded effects are complete.
         if !facts.traced {
             self.close(order, book, slot, facts, &mut derived);
             self.spread(order, slot, facts, &mut derived);
@@ -249,8 +249,8 @@ impl Net {
         self.derived[slot.index()] = derived;
     }
 
-    /// What is loaded and written by the bodies that the step may run: those bound to the names it
-    /// loads where it stands, and to the names that these load, and so on.
+    /// What the bodies that the step may run load and write: those bound to the names it loads, to
+    /// the names these load, and so on.
     fn close(
         &mut self,
         order: &Order,
@@ -262,7 +262,7 @@ impl Net {
         let Facts { own, bodies: own_bodies, late_writes: own_late, .. } = facts;
         let runs = |name: Name| self.channels[name.index()].bodies > 0;
         let direct = own.iter().filter(|(name, how)| how & READ != 0 && runs(*name));
-        // Beside each name: whether the step itself may have bound it before it is run.
+        // With each name: whether the step itself may have bound it before.
         let mut open: Vec<(Name, bool)> = direct.map(|(name, _)| (*name, false)).collect();
         if open.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! Questions about edges.
+//! Queries of edges.
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl<'a> Edges<'a> {
         Self { program, net }
     }
 
-    /// The program that these are the edges of.
+    /// The program of these edges.
     pub(crate) fn program(&self) -> &'a Program {
         self.program
     }
@@ -38,7 +38,7 @@ impl<'a> Edges<'a> {
         self.program.book.facts(slot)
     }
 
-    /// The channels that a step uses in some of these ways.
+    /// The channels that a step uses with any of these flags.
     fn uses(&self, slot: Slot, ways: How) -> impl Iterator<Item = Name> {
         let own = self.program.book.own(slot).iter();
         let all = own.chain(self.net.derived(slot));
@@ -47,13 +47,14 @@ impl<'a> Edges<'a> {
 
     /// Every edge along which a value may pass, by reader in program order.
     ///
-    /// A step that may read or write every name has an edge with each step behind or before it.
+    /// A step that may read every name has an edge with each step before it, one that may write
+    /// every name with each step after it.
     pub fn iter(&self) -> impl Iterator<Item = Edge> + 'a {
         let edges = *self;
         self.order().slots().iter().flat_map(move |slot| edges.into_slot(*slot))
     }
 
-    /// The edges that end at a step: what it may need, and from where.
+    /// The edges that end at a step: what it may need.
     ///
     /// # Errors
     /// [`ProgramError::UnknownStep`].
@@ -61,7 +62,7 @@ impl<'a> Edges<'a> {
         Ok(self.into_slot(self.program.slot(id)?))
     }
 
-    /// The edges that begin at a step: who may need it, and for what.
+    /// The edges that begin at a step: the steps that may need it.
     ///
     /// # Errors
     /// [`ProgramError::UnknownStep`].
@@ -69,13 +70,13 @@ impl<'a> Edges<'a> {
         Ok(self.of_slot(self.program.slot(id)?))
     }
 
-    /// The edges that begin at an input; none, if there is no such input.
+    /// The edges that begin at an input. None if there is no such input.
     #[must_use]
     pub fn of_input(&self, name: &str) -> Vec<Edge> {
         self.program.inputs.get(name).map(|slot| self.of_slot(*slot)).unwrap_or_default()
     }
 
-    /// Every step that may need a step, directly or through others, in program order and without
+    /// Every step that may depend on a step, directly or indirectly, in program order and without
     /// the step itself.
     ///
     /// # Errors
@@ -84,15 +85,15 @@ impl<'a> Edges<'a> {
         Ok(self.forward(self.program.slot(id)?))
     }
 
-    /// Every step that may need an input, directly or through others, in program order.
+    /// Every step that may depend on an input, directly or indirectly, in program order.
     #[must_use]
     pub fn after_input(&self, name: &str) -> Vec<Arc<str>> {
         self.program.inputs.get(name).map(|slot| self.forward(*slot)).unwrap_or_default()
     }
 
-    /// Every step and input that a step may need, directly or through others, in program order and
-    /// without the step itself. With `names`, what it may need for these names alone, as they are
-    /// where it stands.
+    /// Every step and input that a step may depend on, directly or indirectly, in program order and
+    /// without the step itself. With `names`, only the dependencies for the values of these names
+    /// at the step.
     ///
     /// # Errors
     /// [`ProgramError::UnknownStep`].
@@ -118,7 +119,7 @@ impl<'a> Edges<'a> {
         Ok(self.origins(found))
     }
 
-    /// The steps that an artifact consists of, in program order.
+    /// The steps of an artifact, in program order.
     ///
     /// # Errors
     /// [`ProgramError::UnknownArtifact`].
@@ -127,8 +128,7 @@ impl<'a> Edges<'a> {
         Ok(self.origins(slots).into_iter().filter_map(|origin| self.step_id(&origin)).collect())
     }
 
-    /// The other artifacts that an artifact may need: those of whose steps one of its own needs any,
-    /// directly or through others.
+    /// The other artifacts that an artifact may depend on, directly or indirectly.
     ///
     /// # Errors
     /// [`ProgramError::UnknownArtifact`].
@@ -145,8 +145,8 @@ impl<'a> Edges<'a> {
         Ok(needs)
     }
 
-    /// What must have happened before a step although no value passes from it: the steps that read
-    /// or wrote, before it, what the step may bind, unbind or change.
+    /// The steps that must run before a step although no value passes: those before it that read or
+    /// wrote what the step may bind, unbind or change.
     ///
     /// # Errors
     /// [`ProgramError::UnknownStep`].
@@ -224,7 +224,7 @@ impl<'a> Edges<'a> {
         self.made(found, |other| (slot, other))
     }
 
-    /// Walks forward, nearest first; each stretch of a channel is looked at once.
+    /// Walks forward, nearest first. Each section of a channel is visited once.
     fn forward(&self, start: Slot) -> Vec<Arc<str>> {
         let (net, order) = (self.net, self.order());
         let mut open = BinaryHeap::from([Reverse((order.label(start), start))]);
@@ -264,7 +264,7 @@ impl<'a> Edges<'a> {
         self.origins(found).into_iter().filter_map(|origin| self.step_id(&origin)).collect()
     }
 
-    /// Walks back, nearest first; each stretch of a channel is looked at once.
+    /// Walks backward, nearest first. Each section of a channel is visited once.
     fn behind(&self, starts: impl IntoIterator<Item = Slot>) -> BTreeSet<Slot> {
         let (net, order) = (self.net, self.order());
         let mut seen: HashSet<Slot> = starts.into_iter().collect();
@@ -323,7 +323,8 @@ impl<'a> Edges<'a> {
         Note { label: self.order().label(other), other, kind, name }
     }
 
-    /// The edges of one step, by the other end and by kind. `ends` tells which of the two produces.
+    /// The edges of one step, by the other end and by kind. `ends` decides which of the two is the
+    /// producer.
     fn made(&self, mut notes: Vec<Note>, ends: impl Fn(Slot) -> (Slot, Slot)) -> Vec<Edge> {
         notes.sort_unstable();
         notes.dedup();
@@ -376,7 +377,7 @@ impl<'a> Edges<'a> {
     }
 }
 
-/// Why one step has an edge with another. Sorts by the other's place.
+/// Why one step has an edge with another. Sorts by the other's position.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Note {
     label: u64,

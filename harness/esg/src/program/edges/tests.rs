@@ -109,7 +109,7 @@ fn an_object_is_changed_under_all_its_names() {
 fn a_call_reads_what_the_function_loads_where_it_is_called() {
     let late = ["f=k", "s:k", "r:f s:a", "s:k", "r:f s:b"];
     assert_eq!(all(&late), ["s0>s2 f", "s1>s2 k late", "s0>s4 f", "s3>s4 k late"]);
-    // Through others, and through one that is bound anew.
+    // Through others, and through one that is bound again.
     let chain = ["f=g", "g=k", "s:k", "r:f", "s:g g=m", "s:m", "r:f"];
     assert_eq!(
         all(&chain),
@@ -136,12 +136,12 @@ fn a_call_writes_what_the_function_binds() {
 }
 
 #[test]
-fn a_builtin_is_read_from_who_binds_its_name() {
+fn a_builtin_is_read_from_the_step_that_binds_its_name() {
     assert_eq!(all(&["b:len", "s:len", "b:len"]), ["s1>s2 len"]);
 }
 
 #[test]
-fn a_step_that_no_source_tells_needs_all_before_and_is_needed_by_all_behind() {
+fn an_opaque_step_depends_on_all_before_and_all_after_depend_on_it() {
     assert_eq!(all(&["s:a", "x", "s:b"]), ["s0>s1 *", "s1>s2 *"]);
     let program = program(&["s:a", "s:b", "x", "r:a", "s:c"]);
     let edges = program.edges();
@@ -218,13 +218,13 @@ fn what_was_seen_takes_the_place_of_what_may_be() {
     assert_eq!(program.edges().into("s3").unwrap()[0].source, EdgeSource::Static);
     program.observe("s3", Observed::new([Entity::file("out")], [])).unwrap();
     assert_eq!(shown(program.edges().into("s3").unwrap()), ["s2>s3 f:out"]);
-    // Another code: what was seen says nothing of it.
+    // Other code: the recorded effects are discarded.
     program.replace_scanned("s2", "new", scan("r:b s:c")).unwrap();
     assert_eq!(shown(program.edges().into("s2").unwrap()), ["s1>s2 b"]);
 }
 
 #[test]
-fn what_was_seen_tells_direct_loads_from_those_of_functions_and_by_other_names() {
+fn recorded_effects_distinguish_direct_late_and_aliased_use() {
     let mut program = program(&["s:k", "f=k", "s:a", "r:f s:b"]);
     let name = Entity::name;
     let seen = Observed::new([name("f"), name("k")], [name("b")]).altering([name("a")]);
@@ -237,7 +237,7 @@ fn what_was_seen_tells_direct_loads_from_those_of_functions_and_by_other_names()
     assert_eq!(shown(program.edges().into("s3").unwrap()), ["s0>s3 k late", "s1>s3 f"]);
 }
 
-/// Edges and closures computed plainly, each step anew.
+/// Edges and closures computed naively, from scratch for each step.
 struct Plain<'a> {
     steps: Vec<(&'a str, &'a Scan)>,
 }

@@ -35,7 +35,7 @@ fn the_older_form_is_read_too() {
 }
 
 #[test]
-fn what_only_ipython_understands_is_told_by_its_place() {
+fn ipython_syntax_is_reported_with_its_position() {
     for (source, line, text) in [
         ("%matplotlib inline", 1, "%matplotlib inline"),
         ("x = 1\n!pip install y", 2, "!pip install y"),
@@ -54,15 +54,15 @@ fn what_only_ipython_understands_is_told_by_its_place() {
 }
 
 #[test]
-fn what_is_no_notebook_says_why() {
+fn an_invalid_notebook_is_refused_with_the_reason() {
     for (text, why) in [
-        ("nonsense", "this is no notebook: expected ident"),
-        ("[]", "this is no notebook: it has no `nbformat`"),
-        ("{\"nbformat\": 2}", "this is no notebook: its `nbformat` is 2"),
-        ("{\"nbformat\": 4}", "this is no notebook: it has no list of `cells`"),
+        ("nonsense", "this is not a notebook: expected ident"),
+        ("[]", "this is not a notebook: it has no `nbformat`"),
+        ("{\"nbformat\": 2}", "this is not a notebook: its `nbformat` is 2"),
+        ("{\"nbformat\": 4}", "this is not a notebook: it has no list `cells`"),
         (
             "{\"nbformat\": 4, \"cells\": [{\"cell_type\": \"code\", \"source\": [1]}]}",
-            "this is no notebook: cell 1 has no text",
+            "this is not a notebook: cell 1 has no text",
         ),
     ] {
         let error = Program::from_notebook(text).unwrap_err().to_string();

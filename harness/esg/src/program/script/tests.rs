@@ -56,13 +56,13 @@ fn unnamed_cells_leave_given_names_alone() {
 fn a_marker_inside_a_string_is_text() {
     let text = "# %% a\nx = '''\n# %% b\n'''\n# %% c\ny = 1\n";
     assert_eq!(steps(text), owned([("a", "x = '''\n# %% b\n'''"), ("c", "y = 1")]));
-    // Where the strings end can not be told, a cell that does not parse stays one cell.
+    // The ends of strings are unknown here, so a cell that does not parse stays one cell.
     let text = "# %% a\nx = '''\n# %% b\ny = 1\n";
     assert_eq!(steps(text), owned([("a", "x = '''"), ("b", "y = 1")]));
 }
 
 #[test]
-fn two_cells_of_one_name_are_told_by_their_lines() {
+fn two_cells_of_one_name_are_reported_by_their_lines() {
     let error = Program::from_script("# %% a\nx = 1\n# %% a\ny = 1\n").unwrap_err();
     assert_eq!(
         error.to_string(),

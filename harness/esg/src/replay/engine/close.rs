@@ -1,8 +1,8 @@
-//! The end of a replay: a look at everything, and what to tell.
+//! The end of a replay: the sweep and the report.
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Engine, Pass, Told};
+use super::{Engine, OnExecution, Pass};
 use crate::error::EsgError;
 use crate::exec::{Ending, Untracked};
 use crate::replay::{Blocked, Planned, Reason, Report};
@@ -10,23 +10,23 @@ use crate::state::State;
 use crate::trace::Execution;
 
 impl Engine {
-    /// Compares everything that is live with the books. `false` if something changed behind them, or
-    /// the worker is lost and with it what could have been seen.
+    /// Compares everything live with the recorded state. `false` if there is an unattributed
+    /// change, or if the worker is lost and cannot be inspected.
     pub(super) fn sweep(
         &mut self,
         state: &State,
         pass: &Pass<'_>,
-        told: Told<'_>,
+        record: OnExecution<'_>,
     ) -> Result<bool, EsgError> {
-        // What a failed step left behind goes first.
+        // Removes what a failed step left behind.
         self.bring(state, &BTreeSet::new())?;
         let swept = match self.executor.sweep() {
             Ok(swept) => swept,
-            // Nobody can tell any more what the steps have changed.
+            // The worker cannot report any more what the steps changed.
             Err(error) if self.survives(&error, &mut 0) => return Ok(false),
             Err(error) => return Err(error.into()),
         };
-        let mut found: Vec<String> = swept.strays;
+        let mut found: Vec<String> = swept.unattributed;
         for member in swept.units.iter().flat_map(|unit| &unit.members) {
             let Some(slot) = state.slot(&member.entity) else { continue };
             let there = slot.member();
@@ -35,13 +35,13 @@ impl Engine {
                 && there.own != member.own
                 && self.live.holds(&member.entity, slot)
             {
-                found.push(format!("{} changed where no step was seen to", member.entity));
+                found.push(format!("unattributed change of {}", member.entity));
             }
         }
         if found.is_empty() {
             return Ok(true);
         }
-        // Nobody can say which of them it was.
+        // The change is attributed to all of them, because any may have made it.
         for execution in pass.fresh.clone() {
             let mut again = Execution::clone(&execution);
             again
@@ -50,7 +50,7 @@ impl Engine {
                 .extend(found.iter().map(|what| Untracked { what: what.clone(), line: None }));
             let again = Arc::new(again);
             self.history.push(again.clone());
-            told(&again, &mut self.blobs)?;
+            record(&again, &mut self.blobs)?;
         }
         Ok(false)
     }
@@ -87,7 +87,7 @@ impl Engine {
     }
 }
 
-/// Failures for want of what an earlier failed step would have bound.
+/// Failures caused by a name that an earlier failed step would have bound.
 fn blocked(steps: &[Planned], report: &Report) -> Vec<Blocked> {
     let mut blocked: Vec<Blocked> = Vec::new();
     for (at, step) in steps.iter().enumerate() {

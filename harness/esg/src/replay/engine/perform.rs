@@ -1,4 +1,4 @@
-//! Running one step on exactly the state it has to see.
+//! Runs one step on exactly the state it must see.
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -22,7 +22,7 @@ impl Engine {
     ) -> Result<Ended, EsgError> {
         let mut deaths = 0;
         loop {
-            // What an earlier try of this pass looked at: the steps that make it may have run since.
+            // What an earlier try in this pass read. The steps that make it may have run since.
             let (more, all) = pass.looked_for.get(&step.id).cloned().unwrap_or_default();
             let all = all || pass.full;
             let before: Vec<_> =
@@ -43,7 +43,7 @@ impl Engine {
                 readings: self.readings.get(&step.id).map(Vec::as_slice),
             }) {
                 Ok(ran) => ran,
-                // It was lost before the step began. What is not tracked is lost with it for good.
+                // It was lost before the step began, and its untracked state with it.
                 Err(error) if self.survives(&error, &mut deaths) && !pass.full => continue,
                 Err(error) => return Err(error.into()),
             };
@@ -57,7 +57,7 @@ impl Engine {
                 continue;
             }
             let mut execution = self.record(step, state, &needed, started, ran)?;
-            // In a fresh worker there are no old objects to put back.
+            // A fresh worker holds no old objects.
             if !pass.full
                 && execution.ending.is_ok()
                 && let Some(old) = self.history.last_good(&step.id, &self.name).cloned()
@@ -68,7 +68,7 @@ impl Engine {
         }
     }
 
-    /// What the step looked at and was not shown, though it is there.
+    /// What the step read although it was not live, and exists in the state.
     fn short(&self, ran: &Ran, state: &State) -> BTreeSet<Entity> {
         if ran.lost {
             return BTreeSet::new();
@@ -84,7 +84,7 @@ impl Engine {
         ran.reads.iter().filter(|entity| absent(entity)).cloned().collect()
     }
 
-    /// Moves the worker to `state`, as far as needed. What can not be had comes back.
+    /// Moves the worker to `state` as far as needed. Returns what is missing.
     pub(crate) fn bring(
         &mut self,
         state: &State,
@@ -96,7 +96,7 @@ impl Engine {
             let mut read = |made: &Made| {
                 let stored = made.stored.as_ref().filter(|_| !lost.contains(&made.unit.key))?;
                 blobs.load(stored).unwrap_or_else(|error| {
-                    tracing::warn!(%error, "a stored value can not be read, and is made again");
+                    tracing::warn!(%error, "failed to read a stored value; making it again");
                     None
                 })
             };
@@ -118,13 +118,13 @@ impl Engine {
             }
             self.live.failed(&synced);
             for (key, why) in &synced.failed {
-                tracing::warn!(unit = %key, why, "a stored value does not load, and is made again");
+                tracing::warn!(unit = %key, why, "failed to load a stored value; making it again");
                 self.lost.insert(key.clone());
             }
         }
     }
 
-    /// What the step did does not count: its traces leave the worker.
+    /// Discards a run: what it did leaves the worker.
     fn discard(&mut self, ran: &Ran) {
         let mut dirty = ran.dirty.clone();
         dirty.extend(ran.wrote.keys().cloned());
@@ -151,7 +151,7 @@ impl Engine {
         let mut made = Vec::with_capacity(ran.units.len());
         for (unit, blob) in std::mem::take(&mut ran.units) {
             let stored = match blob {
-                Some(bytes) if unit.hole.is_none() => Some(self.blobs.keep(bytes)?),
+                Some(bytes) if unit.unserializable.is_none() => Some(self.blobs.keep(bytes)?),
                 _ => None,
             };
             made.push(Made { unit, stored });
@@ -194,14 +194,14 @@ impl Engine {
                 && let Some(execution) = self.history.maker(&key)
             {
                 makers.insert(execution.step.clone());
-                open.extend(execution.trace.holes.iter().cloned());
+                open.extend(execution.trace.unserializable.iter().cloned());
             }
         }
         makers
     }
 
-    /// The steps that changed what the missing holds since that was made. It holds the very objects:
-    /// once it is made again, those objects have to be changed again.
+    /// The steps that changed what the missing unit holds after it was made. The unit holds those
+    /// very objects, so they have to be changed again after it is made again.
     pub(super) fn changers(&self, state: &State, missing: &BTreeSet<Entity>) -> BTreeSet<Arc<str>> {
         let held = missing.iter().filter_map(|entity| state.slot(entity));
         let mut open: Vec<&Entity> = held.flat_map(|slot| &slot.made.unit.refs).collect();

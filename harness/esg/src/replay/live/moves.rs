@@ -2,20 +2,20 @@
 use super::*;
 use crate::exec::{Load, Sync, Unstash};
 
-/// What to ask of the worker, and what can not be had.
+/// The request to the worker, and what is missing.
 #[derive(Debug, Default)]
 pub(crate) struct Moves {
     pub(crate) sync: Sync,
-    /// Needed, not there, and with no stored form.
+    /// Needed, not live, and without a stored form.
     pub(crate) missing: BTreeSet<Entity>,
 }
 
 impl Live {
-    /// Moves the worker to `state`, as far as `need` says. `need` must be closed: with what it refers
-    /// to, and with whom it shares. `blob` reads a stored form; a lost one makes its unit missing.
+    /// Moves the worker to `state` as far as `need` says. `need` must be closed under references
+    /// and sharing. `blob` reads a stored form; if it is lost, its unit is missing.
     ///
-    /// The moves are taken note of at once; ask them of the worker, and say with
-    /// [`failed`](Self::failed) what it could not load.
+    /// The moves are recorded at once. Send them to the worker, and report what failed to load with
+    /// [`failed`](Self::failed).
     pub(crate) fn moves(
         &mut self,
         state: &State,
@@ -46,14 +46,14 @@ impl Live {
         moves
     }
 
-    /// What may have come to differ from the state since the last moves; `None` if that may be all.
+    /// What may differ from the state since the last moves; `None` if anything may.
     fn changed(&self, state: &State) -> Option<Vec<Entity>> {
         let since = state.since(self.agreed?)?;
         let changed: BTreeSet<&Entity> = since.iter().chain(&self.placed).collect();
         Some(changed.into_iter().cloned().collect())
     }
 
-    /// What is not at the state's version leaves the namespace.
+    /// Removes what is not at the state's version from the namespace.
     fn leave(&mut self, state: &State, changed: Option<&[Entity]>, moves: &mut Moves) {
         let mut leaving: BTreeMap<UnitKey, Vec<Entity>> = BTreeMap::new();
         let mut look = |entity: &Entity, key: &UnitKey| {
@@ -94,7 +94,7 @@ impl Live {
         }
     }
 
-    /// Sees to it that the unit is there, after what it refers to. `false` if it can not be had.
+    /// Makes the unit live, after what it refers to. `false` if that is impossible.
     #[allow(clippy::too_many_arguments, reason = "one recursion over one plan")]
     fn ensure(
         &mut self,
@@ -143,7 +143,7 @@ impl Live {
             return true;
         }
         let Some(bytes) = blob(made) else { return false };
-        // What is left of it is replaced as a whole.
+        // Replaces what is left of it as a whole.
         if let Some(held) = self.held.get(key).cloned() {
             if held.aside {
                 moves.sync.forget.push(key.clone());
@@ -187,14 +187,15 @@ impl Live {
             .push(Unstash { key: key.clone(), members: members.into_iter().collect() });
     }
 
-    /// What is not needed, and refers to an object that its token does not mean any more, goes too.
+    /// Removes also what is not needed and refers to an object that its token does not mean any
+    /// more.
     fn stale(&mut self, state: &State, changed: Option<Vec<Entity>>, moves: &mut Moves) {
         let mut changed = changed;
         loop {
             let is_stale = |(entity, key): &(&Entity, &UnitKey)| {
                 state.slot(entity).is_some_and(|slot| self.usable(key, &slot.made).is_none())
             };
-            // Once a token means another object, anything may refer to the one it meant.
+            // After a token changed its object, any unit may refer to the former one.
             let stale: Vec<Entity> = match changed.take().filter(|_| !self.moved) {
                 Some(changed) => {
                     let there = changed.iter().filter_map(|entity| self.at.get_key_value(entity));
@@ -214,7 +215,7 @@ impl Live {
         }
     }
 
-    /// Keeps what is aside within bounds.
+    /// Keeps the stashed units within the limit.
     fn trim(&mut self, moves: &mut Moves) {
         let mut size: u64 =
             self.aside.iter().filter_map(|key| self.held.get(key)).map(|held| held.size).sum();
@@ -226,7 +227,7 @@ impl Live {
     }
 }
 
-/// Files and the state of the process have one place only: they are written anew.
+/// Files and process state exist in one place only, so they are written again.
 fn can_be_put_aside(entity: &Entity) -> bool {
     matches!(entity, Entity::Name(_) | Entity::Token(_))
 }

@@ -1,10 +1,9 @@
-//! A large source read in parts, by two threads at the same time.
+//! Scans a large source in parts, with two threads.
 //!
-//! The parts are cut where a line begins at the margin with a word that goes on with nothing that
-//! stands before it. Nothing tells whether a cut went through a text or a bracket but the grammar: a
-//! part cut out of one is refused. So the parts count only where none has a fault, and then they
-//! are what the whole is: each ends with a line that is complete, and before such a line nothing is
-//! open that a line at the margin could be a part of.
+//! The parts begin at unindented words that cannot continue an earlier statement. Only the grammar
+//! shows whether a cut went through a string or a bracket: such a part does not parse. So the parts
+//! are used only if none has an error. They then equal the whole, because each ends with a complete
+//! line, and before such a line no construct is open that an unindented line could continue.
 
 use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,30 +18,29 @@ use crate::scan::declare::declare;
 use crate::scan::identity::Identity;
 use crate::scan::parse::{self, MAX_BYTES, Tree};
 
-/// Words at the margin with which most definitions and many other statements begin.
+/// Unindented words that begin most definitions and many other statements.
 const STARTS: &[&str] = &["def ", "class ", "async ", "@", "import ", "from "];
 
-/// Words that go on with the statement before.
+/// Words that continue the previous statement.
 const GOES_ON: &[&str] = &["elif", "else", "except", "finally"];
 
-/// How many bytes a part has, about: so few that its tree may still be at hand when it is walked,
-/// and that no list in it is so long that an allocator goes through all that is free, and gives it
-/// back to the system, when the list is dropped.
+/// The approximate size of a part in bytes. The tree of a part fits into the cache, and its lists
+/// are too small for the allocator to return their memory to the system when they are dropped.
 const PART: usize = 16 << 10;
 
-/// A source has at least about so many parts.
+/// The approximate least number of parts.
 const PARTS: usize = 4;
 
-/// How often parts are put together that were cut where no statement ends: each time twice as many.
+/// How often parts are merged that were cut within a statement, each time twice as many.
 const MENDS: u32 = 4;
 
-/// What reading in parts has come to.
+/// The result of scanning in parts.
 pub(super) enum Parts {
-    /// The answer.
+    /// The scan.
     Read(Box<Scan>),
-    /// The whole tree, without a fault, which has to be walked where there is room.
+    /// The whole tree, without errors, which needs a large stack.
     Deep(Tree),
-    /// The source can not be read in parts. That says nothing of it.
+    /// The source cannot be scanned in parts.
     No,
 }
 
@@ -55,7 +53,7 @@ struct Part {
 /// The tree of a part.
 struct Made {
     tree: Tree,
-    /// Whether the thread beside made it: it has its memory.
+    /// Whether the second thread made it, and owns its memory.
     beside: bool,
 }
 
@@ -74,18 +72,18 @@ impl Part {
     }
 }
 
-/// Reads a source in parts.
+/// Scans a source in parts.
 pub(super) fn read(source: &str) -> Parts {
     read_at(source, &cuts(source))
 }
 
-/// Reads a source in the parts that begin at these margins, and the one before them.
+/// Scans a source in the parts that begin at these offsets, and the one before them.
 fn read_at(source: &str, cuts: &[usize]) -> Parts {
     let starts = std::iter::once(0).chain(cuts.iter().copied());
     let ends = cuts.iter().copied().chain([source.len()]);
     let mut parts: Vec<Part> = starts.zip(ends).map(|(from, to)| Part::new(from..to)).collect();
     let mut mends = 0;
-    // A part without another is the whole, which is better read as such.
+    // A single part is the whole, which is scanned directly.
     while parts.len() > 1 {
         let unfit = match together(source, &parts) {
             Ok(scan) => {
@@ -97,8 +95,7 @@ fn read_at(source: &str, cuts: &[usize]) -> Parts {
         if parts.get(unfit).and_then(Part::tree).is_some_and(|tree| tree.faults.is_empty()) {
             return whole(source, parts);
         }
-        // Those before it have no fault, so that it begins where a statement does, and may end
-        // within one.
+        // The parts before it have no error, so it begins with a statement, and may end within one.
         let last = (unfit + (1 << mends)).min(parts.len() - 1);
         if mends == MENDS || last <= unfit {
             break;
@@ -110,7 +107,7 @@ fn read_at(source: &str, cuts: &[usize]) -> Parts {
     Parts::No
 }
 
-/// Makes one part of several.
+/// Merges several parts.
 fn mend(parts: &mut Vec<Part>, range: RangeInclusive<usize>) {
     let end = parts.get(*range.end()).map(|part| part.range.end);
     let start = parts.get(*range.start()).map(|part| part.range.start);
@@ -120,24 +117,23 @@ fn mend(parts: &mut Vec<Part>, range: RangeInclusive<usize>) {
     }
 }
 
-/// Reads a source by two threads, of which each makes the tree of the next part that is free. This
-/// one walks those that are there in their order meanwhile, the other identifies them during the
-/// second walk. Answers the first part that can not be walked here, or not as a part of the whole,
-/// where there is one.
+/// Scans a source with two threads. Each parses the next free part. This thread walks the parsed
+/// parts in order meanwhile; the other computes their identity during the second walk. On failure
+/// returns the first part that cannot be walked here, or not as a part of the whole.
 fn together(source: &str, parts: &[Part]) -> Result<Scan, usize> {
     let free = AtomicUsize::new(0);
     let next = || parts.get(free.fetch_add(1, Ordering::Relaxed));
-    // Each tells the other of every tree that it has made. One that panics tells no more, so that
-    // the other does not wait for it.
-    let (tell_here, heard_here) = channel();
-    let (tell_there, heard_there) = channel();
-    let ends = Mutex::new(Some((tell_here, heard_there)));
+    // Each thread notifies the other of every parsed tree. A thread that panics closes its channel,
+    // so the other does not wait.
+    let (notify_here, heard_here) = channel();
+    let (notify_there, heard_there) = channel();
+    let ends = Mutex::new(Some((notify_here, heard_there)));
     let work = || {
-        let (tell, heard) = ends.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let (notify, heard) = ends.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         while let Some(part) = next() {
             part.make(source, true);
-            // There may be nobody left who waits for it.
-            let _ = tell.send(());
+            // The other thread may have ended.
+            let _ = notify.send(());
         }
         for part in parts {
             while part.tree().is_none() {
@@ -154,7 +150,7 @@ fn together(source: &str, parts: &[Part]) -> Result<Scan, usize> {
                 match next() {
                     Some(part) => {
                         part.make(source, false);
-                        let _ = tell_there.send(());
+                        let _ = notify_there.send(());
                     }
                     None if heard_here.recv().is_ok() => {}
                     None => break,
@@ -165,7 +161,7 @@ fn together(source: &str, parts: &[Part]) -> Result<Scan, usize> {
             tree
         });
         let declared = declare(trees.flat_map(|tree| &tree.module.body), source, |_| ());
-        drop(tell_there);
+        drop(notify_there);
         if let Some(unfit) = unfit {
             free.store(parts.len(), Ordering::Relaxed);
             return Err(unfit);
@@ -177,7 +173,7 @@ fn together(source: &str, parts: &[Part]) -> Result<Scan, usize> {
     })
 }
 
-/// The identity of the whole. None where a part is not plain.
+/// The identity of the whole. `None` if a part is not plain.
 fn identified(source: &str, parts: &[Part]) -> Option<([u8; 32], Vec<[u8; 32]>)> {
     let mut identity = Identity::new(source);
     for part in parts {
@@ -187,12 +183,12 @@ fn identified(source: &str, parts: &[Part]) -> Option<([u8; 32], Vec<[u8; 32]>)>
     Some(identity.done())
 }
 
-/// Whether a tree may be walked here, and as a part of the whole.
+/// Whether a tree can be walked here as a part of the whole.
 fn plain(tree: &Tree) -> bool {
     tree.faults.is_empty() && !tree.deep
 }
 
-/// The tree of all parts, if they are parts of one.
+/// Merges the trees of all parts.
 fn whole(source: &str, parts: Vec<Part>) -> Parts {
     parts.iter().for_each(|part| part.make(source, false));
     if parts.iter().filter_map(Part::tree).any(|tree| !tree.faults.is_empty()) {
@@ -209,7 +205,7 @@ fn whole(source: &str, parts: Vec<Part>) -> Parts {
     tree.map_or(Parts::No, Parts::Deep)
 }
 
-/// Drops trees that are not deep, those of each thread at the same time: their memory is apart.
+/// Drops trees that are not deep. Each thread drops its own, in parallel.
 fn let_go(parts: Vec<Part>) {
     let made = parts.into_iter().filter_map(|part| part.made.into_inner());
     let (there, here): (Vec<Made>, Vec<Made>) = made.partition(|made| made.beside);
@@ -232,7 +228,7 @@ fn discard(part: Part) {
     }
 }
 
-/// Where the parts begin after the first.
+/// The offsets at which the parts after the first begin.
 fn cuts(source: &str) -> Vec<usize> {
     if source.len() > MAX_BYTES {
         return Vec::new();
@@ -251,8 +247,8 @@ fn cuts(source: &str) -> Vec<usize> {
     cuts
 }
 
-/// The margins after the ends of lines in this range: places where a line begins with a word or a
-/// decorator, and goes on with nothing that stands before it.
+/// The offsets of unindented lines in this range that begin with a word or a decorator and cannot
+/// continue an earlier statement.
 fn margins(source: &str, range: Range<usize>) -> impl Iterator<Item = usize> {
     let bytes = source.as_bytes();
     let within = bytes.get(range.clone()).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! The coarse walk: what a step may do where telling values apart would take too long.
+//! The coarse walk, used if tracking values takes too long.
 //!
-//! No value is followed. A body counts as run from the first time that a name is loaded which may
-//! lead to it, everything the step loads counts as changed and passed on, and everything it binds
-//! as the same object. The walk takes time in proportion to the source.
+//! It tracks no values. A body counts as run once a name that may refer to it is loaded. Everything
+//! the step loads counts as mutated and passed on, and everything it binds as the same object. The
+//! walk takes time proportional to the source.
 
 use rustc_hash::FxHashMap;
 
@@ -15,31 +15,31 @@ use crate::scan::scope::{LOADED, ScopeId, SymId, Target};
 use crate::scan::state::{IN, global};
 use crate::scan::value::{Tag, Val, tag_of};
 
-/// What the coarse walk knows.
+/// The state of the coarse walk.
 #[derive(Default)]
 pub(in crate::scan) struct Coarse {
-    /// Whether this walk is the coarse one.
+    /// Whether the coarse walk is active.
     pub(in crate::scan) on: bool,
-    /// Names of the module that were surely bound before the statement of the module that runs.
+    /// Globals that were surely bound before the running top-level statement.
     settled: Marks,
-    /// Names that were loaded, by the module or by bodies that ran.
+    /// Globals that were loaded, by the module or by bodies that ran.
     loaded: Marks,
-    /// Names that may be unbound again.
+    /// Globals that may be unbound again.
     unbound: Marks,
-    /// Names that were imported.
+    /// Globals that were imported.
     imported: Marks,
-    /// Names bound to more than a body or a module.
+    /// Globals bound to more than a body or a module.
     valued: Marks,
-    /// The place in `bodies` of the last one to which only that name leads.
+    /// The index in `bodies` of the last body that only this name refers to.
     held: FxHashMap<Name, usize>,
-    /// Bodies to which one name leads, each with the place of the one before it.
+    /// Bodies that one name refers to, each with the index of the previous one.
     bodies: Vec<(ScopeId, Option<usize>)>,
-    /// Bodies made by the statement of the module that runs, to which no name leads.
+    /// Bodies made by the running top-level statement, which no name refers to yet.
     fresh: Vec<ScopeId>,
 }
 
 impl Coarse {
-    /// The bodies to which only that name led, in the order in which they were made.
+    /// Removes the bodies that only this name referred to, in the order of their creation.
     fn let_go(&mut self, name: Name, to: &mut Vec<ScopeId>) {
         let from = to.len();
         let mut last = self.held.remove(&name);
@@ -52,7 +52,7 @@ impl Coarse {
 }
 
 impl<'a> Flow<'a> {
-    /// The walk over the whole module.
+    /// Walks the whole module.
     pub(in crate::scan) fn coarsely(&mut self, body: &'a [Stmt]) {
         self.coarse.on = true;
         self.values.none = true;
@@ -73,7 +73,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Notes that the module loads a name, and runs what it may lead to.
+    /// Records that the module loads a name, and runs what it may refer to.
     pub(in crate::scan) fn loaded(&mut self, name: Name) {
         if self.frame.scope == 0 && self.coarse.loaded.insert(name) {
             let mut open = Vec::new();
@@ -82,19 +82,19 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Notes a body that the module makes.
+    /// Records a body that the module makes.
     pub(in crate::scan) fn made(&mut self, scope: ScopeId) {
         if self.coarse.on && self.frame.scope == 0 {
             self.coarse.fresh.push(scope);
         }
     }
 
-    /// How many bodies were made to which no name leads yet.
+    /// The number of bodies that no name refers to yet.
     pub(in crate::scan) fn mark_made(&self) -> usize {
         self.coarse.fresh.len()
     }
 
-    /// Runs the bodies that were made since: anyone may have them.
+    /// Runs the bodies made since a mark: any code may hold them.
     pub(in crate::scan) fn free(&mut self, since: usize) {
         if self.frame.scope != 0 {
             return;
@@ -105,7 +105,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Says that only this name leads to the bodies that were made since.
+    /// Records that only this name refers to the bodies made since a mark.
     pub(in crate::scan) fn lead(&mut self, symbol: SymId, since: usize) {
         if !self.coarse.on || self.frame.scope != 0 {
             return;
@@ -123,7 +123,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Notes what a name of the module is bound to.
+    /// Records what a global is bound to.
     pub(in crate::scan) fn valued(&mut self, name: Name, val: Val) {
         match tag_of(val) {
             Some((Tag::Imported, _)) => {
@@ -142,13 +142,13 @@ impl<'a> Flow<'a> {
         })
     }
 
-    /// Notes that a name of the module may be unbound.
+    /// Records that a global may be unbound.
     pub(in crate::scan) fn unbound(&mut self, name: Name) {
         self.coarse.unbound.insert(name);
     }
 
-    /// Runs bodies, and all that they lead to. A name that is surely bound by now stays so: what a
-    /// body reads of the names from before it reads the first time.
+    /// Runs bodies and everything they lead to. A surely bound name stays so: a body reads all
+    /// incoming names at its first run.
     fn release(&mut self, bodies: Vec<ScopeId>) {
         let mut open = bodies;
         while let Some(scope) = open.pop() {
@@ -180,12 +180,12 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Whether a name of the module may be unbound where the step ends, bound as it seems.
+    /// Whether a global that seems bound may be unbound at the end of the step.
     pub(in crate::scan) fn may_be_unbound(&self, name: Name) -> bool {
         self.coarse.unbound.contains(name)
     }
 
-    /// Everything that is loaded may be changed, and everything that is bound may be the same.
+    /// Assumes that everything loaded is mutated, and that everything bound is the same object.
     pub(in crate::scan) fn presume(&mut self, scan: &mut Scan) {
         let Coarse { loaded, unbound, imported, valued, .. } = std::mem::take(&mut self.coarse);
         let gone = loaded
@@ -201,7 +201,7 @@ impl<'a> Flow<'a> {
         let bound = valued.list().iter().copied();
         let bound: Vec<Name> = bound.filter(|&name| self.frame.writes.contains(name)).collect();
         if let Some(&first) = bound.first() {
-            // All are tied to one, and that one to all that came in.
+            // All are linked to one, and that one to everything incoming.
             let others = self.names.set(came.iter().copied().filter(|&name| name != first));
             let one = self.names.set(std::iter::once(first));
             let ties = bound.iter().map(|&name| {

@@ -1,5 +1,6 @@
-//! Expressions as bytes. Nodes of several parts are taken apart by name, so that none is forgotten.
-//! Whether one is read or bound is told by where it stands, and parentheses by the shape of the tree.
+//! Expressions as bytes. Structs are destructured by field, so that no field is forgotten. The
+//! position of a name shows whether it is read or bound, and the shape of the tree shows the
+//! parentheses.
 
 use super::Writer;
 use crate::scan::parse::{Expr, ast};

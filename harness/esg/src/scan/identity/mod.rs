@@ -1,8 +1,8 @@
-//! The identity of code: a hash over its syntax tree.
+//! The identity of code: a hash of its syntax tree.
 //!
-//! The tree is written out as bytes, from which it could be told what was written: each node is its
-//! kind and then its parts, each list its length and then its elements, each text ends with a byte
-//! that no text has. So equal bytes are equal trees.
+//! The tree is encoded unambiguously: each node as its kind and its parts, each list as its length
+//! and its elements, each text with a terminating byte that no text contains. So equal bytes are
+//! equal trees.
 mod expr;
 mod pattern;
 mod stmt;
@@ -12,20 +12,20 @@ mod text;
 
 use super::parse::{Stmt, VERSION};
 
-/// Stands before a number that takes more than a byte.
+/// Precedes a number of more than one byte.
 const LONG: u8 = 254;
-/// Stands before the identity of a definition, where a statement would begin.
+/// Precedes the identity of a definition, in place of a statement.
 const PART: u8 = 255;
-/// The kind of what is hashed, where it is code that could be read.
+/// The domain of a hash over a syntax tree.
 const TREE: &str = " tree ";
-/// Ends a text: no byte of UTF-8 is this one.
+/// Ends a text. No byte of UTF-8 has this value.
 const END: u8 = 255;
 
-/// The bytes of the trees written so far.
+/// The encoded trees.
 struct Writer<'s> {
     bytes: Vec<u8>,
     source: &'s str,
-    /// Whether texts may have characters that the tree does not tell apart.
+    /// Whether strings may contain characters that the tree does not distinguish.
     escapes: bool,
 }
 
@@ -35,7 +35,7 @@ impl<'s> Writer<'s> {
         Self { bytes, source, escapes: text::escapes(source) }
     }
 
-    /// The kind of a node, or one of few things that it can be.
+    /// The kind of a node, or an enum value.
     fn kind(&mut self, kind: u8) {
         self.bytes.push(kind);
     }
@@ -78,18 +78,18 @@ impl<'s> Writer<'s> {
     }
 }
 
-/// Stands before what is hashed: the same code is another to another parser.
+/// The prefix of the hash: another parser version gives another identity.
 fn head(kind: &str) -> impl Iterator<Item = u8> {
     VERSION.bytes().chain(kind.bytes())
 }
 
-/// The identity of a source that does not parse: its text.
+/// The identity of a source that does not parse: a hash of its text.
 pub(super) fn of_text(source: &str) -> [u8; 32] {
     let bytes: Vec<u8> = head(" text ").chain(source.bytes()).collect();
     *blake3::hash(&bytes).as_bytes()
 }
 
-/// The identity of a step, and those of the functions and classes at its top.
+/// Computes the identity of a step and of its top-level functions and classes.
 pub(super) struct Identity<'s> {
     writer: Writer<'s>,
     definitions: Vec<[u8; 32]>,
@@ -117,7 +117,7 @@ impl<'s> Identity<'s> {
         self.definitions.push(part);
     }
 
-    /// The identity of the step, and those of its definitions, in their order.
+    /// The identity of the step, and those of its definitions in order.
     pub(super) fn done(self) -> ([u8; 32], Vec<[u8; 32]>) {
         (*blake3::hash(&self.writer.bytes).as_bytes(), self.definitions)
     }

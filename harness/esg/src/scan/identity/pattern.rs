@@ -1,4 +1,4 @@
-//! Patterns as bytes. Nodes of several parts are taken apart by name, so that none is forgotten.
+//! Patterns as bytes. Structs are destructured by field, so that no field is forgotten.
 
 use super::Writer;
 use crate::scan::parse::ast;

@@ -4,7 +4,7 @@ use std::hash::{Hash as _, Hasher};
 use super::Identity;
 use crate::scan::parse::{Stmt, ast, parse};
 
-/// What the parser's own notion of equal code hashes, byte for byte.
+/// The bytes that the parser's own comparison of code hashes.
 #[derive(Default)]
 struct Bytes(Vec<u8>);
 
@@ -176,7 +176,7 @@ const PATTERNS: &[&str] = &[
 
 fn sources() -> Vec<String> {
     let words = |text: &'static str| {
-        // `|` is an operator too: it is written with spaces around, and only there.
+        // `|` is an operator too, always written with spaces around it.
         text.lines().flat_map(|line| line.split('|')).map(str::trim).filter(|one| !one.is_empty())
     };
     let mut all: Vec<String> = words(OTHERS).map(str::to_owned).collect();
@@ -187,7 +187,7 @@ fn sources() -> Vec<String> {
     all
 }
 
-/// Code has one identity exactly where the parser says that it is the same.
+/// Code has the same identity exactly if the parser considers it equal.
 #[test]
 fn code_is_the_same_where_its_tree_is() {
     let mut by_tree: HashMap<Vec<u8>, ([u8; 32], String)> = HashMap::new();
@@ -209,7 +209,7 @@ fn code_is_the_same_where_its_tree_is() {
         assert_eq!(*before, theirs, "other code:\n{first}\n\n{source}");
     }
     assert!(read > 15_000, "only {read} sources were read");
-    assert!(by_tree.len() > 10_000, "only {} were told apart", by_tree.len());
+    assert!(by_tree.len() > 10_000, "only {} were distinguished", by_tree.len());
 }
 
 fn identity(source: &str) -> [u8; 32] {
@@ -218,9 +218,9 @@ fn identity(source: &str) -> [u8; 32] {
     of_tree(&tree.module.body, source)
 }
 
-/// The tree has one and the same character for every half of a surrogate pair.
+/// The tree has the same character for every half of a surrogate pair.
 #[test]
-fn halves_of_surrogate_pairs_are_told_apart() {
+fn halves_of_surrogate_pairs_are_distinguished() {
     let strings = [
         r"'\ud800'",
         r"'\ud801'",

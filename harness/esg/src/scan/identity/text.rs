@@ -1,19 +1,18 @@
-//! Literals as bytes: what they are, not how they are spelled.
+//! Literals as bytes: their value, not their spelling.
 
 use super::{END, Writer};
 use crate::scan::parse::{Ranged, TextRange, ast};
 
-/// What the tree has for half of a surrogate pair, which Rust's texts can not hold.
+/// The tree's replacement for half of a surrogate pair, which Rust strings cannot hold.
 const REPLACED: char = '\u{fffd}';
 
-/// Whether a source may have strings with halves of surrogate pairs.
+/// Whether a source may contain strings with halves of surrogate pairs.
 pub(super) fn escapes(source: &str) -> bool {
     source.contains("\\u") || source.contains("\\U")
 }
 
 impl Writer<'_> {
-    /// A piece of text, without its end. Where the tree may have lost what it was, it is followed by
-    /// how it was spelled.
+    /// A piece of text, without its end. If the tree may have lost its value, its spelling follows.
     fn piece(&mut self, value: &str, range: TextRange) {
         self.bytes.extend_from_slice(value.as_bytes());
         if self.escapes && value.contains(REPLACED) {
@@ -61,7 +60,7 @@ impl Writer<'_> {
         self.kind(0);
     }
 
-    /// Text and what is put into it. Text that follows text is one with it.
+    /// Text and its replacement fields. Adjacent texts are merged.
     fn elements(&mut self, elements: &ast::InterpolatedStringElements, open: &mut bool) {
         for element in elements {
             match element {
@@ -101,7 +100,7 @@ impl Writer<'_> {
         self.kind(2);
         self.expr(expression);
         self.maybe(debug_text.as_ref(), |writer, debug| {
-            // What it is spelled like is shown, with the ends of lines as Python has them.
+            // The spelling is shown, with Python's line ends.
             let lines = debug.as_str().replace("\r\n", "\n").replace('\r', "\n");
             writer.text(&lines);
         });

@@ -54,7 +54,7 @@ impl NameMap {
         self.get(name).is_some()
     }
 
-    /// Gives a name this set. The map is made anew: add many with `extend`.
+    /// Sets the set of a name. This copies the map: add many with `extend`.
     pub fn insert(&mut self, name: impl AsRef<str>, set: NameSet) {
         self.extend([(name, set)]);
     }
@@ -77,7 +77,7 @@ impl NameMap {
 }
 
 impl<S: AsRef<str>> FromIterator<(S, NameSet)> for NameMap {
-    /// Of sets for the same name, the last counts.
+    /// The last set of a name wins.
     fn from_iter<I: IntoIterator<Item = (S, NameSet)>>(sets: I) -> Self {
         let sets = sets.into_iter().map(|(name, set)| (name.as_ref().to_owned(), set));
         let sets: BTreeMap<String, NameSet> = sets.collect();

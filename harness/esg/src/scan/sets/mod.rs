@@ -1,6 +1,6 @@
-//! Sets of names, in the order of their texts.
+//! Sets of names in text order.
 //!
-//! The sets of one scan share its texts, so that a name in many sets is kept once.
+//! The sets of one scan share its texts, so a name in many sets is stored once.
 mod map;
 #[cfg(test)]
 mod tests;
@@ -20,7 +20,7 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    /// Texts that are in order, each once.
+    /// From sorted texts without duplicates.
     pub(super) fn of<'t>(ordered: impl Iterator<Item = &'t str>) -> Self {
         let mut texts = Self::default();
         for text in ordered {
@@ -51,39 +51,39 @@ fn text(texts: Option<&Texts>, place: u32) -> &str {
 /// ```
 #[derive(Clone, Default)]
 pub struct NameSet {
-    /// None where it has no name.
+    /// `None` if the set is empty.
     texts: Option<Arc<Texts>>,
-    /// The places of its names among the texts, in ascending order.
+    /// The sorted indices of its names in `texts`.
     places: Arc<[u32]>,
 }
 
 impl NameSet {
-    /// The set of the texts at these places, which are in order, each once.
+    /// From sorted indices without duplicates.
     pub(super) fn at(texts: &Arc<Texts>, places: Vec<u32>) -> Self {
         let texts = (!places.is_empty()).then(|| Arc::clone(texts));
         Self { texts, places: places.into() }
     }
 
-    /// How many names it has.
+    /// The number of names.
     #[must_use]
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether it has no name.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// Whether it has this name.
+    /// Whether the set has this name.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
         let texts = self.texts.as_deref();
         self.places.binary_search_by(|place| text(texts, *place).cmp(name)).is_ok()
     }
 
-    /// Adds a name. Answers whether it is new. The set is made anew: add many with `extend`.
+    /// Adds a name. Returns whether it is new. This copies the set: add many with `extend`.
     pub fn insert(&mut self, name: impl AsRef<str>) -> bool {
         let is_new = !self.contains(name.as_ref());
         if is_new {

@@ -136,7 +136,7 @@ async fn quotes() {
 async fn small_slips_of_syntax() {
     use Rule::{
         AssignmentInCondition as Assign, MissingColon as Colon, MissingComma as Comma,
-        PrintStatement as Print,
+        PrintStatement as Fingerprint,
     };
     check(&[
         (Colon, "if 1 < 2  # why\n    a = 1\n", "if 1 < 2:  # why\n    a = 1\n"),
@@ -148,7 +148,7 @@ async fn small_slips_of_syntax() {
             "x = 1\nif x == 1:\n    print(dict(a=1))\n",
         ),
         (Assign, "x = [y for y in [1] if y = 1]\n", "x = [y for y in [1] if y == 1]\n"),
-        (Print, "print 'a', f'{1}'  # b\n", "print('a', f'{1}')  # b\n"),
+        (Fingerprint, "print 'a', f'{1}'  # b\n", "print('a', f'{1}')  # b\n"),
         (Comma, "x = [1, 2 3]\n", "x = [1, 2, 3]\n"),
         (Comma, "x = {\n    'a': 1\n    'b': 2,\n}\n", "x = {\n    'a': 1,\n    'b': 2,\n}\n"),
     ])

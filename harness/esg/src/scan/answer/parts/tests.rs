@@ -92,7 +92,7 @@ fn parts_are_what_the_whole_is() {
 }
 
 #[test]
-fn what_can_not_stand_alone_is_not_cut() {
+fn what_cannot_stand_alone_is_not_cut() {
     for source in CUT {
         assert!(margins(source, 0..source.len()).next().is_some(), "{source}");
         assert_eq!(compared(source), 0, "{source}");
@@ -114,7 +114,7 @@ fn pieces(count: usize, step: usize) -> String {
 }
 
 #[test]
-fn answers_do_not_tell_how_they_were_made() {
+fn scans_do_not_depend_on_the_parts() {
     let mut parted = 0;
     for (count, step) in [(3, 1), (50, 3), (400, 7), (3_000, 11), (3_000, 13)] {
         // One has a future import in its middle, which is a fault that the grammar does not see.

@@ -1,7 +1,7 @@
-"""Steps that only reckon: they read names of plain values, work with these, and bind what comes out.
+"""Scalar steps: they read names of plain values, compute with them, and bind the results.
 
-No code of the program runs in such a step but its own, and none of a library. So what it reads and
-binds follows from its code, and there is nothing to look for around the names.
+Such a step runs only its own code, and none of a library. So its reads and bindings follow from its
+code, and the other channels need no inspection.
 """
 
 from dis import opmap
@@ -12,8 +12,8 @@ from _harness_reads import ABSENT, DUNDERS
 from _harness_shapes import ATOM_IDS, ATOMS
 from _harness_watch import ATTRIBUTES
 
-# Without a jump or a call. On plain values these run no code of Python's and warn of nothing, and
-# plain values come out. Not `~`, which warns of a bool, and not `is`, which asks for identity.
+# Without jumps or calls. On plain values these run no Python code, issue no warnings, and produce plain
+# values. Not `~`, which warns for a bool, and not `is`, which tests identity.
 _QUIET = frozenset(
     opmap[name]
     for name in (
@@ -23,11 +23,11 @@ _QUIET = frozenset(
     if name in opmap
 )
 _BINARY = opmap["BINARY_OP"]
-# `**` and `**=`: a complex number may come out, which is no plain value here.
+# `**` and `**=` may produce a complex number, which is not a plain value here.
 _POWERS = frozenset((8, 21))
-# What a compiler may warn of, be it in code that it leaves out then: a backslash, `~True`, a keyword
-# right behind a number, a literal that is called, indexed or compared with `is`, an assertion. To
-# warn runs what the program has put there for it, and prints.
+# What a compiler may warn about, even in code that it then leaves out: a backslash, `~True`, a keyword
+# right after a number, a literal that is called, indexed or compared with `is`, an assertion. A warning
+# runs the program's hooks, and prints.
 _may_warn = _pattern(r"[\\~\[:]|[0-9.][^\W\d]|[\w'\")}]\s*\(|\b(?:is|assert)\b").search
 LOAD, STORE = opmap["LOAD_NAME"], opmap["STORE_NAME"]
 _STR = frozenset((id(str),))
@@ -35,8 +35,8 @@ _get, _keys, _set = dict.get, dict.keys, dict.__setitem__
 
 
 def foresee(source, code, namespace):
-    """If module code only reckons: what it does with names, in order, as `(LOAD or STORE, name,
-    where)`; and what it finds under those that are bound. None if it may do anything else."""
+    """If module code is scalar: its uses of names, in order, as `(LOAD or STORE, name, where)`, and
+    the values of the names that are bound. None if it may do anything else."""
     data, names, constants = code.co_code, code.co_names, code.co_consts
     ops = data[::2]
     if not (
@@ -46,7 +46,7 @@ def foresee(source, code, namespace):
         and ATTRIBUTES.isdisjoint(constants)
         and DUNDERS.isdisjoint(names)
         and not _may_warn(source)
-        # A key that is no plain text would be asked whether it equals one.
+        # A key that is not a plain string could run code when compared.
         and _STR.issuperset(map(id, map(type, _keys(namespace))))
     ):
         return None
@@ -61,12 +61,12 @@ def foresee(source, code, namespace):
     for op, name, _ in uses:
         value = _get(namespace, name, ABSENT)
         if value is not ABSENT:
-            # One that is let go of may have something to say about it.
+            # Releasing the old value may run code.
             if id(type(value)) not in ATOM_IDS:
                 return None
             found[name] = value
         elif op == LOAD and name not in stored:
-            # A builtin, or there is none of the name.
+            # A builtin, or a missing name.
             return None
         if op == STORE:
             stored.add(name)
@@ -74,8 +74,8 @@ def foresee(source, code, namespace):
 
 
 def read_and_bound(uses, before, after):
-    """The names that were read, and those that were bound. As everywhere: who has read a name and
-    leaves it as it was does not bind it."""
+    """The names that were read, and those that were bound. A step that read a name and leaves it
+    unchanged does not bind it."""
     read, bound = set(), set()
     for op, name, _ in uses:
         if op == STORE:
@@ -89,14 +89,14 @@ def read_and_bound(uses, before, after):
 
 
 def bind(uses, after, namespace):
-    """Binds in the namespace what was bound, in the same order."""
+    """Applies the bindings to the namespace, in order."""
     for op, name, _ in uses:
         if op == STORE:
             _set(namespace, name, after[name])
 
 
 def done(uses, error):
-    """What was done with names until an exception came out of the code."""
+    """The uses of names up to the exception."""
     inner = error.__traceback__.tb_next
     at = -1 if inner is None else inner.tb_lasti
     return [use for use in uses if use[2] <= at]

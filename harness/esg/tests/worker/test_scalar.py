@@ -1,4 +1,4 @@
-"""Steps that only reckon: which they are, and that nothing else is said of them than of others."""
+"""Scalar steps: which steps they are, and that their replies equal those of the full path."""
 
 import sys
 import unittest
@@ -8,10 +8,10 @@ import driver
 import support  # noqa: F401  makes the worker's files importable
 from test_calm import Both
 
-from _harness_reckon import foresee, read_and_bound
+from _harness_scalar import foresee, read_and_bound
 
-# What they are, with what they read and what they bind where `x` is 1 and `t` a text.
-RECKONED = [
+# Scalar steps, with their reads and bindings for `x` = 1 and a string `t`.
+SCALAR = [
     ("pass", "", ""),
     ("5", "", ""),
     ("y = 5", "", "y"),
@@ -32,7 +32,7 @@ RECKONED = [
     ("y = (x + 1) * (2 - x)  # a sum", "x", "y"),
     ("x / 0", "x", ""),
 ]
-# What the compiler may warn of, though it leaves nothing of it in the code.
+# What the compiler may warn about, although it generates no code for it.
 WARNED = [
     r"y = '\d'",
     r"y = b'\777'",
@@ -48,7 +48,7 @@ WARNED = [
 ]
 if sys.version_info >= (3, 12):
     WARNED.append("y = ~True")
-# What they are not: code of the program could run, or what comes out could be anything.
+# Other steps: code of the program could run, or the result could be any value.
 OTHERS = [
     "'what it says of itself'",
     "print(x)",
@@ -102,8 +102,8 @@ class TestWhichTheyAre(unittest.TestCase):
             warnings.simplefilter("ignore")
             return foresee(source, compile(source, "<step:s>", "exec"), names or self.names())
 
-    def test_those_that_only_reckon(self):
-        for source, read, bound in RECKONED:
+    def test_those_that_are_scalar(self):
+        for source, read, bound in SCALAR:
             with self.subTest(source):
                 uses, before = self.foreseen(source)
                 after = dict(before)
@@ -111,8 +111,8 @@ class TestWhichTheyAre(unittest.TestCase):
                     exec(source, after)
                 except ZeroDivisionError:
                     pass
-                told = read_and_bound(uses, before, after)
-                self.assertEqual(told, (set(read.split()), set(bound.split())))
+                found = read_and_bound(uses, before, after)
+                self.assertEqual(found, (set(read.split()), set(bound.split())))
 
     def test_others(self):
         for source in OTHERS:
@@ -135,7 +135,7 @@ class TestWhichTheyAre(unittest.TestCase):
 
 class TestWhatIsSaidOfThem(Both):
     def test_as_of_others(self):
-        for at, (source, _, _) in enumerate(RECKONED):
+        for at, (source, _, _) in enumerate(SCALAR):
             with self.subTest(source):
                 self.both("x = 1; t = 'text'; v = [1]", "a%d" % at)
                 self.both(source, "b%d" % at)
@@ -146,14 +146,14 @@ class TestWhatIsSaidOfThem(Both):
                 self.both(source, "e%d" % at)
 
     def test_a_warning_of_the_compiler(self):
-        self.both("x = 1; told = []\nimport warnings\nwarnings.simplefilter('always')")
+        self.both("x = 1; shown = []\nimport warnings\nwarnings.simplefilter('always')")
         for at, source in enumerate(WARNED):
             with self.subTest(source):
                 self.assertIn("Warning", self.both(source, "a%d" % at)["stderr"]["text"])
-        self.both("def show(*told): print('told')\nwarnings.showwarning = show")
+        self.both("def show(*shown): print('warned')\nwarnings.showwarning = show")
         for at, source in enumerate(WARNED):
             with self.subTest(source):
-                self.assertEqual(self.both(source, "b%d" % at)["stdout"]["text"], "told\n")
+                self.assertEqual(self.both(source, "b%d" % at)["stdout"]["text"], "warned\n")
 
     def test_those_that_fail(self):
         for at, source in enumerate((
@@ -166,13 +166,13 @@ class TestWhatIsSaidOfThem(Both):
             with self.subTest(source):
                 self.both("x = 1; t = 'text'", "a%d" % at)
                 self.assertEqual(self.both(source, "b%d" % at)["ending"]["kind"], "raised")
-                # What it had bound by then is bound.
+                # Its bindings up to then stay.
                 self.both("r = repr(sorted((k, globals()[k]) for k in 'vwxyz' if k in globals()))", "c%d" % at)
                 for worker in self.workers:
                     worker.ask("sync", drop=["n:v", "n:w", "n:y", "n:z"])
 
     def test_garbage_is_not_theirs(self):
-        """To take garbage away may run code of the program: that of a generator which has not ended."""
+        """Freeing garbage may run code of the program: that of an unfinished generator."""
         worker = self.workers[0]
         worker.run("y = 0\ndef g():\n    try: yield\n    finally: print(y)")
         worker.run("x = g(); next(x); x = [x]; x.append(x); x = 1")
@@ -182,7 +182,7 @@ class TestWhatIsSaidOfThem(Both):
         self.assertEqual(reply["stdout"]["text"], "999\n")
 
     def test_where_code_runs_whenever_it_likes(self):
-        """What it does is told of in the step in which it does it."""
+        """Its effects are reported for the step in which they happen."""
         self.both("import sys\ndef hook(event, args):\n    if event == 'exec': print(event)")
         self.assertTrue(self.both("sys.addaudithook(hook)")["untracked"])
         self.assertEqual(self.both("x = 1")["stdout"]["text"], "exec\n")
@@ -193,7 +193,7 @@ class TestWhatIsSaidOfThem(Both):
             self.assertEqual([one["what"] for one in reply["untracked"]], ["the readings to replay do not fit"])
 
     def test_names_of_the_builtins(self):
-        """A builtin that a step has replaced or added is no plain value, whatever it is."""
+        """A builtin that a step has replaced or added is not a plain value."""
         self.both("import builtins\nbuiltins.added = 1")
         self.assertIn("m:builtins", self.both("x = added")["reads"])
         self.both("added = 2")

@@ -1,4 +1,4 @@
-"""What is known of one entity: its fingerprint, the objects whose identity counts, its references."""
+"""What is known of an entity: its fingerprint, its mutable objects, its references."""
 from _blake2 import blake2b
 from _pickle import dumps
 from operator import is_
@@ -11,13 +11,13 @@ from _harness_walk import TooLarge, Walk
 
 
 class Entry:
-    """An entity as it was last seen."""
-    __slots__ = ("entity", "value", "ids", "_own", "refs", "hole", "opaque", "codes", "loads", "notes",
+    """An entity as last seen."""
+    __slots__ = ("entity", "value", "ids", "_own", "refs", "unserializable", "opaque", "codes", "loads", "notes",
                  "unit", "walk", "sign", "blind", "_known", "trail")
 
     @property
     def own(self):
-        """The fingerprint. That of a loaded atom is made when it is asked for."""
+        """The fingerprint. For a loaded atom it is computed on demand."""
         if self._own is None:
             self._own = Walk(None).run([self.value]).own()
         return self._own
@@ -34,11 +34,11 @@ class Entry:
         return self._known
 
     def same(self, other):
-        """Whether nothing changed in between, sharing included."""
+        """Whether nothing changed, including sharing."""
         return self.own == other.own and self.ids == other.ids and self.alike(other)
 
     def alike(self, other):
-        """Whether the content is the same, whichever objects hold it."""
+        """Whether the content is the same, regardless of which objects hold it."""
         return self.own == other.own and len(self.refs) == len(other.refs) and \
             all(map(is_, self.refs, other.refs)) and not self.blind
 
@@ -48,7 +48,7 @@ def _parts(held):
 
 
 def sign(f):
-    """A cheap signature of a stateless function: compared by identity, part by part."""
+    """A cheap signature of a stateless function. Its parts are compared by identity."""
     if f.__closure__ or f.__dict__:
         return None
     return (f.__code__, f.__defaults__, f.__doc__, f.__module__, f.__name__, f.__qualname__, f.__globals__,
@@ -56,7 +56,7 @@ def sign(f):
 
 
 def unchanged(entry, value):
-    """Whether an entity surely is as it was, without a walk."""
+    """Whether an entity is surely unchanged, without a walk."""
     if entry.sign is not None:
         if entry.value is not value:
             return False
@@ -66,8 +66,8 @@ def unchanged(entry, value):
 
 
 def probe(world, entity, value, known=None, keep=False):
-    """Walks an entity's content, along the trail of its entry if there is one. -> what is known of it
-    now: that entry, if nothing has changed. `keep`: a trail, where that is worth it."""
+    """Walks an entity's content, along the trail of its entry if there is one. Returns its current
+    entry, which is the old one if nothing changed. `keep`: keeps a trail where it is worth it."""
     e = Entry()
     e.entity, e.value, e.unit, e.sign, e.trail = entity, value, None, None, None
     kind = entity[0]
@@ -76,12 +76,12 @@ def probe(world, entity, value, known=None, keep=False):
         if found is not None:
             e.walk, e.own = found
             e.ids, e.refs, e.codes, e.notes, e._known = [], [], [], [], None
-            e.hole, e.opaque, e.blind, e.loads = None, False, False, None
+            e.unserializable, e.opaque, e.blind, e.loads = None, False, False, None
             return e
     inner = (id(value),) if kind == "t" else ()
     e.walk = walk = Walk(world, inner, extras=True)
     follower = None
-    # To keep a trail costs a quarter of a walk: not for what is made, and perhaps never looked at again.
+    # Keeping a trail costs a quarter of a walk. Not for new values, which may never be read again.
     if keep and kind == "n" and known is not None and known.value is value:
         walk.levels = []
         if known.trail is not None:
@@ -94,8 +94,8 @@ def probe(world, entity, value, known=None, keep=False):
     except (TooLarge, MemoryError) as why:
         if follower is not None:
             return probe(world, entity, value, None, keep)
-        walk.hole, walk.opaque, walk.blind, e.own = str(why) or "too large", True, True, "0" * 64
-    e.ids, e.refs, e.hole, e.opaque, e.blind = walk.order, walk.refs, walk.hole, walk.opaque, walk.blind
+        walk.unserializable, walk.opaque, walk.blind, e.own = str(why) or "too large", True, True, "0" * 64
+    e.ids, e.refs, e.unserializable, e.opaque, e.blind = walk.order, walk.refs, walk.unserializable, walk.opaque, walk.blind
     e.codes, e.notes, e._known = walk.codes, walk.notes, walk.everything()
     e.loads = walk.loads() if walk.codes else None
     if kind == "t" and type(value) is Function:
@@ -107,16 +107,15 @@ def probe(world, entity, value, known=None, keep=False):
 
 
 def module_root(diff):
-    """What differs in a module, as one value without an identity of its own."""
+    """The differences of a module, as one value without identity."""
     return tuple([v for pair in diff.items() for v in pair])
 
 
 def share(entries):
-    """For each pair of members that share objects, a digest of which: ordinals in both walks.
+    """For each pair of members that share objects, a digest of what they share: ordinals in both walks.
 
-    A pair is told from the one whose name comes first. What a token is called says only when it was made,
-    so a pair of tokens is told both ways round: either may be met first.
-    """
+    A pair appears in the order of the names. The name of a token shows only when it was made, so a
+    pair of tokens appears in both orders."""
     at = [dict(zip(e.ids, range(len(e.ids)))) for e in entries]
     out = []
     for i, a in enumerate(entries):

@@ -3,18 +3,19 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-/// A fingerprint of 32 bytes: equal for equal content, and for nothing else. Shown in hex.
+/// A 32-byte hash of content. Equal content has equal fingerprints. Displayed in hex.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Print([u8; 32]);
+pub struct Fingerprint([u8; 32]);
 
-impl Print {
-    /// The print with these bytes.
+impl Fingerprint {
+    /// The fingerprint with these bytes.
     #[must_use]
     pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The print of `parts`, each with its length, so that no two lists of parts run together.
+    /// The fingerprint of `parts`. Each part is hashed with its length, so `["ab", "c"]` and `["a",
+    /// "bc"]` differ.
     #[must_use]
     pub fn of(parts: &[&[u8]]) -> Self {
         let mut hasher = blake3::Hasher::new();
@@ -31,7 +32,7 @@ impl Print {
         &self.0
     }
 
-    /// Reads 64 hex digits.
+    /// Parses 64 hex digits.
     #[must_use]
     pub fn from_hex(text: &str) -> Option<Self> {
         let digits = text.as_bytes();
@@ -48,25 +49,25 @@ impl Print {
     }
 }
 
-impl fmt::Display for Print {
+impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
-impl fmt::Debug for Print {
+impl fmt::Debug for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0[..4].iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
-impl Serialize for Print {
+impl Serialize for Fingerprint {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Print {
+impl<'de> Deserialize<'de> for Fingerprint {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
         Self::from_hex(&text).ok_or_else(|| D::Error::custom("expected 64 hex digits"))
