@@ -1,6 +1,8 @@
 //! Session stores for [`harness`](https://docs.rs/harness): where the logs of durable sessions are
 //! kept.
 
+#![forbid(unsafe_code)]
+
 #[cfg(feature = "file")]
 mod file;
 

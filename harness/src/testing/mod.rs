@@ -1,11 +1,11 @@
-//! For those who write stores and those who test loops on them (feature `testing`).
+//! For authors of stores, and for tests of loops on stores (feature `testing`).
 //!
 //! - [`Contract`] asks a store whether it keeps every promise of
-//!   [`SessionStore`](crate::store::SessionStore), clause by clause; told how, it damages what is
-//!   stored, too ([`Damage`]), and kills processes that write ([`child_worker`]).
-//! - [`Faulty`] stands before a store and lets chosen calls fail, before or after they were done.
-//! - [`Recorder`] stands before a store and writes down what it was asked, so that a test can say
-//!   what did *not* happen.
+//!   [`SessionStore`](crate::store::SessionStore), clause by clause; with hooks, it also damages what is
+//!   stored ([`Damage`]), and kills processes that write ([`child_worker`]).
+//! - [`Faulty`] wraps a store and fails chosen calls, before or after they have had their effect.
+//! - [`Recorder`] wraps a store and records its calls, so that a test can assert what did *not*
+//!   happen.
 
 mod contract;
 mod faulty;

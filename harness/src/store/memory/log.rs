@@ -92,8 +92,8 @@ impl Log {
 
     /// The last snapshot at or below a seq.
     pub(super) fn snapshot(&self, at: Seq) -> Option<Seq> {
-        let behind = self.snapshots.partition_point(|seq| *seq <= at.0);
-        self.snapshots.get(behind.checked_sub(1)?).copied().map(Seq)
+        let after = self.snapshots.partition_point(|seq| *seq <= at.0);
+        self.snapshots.get(after.checked_sub(1)?).copied().map(Seq)
     }
 
     /// Entries from `from` on to the end of a batch: at least one batch, then as many as fit into

@@ -24,7 +24,7 @@ const CLAIMED: &str = "claimed";
 const ACKNOWLEDGED: &str = "acknowledged ";
 const FAILED: &str = "failed: ";
 
-/// What a worker writes at most: nobody may come to kill it.
+/// The most batches of a worker, which may never be killed.
 const MOST: u64 = 500;
 
 /// What a process does that [`Contract::child`](super::Contract::child) has started: it claims a
@@ -33,8 +33,8 @@ const MOST: u64 = 500;
 /// checked, as this process opens it.
 ///
 /// # Errors
-/// [`StoreError::Unsuitable`] if this process was not started by the suite; otherwise what the store
-/// answers, which the suite is told, too.
+/// [`StoreError::Unsuitable`] if this process was not started by the suite; otherwise the error of
+/// the store, which the suite reports, too.
 pub async fn child_worker(store: impl SessionStore) -> Result<(), StoreError> {
     let worked = work(&store).await;
     if let Err(error) = &worked {
@@ -67,21 +67,21 @@ async fn work(store: &dyn SessionStore) -> Result<(), StoreError> {
             return Ok(());
         }
     }
-    // It holds the session until it is told that it may go.
+    // It holds the session until its standard input ends.
     let ended = tokio::task::spawn_blocking(|| std::io::stdin().lock().read(&mut [0])).await;
     drop(ended);
     Ok(())
 }
 
-/// Says a line at once. Whether somebody hears it.
+/// Writes a line at once. Whether the suite still reads it.
 fn say(what: &str) -> bool {
     // Not printed: a test harness may keep to itself what is.
     let mut out = std::io::stdout().lock();
     out.write_all(format!("{SAYS}{what}\n").as_bytes()).and_then(|()| out.flush()).is_ok()
 }
 
-/// How many entries the batch has that begins behind `head`, if one does: 1, 2, 3, 1, 2, 3, ..
-fn entries_behind(head: Seq) -> Option<u64> {
+/// How many entries the batch after `head` has, if one begins there: 1, 2, 3, 1, 2, 3, ..
+fn entries_after(head: Seq) -> Option<u64> {
     match head.0 % 6 {
         0 => Some(1),
         1 => Some(2),
@@ -90,7 +90,7 @@ fn entries_behind(head: Seq) -> Option<u64> {
     }
 }
 
-/// What stands in an entry: its seq, and so much behind it that some fill several pages of memory,
+/// The bytes of an entry: its seq, and so much after it that some fill several pages of memory,
 /// for a kill to come in the middle of them.
 fn entry(seq: u64, max_batch: Option<u64>) -> Vec<u8> {
     let long = if seq.is_multiple_of(5) { 60_000 } else { seq * 37 % 400 };
@@ -100,7 +100,7 @@ fn entry(seq: u64, max_batch: Option<u64>) -> Vec<u8> {
     bytes
 }
 
-/// Appends the batch that belongs behind `head`. One in three is flushed: the others, too,
+/// Appends the batch after `head`. One in three is flushed: the others, too,
 /// outlive the process.
 pub(super) async fn write(
     store: &dyn SessionStore,
@@ -109,7 +109,7 @@ pub(super) async fn write(
     head: Seq,
     max: Option<u64>,
 ) -> Result<Seq, StoreError> {
-    let end = end_behind(head);
+    let end = end_after(head);
     let bytes: Vec<_> = (head.0 + 1..=end.0).map(|seq| entry(seq, max)).collect();
     let entries: Vec<_> = bytes.iter().map(|bytes| NewEntry { bytes, snapshot: false }).collect();
     let summary = SessionSummary::new(agent.clone(), Phase::Running, "Step");
@@ -124,16 +124,16 @@ pub(super) async fn write(
     Ok(store.append(lease, batch).await?.head)
 }
 
-/// Where the batch ends that belongs behind `head`.
-pub(super) fn end_behind(head: Seq) -> Seq {
-    Seq(head.0 + entries_behind(head).unwrap_or(1))
+/// The end of the batch after `head`.
+pub(super) fn end_after(head: Seq) -> Seq {
+    Seq(head.0 + entries_after(head).unwrap_or(1))
 }
 
 /// Makes sure that a session holds batches of workers, each whole, and all that were acknowledged.
 pub(super) fn check(page: &Page, acknowledged: Seq, max_batch: Option<u64>) -> Kept {
     let head = page.head;
     ensure!(head >= acknowledged, "{acknowledged} was acknowledged, and the head is {head}");
-    ensure!(entries_behind(head).is_some(), "a part of a batch is there: the head is {head}");
+    ensure!(entries_after(head).is_some(), "a part of a batch is there: the head is {head}");
     same!("the number of entries", page.entries.len() as u64, head.0);
     for (found, seq) in page.entries.iter().zip(1..) {
         same!("the seq", found.seq, Seq(seq));

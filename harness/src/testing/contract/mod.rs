@@ -33,8 +33,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How long the leases live that are meant to expire.
 const SHORT: Duration = Duration::from_millis(100);
 
-/// Checks a store against every promise of [`SessionStore`]. One call tells whether loops can be
-/// trusted to it:
+/// Checks a store against every promise of [`SessionStore`]. One call shows whether loops can
+/// rely on it:
 ///
 /// ```
 /// use harness::store::MemoryStore;
@@ -52,8 +52,8 @@ const SHORT: Duration = Duration::from_millis(100);
 /// # });
 /// ```
 ///
-/// The suite works with sessions and agents that nobody else has, so the store may hold others; its
-/// own it leaves behind. It needs a tokio runtime with timers, best one of several threads, and
+/// The suite uses sessions and agents of its own, which it does not remove, so the store may hold
+/// others. It needs a tokio runtime with timers, best one of several threads, and
 /// real time: some clauses let a short lease expire. Every clause has a name that stays.
 ///
 /// Some promises cannot be asked for through the trait: what another process sees, what outlives
@@ -219,7 +219,7 @@ impl Contract {
         self.run().await.assert();
     }
 
-    /// Checks the store and tells what was found.
+    /// Checks the store and reports the result.
     pub async fn run(self) -> Report {
         let mut checked = self.unknown();
         let hooks = Arc::new(self.hooks);

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// What became of each clause.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[must_use = "a report that nobody reads finds nothing (call `assert`)"]
+#[must_use = "an unread report finds nothing (call `assert`)"]
 pub struct Report {
     /// The clauses, in the order in which they were checked.
     pub checked: Vec<Checked>,

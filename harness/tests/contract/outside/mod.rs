@@ -31,11 +31,11 @@ enum Bug {
 
 use Bug::*;
 
-const TOLD: &str = "damage-is-told-and-names-its-session";
+const TOLD: &str = "damage-is-reported-and-names-its-session";
 const LEFT_ALONE: &str = "damage-is-left-alone";
 const OTHERS: &str = "damage-hides-no-other-session";
 const TORN: &str = "torn-tail-is-set-aside";
-const NEWER: &str = "newer-format-is-told";
+const NEWER: &str = "newer-format-is-reported";
 const NEWER_LEFT_ALONE: &str = "newer-format-is-left-alone";
 const KILLED: &str = "killed-process-loses-nothing-acknowledged";
 const SEE: &str = "other-processes-see-writes";

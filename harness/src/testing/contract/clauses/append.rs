@@ -60,7 +60,7 @@ async fn first_batch(w: World) -> Kept {
     let empty = w.change(&lease, 0, Some(&summary), &[], &[]).await;
     ensure!(empty.is_err(), "a first batch without an entry was taken");
     let nothing = w.store.append(&lease, Batch { flush: true, ..Batch::default() }).await?;
-    same!("the head behind a mere flush", nothing.head, Seq(0));
+    same!("the head after a mere flush", nothing.head, Seq(0));
     same!("the session", w.store.read(&id, ReadRequest::from_snapshot().limit(9)).await?, None);
     Ok(())
 }

@@ -47,7 +47,7 @@ async fn conflict(w: World) -> Kept {
     Ok(())
 }
 
-/// The moment of expiry may be told a little differently each time.
+/// The moment of expiry may differ a little each time.
 fn without_holder(page: Page) -> Page {
     Page { holder: None, ..page }
 }
@@ -131,7 +131,7 @@ async fn ask_and_close(w: World) -> Kept {
     w.change(&lease, 1, None, &[interrupt("q", None), interrupt("r", None)], &["q".into()]).await?;
     same!("interrupts", w.page(&lease.session).await?.interrupts, [interrupt("r", None)]);
     w.change(&lease, 1, None, &[interrupt("r", Some(9))], &[]).await?;
-    same!("asked anew", w.page(&lease.session).await?.interrupts, [interrupt("r", Some(9))]);
+    same!("opened again", w.page(&lease.session).await?.interrupts, [interrupt("r", Some(9))]);
     Ok(())
 }
 

@@ -79,7 +79,7 @@ async fn appends(w: World) -> Kept {
         let entries = page.map(|page| page.entries).unwrap_or_default();
         let found: Vec<_> = entries.into_iter().map(|entry| entry.bytes).collect();
         let won: Vec<_> = won.into_iter().map(String::into_bytes).collect();
-        same!("what is behind the old head: the winner's", found, won);
+        same!("what is after the old head: the winner's", found, won);
     }
     same!("the head", w.page(&lease.session).await?.head, Seq(16));
     Ok(())
@@ -149,18 +149,18 @@ async fn one_first(w: World) -> Kept {
             store.send(&id, std::slice::from_ref(&own)).await.map(|sent| (own, sent))
         });
     }
-    let (mut won, mut told) = (Vec::new(), BTreeSet::new());
+    let (mut won, mut reported) = (Vec::new(), BTreeSet::new());
     while let Some(done) = tasks.join_next().await {
         match done?? {
             (own, Sent::Accepted(_)) => won.push(own.digest),
             (_, Sent::Taken { first, .. }) => {
-                told.insert(first.digest);
+                reported.insert(first.digest);
             }
             (_, other) => ensure!(false, "expected Taken, found {other:?}"),
         }
     }
     same!("how many of twenty were first", won.len(), 1);
-    same!("whom the others were told of", told.into_iter().collect::<Vec<_>>(), won);
+    same!("which the others were shown", reported.into_iter().collect::<Vec<_>>(), won);
     same!("how many messages are there", w.page(&id).await?.messages.len(), 1);
     Ok(())
 }

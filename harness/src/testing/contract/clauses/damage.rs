@@ -10,15 +10,15 @@ use super::super::world::{Kept, LONG, World, message};
 use super::clauses;
 
 clauses! {
-    "damage-is-told-and-names-its-session" => told,
+    "damage-is-reported-and-names-its-session" => told,
     "damage-is-left-alone" => left_alone,
     "damage-hides-no-other-session" => others,
     "torn-tail-is-set-aside" => torn,
-    "newer-format-is-told" => newer,
+    "newer-format-is-reported" => newer,
     "newer-format-is-left-alone" => newer_left_alone,
 }
 
-/// A session of three entries, which nobody holds.
+/// A session of three entries, which is not held.
 async fn session(w: &World, name: &str, phase: Phase) -> Kept<SessionId> {
     let lease = w.claim(&w.id(name)?).await?.lease;
     let summary = w.summary(phase);
@@ -121,7 +121,7 @@ async fn others(mut w: World) -> Kept {
 }
 
 async fn torn(w: World) -> Kept {
-    // Nobody releases it: whoever wrote the last batch has died doing so.
+    // It is not released: the writer of the last batch has died.
     let lease = w.claim_for(&w.id("x")?, w.short).await?.lease;
     let summary = w.summary(Phase::Running);
     let batch = |after, entries, flush| Batch {
@@ -140,12 +140,12 @@ async fn torn(w: World) -> Kept {
     let expected: Vec<_> = texts[..2].iter().map(|text| text.as_bytes().to_vec()).collect();
     same!("entries before the batch that was cut", w.entries(&id).await?, expected);
     let claimed = w.steal(&id).await?;
-    same!("the head that a claim tells", claimed.head, Seq(2));
-    w.append(&claimed.lease, 2, b"goes on").await?;
-    let expected: Vec<_> = expected.into_iter().chain([b"goes on".to_vec()]).collect();
-    same!("entries once it has gone on", w.entries(&id).await?, expected);
+    same!("the head at the claim", claimed.head, Seq(2));
+    w.append(&claimed.lease, 2, b"next").await?;
+    let expected: Vec<_> = expected.into_iter().chain([b"next".to_vec()]).collect();
+    same!("entries after the next batch", w.entries(&id).await?, expected);
     let w = w.close().open().await;
-    same!("entries once it has gone on, opened again", w.entries(&id).await?, expected);
+    same!("entries after the next batch, opened again", w.entries(&id).await?, expected);
     Ok(())
 }
 

@@ -14,7 +14,7 @@ clauses! {
     "messages-with-the-same-digest-count-as-sent" => digest,
     "messages-are-sent-all-or-none" => all_or_none,
     "messages-of-one-call-do-not-contradict-each-other" => one_call,
-    "taken-is-looked-for-before-too-late" => taken_first,
+    "taken-is-checked-before-too-late" => taken_first,
     "answer-to-an-interrupt-that-is-not-open-is-too-late" => not_open,
     "answer-after-expiry-is-too-late" => after_expiry,
     "expiry-is-taken-only-after-its-time" => expiry,
@@ -70,7 +70,7 @@ async fn first(w: World) -> Kept {
 async fn digest(w: World) -> Kept {
     let id = w.session("x", 1).await?.session;
     w.send(&id, &[message("k", "v")]).await?;
-    let again = Message { body: b"by somebody else".to_vec(), ..message("k", "v") };
+    let again = Message { body: b"by another sender".to_vec(), ..message("k", "v") };
     same!("the same again", w.send(&id, &[again]).await?, Sent::Accepted(InboxSeq(1)));
     let other = Message { digest: "w".into(), ..message("k", "v") };
     let found = w.send(&id, &[other]).await?;

@@ -12,10 +12,10 @@ use super::clauses;
 clauses! {
     "claim-of-a-held-session-is-busy" => busy,
     "claims-grow-in-fence-and-differ-in-token" => fences,
-    "claim-tells-head-inbox-and-summary" => tells,
+    "claim-reports-head-inbox-and-summary" => tells,
     "lease-is-free-once-it-expires-and-not-before" => expires,
     "renew-holds-on" => renew,
-    "expired-lease-that-nobody-took-still-holds" => expired,
+    "expired-lease-without-another-claim-still-holds" => expired,
     "renew-after-another-claim-is-fenced" => renew_fenced,
     "append-after-another-claim-is-fenced" => append_fenced,
     "release-frees-at-once" => release,

@@ -14,7 +14,7 @@ clauses! {
     "list-filters-hold-together" => filters,
     "list-pages-show-each-row-once" => pages,
     "list-pages-stand-though-sessions-come-and-go" => under_change,
-    "list-rows-tell-of-the-session" => rows,
+    "list-rows-show-the-session" => rows,
     "list-of-interrupts-has-a-row-for-each" => interrupts,
     "list-of-interrupts-follows-its-session" => follows,
 }
@@ -87,7 +87,7 @@ async fn pages(w: World) -> Kept {
     same!("`next` after the last row", last.next, None);
     let key = last.rows.get(3).map(Row::key);
     let rest = w.store.list(&all, key.as_deref(), 100).await?;
-    same!("rows behind a row", names(&rest.rows), expected[4..]);
+    same!("rows after a row", names(&rest.rows), expected[4..]);
     Ok(())
 }
 

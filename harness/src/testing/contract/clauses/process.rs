@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::id::Seq;
 use crate::store::{Filter, ReadRequest, StoreError};
 
-use super::super::child::{Child, check, end_behind, write};
+use super::super::child::{Child, check, end_after, write};
 use super::super::world::{Kept, LONG, Stop, World};
 use super::clauses;
 
@@ -51,14 +51,14 @@ async fn killed(mut w: World) -> Kept {
         let claimed = w.steal(&id).await?;
         let head = claimed.head;
         ensure!(
-            (acknowledged..=end_behind(acknowledged)).contains(&head),
+            (acknowledged..=end_after(acknowledged)).contains(&head),
             "{acknowledged} was acknowledged last, one batch was under way, and the head is {head}"
         );
-        // It goes on where the killed one was.
+        // It continues after the batch of the killed one.
         acknowledged = write(&*w.store, &claimed.lease, &w.agent, head, max).await?;
         let page = w.page(&id).await?;
         check(&page, acknowledged, max)?;
-        same!("the head once it has gone on", page.head, end_behind(head));
+        same!("the head after the next batch", page.head, end_after(head));
         w.release(&claimed.lease).await?;
     }
     Ok(())
@@ -74,7 +74,7 @@ async fn see(w: World) -> Kept {
         let mut child = Child::start(w.hooks(), &id, &w.agent, LONG)?;
         child.claimed().await?;
         let found = child.acknowledged().await?;
-        same!("the first head of the other process", found, end_behind(second));
+        same!("the first head of the other process", found, end_after(second));
         child
     };
     for _ in 0..5 {

@@ -11,12 +11,12 @@ use super::clauses;
 
 clauses! {
     "removed-session-is-gone" => gone,
-    "removed-session-can-be-made-anew" => anew,
+    "removed-session-can-be-created-again" => anew,
     "lease-of-a-removed-session-does-not-hold-the-new-one" => old_lease,
     "prune-stops-at-the-last-snapshot" => stops,
     "prune-without-snapshot-removes-nothing" => no_snapshot,
-    "read-below-what-was-pruned-says-so" => below,
-    "prune-leaves-all-else" => leaves,
+    "read-below-the-first-entry-kept-is-refused" => below,
+    "prune-leaves-everything-else" => leaves,
     "prune-needs-the-lease" => needs_lease,
 }
 
