@@ -45,7 +45,10 @@ impl<C: Context, S: State> Driver<C, S> {
             Next::Finish { end, step } => self.record_finishing(wiring, branch, end, step, left),
             Next::Settle(end) => return Some(self.conclusion(wiring, attempted, end, left)),
         };
-        self.write(recorded, When::Mode).await
+        match self.core.journal {
+            Some(_) => self.write(recorded, When::Mode).await,
+            None => recorded.err().map(|broken| self.unrecorded(&broken)),
+        }
     }
 
     /// Appends what was recorded. Returns how the run settles, if that fails.

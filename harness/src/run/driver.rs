@@ -145,7 +145,10 @@ impl<C: Context, S: State> Driver<C, S> {
     /// Makes the next attempt, unless something keeps it from being made.
     async fn attempt(&mut self, program: &Program<C, S>) -> (Attempted, Left) {
         let wiring = &*program.graph.wiring;
-        let place = match self.at_boundary(wiring).await {
+        if self.core.journal.is_some() && !self.holds().await {
+            return (Attempted::LeaseLost, Left::default());
+        }
+        let place = match self.at_boundary(wiring) {
             Ok(place) => place,
             Err(kept_from) => return (kept_from, Left::default()),
         };
@@ -169,8 +172,8 @@ impl<C: Context, S: State> Driver<C, S> {
     }
 
     /// Where the next attempt stands, or what keeps it from being made.
-    async fn at_boundary(&self, wiring: &Wiring) -> Result<Place, Attempted> {
-        if let Some(kept_from) = self.kept_from_entering(wiring).await {
+    fn at_boundary(&self, wiring: &Wiring) -> Result<Place, Attempted> {
+        if let Some(kept_from) = self.kept_from_entering(wiring) {
             return Err(kept_from);
         }
         self.core.session(|session| {
@@ -190,12 +193,14 @@ impl<C: Context, S: State> Driver<C, S> {
         })
     }
 
-    /// What keeps any step or item from being entered: a lost lease, a stop, a budget.
-    pub(super) async fn kept_from_entering(&self, wiring: &Wiring) -> Option<Attempted> {
-        let lost = self.core.journal.as_ref().is_some_and(|journal| journal.may_be_lost());
-        if lost && !self.core.holds().await {
-            return Some(Attempted::LeaseLost);
-        }
+    /// Whether the run still holds its session.
+    pub(super) async fn holds(&self) -> bool {
+        let Some(journal) = &self.core.journal else { return true };
+        !journal.may_be_lost() || journal.holds().await
+    }
+
+    /// What keeps any step or item from being entered: a stop, a budget.
+    pub(super) fn kept_from_entering(&self, wiring: &Wiring) -> Option<Attempted> {
         // A cancel is a stop, too.
         if self.core.stop.is_stopped() {
             let cancelled = self.core.stop.is_cancelled();
@@ -342,6 +347,9 @@ impl<C: Context, S: State> Driver<C, S> {
                 return (Attempted::Lost, Left { failure, ..Left::default() });
             }
         };
+        if !durable {
+            return (Attempted::Done { branch }, Left::default());
+        }
         let ops = ops.finish().map_err(|error| error.to_string());
         match ops.and_then(|ops| check_ops(&ops).map(|()| ops).map_err(|e| e.to_string())) {
             Ok(ops) => (Attempted::Done { branch }, Left { ops, ..Left::default() }),

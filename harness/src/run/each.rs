@@ -148,7 +148,10 @@ impl<C: Context, S: State> Driver<C, S> {
             if work.ready.is_empty() {
                 return;
             }
-            work.stopped = self.kept_from_entering(wiring).await;
+            work.stopped = match self.holds().await {
+                true => self.kept_from_entering(wiring),
+                false => Some(Attempted::LeaseLost),
+            };
             if work.stopped.is_some() {
                 return;
             }
