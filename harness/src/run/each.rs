@@ -145,15 +145,16 @@ impl<C: Context, S: State> Driver<C, S> {
                 tokio::task::yield_now().await;
             }
         }
-        let done = self.core.session(|session| {
-            session.items.as_ref().is_none_or(|items| items.open().next().is_none())
+        let (done, waits) = self.core.session(|session| {
+            let done = session.items.as_ref().is_none_or(|items| items.open().next().is_none());
+            (done, session.enterable_items().next().is_none())
         });
         Ok(match work.stopped {
             Some(given_up @ (Attempted::Cancel | Attempted::LeaseLost)) => Some(given_up),
             // As after any other step, what keeps the next one from being entered comes later.
             _ if done => None,
-            Some(stopped) => Some(stopped),
-            None => Some(Attempted::Waits),
+            _ if waits => Some(Attempted::Waits),
+            stopped => Some(stopped.unwrap_or(Attempted::Waits)),
         })
     }
 
