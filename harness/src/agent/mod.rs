@@ -3,6 +3,7 @@
 mod history;
 
 use std::any::type_name;
+use std::collections::HashMap;
 use std::fmt;
 use std::future::ready;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -396,7 +397,7 @@ impl<C: Context, S: State> Agent<C, S> {
         let wiring = &self.inner.harness.graph().wiring;
         let refused = |source| Kind::Answer { session: id.clone(), source };
         let now = UtcMillis::now();
-        let (mut resolved, mut earlier) = (Vec::new(), Vec::new());
+        let (mut resolved, mut earlier) = (Vec::new(), HashMap::new());
         for answer in answers.list {
             let fits = |asked: &_, value: &_| unfit(wiring, asked, value);
             match judge(session, &answer, &mut earlier, fits, now).map_err(refused)? {

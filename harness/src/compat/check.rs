@@ -168,7 +168,7 @@ fn steps(
 
 /// Compares the schemas of answers that are to come, or to be read.
 fn answers(session: &Session, now: &BTreeMap<String, Value>, differences: &mut Vec<Difference>) {
-    let parked = session.parked.iter().flat_map(|parked| &parked.interrupts);
+    let parked = session.parked.iter().flat_map(|parked| parked.interrupts.iter());
     let changed: BTreeSet<&str> = session
         .interrupts
         .iter()

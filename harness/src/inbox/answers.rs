@@ -53,7 +53,7 @@ pub(crate) async fn check_answers(
     answers: Answers,
 ) -> Result<Checked, NotGiven> {
     let mut checked = Checked { messages: Vec::new(), repeated: false };
-    let mut earlier = Vec::new();
+    let mut earlier = HashMap::new();
     // Read once, and only for an answer to a position that the session has left.
     let mut inbox: Option<HashMap<String, Option<Body>>> = None;
     for answer in answers.list {

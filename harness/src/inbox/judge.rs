@@ -1,5 +1,6 @@
 //! Whether an answer may be given: the one rule for the run, for recovery and for `Sessions`.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use serde_json::Value;
@@ -140,7 +141,7 @@ pub(crate) enum Verdict {
 pub(crate) fn judge<P: StepRef>(
     session: &Session<P>,
     answer: &Answer,
-    earlier: &mut Vec<(InterruptId, Digest)>,
+    earlier: &mut HashMap<InterruptId, Digest>,
     unfit: impl Fn(&Interrupt, &Value) -> Option<String>,
     now: UtcMillis,
 ) -> Result<Verdict, AnswerError> {
@@ -165,13 +166,13 @@ pub(crate) fn judge<P: StepRef>(
         why,
     })?;
     let digest = Digest::of(&value);
-    if let Some((_, before)) = earlier.iter().find(|(other, _)| other == id) {
+    if let Some(before) = earlier.get(id) {
         return match *before == digest {
             true => Ok(Verdict::Repeats),
             false => Err(AnswerError::conflict(id.clone(), None)),
         };
     }
-    earlier.push((id.clone(), digest.clone()));
+    earlier.insert(id.clone(), digest.clone());
     let Some(asked) = asked else { return Ok(Verdict::Left(digest)) };
     match &asked.resolution {
         None if asked.is_overdue(now) => Err(AnswerError::expired(id.clone())),

@@ -7,8 +7,8 @@ use crate::clock::UtcMillis;
 use crate::id::{Seq, SessionId};
 use crate::journal::{ReadError, walk};
 use crate::session::{
-    Change, End, Entry, EntryError, FORMAT, Opened, Origin, Recorded, Salt, Session, Settled,
-    Snapshot, open_in_store,
+    AskedInterrupt, Change, End, Entry, EntryError, FORMAT, Opened, Origin, Recorded, Salt,
+    Session, Settled, Snapshot, open_in_store,
 };
 use crate::step::Place;
 use crate::store::{
@@ -156,13 +156,18 @@ fn forked(source: Recorded, origin: Origin) -> Recorded {
         let settled = Settled { end: End::Stopped, finally_failure, active_ms, attempt: 0 };
         session.settled = Some(Box::new(settled));
     }
-    let parked = session.parked.iter_mut().flat_map(|parked| &mut parked.interrupts);
-    for asked in session.interrupts.iter_mut().chain(parked) {
-        let asked = &mut asked.interrupt;
+    let renamed = |mut it: AskedInterrupt| {
+        let asked = &mut it.interrupt;
         // No attempt has this number: the interrupts of the fork get other ids.
         let place = Place { position: asked.position, item: asked.item, ..Place::default() };
         let (key, schema) = (asked.key.as_deref(), &asked.answer_schema);
         asked.id = salt.interrupt_id(place, key, &asked.name, &asked.question, schema);
+        it
+    };
+    session.interrupts = session.interrupts.into_iter().map(renamed).collect();
+    if let Some(parked) = &mut session.parked {
+        let interrupts = std::mem::take(&mut parked.interrupts);
+        parked.interrupts = interrupts.into_iter().map(renamed).collect();
     }
     Recorded { session, state: source.state }
 }

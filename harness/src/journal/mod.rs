@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::Mutex as AsyncMutex;
+use tokio::sync::futures::Notified;
 
 use crate::clock::boot_millis;
 use crate::id::{Seq, SessionId};
@@ -242,30 +243,22 @@ impl Journal {
         self.shared.buffer().is_snapshot_due(|state| json_size(state) + size())
     }
 
-    /// Appends a snapshot. `live` is the state as it is in memory: if the log replays to another
-    /// one, nothing more is written.
-    pub(crate) async fn snapshot(
+    /// Buffers a snapshot of the session as of the last entry. `live` is the state as it is in
+    /// memory: if the log replays to another one, nothing more is written. Says whether there is
+    /// something to append.
+    pub(crate) fn snapshot(
         &self,
         session: Session,
         live: Value,
         schema: &Schema,
-    ) -> Result<(), Broken> {
-        let state = {
-            let mut buffer = self.shared.buffer();
-            if let Some(field) = schema.difference(&live, &buffer.state) {
-                let field = field.to_owned();
-                return Err(buffer.give_up(Broken::NotReplayable { field }));
-            }
-            if !buffer.push_snapshot(Snapshot { session, state: live })? {
-                return Ok(());
-            }
-            self.durability == Durability::Step
-        };
-        match state {
-            // It adds nothing to what is durable already.
-            true => self.append(false).await,
-            false => Ok(()),
+    ) -> Result<bool, Broken> {
+        let mut buffer = self.shared.buffer();
+        if let Some(field) = schema.difference(&live, &buffer.state) {
+            let field = field.to_owned();
+            return Err(buffer.give_up(Broken::NotReplayable { field }));
         }
+        let pushed = buffer.push_snapshot(Snapshot { session, state: live })?;
+        Ok(pushed && self.durability == Durability::Step)
     }
 
     /// The JSON of the state, entries in the buffer included.
@@ -330,6 +323,11 @@ impl Journal {
             Ok(None) => Err(Broken::LeaseLost),
             Err(error) => Err(Broken::Store(Arc::new(error))),
         }
+    }
+
+    /// Resolves once messages come that were not in the inbox when it was made.
+    pub(crate) fn inbox_grown(&self) -> Notified<'_> {
+        self.shared.status.inbox_grown()
     }
 
     /// Notes that messages up to this one were read, so that they are not read again.

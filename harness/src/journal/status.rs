@@ -3,6 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
+
 use crate::clock::boot_millis;
 use crate::store::InboxSeq;
 
@@ -14,6 +17,7 @@ pub(crate) struct LeaseStatus {
     deadline: AtomicU64,
     lost: AtomicBool,
     inbox: AtomicU64,
+    grown: Notify,
 }
 
 impl LeaseStatus {
@@ -23,6 +27,7 @@ impl LeaseStatus {
             deadline: AtomicU64::new(since.saturating_add(millis(ttl))),
             lost: AtomicBool::new(false),
             inbox: AtomicU64::new(inbox.0),
+            grown: Notify::new(),
         }
     }
 
@@ -57,9 +62,16 @@ impl LeaseStatus {
         InboxSeq(self.inbox.load(Ordering::Acquire))
     }
 
+    /// Resolves once messages come that were not in the inbox when it was made.
+    pub(crate) fn inbox_grown(&self) -> Notified<'_> {
+        self.grown.notified()
+    }
+
     /// Messages up to this one are in the inbox.
     pub(crate) fn note_inbox(&self, inbox: InboxSeq) {
-        self.inbox.fetch_max(inbox.0, Ordering::AcqRel);
+        if self.inbox.fetch_max(inbox.0, Ordering::AcqRel) < inbox.0 {
+            self.grown.notify_waiters();
+        }
     }
 }
 

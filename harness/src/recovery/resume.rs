@@ -1,5 +1,6 @@
 //! Resuming a stored session, with answers or without.
 
+use std::collections::HashSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -151,11 +152,13 @@ impl<C: Context, S: State> Taker<C, S> {
         let Recorded { session, state: stored } = recorded;
         let Compatible { state, adopted } = compatible;
         let mut resolved: Vec<Resolved> = resolutions(claimed.unread.clone());
-        let open: std::collections::HashSet<&InterruptId> =
+        let open: HashSet<&InterruptId> =
             session.open_interrupts().map(|interrupt| &interrupt.id).collect();
         resolved.retain(|resolved| open.contains(&resolved.id));
         let crashed = session.phase == Phase::Running;
-        if !open.is_empty() && resolved.is_empty() && !crashed && !session.has_enterable_item() {
+        // One that was stopped, say, settles as interrupted first.
+        let waits = session.phase == Phase::Interrupted && !open.is_empty();
+        if waits && resolved.is_empty() && session.enterable_items().next().is_none() {
             // A process that answered meanwhile relies on this run to apply the answer.
             if claimed.release().await == Released::MoreMessages {
                 return look_again(self, given.recorded).await;
@@ -175,8 +178,9 @@ impl<C: Context, S: State> Taker<C, S> {
         // A step behind an answer may act on it at once, so the answer must not be lost. One that was
         // sent here is durable, and a run that finds the session without these entries finds the
         // answer in the inbox. One that another process has sent may not be durable yet.
-        let sent = |id| given.messages.iter().any(|it| it.interrupt.as_ref() == Some(id));
-        let durably = answered.iter().any(|(id, _)| !sent(id));
+        let sent: HashSet<_> =
+            given.messages.iter().filter_map(|it| it.interrupt.as_ref()).collect();
+        let durably = answered.iter().any(|(id, _)| !sent.contains(id));
         changes.extend(resolved.into_iter().map(|it| Change::Resolved(Box::new(it))));
         let given_up = crashed && session.recovered + 1 >= CRASHES;
         if given_up {

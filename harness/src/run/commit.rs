@@ -7,7 +7,7 @@ use crate::clock::UtcMillis;
 use crate::compat::decode_state;
 use crate::context::Context;
 use crate::graph::Wiring;
-use crate::journal::{Broken, When, json_size};
+use crate::journal::{Broken, When};
 use crate::observe::EventKind;
 use crate::session::{
     Asked as AskedChange, AttemptFailed, Change, Committed, Diverted, End, Finishing,
@@ -58,27 +58,28 @@ impl<C: Context, S: State> Driver<C, S> {
         when: When,
     ) -> Option<Conclusion> {
         let written = match recorded {
-            Ok(()) => self.core.commit(when).await,
+            Ok(()) => self.append(when).await,
             Err(broken) => Err(broken),
-        };
-        let written = match written {
-            Ok(()) if self.is_snapshot_due() => Box::pin(self.write_snapshot()).await,
-            other => other,
         };
         written.err().map(|broken| self.unrecorded(&broken))
     }
 
-    fn is_snapshot_due(&self) -> bool {
-        let Some(journal) = &self.core.journal else { return false };
-        // The items of a step are the one part of a session that may be large.
-        let items = || self.core.session(|session| json_size(&session.items));
-        journal.is_snapshot_due(items)
+    /// Appends what was recorded, and a snapshot if one is due.
+    pub(super) async fn append(&self, when: When) -> Result<(), Broken> {
+        self.core.commit(when).await?;
+        match self.core.is_snapshot_due() {
+            true => Box::pin(self.write_snapshot()).await,
+            false => Ok(()),
+        }
     }
 
     async fn write_snapshot(&self) -> Result<(), Broken> {
-        let Some(journal) = &self.core.journal else { return Ok(()) };
         let live = encode(&*self.state).map_err(|error| Broken::Unsound(error.to_string()))?;
-        journal.snapshot(self.core.named_session(), live, &S::schema()).await
+        match self.core.snapshot(live, &S::schema())? {
+            // It adds nothing to what is durable already.
+            true => self.core.commit(When::Kept).await,
+            false => Ok(()),
+        }
     }
 
     /// Goes back to the state that the log replays to.
@@ -153,11 +154,9 @@ impl<C: Context, S: State> Driver<C, S> {
             true => Vec::new(),
             false => interrupts.clone(),
         };
-        self.core.record(Change::Asked(AskedChange { interrupts }))?;
-        for interrupt in events {
-            self.core.publish_recorded(place, EventKind::Asked { interrupt });
-        }
-        Ok(())
+        let events = events.into_iter().map(|interrupt| EventKind::Asked { interrupt });
+        let asked = Change::Asked(AskedChange { interrupts });
+        self.core.record_as(place, asked, events.collect())
     }
 
     /// Records that the turn ends by way of `.finally(..)`.

@@ -14,12 +14,13 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::UtcMillis;
 use crate::graph::{Graph, Wiring};
 use crate::id::Seq;
-use crate::journal::{Broken, Journal, When};
+use crate::journal::{Broken, Journal, When, json_size};
 use crate::llm::{CallId, Spend};
 use crate::observe::{Event, EventKind, Fanout};
 use crate::session::{
     AskedInterrupt, Change, EffectDone, EffectRecord, Entry, Intent, Resolution, Session,
 };
+use crate::state::Schema;
 use crate::step::{
     Answer, AskReply, Asked, EffectScope, Effects, Failure, Guard, Ids, OnceReply, Payload, Place,
     StepError,
@@ -83,6 +84,26 @@ impl RunCore {
         self.record_in(&mut self.live(), change)
     }
 
+    /// The same for a change that observers hear of, once it is in the log, where there is one.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub(crate) fn record_as(
+        self: &Arc<Self>,
+        place: Place,
+        change: Change<usize>,
+        events: Vec<EventKind>,
+    ) -> Result<(), Broken> {
+        // Effects of other items do not come between the change and its events.
+        let mut live = self.live();
+        self.record_in(&mut live, change)?;
+        if self.journal.is_none() {
+            drop(live);
+        }
+        events.into_iter().for_each(|kind| self.publish_recorded(place, kind));
+        Ok(())
+    }
+
     fn record_in(&self, live: &mut Live, change: Change<usize>) -> Result<(), Broken> {
         let leaves = matches!(
             change,
@@ -113,9 +134,24 @@ impl RunCore {
         self.session(|session| self.summary_of(session))
     }
 
-    /// The session as the log has it.
-    pub(crate) fn named_session(&self) -> Session {
-        self.session(|session| session.named(self.wiring()))
+    /// Whether a snapshot is due.
+    pub(crate) fn is_snapshot_due(&self) -> bool {
+        let Some(journal) = &self.journal else { return false };
+        let live = self.live();
+        let Session { items, interrupts, .. } = &live.session;
+        // The parts of a session that may be large.
+        journal.is_snapshot_due(|| json_size(items) + json_size(interrupts))
+    }
+
+    /// Buffers a snapshot. Says whether there is something to append.
+    ///
+    /// # Errors
+    /// Why nothing more can be written.
+    pub(crate) fn snapshot(&self, state: Value, schema: &Schema) -> Result<bool, Broken> {
+        let Some(journal) = &self.journal else { return Ok(false) };
+        // No effect is recorded between the look at the session and the snapshot.
+        let live = self.live();
+        journal.snapshot(live.session.named(self.wiring()), state, schema)
     }
 
     /// Appends what was recorded, when `when` says. Without a journal there is nothing to do.
@@ -209,10 +245,8 @@ impl RunCore {
         }
     }
 
-    fn effect_is_over(&self, place: Place) {
-        if let Some(slot) = self.live().slots.of(place) {
-            slot.effects = slot.effects.saturating_sub(1);
-        }
+    fn effect_is_over(&self, place: Place, scope: EffectScope, key: &str) {
+        self.live().slots.end_effect(place, scope, key);
         self.effect_ended.notify_waiters();
     }
 
@@ -352,6 +386,9 @@ impl Effects for RunCore {
     fn begin_once(&self, place: Place, scope: EffectScope, key: &str, guard: Guard) -> OnceReply {
         let mut live = self.live();
         let Live { session, slots, .. } = &mut *live;
+        if slots.is_at_work(scope, key) {
+            return OnceReply::AtWork;
+        }
         let Some(slot) = slots.of(place) else { return OnceReply::Stale };
         let scoped = match scope {
             EffectScope::Position => format!("position/{key}"),
@@ -368,18 +405,32 @@ impl Effects for RunCore {
         if self.is_lost() {
             return OnceReply::Refused(Broken::LeaseLost.to_error());
         }
-        slot.effects += 1;
+        slots.begin_effect(place, scope, key);
         OnceReply::Run
     }
 
-    fn retry_once(&self, place: Place, _: EffectScope, _: &str) -> OnceReply {
+    fn retry_once(&self, place: Place, scope: EffectScope, key: &str) -> OnceReply {
         let mut live = self.live();
-        let Some(slot) = live.slots.of(place) else { return OnceReply::Stale };
+        let Live { session, slots, .. } = &mut *live;
+        if slots.is_at_work(scope, key) {
+            return OnceReply::AtWork;
+        }
+        if slots.of(place).is_none() {
+            return OnceReply::Stale;
+        }
+        // Another item of the step may have settled the doubt.
+        if let Some(EffectRecord::Done(value)) = session.effect(place.item, scope, key) {
+            return OnceReply::Done(value.clone());
+        }
         if self.is_lost() {
             return OnceReply::Refused(Broken::LeaseLost.to_error());
         }
-        slot.effects += 1;
+        slots.begin_effect(place, scope, key);
         OnceReply::Run
+    }
+
+    fn effect_ended(&self) -> BoxFuture<'_, ()> {
+        self.effect_ended.notified().boxed()
     }
 
     fn intend<'a>(
@@ -427,14 +478,14 @@ impl Effects for RunCore {
             let done = EffectDone { key: key.to_owned(), item: place.item, scope, value };
             let recorded = self.record_now(Change::Effect(done)).await;
             // Also if it could not be recorded: the run waits for it before it settles.
-            self.effect_is_over(place);
+            self.effect_is_over(place, scope, key);
             recorded
         }
         .boxed()
     }
 
-    fn drop_once(&self, place: Place, _: EffectScope, _: &str) {
-        self.effect_is_over(place);
+    fn drop_once(&self, place: Place, scope: EffectScope, key: &str) {
+        self.effect_is_over(place, scope, key);
     }
 
     fn adopt(&self, place: Place, task: AbortHandle) {

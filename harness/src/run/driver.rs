@@ -30,7 +30,7 @@ use super::settle::Settlement;
 use super::transition::{Attempted, budget_at, out_of_steps, out_of_visits, overspent, transition};
 
 /// How many steps that never wait may run before other tasks get their turn.
-const STEPS_IN_A_ROW: u32 = 64;
+pub(super) const STEPS_IN_A_ROW: u32 = 64;
 
 /// Advances one session until it settles.
 pub(crate) struct Driver<C: Context, S: State> {
@@ -201,12 +201,17 @@ impl<C: Context, S: State> Driver<C, S> {
 
     /// What keeps any step or item from being entered: a stop, a budget.
     pub(super) fn kept_from_entering(&self, wiring: &Wiring) -> Option<Attempted> {
-        // A cancel is a stop, too.
-        if self.core.stop.is_stopped() {
-            let cancelled = self.core.stop.is_cancelled();
-            return Some(if cancelled { Attempted::Cancel } else { Attempted::Stop });
+        if let Some(stopped) = self.is_stopped() {
+            return Some(stopped);
         }
         self.out_of_budget(wiring).map(Attempted::Over)
+    }
+
+    /// Whether the run was asked to end. A cancel is a stop, too.
+    pub(super) fn is_stopped(&self) -> Option<Attempted> {
+        let cancelled = self.core.stop.is_cancelled();
+        let stopped = if cancelled { Attempted::Cancel } else { Attempted::Stop };
+        self.core.stop.is_stopped().then_some(stopped)
     }
 
     /// The part of the budget that is used up, but for the steps.

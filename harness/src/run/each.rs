@@ -4,23 +4,24 @@
 //! its place to the next one, and is entered again once it has its answers. The step is done when
 //! all items are, and their results are folded in the order of the items.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use tokio::time::Instant;
 
 use crate::context::Context;
 use crate::graph::{Executable, Limit, Wiring};
-use crate::journal::{Broken, When};
+use crate::id::InterruptId;
+use crate::journal::{Broken, Journal, When};
 use crate::observe::EventKind;
-use crate::session::{Change, ItemDone, ItemResult, Planned};
+use crate::session::{Change, ItemDone, ItemResult, Planned, check_value};
 use crate::state::State;
-use crate::step::{EachBody, ItemEnd, Place, StepError};
+use crate::step::{EachBody, FailureKind, ItemEnd, Place, StepError};
 
 use super::attempt::{Attempt, Ended};
-use super::driver::{Driver, Left, undone};
+use super::driver::{Driver, Left, STEPS_IN_A_ROW, undone};
 use super::transition::Attempted;
 
 /// What an item in flight comes to.
@@ -57,8 +58,13 @@ impl<C: Context, S: State> Driver<C, S> {
         }
         match self.work(wiring, each).await {
             Ok(Some(attempted)) => (attempted, Left::default()),
-            Ok(None) => self.fold_items(wiring, executable, each, place),
-            Err(broken) => Left::failed(broken.to_error()),
+            Ok(None) => self.fold_items(executable, each),
+            Err(broken) => {
+                // The attempts in flight are dropped, but for the effects that they began.
+                self.core.abort_tasks();
+                self.core.effects_over().await;
+                Left::failed(broken.to_error())
+            }
         }
     }
 
@@ -76,19 +82,18 @@ impl<C: Context, S: State> Driver<C, S> {
         };
         let planned = Planned { items };
         let check = serde_json::Value::Array(planned.items.clone());
-        if let Err(error) = crate::session::check_value(&check) {
+        if let Err(error) = check_value(&check) {
             let why = format!("the items of the step: {error}");
-            return Some(Left::failed(StepError::of(crate::step::FailureKind::Encode, false, why)));
+            return Some(Left::failed(StepError::of(FailureKind::Encode, false, why)));
         }
         let count = planned.items.len();
-        if let Err(broken) = self.core.record(Change::Planned(planned)) {
-            return Some(Left::failed(broken.to_error()));
-        }
-        self.core.publish_recorded(place, EventKind::Planned { items: count });
-        match self.core.commit(When::Mode).await {
-            Ok(()) => None,
-            Err(broken) => Some(Left::failed(broken.to_error())),
-        }
+        let events = vec![EventKind::Planned { items: count }];
+        let recorded = self.core.record_as(place, Change::Planned(planned), events);
+        let written = match recorded {
+            Ok(()) => self.append(When::Mode).await,
+            Err(broken) => Err(broken),
+        };
+        written.err().map(|broken| Left::failed(broken.to_error()))
     }
 
     /// Works on the items until all are done (`None`), or nothing can be done now.
@@ -103,13 +108,27 @@ impl<C: Context, S: State> Driver<C, S> {
             attempts: 0,
             stopped: None,
         };
+        let core = Arc::clone(&self.core);
+        let mut in_a_row = 0_u32;
         loop {
+            // Made before the look at the inbox, so that no message is missed.
+            let grown = core.journal.as_ref().map(Journal::inbox_grown);
+            let message = async {
+                match grown {
+                    Some(grown) => grown.await,
+                    None => std::future::pending().await,
+                }
+            };
+            self.apply_answers(&mut work).await?;
             self.enter_items(wiring, each, &mut work).await;
-            let stopping = self.core.stop.stopping().clone();
             let flight = tokio::select! {
                 biased;
                 flight = work.flights.next() => flight,
-                () = stopping.cancelled(), if work.stopped.is_none() => continue,
+                () = core.stop.stopping().cancelled(), if work.stopped.is_none() => {
+                    work.stopped = self.is_stopped();
+                    continue;
+                }
+                () = message => continue,
             };
             let Some(flight) = flight else { break };
             // One append takes everything that has ended by now.
@@ -120,34 +139,33 @@ impl<C: Context, S: State> Driver<C, S> {
                 asked |= self.land(wiring, &mut work, flight)?;
             }
             // A question must be visible before it is answered.
-            self.core.commit(if asked { When::Now } else { When::Mode }).await?;
-            self.apply_answers(&mut work).await?;
+            self.append(if asked { When::Now } else { When::Mode }).await?;
+            in_a_row = in_a_row.wrapping_add(1);
+            if in_a_row.is_multiple_of(STEPS_IN_A_ROW) {
+                tokio::task::yield_now().await;
+            }
         }
-        if let Some(stopped) = work.stopped {
-            return Ok(Some(stopped));
-        }
-        let done = self.core.session(|session| {
-            session.items.as_ref().is_none_or(|items| items.open().next().is_none())
+        let (done, waits) = self.core.session(|session| {
+            let done = session.items.as_ref().is_none_or(|items| items.open().next().is_none());
+            (done, session.enterable_items().next().is_none())
         });
-        Ok((!done).then_some(Attempted::Waits))
+        Ok(match work.stopped {
+            Some(given_up @ (Attempted::Cancel | Attempted::LeaseLost)) => Some(given_up),
+            // As after any other step, what keeps the next one from being entered comes later.
+            _ if done => None,
+            _ if waits => Some(Attempted::Waits),
+            stopped => Some(stopped.unwrap_or(Attempted::Waits)),
+        })
     }
 
     /// The items that are not done and wait for no answer.
     fn enterable(&self) -> VecDeque<u32> {
-        self.core.session(|session| {
-            let waiting: std::collections::HashSet<u32> =
-                session.open_interrupts().filter_map(|interrupt| interrupt.item).collect();
-            let open = session.items.iter().flat_map(|items| items.open());
-            open.filter(|index| !waiting.contains(index)).collect()
-        })
+        self.core.session(|session| session.enterable_items().collect())
     }
 
     /// Enters items, as many as may be at work at a time.
     async fn enter_items(&mut self, wiring: &Wiring, each: &EachBody<C, S>, work: &mut Work) {
-        while work.stopped.is_none() && work.attempts < each.concurrency {
-            if work.ready.is_empty() {
-                return;
-            }
+        while work.stopped.is_none() && work.attempts < each.concurrency && !work.ready.is_empty() {
             work.stopped = match self.holds().await {
                 true => self.kept_from_entering(wiring),
                 false => Some(Attempted::LeaseLost),
@@ -165,11 +183,8 @@ impl<C: Context, S: State> Driver<C, S> {
             let (view, cx) = (self.view(), self.cx(place));
             let Attempt { scope, timeout, wall, .. } = self.attempt_at(wiring, place);
             let attempt = Attempt { core: Arc::clone(&self.core), scope, timeout, wall };
-            let run = &each.run;
-            let body = {
-                let run = Arc::clone(run);
-                move || run(item, view, cx)
-            };
+            let run = Arc::clone(&each.run);
+            let body = move || run(item, view, cx);
             work.attempts += 1;
             work.flights
                 .push(Box::pin(async move { Flight::Attempted(place, attempt.run(body).await) }));
@@ -188,7 +203,20 @@ impl<C: Context, S: State> Driver<C, S> {
         work.attempts -= 1;
         let Some(index) = place.item else { return Ok(false) };
         match ended {
-            Ended::Done(value) => self.item_done(place, ItemResult::Done(value))?,
+            Ended::Done(value) => match check_value(&value) {
+                Ok(()) => self.item_done(place, ItemResult::Done(value))?,
+                Err(error) => {
+                    let why = format!("the result of item {index}: {error}");
+                    let error = StepError::of(FailureKind::Encode, false, why);
+                    self.item_failed(wiring, work, index, error)?;
+                }
+            },
+            Ended::Asked(_) if self.core.session(|it| it.cursor.finishing.is_some()) => {
+                let why = "an item of a step that `finally` runs asked a question (ask before the \
+                           end)";
+                let error = StepError::of(FailureKind::AskInFinally, false, why.to_owned());
+                self.item_failed(wiring, work, index, error)?;
+            }
             Ended::Asked(asked) => {
                 let asked = asked.into_iter().map(|(key, asked)| (Some(key), asked)).collect();
                 self.record_asked(wiring, place, asked)?;
@@ -207,9 +235,8 @@ impl<C: Context, S: State> Driver<C, S> {
             ItemResult::Done(_) => None,
             ItemResult::Failed(failure) => Some((**failure).clone()),
         };
-        self.core.record(Change::Item(ItemDone { index, result }))?;
-        self.core.publish_recorded(place, EventKind::ItemDone { failure });
-        Ok(())
+        let done = Change::Item(ItemDone { index, result });
+        self.core.record_as(place, done, vec![EventKind::ItemDone { failure }])
     }
 
     /// Tries an item again, or records that it failed for good.
@@ -228,7 +255,9 @@ impl<C: Context, S: State> Driver<C, S> {
             return self.item_done(place, ItemResult::Failed(failure));
         }
         let delay = self.record_retry(wiring, place.item, Some(error))?;
-        work.flights.push(Box::pin(back_off(delay, index, self.core.stop.clone())));
+        let until = Instant::now() + delay;
+        let until = self.wall_deadline(wiring).map_or(until, |wall| wall.min(until));
+        work.flights.push(Box::pin(back_off(until, index, self.core.stop.clone())));
         Ok(())
     }
 
@@ -236,30 +265,36 @@ impl<C: Context, S: State> Driver<C, S> {
     async fn apply_answers(&mut self, work: &mut Work) -> Result<(), Broken> {
         let core = Arc::clone(&self.core);
         let Some(journal) = &core.journal else { return Ok(()) };
-        let unread = journal.unread().await?;
+        let unread = match journal.unread().await {
+            Ok(unread) => unread,
+            // They stay in the inbox; a later look finds them.
+            Err(error) => {
+                tracing::debug!(?error, "failed to read the inbox");
+                return Ok(());
+            }
+        };
         let Some(last) = unread.last().map(|message| message.seq) else { return Ok(()) };
-        let before = self.waiting_items();
+        let about: HashSet<InterruptId> =
+            unread.iter().filter_map(|message| message.interrupt.clone()).collect();
+        let items: BTreeSet<u32> = core.session(|session| {
+            let open = about.iter().filter_map(|id| session.interrupt(id));
+            open.filter(|asked| asked.is_open()).filter_map(|it| it.interrupt.item).collect()
+        });
         if self.apply_resolutions(unread, false).await {
-            let still = self.waiting_items();
-            work.ready.extend(before.into_iter().filter(|index| !still.contains(index)));
+            let resolved = |index: &u32| core.session(|session| !session.item_waits(*index));
+            work.ready.extend(items.into_iter().filter(resolved));
         }
         journal.pass_over(last, core.summary());
+        // Inputs among them are for the run that ends the turn.
+        self.look_back = true;
         Ok(())
-    }
-
-    fn waiting_items(&self) -> std::collections::BTreeSet<u32> {
-        self.core.session(|session| {
-            session.open_interrupts().filter_map(|interrupt| interrupt.item).collect()
-        })
     }
 
     /// Folds the results of the items, in their order.
     fn fold_items(
         &mut self,
-        wiring: &Wiring,
         executable: &Executable<C, S>,
         each: &EachBody<C, S>,
-        place: Place,
     ) -> (Attempted, Left) {
         let ends: Vec<ItemEnd> = self.core.session(|session| {
             let done = session.items.iter().flat_map(|items| items.done.values());
@@ -276,7 +311,6 @@ impl<C: Context, S: State> Driver<C, S> {
             let failed = ends.iter().filter(|end| end.is_err()).count();
             return Left::failed(StepError::of_items(failure, at, failed, ends.len()));
         }
-        let _ = (wiring, place);
         let view = self.view();
         let folded =
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (each.fold)(view, ends)));
@@ -285,17 +319,16 @@ impl<C: Context, S: State> Driver<C, S> {
             Ok(Err(error)) => Left::failed(error),
             Err(panic) => {
                 let why = format!("the fold panicked: {}", crate::text::words(&*panic));
-                let kind = crate::step::FailureKind::Panic;
-                Left::failed(StepError::of(kind, false, why))
+                Left::failed(StepError::of(FailureKind::Panic, false, why))
             }
         }
     }
 }
 
 /// Waits before the next attempt at an item; a stop ends the wait.
-async fn back_off(delay: Duration, index: u32, stop: super::stop::StopSignal) -> Flight {
+async fn back_off(until: Instant, index: u32, stop: super::stop::StopSignal) -> Flight {
     tokio::select! {
-        () = tokio::time::sleep(delay) => {}
+        () = tokio::time::sleep_until(until) => {}
         () = stop.stopping().cancelled() => {}
     }
     Flight::Due(index)

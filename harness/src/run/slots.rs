@@ -1,21 +1,26 @@
 //! The attempts in flight, and what each has asked, begun and spawned.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::task::Waker;
 
 use tokio::task::AbortHandle;
 
 use crate::id::Position;
-use crate::step::{Asked, Place};
+use crate::step::{Asked, EffectScope, Place};
 
 /// The attempts in flight: one of a plain step, several of a step that has items.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
-    open: Vec<StepSlot>,
+    /// That of the step.
+    step: Option<StepSlot>,
+    /// Those of its items.
+    items: HashMap<u32, StepSlot>,
     /// The last attempt that was begun.
     last: Place,
     /// How many model calls each asker has made at the position at work.
     calls: BTreeMap<Option<u32>, u32>,
+    /// The effects at work whose scope is the session.
+    of_session: BTreeSet<String>,
 }
 
 /// What one attempt has asked, begun and spawned.
@@ -37,7 +42,7 @@ impl Slots {
     /// Opens the slot of an attempt.
     pub(super) fn enter(&mut self, place: Place) {
         self.last = place;
-        self.open.push(StepSlot {
+        let slot = StepSlot {
             place,
             asked: Vec::new(),
             asked_keys: Vec::new(),
@@ -45,7 +50,11 @@ impl Slots {
             tasks: Vec::new(),
             effects: 0,
             waker: None,
-        });
+        };
+        match place.item {
+            None => self.step = Some(slot),
+            Some(index) => drop(self.items.insert(index, slot)),
+        }
     }
 
     /// The number of the last attempt at a position, if one was begun there.
@@ -55,33 +64,38 @@ impl Slots {
 
     /// The slot of an attempt in flight.
     pub(super) fn of(&mut self, place: Place) -> Option<&mut StepSlot> {
-        self.open.iter_mut().find(|slot| slot.place == place)
+        let slot = match place.item {
+            None => self.step.as_mut(),
+            Some(index) => self.items.get_mut(&index),
+        };
+        slot.filter(|slot| slot.place == place)
     }
 
     /// Whether any effect is running.
     pub(super) fn has_effects(&self) -> bool {
-        self.open.iter().any(|slot| slot.effects > 0)
+        self.step.iter().chain(self.items.values()).any(|slot| slot.effects > 0)
     }
 
     /// Closes the slot of an attempt that has no effect running: aborts its tasks, and returns the
     /// questions that have no answer. `None` if an effect is running.
     pub(super) fn close(&mut self, place: Place) -> Option<Vec<(String, Asked)>> {
-        let Some(at) = self.open.iter().position(|slot| slot.place == place) else {
-            return Some(Vec::new());
-        };
-        if self.open[at].effects > 0 {
+        let Some(slot) = self.of(place) else { return Some(Vec::new()) };
+        if slot.effects > 0 {
             return None;
         }
-        let slot = self.open.swap_remove(at);
-        for task in slot.tasks {
-            task.abort();
+        slot.tasks.drain(..).for_each(|task| task.abort());
+        let asked = std::mem::take(&mut slot.asked);
+        match place.item {
+            None => self.step = None,
+            Some(index) => drop(self.items.remove(&index)),
         }
-        Some(slot.asked)
+        Some(asked)
     }
 
     /// Aborts the tasks of all attempts.
     pub(super) fn abort_tasks(&mut self) {
-        for task in self.open.iter_mut().flat_map(|slot| slot.tasks.drain(..)) {
+        let slots = self.step.iter_mut().chain(self.items.values_mut());
+        for task in slots.flat_map(|slot| slot.tasks.drain(..)) {
             task.abort();
         }
     }
@@ -91,6 +105,31 @@ impl Slots {
         let calls = self.calls.entry(item).or_default();
         *calls += 1;
         *calls
+    }
+
+    /// Whether an effect whose scope is the session is at work.
+    pub(super) fn is_at_work(&self, scope: EffectScope, key: &str) -> bool {
+        scope == EffectScope::Session && self.of_session.contains(key)
+    }
+
+    /// An effect begins in an attempt in flight.
+    pub(super) fn begin_effect(&mut self, place: Place, scope: EffectScope, key: &str) {
+        if let Some(slot) = self.of(place) {
+            slot.effects += 1;
+        }
+        if scope == EffectScope::Session {
+            self.of_session.insert(key.to_owned());
+        }
+    }
+
+    /// An effect is over.
+    pub(super) fn end_effect(&mut self, place: Place, scope: EffectScope, key: &str) {
+        if let Some(slot) = self.of(place) {
+            slot.effects = slot.effects.saturating_sub(1);
+        }
+        if scope == EffectScope::Session {
+            self.of_session.remove(key);
+        }
     }
 
     /// What belongs to the position ends with it.

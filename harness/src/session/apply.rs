@@ -8,12 +8,12 @@ use crate::step::EffectScope;
 use crate::store::Phase;
 
 use super::change::{
-    Adopted, Asked, Change, End, Entry, Finishing, Opened, Resolution, Resolved, RunStarted,
-    Settled,
+    Adopted, Asked, Change, End, Entry, Finishing, Opened, Resolved, RunStarted, Settled,
 };
 use super::error::{ReplayError, ReplayFault};
-use super::items::{ItemDone, ItemWork, Items, Planned};
-use super::{AskedInterrupt, EffectTable, Kept, Parked, Session, Snapshot, StepRef};
+use super::interrupts::NotOpen;
+use super::items::{ItemDone, ItemResult, ItemWork, Items, Planned};
+use super::{EffectTable, Kept, Parked, Session, Snapshot, StepRef};
 
 impl<P: StepRef> Session<P> {
     /// The session that the first entry of a log opens.
@@ -42,10 +42,13 @@ impl<P: StepRef> Session<P> {
     pub(crate) fn closed_by(&self, change: &Change<P>) -> Vec<InterruptId> {
         let leaves = match change {
             Change::Asked(asked) => {
-                let replaced = |old: &&crate::step::Interrupt| {
-                    asked.interrupts.iter().any(|new| new.replaces(old) && new.id != old.id)
-                };
-                return self.open_interrupts().filter(replaced).map(|it| it.id.clone()).collect();
+                let new = asked.interrupts.iter();
+                let replaced = new.filter_map(|new| {
+                    let old = self.asked(new.item, new.key.as_deref())?;
+                    let replaced = old.is_open() && old.interrupt.id != new.id;
+                    replaced.then(|| old.interrupt.id.clone())
+                });
+                return replaced.collect();
             }
             Change::Resolved(resolved) => return vec![resolved.id.clone()],
             Change::Committed(_) | Change::Diverted(_) | Change::Finishing(_) => true,
@@ -203,6 +206,10 @@ impl<P: StepRef> Session<P> {
             }
             None => {
                 self.cursor.retries = 0;
+                let failed = self.settled.as_ref().is_some_and(|it| it.end.failure().is_some());
+                if failed && let Some(items) = &mut self.items {
+                    items.done.retain(|_, result| matches!(result, ItemResult::Done(_)));
+                }
                 for work in self.items.iter_mut().flat_map(|items| items.work.values_mut()) {
                     work.retries = 0;
                 }
@@ -217,14 +224,7 @@ impl<P: StepRef> Session<P> {
 
     fn ask(&mut self, asked: &Asked, change: &Change<P>) -> Result<(), ReplayError> {
         let new = &asked.interrupts;
-        // Another interrupt under a key takes the place of the one before.
-        self.interrupts.retain(|old| {
-            old.resolution != Some(Resolution::Withdrawn)
-                && !new.iter().any(|new| new.replaces(&old.interrupt))
-        });
-        self.interrupts.extend(
-            new.iter().map(|new| AskedInterrupt { interrupt: new.clone(), resolution: None }),
-        );
+        new.iter().for_each(|new| self.interrupts.ask(new.clone()));
         // The attempts that asked are over.
         if new.iter().any(|interrupt| interrupt.item.is_none()) {
             self.cursor.retries = 0;
@@ -242,17 +242,13 @@ impl<P: StepRef> Session<P> {
 
     fn resolve(&mut self, resolved: &Resolved) -> Result<(), ReplayError> {
         let Resolved { id, resolution, inbox } = resolved;
-        match self.interrupts.iter_mut().find(|asked| asked.interrupt.id == *id) {
-            None => Err(ReplayFault::UnknownInterrupt { id: id.to_string() }.into()),
-            Some(AskedInterrupt { resolution: Some(_), .. }) => {
-                Err(ReplayFault::ResolvedTwice { id: id.to_string() }.into())
-            }
-            Some(asked) => {
-                asked.resolution = Some(resolution.clone());
-                self.inbox = self.inbox.max(*inbox);
-                Ok(())
-            }
-        }
+        let resolved = self.interrupts.resolve(id, resolution.clone());
+        resolved.map_err(|not_open| match not_open {
+            NotOpen::Unknown => ReplayFault::UnknownInterrupt { id: id.to_string() },
+            NotOpen::Resolved => ReplayFault::ResolvedTwice { id: id.to_string() },
+        })?;
+        self.inbox = self.inbox.max(*inbox);
+        Ok(())
     }
 
     fn plan(&mut self, planned: &Planned) -> Result<(), ReplayError> {
@@ -265,12 +261,20 @@ impl<P: StepRef> Session<P> {
     }
 
     fn item(&mut self, done: &ItemDone, change: &Change<P>) -> Result<(), ReplayError> {
-        self.work_of(done.index, change)?;
+        let work = self.work_of(done.index, change)?;
+        if let ItemResult::Failed(failure) = &done.result {
+            // What it did and asked stays: a resume may try it again.
+            work.attempt = work.attempt.max(failure.attempts);
+        }
         if let Some(items) = &mut self.items {
-            items.work.remove(&done.index);
+            if matches!(done.result, ItemResult::Done(_)) {
+                items.work.remove(&done.index);
+                self.interrupts.remove_item(done.index);
+            }
             items.done.insert(done.index, done.result.clone());
         }
-        self.interrupts.retain(|asked| asked.interrupt.item != Some(done.index));
+        // The runs that crash here make progress.
+        self.recovered = 0;
         Ok(())
     }
 

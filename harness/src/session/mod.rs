@@ -14,6 +14,7 @@ mod digest;
 mod effects;
 mod error;
 mod fingerprint;
+mod interrupts;
 mod items;
 mod named;
 mod replay;
@@ -24,7 +25,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::clock::UtcMillis;
 use crate::id::{AgentId, InterruptId, RunId};
 use crate::llm::Spend;
 use crate::state::Schema;
@@ -44,6 +44,7 @@ pub(crate) use digest::Salt;
 pub(crate) use effects::{EffectRecord, EffectTable};
 pub use error::{EntryError, ReplayError};
 pub use fingerprint::{Fingerprint, StepKind};
+pub(crate) use interrupts::{AskedInterrupt, Interrupts};
 pub use items::{ItemDone, ItemResult, Planned};
 pub(crate) use items::{ItemWork, Items};
 pub(crate) use named::{AsNamed, Names};
@@ -87,8 +88,8 @@ pub(crate) struct Session<P: Ord = Arc<str>> {
     pub(crate) phase: Phase,
     pub(crate) cursor: Cursor<P>,
     /// Interrupts of the position at work, resolved ones among them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) interrupts: Vec<AskedInterrupt>,
+    #[serde(default, skip_serializing_if = "Interrupts::is_empty")]
+    pub(crate) interrupts: Interrupts,
     /// Effects of the position at work.
     #[serde(default, skip_serializing_if = "EffectTable::is_empty")]
     pub(crate) effects: EffectTable,
@@ -133,32 +134,12 @@ pub(crate) struct Session<P: Ord = Arc<str>> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Parked<P: Ord = Arc<str>> {
     pub(crate) cursor: Cursor<P>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) interrupts: Vec<AskedInterrupt>,
+    #[serde(default, skip_serializing_if = "Interrupts::is_empty")]
+    pub(crate) interrupts: Interrupts,
     #[serde(default, skip_serializing_if = "EffectTable::is_empty")]
     pub(crate) effects: EffectTable,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) items: Option<Box<Items>>,
-}
-
-/// An interrupt of the position at work, and how it was resolved.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct AskedInterrupt {
-    pub(crate) interrupt: Interrupt,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) resolution: Option<Resolution>,
-}
-
-impl AskedInterrupt {
-    /// Whether it still waits.
-    pub(crate) fn is_open(&self) -> bool {
-        self.resolution.is_none()
-    }
-
-    /// Whether it waits, and its time is over.
-    pub(crate) fn is_overdue(&self, now: UtcMillis) -> bool {
-        self.is_open() && self.interrupt.expires_at.is_some_and(|at| at <= now)
-    }
 }
 
 /// A session and its state, whole. Read it with
@@ -187,7 +168,7 @@ impl<P: StepRef> Session<P> {
             from,
             phase: Phase::Running,
             cursor: Cursor::not_entered(),
-            interrupts: Vec::new(),
+            interrupts: Interrupts::default(),
             effects: EffectTable::default(),
             session_effects: EffectTable::default(),
             items: None,
@@ -212,26 +193,28 @@ impl<P: StepRef> Session<P> {
 
     /// Whether any interrupt waits for an answer.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.interrupts.iter().any(AskedInterrupt::is_open)
+        self.interrupts.any_open()
     }
 
     /// The interrupt of this id, if it was asked at the position at work.
     pub(crate) fn interrupt(&self, id: &InterruptId) -> Option<&AskedInterrupt> {
-        self.interrupts.iter().find(|asked| asked.interrupt.id == *id)
+        self.interrupts.get(id)
     }
 
     /// The interrupt that a step, or an item of it, asked under a key; of a gate, without one.
     pub(crate) fn asked(&self, item: Option<u32>, key: Option<&str>) -> Option<&AskedInterrupt> {
-        let same = |of: &Interrupt| of.item == item && of.key.as_deref() == key;
-        self.interrupts.iter().find(|asked| same(&asked.interrupt))
+        self.interrupts.under(item, key)
     }
 
-    /// Whether an item can be entered though others wait for answers.
-    pub(crate) fn has_enterable_item(&self) -> bool {
-        let waiting: std::collections::HashSet<_> =
-            self.open_interrupts().filter_map(|interrupt| interrupt.item).collect();
-        let mut open = self.items.iter().flat_map(|items| items.open());
-        open.any(|index| !waiting.contains(&index))
+    /// Whether an item waits for an answer.
+    pub(crate) fn item_waits(&self, index: u32) -> bool {
+        self.interrupts.of_item(Some(index)).any(AskedInterrupt::is_open)
+    }
+
+    /// The items that are not done and wait for no answer.
+    pub(crate) fn enterable_items(&self) -> impl Iterator<Item = u32> + '_ {
+        let open = self.items.iter().flat_map(|items| items.open());
+        open.filter(|index| !self.item_waits(*index))
     }
 
     /// How often the step at work, or an item of it, is known to have been tried.

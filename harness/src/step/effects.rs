@@ -125,6 +125,8 @@ pub(crate) enum OnceReply {
     Run,
     /// An intent is on record without a result: nobody knows whether it happened.
     InDoubt,
+    /// Another item runs it for the whole session: ask again once an effect has ended.
+    AtWork,
     KeyReused,
     Stale,
     /// The run may not act any more: it has lost its session to another, say.
@@ -146,6 +148,8 @@ pub(crate) trait Effects: Send + Sync {
     /// Asks for leave to run an effect. After [`OnceReply::Run`] the effect counts as running until
     /// exactly one of [`end_once`](Self::end_once) and [`drop_once`](Self::drop_once) is through.
     fn begin_once(&self, place: Place, scope: EffectScope, key: &str, guard: Guard) -> OnceReply;
+    /// Resolves once an effect ends that was at work when this was made.
+    fn effect_ended(&self) -> BoxFuture<'_, ()>;
     /// Asks for leave to run an effect all the same, after [`OnceReply::InDoubt`].
     fn retry_once(&self, place: Place, scope: EffectScope, key: &str) -> OnceReply;
     /// An effect is about to happen: once this is through, everything before it is durable, and of

@@ -67,11 +67,6 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Whether this takes the place of another interrupt of the same position.
-    pub(crate) fn replaces(&self, old: &Self) -> bool {
-        self.item == old.item && self.key == old.key
-    }
-
     /// The question with its type, which then creates the answer.
     ///
     /// # Errors

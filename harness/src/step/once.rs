@@ -198,12 +198,25 @@ enum Leave {
     InDoubt,
 }
 
+/// Asks until no other item runs the effect.
+async fn free(scope: &Scope, ask: impl Fn() -> OnceReply) -> OnceReply {
+    loop {
+        let ended = scope.effects.effect_ended();
+        match ask() {
+            OnceReply::AtWork => ended.await,
+            reply => return reply,
+        }
+    }
+}
+
 fn leave(reply: OnceReply, key: &str) -> Result<Leave, StepError> {
     match reply {
         OnceReply::Done(value) => Ok(Leave::Recorded(value)),
         OnceReply::Run => Ok(Leave::Run),
         OnceReply::InDoubt => Ok(Leave::InDoubt),
         OnceReply::Refused(error) => Err(error),
+        // Asked again until it is not.
+        OnceReply::AtWork => Ok(Leave::InDoubt),
         OnceReply::KeyReused => Err(StepError::fatal(format!(
             "the key `{key}` is used twice in one attempt (give every effect of a step its own key)"
         ))),
@@ -227,14 +240,14 @@ where
 {
     async fn perform(self, key: String) -> Result<T, StepError> {
         let Self { scope, within, effect, guard, decision } = self;
-        let reply = scope.effects.begin_once(scope.place, within, &key, guard);
-        match leave(reply, &key)? {
+        let ask = || scope.effects.begin_once(scope.place, within, &key, guard);
+        match leave(free(&scope, ask).await, &key)? {
             Leave::Recorded(value) => decoded(value, &key),
             Leave::Run => Ticket::new(&scope, within, &key).run(guard, effect).await,
             Leave::InDoubt => {
                 let happened = doubt::settle(&scope, within, &key, decision).await?;
-                let reply = scope.effects.retry_once(scope.place, within, &key);
-                let ticket = match leave(reply, &key)? {
+                let ask = || scope.effects.retry_once(scope.place, within, &key);
+                let ticket = match leave(free(&scope, ask).await, &key)? {
                     Leave::Recorded(value) => return decoded(value, &key),
                     Leave::InDoubt => return Err(doubt::unknown(&scope, &key)),
                     Leave::Run => Ticket::new(&scope, within, &key),

@@ -62,6 +62,10 @@ impl Effects for Told {
         self.call(format!("ask {key} {:?}", asked.expires));
         AskReply::Expired
     }
+    fn effect_ended(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+
     fn begin_once(&self, _: Place, _: EffectScope, key: &str, guard: Guard) -> OnceReply {
         self.call(format!("begin {key} {guard:?}"));
         self.reply()

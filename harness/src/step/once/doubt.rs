@@ -10,7 +10,7 @@ use crate::step::scope::Scope;
 use crate::step::{FailureKind, StepError};
 
 use super::ticket::Ticket;
-use super::{Decision, InDoubt, Leave, leave};
+use super::{Decision, InDoubt, Leave, free, leave};
 
 /// The result that the effect is known to have had, or `None` if it is to be run.
 pub(super) async fn settle<T: DeserializeOwned>(
@@ -66,8 +66,8 @@ async fn ask(scope: &Scope, within: EffectScope, key: &str) -> Result<Doubt, Ste
     let mut name = base.clone();
     let mut doubts = 1;
     let taken = loop {
-        let reply = scope.effects.begin_once(scope.place, within, &name, Guard::AtLeastOnce);
-        match leave(reply, &name)? {
+        let begin = || scope.effects.begin_once(scope.place, within, &name, Guard::AtLeastOnce);
+        match leave(free(scope, begin).await, &name)? {
             Leave::Run => break Ticket::new(scope, within, &name),
             Leave::InDoubt => return Err(unknown(scope, key)),
             Leave::Recorded(_) => {
