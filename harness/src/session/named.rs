@@ -23,8 +23,7 @@ impl Names<usize> for Wiring {
     }
 
     fn entry(&self, entry: Entry<usize>) -> Entry {
-        let Entry { at, spent, change } = entry;
-        Entry { at, spent, change: change.map_step(&|step| self.name_of(*step)) }
+        entry.map_step(&|step| self.name_of(*step))
     }
 }
 
@@ -38,6 +37,14 @@ impl Names<Arc<str>> for AsNamed {
 
     fn entry(&self, entry: Entry) -> Entry {
         entry
+    }
+}
+
+#[allow(private_bounds, reason = "the method is private, too")]
+impl<P: StepRef> Entry<P> {
+    pub(super) fn map_step<Q: StepRef>(self, name: &impl Fn(&P) -> Q) -> Entry<Q> {
+        let Self { at, spent, change } = self;
+        Entry { at, spent, change: change.map_step(name) }
     }
 }
 

@@ -34,7 +34,7 @@ fn a_flipped_bit_never_panics() {
                 }
             }
         }
-        before.take(golden.seq(at), line.as_bytes()).unwrap();
+        before.push(golden.seq(at), line.as_bytes()).unwrap();
     }
     assert!(refused > 1_000, "{refused}");
 }
@@ -104,7 +104,7 @@ fn an_error_tells_nothing_of_what_is_in_the_log() {
         r#""SECRET""#,
         "SECRET",
     ] {
-        let error = Replay::default().take(Seq(1), line.as_bytes()).unwrap_err();
+        let error = Replay::default().push(Seq(1), line.as_bytes()).unwrap_err();
         let mut cause: Option<&dyn std::error::Error> = Some(&error);
         let mut told = format!("{error:?}");
         while let Some(error) = cause {

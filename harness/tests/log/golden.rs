@@ -56,7 +56,7 @@ pub(crate) struct Desk {
 }
 
 #[test]
-fn a_log_says_today_what_it_said_when_it_was_written() {
+fn a_log_replays_to_what_it_did_when_it_was_written() {
     for golden in Golden::all() {
         let mut replay = Replay::default();
         for (at, (entry, state)) in golden.entries.iter().zip(&golden.states).enumerate() {
@@ -85,8 +85,8 @@ fn an_entry_is_written_today_as_it_was_then() {
         }
     }
     let known = [
-        "adopt", "ask", "attempt", "commit", "divert", "effect", "finish", "intent", "open",
-        "recover", "resolve", "run", "settle", "snapshot",
+        "adopt", "ask", "attempt", "commit", "divert", "effect", "finish", "intent", "item",
+        "open", "planned", "recover", "resolve", "run", "settle", "snapshot",
     ];
     assert_eq!(kinds, known.map(str::to_owned).into());
 }

@@ -1,4 +1,4 @@
-//! Logs as they are kept: written once, read for ever.
+//! Logs as they are kept: written once, read indefinitely.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 mod damage;
@@ -44,7 +44,7 @@ impl Golden {
     }
 
     fn all() -> Vec<Self> {
-        ["turns", "pruned", "migrated", "fork"].map(Self::read).into()
+        ["turns", "pruned", "migrated", "fork", "items"].map(Self::read).into()
     }
 
     fn seq(&self, at: usize) -> Seq {

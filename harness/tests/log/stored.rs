@@ -40,8 +40,8 @@ async fn stored(golden: &Golden, agent: &str) -> MemoryStore {
     // What stood before a log that was pruned.
     let gone = (1..golden.first).map(|_| (&b"gone"[..], false));
     let lines = golden.entries.iter().map(|line| {
-        let kind = Entry::decode(line.as_bytes()).unwrap().kind;
-        (line.as_bytes(), kind.name() == "snapshot")
+        let change = Entry::decode(line.as_bytes()).unwrap().change;
+        (line.as_bytes(), change.name() == "snapshot")
     });
     let entries: Vec<_> =
         gone.chain(lines).map(|(bytes, snapshot)| NewEntry { bytes, snapshot }).collect();
@@ -117,7 +117,9 @@ async fn agents_tell_the_states_as_ever_and_run_no_reducer() {
     for name in ["turns", "pruned"] {
         told_by_agent::<Desk>(&Golden::read(name), "clerk", usize::MAX, without_note).await;
     }
-    told_by_agent::<Talk>(&Golden::read("fork"), "m", usize::MAX, |_| {}).await;
+    for name in ["fork", "items"] {
+        told_by_agent::<Talk>(&Golden::read(name), "m", usize::MAX, |_| {}).await;
+    }
     // Then another version of the state was taken over.
     told_by_agent::<Talk>(&Golden::read("migrated"), "m", 4, |_| {}).await;
 }

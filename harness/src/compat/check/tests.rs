@@ -2,8 +2,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::*;
-use crate::log::codec::tests::LINES;
-use crate::log::{Entry, Saved, StepKind};
+use crate::session::{Change, Entry, Recorded, StepKind};
 
 /// The state as it was saved: a field of which has gone since, or come.
 #[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -81,23 +80,17 @@ fn known() -> Fingerprint {
     print("w", &[("act", StepKind::Run), ("ask", StepKind::Gate)])
 }
 
-fn saved_as<S: State>(state: Value) -> Saved {
-    let Entry { kind, .. } = Entry::decode(LINES[0].as_bytes()).unwrap();
-    let crate::log::EntryKind::Opened(mut opened) = kind else { panic!() };
-    opened.graph = known();
-    opened.schema = S::schema();
-    opened.state = state;
-    let opened = Entry {
-        at: crate::clock::UtcMillis(1),
-        spent: None,
-        kind: crate::log::EntryKind::Opened(opened),
-    };
-    let mut saved = Saved::begin(opened).unwrap();
-    saved.apply(entry("run", json!({"run": "r", "start": "act"}))).unwrap();
-    saved
+fn saved_as<S: State>(state: Value) -> Recorded {
+    let opened = json!({
+        "v": 1, "agent": "a", "salt": "5a17", "graph": known(), "schema": S::schema(),
+        "state": state,
+    });
+    let mut recorded = Recorded::begin(entry("open", opened)).unwrap();
+    recorded.apply(entry("run", json!({"run": "r", "start": "act"}))).unwrap();
+    recorded
 }
 
-fn saved() -> Saved {
+fn saved() -> Recorded {
     saved_as::<Chat>(json!({"talk": ["hi"], "turns": 3}))
 }
 
@@ -106,7 +99,7 @@ struct Now {
     graph: Option<Fingerprint>,
     aliases: BTreeMap<String, String>,
     answers: BTreeMap<String, Value>,
-    fit: Fit,
+    compatibility: Compatibility,
 }
 
 impl Now {
@@ -119,35 +112,40 @@ impl Now {
         self
     }
 
-    fn fit<S: State>(&self, saved: &Saved) -> Result<Fitted<S>, Incompatible> {
-        let graph = self.graph.clone().unwrap_or_else(known);
-        let Self { aliases, answers, fit: mode, .. } = self;
-        fit(saved, &Successor { graph: &graph, aliases, answers, fit: *mode })
+    fn check<S: State>(&self, recorded: &Recorded) -> Result<Compatible<S>, Incompatible> {
+        let graph = &Arc::new(self.graph.clone().unwrap_or_else(known));
+        let schema = &Arc::new(S::schema());
+        let Self { aliases, answers, compatibility, .. } = self;
+        let compatibility = *compatibility;
+        check(recorded, &TargetVersion { graph, schema, aliases, answers, compatibility })
     }
 }
 
-fn differences<S: State>(now: &Now, saved: &Saved) -> Vec<Difference> {
-    let error = now.fit::<S>(saved).map(|_| ()).unwrap_err();
+fn differences<S: State>(now: &Now, saved: &Recorded) -> Vec<Difference> {
+    let error = now.check::<S>(saved).map(|_| ()).unwrap_err();
     assert!(!error.to_string().is_empty());
     error.differences().to_vec()
 }
 
 #[test]
 fn the_same_loop_takes_over_without_a_word() {
-    for fit in [Fit::Compatible, Fit::Strict] {
-        let fitted = Now { fit, ..Now::default() }.fit::<Chat>(&saved()).unwrap();
-        assert_eq!(fitted.state, Chat { talk: vec!["hi".to_owned()], turns: 3 });
-        assert_eq!(fitted.adopted, None);
+    for compatibility in [Compatibility::Compatible, Compatibility::Strict] {
+        let compatible = Now { compatibility, ..Now::default() }.check::<Chat>(&saved()).unwrap();
+        assert_eq!(compatible.state, Chat { talk: vec!["hi".to_owned()], turns: 3 });
+        assert_eq!(compatible.adopted, None);
     }
 }
 
 #[test]
 fn a_field_that_is_new_has_its_default_in_the_log_too() {
-    let fitted = Now::default().fit::<Wider>(&saved()).unwrap();
+    let compatible = Now::default().check::<Wider>(&saved()).unwrap();
     let expected = Wider { talk: vec!["hi".to_owned()], turns: 3, ..Wider::default() };
-    assert_eq!(fitted.state, expected);
-    let adopted = fitted.adopted.unwrap();
-    assert_eq!((adopted.schema, adopted.graph, adopted.step), (Some(Wider::schema()), None, None));
+    assert_eq!(compatible.state, expected);
+    let adopted = compatible.adopted.unwrap();
+    assert_eq!(
+        (adopted.schema, adopted.graph, adopted.renamed.len()),
+        (Some(Arc::new(Wider::schema())), None, 0)
+    );
     assert_eq!(adopted.state, Some(json!({"talk": ["hi"], "turns": 3, "limit": 7, "note": "new"})));
     // What is stored as null is there.
     let stored = json!({"talk": [], "turns": 0, "limit": 0, "note": null});
@@ -169,7 +167,7 @@ fn fields_that_are_gone_or_changed_are_all_listed() {
         ]
     );
     let now = Now::graph(print("x", &[("ask", StepKind::Gate), ("acts", StepKind::Run)]));
-    let error = now.fit::<Narrow>(&saved()).unwrap_err();
+    let error = now.check::<Narrow>(&saved()).unwrap_err();
     assert_eq!((error.differences().len(), error.is_step(), error.is_state()), (3, true, true));
     assert_eq!(
         error.to_string(),
@@ -182,11 +180,11 @@ fn fields_that_are_gone_or_changed_are_all_listed() {
 
 #[test]
 fn a_reducer_may_change_and_none_runs() {
-    let fitted = Now::default().fit::<Swapped>(&saved()).unwrap();
-    assert_eq!(fitted.state.turns, 3);
-    let adopted = fitted.adopted.unwrap();
-    assert_eq!((adopted.schema, adopted.state), (Some(Swapped::schema()), None));
-    let strict = Now { fit: Fit::Strict, ..Now::default() };
+    let compatible = Now::default().check::<Swapped>(&saved()).unwrap();
+    assert_eq!(compatible.state.turns, 3);
+    let adopted = compatible.adopted.unwrap();
+    assert_eq!((adopted.schema, adopted.state), (Some(Arc::new(Swapped::schema())), None));
+    let strict = Now { compatibility: Compatibility::Strict, ..Now::default() };
     assert_eq!(
         differences::<Swapped>(&strict, &saved()),
         ["talk", "turns"].map(|field| Difference::ReducerChanged { field: field.to_owned() })
@@ -195,28 +193,26 @@ fn a_reducer_may_change_and_none_runs() {
 
 #[test]
 fn a_migration_reads_the_version_before_and_no_other() {
-    let fitted = Now::default().fit::<V2>(&saved()).unwrap();
-    assert_eq!(fitted.state.lines, ["hi"]);
-    let adopted = fitted.adopted.unwrap();
+    let compatible = Now::default().check::<V2>(&saved()).unwrap();
+    assert_eq!(compatible.state.lines, ["hi"]);
+    let adopted = compatible.adopted.unwrap();
     assert_eq!(
         (&adopted.state, &adopted.schema),
-        (&Some(json!({"lines": ["hi"]})), &Some(V2::schema()))
+        (&Some(json!({"lines": ["hi"]})), &Some(Arc::new(V2::schema())))
     );
 
     let mut migrated = saved();
-    let kind = crate::log::EntryKind::Adopted(Box::new(adopted));
-    let adopt = Entry { at: crate::clock::UtcMillis(2), spent: None, kind };
-    migrated.apply(adopt).unwrap();
-    // The log goes on in the new form, and the next version reads that one.
+    migrated.apply(Entry::now(Change::Adopted(Box::new(adopted)))).unwrap();
+    // The log continues in the new form, and the next version reads that one.
     let ops = json!([{"push": {"p": ["lines"], "v": "two"}}]);
     migrated.apply(entry("commit", json!({"n": "act", "o": ops}))).unwrap();
-    assert_eq!(Now::default().fit::<V2>(&migrated).unwrap().adopted, None);
-    assert_eq!(Now::default().fit::<V3>(&migrated).unwrap().state.lines, 2);
+    assert_eq!(Now::default().check::<V2>(&migrated).unwrap().adopted, None);
+    assert_eq!(Now::default().check::<V3>(&migrated).unwrap().state.lines, 2);
 
     let unknown = |saved, now| vec![Difference::VersionUnknown { saved, now }];
     assert_eq!(differences::<V3>(&Now::default(), &saved()), unknown(1, 3));
     assert_eq!(differences::<Chat>(&Now::default(), &migrated), unknown(2, 1));
-    let strict = Now { fit: Fit::Strict, ..Now::default() };
+    let strict = Now { compatibility: Compatibility::Strict, ..Now::default() };
     assert_eq!(
         differences::<V2>(&strict, &saved()),
         [Difference::VersionChanged { saved: 1, now: 2 }]
@@ -237,15 +233,15 @@ fn count_lines(old: V2) -> Result<Chained, String> {
 
 #[test]
 fn a_chain_of_migrations_reads_every_version() {
-    let fitted = Now::default().fit::<Chained>(&saved()).unwrap();
-    assert_eq!(fitted.state.lines, 1);
-    let adopted = fitted.adopted.unwrap();
+    let compatible = Now::default().check::<Chained>(&saved()).unwrap();
+    assert_eq!(compatible.state.lines, 1);
+    let adopted = compatible.adopted.unwrap();
     assert_eq!(
         (&adopted.state, &adopted.schema),
-        (&Some(json!({"lines": 1})), &Some(Chained::schema()))
+        (&Some(json!({"lines": 1})), &Some(Arc::new(Chained::schema())))
     );
     let second = saved_as::<V2>(json!({"lines": ["a", "b"]}));
-    assert_eq!(Now::default().fit::<Chained>(&second).unwrap().state.lines, 2);
+    assert_eq!(Now::default().check::<Chained>(&second).unwrap().state.lines, 2);
 }
 
 #[test]
@@ -253,7 +249,7 @@ fn a_tail_of_the_old_version_is_folded_as_it_stands() {
     let mut tail = saved();
     let ops = json!([{"push": {"p": ["talk"], "v": "tail"}}, {"set": {"p": ["turns"], "v": 4}}]);
     tail.apply(entry("commit", json!({"n": "ask", "o": ops}))).unwrap();
-    assert_eq!(Now::default().fit::<V2>(&tail).unwrap().state.lines, ["hi", "tail"]);
+    assert_eq!(Now::default().check::<V2>(&tail).unwrap().state.lines, ["hi", "tail"]);
 }
 
 #[test]
@@ -261,11 +257,11 @@ fn a_state_that_does_not_read_is_no_state() {
     use std::error::Error as _;
 
     let broken = saved_as::<Chat>(json!({"talk": [1], "turns": 3}));
-    let error = Now::default().fit::<Chat>(&broken).unwrap_err();
+    let error = Now::default().check::<Chat>(&broken).unwrap_err();
     assert_eq!(error.differences(), [Difference::StateUnreadable]);
     assert!(error.source().is_some() && error.is_state());
     let refused = saved_as::<Chat>(json!({"talk": [], "turns": 0}));
-    let error = Now::default().fit::<V2>(&refused).unwrap_err();
+    let error = Now::default().check::<V2>(&refused).unwrap_err();
     assert_eq!(error.differences(), [Difference::StateUnreadable]);
     let cause = error.source().unwrap().to_string();
     assert_eq!(cause, "`migrate` refused the stored state: a talk without turns");
@@ -287,29 +283,28 @@ fn the_step_at_rest_must_be_there_and_of_its_kind() {
     }
     // Other steps may come and go.
     let now = Now::graph(print("x", &[("act", StepKind::Run), ("new", StepKind::Gate)]));
-    let adopted = now.fit::<Chat>(&saved()).unwrap().adopted.unwrap();
-    assert_eq!((adopted.graph, adopted.state), (now.graph.clone(), None));
-    let strict = Now { fit: Fit::Strict, ..now };
+    let adopted = now.check::<Chat>(&saved()).unwrap().adopted.unwrap();
+    assert_eq!((adopted.graph.as_deref(), adopted.state), (now.graph.as_ref(), None));
+    let strict = Now { compatibility: Compatibility::Strict, ..now };
     assert_eq!(differences::<Chat>(&strict, &saved()), [Difference::WiringChanged]);
 
     // A turn that is over rests nowhere.
     let mut ended = saved();
     ended.apply(entry("commit", json!({}))).unwrap();
-    ended.apply(entry("settle", json!({"how": {"turn": {"as": "ended"}}}))).unwrap();
-    assert!(gone.fit::<Chat>(&ended).is_ok());
+    ended.apply(entry("settle", json!({"end": {"as": "ended"}}))).unwrap();
+    assert!(gone.check::<Chat>(&ended).is_ok());
 }
 
 #[test]
 fn a_step_may_have_another_name() {
     let now = Now::graph(print("x", &[("do", StepKind::Run)])).alias("act", "do");
     let mut before = saved();
-    let adopted = now.fit::<Chat>(&before).unwrap().adopted.unwrap();
-    assert_eq!(adopted.step.as_deref(), Some("do"));
-    let kind = crate::log::EntryKind::Adopted(Box::new(adopted));
-    before.apply(Entry { at: crate::clock::UtcMillis(2), spent: None, kind }).unwrap();
-    assert_eq!(&*before.cursor.step, "do");
-    assert_eq!(json!(before.cursor.visits), json!({"do": 1}));
-    assert_eq!(now.fit::<Chat>(&before).unwrap().adopted, None);
+    let adopted = now.check::<Chat>(&before).unwrap().adopted.unwrap();
+    assert_eq!(json!(adopted.renamed), json!({"act": "do"}));
+    before.apply(Entry::now(Change::Adopted(Box::new(adopted)))).unwrap();
+    assert_eq!(&*before.session.cursor.step, "do");
+    assert_eq!(json!(before.session.cursor.visits), json!({"do": 1}));
+    assert_eq!(now.check::<Chat>(&before).unwrap().adopted, None);
 
     let other = Now::graph(print("x", &[("do", StepKind::Gate)])).alias("act", "do");
     assert_eq!(
@@ -322,7 +317,7 @@ fn a_step_may_have_another_name() {
     );
     // A step that is there needs no other name, and an alias may lead nowhere.
     let both = Now::graph(known()).alias("act", "ask");
-    assert_eq!(both.fit::<Chat>(&saved()).unwrap().adopted, None);
+    assert_eq!(both.check::<Chat>(&saved()).unwrap().adopted, None);
     let nowhere = Now::graph(print("x", &[])).alias("act", "do");
     assert_eq!(differences::<Chat>(&nowhere, &saved()).len(), 1);
 }
@@ -330,16 +325,19 @@ fn a_step_may_have_another_name() {
 #[test]
 fn the_place_to_come_back_to_counts_too() {
     let mut finishing = saved();
-    let ending = json!({"as": "exhausted", "limit": "steps"});
-    finishing.apply(entry("finish", json!({"ending": ending, "n": "ask"}))).unwrap();
+    let end = json!({"as": "exhausted", "limit": "steps"});
+    finishing.apply(entry("finish", json!({"end": end, "n": "ask"}))).unwrap();
     let now = Now::graph(print("x", &[("ask", StepKind::Gate)]));
     assert_eq!(
         differences::<Chat>(&now, &finishing),
         [Difference::StepGone { step: "act".to_owned(), near: None }]
     );
     let now = Now::graph(print("x", &[("ask", StepKind::Gate), ("do", StepKind::Run)]));
-    let adopted = now.alias("act", "do").fit::<Chat>(&finishing).unwrap().adopted.unwrap();
-    assert_eq!((adopted.step, json!(adopted.renamed)), (None, json!({"act": "do"})));
+    let adopted = now.alias("act", "do").check::<Chat>(&finishing).unwrap().adopted.unwrap();
+    assert_eq!(json!(adopted.renamed), json!({"act": "do"}));
+    finishing.apply(Entry::now(Change::Adopted(Box::new(adopted)))).unwrap();
+    let parked = finishing.session.parked.map(|parked| parked.cursor.step);
+    assert_eq!((&*finishing.session.cursor.step, parked.as_deref()), ("ask", Some("do")));
 }
 
 #[test]
@@ -349,7 +347,7 @@ fn an_answer_must_still_fit_its_question() {
         "step": "act", "position": 1, "key": null, "asked_at": 1,
     });
     let mut asked = saved();
-    asked.apply(entry("ask", json!({"questions": [question]}))).unwrap();
+    asked.apply(entry("ask", json!({"interrupts": [question]}))).unwrap();
     let schema = |schema| {
         let answers = BTreeMap::from([("ok".to_owned(), schema)]);
         Now { answers, ..Now::default() }
@@ -357,8 +355,8 @@ fn an_answer_must_still_fit_its_question() {
     let same = schema(json!({"type": "boolean"}));
     let other = schema(json!({"type": "string"}));
     let changed = [Difference::AnswerSchemaChanged { question: "ok".to_owned() }];
-    assert!(same.fit::<Chat>(&asked).is_ok());
-    assert!(Now::default().fit::<Chat>(&asked).is_ok(), "of inline questions nothing is known");
+    assert!(same.check::<Chat>(&asked).is_ok());
+    assert!(Now::default().check::<Chat>(&asked).is_ok(), "of inline questions nothing is known");
     assert_eq!(differences::<Chat>(&other, &asked), changed);
 
     let answer = json!({"id": "q", "as": "answered", "value": true, "digest": "d", "at": 1});
@@ -367,5 +365,5 @@ fn an_answer_must_still_fit_its_question() {
     assert_eq!(differences::<Chat>(&other, &answered), changed, "it is still to be read");
     let mut expired = asked.clone();
     expired.apply(entry("resolve", json!({"id": "q", "as": "expired"}))).unwrap();
-    assert!(other.fit::<Chat>(&expired).is_ok());
+    assert!(other.check::<Chat>(&expired).is_ok());
 }

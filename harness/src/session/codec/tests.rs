@@ -1,44 +1,52 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::log::EntryError;
+use crate::session::EntryError;
 use crate::state::Ops;
 
 /// One line for each kind, and what may be left out in it.
-pub(in crate::log) const LINES: &[&str] = &[
+pub(crate) const LINES: &[&str] = &[
     r#"{"t":1,"open":{"v":1,"agent":"a","salt":"5a17","graph":{"name":"loop","wiring":"w","steps":{"act":"run","ask":"gate","no":"off","pick":"decide"}},"schema":{"version":2,"fields":[{"name":"talk","type":"Vec<String>","reducer":"append"}]},"state":{"talk":[]}}}"#,
     r#"{"t":1,"open":{"v":1,"agent":"a","salt":"","graph":{"name":"","wiring":"","steps":{}},"schema":{"version":1,"fields":[]},"state":null,"from":{"session":"s/1","seq":7}}}"#,
     r#"{"t":2,"adopt":{}}"#,
-    r#"{"t":2,"adopt":{"graph":{"name":"l","wiring":"v","steps":{}},"schema":{"version":3,"fields":[]},"state":null,"step":"do","renamed":{"act":"do"}}}"#,
+    r#"{"t":2,"adopt":{"graph":{"name":"l","wiring":"v","steps":{}},"schema":{"version":3,"fields":[]},"state":null,"renamed":{"act":"do"}}}"#,
     r#"{"t":3,"run":{"run":"r1"}}"#,
-    r#"{"t":3,"u":{"i":1,"o":0,"cr":2,"cw":3,"r":4,"c":5},"run":{"run":"r1","start":"act","ops":[{"set":{"p":["talk"],"v":null}}],"input":"k","mail":4,"trace":{"traceparent":"00-1-2-3"}}}"#,
+    r#"{"t":3,"u":{"i":1,"o":0,"cr":2,"cw":3,"r":4,"c":5},"run":{"run":"r1","start":"act","ops":[{"set":{"p":["talk"],"v":null}}],"input":"k","inbox":4,"trace":{"traceparent":"00-1-2-3"}}}"#,
     r#"{"t":4,"recover":{"run":"r2"}}"#,
     r#"{"t":5,"attempt":{"n":2,"failure":{"kind":"timeout","step":"act","position":3,"attempts":2,"retryable":true,"message":"late","causes":[],"at":5},"retry_at":9}}"#,
+    r#"{"t":5,"attempt":{"n":1,"i":0,"failure":{"kind":"error","step":"fan","position":3,"attempts":1,"retryable":true,"message":"","causes":[],"at":5},"retry_at":6}}"#,
     r#"{"t":6,"intent":{"k":"pay"}}"#,
+    r#"{"t":6,"intent":{"k":"pay","i":4294967295}}"#,
     r#"{"t":6,"intent":{"k":"pay","s":"session"}}"#,
     r#"{"t":7,"effect":{"k":"pay","v":null}}"#,
     r#"{"t":7,"effect":{"k":"pay","s":"session","v":{"paid":1.5e-300}}}"#,
-    r#"{"t":8,"ask":{"questions":[{"id":"3-ab","name":"ok","question":{"tool":"rm"},"answer_schema":true,"step":"ask","position":3,"key":null,"asked_at":8},{"id":"3-cd","name":"ok","question":null,"answer_schema":{},"step":"ask","position":3,"key":"","asked_at":8,"expires_at":9}]}}"#,
+    r#"{"t":7,"effect":{"k":"pay","i":1,"v":[]}}"#,
+    r#"{"t":8,"ask":{"interrupts":[{"id":"3-ab","name":"ok","question":{"tool":"rm"},"answer_schema":true,"step":"ask","position":3,"key":null,"asked_at":8},{"id":"3-cd","name":"ok","question":null,"answer_schema":{},"step":"ask","position":3,"key":"","asked_at":8,"expires_at":9}]}}"#,
+    r#"{"t":8,"ask":{"interrupts":[{"id":"3-ef","name":"ok","question":1,"answer_schema":{},"step":"fan","position":3,"item":2,"key":"k","asked_at":8}]}}"#,
+    r#"{"t":8,"planned":{"items":[]}}"#,
+    r#"{"t":8,"planned":{"items":[null,{"a":-0.0},"x"]}}"#,
+    r#"{"t":8,"item":{"i":0,"v":null}}"#,
+    r#"{"t":8,"item":{"i":1,"v":{"n":[18446744073709551615,-1,5e-324]}}}"#,
+    r#"{"t":8,"item":{"i":2,"failure":{"kind":"timeout","step":"fan","position":3,"attempts":2,"retryable":true,"message":"late","causes":["slow"],"at":5}}}"#,
     r#"{"t":9,"resolve":{"id":"3-ab","as":"answered","value":null,"digest":"d","at":9}}"#,
-    r#"{"t":9,"resolve":{"id":"3-ab","as":"answered","value":[0.1,-0.0,5e-324],"digest":"d","by":"Zoë 🦊","at":9,"mail":2}}"#,
+    r#"{"t":9,"resolve":{"id":"3-ab","as":"answered","value":[0.1,-0.0,5e-324],"digest":"d","by":"Zoë 🦊","at":9,"inbox":2}}"#,
     r#"{"t":9,"resolve":{"id":"3-ab","as":"expired"}}"#,
-    r#"{"t":9,"resolve":{"id":"3-ab","as":"withdrawn","mail":1}}"#,
+    r#"{"t":9,"resolve":{"id":"3-ab","as":"withdrawn","inbox":1}}"#,
     r#"{"t":10,"commit":{}}"#,
     r#"{"t":10,"u":{"i":18446744073709551615},"commit":{"n":"act","o":[{"set":{"p":["a"],"v":1}},{"push":{"p":["b","c"],"v":null}},{"put":{"p":["d",3],"k":"","v":{}}},{"insert":{"p":["e"],"v":"x"}},{"upsert":{"p":["f"],"k":"id","v":{"id":1}}},{"del":{"p":["d"],"k":"x"}},{"del":{"p":["f"],"k":0}}]}}"#,
     r#"{"t":11,"divert":{"failure":{"kind":"error","step":"act","position":1,"attempts":1,"retryable":false,"message":"no","causes":["why"],"at":1},"n":"mend"}}"#,
-    r#"{"t":12,"finish":{"ending":{"as":"ended"},"n":"last"}}"#,
-    r#"{"t":12,"finish":{"ending":{"as":"ended","by":["Next","Done"]},"n":"last","active_ms":7}}"#,
-    r#"{"t":12,"finish":{"ending":{"as":"exhausted","limit":"at_most"},"n":"last"}}"#,
-    r#"{"t":13,"settle":{"how":"interrupted"}}"#,
-    r#"{"t":13,"settle":{"how":"stopped"}}"#,
-    r#"{"t":13,"settle":{"how":"cancelled","active_ms":3}}"#,
-    r#"{"t":13,"settle":{"how":{"turn":{"as":"failed","failure":{"kind":"panic","step":"a","position":1,"attempts":1,"retryable":false,"message":"","causes":[],"at":0}}},"finally_failure":{"kind":"ask_in_finally","step":"b","position":2,"attempts":1,"retryable":false,"message":"","causes":[],"at":0}}}"#,
-    r#"{"t":14,"snapshot":{"v":1,"agent":"a","salt":"5a17","graph":{"name":"l","wiring":"w","steps":{}},"schema":{"version":1,"fields":[]},"state":{"x":0.30000000000000004},"phase":"waiting","cursor":{"step":"act","position":3,"last":4,"attempt":0,"retries":0,"steps":2,"visits":{"act":1}},"memory":{"effects":{"k":"intent","l":{"done":null}}},"turn":1,"spent":{"usage":{"input":null,"output":null,"cache_read":null,"cache_write":null,"reasoning":null},"cost_micros":null},"total":{"usage":{"input":1,"output":null,"cache_read":null,"cache_write":null,"reasoning":null},"cost_micros":null},"active_ms":0,"recovered":0,"mail":0}}"#,
+    r#"{"t":12,"finish":{"end":{"as":"ended"},"n":"last"}}"#,
+    r#"{"t":12,"finish":{"end":{"as":"ended","by":["Next","Done"]},"n":"last","active_ms":7}}"#,
+    r#"{"t":12,"finish":{"end":{"as":"exhausted","limit":"at_most"},"n":"last"}}"#,
+    r#"{"t":13,"settle":{"end":{"as":"interrupted"}}}"#,
+    r#"{"t":13,"settle":{"end":{"as":"stopped"}}}"#,
+    r#"{"t":13,"settle":{"end":{"as":"cancelled"},"active_ms":3,"attempt":2}}"#,
+    r#"{"t":13,"settle":{"end":{"as":"failed","failure":{"kind":"panic","step":"a","position":1,"attempts":1,"retryable":false,"message":"","causes":[],"at":0}},"finally_failure":{"kind":"ask_in_finally","step":"b","position":2,"attempts":1,"retryable":false,"message":"","causes":[],"at":0}}}"#,
+    r#"{"t":14,"snapshot":{"session":{"v":1,"agent":"a","salt":"5a17","graph":{"name":"l","wiring":"w","steps":{}},"schema":{"version":1,"fields":[]},"phase":"waiting","cursor":{"step":"act","position":3,"last":4,"attempt":0,"retries":0,"steps":2,"visits":{"act":1}},"effects":{"k":"intent","l":{"done":null}},"turn":1,"spent":{"usage":{"input":null,"output":null,"cache_read":null,"cache_write":null,"reasoning":null},"cost_micros":null},"total":{"usage":{"input":1,"output":null,"cache_read":null,"cache_write":null,"reasoning":null},"cost_micros":null},"recovered":0,"inbox":0},"state":{"x":0.30000000000000004}}}"#,
+    r#"{"t":14,"snapshot":{"session":{"v":1,"agent":"a","salt":"5a17","graph":{"name":"l","wiring":"w","steps":{}},"schema":{"version":1,"fields":[]},"from":{"session":"s/1","seq":7},"phase":"failed","cursor":{"step":"last","position":4,"last":4,"attempt":1,"retries":1,"steps":2,"finishing":{"end":{"as":"exhausted","limit":"steps"},"since":1}},"interrupts":[{"interrupt":{"id":"3-ef","name":"ok","question":1,"answer_schema":{},"step":"fan","position":3,"item":2,"key":"k","asked_at":8},"resolution":{"as":"expired"}}],"session_effects":{"k":"intent"},"items":{"planned":[1,{"b":[]}],"done":{"1":{"v":null}},"work":{"0":{"attempt":1,"retries":0,"effects":{"k":{"done":1}}}}},"parked":{"cursor":{"step":"fan","position":3,"last":3,"attempt":0,"retries":0,"steps":1},"items":{"planned":[],"done":{"0":{"failure":{"kind":"error","step":"fan","position":3,"attempts":1,"retryable":false,"message":"no","causes":[],"at":1}}}}},"turn":1,"run":"r","input":"k","spent":{"usage":{"input":null,"output":null,"cache_read":null,"cache_write":null,"reasoning":null},"cost_micros":null},"total":{"usage":{"input":1,"output":null,"cache_read":null,"cache_write":null,"reasoning":null},"cost_micros":null},"active_ms":4,"settled":{"end":{"as":"stopped"}},"recovered":1,"inbox":2,"trace":{"t":1}},"state":null}}"#,
     r#"{"t":15,"timer":{"due":1}}"#,
     r#"{"t":15,"child":null}"#,
     r#"{"t":15,"child_done":[]}"#,
-    r#"{"t":15,"planned":1}"#,
-    r#"{"t":15,"item":"x"}"#,
     r#"{"t":15,"notified":{}}"#,
 ];
 
@@ -53,8 +61,8 @@ fn refused(bytes: &[u8]) -> EntryError {
 
 fn commit(ops: Ops) -> Entry {
     let ops = ops.finish().unwrap();
-    let committed = crate::log::Committed { next: Some("act".into()), ops };
-    Entry { at: UtcMillis(1_763_729_326_123), spent: None, kind: EntryKind::Committed(committed) }
+    let committed = crate::session::Committed { next: Some("act".into()), ops };
+    Entry { at: UtcMillis(1_763_729_326_123), spent: None, change: Change::Committed(committed) }
 }
 
 #[test]
@@ -65,9 +73,9 @@ fn every_kind_is_written_as_it_was_read() {
         assert_eq!(encoded(&entry).unwrap(), *line);
         assert_eq!(serde_json::to_string(&entry).unwrap(), *line);
         let value: Value = serde_json::from_str(line).unwrap();
-        assert!(value.get(entry.kind.name()).is_some(), "{line}");
+        assert!(value.get(entry.change.name()).is_some(), "{line}");
         assert_eq!(serde_json::from_value::<Entry>(value).unwrap(), entry);
-        kinds.insert(entry.kind.name().to_owned());
+        kinds.insert(entry.change.name().to_owned());
     }
     assert_eq!(kinds.len(), 20, "{kinds:?}");
 }
@@ -77,7 +85,7 @@ fn null_is_a_value_and_nothing_is_none() {
     for (line, null) in
         [(r#"{"t":2,"adopt":{"state":null}}"#, true), (r#"{"t":2,"adopt":{}}"#, false)]
     {
-        let EntryKind::Adopted(adopted) = Entry::decode(line.as_bytes()).unwrap().kind else {
+        let Change::Adopted(adopted) = Entry::decode(line.as_bytes()).unwrap().change else {
             panic!("{line}");
         };
         assert_eq!(adopted.state, null.then_some(Value::Null));
@@ -85,6 +93,8 @@ fn null_is_a_value_and_nothing_is_none() {
     for line in [
         r#"{"t":7,"effect":{"k":"pay"}}"#,
         r#"{"t":9,"resolve":{"id":"3-ab","as":"answered","digest":"d","at":9}}"#,
+        r#"{"t":8,"item":{"i":0}}"#,
+        r#"{"t":8,"item":{"v":0}}"#,
         r#"{"t":10,"commit":{"o":[{"push":{"p":["a"]}}]}}"#,
         r#"{"t":1,"open":{"v":1,"agent":"a","salt":"","graph":{"name":"","wiring":"","steps":{}},"schema":{"version":1,"fields":[]}}}"#,
     ] {
@@ -131,8 +141,11 @@ fn what_is_not_an_entry_is_malformed_and_not_quoted() {
         r#"{"t":1,"commit":{"o":[{"SECRET":{}}]}}"#,
         r#"{"t":1,"commit":{"o":[{"set":{"p":[1.5],"v":"SECRET"}}]}}"#,
         r#"{"t":1,"commit":{"o":[{"set":{"p":["a"],"v":1e999}}]}}"#,
-        r#"{"t":1,"settle":{"how":"SECRET"}}"#,
+        r#"{"t":1,"settle":{"end":"SECRET"}}"#,
         r#"{"t":1,"resolve":{"id":"a","as":"SECRET"}}"#,
+        r#"{"t":1,"item":{"i":-1,"v":"SECRET"}}"#,
+        r#"{"t":1,"item":{"i":1,"SECRET":1}}"#,
+        r#"{"t":1,"planned":{"items":"SECRET"}}"#,
         r#"{"t":1,"open":{"v":"SECRET"}}"#,
         "{\"t\":1,\"commit\":{\"n\":\"SECRET\u{0}\"}}",
     ] {
@@ -154,8 +167,8 @@ fn a_newer_version_is_told_from_damage() {
         r#"{"t":1,"SECRET":{}}"#,
         r#"{"t":1,"commit":{},"SECRET":1}"#,
         r#"{"t":1,"open":{"v":2,"everything":"else"}}"#,
-        r#"{"t":1,"snapshot":{"v":2,"state":[]}}"#,
-        r#"{"t":1,"snapshot":{"v":4294967295,"phase":"new"}}"#,
+        r#"{"t":1,"snapshot":{"session":{"v":2},"state":[]}}"#,
+        r#"{"t":1,"snapshot":{"session":{"v":4294967295,"phase":"new"}}}"#,
     ] {
         let error = refused(line.as_bytes());
         assert!(error.is_newer() && !error.is_malformed(), "{line}: {error}");
@@ -173,12 +186,13 @@ fn nested(depth: usize) -> Value {
 fn what_is_written_is_never_too_deep_to_be_read() {
     let effect = |depth| {
         let value = nested(depth);
-        let kind = EntryKind::Effect(crate::log::EffectDone {
+        let change = Change::Effect(crate::session::EffectDone {
             key: "k".to_owned(),
+            item: None,
             scope: crate::step::EffectScope::Position,
             value,
         });
-        encoded(&Entry { at: UtcMillis(1), spent: None, kind })
+        encoded(&Entry { at: UtcMillis(1), spent: None, change })
     };
     let deepest = (0..200).take_while(|depth| effect(*depth).is_ok()).count();
     assert_eq!(deepest, MAX_ENTRY_DEPTH - 2 + 1);
@@ -219,9 +233,9 @@ fn a_state_does_not_grow_too_deep_for_its_snapshot_by_small_operations() {
         (0..100).map(|_| crate::state::Segment::Key("k".into())).collect();
     let push = |depth| {
         let op = Op::Push { path: path.clone(), value: nested(depth) };
-        let committed = crate::log::Committed { next: None, ops: vec![op] };
-        let kind = EntryKind::Committed(committed);
-        encoded(&Entry { at: UtcMillis(1), spent: None, kind })
+        let committed = crate::session::Committed { next: None, ops: vec![op] };
+        let change = Change::Committed(committed);
+        encoded(&Entry { at: UtcMillis(1), spent: None, change })
     };
     assert!(push(9).is_ok());
     assert!(push(10).unwrap_err().is_too_deep());
@@ -229,15 +243,15 @@ fn a_state_does_not_grow_too_deep_for_its_snapshot_by_small_operations() {
 
 #[test]
 fn what_is_refused_leaves_the_buffer_alone() {
-    let kind = EntryKind::Reserved(Reserved { kind: "item".to_owned(), body: nested(500) });
+    let change = Change::Reserved(Reserved { kind: "child".to_owned(), body: nested(500) });
     let mut out = b"before".to_vec();
-    let entry = Entry { at: UtcMillis(1), spent: None, kind };
+    let entry = Entry { at: UtcMillis(1), spent: None, change };
     assert!(entry.encode(&mut out).unwrap_err().is_too_deep());
     assert_eq!(out, b"before");
 
     let body = Value::String("x".repeat(MAX_ENTRY));
-    let kind = EntryKind::Reserved(Reserved { kind: "item".to_owned(), body });
-    let entry = Entry { at: UtcMillis(1), spent: None, kind };
+    let change = Change::Reserved(Reserved { kind: "child".to_owned(), body });
+    let entry = Entry { at: UtcMillis(1), spent: None, change };
     let error = entry.encode(&mut out).unwrap_err();
     assert!(error.is_too_large() && error.to_string().contains("67108864"), "{error}");
     assert_eq!(out, b"before");
@@ -264,13 +278,14 @@ fn numbers_keep_their_bits() {
         if float.is_finite() { json!(float) } else { json!(seed) }
     }));
     for number in numbers {
-        let kind = EntryKind::Effect(crate::log::EffectDone {
+        let change = Change::Effect(crate::session::EffectDone {
             key: String::new(),
+            item: None,
             scope: crate::step::EffectScope::Position,
             value: number.clone(),
         });
-        let line = encoded(&Entry { at: UtcMillis(1), spent: None, kind }).unwrap();
-        let EntryKind::Effect(read) = Entry::decode(line.as_bytes()).unwrap().kind else {
+        let line = encoded(&Entry { at: UtcMillis(1), spent: None, change }).unwrap();
+        let Change::Effect(read) = Entry::decode(line.as_bytes()).unwrap().change else {
             panic!("{line}");
         };
         assert_eq!(read.value.as_f64().map(f64::to_bits), number.as_f64().map(f64::to_bits));

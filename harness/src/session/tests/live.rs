@@ -1,4 +1,4 @@
-//! A log of what reducers did says what they made.
+//! A log of what reducers did replays to what they made.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -8,11 +8,11 @@ use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::bytes;
+use super::{bytes, snapshot};
 use crate::clock::UtcMillis;
+use crate::compat::decode_state;
 use crate::id::Seq;
-use crate::log::saved::Saved;
-use crate::log::{Committed, Entry, EntryKind, Replay, Snapshot, decode_state};
+use crate::session::{Change, Committed, Entry, Recorded, Replay};
 use crate::state::{Edits, Ops, State, encode};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -110,30 +110,30 @@ proptest! {
         }});
         let mut lines = vec![line(opened), line(json!({"t": 1, "run": {"run": "r", "start": "s"}}))];
         let mut states = vec![encode(&live).unwrap(); 2];
-        let mut saved = Saved::begin(Entry::decode(&lines[0]).unwrap()).unwrap();
-        saved.apply(Entry::decode(&lines[1]).unwrap()).unwrap();
-        for (update, snapshot) in updates {
+        let mut recorded = Recorded::begin(Entry::decode(&lines[0]).unwrap()).unwrap();
+        recorded.apply(Entry::decode(&lines[1]).unwrap()).unwrap();
+        for (update, is_snapshot) in updates {
             let mut ops = Ops::on();
             live.apply(update, &mut ops);
             let committed = Committed { next: Some("s".into()), ops: ops.finish().unwrap() };
-            let kind = EntryKind::Committed(committed);
-            let commit = Entry { at: UtcMillis(2), spent: None, kind };
+            let change = Change::Committed(committed);
+            let commit = Entry { at: UtcMillis(2), spent: None, change };
             lines.push(bytes(&commit));
             states.push(encode(&live).unwrap());
-            saved.apply(commit).unwrap();
-            if snapshot {
+            recorded.apply(commit).unwrap();
+            if is_snapshot {
                 // As a run takes one: of the state that lives, not of the one that was followed.
-                let sum = Saved { state: encode(&live).unwrap(), ..saved.clone() };
-                let kind = EntryKind::Snapshot(Snapshot(Box::new(sum)));
-                let entry = Entry { at: UtcMillis(3), spent: None, kind };
+                let whole = Recorded { state: encode(&live).unwrap(), ..recorded.clone() };
+                let change = snapshot(&whole);
+                let entry = Entry { at: UtcMillis(3), spent: None, change };
                 lines.push(bytes(&entry));
                 states.push(encode(&live).unwrap());
-                saved.apply(entry).unwrap();
+                recorded.apply(entry).unwrap();
             }
         }
         let mut replay = Replay::default();
         for ((at, line), state) in (1..).zip(&lines).zip(&states) {
-            replay.take(Seq(at), line).unwrap();
+            replay.push(Seq(at), line).unwrap();
             let folded = replay.state().unwrap();
             prop_assert_eq!(schema.difference(folded, state), None, "seq {}", at);
         }
@@ -148,10 +148,10 @@ fn a_state_that_a_reducer_changed_behind_its_operations_is_found() {
         "v": 1, "agent": "a", "salt": "s", "graph": {"name": "", "wiring": "", "steps": {}},
         "schema": Desk::schema(), "state": encode(&Desk::default()).unwrap(),
     }});
-    let mut saved = Saved::begin(Entry::decode(&line(opened)).unwrap()).unwrap();
+    let mut recorded = Recorded::begin(Entry::decode(&line(opened)).unwrap()).unwrap();
     let live = Desk { sum: 1, ..Desk::default() };
-    let sum = Saved { state: encode(&live).unwrap(), ..saved.clone() };
-    let kind = EntryKind::Snapshot(Snapshot(Box::new(sum)));
-    let error = saved.apply(Entry { at: UtcMillis(3), spent: None, kind }).unwrap_err();
+    let whole = Recorded { state: encode(&live).unwrap(), ..recorded.clone() };
+    let change = snapshot(&whole);
+    let error = recorded.apply(Entry { at: UtcMillis(3), spent: None, change }).unwrap_err();
     assert_eq!(error.not_replayable(), Some("sum"));
 }

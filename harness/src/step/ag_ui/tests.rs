@@ -10,6 +10,7 @@ fn interrupt() -> Interrupt {
         answer_schema: json!({ "type": "boolean" }),
         step: "Review/Ask".to_owned(),
         position: Position(4),
+        item: None,
         key: Some("delete".to_owned()),
         asked_at: UtcMillis(1_795_266_492_250),
         expires_at: Some(UtcMillis(1_795_266_492_251)),
