@@ -204,7 +204,7 @@ fn interrupts(session: &Session, item: Option<u32>, which: u8, value: &Value) ->
     let position = session.cursor.position.0;
     let one = |key: Option<&str>| {
         let asked = json!({
-            "id": format!("{position}-{key:?}-{which}-{}", session.interrupts.len()), "name": "ok",
+            "id": format!("{position}-{key:?}-{which}-{}", session.interrupts.iter().count()), "name": "ok",
             "question": value, "answer_schema": {}, "step": &*session.cursor.step,
             "position": position, "key": key, "asked_at": which,
         });
