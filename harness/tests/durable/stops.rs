@@ -68,7 +68,7 @@ impl Stand {
             .agent("a", ())
             .store(store.clone())
             // A stop is seen when the lease is renewed.
-            .lease(Duration::from_millis(150))
+            .lease(Duration::from_millis(1_200))
     }
 }
 
