@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use harness::inspect::Phase;
 use harness::prelude::*;
-use harness::{Outcome, Sessions};
+use harness::{Interrupt, Outcome, Sessions};
 use harness_store::FileStore;
 
 use crate::child::{Other, say, setting};
@@ -165,6 +165,118 @@ fn of_many_answers_of_many_processes_none_is_refused_starved_or_lost() {
         "crowd: {} answers of {PROCESSES} processes in {:.1?}; {busy} while another was at it; \
          the holder looked {commits} times",
         SESSIONS * QUESTIONS,
+        begun.elapsed(),
+    ));
+}
+
+/// Questions of items of one step.
+const ITEMS: u64 = 10_000;
+/// How many answers a process gives at a time.
+const AT_A_TIME: usize = 250;
+
+fn item_agent(store: FileStore) -> Agent<(), Survey> {
+    Harness::<(), Survey>::builder("items")
+        .start(Step::Ask)
+        .steps(|define, step| match step {
+            Step::Ask => define
+                .each(|_, _| async move { Ok((0..ITEMS).collect::<Vec<_>>()) })
+                .concurrency(1_000)
+                .run(|number: u64, _, cx| async move { async_ask(&cx, number).await })
+                .fold(|_, answers| Ok(Survey::update().answers(answers)))
+                .end(),
+        })
+        .build()
+        .unwrap()
+        .agent("items", ())
+        .store(store)
+}
+
+/// Answers its share of the questions of items, some at a time: half of these processes only leave
+/// their answers, the others resume the session if no other run holds it.
+pub async fn item_answerer(dir: &Path) {
+    let store = open(dir, true).await;
+    let (agent, sessions) = (item_agent(store.clone()), Sessions::new(store));
+    let at: u64 = setting("AT").parse().unwrap();
+    let Ok(status) = sessions.status("items").await else { return say("! not found") };
+    let number = |asked: &Interrupt| asked.as_question::<Ask>().unwrap().question.number;
+    let share: Vec<_> =
+        status.questions.iter().filter(|asked| number(asked) % PROCESSES == at).collect();
+    let (mut busy, mut given) = (0, 0);
+    for some in share.chunks(AT_A_TIME) {
+        given += some.len();
+        let answer = |asked: &&Interrupt| {
+            Answers::json(asked.id.clone(), (number(asked) * 3).into()).by(at.to_string())
+        };
+        let answers: Answers = some.iter().map(answer).collect();
+        if at.is_multiple_of(2) {
+            if let Err(error) = sessions.answer_json("items", answers).await {
+                say(&format!("! {at}: {error}"));
+            }
+            continue;
+        }
+        match agent.resume("items", answers, ()).await {
+            Ok(_) => {}
+            Err(error) if error.is_busy() && error.answers_recorded() => busy += 1,
+            Err(error) => say(&format!("! {at}: {error}")),
+        }
+    }
+    say(&format!("given {given} busy {busy}"));
+}
+
+#[test]
+fn of_many_answers_to_items_of_many_processes_none_is_refused_starved_or_lost() {
+    let _alone = crate::alone();
+    let dir = Place::new("crowd-of-items", None);
+    let runtime = crate::work::runtime();
+    let begun = Instant::now();
+    let store = runtime.block_on(open(dir.path(), true));
+    let (agent, sessions) = (item_agent(store.clone()), Sessions::new(store));
+    let asked = runtime.block_on(async {
+        match agent.run(Survey::update(), ()).session("items").await.unwrap() {
+            Outcome::Interrupted(waiting) => waiting.questions.len() as u64,
+            other => panic!("{other:?}"),
+        }
+    });
+    assert_eq!(asked, ITEMS);
+    let asked = begun.elapsed();
+    let start = |at: u64| Other::start("item-answerer", dir.path(), &[("AT", at.to_string())]);
+    let others: Vec<_> = (0..PROCESSES).map(start).collect();
+    // The holder applies what comes for as long as anything waits.
+    let mut commits = 0;
+    runtime.block_on(async {
+        loop {
+            match agent.resume("items", Answers::none(), ()).await {
+                Ok(Outcome::Ended(_)) => break,
+                Ok(Outcome::Interrupted(_)) => commits += 1,
+                Ok(other) => panic!("{other:?}"),
+                Err(error) if error.is_busy() => {
+                    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+                }
+                Err(error) if error.is_not_waiting() => break,
+                Err(error) => panic!("{error}"),
+            }
+            assert!(begun.elapsed().as_secs() < 300, "the session does not end");
+        }
+    });
+    let (mut given, mut busy) = (0, 0);
+    for other in others {
+        let (status, said) = other.end();
+        assert!(status.success());
+        for line in said {
+            let counts: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+            let [one, two] = counts[..] else { panic!("{line}") };
+            (given, busy) = (given + one, busy + two);
+        }
+    }
+    assert_eq!(given, ITEMS);
+    let status = runtime.block_on(sessions.status("items")).unwrap();
+    assert_eq!(status.phase, Phase::Ended);
+    let state = runtime.block_on(sessions.state("items")).unwrap();
+    let expected: Vec<u64> = (0..ITEMS).map(|number| number * 3).collect();
+    assert_eq!(state["answers"], serde_json::json!(expected));
+    report(&format!(
+        "crowd of items: {ITEMS} questions asked in {asked:.1?}, answered by {PROCESSES} processes \
+         after {:.1?}; {busy} times while another was at it; the holder looked {commits} times",
         begun.elapsed(),
     ));
 }

@@ -26,6 +26,7 @@ pub fn play(role: &str, dir: &Path) {
         "holder" => runtime().block_on(crate::stops::holder(dir)),
         "crasher" => runtime().block_on(crate::crashes::crasher(dir)),
         "answerer" => runtime().block_on(crate::crowd::answerer(dir)),
+        "item-answerer" => runtime().block_on(crate::crowd::item_answerer(dir)),
         other => panic!("no such role: {other}"),
     }
 }

@@ -7,6 +7,21 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+/// The most that the ratio of a case may be, by the beginning of its name.
+const TARGETS: &[(&str, f64)] = &[
+    ("loop-bare/1000", 6.0),
+    ("loop-growing/", 1.5),
+    ("log-memory/", 3.0),
+    ("log-file/", 3.5),
+    ("log-file-bytes/", 1.5),
+    ("log-file-sync/", 1.3),
+    ("resume-file/", 2.5),
+    ("runs/", 2.0),
+    ("each/", 3.0),
+    ("sessions/", 3.0),
+    ("sessions-peak/", 1.0),
+];
+
 /// One figure of a case: ours beside the floor.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Figure {
@@ -25,12 +40,24 @@ pub(super) struct Figure {
 impl Figure {
     /// The header of the table.
     pub(super) fn header() -> String {
-        format!("{:<28} {:>12} {:>12} {:>7}  unit", "case", "ours", "floor", "ratio")
+        format!(
+            "{:<28} {:>12} {:>12} {:>7} {:>7}  unit",
+            "case", "ours", "floor", "ratio", "at most"
+        )
+    }
+
+    /// The most that its ratio may be.
+    fn at_most(&self) -> Option<f64> {
+        let case = format!("{}/", self.case);
+        let target = TARGETS.iter().find(|(start, _)| case.starts_with(start));
+        target.map(|(_, most)| *most)
     }
 
     /// One JSON object.
     pub(super) fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
+        let Ok(mut figure) = serde_json::to_value(self) else { return String::new() };
+        figure["at_most"] = self.at_most().into();
+        figure.to_string()
     }
 }
 
@@ -38,8 +65,13 @@ impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:<28} {:>12.2} {:>12.2} {:>7.2}  {}",
-            self.case, self.ours, self.floor, self.ratio, self.unit
+            "{:<28} {:>12.2} {:>12.2} {:>7.2} {:>7}  {}",
+            self.case,
+            self.ours,
+            self.floor,
+            self.ratio,
+            self.at_most().map_or_else(|| "-".to_owned(), |most| most.to_string()),
+            self.unit
         )
     }
 }

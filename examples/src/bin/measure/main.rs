@@ -5,12 +5,13 @@
 //! cargo run --release -p examples --bin measure -- [--json] [--once] [CASE …]
 //! ```
 //!
-//! `ratio` is ours over the floor, the hand-written program. Rounds of the two alternate; the fastest
+//! `ratio` is ours over the floor, the hand-written program; `at most` is its target. Rounds of the two alternate; the fastest
 //! round of each counts. Where they wait for a disk, the figures are medians over all rounds.
 //! `--once` runs a single round of each case: a test that it works, no measurement.
 
 mod counting;
 mod disk;
+mod each;
 mod edges;
 mod esg_replay;
 mod esg_step;
@@ -24,15 +25,13 @@ mod python;
 mod reopen;
 mod runs;
 mod scan;
+mod sessions;
 
 use std::process::ExitCode;
 
 use figure::{
     Figure, block_on, compare, compare_waiting, cpu_time, failed, is_once, median, rounds,
 };
-
-#[global_allocator]
-static ALLOCATOR: counting::Counting = counting::Counting;
 
 /// Measures a case; returns its figures.
 type Case = fn() -> Vec<Figure>;
@@ -44,6 +43,8 @@ const CASES: &[(&str, Case)] = &[
     ("loop-bare-allocations", ours::allocations),
     ("loop-growing", growing::growing),
     ("runs", runs::runs),
+    ("each", each::each),
+    ("sessions", sessions::sessions),
     ("log-memory", log::memory),
     ("log-memory-allocations", log::allocations),
     ("log-file", disk::time),

@@ -12,9 +12,10 @@ use std::time::Instant;
 
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
 
-use super::counting::watch;
-use super::{Figure, median, rounds};
+use super::counting::left;
+use super::{Figure, block_on, median, rounds};
 
 const RUNS: usize = 10_000;
 const STEPS: usize = 20;
@@ -44,8 +45,8 @@ impl Gate {
     }
 }
 
-/// The result of one round. Bytes are counted in rounds of their own: counting them from two threads
-/// takes longer than allocating them.
+/// The result of one round: of a timed one the seconds, of a counted one the bytes.
+#[derive(Default)]
 struct Round {
     seconds: f64,
     /// Bytes at the gate.
@@ -59,37 +60,52 @@ struct Round {
 enum Count {
     /// Time, from the first step on.
     Time,
-    /// Bytes, after this many steps.
+    /// Bytes, after this many steps. On this thread alone: the allocations of others do not count.
     Bytes(usize),
 }
 
-/// Starts all runs, waits until all have reached the gate, and opens it.
-async fn at_once<F, Fut>(run: F, count: Count) -> Round
+/// Makes all runs, and takes the time or counts the bytes.
+fn at_once<F, Fut>(runtime: &Runtime, run: F, count: Count) -> Round
 where
     F: Fn(Gate) -> Fut,
     Fut: Future<Output = usize> + Send + 'static,
 {
-    let (counted, at) = match count {
-        Count::Time => (false, 0),
-        Count::Bytes(at) => (true, at),
-    };
-    let gate = Gate::new(at);
-    let before = watch(counted);
-    let mut tasks = Vec::with_capacity(RUNS);
-    for _ in 0..RUNS {
-        tasks.push(tokio::spawn(run(gate.clone())));
+    match count {
+        Count::Time => {
+            let gate = Gate::new(0);
+            let tasks = runtime.block_on(start(run, &gate));
+            let started = Instant::now();
+            runtime.block_on(finish(tasks, &gate));
+            Round { seconds: started.elapsed().as_secs_f64(), ..Round::default() }
+        }
+        Count::Bytes(at) => {
+            let gate = Gate::new(at);
+            let mut tasks = Vec::new();
+            let live = left(|| tasks = block_on(start(run, &gate)));
+            let after = left(|| block_on(finish(tasks, &gate)));
+            Round { live, left: live + after, ..Round::default() }
+        }
     }
+}
+
+/// Starts all runs and waits until all have reached the gate.
+async fn start<F, Fut>(run: F, gate: &Gate) -> Vec<JoinHandle<usize>>
+where
+    F: Fn(Gate) -> Fut,
+    Fut: Future<Output = usize> + Send + 'static,
+{
+    let tasks = (0..RUNS).map(|_| tokio::spawn(run(gate.clone()))).collect();
     let _ = gate.arrived.acquire_many(RUNS as u32).await;
-    let live = watch(counted) - before;
-    let started = Instant::now();
+    tasks
+}
+
+/// Opens the gate and waits for all runs.
+async fn finish(tasks: Vec<JoinHandle<usize>>, gate: &Gate) {
     gate.open.close();
     for task in tasks {
         let reached = task.await.unwrap_or(0);
         assert_eq!(reached, STEPS, "a run did not reach its end");
     }
-    let seconds = started.elapsed().as_secs_f64();
-    let left = watch(false) - before;
-    Round { seconds, live, left }
 }
 
 /// Time for a step, and memory of a live run, beside the same by hand.

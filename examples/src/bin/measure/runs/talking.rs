@@ -100,6 +100,6 @@ pub(super) fn runs() -> Vec<Figure> {
             let run = by_hand(Arc::clone(&table), gate);
             async move { run.await.map_or(0, |talk| talk.len()) }
         };
-        (runtime.block_on(at_once(ours, count)), runtime.block_on(at_once(floor, count)))
+        (at_once(runtime, ours, count), at_once(runtime, floor, count))
     })
 }
