@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use harness::store::{
     InboxSeq, Message, OpenInterrupt, Sent, SessionSummary, StoredMessage, Token, rules,
 };
-use harness::{Fence, InterruptId, Seq, UtcMillis};
+use harness::{InterruptId, Seq, UtcMillis, id::Fence};
 
 use super::record::{self, BatchRecord, Header, Origin, Record, Seal};
 use super::start::Start;

@@ -100,7 +100,7 @@ impl Start {
 
     /// Whether the file is the log it was taken from, as far as can be told without reading all.
     fn fits(&self, file: &dyn DiskFile) -> std::io::Result<Option<Index>> {
-        let mut bytes = vec![0; harness::MAX_SESSION_ID * 6 + 512];
+        let mut bytes = vec![0; harness::id::MAX_SESSION_ID * 6 + 512];
         let read = file.read_at(&mut bytes, 0)?;
         let line = bytes[..read].split(|byte| *byte == b'\n').nth(1).unwrap_or_default();
         let Some(Record::Header(_, Some(header))) =
