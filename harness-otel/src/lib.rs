@@ -1,4 +1,4 @@
 //! OpenTelemetry for [`harness`](https://docs.rs/harness).
 //!
-//! This crate holds nothing yet. It reserves the place of the bridge to OpenTelemetry's conventions
-//! for generative AI. Today runs and steps are `tracing` spans, and observers get typed events.
+//! This crate is empty. It is reserved for a bridge to the semantic conventions of OpenTelemetry for
+//! generative AI. Runs and steps are `tracing` spans, and observers receive typed events.

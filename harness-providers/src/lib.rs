@@ -1,4 +1,4 @@
 //! LLM adapters for [`harness`](https://docs.rs/harness).
 //!
-//! This crate holds nothing yet. It reserves the place of the adapters for the vendors' protocols.
-//! Today a model is whatever implements `harness::llm::Llm`; `harness::llm::Scripted` does.
+//! This crate is empty. It is reserved for adapters to the protocols of vendors. A model is any type
+//! that implements `harness::llm::Llm`, such as `harness::llm::Scripted`.

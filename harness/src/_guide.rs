@@ -1,15 +1,15 @@
-//! The guide: a page for each part of the framework. Its code is compiled and run as tests.
+//! The guide: a page for each part of the framework. Its examples are tests.
 //!
 //! - [state]: fields, reducers, updates, versions
-//! - [the loop](the_loop): steps, routes, error routes, budgets, what `build()` reports
+//! - [the loop](the_loop): steps, routes, items, error routes, budgets, what `build()` reports
 //! - [context]: slots and when they are filled
 //! - [questions]: gates, inline questions, answers
 //! - [running]: outcomes, stopping, events, observers
-//! - [sessions]: stores, going on in another process, effects, versions, the past
+//! - [sessions]: stores, resuming in another process, effects, versions, the past
 //! - [models]: models, transcripts, tools
 //! - [coming from the TypeScript harness](from_typescript)
 //!
-//! Programs of Python steps have a guide in their own crate: `harness::esg` (feature `code`).
+//! Programs of Python steps are documented in their own crate, `harness::esg` (feature `code`).
 
 #[doc = include_str!("../docs/state.md")]
 pub mod state {}

@@ -152,9 +152,13 @@ impl From<SystemTime> for UtcMillis {
     }
 }
 
+/// The [RFC 3339](UtcMillis::to_rfc3339) form.
 impl fmt::Display for UtcMillis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}ms", self.0)
+        match self.to_rfc3339() {
+            Some(time) => f.write_str(&time),
+            None => write!(f, "{} ms after 1970", self.0),
+        }
     }
 }
 

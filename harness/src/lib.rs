@@ -1,11 +1,11 @@
 //! Typed state-machine loops for agents: `agent = llm + harness`. The model is a part you swap; the
 //! harness is the part you keep.
 //!
-//! A loop works on a [`State`]: typed data whose fields say how they take an update in. Its *steps*
-//! are async functions that get a [`View`] of the state and a [`Cx`], and return an update. Between
-//! steps a pure *route* reads the state and answers with a [`Signal`], and the loop says where each
-//! signal leads. What the steps may use sits in the *slots* of a [`Context`], which are filled when
-//! the harness is built, when an agent is made, or at each run.
+//! A loop works on a [`State`]: typed data with a reducer for each field. Its *steps* are async
+//! functions that get a [`View`] of the state and a [`Cx`], and return an update. After a step, a pure
+//! *route* reads the state and returns a [`Signal`]; the loop declares where each signal leads. The
+//! resources of the steps are the *slots* of a [`Context`], filled when the harness is built, when an
+//! agent is made, or at each run.
 //!
 //! ```
 //! use harness::prelude::*;
@@ -62,27 +62,29 @@
 //! | you want to | see |
 //! |---|---|
 //! | declare data, and how it changes | [`State`](derive@State), [`state`] |
-//! | say what steps may use | [`Context`](derive@Context) |
-//! | declare a loop | [`Harness`], [`Define`], [`NeedsExit`] |
-//! | run it, stop it, go on with it | [`Agent`], [`RunRequest`], [`Run`], [`Outcome`] |
+//! | declare the resources of steps | [`Context`](derive@Context) |
+//! | declare a loop | [`Harness`], [`Define`], [`declare`] |
+//! | run it, stop it, resume it | [`Agent`], [`RunRequest`], [`Run`], [`Outcome`] |
+//! | work on the items of a list at once | [`Define::each`] |
 //! | ask a person | [`Define::ask`], [`Cx::ask`], [`Answers`] |
 //! | do something once | [`Cx::once`] |
-//! | keep sessions, and go on in another process | [`Agent::store`], [`store`], [`_guide::sessions`] |
-//! | list, look at, answer and delete sessions | [`Sessions`], [`Agent::history`], [`Agent::fork`] |
+//! | keep sessions, and resume them in another process | [`Agent::store`], [`store`], [`_guide::sessions`] |
+//! | list, inspect, answer and delete sessions | [`Sessions`], [`inspect`] |
+//! | read the past of a session, or fork it | [`Agent::history`], [`Agent::fork`] |
 //! | call a model and tools | [`llm`], [`Cx::llm`] |
-//! | look at sessions, answer and delete them | [`Sessions`] |
+//! | observe runs | [`observe`] |
 //! | run code that an agent writes step by step | [`esg`] (feature `code`) |
-//! | watch | [`observe`] |
 //!
-//! The guide is [`_guide`]: a page on each of these.
+//! The guide is [`_guide`], with a page on each of these. This root has the names that a loop uses
+//! every day; the types that the compiler names, and those that only tools need, are in the modules.
 //!
 //! # Features
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
-//! | `code` | no | [`esg`], the crate `harness-esg`: programs of Python steps, of which only what an edit touched runs again |
+//! | `code` | no | [`esg`], the crate `harness-esg`: programs of Python steps that rerun only what an edit affects |
 //! | `terminal` | no | `observe::Terminal`: live progress of runs on a terminal |
-//! | `testing` | no | `testing`: the contract of stores as a suite, and stores that fail or take notes |
+//! | `testing` | no | `testing`: the contract of stores as a suite, and stores that fail or record calls |
 
 #![deny(missing_docs)]
 
@@ -96,9 +98,9 @@ mod agent;
 mod clock;
 pub mod compat;
 pub mod context;
-mod declare;
+pub mod declare;
 pub mod graph;
-mod id;
+pub mod id;
 mod inbox;
 pub mod inspect;
 mod journal;
@@ -107,7 +109,7 @@ pub mod observe;
 pub mod prelude;
 pub mod question;
 mod recovery;
-mod run;
+pub mod run;
 pub mod session;
 pub mod signal;
 pub mod state;
@@ -128,31 +130,30 @@ pub use agent::Agent;
 pub use clock::UtcMillis;
 #[doc(inline)]
 pub use context::Context;
-pub use declare::{
-    Define, Dynamic, Given, Harness, HarnessBuilder, HasSteps, LoopBuilder, NeedsAnswer, NeedsExit,
-    NeedsFold, NeedsItemBody, NeedsSteps, Provided, Registry, StepDef, StepName, Stepped,
-    ThenEndOrRoute, ThenEndOrRouteOfGate, Unprovided,
-};
 #[doc(inline)]
-pub use graph::{Budget, BuildError, Graph, Limit, Target, end, to};
-pub use id::{
-    AgentId, Fence, InterruptId, InvalidSessionId, MAX_SESSION_ID, OpId, Position, RunId, Seq,
-    SessionId,
-};
+pub use declare::{Define, Harness};
+#[doc(inline)]
+pub use graph::{Budget, BuildError, end, to};
+#[doc(inline)]
+pub use id::{InterruptId, RunId, Seq, SessionId};
 pub use inbox::AnswerError;
+#[doc(inline)]
 pub use inspect::Sessions;
 pub use journal::Durability;
+#[doc(inline)]
 pub use question::Question;
+#[doc(inline)]
 pub use run::{
-    Ended, Exhausted, Failed, Interrupted, NotEnded, OnBusy, Outcome, Resume, Run, RunControl,
-    RunError, RunRequest, Stopped, Waiting,
+    Ended, Exhausted, Failed, Interrupted, OnBusy, Outcome, Run, RunError, RunRequest, Stopped,
 };
+#[doc(inline)]
 pub use signal::Signal;
 #[doc(inline)]
 pub use state::{Has, State};
+#[doc(inline)]
 pub use step::{
-    Answered, Answers, Ask, AskError, Calling, Cx, Failure, FailureKind, Fatal, Handler, InDoubt,
-    Interrupt, NotThisQuestion, Once, Pending, Retry, StepError, StepId, StepResult, View,
+    Answered, Answers, Cx, Failure, FailureKind, Fatal, Interrupt, Retry, StepError, StepId,
+    StepResult, View,
 };
 
 // The README's program is one of the tests.

@@ -1,9 +1,10 @@
 //! What a program that declares a loop needs: `use harness::prelude::*;`.
 
 pub use crate::llm::{Llm, ToolSet, Transcript, tool, user};
+pub use crate::step::Handler;
 pub use crate::{
-    Agent, Answered, Answers, Budget, Context, Cx, Fatal, Handler, Harness, Has, Outcome, Question,
-    Retry, Signal, State, StepError, StepId, StepResult, View, end, to,
+    Agent, Answered, Answers, Budget, Context, Cx, Fatal, Harness, Has, Outcome, Question, Retry,
+    Signal, State, StepError, StepId, StepResult, View, end, to,
 };
 pub use async_trait::async_trait;
 pub use serde::{Deserialize, Serialize};

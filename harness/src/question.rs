@@ -65,7 +65,7 @@ pub trait Question: Serialize + DeserializeOwned + Send + Sync + 'static {
 }
 
 /// The question that a step asks, inline, when it is unknown whether an effect happened that must
-/// not happen twice: see [`InDoubt::Ask`](crate::InDoubt::Ask). Each answer settles one effect.
+/// not happen twice: see [`InDoubt::Ask`](crate::step::InDoubt::Ask). Each answer settles one effect.
 ///
 /// ```
 /// use harness::Question;
@@ -80,7 +80,7 @@ pub struct EffectInDoubt {
     pub key: String,
     /// The step it belongs to.
     pub step: String,
-    /// The entry into that step, as [`OpId`](crate::OpId) prints it. The outside system may have
+    /// The entry into that step, as [`OpId`](crate::id::OpId) prints it. The outside system may have
     /// seen it with the effect.
     pub op_id: String,
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use harness::graph::{Rule, Violation};
 use harness::observe::Recorder;
 use harness::prelude::*;
-use harness::{BuildError, Registry};
+use harness::{BuildError, declare::Registry};
 
 #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
 struct Chat {
@@ -278,7 +278,7 @@ fn reports_every_cycle_of_a_loop_without_an_exit() {
 
 #[test]
 fn reports_every_violation_of_a_repeated_step() {
-    let repeated = |declare: fn(harness::Define<(), Chat, harness::StepName>) -> _| {
+    let repeated = |declare: fn(harness::Define<(), Chat, harness::declare::StepName>) -> _| {
         Harness::<(), Chat>::dynamic("twice")
             .start("a")
             .step("a", |define| define.run(think).then("b"))

@@ -26,7 +26,7 @@ struct Sign;
 mod sign {
     use super::{Draft, Sign, note};
     use harness::prelude::*;
-    use harness::{Define, StepDef};
+    use harness::{Define, declare::StepDef};
 
     #[derive(StepId, Clone, Debug, PartialEq, Eq)]
     pub(crate) enum Step {
@@ -48,7 +48,7 @@ mod sign {
 mod review {
     use super::{Draft, fail, note, sign};
     use harness::prelude::*;
-    use harness::{Define, StepDef};
+    use harness::{Define, declare::StepDef};
 
     #[derive(StepId, Clone, Debug, PartialEq, Eq)]
     pub(crate) enum Step {

@@ -4,8 +4,8 @@
 use harness::observe::{Event, Events, Recorder, Scope};
 use harness::prelude::*;
 use harness::{
-    Ended, Exhausted, Failed, Failure, Graph, Interrupted, Run, RunControl, RunError, RunRequest,
-    Stopped,
+    Ended, Exhausted, Failed, Failure, Interrupted, Run, RunError, RunRequest, Stopped,
+    graph::Graph, run::RunControl,
 };
 
 #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness::store::{Claimed, Holder, InboxSeq, Lease, Released, StoreError, Token, rules};
-use harness::{Fence, Seq, SessionId, UtcMillis};
+use harness::{Seq, SessionId, UtcMillis, id::Fence};
 
 use super::disk::{DiskFile, Mode};
 use super::error::failed;

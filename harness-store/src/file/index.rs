@@ -10,10 +10,11 @@ mod start;
 
 use std::collections::{BTreeMap, HashMap};
 
+use harness::id::Fence;
 use harness::store::{
     InboxSeq, Message, OpenInterrupt, Sent, SessionSummary, StoredMessage, Token, rules,
 };
-use harness::{Fence, InterruptId, Seq, UtcMillis};
+use harness::{InterruptId, Seq, UtcMillis};
 use serde::{Deserialize, Serialize};
 
 use super::record::{self, BatchRecord, ClaimRecord, Header, Origin, Record};

@@ -62,7 +62,7 @@ impl Inner {
             Err(error) => return Err(failed("open", log, error)),
         };
         // The longest id, with every byte escaped, and what stands around it.
-        let mut bytes = vec![0; harness::MAX_SESSION_ID * 6 + 512];
+        let mut bytes = vec![0; harness::id::MAX_SESSION_ID * 6 + 512];
         let read = file.read_at(&mut bytes, 0).map_err(|error| failed("read", log, error))?;
         let line = bytes[..read].split(|byte| *byte == b'\n').nth(1).unwrap_or_default();
         Ok(match record::is_sound(line).then(|| record::parse(line)).flatten() {

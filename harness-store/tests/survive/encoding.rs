@@ -250,7 +250,10 @@ async fn an_input_that_would_not_come_back_begins_nothing() {
     for (name, change) in REFUSED {
         let agent = odd(exact, false).agent("a", ()).store(store.clone());
         let error = agent.run(change(), ()).session(name).await.unwrap_err();
-        assert!(error.to_string().contains("begins with does not go through JSON"), "{error}");
+        assert!(
+            error.to_string().contains("failed to encode the state that the session begins with"),
+            "{error}"
+        );
         assert!(sessions(&store).status(name).await.unwrap_err().is_not_found());
         agent.run(Odd::update(), ()).session(name).await.unwrap();
     }

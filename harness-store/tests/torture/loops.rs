@@ -4,7 +4,7 @@
 use harness::prelude::*;
 use harness::question::{Doubt, EffectInDoubt};
 use harness::step::Interrupt;
-use harness::{FailureKind, InDoubt};
+use harness::{FailureKind, step::InDoubt};
 
 use crate::outside::Outside;
 

@@ -51,7 +51,7 @@ async fn tick(tally: View<Tally>, cx: Cx<Ctx>) -> StepResult<Tally> {
     // Both kinds: one waits for its intent to be durable, one for nothing.
     match tally.done % 2 {
         0 => effect.await?,
-        _ => effect.in_doubt(harness::InDoubt::Retry).await?,
+        _ => effect.in_doubt(harness::step::InDoubt::Retry).await?,
     }
     Ok(Tally::update().by(std::process::id()).done(1))
 }

@@ -1,5 +1,4 @@
-//! What sessions have been, with their type: going through their past, and going another way from
-//! there.
+//! The past of sessions, with the type of their state: reading it, and forking from it.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -16,34 +15,34 @@ use crate::store::{ReadFrom, SessionStore};
 use super::Agent;
 
 impl<C: Context, S: State> Agent<C, S> {
-    /// The state of a session as it was right behind an entry of its log. Events of a session in a
-    /// store carry the [number](crate::observe::Event::seq) of that entry.
+    /// The state of a session after an entry of its log. An event of a stored session carries the
+    /// [number](crate::observe::Event::seq) of its entry.
     ///
-    /// The log is folded as it was written: neither steps nor reducers run. A state of the version
-    /// before is migrated.
+    /// The log is folded as it was written: no step and no reducer runs. A state of an earlier
+    /// version is migrated.
     ///
     /// # Errors
-    /// There is [no such entry](SessionsError::is_no_such_entry), or it
-    /// [was pruned](SessionsError::is_pruned); the state [does not
-    /// fit](SessionsError::incompatible) this program; the session is [another
-    /// agent's](SessionsError::is_wrong_agent), [does not exist](SessionsError::is_not_found) or
-    /// [is damaged](SessionsError::is_damaged); the store failed, or there is none.
+    /// [No such entry](SessionsError::is_no_such_entry), or it
+    /// [was pruned](SessionsError::is_pruned); the state is
+    /// [incompatible](SessionsError::incompatible) with this program; the session [belongs to
+    /// another agent](SessionsError::is_wrong_agent), [does not exist](SessionsError::is_not_found)
+    /// or [is damaged](SessionsError::is_damaged); the store failed, or the agent has none.
     pub async fn state_at(&self, session: impl AsRef<str>, seq: Seq) -> Result<S, SessionsError> {
         let session = SessionId::new(session)?;
-        let store = self.keeper(&session)?;
+        let store = self.session_store(&session)?;
         let recorded = recorded_at(&*store, &session, seq).await?;
         self.read_state(&session, &recorded)
     }
 
-    /// The moments of a session, the oldest first: what it was whenever a step's result had been
-    /// taken in. At most `limit` of them (at least 1 is meant), from the entry `from` on.
-    /// [`Seq`]`(0)` begins at the first. A session can be [forked](Agent::fork) at each.
+    /// The session after each commit, oldest first: at most `limit` moments (at least 1), from the
+    /// entry `from` on. [`Seq`]`(0)` starts at the first. A session can be [forked](Agent::fork) at
+    /// each moment.
     ///
-    /// The log without the types, entry by entry, is
-    /// [`Sessions::history`](crate::Sessions::history).
+    /// [`Sessions::history`](crate::Sessions::history) returns the entries of the log, without the
+    /// types.
     ///
     /// # Errors
-    /// As of [`state_at`](Agent::state_at).
+    /// Those of [`state_at`](Agent::state_at).
     pub async fn history(
         &self,
         session: impl AsRef<str>,
@@ -51,10 +50,10 @@ impl<C: Context, S: State> Agent<C, S> {
         limit: usize,
     ) -> Result<MomentPage<S>, SessionsError> {
         let session = SessionId::new(session)?;
-        let store = self.keeper(&session)?;
+        let store = self.session_store(&session)?;
         let mut page = MomentPage { moments: Vec::new(), next: None };
         let mut failed = None;
-        let look = |place: Place<'_>| {
+        let visit = |place: Place<'_>| {
             if !place.boundary || place.seq < from {
                 return ControlFlow::Continue(());
             }
@@ -73,7 +72,7 @@ impl<C: Context, S: State> Agent<C, S> {
                 }
             }
         };
-        let walked = walk(&*store, &session, ReadFrom::SnapshotBelow(from), look).await;
+        let walked = walk(&*store, &session, ReadFrom::SnapshotBelow(from), visit).await;
         match (walked, failed) {
             (_, Some(error)) => Err(error),
             (Ok(Some(_)), None) => Ok(page),
@@ -82,16 +81,16 @@ impl<C: Context, S: State> Agent<C, S> {
         }
     }
 
-    /// Begins the session `to` with what `session` was right behind the entry `seq`, with which a
-    /// step's result must end: one of its [moments](Agent::history). From there the two go their
-    /// own ways: what happens to one, its deletion included, does not concern the other.
+    /// Creates the session `to` from `session` as it was after the entry `seq`, which must be one of
+    /// its [moments](Agent::history). The two sessions are independent from then on: a change of
+    /// one, or its deletion, does not affect the other.
     ///
-    /// The state, the results of effects, answers given up to there and what was spent come along.
-    /// Questions that wait there wait in the fork too, under ids of their own: whoever answers the
-    /// one has not answered the other. Letters do not come along.
+    /// The fork has the state, the results of effects, the answers and the spend up to that entry.
+    /// Interrupts that are open there are open in the fork too, under other ids: an answer to one
+    /// does not answer the other. Inbox messages are not copied.
     ///
-    /// Nothing runs. A place in the middle of a turn is one to be [resumed](Agent::resume), as if
-    /// the fork had been stopped there; at the end of a turn the fork takes its next input.
+    /// Nothing runs. A fork in the middle of a turn is [resumed](Agent::resume) like a stopped
+    /// session; a fork at the end of a turn takes its next input.
     ///
     /// ```
     /// # use harness::prelude::*;
@@ -119,14 +118,13 @@ impl<C: Context, S: State> Agent<C, S> {
     /// ```
     ///
     /// # Errors
-    /// No step's result ends with that entry
-    /// ([which one does](SessionsError::nearest_boundary)); `to`
-    /// [exists already](SessionsError::is_exists); there is
+    /// No commit ends with that entry ([the last one before it that
+    /// does](SessionsError::nearest_boundary)); `to` [exists already](SessionsError::is_exists);
     /// [no such entry](SessionsError::is_no_such_entry), or it
-    /// [was pruned](SessionsError::is_pruned); the session is [another
-    /// agent's](SessionsError::is_wrong_agent), [does not exist](SessionsError::is_not_found) or
-    /// [is damaged](SessionsError::is_damaged); the store failed, or there is none. Whether the
-    /// state fits this program is seen when the fork is resumed.
+    /// [was pruned](SessionsError::is_pruned); the session [belongs to another
+    /// agent](SessionsError::is_wrong_agent), [does not exist](SessionsError::is_not_found) or
+    /// [is damaged](SessionsError::is_damaged); the store failed, or the agent has none. Resuming
+    /// the fork checks whether its state is compatible with this program.
     pub async fn fork(
         &self,
         session: impl AsRef<str>,
@@ -134,19 +132,19 @@ impl<C: Context, S: State> Agent<C, S> {
         to: impl AsRef<str>,
     ) -> Result<(), SessionsError> {
         let (session, to) = (SessionId::new(session)?, SessionId::new(to)?);
-        let store = self.keeper(&session)?;
-        let may = |recorded: &Recorded| self.keeps(&session, recorded);
+        let store = self.session_store(&session)?;
+        let may = |recorded: &Recorded| self.check_agent(&session, recorded);
         fork(&*store, &session, seq, &to, may).await
     }
 
-    fn keeper(&self, session: &SessionId) -> Result<Arc<dyn SessionStore>, SessionsError> {
+    fn session_store(&self, session: &SessionId) -> Result<Arc<dyn SessionStore>, SessionsError> {
         match &self.inner.storage {
             Some(storage) => Ok(Arc::clone(&storage.store)),
             None => Err(Kind::NoStore(session.clone()).into()),
         }
     }
 
-    fn keeps(&self, session: &SessionId, recorded: &Recorded) -> Result<(), SessionsError> {
+    fn check_agent(&self, session: &SessionId, recorded: &Recorded) -> Result<(), SessionsError> {
         if recorded.session.agent == *self.id() {
             return Ok(());
         }
@@ -155,8 +153,8 @@ impl<C: Context, S: State> Agent<C, S> {
     }
 
     fn read_state(&self, session: &SessionId, recorded: &Recorded) -> Result<S, SessionsError> {
-        self.keeps(session, recorded)?;
-        let incompatible = |source| Kind::Incompatible { session: session.clone(), source };
+        self.check_agent(session, recorded)?;
+        let incompatible = |cause| Kind::Incompatible { session: session.clone(), cause };
         Ok(state_of::<S>(recorded).map_err(incompatible)?)
     }
 }

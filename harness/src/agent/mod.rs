@@ -75,12 +75,12 @@ struct Inner<C: Context, S: State> {
     identity: Arc<OnceLock<Arc<LoopIdentity>>>,
 }
 
-/// How long a lease is held at a time, unless an agent says otherwise.
+/// The duration of a lease, unless an agent sets another.
 const LEASE: Duration = Duration::from_secs(30);
 
 impl<C: Context, S: State> Harness<C, S> {
-    /// Makes an agent of this harness: gives it an id and its required slots (`()` if the context
-    /// has none).
+    /// Creates an agent of this harness, with an id and its required slots (`()` if the context has
+    /// none).
     pub fn agent(&self, id: impl Into<String>, required: C::Required) -> Agent<C, S> {
         Agent {
             inner: Arc::new(Inner {
@@ -101,16 +101,15 @@ impl<C: Context, S: State> Agent<C, S> {
         &self.inner.id
     }
 
-    /// Adds an observer of every run of this agent. May be called again; each observer gets every
-    /// event.
-    #[must_use = "this gives an agent with the observer"]
+    /// Adds an observer for every run of this agent. Can be called more than once; each observer
+    /// receives every event.
+    #[must_use = "it returns the agent with the observer"]
     pub fn observe(self, observer: impl Observer) -> Self {
         self.change(|inner| inner.observers.add(observer))
     }
 
-    /// Keeps the agent's sessions in `store`: each step's result is recorded there before the next
-    /// step begins, and any process that has the store and this agent can go on with a session,
-    /// by its id.
+    /// Stores the agent's sessions in `store`: the result of each step is recorded before the next
+    /// step begins, and any process with the store and this agent can resume a session by its id.
     ///
     /// ```
     /// # use harness::prelude::*;
@@ -127,24 +126,24 @@ impl<C: Context, S: State> Agent<C, S> {
     /// # }).build()?;
     /// let store = MemoryStore::new(); // or a `FileStore`, which outlives the process
     /// let agent = harness.agent("a", ()).store(store.clone());
-    /// let outcome = agent.run(Doc::update(), ()).session("letter-7").await?;
+    /// let outcome = agent.run(Doc::update(), ()).session("notice-7").await?;
     /// # let Outcome::Interrupted(waiting) = outcome else { panic!() };
     /// # let id = waiting.questions[0].id.clone();
     ///
     /// // Later, elsewhere, with the question's id:
     /// let agent = harness.agent("a", ()).store(store);
     /// let answer = Answers::json(id, true.into()).by("sam");
-    /// let ended = agent.resume("letter-7", answer, ()).await?.ended()?;
+    /// let ended = agent.resume("notice-7", answer, ()).await?.ended()?;
     /// assert!(ended.state.sent);
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
-    #[must_use = "this gives an agent with the store"]
+    #[must_use = "it returns the agent with the store"]
     pub fn store(self, store: impl SessionStore) -> Self {
         self.shared_store(Arc::new(store))
     }
 
-    /// The same, for a store that is shared already.
-    #[must_use = "this gives an agent with the store"]
+    /// [`store`](Agent::store) for a store that is already shared.
+    #[must_use = "it returns the agent with the store"]
     pub fn shared_store(self, store: Arc<dyn SessionStore>) -> Self {
         self.change(|inner| {
             let storage = inner.storage.get_or_insert_with(|| Storage {
@@ -157,9 +156,9 @@ impl<C: Context, S: State> Agent<C, S> {
         })
     }
 
-    /// Says when commits are made durable; without it, each one before the next step. Has no
-    /// meaning before [`store`](Agent::store).
-    #[must_use = "this gives an agent with the mode"]
+    /// Sets when commits are made durable. The default is each one, before the next step. Has no
+    /// effect before [`store`](Agent::store).
+    #[must_use = "it returns the agent with the mode"]
     pub fn durability(self, durability: Durability) -> Self {
         self.change(|inner| {
             if let Some(storage) = &mut inner.storage {
@@ -168,10 +167,10 @@ impl<C: Context, S: State> Agent<C, S> {
         })
     }
 
-    /// Says how long a session is held at a time; without it, 30 seconds. The lease is renewed
-    /// three times as often; if this process stops, others wait for so long before they go on.
-    /// Has no meaning before [`store`](Agent::store).
-    #[must_use = "this gives an agent with the lease time"]
+    /// Sets the duration of a lease. The default is 30 seconds. A run renews its lease three times
+    /// in that time. If its process stops, another process can claim the session when the lease has
+    /// expired. Has no effect before [`store`](Agent::store).
+    #[must_use = "it returns the agent with the lease time"]
     pub fn lease(self, ttl: Duration) -> Self {
         self.change(|inner| {
             if let Some(storage) = &mut inner.storage {
@@ -180,9 +179,10 @@ impl<C: Context, S: State> Agent<C, S> {
         })
     }
 
-    /// Says how much of a loop may have changed since a session was written; without it, all that
-    /// the session does not depend on. Has no meaning before [`store`](Agent::store).
-    #[must_use = "this gives an agent with the rule"]
+    /// Sets which changes of the loop are accepted when it resumes a session that an earlier version
+    /// wrote. The default accepts every change that the session does not depend on. Has no effect
+    /// before [`store`](Agent::store).
+    #[must_use = "it returns the agent with the rule"]
     pub fn compatibility(self, compatibility: Compatibility) -> Self {
         self.change(|inner| {
             if let Some(storage) = &mut inner.storage {
@@ -191,7 +191,7 @@ impl<C: Context, S: State> Agent<C, S> {
         })
     }
 
-    /// What sessions are compared with; computed when it is first needed.
+    /// What sessions are compared with, computed on first use.
     fn identity(&self) -> &Arc<LoopIdentity> {
         let wiring = &self.inner.harness.graph().wiring;
         self.inner.identity.get_or_init(|| Arc::new(LoopIdentity::of::<S>(wiring)))
@@ -211,12 +211,13 @@ impl<C: Context, S: State> Agent<C, S> {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Asks for a run of a new session: `input` is reduced into the default state, and the loop
-    /// begins at its start. `slots` are the runtime slots (`()` if the context has none).
+    /// Requests a run of a new session, or of the next turn of an ended one: `input` is folded into
+    /// the state, and the loop begins at its start. `slots` are the runtime slots (`()` if the
+    /// context has none).
     ///
     /// # Errors
-    /// Awaiting it gives a [`RunError`](crate::RunError) if the session's id is illegal, or a reducer panics on the
-    /// input. A step that fails is an [`Outcome`].
+    /// Awaiting it returns a [`RunError`] if the session's id is invalid, a reducer panics on the
+    /// input, or the session cannot take an input now. A step that fails is an [`Outcome`].
     pub fn run(&self, input: S::Update, slots: C::Runtime) -> RunRequest<S> {
         let agent = self.clone();
         RunRequest::new(self.options(), move |launched| {
@@ -228,12 +229,12 @@ impl<C: Context, S: State> Agent<C, S> {
         })
     }
 
-    /// Asks for a run that goes on with a session: with the answers its questions wait for, or
-    /// with [`Answers::none`] after a stop, a failure or a reached budget.
+    /// Requests a run that resumes a session: with answers to its open interrupts, or with
+    /// [`Answers::none`] after a stop, a failure or a reached budget.
     ///
     /// `session` is the outcome itself (`&waiting`), which works in this process, or the session's
-    /// id, which needs a store. All answers are checked before anything changes; if some questions
-    /// stay open, the answers given are kept and the run settles as interrupted again.
+    /// id, which needs a store. All answers are checked before anything changes. If some interrupts
+    /// stay open, the answers are kept and the run settles as interrupted again.
     ///
     /// ```
     /// # use harness::prelude::*;
@@ -257,9 +258,9 @@ impl<C: Context, S: State> Agent<C, S> {
     /// ```
     ///
     /// # Errors
-    /// Awaiting it gives a [`RunError`](crate::RunError), and changes nothing, if there is no store to find an id
-    /// in, the session is not at rest in that outcome, or an answer is unknown, ill-typed, for
-    /// another question, or contradicts an earlier one.
+    /// Awaiting it returns a [`RunError`], and changes nothing, if the agent has no store in which to
+    /// find an id, the session is not at rest in that outcome, or an answer
+    /// [is refused](RunError::answer_error).
     pub fn resume(
         &self,
         session: impl Into<Resume<S>>,
@@ -304,7 +305,7 @@ impl<C: Context, S: State> Agent<C, S> {
         C::assemble(harness.fixed.clone(), required.clone(), slots)
     }
 
-    /// The agent as it takes up a session of its store.
+    /// The agent, with what it needs to run a session of its store.
     fn taker(&self, storage: Storage, slots: C::Runtime, launched: Launched) -> Taker<C, S> {
         Taker {
             agent: self.id().clone(),
@@ -344,7 +345,7 @@ impl<C: Context, S: State> Agent<C, S> {
         Box::pin(async move { Ok(launched.await) })
     }
 
-    /// A new session: the default state, with the input reduced into it.
+    /// A new session: the default state, with the input folded in.
     fn begin(&self, input: S::Update, run: &RunId) -> Result<Here<S>, Kind> {
         let reduced = catch_unwind(AssertUnwindSafe(|| {
             let mut state = S::default();
@@ -363,7 +364,8 @@ impl<C: Context, S: State> Agent<C, S> {
         Ok(Here { resting, begin: Begin::default(), home: None })
     }
 
-    /// Takes a session out of its outcome, with the answers recorded; or leaves it there as it was.
+    /// Takes a session out of its outcome, with the answers recorded. If they are refused, it stays
+    /// there unchanged.
     fn take(&self, rest: Rest<S>, answers: Answers, run: &RunId) -> Result<Here<S>, Kind> {
         let mut slot = rest.slot.lock();
         let Some(resting) = slot.take() else { return Err(Kind::NotAtRest(rest.id)) };
@@ -395,7 +397,7 @@ impl<C: Context, S: State> Agent<C, S> {
         answers: Answers,
     ) -> Result<Vec<Resolved>, Kind> {
         let wiring = &self.inner.harness.graph().wiring;
-        let refused = |source| Kind::Answer { session: id.clone(), source };
+        let refused = |cause| Kind::Answer { session: id.clone(), cause };
         let now = UtcMillis::now();
         let (mut resolved, mut earlier) = (Vec::new(), HashMap::new());
         for answer in answers.list {
@@ -427,7 +429,7 @@ impl<C: Context, S: State> Agent<C, S> {
 struct Here<S> {
     resting: Resting<S>,
     begin: Begin,
-    /// Where it goes back to if the run is dropped.
+    /// Where it returns to if the run is dropped.
     home: Option<crate::run::Slot<S>>,
 }
 

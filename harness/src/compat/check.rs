@@ -80,10 +80,10 @@ pub(crate) fn check<S: State>(
     }
 }
 
-/// The state of a session as the program has it now, whatever its loop.
+/// The state of a session in the form of this program, for any loop.
 ///
 /// # Errors
-/// What of the state does not fit.
+/// The differences of the state.
 pub(crate) fn state_of<S: State>(recorded: &Recorded) -> Result<S, Incompatible> {
     let mut differences = Vec::new();
     let (found, source) = match state::<S>(recorded, &S::schema(), &mut differences) {
@@ -96,15 +96,15 @@ pub(crate) fn state_of<S: State>(recorded: &Recorded) -> Result<S, Incompatible>
     }
 }
 
-/// Decodes a stored state. Fields that it does not have yet are as in a new state.
+/// Decodes a stored state. Fields that it lacks have their values of a new state.
 ///
 /// # Errors
-/// What the state's own decoding says.
+/// The error of the state's `Deserialize`.
 pub(crate) fn decode_state<S: State>(stored: &Value) -> Result<S, Cause> {
     caught(|| decode::<S>(stored))
 }
 
-/// What a state's own code gives. A panic in it leaves nothing half done: it makes a new value.
+/// The result of a state's own code. After a panic there is no partial value to clean up.
 fn caught<T>(make: impl FnOnce() -> Result<T, Cause>) -> Result<T, Cause> {
     catch_unwind(AssertUnwindSafe(make)).unwrap_or_else(|panic| Err(words(&*panic).into()))
 }
@@ -119,7 +119,7 @@ fn decode<S: State>(stored: &Value) -> Result<S, Cause> {
     }
 }
 
-/// Looks the steps up that the session may come to rest at again. Says which have other names now.
+/// Looks up the steps at which the session can be resumed. Returns those that were renamed.
 fn steps(
     session: &Session,
     now: &TargetVersion<'_>,
@@ -131,7 +131,7 @@ fn steps(
         (None, Some(name)) => known.get_key_value(name).map(|(name, kind)| (name, *kind)),
         (None, None) => None,
     };
-    // The next turn begins at the start, wherever the last one ended.
+    // The next turn begins at the start.
     let over = session.phase == Phase::Ended || !session.cursor.is_entered();
     let parked = session.parked.as_ref().map(|parked| &parked.cursor);
     let cursors: Vec<&Cursor> = if over {
@@ -166,7 +166,7 @@ fn steps(
         .collect()
 }
 
-/// Compares the schemas of answers that are to come, or to be read.
+/// Compares the schemas of answers that are expected, or not applied yet.
 fn answers(session: &Session, now: &BTreeMap<String, Value>, differences: &mut Vec<Difference>) {
     let parked = session.parked.iter().flat_map(|parked| parked.interrupts.iter());
     let changed: BTreeSet<&str> = session
@@ -187,7 +187,7 @@ fn answers(session: &Session, now: &BTreeMap<String, Value>, differences: &mut V
 }
 
 /// The state in its current form and, if it is stored in another form, its encoding. `None` if the
-/// differences say why there is none.
+/// differences explain why there is none.
 fn state<S: State>(
     recorded: &Recorded,
     schema: &Schema,
@@ -212,8 +212,8 @@ fn state<S: State>(
             caught(|| Ok(run()?)).transpose()
         });
         match ran {
-            // Each function of a migration reads one version, and no other: an older form might
-            // decode as that one by accident, and lose what it does not know.
+            // Each function of a migration reads exactly one version: an older form could decode as
+            // that version by accident, and lose fields.
             Some(Ok(state)) => Ok(state),
             Some(Err(cause)) => Err(cause),
             None => {
@@ -257,7 +257,7 @@ fn fields(saved: &Schema, now: &Schema, differences: &mut Vec<Difference>) {
     }
 }
 
-/// Adds what matters only to those who want no change at all.
+/// Adds the differences that only [`Compatibility::Strict`] rejects.
 fn strict(
     saved: &Session,
     now: &TargetVersion<'_>,

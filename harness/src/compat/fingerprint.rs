@@ -7,7 +7,7 @@ use crate::graph::{Dest, Edge, Exit, Kind, Node, Wiring};
 use crate::session::{Digest, Fingerprint, StepKind};
 
 impl Fingerprint {
-    /// What a loop is made of. The same loop has the same fingerprint in every process.
+    /// The fingerprint of a loop. The same loop has the same fingerprint in every process.
     pub(crate) fn of(wiring: &Wiring) -> Self {
         let steps = wiring
             .nodes
@@ -28,8 +28,8 @@ fn step_kind(kind: &Kind) -> StepKind {
     }
 }
 
-/// Steps count by name and in the order of their names: one that is declared elsewhere in its enum
-/// is the same step. Whether a policy is set counts; how long it waits does not.
+/// The hash covers the steps by name, in the order of their names, so that the order of declaration
+/// does not matter. It covers whether a policy is set, not its durations.
 fn digest(wiring: &Wiring) -> Digest {
     let step = |to: usize| wiring.nodes.get(to).map(|node| Value::from(&*node.name));
     let edge = |edge: Option<Edge>| edge.and_then(|edge| step(edge.to));

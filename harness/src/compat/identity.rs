@@ -11,7 +11,7 @@ use crate::state::{Schema, State};
 
 use super::{Compatibility, TargetVersion};
 
-/// What of a loop its sessions depend on.
+/// The parts of a loop that its sessions depend on.
 pub(crate) struct LoopIdentity {
     pub(crate) fingerprint: Arc<Fingerprint>,
     pub(crate) schema: Arc<Schema>,

@@ -1,4 +1,4 @@
-//! In what a session and a loop differ.
+//! The differences between a session and a loop.
 
 use std::error::Error;
 use std::fmt;
@@ -6,28 +6,28 @@ use std::fmt;
 use crate::session::StepKind;
 use crate::text::shown;
 
-/// What a loop takes over of the sessions that an older version of it left behind.
+/// Which changes of a loop are accepted when it resumes a session of an earlier version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Compatibility {
-    /// Whatever still means the same: new fields, new steps and other ways between steps are taken
-    /// over, and recorded.
+    /// Changes that the session does not depend on: new fields, new steps and other edges between
+    /// steps are adopted, and recorded.
     #[default]
     Compatible,
-    /// Only sessions of exactly the same loop and state.
+    /// No change: only sessions of exactly the same loop and state.
     Strict,
 }
 
-/// A session that this loop cannot go on with: every difference at once.
+/// A session that this loop cannot resume, with every difference.
 ///
-/// Nothing was run, and nothing was written: the version that left the session can go on with it.
+/// Nothing ran and nothing was written: the version that wrote the session can still resume it.
 #[derive(Debug)]
 pub struct Incompatible {
     pub(super) differences: Vec<Difference>,
     pub(super) source: Option<Box<dyn Error + Send + Sync>>,
 }
 
-/// One thing in which a saved session and a loop differ.
+/// A difference between a stored session and a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Difference {
@@ -38,13 +38,13 @@ pub enum Difference {
         /// A step of the loop that has nearly the same name.
         near: Option<String>,
     },
-    /// The session rests at a step that is of another kind now.
+    /// The session rests at a step that has another kind now.
     StepKindChanged {
         /// The step.
         step: String,
-        /// What it was.
+        /// The stored kind.
         saved: StepKind,
-        /// What it is.
+        /// The kind in the loop.
         now: StepKind,
     },
     /// The state has lost a field.
@@ -56,42 +56,43 @@ pub enum Difference {
     FieldTypeChanged {
         /// The field, as stored.
         field: String,
-        /// The type it had.
+        /// The stored type.
         saved: String,
-        /// The type it has.
+        /// The type in the program.
         now: String,
     },
-    /// The state was saved by another version, from which there is no way.
+    /// The state has another version, and no migration reads it.
     VersionUnknown {
-        /// That version.
+        /// The stored version.
         saved: u32,
-        /// The version of the state now.
+        /// The version in the program.
         now: u32,
     },
-    /// The saved state could not be read as the state of this version, or not be converted to it.
+    /// The stored state does not decode as this version, or its migration failed.
     StateUnreadable,
-    /// A question that waits, or whose answer waits, takes another answer now.
+    /// An interrupt that is open, or whose answer is not applied yet, has another type of answer now.
     AnswerSchemaChanged {
         /// The question's name.
         question: String,
     },
-    /// The steps or the ways between them have changed. Only [`Fit::Strict`] minds.
+    /// The steps or the edges between them have changed. Only [`Compatibility::Strict`] rejects it.
     WiringChanged,
-    /// A field of the state is new. Only [`Fit::Strict`] minds.
+    /// A field of the state is new. Only [`Compatibility::Strict`] rejects it.
     FieldAdded {
         /// The field, as stored.
         field: String,
     },
-    /// A field of the state folds updates in by another reducer. Only [`Fit::Strict`] minds.
+    /// A field of the state has another reducer. Only [`Compatibility::Strict`] rejects it.
     ReducerChanged {
         /// The field, as stored.
         field: String,
     },
-    /// The state has another version, to which there is a way. Only [`Fit::Strict`] minds.
+    /// The state has another version, and a migration reads it. Only [`Compatibility::Strict`]
+    /// rejects it.
     VersionChanged {
-        /// The version it was saved by.
+        /// The stored version.
         saved: u32,
-        /// The version now.
+        /// The version in the program.
         now: u32,
     },
 }
@@ -103,7 +104,7 @@ impl Incompatible {
         &self.differences
     }
 
-    /// Whether the step that the session rests at is gone, or another kind of step.
+    /// Whether the step at which the session rests is gone, or has another kind.
     #[must_use]
     pub fn is_step(&self) -> bool {
         self.differences.iter().any(|difference| {
@@ -111,7 +112,7 @@ impl Incompatible {
         })
     }
 
-    /// Whether the state no longer fits.
+    /// Whether the state cannot be read.
     #[must_use]
     pub fn is_state(&self) -> bool {
         self.differences.iter().any(|difference| {
@@ -128,7 +129,7 @@ impl Incompatible {
 
 impl fmt::Display for Incompatible {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the session was saved by another version of the loop")?;
+        f.write_str("the session is incompatible with this version of the loop")?;
         for (place, difference) in self.differences.iter().enumerate() {
             f.write_str(if place == 0 { ": " } else { "; " })?;
             difference.fmt(f)?;
@@ -147,21 +148,21 @@ impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::StepGone { step, near } => {
-                write!(f, "it rests at step `{}`, which is gone", shown(step))?;
+                write!(f, "its step `{}` is gone", shown(step))?;
                 match near {
                     Some(near) => {
                         write!(
                             f,
-                            " (if it is `{}` now, declare the old name as an alias)",
+                            " (if `{}` is its new name, declare the old name as an alias)",
                             shown(near)
                         )
                     }
-                    None => f.write_str(" (keep the step until no session rests there)"),
+                    None => f.write_str(" (keep the step while sessions rest there)"),
                 }
             }
             Self::StepKindChanged { step, saved, now } => write!(
                 f,
-                "it rests at step `{}`, which was {} and is {} (give the changed step another name)",
+                "its step `{}` was {} and is {} (give the changed step another name)",
                 shown(step),
                 named(*saved),
                 named(*now),
@@ -181,26 +182,26 @@ impl fmt::Display for Difference {
             ),
             Self::VersionUnknown { saved, now } if saved > now => write!(
                 f,
-                "its state has version {saved}, and this program knows only {now} (let the newer \
-                 program go on with it)"
+                "its state has version {saved}, newer than {now} of this program (resume it with the \
+                 newer program)"
             ),
             Self::VersionUnknown { saved, now } => write!(
                 f,
-                "its state has version {saved}, from which no migration leads to {now} (declare \
-                 `migrate = ..`, which reads version {})",
+                "its state has version {saved}, and no migration leads to {now} (declare \
+                 `migrate = ..` for version {})",
                 now.saturating_sub(1)
             ),
             Self::StateUnreadable => f.write_str(
-                "its state cannot be brought to this version (give the state a new version, and a \
-                 migration that takes it)",
+                "its state does not decode as this version (give the state a new version, and a \
+                 migration)",
             ),
             Self::AnswerSchemaChanged { question } => write!(
                 f,
-                "the question `{}` waits for an answer of another form (give the changed question \
-                 another name)",
+                "the answer to the question `{}` has another type (give the changed question another \
+                 name)",
                 shown(question)
             ),
-            Self::WiringChanged => f.write_str("the steps or the ways between them have changed"),
+            Self::WiringChanged => f.write_str("the steps or the edges between them have changed"),
             Self::FieldAdded { field } => {
                 write!(f, "field `{}` of the state is new", shown(field))
             }

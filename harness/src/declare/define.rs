@@ -200,7 +200,7 @@ impl<C: Context, S: State, St: StepId> Define<C, S, St> {
     /// mod check {
     ///     # use super::{Draft, work};
     ///     use harness::prelude::*;
-    ///     use harness::{Define, StepDef};
+    ///     use harness::{Define, declare::StepDef};
     ///
     ///     #[derive(StepId, Clone, Debug, PartialEq, Eq)]
     ///     pub enum Step { Read, Mark }

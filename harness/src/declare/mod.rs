@@ -1,4 +1,8 @@
 //! Declaring a loop: [`Harness::builder`] returns a builder, and its `build()` a [`Harness`].
+//!
+//! A program writes [`Harness`] and [`Define`]. The other types are the stages of a declaration, which
+//! the compiler names in its messages: what a step still [needs](NeedsExit), or which slots and steps a
+//! [builder](HarnessBuilder) still expects. [`Dynamic`] and [`Registry`] declare loops at run time.
 
 mod builder;
 mod define;

@@ -16,7 +16,7 @@ use crate::step::{BoxFuture, Cx, Handler, StepResult, View};
 ///
 /// ```
 /// use harness::prelude::*;
-/// use harness::Registry;
+/// use harness::declare::Registry;
 ///
 /// #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
 /// struct Page { text: String }

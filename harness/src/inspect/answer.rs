@@ -1,4 +1,4 @@
-//! Answering where the loop is not at hand.
+//! Answering interrupts without the loop.
 
 use crate::id::SessionId;
 use crate::inbox::{check_answers, read_inbox_after, send_all, send_expired};
@@ -10,19 +10,18 @@ use super::status::{RecordedAnswers, unanswered};
 use super::{Sessions, SessionsError};
 
 impl Sessions {
-    /// Answers questions of a session, and does not go on with it: the run that holds it does, or
-    /// whoever [resumes](crate::Agent::resume) it next, with [`Answers::none`]. Says which questions
-    /// still wait.
+    /// Records answers to interrupts of a session, without resuming it. The run that holds the
+    /// session applies them, or else the run that next [resumes](crate::Agent::resume) it, with
+    /// [`Answers::none`]. Returns the interrupts that are still open.
     ///
-    /// All answers are checked before any is recorded, as an agent checks them, except that each
-    /// must fit the schema that was stored with its question instead of the question's type. The
-    /// same answer again changes nothing.
+    /// All answers are checked before any is recorded. Each must match the schema that is stored
+    /// with its interrupt, because the question's type is not known here. Sending the same answer
+    /// again changes nothing.
     ///
     /// # Errors
-    /// The session asks [no such question](SessionsError::is_unknown_interrupt), the question was
-    /// answered already, [differently](SessionsError::is_conflict), or
-    /// [has expired](SessionsError::is_expired), or the answer
-    /// [does not fit](SessionsError::is_wrong_answer); and as of [`status`](Sessions::status).
+    /// An answer [is refused](SessionsError::answer_error): its interrupt is unknown, has expired or
+    /// has another answer, or the answer does not match. Also those of
+    /// [`status`](Sessions::status).
     pub async fn answer_json(
         &self,
         session: impl AsRef<str>,
@@ -39,7 +38,7 @@ impl Sessions {
             let sent = send_all(store, &session, &checked.messages).await;
             sent.map_err(|error| not_given(&session, error))?;
         }
-        // A run may have advanced the session meanwhile: what is open is read again.
+        // A run may have advanced the session meanwhile, so the open interrupts are read again.
         let found = self.read(&session).await?;
         let (unread, _) =
             read_inbox_after(store, &session, found.inbox()).await.map_err(store_error)?;

@@ -1,5 +1,6 @@
-//! Why nothing could be learnt of a session, or done to it.
+//! Why a session could not be read or changed.
 
+use std::error::Error;
 use std::fmt;
 
 use crate::clock::UtcMillis;
@@ -10,8 +11,11 @@ use crate::journal::ReadError;
 use crate::session::{EntryError, ReplayError};
 use crate::store::StoreError;
 
-/// Why something could not be read of a session, or done to it. Nothing has changed then, unless
-/// the [store](Self::store_error) says that it does not know.
+/// Why a session could not be read or changed. It is unchanged, unless the
+/// [store's error](Self::store_error) is [ambiguous](StoreError::is_ambiguous).
+///
+/// The message includes the cause, and [`source`](std::error::Error::source) returns what that cause
+/// leaves out of its own message.
 pub struct SessionsError {
     kind: Box<Kind>,
 }
@@ -21,49 +25,48 @@ pub(crate) enum Kind {
     #[error(transparent)]
     InvalidSessionId(#[from] InvalidSessionId),
     #[error(
-        "the agent has no store to find session `{0}` in (give it the one that its sessions are \
-         in: `.store(..)`)"
+        "no store in which to find session `{0}` (give the agent the store of its sessions: \
+         `.store(..)`)"
     )]
     NoStore(SessionId),
-    #[error("there is no session `{0}` in the store")]
+    #[error("no session `{0}` in the store")]
     NotFound(SessionId),
-    #[error("session `{0}` exists already (fork into an id that is not taken)")]
+    #[error("session `{0}` exists already (fork into an unused id)")]
     Exists(SessionId),
     #[error(
-        "session `{session}` is one of agent `{found}`, not of `{expected}` (ask the agent that \
+        "session `{session}` belongs to agent `{found}`, not to `{expected}` (use the agent that \
          began it)"
     )]
     WrongAgent { session: SessionId, expected: AgentId, found: AgentId },
     #[error(
-        "session `{session}` is held by a run (its lease expires at {until}; ask the run to stop, \
-         and try again once it has settled)"
+        "session `{session}` is held by a run (its lease expires at {until}; stop the run, and try \
+         again when it has settled)"
     )]
     Busy { session: SessionId, until: UtcMillis },
     #[error(
-        "session `{session}` is kept from entry {first} on; those before were pruned (ask for \
-         {first} or later)"
+        "entries of session `{session}` before {first} were pruned (read from entry {first} on)"
     )]
     Pruned { session: SessionId, first: Seq },
-    #[error("session `{session}` has no entry {seq} (its entries go from 1 to {head})")]
+    #[error("session `{session}` has no entry {seq} (its last entry is {head})")]
     NoSuchEntry { session: SessionId, seq: Seq, head: Seq },
     #[error(
-        "no step's result ends with entry {seq} of session `{session}` ({})",
+        "no commit ends with entry {seq} of session `{session}` ({})",
         match nearest {
-            Some(nearest) => format!("the nearest before at which one does is {nearest}"),
-            None => "none of those kept before it does".to_owned(),
+            Some(nearest) => format!("the last one before it ends with entry {nearest}"),
+            None => "none of the kept entries before it ends one".to_owned(),
         }
     )]
     NotABoundary { session: SessionId, seq: Seq, nearest: Option<Seq> },
-    #[error("session `{session}`: {source}")]
-    Answer { session: SessionId, source: AnswerError },
-    #[error("session `{session}`: {source}")]
-    Incompatible { session: SessionId, source: Incompatible },
-    #[error("what session `{session}` adds up to cannot be written anew: {source}")]
-    Unwritable { session: SessionId, source: EntryError },
-    #[error("session `{session}`: {source}")]
-    Replay { session: SessionId, source: ReplayError },
-    #[error("the store of the sessions: {0}")]
-    Store(#[source] StoreError),
+    #[error("session `{session}`: {cause}")]
+    Answer { session: SessionId, cause: AnswerError },
+    #[error("session `{session}`: {cause}")]
+    Incompatible { session: SessionId, cause: Incompatible },
+    #[error("failed to write what session `{session}` replays to: {cause}")]
+    Unwritable { session: SessionId, cause: EntryError },
+    #[error("session `{session}`: {cause}")]
+    Replay { session: SessionId, cause: ReplayError },
+    #[error("{0}")]
+    Store(StoreError),
 }
 
 impl SessionsError {
@@ -82,7 +85,7 @@ impl SessionsError {
         matches!(*self.kind, Kind::NoStore(_))
     }
 
-    /// The session is one of another agent.
+    /// The session belongs to another agent.
     pub fn is_wrong_agent(&self) -> bool {
         matches!(*self.kind, Kind::WrongAgent { .. })
     }
@@ -92,12 +95,12 @@ impl SessionsError {
         matches!(*self.kind, Kind::Busy { .. })
     }
 
-    /// The session that a fork was to become exists already.
+    /// The session that a fork would create exists already.
     pub fn is_exists(&self) -> bool {
         matches!(*self.kind, Kind::Exists(_))
     }
 
-    /// Entries that were asked for were pruned: the first that is kept.
+    /// The first entry that is kept, if requested entries were pruned.
     pub fn pruned(&self) -> Option<Seq> {
         match *self.kind {
             Kind::Pruned { first, .. } => Some(first),
@@ -105,23 +108,23 @@ impl SessionsError {
         }
     }
 
-    /// Entries that were asked for were pruned; [`pruned`](Self::pruned) says which are kept.
+    /// Requested entries were pruned. [`pruned`](Self::pruned) returns the first one that is kept.
     pub fn is_pruned(&self) -> bool {
         self.pruned().is_some()
     }
 
-    /// The session has no entry of that number.
+    /// The session has no entry with that number.
     pub fn is_no_such_entry(&self) -> bool {
         matches!(*self.kind, Kind::NoSuchEntry { .. })
     }
 
-    /// No step's result ends with the entry that was named, so nothing can be forked there.
+    /// No commit ends with that entry, so the session cannot be forked there.
     pub fn is_not_a_boundary(&self) -> bool {
         matches!(*self.kind, Kind::NotABoundary { .. })
     }
 
-    /// After [`is_not_a_boundary`](Self::is_not_a_boundary): the nearest entry before with which a
-    /// step's result ends, if it is kept.
+    /// After [`is_not_a_boundary`](Self::is_not_a_boundary): the last entry before it with which a
+    /// commit ends, if it is kept.
     pub fn nearest_boundary(&self) -> Option<Seq> {
         match *self.kind {
             Kind::NotABoundary { nearest, .. } => nearest,
@@ -129,41 +132,41 @@ impl SessionsError {
         }
     }
 
-    /// An answer was refused, and why.
+    /// Why an answer was refused.
     pub fn answer_error(&self) -> Option<&AnswerError> {
         match &*self.kind {
-            Kind::Answer { source, .. } => Some(source),
+            Kind::Answer { cause, .. } => Some(cause),
             _ => None,
         }
     }
 
-    /// The session's state is not one of this program, and why.
+    /// How the session's state differs from the state of this program.
     pub fn incompatible(&self) -> Option<&Incompatible> {
         match &*self.kind {
-            Kind::Incompatible { source, .. } => Some(source),
+            Kind::Incompatible { cause, .. } => Some(cause),
             _ => None,
         }
     }
 
-    /// What is stored of the session is damaged: an entry cannot be read, or does not add up with
-    /// those before. Not so if a [newer version](ReplayError::is_newer) wrote it.
+    /// The stored session is damaged: an entry cannot be read, or does not follow on those before it.
+    /// A log that a [newer version](ReplayError::is_newer) wrote is not damaged.
     pub fn is_damaged(&self) -> bool {
         match &*self.kind {
-            Kind::Replay { source, .. } => !source.is_newer(),
+            Kind::Replay { cause, .. } => !cause.is_newer(),
             Kind::Store(StoreError::Corrupt { .. } | StoreError::LostWrites { .. }) => true,
             _ => false,
         }
     }
 
-    /// The session's log does not add up, or a newer version wrote it.
+    /// Why the session's log does not replay: it is damaged, or a newer version wrote it.
     pub fn replay_error(&self) -> Option<&ReplayError> {
         match &*self.kind {
-            Kind::Replay { source, .. } => Some(source),
+            Kind::Replay { cause, .. } => Some(cause),
             _ => None,
         }
     }
 
-    /// The store failed, and how.
+    /// How the store failed.
     pub fn store_error(&self) -> Option<&StoreError> {
         match &*self.kind {
             Kind::Store(error) => Some(error),
@@ -171,13 +174,13 @@ impl SessionsError {
         }
     }
 
-    /// Whether the error is about what is stored of this one session, so that others can be read.
+    /// Whether the error is about one stored session, so that others can be read.
     pub(super) fn is_of_one_session(&self) -> bool {
         matches!(*self.kind, Kind::Replay { .. }) || self.is_damaged()
     }
 }
 
-/// What an error that a store gives means to who asked for a session.
+/// The error of a request about a session, for an error of the store.
 pub(super) fn store_error(error: StoreError) -> SessionsError {
     match error {
         StoreError::Gone { session } => Kind::NotFound(session),
@@ -191,13 +194,13 @@ pub(super) fn store_error(error: StoreError) -> SessionsError {
 pub(crate) fn read_error(session: &SessionId, error: ReadError) -> SessionsError {
     match error {
         ReadError::Store(error) => store_error(error),
-        ReadError::Replay(source) => Kind::Replay { session: session.clone(), source }.into(),
+        ReadError::Replay(cause) => Kind::Replay { session: session.clone(), cause }.into(),
     }
 }
 
 pub(super) fn not_given(session: &SessionId, error: NotGiven) -> SessionsError {
     match error {
-        NotGiven::Refused(source) => Kind::Answer { session: session.clone(), source }.into(),
+        NotGiven::Refused(cause) => Kind::Answer { session: session.clone(), cause }.into(),
         NotGiven::Store(error) => store_error(error),
     }
 }
@@ -221,14 +224,21 @@ impl fmt::Display for SessionsError {
 }
 
 impl fmt::Debug for SessionsError {
-    /// As it reads: what a question was answered with is not for whoever logs the error.
+    /// As it displays: an answer may be confidential.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("SessionsError").field(&format_args!("{}", self.kind)).finish()
     }
 }
 
-impl std::error::Error for SessionsError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        std::error::Error::source(&*self.kind)
+impl Error for SessionsError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match &*self.kind {
+            Kind::Answer { cause, .. } => cause.source(),
+            Kind::Incompatible { cause, .. } => cause.source(),
+            Kind::Unwritable { cause, .. } => cause.source(),
+            Kind::Replay { cause, .. } => cause.source(),
+            Kind::Store(cause) => cause.source(),
+            other => other.source(),
+        }
     }
 }

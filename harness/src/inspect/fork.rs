@@ -1,4 +1,4 @@
-//! Forks: another session that begins where one has been.
+//! Forks: a new session that begins with a past state of another.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -18,15 +18,15 @@ use crate::store::{
 use super::error::{read_error, store_error};
 use super::{HOLD, Kind, SessionsError};
 
-/// The waits before the same bytes are sent again to a store that failed.
+/// The waits before the same batch is sent again to a store that failed.
 const RESENDS: [Duration; 3] =
     [Duration::from_millis(10), Duration::from_millis(100), Duration::from_millis(500)];
 
-/// Begins the session `to` where `session` was right behind `seq`. `may` looks at what is forked
+/// Creates the session `to` from `session` as it was after entry `seq`. `may` checks what is forked
 /// before anything is written.
 ///
 /// # Errors
-/// No step's result ends at `seq`, or it is not kept; `to` exists; `may` refuses; the store failed.
+/// No commit ends with entry `seq`, or it was pruned; `to` exists; `may` refuses; the store failed.
 pub(crate) async fn fork(
     store: &dyn SessionStore,
     session: &SessionId,
@@ -40,9 +40,9 @@ pub(crate) async fn fork(
     let forked = forked(source, origin);
     let open: Vec<_> = forked.session.open_interrupts().map(open_in_store).collect();
     let summary = forked.session.summary(&forked.session.cursor.step);
-    let [opened, snapshot] = beginning(forked)
-        .map_err(|source| Kind::Unwritable { session: session.clone(), source })?;
-    // A claim makes what it does not find.
+    let [opened, snapshot] =
+        beginning(forked).map_err(|cause| Kind::Unwritable { session: session.clone(), cause })?;
+    // A claim creates a session that does not exist.
     let there = store.read(to, ReadRequest::summary()).await;
     if there.map_err(store_error)?.is_some() {
         return Err(Kind::Exists(to.clone()).into());
@@ -73,7 +73,8 @@ pub(crate) async fn fork(
     written
 }
 
-/// Appends a batch; a store that failed is given the same one again, which it knows if it has it.
+/// Appends a batch. After a failure the same batch is sent again; the store recognizes it if it has
+/// it already.
 async fn append(
     store: &dyn SessionStore,
     lease: &Lease,
@@ -91,7 +92,7 @@ async fn append(
     }
 }
 
-/// What the log adds up to at a boundary.
+/// What the log replays to at a boundary.
 async fn boundary(
     store: &dyn SessionStore,
     session: &SessionId,
@@ -114,7 +115,7 @@ async fn boundary(
         let not = |nearest| Kind::NotABoundary { session: session.clone(), seq, nearest }.into();
         let walked = match walked.await {
             Ok(walked) => walked.ok_or_else(|| Kind::NotFound(session.clone()))?,
-            // What there was before is gone.
+            // The entries before it were pruned.
             Err(ReadError::Store(StoreError::Pruned { .. })) if from < seq => {
                 return Err(not(None));
             }
@@ -129,7 +130,7 @@ async fn boundary(
                 let recorded = walked.recorded;
                 return recorded.map_err(|error| read_error(session, error.into()));
             }
-            // The one before the snapshot at which this began may be one.
+            // The entry before the snapshot at which this began may be a boundary.
             (None, Some(Seq(begin))) if begin > 1 => from = Seq(begin - 1),
             (nearest, _) => return Err(not(nearest)),
         }
@@ -143,14 +144,14 @@ fn forked(source: Recorded, origin: Origin) -> Recorded {
         format: FORMAT,
         salt: salt.clone(),
         from: Some(origin),
-        // Messages do not come along, so none was applied.
+        // Messages are not copied, so none was applied.
         inbox: InboxSeq(0),
         input: None,
         recovered: 0,
         ..source.session
     };
     if session.phase == Phase::Running {
-        // No run advances it, and none has crashed.
+        // No run advances it, and no run has crashed.
         session.phase = Phase::Stopped;
         let (finally_failure, active_ms) = (None, session.active_ms);
         let settled = Settled { end: End::Stopped, finally_failure, active_ms, attempt: 0 };

@@ -1,4 +1,4 @@
-//! Lists: of sessions, and of questions that wait.
+//! Lists of sessions, and of open interrupts.
 
 use crate::id::SessionId;
 use crate::inbox::read_inbox_after;
@@ -7,17 +7,18 @@ use crate::step::Interrupt;
 use crate::store::Filter;
 
 use super::error::{read_error, store_error};
-use super::status::{PendingInterrupt, PendingPage, SessionPage, SessionRow, unanswered};
+use super::status::{InterruptPage, SessionInterrupt, SessionPage, SessionRow, unanswered};
 use super::{Sessions, SessionsError};
 
-/// How many rows are asked for at once where all are wanted.
+/// The rows of one page, where all pages are read.
 const ROWS: u32 = 256;
 
 impl Sessions {
-    /// Lists sessions that `filter` admits, in the order of their ids: at most `limit` (at least 1
-    /// is meant), from behind the page that [`SessionPage::next`] ends. Reads no log.
+    /// Lists the sessions that `filter` admits, in the order of their ids: at most `limit` (at least
+    /// 1). `after` is the [`SessionPage::next`] of the previous page. Reads no log.
     ///
-    /// Sessions that come and go while pages are read are seen or not; all others are seen once.
+    /// A session that is created or deleted while pages are read may be missing. Every other session
+    /// is listed once.
     ///
     /// # Errors
     /// The store failed.
@@ -33,8 +34,8 @@ impl Sessions {
         Ok(SessionPage { rows, next: listing.next })
     }
 
-    /// Lists all sessions that `filter` admits, page by page, and holds them all in memory. Where
-    /// there may be very many, read [pages](Sessions::list).
+    /// Lists all sessions that `filter` admits and keeps them in memory. For very many sessions, read
+    /// [pages](Sessions::list).
     ///
     /// # Errors
     /// The store failed.
@@ -51,12 +52,12 @@ impl Sessions {
         }
     }
 
-    /// Lists the questions that wait, of all sessions that `filter` admits: at most `limit` (at
-    /// least 1 is meant), from behind the page that [`PendingPage::next`] ends.
+    /// Lists the open interrupts of all sessions that `filter` admits: at most `limit` (at least 1).
+    /// `after` is the [`InterruptPage::next`] of the previous page.
     ///
-    /// The store's index does not know what is asked: that is read from the log of each session on
-    /// the page, from its last snapshot on. A session whose log cannot be read does not hide the
-    /// others: it is among [`unreadable`](PendingPage::unreadable).
+    /// The store's index does not contain the questions. They are read from the log of each session
+    /// on the page, from its last snapshot on. A session whose log cannot be read is in
+    /// [`unreadable`](InterruptPage::unreadable), and the others are still listed.
     ///
     /// # Errors
     /// The store failed.
@@ -65,15 +66,15 @@ impl Sessions {
         filter: &Filter,
         after: Option<&[u8]>,
         limit: u32,
-    ) -> Result<PendingPage, SessionsError> {
+    ) -> Result<InterruptPage, SessionsError> {
         let filter = Filter { interrupts: true, ..filter.clone() };
         let listing = self.store.list(&filter, after, limit).await.map_err(store_error)?;
-        let mut page = PendingPage { next: listing.next, ..PendingPage::default() };
-        // The questions of one session stand together.
-        let mut at_hand: Option<(SessionId, Vec<Interrupt>)> = None;
+        let mut page = InterruptPage { next: listing.next, ..InterruptPage::default() };
+        // The interrupts of one session are adjacent.
+        let mut current: Option<(SessionId, Vec<Interrupt>)> = None;
         for row in listing.rows {
             let Some(listed) = row.interrupt else { continue };
-            if at_hand.as_ref().is_none_or(|(session, _)| *session != row.session) {
+            if current.as_ref().is_none_or(|(session, _)| *session != row.session) {
                 let open = match self.open(&row.session).await {
                     Ok(open) => open,
                     Err(error) if error.is_of_one_session() => {
@@ -82,13 +83,13 @@ impl Sessions {
                     }
                     Err(error) => return Err(error),
                 };
-                at_hand = Some((row.session.clone(), open));
+                current = Some((row.session.clone(), open));
             }
-            let open = at_hand.iter().flat_map(|(_, open)| open);
+            let open = current.iter().flat_map(|(_, open)| open);
             let Some(interrupt) = open.into_iter().find(|asked| asked.id == listed.id) else {
                 continue;
             };
-            page.rows.push(PendingInterrupt {
+            page.rows.push(SessionInterrupt {
                 session: row.session,
                 agent: row.summary.agent,
                 interrupt: interrupt.clone(),
@@ -99,7 +100,7 @@ impl Sessions {
         Ok(page)
     }
 
-    /// The questions of a session that nobody has answered; none if it has gone.
+    /// The unanswered interrupts of a session; none if the session was deleted.
     async fn open(&self, session: &SessionId) -> Result<Vec<Interrupt>, SessionsError> {
         let found = read(&*self.store, session).await;
         let Some(found) = found.map_err(|error| read_error(session, error))? else {

@@ -1,5 +1,4 @@
-//! Sessions as data: looking at them, answering and stopping them, deleting them, without the loops
-//! whose sessions they are.
+//! Sessions as data: read them, answer their interrupts, stop and delete them, without their loops.
 
 mod answer;
 mod error;
@@ -25,23 +24,23 @@ pub use error::SessionsError;
 pub(crate) use error::{Kind, read_error};
 pub(crate) use fork::fork;
 pub use status::{
-    HistoryPage, Moment, MomentPage, PendingInterrupt, PendingPage, RecordedAnswers, SessionPage,
+    HistoryPage, InterruptPage, Moment, MomentPage, RecordedAnswers, SessionInterrupt, SessionPage,
     SessionRow, Status,
 };
 
 use error::store_error;
 
-/// For how long a session is held to be deleted, pruned or made.
+/// The duration of the lease under which a session is deleted, pruned or created.
 const HOLD: Duration = Duration::from_secs(30);
 
-/// How many bytes of entries are read at once where few entries are asked for.
+/// The bytes of entries to read at once where few entries are requested.
 const PAGE: u64 = 256 << 10;
 
-/// The sessions of a store, whosever they are: for dashboards, inboxes and housekeeping, in
+/// All sessions of a store, of any agent: for dashboards, approval queues and maintenance, in
 /// programs that know neither the agents nor their states. Cheap to clone.
 ///
-/// Nothing here runs a step. Sessions are advanced by the [`Agent`](crate::Agent) they belong to,
-/// which also has their states with their type.
+/// Nothing here runs a step. The [`Agent`](crate::Agent) of a session advances it, and reads its
+/// state with its type.
 ///
 /// ```
 /// # use harness::prelude::*;
@@ -56,25 +55,25 @@ const PAGE: u64 = 256 << 10;
 /// #         .answer(|_doc, _cx, said| async move { Ok(Doc::update().sent(said.answer)) }).end(),
 /// # }).build()?;
 /// use harness::Sessions;
-/// use harness::sessions::{Filter, Phase};
+/// use harness::inspect::{Filter, Phase};
 ///
 /// let store = MemoryStore::new();
-/// let agent = harness.agent("mailer", ()).store(store.clone());
-/// agent.run(Doc::update(), ()).session("letter-7").await?;
+/// let agent = harness.agent("notices", ()).store(store.clone());
+/// agent.run(Doc::update(), ()).session("notice-7").await?;
 ///
-/// // Elsewhere, without the types:
+/// // In another program, without the types:
 /// let sessions = Sessions::new(store);
-/// let inbox = sessions.pending_interrupts(&Filter::default(), None, 50).await?;
-/// let waiting = &inbox.rows[0];
-/// assert_eq!((waiting.session.as_str(), &*waiting.interrupt.name), ("letter-7", "send"));
+/// let open = sessions.pending_interrupts(&Filter::default(), None, 50).await?;
+/// let waiting = &open.rows[0];
+/// assert_eq!((waiting.session.as_str(), &*waiting.interrupt.name), ("notice-7", "send"));
 ///
 /// let answer = Answers::json(waiting.interrupt.id.clone(), true.into()).by("sam");
-/// let recorded = sessions.answer_json("letter-7", answer).await?;
+/// let recorded = sessions.answer_json("notice-7", answer).await?;
 /// assert!(recorded.open.is_empty());
-/// assert_eq!(sessions.status("letter-7").await?.phase, Phase::Interrupted);
+/// assert_eq!(sessions.status("notice-7").await?.phase, Phase::Interrupted);
 ///
-/// // Whoever runs the agent goes on with what was answered.
-/// let ended = agent.resume("letter-7", Answers::none(), ()).await?.ended()?;
+/// // The next run of the agent applies the answer.
+/// let ended = agent.resume("notice-7", Answers::none(), ()).await?.ended()?;
 /// assert!(ended.state.sent);
 /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 /// ```
@@ -89,12 +88,12 @@ impl Sessions {
         Self::shared(Arc::new(store))
     }
 
-    /// The same, for a store that is shared already.
+    /// [`new`](Sessions::new) for a store that is already shared.
     pub fn shared(store: Arc<dyn SessionStore>) -> Self {
         Self { store }
     }
 
-    /// How a session stands. Reads its log from the last snapshot on.
+    /// The status of a session. Reads its log from the last snapshot on.
     ///
     /// # Errors
     /// The session [does not exist](SessionsError::is_not_found), or
@@ -110,18 +109,18 @@ impl Sessions {
     /// The state of a session, as JSON.
     ///
     /// # Errors
-    /// As of [`status`](Sessions::status).
+    /// Those of [`status`](Sessions::status).
     pub async fn state(&self, session: impl AsRef<str>) -> Result<Value, SessionsError> {
         let session = SessionId::new(session)?;
         Ok(self.read(&session).await?.recorded.state)
     }
 
-    /// The state of a session as it was right behind an entry of its log, as JSON. Runs no code of
-    /// the loop: it is read off the log as it was written.
+    /// The state of a session after an entry of its log, as JSON. Runs no code of the loop: the log
+    /// is folded as it was written.
     ///
     /// # Errors
-    /// There is [no such entry](SessionsError::is_no_such_entry), or it
-    /// [was pruned](SessionsError::is_pruned); and as of [`status`](Sessions::status).
+    /// [No such entry](SessionsError::is_no_such_entry), or it
+    /// [was pruned](SessionsError::is_pruned). Also those of [`status`](Sessions::status).
     pub async fn state_at(
         &self,
         session: impl AsRef<str>,
@@ -131,13 +130,11 @@ impl Sessions {
         Ok(recorded_at(&*self.store, &session, seq).await?.state)
     }
 
-    /// A part of a session's log, the oldest entries first: at most `limit` entries (at least 1 is
-    /// meant) from `from` on. [`Seq`]`(0)` begins at the first.
-    ///
-    /// For the last entries, begin so many before the [`head`](Status::head).
+    /// A part of a session's log, oldest entries first: at most `limit` entries (at least 1), from
+    /// `from` on. [`Seq`]`(0)` starts at the first. The last entry is the [`head`](Status::head).
     ///
     /// # Errors
-    /// Entries from there on [were pruned](SessionsError::is_pruned); and as of
+    /// Entries from there on [were pruned](SessionsError::is_pruned). Also those of
     /// [`status`](Sessions::status).
     pub async fn history(
         &self,
@@ -156,8 +153,8 @@ impl Sessions {
                     return Ok(HistoryPage { entries, next, first, head });
                 }
                 let entry = Entry::decode(&stored.bytes).map_err(|error| {
-                    let source = ReplayError::from(error).at(stored.seq);
-                    Kind::Replay { session: session.clone(), source }
+                    let cause = ReplayError::from(error).at(stored.seq);
+                    Kind::Replay { session: session.clone(), cause }
                 })?;
                 entries.push((stored.seq, entry));
             }
@@ -171,9 +168,9 @@ impl Sessions {
         }
     }
 
-    /// Asks the run that holds a session to stop at its next boundary, and does not wait for it.
-    /// The run learns of it with its next commit, or when it renews its lease. Says whether anybody
-    /// held the session; what has no holder needs no stop.
+    /// Asks the run that holds a session to stop at its next boundary, and does not wait for it. The
+    /// run reads the request with its next commit, or when it renews its lease. Returns whether a
+    /// run holds the session; otherwise there is nothing to stop.
     ///
     /// # Errors
     /// The session [does not exist](SessionsError::is_not_found); the store failed.
@@ -186,13 +183,13 @@ impl Sessions {
         Ok(asked)
     }
 
-    /// Deletes a session: its log, its questions, its letters. A session under the same id is
-    /// another one from then on. One whose entries do not add up can be deleted too.
+    /// Deletes a session: its log, its interrupts and its inbox messages. A later session with the
+    /// same id is a new one. A session whose log does not replay can be deleted too.
     ///
     /// # Errors
     /// A run [holds](SessionsError::is_busy) the session; it
-    /// [does not exist](SessionsError::is_not_found); the store failed, or gives nobody a session
-    /// that [is damaged](SessionsError::is_damaged) where the store itself sees it.
+    /// [does not exist](SessionsError::is_not_found); the store failed, or refuses the claim because
+    /// it finds the session [damaged](SessionsError::is_damaged) itself.
     pub async fn delete(&self, session: impl AsRef<str>) -> Result<(), SessionsError> {
         let session = SessionId::new(session)?;
         let lease = self.claim(&session).await?;
@@ -205,11 +202,11 @@ impl Sessions {
         }
     }
 
-    /// Removes the entries of a session's log below `below`, as far as its last snapshot: what is
-    /// needed to go on with it stays. Gives the first entry that is kept.
+    /// Removes the entries of a session's log before `below`, but at most those before its last
+    /// snapshot, so that the session can still be resumed. Returns the first entry that is kept.
     ///
     /// # Errors
-    /// A run [holds](SessionsError::is_busy) the session: nothing was removed; it
+    /// A run [holds](SessionsError::is_busy) the session; it
     /// [does not exist](SessionsError::is_not_found); the store failed.
     pub async fn prune(&self, session: impl AsRef<str>, below: Seq) -> Result<Seq, SessionsError> {
         let session = SessionId::new(session)?;
@@ -233,9 +230,9 @@ impl Sessions {
         page.map_err(store_error)?.ok_or_else(|| Kind::NotFound(session.clone()).into())
     }
 
-    /// Takes the lease of a session that exists.
+    /// Claims a session that exists.
     async fn claim(&self, session: &SessionId) -> Result<Lease, SessionsError> {
-        // A claim makes what it does not find.
+        // A claim creates a session that does not exist.
         match self.page(session, ReadRequest::summary()).await {
             Err(error) if !error.is_damaged() => return Err(error),
             _ => {}
@@ -255,7 +252,7 @@ impl Sessions {
     }
 }
 
-/// A session as of an entry of its log.
+/// A session after an entry of its log.
 pub(crate) async fn recorded_at(
     store: &dyn SessionStore,
     session: &SessionId,

@@ -1,4 +1,4 @@
-//! What is told of sessions.
+//! What is reported about sessions.
 
 use crate::clock::UtcMillis;
 use crate::id::{AgentId, InterruptId, Position, Seq, SessionId};
@@ -11,17 +11,17 @@ use crate::store::{Holder, Phase, Row};
 
 use super::SessionsError;
 
-/// A session as it stands.
+/// The current status of a session.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Status {
     /// The session.
     pub session: SessionId,
-    /// The agent whose session it is.
+    /// The agent it belongs to.
     pub agent: AgentId,
-    /// Where in its life it is.
+    /// Its phase.
     pub phase: Phase,
-    /// The step at work, or that comes next; of an ended turn, the last.
+    /// The current or next step; of an ended turn, the last step.
     pub step: String,
     /// The entry into that step.
     pub position: Position,
@@ -37,27 +37,25 @@ pub struct Status {
     pub created: UtcMillis,
     /// When its last entries were written, by their writer's clock.
     pub updated: UtcMillis,
-    /// Who holds it. A session that is [`Running`](Phase::Running) and that nobody holds has
-    /// crashed, and waits to be resumed.
+    /// The holder of its lease. A session that is [`Running`](Phase::Running) without a holder has
+    /// crashed and waits to be resumed.
     pub holder: Option<Holder>,
-    /// The questions that nobody has answered. One that was answered, by
-    /// [`answer_json`](super::Sessions::answer_json) say, is not among them, whether or not a run
-    /// has gone on with the answer.
+    /// The interrupts without an answer. An answered interrupt is not among them, even if no run has
+    /// applied its answer yet.
     pub questions: Vec<Interrupt>,
-    /// How many letters (answers, inputs, stops) no run has taken up yet. A session at rest that
-    /// has some waits to be resumed.
+    /// How many inbox messages (answers, inputs, stop requests) no run has applied yet. A session at
+    /// rest with unread messages waits to be resumed.
     pub unread: u64,
-    /// Bytes of its log that a crash left unfinished or a loss of power took, and that were set aside
-    /// when somebody took the session up. Nothing of them was acknowledged as durable. Pruning forgets
-    /// them.
+    /// Bytes at the end of its log that a crash or a loss of power left incomplete. Recovery set them
+    /// aside. None of them was acknowledged as durable. Pruning deletes them.
     pub set_aside: u64,
-    /// What this turn has spent.
+    /// The spend of this turn.
     pub spent: Spend,
-    /// What all turns have spent.
+    /// The spend of all turns.
     pub total: Spend,
-    /// How its last run settled, while none is at work.
+    /// How its last run settled, unless a run is active.
     pub settled: Option<Settled>,
-    /// What the turn failed with, if it has [failed](Phase::Failed).
+    /// The failure of the turn, if it [failed](Phase::Failed).
     pub failure: Option<Failure>,
     /// The session it was forked from.
     pub from: Option<Origin>,
@@ -96,7 +94,7 @@ impl Status {
     }
 }
 
-/// The open interrupts about which the inbox has no message either.
+/// The open interrupts for which the inbox has no answer either.
 pub(super) fn unanswered<'a>(
     session: &'a Session,
     unread: &'a [Unread],
@@ -106,29 +104,29 @@ pub(super) fn unanswered<'a>(
     session.open_interrupts().filter(move |asked| !decided.contains(&asked.id))
 }
 
-/// Some sessions of a list.
+/// A page of a list of sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionPage {
     /// The sessions, in the order of their ids.
     pub rows: Vec<SessionRow>,
-    /// What to give as `after` for the next page; `None` on the last.
+    /// The `after` of the next page; `None` on the last.
     pub next: Option<Vec<u8>>,
 }
 
-/// A session in a list: what is known of it without reading its log.
+/// A session in a list: what is known without reading its log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionRow {
     /// The session.
     pub session: SessionId,
-    /// The agent whose session it is.
+    /// The agent it belongs to.
     pub agent: AgentId,
-    /// Where in its life it is.
+    /// Its phase.
     pub phase: Phase,
-    /// The step at which it was when its last run began or settled.
+    /// Its step when its last run began or settled.
     pub step: String,
-    /// When it needs somebody though nobody writes to it.
+    /// When it must be resumed even if nothing is sent to it.
     pub due: Option<UtcMillis>,
     /// The last entry of its log.
     pub head: Seq,
@@ -158,9 +156,9 @@ impl From<Row> for SessionRow {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct HistoryPage {
-    /// The entries and their numbers, the oldest first.
+    /// The entries with their numbers, oldest first.
     pub entries: Vec<(Seq, Entry)>,
-    /// What to give as `from` for the next page; `None` at the head of the log.
+    /// The `from` of the next page; `None` at the head of the log.
     pub next: Option<Seq>,
     /// The first entry that is kept.
     pub first: Seq,
@@ -168,69 +166,70 @@ pub struct HistoryPage {
     pub head: Seq,
 }
 
-/// What became of answers that were given.
+/// The result of recording answers.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RecordedAnswers {
-    /// The questions that still wait for an answer.
+    /// The interrupts that are still open.
     pub open: Vec<Interrupt>,
-    /// Who holds the session, and goes on with the answers; `None` if it waits to be resumed.
+    /// The holder of the session, which applies the answers; `None` if the session waits to be
+    /// resumed.
     pub holder: Option<Holder>,
 }
 
-/// Some open questions of all sessions.
+/// A page of the open interrupts of all sessions.
 #[derive(Debug, Default)]
 #[non_exhaustive]
-pub struct PendingPage {
-    /// The questions, in the order of their sessions. There may be fewer than were asked for, even
-    /// none: what was answered meanwhile is left out.
-    pub rows: Vec<PendingInterrupt>,
-    /// Sessions that have open questions, but whose log cannot be read, and why.
+pub struct InterruptPage {
+    /// The interrupts, in the order of their sessions. A page can be shorter than its limit, even
+    /// empty, because interrupts that were answered meanwhile are omitted.
+    pub rows: Vec<SessionInterrupt>,
+    /// Sessions with open interrupts whose log cannot be read, and why.
     pub unreadable: Vec<(SessionId, SessionsError)>,
-    /// What to give as `after` for the next page; `None` on the last.
+    /// The `after` of the next page; `None` on the last.
     pub next: Option<Vec<u8>>,
 }
 
-/// A question that waits, and who asks it.
+/// An open interrupt and its session.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct PendingInterrupt {
-    /// The session that asks.
+pub struct SessionInterrupt {
+    /// The session.
     pub session: SessionId,
-    /// The agent whose session it is.
+    /// The agent it belongs to.
     pub agent: AgentId,
-    /// The question.
+    /// The interrupt.
     pub interrupt: Interrupt,
-    /// Since when it has waited.
+    /// When it was asked.
     pub since: UtcMillis,
-    /// When it can no longer be answered; `None` if it waits for ever. A question whose time is
-    /// over is listed until somebody resumes its session.
+    /// When it expires; `None` if it waits indefinitely. An expired interrupt is listed until its
+    /// session is resumed.
     pub expires: Option<UtcMillis>,
 }
 
-/// Some moments of a session, with its state's type.
+/// A page of the moments of a session, with the type of its state.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct MomentPage<S> {
-    /// The moments, the oldest first.
+    /// The moments, oldest first.
     pub moments: Vec<Moment<S>>,
-    /// What to give as `from` for the next page; `None` on the last.
+    /// The `from` of the next page; `None` on the last.
     pub next: Option<Seq>,
 }
 
-/// A session as it was once a step's result had been taken in.
+/// A session after a commit.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Moment<S> {
-    /// The entry of the log with which the result ends.
+    /// The last entry of the commit.
     pub seq: Seq,
     /// When it was written, by its writer's clock.
     pub at: UtcMillis,
     /// The state.
     pub state: S,
-    /// Where in its life the session was.
+    /// Its phase.
     pub phase: Phase,
-    /// The step that was to come next; of an ended turn, the last.
+    /// The next step; of an ended turn, the last step.
     pub step: String,
     /// The entry into that step.
     pub position: Position,
@@ -238,7 +237,7 @@ pub struct Moment<S> {
     pub turn: u64,
     /// How many steps the turn had committed.
     pub steps: u64,
-    /// What the turn had spent.
+    /// The spend of the turn.
     pub spent: Spend,
 }
 

@@ -13,12 +13,12 @@ pub(super) fn read_error(session: &SessionId, error: ReadError) -> Kind {
             Kind::Busy { session: session.clone(), answers_recorded: false }
         }
         ReadError::Store(error) => Kind::Store(error),
-        ReadError::Replay(source) => Kind::Replay { session: session.clone(), source },
+        ReadError::Replay(cause) => Kind::Replay { session: session.clone(), cause },
     }
 }
 
 /// The session waits for answers.
 pub(super) fn pending(id: &SessionId, session: &Session) -> Kind {
     let open = session.open_interrupts().map(|interrupt| interrupt.id.to_string()).collect();
-    Kind::PendingInterrupt { session: id.clone(), open }
+    Kind::OpenInterrupts { session: id.clone(), open }
 }

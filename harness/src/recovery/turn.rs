@@ -137,7 +137,7 @@ impl<C: Context, S: State> Taker<C, S> {
         }
         match refused {
             // The input is in the inbox: the run that ends this turn applies it as the next.
-            Kind::PendingInterrupt { .. } | Kind::Unsettled { .. } if left => {
+            Kind::OpenInterrupts { .. } | Kind::Unsettled { .. } if left => {
                 Kind::Queued { session }.into()
             }
             refused => refused.into(),

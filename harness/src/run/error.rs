@@ -1,3 +1,4 @@
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,11 +9,13 @@ use crate::journal::Broken;
 use crate::session::ReplayError;
 use crate::store::{Phase, StoreError};
 
-/// Why a run could not be started or a session not be resumed. Nothing has changed then: the
-/// session is where it was.
+/// Why a run failed to start or to resume a session. The session is unchanged.
 ///
-/// A step that fails is no `RunError`: it settles the run as
+/// A step that fails is not a `RunError`: it settles the run as
 /// [`Outcome::Failed`](crate::Outcome::Failed), which keeps the session.
+///
+/// The message includes the cause, and [`source`](std::error::Error::source) returns what that cause
+/// leaves out of its own message.
 pub struct RunError {
     kind: Box<Kind>,
 }
@@ -22,74 +25,72 @@ pub(crate) enum Kind {
     #[error(transparent)]
     InvalidSessionId(#[from] InvalidSessionId),
     #[error(
-        "the agent has no store to find session `{0}` in (resume the outcome itself: \
+        "no store in which to find session `{0}` (resume the outcome itself: \
          `agent.resume(&waiting, answers, slots)`)"
     )]
     NoStore(SessionId),
     #[error(
-        "session `{0}` is not at rest in this outcome: a run advances it, it has settled in another \
-         outcome (resume that one), or its state was lost in a panic of a reducer or a route"
+        "session `{0}` is not at rest in this outcome (a run advances it; it settled in another \
+         outcome, so resume that one; or a reducer or a route panicked, which lost its state)"
     )]
     NotAtRest(SessionId),
-    #[error("session `{session}`: {source}")]
-    Answer { session: SessionId, source: AnswerError },
+    #[error("session `{session}`: {cause}")]
+    Answer { session: SessionId, cause: AnswerError },
     #[error(
-        "the runtime slots given are of type `{found}`, but agent `{agent}` takes `{expected}` \
-         (`agent.resume(&waiting, ..)` has the compiler check this)"
+        "the runtime slots are of type `{found}`, but agent `{agent}` takes `{expected}` (the \
+         compiler checks `agent.resume(&waiting, ..)`)"
     )]
     WrongSlots { agent: String, expected: &'static str, found: &'static str },
-    #[error("there is no session `{0}` in the agent's store")]
+    #[error("no session `{0}` in the agent's store")]
     NotFound(SessionId),
     #[error(
-        "session `{session}` is one of agent `{found}`, not of `{expected}` (resume it with the \
+        "session `{session}` belongs to agent `{found}`, not to `{expected}` (resume it with the \
          agent that began it)"
     )]
     WrongAgent { session: SessionId, expected: AgentId, found: AgentId },
-    #[error(
-        "session `{0}` has ended and waits for nothing (give it its next input: `agent.run(..)`)"
-    )]
+    #[error("session `{0}` has ended (start its next turn: `agent.run(..)`)")]
     NotWaiting(SessionId),
     #[error(
         "session `{session}` waits for answers to {} (resume it with them, or start the next turn \
-         `.withdraw_questions()`)",
+         with `.withdraw_questions()`)",
         list(open)
     )]
-    PendingInterrupt { session: SessionId, open: Vec<String> },
-    #[error("session `{0}` waits for a timer or another agent (it goes on by itself)")]
+    OpenInterrupts { session: SessionId, open: Vec<String> },
+    #[error("session `{0}` waits for a timer or another agent (it continues without a request)")]
     Waiting(SessionId),
     #[error(
-        "session `{session}` has an unfinished turn ({phase:?}): resume it before the next input"
+        "session `{session}` has an unfinished turn ({phase:?}; resume it before its next input)"
     )]
     Unsettled { session: SessionId, phase: Phase },
     #[error(
-        "session `{session}` is held by another run{} (see `OnBusy` for what to do about it)",
-        if *answers_recorded { ", which goes on with the answers" } else { "" }
+        "session `{session}` is held by another run{} (choose how to handle this with `.on_busy(..)`)",
+        if *answers_recorded { ", which applies the answers" } else { "" }
     )]
     Busy { session: SessionId, answers_recorded: bool },
     #[error(
-        "session `{session}` has a turn that has not ended: the input is left, and taken as the \
-         next turn by the run that ends this one"
+        "session `{session}` has an unfinished turn (the input is queued: the run that ends this \
+         turn starts the next one with it)"
     )]
     Queued { session: SessionId },
-    #[error("session `{session}` was given another input under the id `{id}`")]
+    #[error("session `{session}` has another input with the id `{id}` (the first input is kept)")]
     InputConflict { session: SessionId, id: String },
     #[error(transparent)]
     Incompatible(#[from] Incompatible),
-    #[error("the session's store: {0}")]
-    Store(#[source] StoreError),
-    #[error("the session's store: {0}")]
-    NotWritten(#[source] Arc<StoreError>),
-    #[error("session `{session}`: {source}")]
-    Replay { session: SessionId, source: ReplayError },
-    #[error("the run could not begin: {0}")]
+    #[error("{0}")]
+    Store(StoreError),
+    #[error("{0}")]
+    NotWritten(Arc<StoreError>),
+    #[error("session `{session}`: {cause}")]
+    Replay { session: SessionId, cause: ReplayError },
+    #[error("failed to begin the run: {0}")]
     NotBegun(String),
-    #[error("what the session begins with does not go through JSON: {0}")]
+    #[error("failed to encode the state that the session begins with: {0}")]
     InputNotEncodable(String),
-    #[error("the input could not be reduced into a state: the state's own code panicked: {0}")]
+    #[error("failed to fold the input into the state: its code panicked: {0}")]
     InputPanicked(String),
     #[error("the runtime shut down before the run settled")]
     RuntimeGone,
-    #[error("the run panicked outside of any step (this is a fault of the framework): {0}")]
+    #[error("the run panicked outside of any step: {0} (report this fault of the framework)")]
     Panicked(String),
 }
 
@@ -111,15 +112,15 @@ impl RunError {
         matches!(*self.kind, Kind::NoStore(_))
     }
 
-    /// A run advances the session, or it has moved on.
+    /// The outcome no longer holds the session: a run advances it, or it settled in another outcome.
     pub fn is_not_at_rest(&self) -> bool {
         matches!(*self.kind, Kind::NotAtRest(_))
     }
 
-    /// An answer was refused, and why.
+    /// Why an answer was refused.
     pub fn answer_error(&self) -> Option<&AnswerError> {
         match &*self.kind {
-            Kind::Answer { source, .. } => Some(source),
+            Kind::Answer { cause, .. } => Some(cause),
             _ => None,
         }
     }
@@ -129,7 +130,7 @@ impl RunError {
         matches!(*self.kind, Kind::NotFound(_))
     }
 
-    /// The session is one of another agent.
+    /// The session belongs to another agent.
     pub fn is_wrong_agent(&self) -> bool {
         matches!(*self.kind, Kind::WrongAgent { .. })
     }
@@ -139,9 +140,9 @@ impl RunError {
         matches!(*self.kind, Kind::NotWaiting(_))
     }
 
-    /// The session waits for answers, and takes no input before they are there.
+    /// The session waits for answers, and takes no input before it has them.
     pub fn is_pending_interrupt(&self) -> bool {
-        matches!(*self.kind, Kind::PendingInterrupt { .. })
+        matches!(*self.kind, Kind::OpenInterrupts { .. })
     }
 
     /// The session waits for a timer or another agent.
@@ -149,8 +150,7 @@ impl RunError {
         matches!(*self.kind, Kind::Waiting(_))
     }
 
-    /// The session's turn is not over: it crashed, was stopped, failed or reached a budget. Resume
-    /// it.
+    /// The session's turn has not ended: it crashed, stopped, failed or reached a budget. Resume it.
     pub fn is_unsettled(&self) -> bool {
         matches!(*self.kind, Kind::Unsettled { .. })
     }
@@ -160,23 +160,22 @@ impl RunError {
         matches!(*self.kind, Kind::Busy { .. } | Kind::Queued { .. })
     }
 
-    /// Another run holds the session, and goes on with the answers that were given.
+    /// Another run holds the session, and applies the answers of this request.
     pub fn answers_recorded(&self) -> bool {
         matches!(*self.kind, Kind::Busy { answers_recorded: true, .. })
     }
 
-    /// The session has a turn that has not ended: the input is left, and taken as the next turn by the
-    /// run that ends this one.
+    /// The input is queued: the run that ends the session's current turn starts the next one with it.
     pub fn is_queued(&self) -> bool {
         matches!(*self.kind, Kind::Queued { .. })
     }
 
-    /// Another input was given under the same id.
+    /// The session has another input with the same id.
     pub fn is_input_conflict(&self) -> bool {
         matches!(*self.kind, Kind::InputConflict { .. })
     }
 
-    /// The loop or the state changed in what the session depends on, and in what.
+    /// How the loop or the state differs from what the session depends on.
     pub fn incompatible(&self) -> Option<&Incompatible> {
         match &*self.kind {
             Kind::Incompatible(why) => Some(why),
@@ -184,7 +183,7 @@ impl RunError {
         }
     }
 
-    /// The store failed, and how.
+    /// How the store failed.
     pub fn store_error(&self) -> Option<&StoreError> {
         match &*self.kind {
             Kind::Store(error) => Some(error),
@@ -193,10 +192,10 @@ impl RunError {
         }
     }
 
-    /// The session's log does not add up, or a newer version wrote it.
+    /// Why the session's log does not replay: it is damaged, or a newer version wrote it.
     pub fn replay_error(&self) -> Option<&ReplayError> {
         match &*self.kind {
-            Kind::Replay { source, .. } => Some(source),
+            Kind::Replay { cause, .. } => Some(cause),
             _ => None,
         }
     }
@@ -208,15 +207,15 @@ impl RunError {
 }
 
 impl Kind {
-    /// Answers were not given.
+    /// Answers that were refused, or that the store failed to take.
     pub(crate) fn not_given(session: &SessionId, error: NotGiven) -> Self {
         match error {
-            NotGiven::Refused(source) => Self::Answer { session: session.clone(), source },
+            NotGiven::Refused(cause) => Self::Answer { session: session.clone(), cause },
             NotGiven::Store(error) => Self::Store(error),
         }
     }
 
-    /// The first entries of a run could not be recorded.
+    /// The first entries of a run failed to be recorded.
     pub(crate) fn unrecorded(broken: Broken) -> Self {
         match broken {
             Broken::Store(error) => Self::NotWritten(error),
@@ -238,14 +237,20 @@ impl fmt::Display for RunError {
 }
 
 impl fmt::Debug for RunError {
-    /// As it reads: what a question was answered with is not for whoever logs the error.
+    /// As it displays: an answer may be confidential.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("RunError").field(&format_args!("{}", self.kind)).finish()
     }
 }
 
-impl std::error::Error for RunError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        std::error::Error::source(&*self.kind)
+impl Error for RunError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match &*self.kind {
+            Kind::Answer { cause, .. } => cause.source(),
+            Kind::Store(cause) => cause.source(),
+            Kind::NotWritten(cause) => cause.source(),
+            Kind::Replay { cause, .. } => cause.source(),
+            other => other.source(),
+        }
     }
 }

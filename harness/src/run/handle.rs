@@ -19,21 +19,21 @@ use super::outcome::Outcome;
 use super::request::Launched;
 use super::stop::StopSignal;
 
-/// A run at work in a task of its own. Await it, or `&mut` it, for its outcome.
+/// A run in a task of its own. Await it, or a `&mut` to it, for its outcome.
 ///
-/// Dropping it cancels the run: the step at work is dropped, effects in flight are finished and
+/// Dropping it cancels the run: the running step is dropped, and effects in flight are finished and
 /// recorded.
 #[must_use = "dropping a run cancels it"]
 pub struct Run<S: State> {
     task: JoinHandle<Result<Outcome<S>, RunError>>,
     control: RunControl,
     events: Option<Receiver<Arc<Event>>>,
-    /// Keeps the stream's other readers possible without keeping the stream open.
+    /// Adds readers to the stream without keeping it open.
     resubscribe: tokio::sync::broadcast::WeakSender<Arc<Event>>,
     done: bool,
 }
 
-/// Stops a run from elsewhere. Cheap to clone.
+/// Stops a run from another task. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct RunControl {
     run: RunId,
@@ -50,13 +50,13 @@ impl RunControl {
         &self.run
     }
 
-    /// Asks the run to stop at the next boundary: the step at work is finished and committed.
-    /// [`cx.cancelled()`](crate::Cx::cancelled) tells the step. Asking twice changes nothing.
+    /// Asks the run to stop at the next boundary: the running step finishes and commits.
+    /// [`cx.cancelled()`](crate::Cx::cancelled) notifies the step. A second call has no effect.
     pub fn stop(&self) {
         self.stop.stop();
     }
 
-    /// Cancels the run: the step at work is dropped at its next pause, its update discarded.
+    /// Cancels the run: the running step is dropped at its next `.await` and its update discarded.
     /// Effects in flight are finished and recorded first.
     pub fn cancel(&self) {
         self.stop.cancel();
@@ -73,12 +73,12 @@ impl<S: State> Run<S> {
         Self { task, control, events: Some(events), resubscribe, done: false }
     }
 
-    /// This run's id.
+    /// The run's id.
     pub fn run_id(&self) -> &RunId {
         &self.control.run
     }
 
-    /// A handle that stops the run from elsewhere.
+    /// A handle that stops the run from another task.
     pub fn control(&self) -> RunControl {
         self.control.clone()
     }
@@ -93,12 +93,12 @@ impl<S: State> Run<S> {
         self.control.cancel();
     }
 
-    /// The run's events: for the first caller from the beginning, for others from now on. The
-    /// stream is bounded: a slow reader learns how many events it missed.
+    /// The run's events: from the beginning for the first caller, from now on for later ones. The
+    /// stream is bounded, and reports to a slow reader how many events it missed.
     pub fn events(&mut self) -> Events {
         let first = self.events.take();
         let reader = first.or_else(|| Some(self.resubscribe.upgrade()?.subscribe()));
-        // A run that is over has no more events.
+        // A settled run has no more events.
         Events::new(reader.unwrap_or_else(|| crate::observe::stream().1))
     }
 }
@@ -124,7 +124,7 @@ impl<S: State> Drop for Run<S> {
         if !self.done {
             self.control.stop.abandon();
             self.control.cancel();
-            // It may have settled already, unheard.
+            // It may have settled already, before its outcome was awaited.
             let settled = tokio::task::unconstrained(&mut self.task).now_or_never();
             if let Some(Ok(Ok(outcome))) = settled {
                 outcome.give_back();

@@ -1,8 +1,12 @@
-//! Running: one advance of a session until it settles.
+//! Runs: what an agent is asked to do, and how it ends.
 //!
-//! `transition` decides: a pure function of the graph, the cursor and how an attempt ended. `driver`
-//! acts: it makes the attempt, folds its update in place, asks the route, and commits the result.
-//! Events of a commit follow it.
+//! A [`RunRequest`] is awaited, or [started](RunRequest::start) as a task with a [`Run`] as its handle.
+//! A run advances one session until it settles, and its [`Outcome`] reports how. A [`RunError`] reports
+//! that the run could not begin: then the session is unchanged.
+
+// `transition` decides: a pure function of the graph, the cursor and how an attempt ended. `driver`
+// acts: it makes the attempt, folds its update in place, calls the route, and commits the result.
+// Events of a commit follow it.
 
 mod attempt;
 mod commit;

@@ -16,25 +16,25 @@ use super::request::RunRequest;
 use super::rest::{Rest, Resumer};
 use super::settle::Settlement;
 
-/// How a run settled. Every case but `Ended` keeps a session that can go on.
+/// How a run settled. In every case but `Ended` the session can be resumed.
 #[derive(Debug)]
 pub enum Outcome<S: State> {
-    /// The loop came to an end.
+    /// The loop ended.
     Ended(Ended<S>),
-    /// Questions wait for their answers.
+    /// Interrupts wait for answers.
     Interrupted(Interrupted<S>),
-    /// A timer or another agent is waited for. No run settles so today: both are waited for in
+    /// The session waits for a timer or another agent. No run settles so today: both wait in
     /// memory.
     Waiting(Waiting<S>),
     /// The run was asked to stop, or cancelled.
     Stopped(Stopped<S>),
     /// A budget was reached.
     Exhausted(Exhausted<S>),
-    /// A step failed, and no error route took the failure.
+    /// A step failed, and no error route handled the failure.
     Failed(Failed<S>),
 }
 
-/// A turn that came to its end.
+/// A turn that ended.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Ended<S> {
@@ -44,17 +44,17 @@ pub struct Ended<S> {
     pub session: SessionId,
     /// The run that ended it.
     pub run: RunId,
-    /// What the turn has spent.
+    /// The spend of the turn.
     pub spent: Spend,
     /// How many steps the turn took.
     pub steps: u64,
-    /// What the steps of `.finally(..)` failed with, if they did.
+    /// The failure of the `.finally(..)` steps, if they failed.
     pub finally_failure: Option<Arc<Failure>>,
     signal: Option<(Cow<'static, str>, Cow<'static, str>)>,
 }
 
 impl<S> Ended<S> {
-    /// The signal the loop ended with, if a route that answers with `Sig` ended it.
+    /// The signal that ended the loop, if a route that returns `Sig` ended it.
     pub fn by<Sig: Signal>(&self) -> Option<Sig> {
         let (signals, name) = self.signal.as_ref()?;
         if signals != Sig::NAME {
@@ -63,7 +63,7 @@ impl<S> Ended<S> {
         Sig::ALL.iter().copied().find(|signal| signal.name() == name)
     }
 
-    /// The name of the signal the loop ended with, if a route ended it.
+    /// The name of the signal that ended the loop, if a route ended it.
     pub fn signal(&self) -> Option<&str> {
         self.signal.as_ref().map(|(_, signal)| &**signal)
     }
@@ -81,9 +81,9 @@ macro_rules! resting {
             pub state: $state,
             /// The session.
             pub session: SessionId,
-            /// The run that settled so.
+            /// The run that settled.
             pub run: RunId,
-            /// What this turn has spent so far.
+            /// The spend of this turn so far.
             pub spent: Spend,
             $($(#[$field_doc])* pub $field: $ty,)*
             rest: Rest<S>,
@@ -98,43 +98,43 @@ macro_rules! resting {
 }
 
 resting! {
-    /// A session whose questions wait for answers.
+    /// A session with open interrupts.
     Interrupted(View<S>) {
-        /// The questions without an answer.
+        /// The open interrupts.
         questions: Vec<Interrupt>,
-        /// Whether another process can resume it. Without a store it lives in this outcome.
+        /// Whether another process can resume it. Without a store the session lives in this outcome.
         durable: bool,
     }
     /// A session that waits for a timer or another agent.
     Waiting(View<S>) {
-        /// When the timer is due, if one is waited for.
+        /// When the timer is due, if the session waits for one.
         until: Option<UtcMillis>,
     }
-    /// A run that was asked to stop, or cancelled. Its session goes on at the step it stopped at.
+    /// A run that was stopped or cancelled. Its session resumes at the step where it stopped.
     Stopped(View<S>) {
-        /// Whether it was cancelled: the step at work was dropped and its update discarded.
+        /// Whether it was cancelled: the running step was dropped and its update discarded.
         cancelled: bool,
     }
-    /// A turn that reached its budget. Its session goes on once a run is given a larger one, by
-    /// [`RunRequest::budget`].
+    /// A turn that reached its budget. A run with a larger [budget](RunRequest::budget) resumes its
+    /// session.
     Exhausted(View<S>) {
         /// The part of the budget that was reached.
         limit: Limit,
-        /// What the steps of `.finally(..)` failed with, if they did.
+        /// The failure of the `.finally(..)` steps, if they failed.
         finally_failure: Option<Arc<Failure>>,
     }
-    /// A turn that failed. Its session goes on with another try of the same step, unless a reducer
-    /// or a route panicked: then there is no state.
+    /// A turn that failed. Its session resumes with another attempt at the same step, unless a
+    /// reducer or a route panicked: then there is no state.
     Failed(Option<View<S>>) {
-        /// Why.
+        /// The failure.
         failure: Arc<Failure>,
-        /// What the steps of `.finally(..)` failed with, if they did.
+        /// The failure of the `.finally(..)` steps, if they failed.
         finally_failure: Option<Arc<Failure>>,
     }
 }
 
-/// What an agent resumes: `&waiting`, `&failed`, `&stopped`, `&exhausted`, or a session by its id
-/// once the agent has a store.
+/// What an agent resumes: `&waiting`, `&failed`, `&stopped`, `&exhausted`, or the id of a session if
+/// the agent has a store.
 #[derive(Debug)]
 pub struct Resume<S: State>(pub(crate) Source<S>);
 
@@ -157,10 +157,10 @@ impl<S: State> From<&SessionId> for Resume<S> {
 }
 
 impl<S: State> Interrupted<S> {
-    /// The one question that waits, with its type.
+    /// The only open question, with its type.
     ///
     /// # Errors
-    /// [`NotThisQuestion`] if another question waits, or several.
+    /// [`NotThisQuestion`] if another question is open, or several are.
     pub fn pending<Q: Question>(&self) -> Result<Pending<Q>, NotThisQuestion> {
         match &self.questions[..] {
             [only] => only.as_question(),
@@ -172,23 +172,22 @@ impl<S: State> Interrupted<S> {
         }
     }
 
-    /// Goes on with the answers, in this process. `slots` are the agent's runtime slots; their type
-    /// is checked when the run starts, for an outcome does not name the context. With the agent at
-    /// hand, [`agent.resume(&waiting, answers, slots)`](crate::Agent::resume) has the compiler
-    /// check it.
+    /// Resumes the session with the answers, in this process. `slots` are the agent's runtime slots.
+    /// Their type is checked when the run starts, because an outcome does not name the context. The
+    /// compiler checks [`agent.resume(&waiting, answers, slots)`](crate::Agent::resume).
     ///
-    /// The session waits on, unchanged, if the answers are refused; if some questions stay open,
-    /// the answers given are kept and the run settles as interrupted again.
+    /// If the answers are refused, the session is unchanged. If some interrupts stay open, the
+    /// answers are kept and the run settles as interrupted again.
     pub fn resume<R: Send + 'static>(&self, answers: Answers, slots: R) -> RunRequest<S> {
         self.rest.resume(answers, slots)
     }
 }
 
 impl<S: State> Outcome<S> {
-    /// The ended turn, refusing every other outcome.
+    /// The ended turn, or an error for every other outcome.
     ///
     /// # Errors
-    /// [`NotEnded`], which says how the run settled instead. It keeps the outcome.
+    /// [`NotEnded`], which holds the outcome and prints how the run settled.
     pub fn ended(self) -> Result<Ended<S>, NotEnded<S>> {
         match self {
             Self::Ended(ended) => Ok(ended),
@@ -196,7 +195,7 @@ impl<S: State> Outcome<S> {
         }
     }
 
-    /// The state as of the last commit; none if it was lost in a panic of a reducer or a route.
+    /// The state as of the last commit; `None` if a panic of a reducer or a route lost it.
     pub fn state(&self) -> Option<&S> {
         match self {
             Self::Ended(it) => Some(&it.state),
@@ -208,8 +207,8 @@ impl<S: State> Outcome<S> {
         }
     }
 
-    /// The state as of the last commit, to keep: of a turn that ended it is moved out,
-    /// of any other it is a clone.
+    /// The state as of the last commit, owned. An ended turn returns its state, every other outcome
+    /// a clone.
     pub fn into_state(self) -> Option<S> {
         if let Self::Ended(ended) = self {
             return Some(ended.state);
@@ -229,7 +228,7 @@ impl<S: State> Outcome<S> {
         }
     }
 
-    /// What this turn has spent.
+    /// The spend of this turn.
     pub fn spent(&self) -> &Spend {
         match self {
             Self::Ended(it) => &it.spent,
@@ -241,7 +240,7 @@ impl<S: State> Outcome<S> {
         }
     }
 
-    /// Nobody takes it: the session goes back to the outcome it was resumed from.
+    /// Returns the session to the outcome it was resumed from: no caller received this one.
     pub(crate) fn give_back(&self) {
         match self {
             Self::Ended(_) => {}
@@ -305,13 +304,13 @@ impl<S: State> Outcome<S> {
     }
 }
 
-/// A run that settled otherwise than by coming to its end.
+/// A run that settled without ending its turn.
 pub struct NotEnded<S: State> {
     outcome: Box<Outcome<S>>,
 }
 
 impl<S: State> NotEnded<S> {
-    /// How it settled. Its session can go on.
+    /// How it settled. Its session can be resumed.
     pub fn into_outcome(self) -> Outcome<S> {
         *self.outcome
     }

@@ -16,30 +16,31 @@ use super::handle::{Run, RunControl};
 use super::outcome::Outcome;
 use super::stop::StopSignal;
 
-/// What to do about a session that another run holds.
+/// What to do if another run holds the session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnBusy {
-    /// Refuse: the error [reports it](RunError::is_busy). Answers are recorded all the same, and
-    /// the other run applies them.
+    /// Fail with an error that [is busy](RunError::is_busy). Answers are still recorded, and the
+    /// other run applies them.
     #[default]
     Reject,
     /// Wait until the other run has settled.
     Wait,
-    /// Ask the other run to stop at its next boundary, and wait until it has.
+    /// Ask the other run to stop at its next boundary, and wait until it has settled.
     Stop,
-    /// Leave the input to the other run, which applies it as its next turn once this one has ended.
+    /// Send the input to the other run, which starts the next turn with it when the current one has
+    /// ended.
     Queue,
 }
 
-/// The most bytes of a trace.
+/// The maximum size of a trace, in bytes.
 const MAX_TRACE: usize = 1024;
 
-/// A run that is asked for and has not begun. Await it to run it here; [`start`](RunRequest::start)
-/// it to run it beside, with a handle.
+/// A run that is requested and has not begun. Await it to run it in this task, or
+/// [`start`](RunRequest::start) it as a task of its own, with a handle.
 ///
-/// Dropping the future of a run drops the step at work. Effects in flight are finished and recorded
-/// first, in the background; of a session that was resumed, the outcome it came from has it back.
+/// Dropping the future of a run drops the running step. Effects in flight are finished and recorded
+/// in the background. A resumed session returns to the outcome it came from.
 #[must_use = "a run does nothing until it is awaited or started"]
 pub struct RunRequest<S: State> {
     options: Box<Options>,
@@ -48,10 +49,10 @@ pub struct RunRequest<S: State> {
 
 type Launch<S> = Box<dyn FnOnce(Launched) -> BoxFuture<Result<Outcome<S>, RunError>> + Send>;
 
-/// What a request says beyond its input.
+/// The options of a request.
 pub(crate) struct Options {
     pub(crate) session: Result<SessionId, InvalidSessionId>,
-    /// Whether the session has its id already.
+    /// Whether the session already has its id.
     pub(crate) resumed: bool,
     pub(crate) observers: Observers,
     pub(crate) budget: Option<Budget>,
@@ -70,7 +71,7 @@ pub(crate) struct Launched {
     pub(crate) budget: Option<Budget>,
     pub(crate) on_busy: OnBusy,
     pub(crate) input_id: Option<String>,
-    /// Questions that wait are withdrawn.
+    /// Whether open interrupts are withdrawn.
     pub(crate) withdraw: bool,
     pub(crate) trace: Option<Map<String, Value>>,
     pub(crate) stop: StopSignal,
@@ -84,8 +85,8 @@ impl<S: State> RunRequest<S> {
         Self { options: Box::new(options), launch: Box::new(launch) }
     }
 
-    /// Says which session a new run is of. Without it, a fresh id is made. A resumed session keeps
-    /// its id, whatever is said here.
+    /// Sets the session of a new run. The default is a fresh id. A resumed session keeps its id, and
+    /// this has no effect.
     pub fn session(mut self, id: impl Into<String>) -> Self {
         if !self.options.resumed {
             self.options.session = SessionId::new(id.into());
@@ -93,42 +94,44 @@ impl<S: State> RunRequest<S> {
         self
     }
 
-    /// Adds an observer of this run. May be called again; each observer gets every event.
+    /// Adds an observer for this run. Can be called more than once; each observer receives every
+    /// event.
     pub fn observe(mut self, observer: impl Observer) -> Self {
         self.options.observers.add(observer);
         self
     }
 
-    /// Replaces the loop's budget for this run. What the turn has spent before still counts.
+    /// Replaces the loop's budget for this run. The earlier spend of the turn still counts.
     pub fn budget(mut self, budget: Budget) -> Self {
         self.options.budget = Some(budget);
         self
     }
 
-    /// Says what to do if another run holds the session; without it, this one is refused.
+    /// Sets what to do if another run holds the session. The default is [`OnBusy::Reject`].
     pub fn on_busy(mut self, what: OnBusy) -> Self {
         self.options.on_busy = what;
         self
     }
 
-    /// Names the input, so that it is taken once: another run of the session with the same id and
-    /// the same input gets the session's current outcome, or goes on after a crash; one with
-    /// another input under the id is refused. Needs a store, and a [`session`](Self::session).
+    /// Sets an id for the input, so that it is applied once. Another run of the session with the
+    /// same id and the same input returns the session's current outcome, or recovers the session
+    /// after a crash. Another input with the same id is an
+    /// [error](RunError::is_input_conflict). Needs a store and a [`session`](Self::session).
     pub fn input_id(mut self, id: impl Into<String>) -> Self {
         self.options.input_id = Some(id.into());
         self
     }
 
-    /// Starts the next turn even if the session waits on questions: they are withdrawn, and can no
+    /// Starts the next turn even if the session has open interrupts: they are withdrawn and can no
     /// longer be answered.
     pub fn withdraw_questions(mut self) -> Self {
         self.options.withdraw = true;
         self
     }
 
-    /// Records where the run comes from, such as the `traceparent` of the request that asks for it,
-    /// so that whoever goes on with the session can link to it. Kept with the session as it is, up
-    /// to 1 KiB of JSON; more is left out, with a warning. Has no meaning without a store.
+    /// Records the origin of the run, such as the `traceparent` of an HTTP request, so that later
+    /// runs of the session can link to it. It is stored with the session, up to 1 KiB of JSON; a
+    /// longer trace is omitted with a warning. Has no effect without a store.
     pub fn trace<K: Into<String>, V: Into<String>>(
         mut self,
         parts: impl IntoIterator<Item = (K, V)>,
@@ -138,12 +141,16 @@ impl<S: State> RunRequest<S> {
         let bytes = serde_json::to_string(&trace).map_or(usize::MAX, |text| text.len());
         self.options.trace = (bytes <= MAX_TRACE).then_some(trace);
         if bytes > MAX_TRACE {
-            tracing::warn!(bytes, most = MAX_TRACE, "a trace is left out: it is too long to keep");
+            tracing::warn!(
+                bytes,
+                most = MAX_TRACE,
+                "the trace is too long to store and is omitted"
+            );
         }
         self
     }
 
-    /// Runs it as a task of its own, on the runtime at hand.
+    /// Spawns the run as a task on the current runtime.
     ///
     /// # Panics
     /// Outside of a tokio runtime, as [`tokio::spawn`] does.
@@ -192,8 +199,8 @@ impl<S: State> IntoFuture for RunRequest<S> {
     type IntoFuture = BoxFuture<Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        // Nothing of it runs before it is polled; it is put together here, so that a live run keeps no
-        // room for what was asked.
+        // Nothing runs before the first poll. The future is built here, so that a running one does
+        // not contain the request.
         let (launched, refused) = self.options.launch(None);
         match refused {
             Some(error) => Box::pin(std::future::ready(Err(error))),

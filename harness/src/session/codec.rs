@@ -1,6 +1,6 @@
-//! Entries as bytes.
+//! Encoding and decoding of entries.
 //!
-//! Both ways are bounded: what would not be read again is not written.
+//! Both are bounded: an entry that could not be decoded again is not encoded.
 
 use std::cell::Cell;
 use std::fmt;
@@ -20,22 +20,20 @@ use super::FORMAT;
 use super::change::{Change, Entry, Reserved};
 use super::error::{EntryError, EntryFault};
 
-/// The most bytes that one entry may have.
+/// The maximum size of an entry, in bytes.
 pub const MAX_ENTRY: usize = 64 << 20;
 
-/// How deep lists and maps may lie inside each other in a snapshot: as deep as `serde_json` reads.
+/// The maximum nesting of lists and maps in a snapshot: what `serde_json` reads.
 const MAX_DEPTH: usize = 127;
 
-/// The same for all other entries. What they hold lies deeper in a snapshot, at most by this much
-/// less.
+/// The maximum nesting in other entries. It is lower, because a snapshot nests their contents deeper.
 const MAX_ENTRY_DEPTH: usize = MAX_DEPTH - 15;
 
 impl Entry {
     /// Appends the entry to `out`, as one JSON object without line breaks.
     ///
     /// # Errors
-    /// An entry that could not be read again, being too large or too deep. `out` is then left as it
-    /// was.
+    /// An entry that is too large or too deep to be decoded again. `out` is then unchanged.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EntryError> {
         let start = out.len();
         let encoded = self.encode_onto(out);
@@ -63,11 +61,11 @@ impl Entry {
         within(out.len() - start)
     }
 
-    /// Reads an entry.
+    /// Decodes an entry.
     ///
     /// # Errors
     /// Bytes that are not an entry, or one that a [newer version](EntryError::is_newer) of this
-    /// library wrote. The error tells nothing of what is in the entry.
+    /// library wrote. The error contains nothing of the entry.
     pub fn decode(bytes: &[u8]) -> Result<Self, EntryError> {
         if bytes.len() > MAX_ENTRY {
             return Err(EntryFault::TooLarge { bytes: bytes.len() }.into());
@@ -79,7 +77,7 @@ impl Entry {
             .and_then(|entry| deserializer.end().map(|()| entry));
         match read {
             Ok(entry) => Ok(entry),
-            // What a newer format holds need not have the shape of this one.
+            // A newer format may have another shape.
             Err(_) if fault.get().is_some() || is_newer(bytes) => Err(EntryFault::Newer.into()),
             Err(error) => Err(EntryFault::malformed(&error).into()),
         }
@@ -94,10 +92,10 @@ impl Entry {
     }
 }
 
-/// Whether an entry can hold these operations. Checked before anything is built on them; what else is
-/// in the entry is small.
+/// Whether an entry can hold these operations. Checked before they are applied; the rest of the entry
+/// is small.
 pub(crate) fn check_ops(ops: &[Op]) -> Result<(), EntryError> {
-    // The entry, its kind, the list, the operation and what it says.
+    // The entry, its change, the list, the operation and its value.
     const AROUND: usize = 5;
     let mut bytes = 0;
     for op in ops {
@@ -106,7 +104,7 @@ pub(crate) fn check_ops(ops: &[Op]) -> Result<(), EntryError> {
             return Err(EntryFault::TooDeep { most: MAX_ENTRY_DEPTH }.into());
         }
     }
-    // Most entries are so small that they need not be measured.
+    // Most entries are small enough without an exact count.
     if bytes > MAX_ENTRY / WIDEST {
         let mut counted = Counted(0);
         serde_json::to_writer(&mut counted, ops).map_err(|error| EntryFault::malformed(&error))?;
@@ -117,9 +115,9 @@ pub(crate) fn check_ops(ops: &[Op]) -> Result<(), EntryError> {
     Ok(())
 }
 
-/// Whether an inbox message, and the entry it is copied into, can hold a value.
+/// Whether an inbox message, and the entry that copies it, can hold a value.
 pub(crate) fn check_value(value: &Value) -> Result<(), EntryError> {
-    // The entry, its kind, the resolution, its kind.
+    // The entry, its change, the resolution, its kind.
     const AROUND: usize = 5;
     let mut bytes = 0;
     if !fits(value, MAX_ENTRY_DEPTH - AROUND, &mut bytes) {
@@ -133,13 +131,13 @@ pub(crate) fn check_value(value: &Value) -> Result<(), EntryError> {
     }
 }
 
-/// The most bytes that JSON makes of one byte of text.
+/// The most bytes of JSON for one byte of text.
 const WIDEST: usize = 8;
 
-/// Room for what an entry holds beside its operations.
+/// Room for the parts of an entry other than its operations.
 const ROOM: usize = 64 << 10;
 
-/// Counts what is written.
+/// Counts the bytes written.
 struct Counted(usize);
 
 impl io::Write for Counted {
@@ -168,8 +166,8 @@ fn within(bytes: usize) -> Result<(), EntryError> {
     if bytes > MAX_ENTRY { Err(EntryFault::TooLarge { bytes }.into()) } else { Ok(()) }
 }
 
-/// Whether what the operation leaves in the state can be written with the whole of it. Where its
-/// path is short, the depth of the entry says so already.
+/// Whether a snapshot can hold the value that the operation adds to the state. For a short path the
+/// depth of the entry is a sufficient check.
 fn is_flat_enough(op: &Op) -> bool {
     let above = op.path().segments().len();
     if above <= 2 {
@@ -179,7 +177,7 @@ fn is_flat_enough(op: &Op) -> bool {
     MAX_ENTRY_DEPTH.checked_sub(above + 3).is_some_and(|left| fits(value, left, &mut 0))
 }
 
-/// Whether a value is at most `left` lists and maps deep. Adds about how long it is.
+/// Whether a value nests at most `left` lists and maps. Adds its approximate length to `bytes`.
 fn fits(value: &Value, left: usize, bytes: &mut usize) -> bool {
     *bytes += 4;
     match value {
@@ -200,7 +198,7 @@ fn fits(value: &Value, left: usize, bytes: &mut usize) -> bool {
     }
 }
 
-/// Writes compact JSON down to a depth.
+/// Writes compact JSON to a maximum depth.
 struct Nesting {
     left: usize,
 }
@@ -234,7 +232,7 @@ impl Formatter for Nesting {
     }
 }
 
-/// What was spent, without what is not known.
+/// A spend, without its unknown parts.
 #[derive(Serialize, Deserialize)]
 struct Spent {
     #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
@@ -380,7 +378,7 @@ impl<'de> Deserialize<'de> for Key {
     }
 }
 
-/// Reads an entry, noting that a newer version wrote it.
+/// Decodes an entry, and records if a newer version wrote it.
 struct Reading<'a> {
     fault: &'a Cell<Option<Newer>>,
 }
@@ -445,12 +443,11 @@ impl<'de> Visitor<'de> for Reading<'_> {
                     change = Some(Change::Reserved(Reserved { kind, body }));
                 }
                 Key::Unknown => return Err(self.newer()),
-                _ => return Err(de::Error::custom("an entry says something twice")),
+                _ => return Err(de::Error::custom("an entry has a key twice")),
             }
         }
         let at = at.ok_or_else(|| de::Error::missing_field("t"))?;
-        let change =
-            change.ok_or_else(|| de::Error::custom("an entry does not say what happened"))?;
+        let change = change.ok_or_else(|| de::Error::custom("an entry has no change"))?;
         let format = match &change {
             Change::Opened(opened) => opened.format,
             Change::Snapshot(snapshot) => snapshot.session.format,

@@ -9,8 +9,8 @@ use sha2::{Digest as _, Sha256};
 use crate::id::InterruptId;
 use crate::step::Place;
 
-/// The SHA-256 of a JSON value, as 64 hexadecimal digits. Keys of maps are hashed in their order,
-/// so that equal values have equal digests.
+/// The SHA-256 of a JSON value, as 64 hexadecimal digits. Map keys are hashed in sorted order, so
+/// equal values have equal digests.
 ///
 /// ```
 /// use harness::session::Digest;
@@ -59,9 +59,9 @@ impl Salt {
         Self(uuid::Uuid::new_v4().simple().to_string())
     }
 
-    /// Names an interrupt by where it is asked, what it asks and what fits as its answer, so that an
-    /// answer to one is never applied to another. The attempt counts: a step that asks the same
-    /// again, after something else under the same key, needs another answer.
+    /// The id of an interrupt: a hash of its place, its question and its answer schema, so that an
+    /// answer to one is never applied to another. It includes the attempt: a step that repeats a
+    /// question, after another one under the same key, needs another answer.
     pub(crate) fn interrupt_id(
         &self,
         place: Place,
@@ -71,11 +71,11 @@ impl Salt {
         answer_schema: &Value,
     ) -> InterruptId {
         let Place { position, item, attempt, step: _ } = place;
-        let said =
+        let asked =
             serde_json::json!([position.0, item, attempt, key, name, question, answer_schema]);
-        let said = said.to_string();
-        // The salt has a fixed length, so no two pairs run together.
-        let hash = Sha256::new().chain_update(&self.0).chain_update(said).finalize();
+        let asked = asked.to_string();
+        // The salt has a fixed length, so the concatenation is unambiguous.
+        let hash = Sha256::new().chain_update(&self.0).chain_update(asked).finalize();
         InterruptId::new(format!("{position}-{}", hex(&hash[..12])))
     }
 }

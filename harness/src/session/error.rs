@@ -1,4 +1,4 @@
-//! What can be wrong with a log.
+//! Errors of entries and logs.
 
 use std::fmt;
 
@@ -8,8 +8,8 @@ use crate::text::shown;
 
 use super::codec::MAX_ENTRY;
 
-/// Bytes that are no entry, or an entry that must not become bytes. Shows nothing of the entry's
-/// content.
+/// Bytes that do not decode as an entry, or an entry that cannot be encoded. The message contains
+/// nothing of the entry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct EntryError(EntryFault);
@@ -22,26 +22,26 @@ pub(super) enum EntryFault {
     )]
     Newer,
     #[error(
-        "the entry is {bytes} bytes long (at most {MAX_ENTRY} are taken; keep large data outside \
-         the state, and a reference to it inside)"
+        "the entry is {bytes} bytes long (the limit is {MAX_ENTRY}; keep large data outside the \
+         state, and a reference to it inside)"
     )]
     TooLarge { bytes: usize },
     #[error(
         "the entry is nested deeper than {most} lists and maps (store deep data as text, or flat)"
     )]
     TooDeep { most: usize },
-    #[error("the bytes are not an entry of a log: {what} at byte {at}")]
+    #[error("failed to decode an entry: {what} at byte {at}")]
     Malformed { what: &'static str, at: usize },
 }
 
 impl EntryFault {
-    /// The words of the error are left out: they may quote what it met.
+    /// Omits the message of the error, which may quote the entry.
     pub(super) fn malformed(error: &serde_json::Error) -> Self {
         let what = match error.classify() {
-            serde_json::error::Category::Eof => "they end early",
-            serde_json::error::Category::Syntax => "they are not JSON of a bounded depth",
+            serde_json::error::Category::Eof => "unexpected end",
+            serde_json::error::Category::Syntax => "not JSON of a bounded depth",
             serde_json::error::Category::Data | serde_json::error::Category::Io => {
-                "something else was expected"
+                "an unexpected value"
             }
         };
         Self::Malformed { what, at: error.column() }
@@ -67,13 +67,13 @@ impl EntryError {
         matches!(self.0, EntryFault::TooLarge { .. })
     }
 
-    /// Whether lists and maps lie too deep inside each other to be written.
+    /// Whether lists and maps are nested too deeply.
     #[must_use]
     pub fn is_too_deep(&self) -> bool {
         matches!(self.0, EntryFault::TooDeep { .. })
     }
 
-    /// Whether the bytes are not an entry at all.
+    /// Whether the bytes are not an entry.
     #[must_use]
     pub fn is_malformed(&self) -> bool {
         matches!(self.0, EntryFault::Malformed { .. })
@@ -109,14 +109,14 @@ impl ReplayError {
         Self { seq: None, fault }
     }
 
-    /// Says which entry it was.
+    /// Sets the entry at which replay failed, if it is not set.
     #[must_use]
     pub(crate) fn at(mut self, seq: Seq) -> Self {
         self.seq.get_or_insert(seq);
         self
     }
 
-    /// The entry at which replay failed, where it is known.
+    /// The entry at which replay failed, if it is known.
     #[must_use]
     pub fn seq(&self) -> Option<Seq> {
         self.seq

@@ -1,18 +1,18 @@
-//! What a loop is made of, as far as its sessions depend on it.
+//! The structure of a loop, as far as its sessions depend on it.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What a loop is made of, as far as its sessions depend on it.
+/// The structure of a loop, as far as its sessions depend on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Fingerprint {
     /// The name of the harness.
     pub name: String,
-    /// A hash of the steps and of everything that leads from one to another.
+    /// A hash of the steps and the edges between them.
     pub wiring: String,
-    /// The steps, and the kind of each.
+    /// The steps with their kinds.
     pub steps: BTreeMap<String, StepKind>,
 }
 
@@ -23,9 +23,9 @@ pub struct Fingerprint {
 pub enum StepKind {
     /// It has a body.
     Run,
-    /// It only decides.
+    /// It only has a route.
     Decide,
-    /// It asks.
+    /// It asks a question.
     Gate,
     /// It runs its body for each of several items.
     Each,

@@ -11,7 +11,7 @@ use crate::question::Question;
 use super::effects::{AskReply, Asked};
 use super::scope::Scope;
 
-/// An inline question, waiting for its answer; made by [`Cx::ask`](crate::Cx::ask).
+/// An inline question that waits for its answer. [`Cx::ask`](crate::Cx::ask) creates it.
 #[must_use = "a question is asked when it is awaited"]
 pub struct Ask<Q> {
     scope: Scope,
@@ -32,11 +32,11 @@ impl<Q: Question> Ask<Q> {
         Self { scope, key, state, question: PhantomData }
     }
 
-    /// How long the question may wait for its answer; then this resolves as an error that
-    /// [`is_expired`](AskError::is_expired). The time counts from when the question is recorded,
-    /// and goes on while no process runs the session.
+    /// Sets how long the question waits for its answer. Then it resolves as an error that
+    /// [is expired](AskError::is_expired). The time starts when the question is recorded, and runs
+    /// while no process runs the session.
     ///
-    /// Call it before the question is first polled; later it changes nothing.
+    /// Call it before the first poll of the question; later it has no effect.
     pub fn expires(mut self, after: Duration) -> Self {
         if let AskState::Unasked(Ok(asked)) = &mut self.state {
             asked.expires = Some(after);
@@ -54,7 +54,7 @@ impl<Q: Question> Future for Ask<Q> {
             AskState::Unasked(Err(why)) => {
                 return Poll::Ready(Err(AskError::of(&self.key, Kind::Encode(why))));
             }
-            // Nothing will wake this: the driver drops the step, or has already.
+            // Nothing wakes this: the driver drops the step.
             AskState::Waiting | AskState::Finished => {
                 self.state = AskState::Waiting;
                 return Poll::Pending;
@@ -85,8 +85,8 @@ impl<Q> fmt::Debug for Ask<Q> {
     }
 }
 
-/// An inline question that could not be asked, or whose answer could not be read. Trying again
-/// cannot mend it, and `?` knows.
+/// An inline question that cannot be asked, that expired, or whose answer does not decode. A retry
+/// does not help: `?` converts it to a fatal error.
 #[derive(Debug)]
 pub struct AskError {
     key: String,
@@ -112,7 +112,7 @@ impl AskError {
         matches!(self.kind, Kind::KeyReused)
     }
 
-    /// Whether nobody answered in time.
+    /// Whether the question expired before it was answered.
     pub fn is_expired(&self) -> bool {
         matches!(self.kind, Kind::Expired)
     }
@@ -124,12 +124,12 @@ impl fmt::Display for AskError {
         match &self.kind {
             Kind::KeyReused => write!(
                 f,
-                "the key `{key}` is asked twice in one attempt (give every question of a step its \
-                 own key)"
+                "the key `{key}` is used twice in one attempt (give every question of a step its own \
+                 key)"
             ),
-            Kind::Expired => write!(f, "nobody answered the question `{key}` in time"),
+            Kind::Expired => write!(f, "the question `{key}` expired before it was answered"),
             Kind::Encode(why) => f.write_str(why),
-            Kind::Decode(why) => write!(f, "the answer to `{key}` does not decode: {why}"),
+            Kind::Decode(why) => write!(f, "failed to decode the answer to `{key}`: {why}"),
         }
     }
 }

@@ -8,9 +8,8 @@ use crate::llm::{
 use super::Cx;
 use super::effects::{Effects, Place};
 
-/// A model in the hands of a step; made by [`Cx::llm`](crate::Cx::llm). Calls made through it are
-/// told to observers, each under a [`CallId`](crate::llm::CallId) of its own, and charged to the
-/// run.
+/// A model that a step calls. [`Cx::llm`](crate::Cx::llm) creates it. Each call is reported to
+/// observers under its own [`CallId`](crate::llm::CallId), and charged to the run.
 #[must_use = "a model does nothing until it is called"]
 pub struct Calling<'a, L: ?Sized> {
     model: &'a L,
@@ -39,20 +38,20 @@ impl<C: Context> Cx<C> {
 }
 
 impl<L: Llm + ?Sized> Calling<'_, L> {
-    /// Completes the talk, with these tools on offer.
+    /// Completes the transcript with these tools.
     ///
     /// # Errors
-    /// What the model says, or that the talk has tool calls without an outcome. Each error advises
-    /// on whether to try again, and `?` takes that advice.
+    /// The error of the model, or a transcript with tool calls that have no outcome. `?` follows the
+    /// advice of the error on whether to retry.
     pub async fn complete(&self, talk: &Transcript, tools: &ToolSet) -> Result<Reply, LlmError> {
         let sealed = talk.sealed().map_err(unsealed)?;
         self.request(Request::new(sealed).tools(tools)).await
     }
 
-    /// Sends a request of your own making: with a system prompt, a limit, a temperature.
+    /// Sends a custom request, for example with a system prompt, a limit or a temperature.
     ///
     /// # Errors
-    /// What the model says.
+    /// The error of the model.
     pub async fn request(&self, request: Request<'_>) -> Result<Reply, LlmError> {
         let name = self.model.id().to_string();
         let call = self.effects.begin_call(self.place, &name);

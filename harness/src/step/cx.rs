@@ -18,8 +18,9 @@ use super::effects::{EffectScope, Effects, Payload, Place};
 use super::scope::{Scope, Scoped};
 use super::{Failure, Once, StepError};
 
-/// What a step reaches the world through. It dereferences to the context, so a slot `tools` is
-/// `cx.tools`; its own methods are what the run offers: ids, questions, effects, events, limits.
+/// The access of a step to its resources and its run. It dereferences to the context, so the slot
+/// `tools` is `cx.tools`. Its methods provide what the run has: ids, questions, effects, events,
+/// spend.
 ///
 /// It is cheap to clone and belongs to one attempt at one position.
 pub struct Cx<C: Context> {
@@ -27,7 +28,7 @@ pub struct Cx<C: Context> {
     place: Place,
 }
 
-/// What all steps of one run share.
+/// The parts that all steps of one run share.
 pub(crate) struct Shared<C> {
     pub(crate) context: C,
     pub(crate) effects: Arc<dyn Effects>,
@@ -46,73 +47,73 @@ impl<C: Context> Cx<C> {
         Scope { effects: Arc::clone(self.effects()), place: self.place }
     }
 
-    /// The agent that runs.
+    /// The id of the agent.
     pub fn agent_id(&self) -> &AgentId {
         &self.effects().ids().agent
     }
 
-    /// The session that is advanced.
+    /// The id of the session.
     pub fn session_id(&self) -> &SessionId {
         &self.effects().ids().session
     }
 
-    /// This run.
+    /// The id of the run.
     pub fn run_id(&self) -> &RunId {
         &self.effects().ids().run
     }
 
-    /// The name of the step at work.
+    /// The name of the step.
     pub fn step(&self) -> &str {
         self.effects().step_name(self.place.step)
     }
 
-    /// This entry into the step, numbered over the session.
+    /// This entry into the step, numbered per session.
     pub fn position(&self) -> Position {
         self.place.position
     }
 
-    /// The attempt at this position, from 1. Retries and re-entries after an answer count.
+    /// The attempt at this position, from 1. A retry and a new entry after an answer count.
     pub fn attempt(&self) -> u32 {
         self.place.attempt
     }
 
-    /// The item at work, from 0, in a step that has items; see [`Define::each`](crate::Define::each).
+    /// The current item, from 0, in a step that has items. See [`Define::each`](crate::Define::each).
     pub fn item(&self) -> Option<u32> {
         self.place.item
     }
 
-    /// Names this entry into the step across processes and attempts: an idempotency key to give to
-    /// the outside world. All that one entry does shares it: a step that acts twice adds a name for
-    /// each.
+    /// Identifies this entry into the step across processes and attempts: an idempotency key for
+    /// external systems. All effects of one entry share it, so a step with two effects appends a
+    /// name for each.
     pub fn op_id(&self) -> OpId {
         self.effects().op_id(self.place)
     }
 
-    /// Emits an event of your own to the run's observers: live, and again if the step is tried
+    /// Emits a custom event to the run's observers, immediately. A retry of the step emits it
     /// again.
     pub fn emit(&self, event: impl Payload) {
         self.effects().emit(self.place, Arc::new(event));
     }
 
-    /// What this turn has spent so far, on all models and whatever else was charged.
+    /// The spend of this turn so far: all model calls and other charges.
     pub fn usage(&self) -> Spend {
         self.effects().spent()
     }
 
-    /// The failure that led here, in a step that an `.on_error(..)` or a `.finally(..)` names.
+    /// The failure that led here, in a step of an `.on_error(..)` or a `.finally(..)`.
     pub fn failure(&self) -> Option<Arc<Failure>> {
         self.effects().failure()
     }
 
-    /// Runs an effect once per position, however often the step is tried: its result is recorded
-    /// under `key`, and later attempts get the recorded one.
+    /// Runs an effect once per position, over all attempts of the step: its result is recorded under
+    /// `key`, and later attempts return the recorded result.
     ///
-    /// The effect runs as a task of its own: a timeout, a stop, a cancelled or dropped run and a
-    /// question asked beside it all wait for it, then record it. An effect that fails is not
-    /// recorded. What a process that dies in between means, and how to have an effect happen at
-    /// most once all the same, [`Once`] says.
+    /// The effect runs as a task of its own. A timeout, a stop, a cancelled or dropped run and an
+    /// open question wait until it is finished and recorded. An effect that fails is not recorded.
+    /// [`Once`] describes what happens if the process dies before the result is recorded, and how to
+    /// run an effect at most once.
     ///
-    /// Results are kept in the session. Keys that begin with `in-doubt/` are the harness's own.
+    /// Results are kept in the session. Keys that begin with `in-doubt/` are reserved.
     ///
     /// ```
     /// # use harness::prelude::*;
@@ -126,8 +127,8 @@ impl<C: Context> Cx<C> {
     /// ```
     ///
     /// # Errors
-    /// The effect's own error; a fatal one if `key` is used twice in one attempt, if a result does
-    /// not go through JSON, if the effect panics, or if it is in doubt.
+    /// The error of the effect. A fatal error if `key` is used twice in one attempt, the result does
+    /// not round-trip through JSON, the effect panics, or it is in doubt.
     pub fn once<T, F, Fut>(&self, key: &str, effect: F) -> Once<T, F>
     where
         T: Serialize + DeserializeOwned + Send + 'static,
@@ -137,11 +138,11 @@ impl<C: Context> Cx<C> {
         Once::new(self.here(), EffectScope::Position, key, effect)
     }
 
-    /// Runs an effect once in the whole life of the session: the wider scope of
-    /// [`once`](Cx::once), for what a second visit to the step must not repeat either.
+    /// Runs an effect once per session: like [`once`](Cx::once), for an effect that a second visit of
+    /// the step must not repeat either.
     ///
     /// # Errors
-    /// As [`once`](Cx::once).
+    /// Those of [`once`](Cx::once).
     pub fn once_per_session<T, F, Fut>(&self, key: &str, effect: F) -> Once<T, F>
     where
         T: Serialize + DeserializeOwned + Send + 'static,
@@ -154,33 +155,31 @@ impl<C: Context> Cx<C> {
     /// Asks a person, or another program, in the middle of a step.
     ///
     /// Without an answer this never resolves: the question is recorded, the step is dropped at its
-    /// next pause, and the run settles as interrupted. Once an answer is there the step is entered
-    /// again from its top; what it did inside [`once`](Cx::once) is not done again, and earlier
-    /// answers come back at once. So no `timeout`, `select` or default can stand in for the answer.
+    /// next `.await`, and the run settles as interrupted. With an answer the step is entered again
+    /// from its start. Effects inside [`once`](Cx::once) are not repeated, and earlier answers are
+    /// returned immediately. No `timeout`, `select` or default can replace the answer.
     ///
-    /// Several questions may wait at once, each under its own key: ask them in one `join!`.
+    /// Several questions can be open at once, each under its own key: ask them in one `join!`.
     ///
     /// # Errors
-    /// [`AskError`](crate::AskError) if `key` is used twice in one attempt, or question or answer
-    /// do not go through JSON.
+    /// [`AskError`](crate::step::AskError) if `key` is used twice in one attempt, the question
+    /// expires, or question or answer do not round-trip through JSON.
     pub fn ask<Q: Question>(&self, key: impl Into<String>, question: Q) -> Ask<Q> {
         Ask::new(self.here(), key.into(), &question)
     }
 
-    /// Waits until a moment in time. The wait is held in memory: a process that ends forgets it,
-    /// until timers are part of durable sessions.
+    /// Waits until a point in time. The wait is in memory only: it ends with the process.
     pub async fn sleep_until(&self, time: SystemTime) {
         let wait = time.duration_since(SystemTime::now()).unwrap_or_default();
         tokio::time::sleep(wait).await;
     }
 
-    /// Resolves when the run is asked to stop or is cancelled: for steps that can wind up early.
+    /// Resolves when the run is stopped or cancelled, for steps that can finish early.
     pub async fn cancelled(&self) {
         self.effects().stopping().cancelled().await;
     }
 
-    /// Spawns a task that belongs to this attempt: it carries the step's scope, and is aborted
-    /// when the attempt ends.
+    /// Spawns a task of this attempt: it has the step's scope and is aborted when the attempt ends.
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
@@ -191,8 +190,8 @@ impl<C: Context> Cx<C> {
         task
     }
 
-    /// Carries the step's scope into whichever task polls `future`, so that what it calls finds it
-    /// by [`observe::current`](crate::observe::current).
+    /// Gives `future` the step's scope in any task that polls it, so that
+    /// [`observe::current`](crate::observe::current) finds the scope there.
     pub fn scope<F: Future>(&self, future: F) -> Scoped<F> {
         self.here().wrap(future)
     }

@@ -72,7 +72,7 @@ where
         Box::pin(async move {
             let at = cx.item().unwrap_or_default() as usize;
             let item = I::deserialize(item).map_err(|error| {
-                let why = format!("the recorded item {at} does not decode: {error}");
+                let why = format!("failed to decode the recorded item {at}: {error}");
                 StepError::of(FailureKind::Encode, false, why)
             })?;
             encoded(&body(item, state, cx).await?, "result of item", at)
@@ -92,7 +92,7 @@ fn encoded<T: Serialize>(value: &T, what: &str, at: usize) -> Result<Value, Step
 /// A recorded result of another type.
 pub(crate) fn decoded<T: DeserializeOwned>(value: Value, at: usize) -> Result<T, StepError> {
     T::deserialize(value).map_err(|error| {
-        let why = format!("the recorded result of item {at} does not decode: {error}");
+        let why = format!("failed to decode the recorded result of item {at}: {error}");
         StepError::of(FailureKind::Encode, false, why)
     })
 }

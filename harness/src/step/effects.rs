@@ -1,4 +1,4 @@
-//! The seam between a step's body and whoever executes it.
+//! The interface between a step's body and its executor.
 
 use std::any::Any;
 use std::fmt;
@@ -19,7 +19,7 @@ use crate::state::encode;
 use super::interrupt::{Answer, QuestionType};
 use super::{Failure, StepError};
 
-/// Who runs: the ids every event and span of a run carries.
+/// The ids that every event and span of a run carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ids {
     pub(crate) agent: AgentId,
@@ -28,8 +28,7 @@ pub(crate) struct Ids {
     pub(crate) parent: Option<RunId>,
 }
 
-/// Where in a run something happens: which attempt at which entry into which step, and at which of
-/// its items.
+/// A place in a run: an attempt at an entry into a step, and an item of that step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) position: Position,
@@ -38,10 +37,10 @@ pub(crate) struct Place {
     pub(crate) item: Option<u32>,
 }
 
-/// A value that a step emits as an event of its own: any type that can be debugged and serialised.
+/// A value that a step emits as a custom event: any type that implements `Debug` and `Serialize`.
 ///
-/// An observer gets it back by type with [`Event::custom`](crate::observe::Event::custom), or as
-/// JSON under its type's name.
+/// An observer reads it by type with [`Event::custom`](crate::observe::Event::custom), or as JSON
+/// under the name of its type.
 pub trait Payload: Any + fmt::Debug + Send + Sync {
     /// The type's name, without its path.
     fn name(&self) -> &'static str;
@@ -62,13 +61,13 @@ impl<T: Serialize + fmt::Debug + Send + Sync + 'static> Payload for T {
     }
 }
 
-/// A question on its way out of a step, with its types erased.
+/// A question that a step asks, with its types erased.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) name: &'static str,
     pub(crate) question: Value,
     pub(crate) answer_schema: Value,
-    /// How long it may wait; indefinitely without it.
+    /// How long it waits; indefinitely if `None`.
     pub(crate) expires: Option<Duration>,
 }
 
@@ -78,22 +77,22 @@ impl Asked {
         Ok(Self {
             name,
             question: encode(question)
-                .map_err(|e| format!("the question `{}` does not serialise: {e}", Q::NAME))?,
+                .map_err(|e| format!("failed to encode the question `{}`: {e}", Q::NAME))?,
             answer_schema: answer_schema(),
             expires: None,
         })
     }
 }
 
-/// What an executor says to an inline question.
+/// The reply of the executor to an inline question.
 pub(crate) enum AskReply {
     Answered(Answer),
-    /// It was not answered in time.
+    /// It expired without an answer.
     Expired,
-    /// It waits: the asker must not go on.
+    /// It is open: the step must not continue.
     Waits,
     KeyReused,
-    /// The attempt that asks is over.
+    /// The attempt that asks has ended.
     Stale,
 }
 
@@ -111,37 +110,37 @@ pub enum EffectScope {
 /// How often an effect may happen if the process dies between it and its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guard {
-    /// It is run again.
+    /// It runs again.
     AtLeastOnce,
-    /// It is run only behind an intent, and never again behind one that has no result.
+    /// It runs only after its intent is recorded, and never again while that has no result.
     AtMostOnce,
 }
 
-/// What an executor says to an effect that wants to run.
+/// The reply of the executor to an effect.
 pub(crate) enum OnceReply {
-    /// It ran before: its result.
+    /// It has run: its recorded result.
     Done(Value),
-    /// Run it, then say how it ended.
+    /// Run it, then report how it ended.
     Run,
-    /// An intent is on record without a result: nobody knows whether it happened.
+    /// Its intent is recorded without a result: it is unknown whether it happened.
     InDoubt,
     /// Another item runs it for the whole session: ask again once an effect has ended.
     AtWork,
     KeyReused,
     Stale,
-    /// The run may not act any more: it has lost its session to another, say.
+    /// The run may not act any more, for example because it lost its lease.
     Refused(StepError),
 }
 
-/// What an executor does for a step's body. One object serves all steps of a run; `place` says who
-/// asks, so that a task left over from an earlier attempt is told from the one at work.
+/// What the executor does for a step's body. One object serves all steps of a run. `place`
+/// identifies the caller, so that a task of an earlier attempt is recognized as stale.
 pub(crate) trait Effects: Send + Sync {
     fn ids(&self) -> &Ids;
     fn step_name(&self, step: usize) -> &str;
     fn emit(&self, place: Place, payload: Arc<dyn Payload>);
     fn charge(&self, place: Place, spend: &Spend);
     fn spent(&self) -> Spend;
-    /// Names a completion: the op id and a number that counts the completions of the position.
+    /// Creates the id of a model call: the op id, and the count of calls at the position.
     fn begin_call(&self, place: Place, model: &str) -> CallId;
     fn end_call(&self, place: Place, call: CallId, model: &str, error: Option<&str>);
     fn ask(&self, place: Place, key: &str, asked: Asked) -> AskReply;
@@ -162,7 +161,7 @@ pub(crate) trait Effects: Send + Sync {
         key: &'a str,
         guard: Guard,
     ) -> BoxFuture<'a, Result<(), StepError>>;
-    /// Records an effect's result: durable once this is through, and before the step sees it.
+    /// Records an effect's result: durable when the future completes, and before the step sees it.
     /// Called in the effect's own task. If the future is dropped half-way, `drop_once` follows.
     fn end_once<'a>(
         &'a self,

@@ -46,7 +46,7 @@ struct Inner {
 }
 
 impl StepError {
-    /// Items of a step failed for good: the first of them says why.
+    /// Items of a step failed without a retry left. The message is that of the first.
     pub(crate) fn of_items(first: &Failure, at: usize, failed: usize, of: usize) -> Self {
         let message = format!("{failed} of {of} items failed; item {at}: {first}");
         Self::of(first.kind, false, message)

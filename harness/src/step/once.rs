@@ -1,4 +1,4 @@
-//! Effects on the world outside that are not to happen twice.
+//! Effects on external systems that must not be repeated.
 
 mod doubt;
 mod ticket;
@@ -21,20 +21,20 @@ use super::scope::Scope;
 
 use ticket::Ticket;
 
-/// An effect that runs unless its result is on record; made by [`Cx::once`](crate::Cx::once) and
-/// [`Cx::once_per_session`](crate::Cx::once_per_session), and begun when it is awaited.
+/// An effect that runs unless its result is recorded. [`Cx::once`](crate::Cx::once) and
+/// [`Cx::once_per_session`](crate::Cx::once_per_session) create it, and awaiting it starts it.
 ///
-/// An effect is recorded when it is through. A process that dies *between* the two leaves nothing
-/// behind, so the next one runs the effect again, under the same
-/// [`op_id`](crate::Cx::op_id): for effects that are idempotent, or take an idempotency key, that
-/// is all there is to it.
+/// The result is recorded when the effect has finished. If the process dies *between* the two,
+/// there is no record, so the next attempt runs the effect again, under the same
+/// [`op_id`](crate::Cx::op_id). This is correct for effects that are idempotent or take an
+/// idempotency key.
 ///
-/// Others say [`at_most_once`](Once::at_most_once): then an *intent* is recorded before the effect,
-/// and an intent without a result leaves the effect *in doubt*: it may have happened, or not. What
-/// to do then, [`in_doubt`](Once::in_doubt) or [`probe`](Once::probe) says.
+/// For other effects, [`at_most_once`](Once::at_most_once) records an *intent* before the effect. An
+/// intent without a result leaves the effect *in doubt*: it may or may not have happened.
+/// [`in_doubt`](Once::in_doubt) or [`probe`](Once::probe) decides what to do then.
 ///
 /// ```
-/// use harness::InDoubt;
+/// use harness::step::InDoubt;
 /// # use harness::prelude::*;
 /// # #[derive(State, Clone, Debug, Default, Serialize, Deserialize)] struct Order { receipt: Option<String> }
 /// # #[derive(Clone)] struct Bank;
@@ -58,7 +58,7 @@ use ticket::Ticket;
 /// }
 /// ```
 ///
-/// `D` says whether it is decided what happens in doubt: that can be done once.
+/// `D` is [`Decided`] once `in_doubt` or `probe` has been called, which can be done once.
 #[must_use = "an effect runs when it is awaited"]
 pub struct Once<T, F, D = Undecided> {
     key: String,
@@ -66,23 +66,23 @@ pub struct Once<T, F, D = Undecided> {
     decided: PhantomData<fn() -> D>,
 }
 
-/// What happens in doubt is not decided: an effect that must happen at most once fails then.
+/// No policy is set for an effect in doubt: it fails the step.
 #[derive(Debug)]
 pub enum Undecided {}
 
-/// What happens in doubt is decided.
+/// A policy is set for an effect in doubt.
 #[derive(Debug)]
 pub enum Decided {}
 
-/// What to do about an effect of which nobody knows whether it happened; see [`Once`].
+/// What to do with an effect in doubt: it is unknown whether it happened. See [`Once`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InDoubt {
-    /// The step fails for good, with [`FailureKind::InDoubt`](crate::FailureKind::InDoubt).
+    /// The step fails without a retry, with [`FailureKind::InDoubt`](crate::FailureKind::InDoubt).
     #[default]
     Fail,
-    /// It is run again.
+    /// The effect runs again.
     Retry,
-    /// A person is asked: [`EffectInDoubt`](crate::question::EffectInDoubt).
+    /// The step asks a person: [`EffectInDoubt`](crate::question::EffectInDoubt).
     Ask,
 }
 
@@ -104,7 +104,7 @@ struct Plan<T, F> {
 enum Stage<T, F> {
     Planned(Plan<T, F>),
     AtWork(BoxFuture<'static, Result<T, StepError>>),
-    /// Polled to its end, or being moved from one stage to the next.
+    /// Finished, or being moved from one stage to the next.
     Over,
 }
 
@@ -115,16 +115,16 @@ impl<T, F> Once<T, F> {
         Self { key: key.to_owned(), stage: Stage::Planned(plan), decided: PhantomData }
     }
 
-    /// Says what to do in doubt, instead of failing. The effect then runs
+    /// Sets what to do in doubt. The default is to fail. The effect then runs
     /// [at most once](Once::at_most_once).
     pub fn in_doubt(self, policy: InDoubt) -> Once<T, F, Decided> {
         self.decide(Decision::Plain(policy))
     }
 
-    /// Looks in doubt whether the effect happened, say by its [`op_id`](crate::Cx::op_id):
-    /// `Some(result)` is recorded as its result, after `None` it is run. The effect then runs
-    /// [at most once](Once::at_most_once). A probe that fails leaves the doubt, and fails the step
-    /// as any other error.
+    /// Sets a function that checks, in doubt, whether the effect happened, for example by its
+    /// [`op_id`](crate::Cx::op_id). `Some(result)` is recorded as its result; after `None` the effect
+    /// runs. The effect then runs [at most once](Once::at_most_once). A probe that fails leaves the
+    /// effect in doubt, and fails the step like any other error.
     pub fn probe<P, Fut>(self, probe: P) -> Once<T, F, Decided>
     where
         P: FnOnce() -> Fut + Send + 'static,
@@ -143,11 +143,11 @@ impl<T, F> Once<T, F> {
 }
 
 impl<T, F, D> Once<T, F, D> {
-    /// Records an intent before the effect, so that it is never run a second time unless what is
-    /// decided for doubt says so.
+    /// Records an intent before the effect, so that it never runs a second time unless the policy for
+    /// doubt allows it.
     ///
-    /// An effect that fails or panics leaves its intent too: an error does not tell whether
-    /// something happened before it. So the next attempt of the step is in doubt.
+    /// An effect that fails or panics also leaves its intent, because an error does not show what
+    /// happened before it. The next attempt of the step is in doubt.
     pub fn at_most_once(mut self) -> Self {
         if let Stage::Planned(plan) = &mut self.stage {
             plan.guard = Guard::AtMostOnce;
@@ -182,7 +182,7 @@ where
     }
 }
 
-// What it is polled with is boxed; the rest is only ever moved.
+// The polled future is boxed; no other field is pinned.
 impl<T, F, D> Unpin for Once<T, F, D> {}
 
 impl<T, F, D> fmt::Debug for Once<T, F, D> {
@@ -191,7 +191,7 @@ impl<T, F, D> fmt::Debug for Once<T, F, D> {
     }
 }
 
-/// What an executor's reply comes to.
+/// What the executor lets the effect do.
 enum Leave {
     Recorded(Value),
     Run,
@@ -221,14 +221,14 @@ fn leave(reply: OnceReply, key: &str) -> Result<Leave, StepError> {
             "the key `{key}` is used twice in one attempt (give every effect of a step its own key)"
         ))),
         OnceReply::Stale => Err(StepError::fatal(format!(
-            "the effect `{key}` was started by a task whose step is over (await what a step spawns)"
+            "the effect `{key}` was started by a task of a finished step (await what a step spawns)"
         ))),
     }
 }
 
 fn decoded<T: DeserializeOwned>(value: Value, key: &str) -> Result<T, StepError> {
     T::deserialize(value).map_err(|e| {
-        StepError::fatal(format!("the recorded result of `{key}` does not decode: {e}"))
+        StepError::fatal(format!("failed to decode the recorded result of `{key}`: {e}"))
     })
 }
 

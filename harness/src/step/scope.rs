@@ -1,5 +1,5 @@
-//! The scope a step runs in: what lets any value in a slot emit events and charge for its work on
-//! behalf of the step that calls it.
+//! The scope of a step. It lets any value in a slot emit events and charge spend on behalf of the
+//! step that calls it.
 
 use std::fmt;
 use std::future::Future;
@@ -18,7 +18,7 @@ tokio::task_local! {
     static CURRENT: Scope;
 }
 
-/// The step at work on this task: who it is, and how to report on its behalf.
+/// The step that runs in this task: its ids, and how to report on its behalf.
 ///
 /// ```
 /// use harness::observe;
@@ -26,7 +26,7 @@ tokio::task_local! {
 /// #[derive(Debug, serde::Serialize)]
 /// struct CacheMiss { key: String }
 ///
-/// // Somewhere in a client that sits in a slot, far away from any `Cx`:
+/// // In a client in a slot, without a `Cx`:
 /// if let Some(step) = observe::current() {
 ///     step.emit(CacheMiss { key: "prices".into() });
 /// }
@@ -49,7 +49,7 @@ impl Scope {
         self.effects.emit(self.place, Arc::new(event));
     }
 
-    /// Adds tokens and cost to what the run has spent; its budget counts them.
+    /// Adds tokens and cost to the spend of the run. They count against its budget.
     pub fn charge(&self, spend: &Spend) {
         self.effects.charge(self.place, spend);
     }
@@ -84,12 +84,12 @@ impl Scope {
         self.place.attempt
     }
 
-    /// Names the entry into the step across processes.
+    /// Identifies the entry into the step across processes.
     pub fn op_id(&self) -> OpId {
         self.effects.op_id(self.place)
     }
 
-    /// `future`, polled inside this scope wherever it is polled.
+    /// `future`, polled inside this scope in any task.
     pub(crate) fn wrap<F: Future>(self, future: F) -> Scoped<F> {
         Scoped(Box::pin(CURRENT.scope(self, future)))
     }
@@ -112,7 +112,7 @@ impl fmt::Debug for Scope {
     }
 }
 
-/// A future that carries a step's scope into the task that polls it.
+/// A future with the scope of a step, in any task that polls it.
 pub struct Scoped<F>(Pin<Box<TaskLocalFuture<Scope, F>>>);
 
 impl<F: Future> Future for Scoped<F> {

@@ -6,9 +6,8 @@ use crate::state::State;
 
 /// A cheap shared view of the state, as it was when the step was entered.
 ///
-/// It dereferences to the state and never changes under its holder. The driver folds a step's
-/// update into the state in place; a view that is still held by then (in a spawned task, say) costs
-/// one clone of the state.
+/// It dereferences to the state and never changes. The driver folds a step's update into the state in
+/// place. A view that still exists then, for example in a spawned task, costs one clone of the state.
 pub struct View<S: State> {
     state: Arc<S>,
 }

@@ -1,4 +1,4 @@
-//! Places where a session must not be changed, lost or told wrongly: what few runs come to.
+//! Rare cases in which a session must not be changed, lost or reported wrongly.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -141,7 +141,7 @@ impl Stand {
     }
 }
 
-/// A loop that waits, asks or goes on for long, as `how` says.
+/// A loop that waits, asks or runs for long, as `how` selects.
 fn harness(stand: &Stand) -> Harness<(), Doc> {
     Harness::<(), Doc>::builder("audit")
         .start(Step::Start)
@@ -214,12 +214,12 @@ pub async fn asks(agent: &Agent<(), Doc>) -> Vec<harness::InterruptId> {
 }
 
 #[tokio::test]
-async fn a_log_is_read_across_a_snapshot_behind_letters_that_were_passed_over() {
+async fn a_log_is_read_across_a_snapshot_after_messages_that_were_passed_over() {
     let (stand, rig) = (Stand::new(), Rig::new(MemoryStore::new()));
     let agent = harness(&stand).agent("a", ()).store(rig.clone());
     let run = agent.run(Doc::update().how("wait and ask"), ()).session("s").start();
     stand.at_work().await;
-    // A letter that nobody takes into the log.
+    // A message that no run applies.
     let later = agent.run(line("x").how(""), ()).session("s").on_busy(OnBusy::Queue).await;
     assert!(later.unwrap_err().is_queued());
     stand.go.add_permits(1);
@@ -232,7 +232,7 @@ async fn a_log_is_read_across_a_snapshot_behind_letters_that_were_passed_over() 
 }
 
 #[tokio::test]
-async fn a_queued_input_is_taken_behind_a_turn_that_took_the_place_of_one_that_asked() {
+async fn a_queued_input_is_applied_after_a_turn_that_replaced_an_interrupted_one() {
     let (stand, rig) = (Stand::new(), Rig::new(MemoryStore::new()));
     let agent = harness(&stand).agent("a", ()).store(rig.clone());
     let run = agent.run(Doc::update().how("wait and ask"), ()).session("s").start();
@@ -269,7 +269,7 @@ async fn questions_whose_time_is_over_stand_in_nobodys_way() {
 }
 
 #[tokio::test]
-async fn an_answer_too_deep_for_the_log_is_refused_and_another_is_taken() {
+async fn an_answer_too_deep_for_the_log_is_refused_and_another_is_applied() {
     let rig = Rig::new(MemoryStore::new());
     let agent = agent(&rig);
     let ids = asks(&agent).await;
@@ -425,7 +425,7 @@ async fn a_reducer_that_panics_in_the_last_steps_does_not_change_how_the_turn_ha
 }
 
 #[tokio::test]
-async fn an_input_left_for_a_run_that_settled_meanwhile_is_told_as_left() {
+async fn an_input_queued_for_a_run_that_settled_meanwhile_is_reported_as_queued() {
     let (stand, memory) = (Stand::new(), MemoryStore::new());
     let agent = harness(&stand).agent("a", ()).store(memory.clone());
     let run = agent.run(Doc::update().how("wait and ask"), ()).session("s").start();
@@ -448,7 +448,7 @@ async fn an_input_left_for_a_run_that_settled_meanwhile_is_told_as_left() {
 }
 
 #[tokio::test]
-async fn answers_given_while_a_refused_run_holds_the_session_are_gone_on_with() {
+async fn answers_recorded_while_a_refused_run_holds_the_session_are_applied() {
     for again in [false, true] {
         let memory = MemoryStore::new();
         let answers = agent(&Rig::new(memory.clone()));

@@ -52,7 +52,7 @@ fn harness() -> Harness<(), Talk> {
 }
 
 #[tokio::test]
-async fn a_session_goes_on_from_its_id_alone() {
+async fn a_session_resumes_by_its_id_alone() {
     for durability in [Durability::Step, Durability::Relaxed, Durability::Settle] {
         let store = MemoryStore::new();
         let agent = || harness().agent("talker", ()).store(store.clone()).durability(durability);

@@ -123,7 +123,7 @@ async fn reject_wait_and_stop() {
     stand.go.add_permits(1);
     held.await.unwrap().ended().unwrap();
     stand.at_work().await;
-    // The step is told, finishes, and its result is committed.
+    // The step is notified, finishes, and its result is committed.
     let stops = agent.resume("s", Answers::none(), ()).on_busy(OnBusy::Stop).start();
     let outcome = waits.await.unwrap();
     assert_eq!(outcome.ended().unwrap().state.lines, ["one", "worked", "two", "worked"]);
@@ -194,7 +194,7 @@ async fn a_queued_input_waits_for_the_end_of_the_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_input_is_queued_behind_a_session_that_begins() {
+async fn an_input_is_queued_for_a_session_that_begins() {
     let (stand, rig) = (Stand::new(), Rig::new(MemoryStore::new()));
     let agent = stand.agent(&rig);
     rig.plan(|on, n| if on == On::Append && n == 1 { Act::Pause } else { Act::Pass });
@@ -214,7 +214,7 @@ async fn an_input_is_queued_behind_a_session_that_begins() {
 }
 
 #[tokio::test]
-async fn an_input_that_has_a_name_is_taken_once() {
+async fn an_input_with_an_id_is_applied_once() {
     let (stand, rig) = (Stand::new(), Rig::new(MemoryStore::new()));
     let agent = stand.agent(&rig);
     let give = |text: &str, id: &str| agent.run(said(text), ()).session("s").input_id(id);
@@ -227,7 +227,7 @@ async fn an_input_that_has_a_name_is_taken_once() {
     assert_eq!(all(&rig.memory, "s").await, before);
     give("two", "2").await.unwrap().ended().unwrap();
     agent.run(said("three"), ()).session("s").await.unwrap().ended().unwrap();
-    // An old name, behind later turns: where the session stands now.
+    // An old id, after later turns: the current status of the session.
     for (text, id) in [("one", "1"), ("two", "2")] {
         let old = give(text, id).await.unwrap().ended().unwrap();
         assert_eq!(old.state.lines.len(), 6, "{id}");
@@ -236,8 +236,8 @@ async fn an_input_that_has_a_name_is_taken_once() {
 }
 
 #[test]
-fn an_input_that_has_a_name_goes_on_after_a_crash() {
-    // Dies before the first entries are there, behind them, behind the letter, behind the step.
+fn an_input_with_an_id_is_recovered_after_a_crash() {
+    // The process dies before the first entries, after them, before the message, after the step.
     let deaths = [
         (On::Append, 1, false),
         (On::Append, 1, true),
@@ -263,9 +263,9 @@ fn an_input_that_has_a_name_goes_on_after_a_crash() {
     }
 }
 
-/// What was read of a session before it was claimed is not taken for one that took its place.
+/// A session read before it was claimed is not mistaken for one that replaced it.
 #[tokio::test]
-async fn a_session_that_was_begun_anew_before_it_was_claimed_is_read_anew() {
+async fn a_session_that_was_replaced_before_it_was_claimed_is_read_again() {
     let (stand, memory) = (Stand::new(), MemoryStore::new());
     let agent = stand.agent(&Rig::new(memory.clone()));
     let ask = |line: &str| agent.run(said(line).how("ask"), ()).session("s");
@@ -284,7 +284,7 @@ async fn a_session_that_was_begun_anew_before_it_was_claimed_is_read_anew() {
     assert_eq!(found.questions.len(), new.questions.len());
 }
 
-/// What was read of a session before it was claimed is not read again.
+/// A session that was read before it was claimed is not read again.
 #[tokio::test]
 async fn a_session_that_is_still_the_same_is_read_once() {
     let (stand, memory) = (Stand::new(), MemoryStore::new());
@@ -297,6 +297,6 @@ async fn a_session_that_is_still_the_same_is_read_once() {
         .iter()
         .fold(Answers::none(), |all, asked| all.and(Answers::json(asked.id.clone(), "x".into())));
     stand.agent(&rig).resume("s", all, ()).await.unwrap().ended().unwrap();
-    // The session, the letters that came until it was claimed, and those that came until it ended.
+    // The session, the messages sent until it was claimed, and those sent until it ended.
     assert_eq!(rig.count(On::Read), 3);
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use harness::llm::{Spend, Usage};
 use harness::prelude::*;
 use harness::store::MemoryStore;
-use harness::{Durability, FailureKind, Limit, RunRequest, observe};
+use harness::{Durability, FailureKind, RunRequest, graph::Limit, observe};
 
 use super::rig::{Act, On, Rig, count, folded, log, run_or_crash, runtime};
 
@@ -91,9 +91,9 @@ fn harness(on_error: bool, budget: Budget) -> Harness<(), Doc> {
         .unwrap()
 }
 
-/// One more step on the way to the end of the turn.
-fn go_on(rig: &Rig, agent: &Agent<(), Doc>, how: &str) -> RunRequest<Doc> {
-    // What is known of the session is what its log says.
+/// The next run towards the end of the turn.
+fn next_run(rig: &Rig, agent: &Agent<(), Doc>, how: &str) -> RunRequest<Doc> {
+    // The log decides what to do.
     let log = runtime().block_on(log(&rig.memory, "s"));
     let answer = match log.last() {
         None => return agent.run(Doc::update().how(how), ()).session("s"),
@@ -107,7 +107,7 @@ fn go_on(rig: &Rig, agent: &Agent<(), Doc>, how: &str) -> RunRequest<Doc> {
     agent.resume("s", answer, ())
 }
 
-/// How the turn ended, if its process died just behind that.
+/// How the turn ended, if its process died just after that.
 fn over(memory: &MemoryStore) -> Option<(Doc, String)> {
     let log = runtime().block_on(log(memory, "s"));
     let end = log.last()?["settle"].get("end")?.clone();
@@ -121,7 +121,7 @@ fn over(memory: &MemoryStore) -> Option<(Doc, String)> {
     Some((serde_json::from_value(state).unwrap(), how))
 }
 
-/// What is left in the end: the state, what was spent, and how it ended.
+/// The result of the turn: the state, the spend, and how it ended.
 fn in_the_end(
     on_error: bool,
     budget: Budget,
@@ -142,7 +142,7 @@ fn in_the_end(
         };
         let agent =
             harness(on_error, budget).agent("a", ()).store(rig.clone()).durability(durability);
-        let request = go_on(&rig, &agent, how);
+        let request = next_run(&rig, &agent, how);
         match run_or_crash(&rig, |_| request) {
             None => crashes += 1,
             Some(Outcome::Interrupted(_)) => {}
@@ -195,7 +195,7 @@ fn a_death_at_any_append_changes_nothing_in_the_end() {
 }
 
 #[test]
-fn deaths_one_behind_the_other_come_to_the_same_end() {
+fn consecutive_crashes_lead_to_the_same_end() {
     let plain = Budget::default();
     for (on_error, how) in [(true, "well"), (true, "fail"), (false, "fail")] {
         let (state, _, end, _) = in_the_end(on_error, plain, how, Durability::Step, || None);
@@ -295,7 +295,7 @@ fn a_step_that_ends_the_process_is_given_up() {
     let Some(Outcome::Failed(failed)) = outcome else { panic!("{outcome:?}") };
     assert_eq!((failed.failure.kind, taken_over), (FailureKind::CrashLoop, 5));
     assert_eq!(runtime().block_on(count(&memory, "s", "recover")), 5);
-    // Somebody has mended it.
+    // The program was fixed.
     let outcome = run_or_crash(&rig, |rig| deadly(rig, false).resume("s", Answers::none(), ()));
     outcome.unwrap().ended().unwrap();
 }
@@ -315,7 +315,7 @@ fn a_budget_is_one_of_the_turn() {
     let outcome = run_or_crash(&rig, |rig| agent(rig).resume("s", Answers::none(), ()));
     let Some(Outcome::Exhausted(out)) = outcome else { panic!("{outcome:?}") };
     assert_eq!(out.limit, Limit::Tokens);
-    // The last steps have run, and the turn goes on behind them where it was.
+    // The last steps have run, and the turn resumes after them.
     let more = Budget::unbounded("tokens bound it").tokens(50);
     let outcome =
         run_or_crash(&rig, |rig| agent(rig).resume("s", Answers::none(), ()).budget(more));

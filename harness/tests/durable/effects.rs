@@ -7,7 +7,7 @@ use std::time::Duration;
 use harness::prelude::*;
 use harness::question::{Doubt, EffectInDoubt};
 use harness::store::MemoryStore;
-use harness::{FailureKind, InDoubt};
+use harness::{FailureKind, step::InDoubt};
 use tokio::sync::Semaphore;
 
 use super::rig::{Act, On, Rig, count, log, run_or_crash, settled};
@@ -66,7 +66,7 @@ fn line(text: impl Into<String>) -> StepResult<Doc> {
 
 #[test]
 fn results_survive_their_process() {
-    // The process dies behind the record of the effect, or before it.
+    // The process dies after the record of the effect, or before it.
     for (n, act, times) in [(3, Act::HangAfter, 1), (3, Act::HangBefore, 2), (2, Act::HangAfter, 1)]
     {
         let (memory, world) = (MemoryStore::new(), World::default());

@@ -50,7 +50,7 @@ fn way(doc: &Doc) -> Way {
     if doc.n % 7 < 4 { Way::Low } else { Way::High }
 }
 
-/// A step, and where it leads: to one of two, or behind the last, which is the end.
+/// A step and its targets: one of two steps, or the end.
 type Plan = (Does, usize, usize);
 
 async fn act(step: usize, does: Does, cx: Cx<()>) -> StepResult<Doc> {
@@ -206,7 +206,7 @@ proptest! {
             if durability == Durability::Step {
                 prop_assert_eq!(&stored.1, &private.1);
             } else {
-                // What is buffered is told of later: the same events in another order.
+                // What is buffered is reported later: the same events in another order.
                 prop_assert_eq!(sorted(&stored.1), sorted(&private.1));
             }
             let last = private.0.last().and_then(|(_, state)| state.clone());

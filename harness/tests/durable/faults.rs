@@ -8,7 +8,7 @@ use harness::observe::{EventKind, Recorder};
 use harness::prelude::*;
 use harness::state::Edits;
 use harness::store::{MemoryStore, StoreError};
-use harness::{Durability, FailureKind, InDoubt};
+use harness::{Durability, FailureKind, step::InDoubt};
 use serde_json::to_value;
 
 use super::rig::{Act, On, Rig, count, folded, is_held, log};
@@ -81,7 +81,7 @@ fn whole() -> Doc {
     Doc { lines, n: 4, ok: Some(true) }
 }
 
-/// Goes on until the session has ended, whatever it takes.
+/// Resumes the session until it has ended.
 async fn to_the_end(agent: impl Fn() -> Agent<(), Doc>) -> Doc {
     let hi = || Doc::update().lines(["hi".to_owned()]);
     for _ in 0..20 {

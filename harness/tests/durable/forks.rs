@@ -8,7 +8,7 @@ use harness::observe::{EventKind, from_fn};
 use harness::prelude::*;
 use harness::session::End;
 use harness::store::{MemoryStore, ReadRequest, SessionStore, StoredEntry};
-use harness::{Position, Seq, SessionId, Sessions};
+use harness::{Seq, SessionId, Sessions, id::Position};
 use serde_json::json;
 
 use crate::sessions as doc;
@@ -45,7 +45,7 @@ struct May {
 
 #[derive(StepId, Clone, Debug, PartialEq, Eq)]
 enum Step {
-    Tell,
+    Write,
     Ask,
 }
 
@@ -59,22 +59,22 @@ const STEPS: u32 = 30;
 
 type Views = Arc<Mutex<HashMap<Position, Tale>>>;
 
-/// Tells a line with the run's word so many times, then asks twice, in the middle of a step.
+/// Writes a line with the run's word `STEPS` times, then asks twice in the middle of a step.
 fn agent(store: &MemoryStore, views: &Views) -> Agent<Ctx, Tale> {
     let views = Arc::clone(views);
     let harness = Harness::<Ctx, Tale>::builder("tale")
-        .start(Step::Tell)
+        .start(Step::Write)
         .steps(|define, step| match step {
-            Step::Tell => {
+            Step::Write => {
                 let views = Arc::clone(&views);
                 define
                     .run(move |tale: View<Tale>, cx: Cx<Ctx>| {
                         views.lock().unwrap().insert(cx.position(), (*tale).clone());
                         async move {
                             let word = cx.word.clone();
-                            let told = cx.once("tell", async move || Ok(word)).await?;
+                            let line = cx.once("write", async move || Ok(word)).await?;
                             let pad = format!("{:>20000}", tale.n);
-                            Ok(Tale::update().lines([told]).pad(pad).n(1))
+                            Ok(Tale::update().lines([line]).pad(pad).n(1))
                         }
                     })
                     .route(
@@ -82,7 +82,7 @@ fn agent(store: &MemoryStore, views: &Views) -> Agent<Ctx, Tale> {
                             if tale.n.is_multiple_of(STEPS) { Next::Ask } else { Next::On }
                         },
                         |signal| match signal {
-                            Next::On => to(Step::Tell),
+                            Next::On => to(Step::Write),
                             Next::Ask => to(Step::Ask),
                         },
                     )
@@ -136,8 +136,8 @@ fn answer(questions: &[harness::Interrupt], key: &str, value: bool) -> Answers {
     Answers::json(asked.id.clone(), json!(value))
 }
 
-/// A session `s` that has told its lines and waits for both answers.
-async fn told(store: &MemoryStore) -> (Agent<Ctx, Tale>, Sessions) {
+/// A session `s` that has written its lines and waits for both answers.
+async fn written(store: &MemoryStore) -> (Agent<Ctx, Tale>, Sessions) {
     let agent = agent(store, &Views::default());
     let outcome = agent.run(Tale::update(), word("w")).session("s").await.unwrap();
     assert!(matches!(outcome, Outcome::Interrupted(_)), "{outcome:?}");
@@ -177,7 +177,7 @@ async fn the_state_at_each_commit_is_the_one_the_next_step_saw() {
         assert_eq!(moment.state, agent.state_at("s", moment.seq).await.unwrap());
     }
     let first = &moments[0];
-    assert_eq!((first.state.n, first.step.as_str(), first.steps, first.turn), (0, "Tell", 0, 1));
+    assert_eq!((first.state.n, first.step.as_str(), first.steps, first.turn), (0, "Write", 0, 1));
     let last = moments.last().unwrap();
     assert_eq!((last.phase, last.step.as_str(), last.steps), (Phase::Interrupted, "Ask", 30));
     assert_eq!(last.seq, sessions.status("s").await.unwrap().head);
@@ -186,13 +186,13 @@ async fn the_state_at_each_commit_is_the_one_the_next_step_saw() {
 #[tokio::test]
 async fn a_fork_goes_another_way_and_leaves_its_source_alone() {
     let store = MemoryStore::new();
-    let (agent, sessions) = told(&store).await;
+    let (agent, sessions) = written(&store).await;
     let before = log(&store, "s").await;
     let past = moments(&agent, "s").await;
     let at = past.iter().find(|moment| moment.state.n == 10).unwrap();
     agent.fork("s", at.seq, "t").await.unwrap();
     let fork = sessions.status("t").await.unwrap();
-    assert_eq!((fork.phase, fork.step.as_str(), fork.steps), (Phase::Stopped, "Tell", 10));
+    assert_eq!((fork.phase, fork.step.as_str(), fork.steps), (Phase::Stopped, "Write", 10));
     assert_eq!((fork.position, fork.spent, fork.holder), (at.position, at.spent, None));
     let from = fork.from.unwrap();
     assert_eq!((from.session.as_str(), from.seq), ("s", at.seq));
@@ -228,7 +228,7 @@ async fn a_fork_goes_another_way_and_leaves_its_source_alone() {
 #[tokio::test]
 async fn a_fork_of_a_waiting_session_waits_by_itself() {
     let store = MemoryStore::new();
-    let (agent, sessions) = told(&store).await;
+    let (agent, sessions) = written(&store).await;
     let asked = sessions.status("s").await.unwrap().questions;
     // One is answered before the fork, one after.
     let outcome = agent.resume("s", answer(&asked, "a", true), word("w")).await.unwrap();
@@ -299,7 +299,7 @@ async fn a_fork_whose_answer_is_lost_is_made_once_and_one_that_cannot_be_made_is
     use harness::testing::{Call, Faulty};
 
     let store = MemoryStore::new();
-    let (agent, sessions) = told(&store).await;
+    let (agent, sessions) = written(&store).await;
     let head = sessions.status("s").await.unwrap().head;
     let faulty = Faulty::new(store.clone());
     let faults = faulty.faults();
@@ -320,7 +320,7 @@ async fn a_fork_whose_answer_is_lost_is_made_once_and_one_that_cannot_be_made_is
 #[tokio::test]
 async fn only_a_moment_of_an_own_session_is_forked_and_only_into_a_new_one() {
     let store = MemoryStore::new();
-    let (agent, sessions) = told(&store).await;
+    let (agent, sessions) = written(&store).await;
     let seqs: Vec<Seq> = moments(&agent, "s").await.iter().map(|moment| moment.seq).collect();
     let head = sessions.status("s").await.unwrap().head;
     let mut refused = 0;
@@ -335,7 +335,7 @@ async fn only_a_moment_of_an_own_session_is_forked_and_only_into_a_new_one() {
         refused += 1;
     }
     assert!(refused > 30, "each effect is an entry");
-    // Right behind what was pruned, the nearest may be gone.
+    // The boundary before a kept entry may be pruned.
     sessions.prune("s", Seq(u64::MAX)).await.unwrap();
     let err = agent.fork("s", Seq(2), "x").await.unwrap_err();
     assert!(err.is_pruned(), "{err}");
@@ -345,22 +345,23 @@ async fn only_a_moment_of_an_own_session_is_forked_and_only_into_a_new_one() {
         assert!(err.is_exists(), "{err}");
     }
     assert!(agent.fork("s", head.next(), "x").await.unwrap_err().is_no_such_entry());
-    assert!(agent.fork("nobody", Seq(1), "x").await.unwrap_err().is_not_found());
+    assert!(agent.fork("missing", Seq(1), "x").await.unwrap_err().is_not_found());
     let stranger = {
-        let harness = Harness::<Ctx, Tale>::builder("other").start(Step::Tell).steps(
-            |define, step| match step {
-                Step::Tell => define.decide(|_| Next::On, |_| to(Step::Ask)),
-                Step::Ask => define.run(async |_, _| Ok(Tale::update())).end(),
-            },
-        );
+        let harness =
+            Harness::<Ctx, Tale>::builder("other").start(Step::Write).steps(|define, step| {
+                match step {
+                    Step::Write => define.decide(|_| Next::On, |_| to(Step::Ask)),
+                    Step::Ask => define.run(async |_, _| Ok(Tale::update())).end(),
+                }
+            });
         harness.build().unwrap().agent("stranger", ())
     };
     assert!(stranger.state_at("s", head).await.unwrap_err().is_no_store());
     let changed = {
         let harness =
-            Harness::<(), Changed>::builder("tale").start(Step::Tell).steps(|define, step| {
+            Harness::<(), Changed>::builder("tale").start(Step::Write).steps(|define, step| {
                 match step {
-                    Step::Tell => define.decide(|_| Next::On, |_| to(Step::Ask)),
+                    Step::Write => define.decide(|_| Next::On, |_| to(Step::Ask)),
                     Step::Ask => define.run(async |_, _| Ok(Changed::update())).end(),
                 }
             });

@@ -148,7 +148,7 @@ async fn nothing_that_was_committed_runs_again() {
     assert_eq!(ended.state.lines[2..], ["0 true false true true", "late"]);
     assert_eq!(counted(&counts), [1, 1, 1, 3, 1]);
 
-    // Who, when and what is in the log.
+    // The log has the author, the time and the value.
     let log = log(&store, "s").await;
     let resolved: Vec<&Value> = log.iter().filter_map(|entry| entry.get("resolve")).collect();
     assert_eq!(resolved.len(), 5);
@@ -313,7 +313,7 @@ async fn an_expired_question_is_answered_no_more() {
     let err = agent.resume("s", answer(&gate, "gate", true), ()).await.unwrap_err();
     assert!(err.answer_error().is_some_and(|it| it.is_expired()), "{err}");
     assert_eq!(log(&store, "s").await, before);
-    // The gate goes where it says; the inline question of the step behind expires, too.
+    // The gate takes its expiry edge; the inline question of the next step expires too.
     let inline = waiting(agent.resume("s", Answers::none(), ()).await.unwrap());
     assert_eq!(inline.state.lines, ["late"]);
     let next = agent.resume("s", Answers::none(), ()).await.unwrap().ended().unwrap();

@@ -1,4 +1,4 @@
-//! Who holds a session, and what becomes of those who do not any more.
+//! Leases: which run holds a session, and what happens to a run that lost its lease.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -56,7 +56,7 @@ fn a_step_that_blocks_keeps_its_lease() {
         async move {
             let until = Instant::now() + 3 * TTL;
             while Instant::now() < until {
-                // Nobody gets in, however late it is.
+                // No other run can claim the session.
                 let held = futures_util::FutureExt::now_or_never(is_held(&memory, "s"));
                 assert_eq!(held, Some(true));
                 std::thread::yield_now();
@@ -118,8 +118,8 @@ async fn a_stolen_lease_stops_its_old_holder() {
                 }
             })
         };
-        // So long a lease that nobody finds out by renewing it; where an effect is to run that
-        // leaves nothing before it, by the first renewal.
+        // The lease is so long that no renewal reports the loss. Before an effect nothing is appended,
+        // so there the first renewal reports it.
         let ttl = if what == "effect" { TTL } else { Duration::from_secs(60) };
         let agent = harness.agent("a", ()).store(rig.clone()).lease(ttl);
         let run = agent.run(Doc::update(), ()).session("s").start();
@@ -139,7 +139,7 @@ async fn a_stolen_lease_stops_its_old_holder() {
         assert_eq!(failed.state.unwrap().lines, ["first"]);
         assert_eq!(acted.load(Ordering::SeqCst), 0, "{what}");
         assert_eq!(all(&rig.memory, "s").await, before, "{what}");
-        // The old holder has not given away what is the thief's.
+        // The old holder has not released the new lease.
         assert!(is_held(&rig.memory, "s").await);
         rig.memory.release(&thief, InboxSeq(0)).await.unwrap();
         go.add_permits(1);
@@ -148,10 +148,10 @@ async fn a_stolen_lease_stops_its_old_holder() {
     }
 }
 
-/// A request that nobody waits for any more, wherever it is.
+/// A request that is dropped at any point.
 #[tokio::test]
 async fn a_dropped_request_gives_the_session_back() {
-    // In its claim, before and behind it, while it reads, at its first append.
+    // During its claim, before and after it, while it reads, at its first append.
     let places = [(On::Claim, 2), (On::Read, 1), (On::Append, 4), (On::Append, 5)];
     for (on, n) in places {
         let rig = Rig::new(MemoryStore::new());
@@ -187,7 +187,7 @@ async fn a_dropped_request_gives_the_session_back() {
 
 /// A run that is dropped in the middle of a step, or of an append.
 #[tokio::test]
-async fn a_dropped_run_is_cancelled_and_goes_on() {
+async fn a_dropped_run_is_cancelled_and_can_be_resumed() {
     for place in ["step", "append", "handle"] {
         let rig = Rig::new(MemoryStore::new());
         let (begun, go) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));

@@ -1,4 +1,4 @@
-//! Sessions in a store: run, interrupted, resumed, gone on with.
+//! Sessions in a store: run, interrupted, resumed, recovered.
 #![allow(
     missing_docs,
     dead_code,
@@ -11,14 +11,13 @@
 )]
 
 mod audit;
-mod audit_told;
+mod audit_reports;
 mod basics;
 mod busy;
 mod crashes;
 mod effects;
 mod equal;
 mod faults;
-mod fits;
 mod forks;
 mod interrupts;
 mod leases;
@@ -30,3 +29,4 @@ mod sessions;
 mod stops;
 mod table;
 mod trace;
+mod versions;

@@ -1,5 +1,5 @@
-//! What comes to a session while somebody holds it: whoever gave it is told the truth, and it is
-//! not forgotten.
+//! Messages sent to a session while a run holds it: the sender gets a correct reply, and each message
+//! is applied.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,7 +17,7 @@ fn all_of(questions: &[Interrupt]) -> Answers {
     questions.iter().fold(Answers::none(), |all, asked| all.and(answer(asked)))
 }
 
-/// Has the next run that gives its session back wait before it does.
+/// Pauses the next run before it releases its session.
 fn pause_at_release(rig: &Rig) {
     let released = rig.count(On::Release);
     rig.plan(move |on, n| match on == On::Release && n == released + 1 {
@@ -26,11 +26,11 @@ fn pause_at_release(rig: &Rig) {
     });
 }
 
-/// Two questions wait; one is answered while a run takes the other answer.
+/// Two questions are open; one is answered while a run applies the answer to the other.
 #[tokio::test(start_paused = true)]
-async fn the_holder_goes_on_with_answers_that_come_meanwhile() {
-    // Where the holder stands when the second answer comes: at its first append, at the append that
-    // settles it, at its last look at the letters, just before it gives the session back.
+async fn the_holder_applies_answers_sent_meanwhile() {
+    // What the holder does when the second answer is sent: its first append, its release, or its
+    // claim.
     for (on, nth) in [(On::Append, 3), (On::Release, 2), (On::Claim, 2)] {
         let (stand, rig) = (Stand::new(), Rig::new(MemoryStore::new()));
         let agent = stand.agent(&rig);
@@ -44,7 +44,7 @@ async fn the_holder_goes_on_with_answers_that_come_meanwhile() {
         rig.reached().await;
         let two = agent.resume("s", Answers::json(&*ids[1], "b".into()).by("sam"), ());
         if on == On::Claim {
-            // Nobody holds it yet: this run takes both.
+            // No run holds the session yet: this run applies both.
             let ended = two.await.unwrap().ended().unwrap();
             assert_eq!(ended.state.lines, ["hi", "worked", "a", "b"]);
             rig.go();
@@ -62,10 +62,10 @@ async fn the_holder_goes_on_with_answers_that_come_meanwhile() {
     }
 }
 
-/// An answer that was taken before is given again, and another comes while the run that was asked
-/// gives the session back: it looks again. Whoever was faster then, what it was given is recorded.
+/// An applied answer is sent again, and another one arrives while that run releases the session: it
+/// reads the inbox again. Whichever run is faster, both answers are recorded.
 #[tokio::test]
-async fn an_answer_that_is_given_again_is_recorded_whoever_goes_on() {
+async fn an_answer_that_is_sent_again_is_recorded_whichever_run_resumes() {
     for ended in [false, true] {
         let (stand, rig) = (Stand::new(), Rig::new(MemoryStore::new()));
         let agent = stand.agent(&rig);
@@ -105,10 +105,10 @@ async fn an_answer_that_is_given_again_is_recorded_whoever_goes_on() {
     }
 }
 
-/// The same for an input that was taken before: it is told where its session stands, and whoever
-/// answers in that moment does not wait for ever.
+/// The same for an input that was applied: its run returns the session's outcome, and an answer sent
+/// at that moment does not wait indefinitely.
 #[tokio::test]
-async fn an_input_that_is_given_again_does_not_keep_answers_from_being_taken() {
+async fn an_input_that_is_sent_again_does_not_keep_answers_from_being_applied() {
     let (stand, rig) = (Stand::new(), Rig::new(MemoryStore::new()));
     let agent = stand.agent(&rig);
     let give = || agent.run(said("hi").how("ask"), ()).session("s").input_id("1");
@@ -125,21 +125,21 @@ async fn an_input_that_is_given_again_does_not_keep_answers_from_being_taken() {
     assert_eq!(ended.state.lines, ["hi", "worked", "x", "x"]);
 }
 
-/// A run that has settled and finds that others went on meanwhile does not take the session from
-/// those who answer in that moment.
+/// A run that has settled, and finds that another run resumed the session, does not claim it from a
+/// run that answers at that moment.
 #[tokio::test]
-async fn a_run_that_has_settled_holds_no_session_that_others_went_on_with() {
+async fn a_settled_run_holds_no_session_that_another_run_resumed() {
     let (stand, rig) = (Stand::new(), Rig::new(MemoryStore::new()));
     let agent = stand.agent(&rig);
     let outcome = agent.run(said("hi").how("ask"), ()).session("s").await.unwrap();
     let Outcome::Interrupted(waiting) = outcome else { panic!("{outcome:?}") };
     let answer = |n: usize| Answers::json(waiting.questions[n].id.clone(), "x".into());
     let (released, read) = (rig.count(On::Release), Arc::new(Mutex::new(None)));
-    let behind = Arc::clone(&read);
+    let after = Arc::clone(&read);
     rig.plan(move |on, n| match on {
         On::Release if n == released + 1 => Act::Pause,
-        // The first look behind the release.
-        On::Read if behind.lock().unwrap().take().is_some() => Act::Pause,
+        // The first read after the release.
+        On::Read if after.lock().unwrap().take().is_some() => Act::Pause,
         _ => Act::Pass,
     });
     let one = agent.resume("s", answer(0), ()).start();
@@ -158,7 +158,7 @@ async fn a_run_that_has_settled_holds_no_session_that_others_went_on_with() {
 
 /// An input that is refused while its session is held does not keep answers from being taken, either.
 #[tokio::test]
-async fn an_input_that_is_refused_does_not_keep_answers_from_being_taken() {
+async fn an_input_that_is_refused_does_not_keep_answers_from_being_applied() {
     let (stand, rig) = (Stand::new(), Rig::new(MemoryStore::new()));
     let agent = stand.agent(&rig);
     let give = |text: &str| agent.run(said(text).how("ask"), ()).session("s").input_id("1");
@@ -176,10 +176,10 @@ async fn an_input_that_is_refused_does_not_keep_answers_from_being_taken() {
     assert_eq!(status.phase, harness::inspect::Phase::Ended);
 }
 
-/// Whoever holds a session that has ended only to look at it takes no input: who leaves one waits
+/// A run that holds an ended session only to read it applies no input: the run with the input waits
 /// until the session is free, and begins the turn.
 #[tokio::test(start_paused = true)]
-async fn an_input_is_not_left_to_somebody_who_only_looks() {
+async fn an_input_is_not_queued_for_a_run_that_only_reads() {
     let (stand, rig) = (Stand::new(), Rig::new(MemoryStore::new()));
     let agent = stand.agent(&rig);
     let give = |text: &str, id: &str| agent.run(said(text), ()).session("s").input_id(id);

@@ -101,27 +101,27 @@ async fn flushes(durability: Durability, wait: Duration) -> (u64, u64, Vec<(u64,
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_mode_flushes_as_often_as_it_says() {
+async fn each_mode_flushes_as_often_as_documented() {
     // Ten commits, the effect, the step's commit, the question; the answer's commit, the end.
     let (first, second, seen) = flushes(Durability::Step, Duration::ZERO).await;
     assert_eq!((first, second), (13, 2));
     let [effect, answer] = seen[..] else { panic!("{seen:?}") };
     assert_eq!(effect.0, effect.1);
-    // The answer is durable as it was posted; that it was taken up needs not be.
-    let taken_up = 2;
-    assert_eq!(answer.0 + taken_up, answer.1);
+    // The answer is durable as a message; that it was applied need not be.
+    let applied = 2;
+    assert_eq!(answer.0 + applied, answer.1);
     // Before the effect and its result, the question; the end.
     for mode in [Durability::Relaxed, Durability::Settle] {
         let (first, second, seen) = flushes(mode, Duration::ZERO).await;
         assert_eq!((first, second), (3, 1), "{mode:?}");
         // The session's first entries, ten commits: all of that was durable when the effect ran.
         assert_eq!(seen[0], (12, 12), "{mode:?}");
-        assert_eq!(seen[1].0 + taken_up, seen[1].1, "{mode:?}");
+        assert_eq!(seen[1].0 + applied, seen[1].1, "{mode:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_somebody_else_has_posted_is_made_durable_before_a_step_acts_on_it() {
+async fn an_answer_sent_by_another_process_is_made_durable_before_a_step_acts_on_it() {
     let rig = Rig::new(MemoryStore::new());
     let seen = Arc::default();
     let mode = Durability::Settle;
@@ -136,7 +136,7 @@ async fn an_answer_that_somebody_else_has_posted_is_made_durable_before_a_step_a
     assert_eq!(flushed, head);
 }
 
-/// The step behind a commit blocks its runtime's only thread until the commit is durable.
+/// The step after a commit blocks its runtime's only thread until the commit is durable.
 #[test]
 fn a_relaxed_commit_becomes_durable_while_a_step_blocks_its_runtime() {
     let rig = Rig::new(MemoryStore::new());

@@ -5,7 +5,7 @@ use harness::inspect::{Filter, Phase};
 use harness::prelude::*;
 use harness::session::Change;
 use harness::store::MemoryStore;
-use harness::{Durability, Position, Seq, Sessions};
+use harness::{Durability, Seq, Sessions, id::Position};
 use serde_json::json;
 
 use super::rig::{Act, On, Rig, all, count, log, run_or_crash, runtime};
@@ -59,7 +59,7 @@ macro_rules! version {
 
             mod sign {
                 use super::super::*;
-                use harness::{Define, StepDef};
+                use harness::{Define, declare::StepDef};
 
                 #[derive(StepId, Clone, Debug, PartialEq, Eq)]
                 pub enum Step {
@@ -85,7 +85,7 @@ macro_rules! version {
             mod review {
                 use super::super::*;
                 use super::sign;
-                use harness::{Define, StepDef};
+                use harness::{Define, declare::StepDef};
 
                 #[derive(StepId, Clone, Debug, PartialEq, Eq)]
                 pub enum Step {
@@ -149,7 +149,7 @@ version!(
     #[step(nest, alias = "First")]
     Editor,
     #[step(nest, alias = "Sign")]
-    Seal,
+    Stamp,
     #[step(alias = "Ask")]
     Confirm
 );
@@ -166,11 +166,11 @@ fn agent(store: &MemoryStore) -> Agent<(), Doc> {
     now::harness().agent("a", ()).store(store.clone())
 }
 
-/// The steps that come to be, as typed and as untyped history have them.
+/// The next steps, from the typed and from the untyped history.
 async fn steps(agent: &Agent<(), Doc>, store: &MemoryStore) -> (Vec<String>, Vec<String>) {
     let moments = agent.history("s", Seq(0), 1_000).await.unwrap().moments;
     let mut typed: Vec<String> = moments.into_iter().map(|moment| moment.step).collect();
-    // To wait at a step and to end behind one are moments of their own.
+    // Waiting at a step and ending after one are separate moments.
     typed.dedup();
     let entries = Sessions::new(store.clone()).history("s", Seq(0), 1_000).await.unwrap().entries;
     let next = entries.into_iter().filter_map(|(_, entry)| match entry.change {
@@ -309,16 +309,16 @@ async fn left() -> (MemoryStore, Answers) {
 }
 
 #[tokio::test]
-async fn a_group_that_has_another_name_goes_on_under_it() {
+async fn a_renamed_group_is_resumed_under_its_new_name() {
     let (store, yes) = left().await;
     let (agent, sessions) =
         (renamed::harness().agent("a", ()).store(store.clone()), Sessions::new(store.clone()));
     let outcome = agent.resume("s", yes, ()).await.unwrap();
     let Outcome::Interrupted(waiting) = outcome else { panic!("{outcome:?}") };
-    assert_eq!(waiting.questions[0].step, "Second/Seal/Confirm");
+    assert_eq!(waiting.questions[0].step, "Second/Stamp/Confirm");
     assert_eq!(
         waiting.state.lines[1..],
-        ["First/Read", "Editor/Seal/Confirm true", "Editor/Seal/File", "Second/Read"]
+        ["First/Read", "Editor/Stamp/Confirm true", "Editor/Stamp/File", "Second/Read"]
     );
     // It is taken over once, with the steps that this turn has entered.
     let entries = sessions.history("s", Seq(0), 1_000).await.unwrap().entries;
@@ -330,11 +330,14 @@ async fn a_group_that_has_another_name_goes_on_under_it() {
         })
         .collect();
     assert_eq!(adopted.len(), 1);
-    assert_eq!(adopted[0].renamed["First/Sign/Ask"].as_ref(), "Editor/Seal/Confirm");
+    assert_eq!(adopted[0].renamed["First/Sign/Ask"].as_ref(), "Editor/Stamp/Confirm");
 
     let yes = Answers::json(waiting.questions[0].id.clone(), json!(true));
     let ended = agent.resume("s", yes, ()).await.unwrap().ended().unwrap();
-    assert_eq!(ended.state.lines[5..], ["Second/Seal/Confirm true", "Second/Seal/File", "Publish"]);
+    assert_eq!(
+        ended.state.lines[5..],
+        ["Second/Stamp/Confirm true", "Second/Stamp/File", "Publish"]
+    );
     assert_eq!(count(&store, "s", "adopt").await, 1);
     // What was before has the names that it had.
     let (typed, untyped) = steps(&agent, &store).await;
@@ -342,17 +345,17 @@ async fn a_group_that_has_another_name_goes_on_under_it() {
         "Write",
         "First/Read",
         "First/Sign/Ask",
-        "Editor/Seal/File",
+        "Editor/Stamp/File",
         "Second/Read",
-        "Second/Seal/Confirm",
-        "Second/Seal/File",
+        "Second/Stamp/Confirm",
+        "Second/Stamp/File",
         "Publish",
     ];
     assert_eq!((&typed[..], &untyped[..]), (&text(&expected)[..], &text(&expected)[..]));
 }
 
 #[tokio::test]
-async fn a_group_that_says_no_name_of_before_is_gone() {
+async fn a_renamed_group_without_an_alias_is_gone() {
     let (store, yes) = left().await;
     let before = all(&store, "s").await;
     let agent_of_lost = lost::harness().agent("a", ()).store(store.clone());

@@ -18,9 +18,9 @@ use tokio::sync::Semaphore;
 #[derive(Clone)]
 pub enum Act {
     Pass,
-    /// Nothing is done, and the room is said to be used up.
+    /// Nothing is done, and the store reports that it is full.
     Full,
-    /// It is done, and the answer is lost.
+    /// It is done, and the reply is lost.
     LoseAnswer,
     /// Nothing is done.
     Fail,
@@ -28,7 +28,7 @@ pub enum Act {
     HangBefore,
     /// It is done, and never comes back.
     HangAfter,
-    /// It waits until the test lets it go on.
+    /// It waits until the test continues it.
     Pause,
 }
 
@@ -55,14 +55,14 @@ struct Inner {
     flushed: Seq,
 }
 
-/// A store that does what a test says. Calls of each kind are counted from 1.
+/// A store that follows the plan of a test. Calls of each kind are counted from 1.
 #[derive(Clone)]
 pub struct Rig {
     pub memory: MemoryStore,
     inner: Arc<Mutex<Inner>>,
     /// Counts the calls that wait.
     reached: Arc<Semaphore>,
-    /// Lets them go on.
+    /// Continues them.
     go: Arc<Semaphore>,
 }
 
@@ -82,7 +82,7 @@ impl Rig {
         rig
     }
 
-    /// The `n`th call of a kind is treated so, all others pass.
+    /// Applies `act` to the `n`th call of a kind; all others pass.
     pub fn nth(memory: &MemoryStore, on: On, n: u64, act: Act) -> Self {
         Self::with(memory, move |what, count| match what == on && count == n {
             true => act.clone(),
@@ -102,17 +102,17 @@ impl Rig {
         self.lock().counts[on as usize]
     }
 
-    /// Appends that were to be flushed.
+    /// Appends with a flush.
     pub fn flushes(&self) -> u64 {
         self.lock().flushes
     }
 
-    /// The heads that appends gave.
+    /// The heads that appends returned.
     pub fn heads(&self) -> Vec<Seq> {
         self.lock().heads.clone()
     }
 
-    /// Up to where the log is durable.
+    /// The last durable entry of the log.
     pub fn flushed_to(&self) -> Seq {
         self.lock().flushed
     }
@@ -122,7 +122,7 @@ impl Rig {
         self.lock().lease.clone()
     }
 
-    /// A process that comes no further, as far as its store can tell.
+    /// A process that hangs, as its store observes it.
     pub async fn hang(&self) {
         self.reached.add_permits(1);
         pending().await
@@ -133,7 +133,7 @@ impl Rig {
         self.reached.acquire().await.unwrap().forget();
     }
 
-    /// Lets a call that waits go on.
+    /// Continues a paused call.
     pub fn go(&self) {
         self.go.add_permits(1);
     }
@@ -239,8 +239,8 @@ pub fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
 }
 
-/// Runs until the run is over, or a call hangs: then its process dies, all that it had in memory
-/// with it, and its lease is over.
+/// Runs until the run settles, or a call hangs: then its process dies, with everything that it had in
+/// memory, and its lease ends.
 pub fn run_or_crash<S: State>(
     rig: &Rig,
     request: impl FnOnce(&Rig) -> RunRequest<S>,
@@ -277,7 +277,7 @@ pub async fn log(store: &MemoryStore, session: &str) -> Vec<Value> {
     page.entries.iter().map(|entry| serde_json::from_slice(&entry.bytes).unwrap()).collect()
 }
 
-/// The log, its letters and open questions, to see that nothing has changed.
+/// The log, its inbox messages and open interrupts, to check that nothing has changed.
 pub async fn all(store: &MemoryStore, session: &str) -> String {
     let Some(page) = page(store, session).await else { return String::new() };
     let texts = page.entries.iter().map(|entry| String::from_utf8(entry.bytes.clone()).unwrap());
@@ -290,12 +290,12 @@ pub async fn all(store: &MemoryStore, session: &str) -> String {
     )
 }
 
-/// Whether anybody holds the session.
+/// Whether a run holds the session.
 pub async fn is_held(store: &MemoryStore, session: &str) -> bool {
     page(store, session).await.is_some_and(|page| page.holder.is_some())
 }
 
-/// What the kinds of entries are.
+/// The kinds of the entries.
 pub async fn kinds(store: &MemoryStore, session: &str) -> Vec<String> {
     let kind = |entry: &Value| {
         let keys = entry.as_object().unwrap().keys().map(String::as_str);
@@ -308,7 +308,7 @@ pub async fn count(store: &MemoryStore, session: &str, kind: &str) -> usize {
     kinds(store, session).await.iter().filter(|found| *found == kind).count()
 }
 
-/// The state that the log adds up to.
+/// The state that the log replays to.
 pub async fn folded(store: &MemoryStore, session: &str) -> Value {
     let mut replay = Replay::default();
     for entry in page(store, session).await.unwrap().entries {
@@ -317,14 +317,14 @@ pub async fn folded(store: &MemoryStore, session: &str) -> Value {
     replay.state().unwrap().clone()
 }
 
-/// Somebody else takes the lease, as after a pause that was too long.
+/// Another process claims the session, as after a pause that was too long.
 pub async fn steal(store: &MemoryStore, session: &str, lease: &Lease) -> Lease {
     store.renew(lease, Duration::ZERO).await.unwrap();
     let id = SessionId::new(session).unwrap();
     store.claim(&id, Duration::from_secs(30)).await.unwrap().lease
 }
 
-/// Waits until a session has settled and nobody holds it.
+/// Waits until a session has settled and no run holds it.
 pub async fn settled(store: &MemoryStore, session: &str) {
     for _ in 0..10_000 {
         let page = page(store, session).await;
@@ -339,7 +339,7 @@ pub async fn settled(store: &MemoryStore, session: &str) {
     panic!("session `{session}` does not settle");
 }
 
-/// How many questions the store has for open.
+/// How many open interrupts the store has.
 pub async fn questions(store: &MemoryStore, session: &str) -> usize {
     page(store, session).await.unwrap().interrupts.len()
 }

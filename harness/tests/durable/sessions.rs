@@ -38,7 +38,7 @@ enum Next {
     Done,
 }
 
-/// Writes as long as the text is padded; asks unless it is told not to.
+/// Writes while the text is padded; asks unless the first line says not to.
 fn route(doc: &Doc) -> Next {
     match doc.lines.first().map(String::as_str) {
         Some("ask") => Next::Ask,
@@ -86,7 +86,7 @@ async fn question(sessions: &Sessions, session: &str) -> harness::InterruptId {
 }
 
 #[tokio::test]
-async fn status_tells_how_a_session_stands() {
+async fn status_reports_a_session() {
     let store = MemoryStore::new();
     let (agent, sessions) = (agent("a", &store), Sessions::new(store));
     run(&agent, "asks", "ask").await;
@@ -172,7 +172,7 @@ async fn lists_page_and_filter() {
 }
 
 #[tokio::test]
-async fn answers_wait_for_whoever_goes_on() {
+async fn answers_wait_for_the_run_that_resumes() {
     let store = MemoryStore::new();
     let (agent, sessions) = (agent("a", &store), Sessions::new(store));
     run(&agent, "s", "ask").await;
@@ -182,7 +182,7 @@ async fn answers_wait_for_whoever_goes_on() {
 
     let err = answer(json!("yes")).await.unwrap_err();
     assert!(err.answer_error().is_some_and(|it| it.is_wrong_answer()), "{err}");
-    let strange = Answers::json("nobody", json!(true));
+    let strange = Answers::json("unknown", json!(true));
     // One of several is not right: none is recorded.
     let several = Answers::json(id.clone(), json!(false)).and(strange);
     let err = sessions.answer_json("s", several).await.unwrap_err();
@@ -288,7 +288,7 @@ async fn a_run_is_stopped_from_elsewhere_and_holds_its_session_until_then() {
     let status = sessions.status("s").await.unwrap();
     assert_eq!((status.phase, status.step.as_str(), status.holder), (Phase::Stopped, "Ask", None));
 
-    assert!(!sessions.stop("s").await.unwrap(), "nobody holds it");
+    assert!(!sessions.stop("s").await.unwrap(), "no run holds it");
     // The stop was for the run before.
     assert!(agent.resume("s", Answers::none(), ()).await.unwrap().ended().is_ok());
     sessions.delete("s").await.unwrap();
@@ -326,7 +326,7 @@ async fn a_log_is_read_in_pages_and_pruned() {
     let last = sessions.state_at("s", head).await.unwrap();
     assert_eq!(last, sessions.state("s").await.unwrap());
     let first = sessions.prune("s", Seq(20)).await.unwrap();
-    assert_eq!(first, Seq(20), "there are snapshots behind it");
+    assert_eq!(first, Seq(20), "there are snapshots after it");
     let first = sessions.prune("s", Seq(u64::MAX)).await.unwrap();
     assert!(first > Seq(20) && first <= head, "{first}");
     let err = sessions.state_at("s", Seq(first.0 - 1)).await.unwrap_err();
@@ -335,7 +335,7 @@ async fn a_log_is_read_in_pages_and_pruned() {
     assert_eq!(sessions.state_at("s", head).await.unwrap(), last);
     assert_eq!(sessions.status("s").await.unwrap().first, first);
     let again = agent.run(Doc::update(), ()).session("s").await.unwrap();
-    assert!(again.ended().is_ok(), "a pruned session goes on");
+    assert!(again.ended().is_ok(), "a pruned session can be resumed");
     for (seq, there) in [(Seq(0), false), (Seq(u64::MAX), false), (first, true)] {
         assert_eq!(sessions.state_at("s", seq).await.is_ok(), there, "{seq}");
     }
@@ -392,7 +392,7 @@ async fn break_log(store: &MemoryStore, session: &str, bytes: &[u8]) -> Seq {
 }
 
 #[tokio::test]
-async fn a_damaged_session_is_told_and_hides_no_other() {
+async fn a_damaged_session_is_reported_and_hides_no_other() {
     let store = MemoryStore::new();
     let (agent, sessions) = (agent("a", &store), Sessions::new(store.clone()));
     for id in ["one", "three", "two"] {

@@ -15,7 +15,7 @@ use super::rig::{all, count};
 struct Doc {
     #[state(reduce = append)]
     lines: Vec<String>,
-    /// The step that waits until it is told to stop.
+    /// The step that waits until it is asked to stop.
     waits: String,
 }
 
@@ -49,7 +49,7 @@ impl Stand {
                     if doc.waits == cx.step() {
                         stand.0.add_permits(1);
                         cx.cancelled().await;
-                        // Whoever goes on behind it does not wait again.
+                        // A later step does not wait again.
                         update = update.waits("");
                     }
                     Ok(update)
@@ -92,20 +92,20 @@ async fn an_input_is_refused_once_the_holder_has_stopped_in_its_turn() {
         assert!(refused.is_unsettled() && !refused.is_busy(), "{refused}");
         let Outcome::Stopped(stopped) = held.await.unwrap() else { panic!("it was not stopped") };
         assert!(!stopped.cancelled);
-        // What the step at work gave is kept, and nothing behind it has run.
+        // The result of the running step is kept, and no step after it has run.
         assert_eq!(stopped.state.lines, ["in", "One"]);
         drop(stopped);
 
         let status = sessions.status("s").await.unwrap();
         assert_eq!((status.phase, &*status.step, status.turn), (Phase::Stopped, "Two", 1));
         assert_eq!((status.holder, count(&store, "s", "run").await), (None, 1));
-        // The same again, while nobody holds it.
+        // The same again, while no run holds it.
         let before = all(&store, "s").await;
         assert!(give().await.unwrap_err().is_unsettled());
         assert_eq!(all(&store, "s").await, before);
 
-        // The refused input has left nothing behind: the turn goes on without it, and once it is
-        // over, the input is the next.
+        // The refused input has left no trace: the turn is resumed without it, and after its end the
+        // input starts the next turn.
         let ended = agent.resume("s", Answers::none(), ()).await.unwrap().ended().unwrap();
         assert_eq!(ended.state.lines, ["in", "One", "Two", "Three"]);
         let ended = give().await.unwrap().ended().unwrap();
@@ -128,7 +128,7 @@ async fn an_input_is_the_next_turn_if_the_holder_was_at_its_last_step() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resume_goes_on_where_the_holder_has_stopped() {
+async fn a_resume_continues_where_the_holder_stopped() {
     for (waits, kept) in [("One", 2), ("Two", 3)] {
         let (stand, store) = (Stand::new(), MemoryStore::new());
         let agent = stand.agent(&store);

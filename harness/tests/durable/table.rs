@@ -1,9 +1,9 @@
-//! What `run` and `resume` do with a session, by where it is in its life.
+//! What `run` and `resume` do with a session in each phase.
 
 use harness::observe::Streamed;
 use harness::prelude::*;
 use harness::store::MemoryStore;
-use harness::{Limit, MAX_SESSION_ID};
+use harness::{graph::Limit, id::MAX_SESSION_ID};
 
 use super::rig::{Act, On, Rig, all, run_or_crash, runtime};
 
@@ -115,7 +115,7 @@ async fn interrupted() {
     let outcome = agent(&store).resume("s", Answers::none(), ()).await.unwrap();
     assert!(matches!(&outcome, Outcome::Interrupted(it) if it.questions.len() == 1), "{outcome:?}");
     assert_eq!(all(&store, "s").await, before);
-    // Withdrawn: the next turn begins, and nobody can answer any more.
+    // Withdrawn: the next turn begins, and answers are refused.
     let next = agent(&store).run(input("end"), ()).session("s").withdraw_questions().await.unwrap();
     assert_eq!(next.ended().unwrap().state.lines, ["worked ask", "worked end"]);
     let late = waiting.pending::<What>().unwrap().answer("late".into());

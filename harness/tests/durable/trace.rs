@@ -103,7 +103,7 @@ impl tracing::Subscriber for Warnings {
 }
 
 #[tokio::test]
-async fn a_trace_that_is_too_long_is_left_out_and_said_to_be() {
+async fn a_trace_that_is_too_long_is_omitted_with_a_warning() {
     // What is around the value in `{"t":"..."}`.
     let around = json!({"t": ""}).to_string().len();
     for (bytes, fits) in [(1024, true), (1025, false), (100_000, false)] {

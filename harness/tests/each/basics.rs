@@ -219,7 +219,7 @@ mod inner {
     pub(super) fn steps(
         define: harness::Define<(), Work, Inner>,
         step: Inner,
-    ) -> harness::StepDef<(), Work, Inner> {
+    ) -> harness::declare::StepDef<(), Work, Inner> {
         match step {
             Inner::Each => define
                 .each(|work, _| async move { Ok(work.items.clone()) })

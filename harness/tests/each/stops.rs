@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use harness::Limit;
+use harness::graph::Limit;
 use harness::llm::{Spend, Usage};
 use harness::store::MemoryStore;
 

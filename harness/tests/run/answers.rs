@@ -1,4 +1,4 @@
-//! Gates, and answers that fit or do not.
+//! Gates, and the check of their answers.
 
 use serde_json::json;
 
@@ -141,7 +141,7 @@ async fn an_answer_that_does_not_fit_is_refused_and_changes_nothing() {
     assert!(no_store.is_no_store(), "{no_store}");
     assert_eq!(bench.probe.hits(), ["asked"]);
 
-    // The same answer twice is one answer, and it is taken.
+    // The same answer twice is one answer, and it is applied.
     let out = bench.agent.resume(&waiting, yes().and(yes()), ()).await.unwrap();
     assert_eq!(ended(out).state.lines[0], "go 0: true by ");
     assert_eq!(bench.log().iter().filter(|line| *line == "answered").count(), 1);
@@ -153,7 +153,7 @@ async fn a_session_that_is_not_at_rest_is_not_resumed() {
     let waiting = interrupted(bench.run().await);
     let yes = || waiting.pending::<May>().unwrap().answer(true);
     let mut run = std::pin::pin!(bench.agent.resume(&waiting, yes(), ()).into_future());
-    // It has begun, and waits in the second half.
+    // The run has begun, and waits in the second half.
     assert!(futures_util::FutureExt::now_or_never(&mut run).is_none());
     let running = bench.agent.resume(&waiting, yes(), ()).await.unwrap_err();
     assert!(running.is_not_at_rest(), "{running}");
@@ -179,7 +179,7 @@ async fn a_resume_without_the_answer_settles_as_interrupted_again() {
 }
 
 #[tokio::test]
-async fn a_question_is_not_taken_for_another() {
+async fn a_question_is_not_read_as_another() {
     let bench = gate();
     let waiting = interrupted(bench.run().await);
     let wrong = waiting.pending::<Name>().unwrap_err();
@@ -187,7 +187,7 @@ async fn a_question_is_not_taken_for_another() {
 }
 
 #[tokio::test]
-async fn an_outcome_that_is_not_the_end_says_what_it_is() {
+async fn an_outcome_that_did_not_end_reports_how_it_settled() {
     let bench = gate();
     let not_ended = bench.run().await.ended().unwrap_err();
     assert!(not_ended.to_string().contains("waits for an answer to `may`"), "{not_ended}");

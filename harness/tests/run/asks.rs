@@ -14,7 +14,7 @@ fn answer(waiting: &harness::Interrupted<Log>, key: &str, value: serde_json::Val
 }
 
 #[tokio::test]
-async fn two_questions_wait_together_and_are_answered_in_any_order_one_at_a_time() {
+async fn two_open_questions_are_answered_in_any_order_one_at_a_time() {
     for (first, second) in [("a", "b"), ("b", "a")] {
         let bench = only(|define| {
             define
@@ -49,7 +49,7 @@ async fn two_questions_wait_together_and_are_answered_in_any_order_one_at_a_time
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_stands_in_for_an_answer() {
+async fn nothing_replaces_an_answer() {
     async fn denied(cx: &Cx<Ctx>) -> StepResult<Log> {
         cx.probe.hit("denied");
         Ok(line("denied"))
@@ -113,7 +113,7 @@ async fn nothing_stands_in_for_an_answer() {
 }
 
 #[tokio::test]
-async fn a_failure_or_a_panic_beside_a_question_does_not_stand_in_for_the_answer() {
+async fn a_failure_or_a_panic_beside_a_question_does_not_replace_the_answer() {
     for panics in [false, true] {
         let bench = only(move |define| {
             define
@@ -178,16 +178,16 @@ async fn a_key_asked_twice_in_one_attempt_is_fatal() {
             .retry(Retry::exponential())
             .end()
     });
-    // The first waits, so it is asked; with its answer the second is found out.
+    // The first is asked and waits; with its answer the step reaches the second.
     let waiting = interrupted(bench.run().await);
     let answers = waiting.pending::<May>().unwrap().answer(true);
     let out = failed(bench.agent.resume(&waiting, answers, ()).await.unwrap());
     assert!(!out.failure.retryable);
-    assert!(out.failure.message.contains("`k` is asked twice"), "{}", out.failure.message);
+    assert!(out.failure.message.contains("`k` is used twice"), "{}", out.failure.message);
 }
 
 #[tokio::test]
-async fn another_question_under_the_key_is_asked_anew_and_back_again() {
+async fn another_question_under_the_key_is_a_new_interrupt() {
     let bench = only(|define| {
         define
             .run(async |_, cx| {
@@ -234,7 +234,7 @@ async fn a_task_of_the_step_may_ask_for_it() {
 }
 
 #[tokio::test]
-async fn answers_hold_for_their_position_only_and_earlier_ones_come_back() {
+async fn answers_apply_to_their_position_only_and_earlier_ones_are_returned() {
     #[derive(Signal, Clone, Copy)]
     enum Next {
         Again,
@@ -269,7 +269,7 @@ async fn answers_hold_for_their_position_only_and_earlier_ones_come_back() {
 }
 
 #[tokio::test]
-async fn the_answer_halves_of_gates_may_ask_on() {
+async fn the_answer_half_of_a_gate_can_ask() {
     let bench = only(|define| {
         define
             .ask(async |_, cx| Ok(may(cx.ask("first", Name {}).await?)))

@@ -1,4 +1,4 @@
-//! What one turn may spend.
+//! The budget of a turn.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ fn count(budget: Option<Budget>) -> Bench {
 }
 
 #[tokio::test]
-async fn without_a_word_a_turn_has_a_thousand_steps() {
+async fn the_default_budget_is_a_thousand_steps() {
     let out = exhausted(count(None).run().await);
     assert_eq!((out.limit, out.state.n), (Limit::Steps, 1_000));
 }
@@ -159,7 +159,7 @@ async fn the_wall_budget_drops_the_step_in_flight() {
     assert_eq!(began.elapsed(), secs(25));
     assert_eq!((out.limit, out.state.n), (Limit::Wall, 2));
     assert_eq!(bench.probe.count("dropped"), 3);
-    // A larger one goes on at the step that was dropped; what was used counts.
+    // A larger one resumes at the step that was dropped; earlier use counts.
     let began = Instant::now();
     let more = bench.agent.resume(&out, Answers::none(), ());
     let out = exhausted(more.budget(Budget::default().wall(secs(40))).await.unwrap());

@@ -5,8 +5,11 @@ use std::sync::{Arc, Mutex};
 
 use harness::observe::Recorder;
 pub use harness::prelude::*;
-use harness::{Define, Ended, Exhausted, Failed, Interrupted, LoopBuilder, NeedsSteps, Stopped};
-pub use harness::{FailureKind, Limit, StepDef};
+use harness::{
+    Define, Ended, Exhausted, Failed, Interrupted, Stopped,
+    declare::{LoopBuilder, NeedsSteps},
+};
+pub use harness::{FailureKind, declare::StepDef, graph::Limit};
 use tokio::sync::Semaphore;
 
 #[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -71,13 +74,13 @@ impl Probe {
         self.gate(gate).acquire().await.unwrap().forget();
     }
 
-    /// Says that it is here and waits to be let go on.
+    /// Reports that it has reached `gate`, and waits until it is opened.
     pub async fn meet(&self, gate: &str) {
         self.open(&format!("{gate} reached"));
         self.pass(gate).await;
     }
 
-    /// Waits until somebody is at `gate`.
+    /// Waits until a step has reached `gate`.
     pub async fn reached(&self, gate: &str) {
         self.pass(&format!("{gate} reached")).await;
     }

@@ -42,8 +42,8 @@ async fn an_effect_in_flight_finishes_and_is_recorded_when_the_run_is_cancelled(
     assert_eq!(bench.probe.count("paid"), 1);
 }
 
-/// Goes on with `waiting` once it is at rest again.
-async fn go_on(bench: &Bench, waiting: &harness::Interrupted<Log>) -> Outcome<Log> {
+/// Resumes `waiting` once it is at rest again.
+async fn resume_at_rest(bench: &Bench, waiting: &harness::Interrupted<Log>) -> Outcome<Log> {
     loop {
         match bench.agent.resume(waiting, Answers::none(), ()).await {
             Ok(outcome) => return outcome,
@@ -73,7 +73,7 @@ async fn an_effect_in_flight_finishes_and_is_recorded_when_the_run_is_dropped() 
         let refused = bench.agent.resume(&waiting, Answers::none(), ()).await.unwrap_err();
         assert!(refused.is_not_at_rest(), "an effect is in flight: {refused}");
         bench.probe.open("paying");
-        assert_eq!(ended(go_on(&bench, &waiting).await).state.lines, ["paid 1"]);
+        assert_eq!(ended(resume_at_rest(&bench, &waiting).await).state.lines, ["paid 1"]);
         assert_eq!(bench.probe.count("paid"), 1);
     }
 }
@@ -188,7 +188,7 @@ async fn a_run_that_is_dropped_while_it_settles_gives_its_session_back_as_it_set
     run.abort();
     assert!(run.await.unwrap_err().is_cancelled());
     drop(release);
-    let again = interrupted(go_on(&bench, &waiting).await);
+    let again = interrupted(resume_at_rest(&bench, &waiting).await);
     assert_eq!(again.questions[0].key.as_deref(), Some("second"));
     let answers = again.pending::<May>().unwrap().answer(false);
     let out = bench.agent.resume(&again, answers, ()).await.unwrap();

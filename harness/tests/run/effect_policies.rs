@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use harness::question::{Doubt, EffectInDoubt};
-use harness::{InDoubt, Once};
+use harness::step::{InDoubt, Once};
 
 use crate::common::*;
 
@@ -50,7 +50,7 @@ async fn an_effect_that_happens_at_most_once_is_not_tried_again() {
     let op = format!("{}/1", out.session);
     assert!(out.failure.message.contains(&format!("effect `pay` of {op}")), "{}", out.failure);
     assert_eq!(bench.probe.count("paid"), 1);
-    // Nor is it when the session goes on.
+    // Nor does it run when the session is resumed.
     let out = failed(bench.agent.resume(&out, Answers::none(), ()).await.unwrap());
     assert_eq!(out.failure.kind, FailureKind::InDoubt);
     assert_eq!(bench.probe.count("paid"), 1);
@@ -156,7 +156,7 @@ async fn a_person_who_says_repeat_is_asked_again_about_the_next_doubt() {
     assert_eq!((&*asked.question.key, &*asked.question.step), ("pay", "Work"));
     assert_eq!(asked.question.op_id, format!("{}/1", out.session));
     let first = asked.id.clone();
-    // It is run on that word, and breaks again: nobody has said that it may be run a third time.
+    // The answer lets it run once more, and it fails again: a third run needs another answer.
     let answer = asked.answer(Doubt::Repeat);
     let out = interrupted(bench.agent.resume(&out, answer, ()).await.unwrap());
     assert_eq!(bench.probe.count("paid"), 2);
@@ -175,12 +175,12 @@ async fn a_person_may_give_the_result_or_let_it_fail() {
     let answer = out.pending::<EffectInDoubt>().unwrap().answer(Doubt::Fail);
     let out = failed(bench.agent.resume(&out, answer, ()).await.unwrap());
     assert_eq!(out.failure.kind, FailureKind::InDoubt);
-    // A session that goes on after that asks anew.
+    // A session that is resumed after that asks again.
     let out = interrupted(bench.agent.resume(&out, Answers::none(), ()).await.unwrap());
     let ill = Doubt::Done { result: "seven".into() };
     let answer = out.pending::<EffectInDoubt>().unwrap().answer(ill);
     let out = failed(bench.agent.resume(&out, answer, ()).await.unwrap());
-    assert!(out.failure.message.contains("does not decode"), "{}", out.failure);
+    assert!(out.failure.message.contains("failed to decode"), "{}", out.failure);
     let out = interrupted(bench.agent.resume(&out, Answers::none(), ()).await.unwrap());
     let asked = out.pending::<EffectInDoubt>().unwrap();
     let out = bench.agent.resume(&out, asked.answer(Doubt::Done { result: 7.into() }), ());

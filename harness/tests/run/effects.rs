@@ -165,7 +165,7 @@ async fn a_time_out_waits_for_the_effect_and_the_retry_gets_its_result() {
 }
 
 #[tokio::test]
-async fn an_effect_nobody_waits_for_is_finished_before_the_step_is() {
+async fn an_effect_that_is_not_awaited_is_finished_before_the_step_is() {
     let bench = two(
         |define| {
             define
@@ -292,7 +292,7 @@ async fn what_a_resumed_step_did_not_use_again_ends_with_it_all_the_same() {
                         cx.once("k", async || Ok("of the first".to_owned())).await?;
                         return Err(StepError::fatal("once is enough"));
                     }
-                    Ok(line("went on without"))
+                    Ok(line("continued without"))
                 })
                 .then(Two::Second)
         },
@@ -307,5 +307,5 @@ async fn what_a_resumed_step_did_not_use_again_ends_with_it_all_the_same() {
     );
     let failed = failed(bench.run().await);
     let out = ended(bench.agent.resume(&failed, Answers::none(), ()).await.unwrap());
-    assert_eq!(out.state.lines, ["went on without", "of the second"]);
+    assert_eq!(out.state.lines, ["continued without", "of the second"]);
 }

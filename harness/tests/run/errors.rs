@@ -328,7 +328,7 @@ async fn a_deep_chain_of_sources_comes_through() {
     let out = failed(bench.run().await);
     assert_eq!(out.failure.message, "level 500");
     assert_eq!(out.failure.causes[..2], ["level 499", "level 498"]);
-    let told = Outcome::Failed(out).ended().unwrap_err().to_string();
-    assert!(told.contains("level 500 (step `Work`, position 1)"), "{told}");
-    assert!(told.contains("caused by: level 499"), "{told}");
+    let printed = Outcome::Failed(out).ended().unwrap_err().to_string();
+    assert!(printed.contains("level 500 (step `Work`, position 1)"), "{printed}");
+    assert!(printed.contains("caused by: level 499"), "{printed}");
 }

@@ -1,4 +1,4 @@
-//! What is told of a run: every event, by its ids, in order; custom events; model calls.
+//! The events of a run: their ids and order, custom events, model calls.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -167,7 +167,7 @@ async fn committed_events_follow_the_commit() {
             "run ended",
         ]
     );
-    // And a step whose reducer panics is not told as committed.
+    // A step whose reducer panics is not reported as committed.
     let lost = only(|define| {
         define.run(async |_, _| Ok(line("half"))).route(
             |_| -> Never { panic!("no way") },
@@ -189,7 +189,7 @@ enum Never {
 }
 
 #[tokio::test]
-async fn model_calls_are_named_told_and_charged() {
+async fn model_calls_are_identified_reported_and_charged() {
     let overloaded = || fail(LlmError::new(LlmErrorKind::Overloaded));
     let model = Scripted::new([
         say("one").usage(Usage::tokens(3, 4)),
@@ -237,7 +237,7 @@ async fn model_calls_are_named_told_and_charged() {
     assert_eq!(charged, 20);
     let heard: Vec<_> =
         model.seen().iter().map(|it| it.call.clone().unwrap().to_string()).collect();
-    assert_eq!(heard, started, "the model is told the id");
+    assert_eq!(heard, started, "the model receives the id");
 }
 
 #[tokio::test]
@@ -269,7 +269,7 @@ async fn the_stream_begins_at_the_beginning_and_ends_with_the_run() {
 }
 
 #[tokio::test]
-async fn a_slow_reader_is_told_how_much_it_missed() {
+async fn a_slow_reader_learns_how_much_it_missed() {
     let bench = only(|define| {
         define
             .run(async |_, cx| {

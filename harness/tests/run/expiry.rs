@@ -1,4 +1,4 @@
-//! Questions that nobody answers in time.
+//! Questions that expire.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use harness::store::MemoryStore;
 use harness::{Agent, FailureKind, Outcome};
 
 #[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Letter {
+struct Notice {
     #[state(reduce = append)]
     notes: Vec<String>,
 }
@@ -23,27 +23,27 @@ enum Step {
     Late,
 }
 
-fn note(text: &str) -> StepResult<Letter> {
-    Ok(Letter::update().notes([text.to_owned()]))
+fn note(text: &str) -> StepResult<Notice> {
+    Ok(Notice::update().notes([text.to_owned()]))
 }
 
-/// A gate whose question can be answered for so long.
-fn gate(expires: Duration, fails: bool) -> Agent<(), Letter> {
-    let harness = Harness::<(), Letter>::builder("letters")
+/// A gate whose question expires after `expires`.
+fn gate(expires: Duration, fails: bool) -> Agent<(), Notice> {
+    let harness = Harness::<(), Notice>::builder("notices")
         .start(Step::Ask)
         .steps(|define, step| match step {
             Step::Ask => {
                 let gate = define
-                    .ask(|_letter, _cx| async move { Ok(Send) })
-                    .answer(|_letter, _cx, said| async move { note(&format!("{}", said.answer)) });
+                    .ask(|_notice, _cx| async move { Ok(Send) })
+                    .answer(|_notice, _cx, said| async move { note(&format!("{}", said.answer)) });
                 match fails {
                     true => gate.expires_or_fails(expires).on_error(Step::Late).then(Step::Sent),
                     false => gate.expires(expires, Step::Late).then(Step::Sent),
                 }
             }
-            Step::Sent => define.run(|_letter, _cx| async move { note("sent") }).end(),
+            Step::Sent => define.run(|_notice, _cx| async move { note("sent") }).end(),
             Step::Late => define
-                .run(|_letter, cx: Cx<()>| async move {
+                .run(|_notice, cx: Cx<()>| async move {
                     let kind = cx.failure().map(|failure| failure.kind);
                     note(&format!("late {kind:?}"))
                 })
@@ -51,16 +51,16 @@ fn gate(expires: Duration, fails: bool) -> Agent<(), Letter> {
         })
         .build()
         .unwrap();
-    harness.agent("letters", ())
+    harness.agent("notices", ())
 }
 
 /// The same question, asked inside of a step.
-fn inline(expires: Duration) -> Agent<(), Letter> {
-    let harness = Harness::<(), Letter>::builder("letters")
+fn inline(expires: Duration) -> Agent<(), Notice> {
+    let harness = Harness::<(), Notice>::builder("notices")
         .start(Step::Ask)
         .steps(|define, step| match step {
             Step::Ask => define
-                .run(move |_letter, cx: Cx<()>| async move {
+                .run(move |_notice, cx: Cx<()>| async move {
                     match cx.ask("send", Send).expires(expires).await {
                         Ok(said) => note(&format!("{said}")),
                         Err(error) if error.is_expired() => note("late"),
@@ -72,16 +72,16 @@ fn inline(expires: Duration) -> Agent<(), Letter> {
         })
         .build()
         .unwrap();
-    harness.agent("letters", ())
+    harness.agent("notices", ())
 }
 
 /// With and without a store.
-fn both(agent: &Agent<(), Letter>) -> [Agent<(), Letter>; 2] {
+fn both(agent: &Agent<(), Notice>) -> [Agent<(), Notice>; 2] {
     [agent.clone(), agent.clone().store(MemoryStore::new())]
 }
 
-async fn asked(agent: &Agent<(), Letter>) -> harness::Interrupted<Letter> {
-    match agent.run(Letter::update(), ()).await.unwrap() {
+async fn asked(agent: &Agent<(), Notice>) -> harness::Interrupted<Notice> {
+    match agent.run(Notice::update(), ()).await.unwrap() {
         Outcome::Interrupted(waiting) => waiting,
         other => panic!("{other:?}"),
     }
@@ -110,7 +110,7 @@ async fn an_expired_gate_without_a_target_fails() {
 }
 
 #[tokio::test]
-async fn a_gate_that_is_answered_in_time_goes_on() {
+async fn a_gate_that_is_answered_in_time_continues() {
     for agent in both(&gate(Duration::from_secs(3600), false)) {
         let waiting = asked(&agent).await;
         let outcome = agent.resume(&waiting, Answers::none(), ()).await.unwrap();
@@ -122,7 +122,7 @@ async fn a_gate_that_is_answered_in_time_goes_on() {
 }
 
 #[tokio::test]
-async fn an_expired_question_tells_the_step_that_asks() {
+async fn an_expired_question_is_an_error_in_the_step_that_asks() {
     for agent in both(&inline(Duration::ZERO)) {
         let waiting = asked(&agent).await;
         let answer = waiting.pending::<Send>().unwrap().answer(true);

@@ -47,7 +47,7 @@ async fn it_runs_once_before_the_end_and_keeps_the_signal() {
 }
 
 #[tokio::test]
-async fn it_runs_before_a_failure_and_reads_it_and_the_session_goes_on_where_it_failed() {
+async fn it_runs_before_a_failure_and_reads_it_and_the_session_resumes_where_it_failed() {
     let bench = finally(|define| {
         define
             .run(async |_, cx| {
@@ -253,7 +253,7 @@ async fn its_effects_are_not_those_of_the_step_the_session_goes_back_to() {
 }
 
 #[tokio::test]
-async fn a_run_stopped_in_it_goes_on_in_it() {
+async fn a_run_stopped_in_it_resumes_in_it() {
     let bench = two_with(
         |it| it.finally(Two::Second),
         |define| define.run(async |_, _| Err(Oops("broken")).fatal()).end(),

@@ -21,7 +21,7 @@ enum Sign {
     Full,
 }
 
-/// One step: adds `add`, fails its first `fails` attempts, has `retries`, goes on by the count.
+/// One step: adds `add`, fails its first `fails` attempts, has `retries`, routes by the count.
 #[derive(Clone, Debug)]
 struct Plan {
     add: u32,

@@ -41,10 +41,10 @@ async fn harness_agent_and_run_are_observed_each_repeatedly() {
 }
 
 #[tokio::test]
-async fn an_observer_that_panics_starves_nobody() {
+async fn an_observer_that_panics_does_not_affect_others() {
     let (before, after) = (Recorder::default(), Recorder::default());
-    let told = Arc::new(Mutex::new(0));
-    let count = Arc::clone(&told);
+    let seen = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&seen);
     let panics = from_fn(move |event| {
         *count.lock().unwrap() += 1;
         panic!("cannot stand {event}");
@@ -54,7 +54,7 @@ async fn an_observer_that_panics_starves_nobody() {
         ended(agent.run(Log::update(), ()).await.unwrap());
     }
     assert_eq!((before.events().len(), after.events().len()), (8, 8));
-    assert_eq!(*told.lock().unwrap_or_else(|it| it.into_inner()), 8, "it goes on being told");
+    assert_eq!(*seen.lock().unwrap_or_else(|it| it.into_inner()), 8, "it still receives events");
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::task::{Context as Task, Poll};
 use crate::common::*;
 
 #[tokio::test]
-async fn a_panic_in_a_step_is_fatal_and_the_session_goes_on_from_there() {
+async fn a_panic_in_a_step_is_fatal_and_the_session_resumes_from_there() {
     for waits in [false, true] {
         let bench = two(
             |define| define.run(async |_, _| Ok(line("kept"))).then(Two::Second),
@@ -168,7 +168,7 @@ struct Fragile {
 }
 
 #[tokio::test]
-async fn a_panic_in_a_reducer_loses_the_state_and_refuses_to_go_on() {
+async fn a_panic_in_a_reducer_loses_the_state_and_refuses_to_resume() {
     for waits in [false, true] {
         let harness = Harness::<(), Fragile>::builder("fragile")
             .start(Only::Work)

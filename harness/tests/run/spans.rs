@@ -1,4 +1,4 @@
-//! Spans for whoever traces.
+//! The spans of runs and steps.
 
 use std::collections::BTreeMap;
 use std::fmt;

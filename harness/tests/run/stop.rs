@@ -45,7 +45,7 @@ async fn a_stop_lets_the_step_at_work_finish_and_commits_it() {
 }
 
 #[tokio::test]
-async fn a_stop_tells_the_step_so_that_it_can_wind_up() {
+async fn a_stop_notifies_the_step_so_that_it_can_finish_early() {
     let bench = two(
         |define| {
             define
@@ -103,7 +103,7 @@ async fn a_step_that_returns_after_a_cancel_is_discarded_all_the_same() {
 
     // It is cancelled while it is polled, before and after its first pause.
     for pauses in [false, true] {
-        let (hand, control) = std::sync::mpsc::sync_channel::<harness::RunControl>(1);
+        let (hand, control) = std::sync::mpsc::sync_channel::<harness::run::RunControl>(1);
         let control = std::sync::Arc::new(std::sync::Mutex::new(control));
         let bench = only(move |define| {
             let control = std::sync::Arc::clone(&control);

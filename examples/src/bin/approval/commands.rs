@@ -240,9 +240,9 @@ impl Program {
     }
 }
 
-/// The answer in the log, from an error that says that it differs from ours.
+/// The recorded answer, from an error that reports a conflict with it.
 fn recorded(error: &RunError) -> Option<Decision> {
-    Decision::deserialize(error.recorded_answer()?).ok()
+    Decision::deserialize(error.answer_error()?.recorded_answer()?).ok()
 }
 
 fn in_words(decision: &Decision) -> String {
@@ -280,7 +280,7 @@ enum Problem {
     #[error(transparent)]
     Sessions(#[from] SessionsError),
     #[error("the question is not one of this program: {0}")]
-    Question(#[from] harness::NotThisQuestion),
+    Question(#[from] harness::step::NotThisQuestion),
     #[error("failed to write: {0}")]
     Output(#[from] io::Error),
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use harness::Registry;
+use harness::declare::Registry;
 use harness::prelude::*;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;

@@ -2,7 +2,10 @@
 
 use harness::graph::Rule;
 use harness::prelude::*;
-use harness::{Define, Registry, StepDef, StepName};
+use harness::{
+    Define,
+    declare::{Registry, StepDef, StepName},
+};
 
 use super::fields::{Fields, ProblemList};
 use super::parameters::Known;

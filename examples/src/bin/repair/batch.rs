@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use examples::shown;
 use harness::inspect::{Phase, SessionsError};
 use harness::prelude::*;
-use harness::{BuildError, NotEnded, RunError, SessionId, Sessions};
+use harness::{BuildError, RunError, SessionId, Sessions, run::NotEnded};
 use harness_store::FileStore;
 
 use super::engine::{LoadError, load, shipped};

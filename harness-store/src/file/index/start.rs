@@ -49,7 +49,7 @@ impl Index {
 
     /// Whether the file is the log it was taken from, as far as is known without reading all of it.
     pub(crate) fn started(start: &Start, file: &dyn DiskFile) -> std::io::Result<Option<Self>> {
-        let mut bytes = vec![0; harness::MAX_SESSION_ID * 6 + 512];
+        let mut bytes = vec![0; harness::id::MAX_SESSION_ID * 6 + 512];
         let read = file.read_at(&mut bytes, 0)?;
         let line = bytes[..read].split(|byte| *byte == b'\n').nth(1).unwrap_or_default();
         let Some(Record::Header(_, Some(header))) =

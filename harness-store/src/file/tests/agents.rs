@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use harness::prelude::*;
 use harness::inspect::Phase;
+use harness::prelude::*;
 use harness::{Durability, Sessions};
 use proptest::test_runner::{RngAlgorithm, TestRng};
 

@@ -171,9 +171,9 @@ fn fields_that_are_gone_or_changed_are_all_listed() {
     assert_eq!((error.differences().len(), error.is_step(), error.is_state()), (3, true, true));
     assert_eq!(
         error.to_string(),
-        "the session was saved by another version of the loop: it rests at step `act`, which is \
-         gone (if it is `acts` now, declare the old name as an alias); field `talk` of the state \
-         is gone (give the state a new version, and a migration); field `turns` of the state was \
+        "the session is incompatible with this version of the loop: its step `act` is gone (if \
+         `acts` is its new name, declare the old name as an alias); field `talk` of the state is \
+         gone (give the state a new version, and a migration); field `turns` of the state was \
          `u32` and is `u64` (give the state a new version, and a migration)"
     );
 }

@@ -157,7 +157,7 @@ fn what_is_not_an_entry_is_malformed_and_not_quoted() {
     assert!(refused(b"{\"t\":1,\"commit\":{\"n\":\"\xff\"}}").is_malformed());
     assert_eq!(
         refused(br#"{"t":1,"commit":{}"#).to_string(),
-        "the bytes are not an entry of a log: they end early at byte 18"
+        "failed to decode an entry: unexpected end at byte 18"
     );
 }
 

@@ -196,7 +196,7 @@ async fn a_question_says_how_long_it_waits_and_may_expire() {
     let ask = Ask::new(scope.clone(), "k".to_owned(), &question);
     let error = ask.expires(Duration::from_secs(60)).await.unwrap_err();
     assert!(error.is_expired() && !error.is_key_reused());
-    assert_eq!(error.to_string(), "nobody answered the question `k` in time");
+    assert_eq!(error.to_string(), "the question `k` expired before it was answered");
     assert!(StepError::from(error).is_fatal());
     assert!(Ask::new(scope, "k".to_owned(), &question).await.is_err());
     assert_eq!(*told.calls.lock().unwrap(), ["ask k Some(60s)", "ask k None"]);

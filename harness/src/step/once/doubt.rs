@@ -1,4 +1,4 @@
-//! What becomes of an effect of which nobody knows whether it happened.
+//! Effects in doubt: it is unknown whether they happened.
 
 use futures_util::future::poll_immediate;
 use serde::de::DeserializeOwned;
@@ -12,7 +12,7 @@ use crate::step::{FailureKind, StepError};
 use super::ticket::Ticket;
 use super::{Decision, InDoubt, Leave, free, leave};
 
-/// The result that the effect is known to have had, or `None` if it is to be run.
+/// The result of the effect, or `None` if the effect must run.
 pub(super) async fn settle<T: DeserializeOwned>(
     scope: &Scope,
     within: EffectScope,
@@ -27,15 +27,16 @@ pub(super) async fn settle<T: DeserializeOwned>(
             Doubt::Repeat => Ok(None),
             Doubt::Fail => {
                 let op = scope.op_id();
-                let message = format!("the effect `{key}` of {op} is in doubt, and is to fail");
+                let message =
+                    format!("the effect `{key}` of {op} is in doubt, and the answer is to fail");
                 Err(StepError::of(FailureKind::InDoubt, false, message))
             }
             Doubt::Done { result } => match T::deserialize(result) {
                 Ok(result) => Ok(Some(result)),
                 Err(error) => {
                     let message = format!(
-                        "the result that was given for the effect `{key}` of {} does not decode: \
-                         {error} (resume, and give one that does)",
+                        "failed to decode the result given for the effect `{key}` of {}: {error} \
+                         (resume, and give a result that decodes)",
                         scope.op_id()
                     );
                     Err(StepError::of(FailureKind::InDoubt, false, message))
@@ -48,16 +49,14 @@ pub(super) async fn settle<T: DeserializeOwned>(
 pub(super) fn unknown(scope: &Scope, key: &str) -> StepError {
     let op = scope.op_id();
     let message = format!(
-        "nobody knows whether the effect `{key}` of {op} happened: it was about to, and left no \
-         result (look for {op} where it acts; `.in_doubt(..)` and `.probe(..)` say what to do \
-         instead of failing)"
+        "the effect `{key}` of {op} is in doubt: its intent is recorded, its result is not (look for \
+         {op} in the system it acts on; set `.in_doubt(..)` or `.probe(..)` to decide without failing)"
     );
     StepError::of(FailureKind::InDoubt, false, message)
 }
 
-/// Asks a person. Each answer settles one doubt: that it was taken is recorded before anything is
-/// done about it, as an effect of its own, so that an effect that is run on somebody's word and
-/// leaves no result again asks again.
+/// Asks a person. Each answer resolves one doubt. That it was applied is recorded first, as an effect
+/// of its own: if the effect runs after the answer and leaves no result again, the step asks again.
 async fn ask(scope: &Scope, within: EffectScope, key: &str) -> Result<Doubt, StepError> {
     let base = match within {
         EffectScope::Position => format!("in-doubt/{key}"),
@@ -85,7 +84,7 @@ async fn ask(scope: &Scope, within: EffectScope, key: &str) -> Result<Doubt, Ste
     let answer = match poll_immediate(&mut asked).await {
         Some(answer) => answer?,
         None => {
-            // The run waits for effects that are begun, and this one waits for the run's end.
+            // The run waits for effects that have begun, and this one waits for the run to settle.
             drop(taken);
             return Ok(asked.await?);
         }

@@ -1,4 +1,4 @@
-//! An effect at work, until it is recorded or known to have no result.
+//! A running effect, until it is recorded or ends without a result.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -12,9 +12,9 @@ use crate::step::effects::{EffectScope, Guard};
 use crate::step::scope::Scope;
 use crate::step::{FailureKind, StepError};
 
-/// An effect that was begun: says how it ended, whatever happens.
+/// An effect that has begun. It always reports how the effect ended.
 ///
-/// Its work is done in a task of its own, so that dropping the step never drops it half-way.
+/// The effect runs in a task of its own, so that dropping the step does not interrupt it.
 pub(super) struct Ticket {
     scope: Scope,
     within: EffectScope,
@@ -27,8 +27,8 @@ impl Ticket {
         Self { scope: scope.clone(), within, key: key.to_owned(), open: true }
     }
 
-    /// Runs the effect once all before it is recorded, an intent among it if its guard asks for one,
-    /// and records its result.
+    /// Runs the effect when everything before it is recorded, including an intent if the guard
+    /// requires one, and records its result.
     pub(super) async fn run<T, F, Fut>(self, guard: Guard, effect: F) -> Result<T, StepError>
     where
         T: Serialize + Send + 'static,
@@ -50,7 +50,7 @@ impl Ticket {
         self.recording(work).await
     }
 
-    /// Records a result that was come by otherwise.
+    /// Records a result that a probe or an answer returned.
     pub(super) async fn record<T>(self, value: T) -> Result<T, StepError>
     where
         T: Serialize + Send + 'static,

@@ -1,7 +1,7 @@
 //@ names: `probe`, `Once`
 //@ remedy: Decided
 
-use harness::InDoubt;
+use harness::step::InDoubt;
 use harness::prelude::*;
 
 #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 //@ remedy: expected function signature
 
 use harness::prelude::*;
-use harness::{Define, StepDef};
+use harness::{Define, declare::StepDef};
 
 #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
 struct Count {

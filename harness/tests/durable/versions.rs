@@ -1,4 +1,4 @@
-//! Sessions that another version of their loop left behind.
+//! Sessions written by another version of their loop.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -33,7 +33,7 @@ mod v1 {
     pub struct Sure;
 
     pub fn harness() -> Harness<(), Doc> {
-        Harness::<(), Doc>::builder("fits")
+        Harness::<(), Doc>::builder("versions")
             .start(Step::Write)
             .steps(|define, step| match step {
                 Step::Write => define
@@ -102,7 +102,7 @@ macro_rules! version {
                         async move { Ok(Doc::update().lines([text.to_owned()])) }
                     }
                 };
-                Harness::<(), Doc>::builder("fits")
+                Harness::<(), Doc>::builder("versions")
                     .start(Step::Write)
                     .steps(|define, at| match at {
                         Step::Write => define.run(step("write")).then(Step::$gate),
@@ -158,19 +158,19 @@ fn to_seven(old: Six) -> Result<unknown::Doc, std::convert::Infallible> {
     Ok(unknown::Doc { lines: Vec::new(), title: old.title })
 }
 
-/// Goes on with the session that the first version left.
+/// Resumes the session that the first version wrote.
 macro_rules! resume {
-    ($version:ident, $fit:expr) => {{
+    ($version:ident, $compatibility:expr) => {{
         let ((store, id), ran) = (left().await, Ran::default());
         let before = all(&store, "s").await;
-        let agent = $version::agent(&store, &ran).compatibility($fit);
+        let agent = $version::agent(&store, &ran).compatibility($compatibility);
         let yes = Answers::json(&*id, true.into());
         let outcome = agent.resume("s", yes, ()).await;
         if outcome.is_err() {
             // Refused: nothing has run, and nothing has changed, not even by the answer.
             assert_eq!(ran.load(Ordering::SeqCst), 0);
             assert_eq!(all(&store, "s").await, before);
-            // The version that left it can go on.
+            // The version that wrote it can resume it.
             let old = v1::harness().agent("a", ()).store(store.clone());
             let ended = old.resume("s", Answers::json(&*id, true.into()), ()).await.unwrap();
             assert_eq!(ended.ended().unwrap().state.lines, ["v1", "true", "closed"]);
@@ -180,14 +180,14 @@ macro_rules! resume {
 }
 
 macro_rules! refused {
-    ($version:ident, $fit:expr) => {{
-        let error = resume!($version, $fit).0.unwrap_err();
+    ($version:ident, $compatibility:expr) => {{
+        let error = resume!($version, $compatibility).0.unwrap_err();
         error.incompatible().unwrap_or_else(|| panic!("{error}")).differences().to_vec()
     }};
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_refused_before_anything_runs() {
+async fn an_incompatible_session_is_refused_before_anything_runs() {
     let gone = refused!(renamed, Compatibility::Compatible);
     assert!(matches!(&gone[..], [Difference::StepGone { step, .. }] if step == "Ask"), "{gone:?}");
     let field = refused!(removed, Compatibility::Compatible);
@@ -205,7 +205,7 @@ async fn what_does_not_fit_is_refused_before_anything_runs() {
 }
 
 #[tokio::test]
-async fn what_fits_is_taken_over_and_recorded() {
+async fn compatible_changes_are_adopted_and_recorded() {
     let lines = ["v1", "true", "new"];
     let (outcome, store) = resume!(same, Compatibility::Strict);
     assert_eq!(outcome.unwrap().ended().unwrap().state.lines, lines);
@@ -267,7 +267,7 @@ type Says = std::future::Ready<StepResult<v1::Doc>>;
 
 /// The same steps, and other ways between them.
 fn rerouted(ran: &Ran) -> Harness<(), v1::Doc> {
-    Harness::<(), v1::Doc>::builder("fits")
+    Harness::<(), v1::Doc>::builder("versions")
         .start(v1::Step::Write)
         .steps(|define, step| match step {
             v1::Step::Write => define.run(says(ran)).route(
@@ -297,7 +297,7 @@ enum More {
 
 /// One step more, on the way from the gate on.
 fn longer(ran: &Ran) -> Harness<(), v1::Doc> {
-    Harness::<(), v1::Doc>::builder("fits")
+    Harness::<(), v1::Doc>::builder("versions")
         .start(More::Write)
         .steps(|define, step| match step {
             More::Write => define.run(says(ran)).then(More::Ask),
@@ -313,7 +313,7 @@ fn longer(ran: &Ran) -> Harness<(), v1::Doc> {
 }
 
 #[tokio::test]
-async fn other_ways_between_steps_are_taken_over_once() {
+async fn other_edges_between_steps_are_adopted_once() {
     let ran = Ran::default();
     let steps = ["Ask", "Close", "Write"];
     let cases = [
@@ -370,7 +370,7 @@ fn other_kind(gate: &v1::Step, ran: &Ran) -> Harness<(), v1::Doc> {
         v1::Step::Ask => to(v1::Step::Close),
         v1::Step::Close => end(),
     };
-    Harness::<(), v1::Doc>::builder("fits")
+    Harness::<(), v1::Doc>::builder("versions")
         .start(v1::Step::Write)
         .steps(|define, step| {
             let only = |_: &v1::Doc| Only::Way;
@@ -397,7 +397,7 @@ enum Only {
 
 /// The first version, whose last step fails.
 fn failing() -> Harness<(), v1::Doc> {
-    Harness::<(), v1::Doc>::builder("fits")
+    Harness::<(), v1::Doc>::builder("versions")
         .start(v1::Step::Close)
         .steps(|define, step| match step {
             v1::Step::Write | v1::Step::Ask => define.off("not here"),
@@ -429,7 +429,7 @@ async fn a_step_at_rest_that_is_of_another_kind_is_refused_before_anything_runs(
     // A gate that waits is a plain step now.
     let (store, id) = left().await;
     check(&store, v1::Step::Close, "Ask", StepKind::Gate, StepKind::Run).await;
-    // The version that left it goes on.
+    // The version that wrote it resumes it.
     let old = v1::harness().agent("a", ()).store(store);
     let ended = old.resume("s", Answers::json(&*id, true.into()), ()).await.unwrap();
     assert_eq!(ended.ended().unwrap().state.lines, ["v1", "true", "closed"]);

@@ -1,4 +1,4 @@
-//! What is told of sessions: no damage where there is none, and no answers.
+//! What is reported about sessions: no damage where there is none, and no answers.
 
 use harness::prelude::*;
 use harness::store::MemoryStore;
@@ -9,7 +9,7 @@ use super::audit::{Doc, agent, asks};
 use super::rig::{Rig, count};
 
 #[tokio::test]
-async fn entries_kept_without_what_they_follow_on_are_told_as_pruned() {
+async fn entries_kept_without_their_beginning_are_reported_as_pruned() {
     let memory = MemoryStore::new();
     let (agent, sessions) = (agent(&Rig::new(memory.clone())), Sessions::new(memory.clone()));
     agent.run(Doc::update().how("fill"), ()).session("s").await.unwrap().ended().unwrap();
@@ -29,7 +29,7 @@ async fn entries_kept_without_what_they_follow_on_are_told_as_pruned() {
 }
 
 #[tokio::test]
-async fn no_error_tells_what_a_question_was_answered_with() {
+async fn no_error_contains_an_answer() {
     let memory = MemoryStore::new();
     let agent = agent(&Rig::new(memory.clone()));
     let ids = asks(&agent).await;
