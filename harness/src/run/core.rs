@@ -1,30 +1,20 @@
 //! What all steps of one run share with its driver: the session, the journal, the observers.
-//!
-//! This is the executor's side of the seam that steps see as [`Effects`].
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-use futures_util::future::{BoxFuture, FutureExt, ready};
 use serde_json::Value;
 use tokio::sync::Notify;
-use tokio::task::AbortHandle;
-use tokio_util::sync::CancellationToken;
 
 use crate::clock::UtcMillis;
 use crate::graph::{Graph, Wiring};
 use crate::id::Seq;
 use crate::journal::{Broken, Journal, When, json_size};
-use crate::llm::{CallId, Spend};
+use crate::llm::Spend;
 use crate::observe::{Event, EventKind, Fanout};
-use crate::session::{
-    AskedInterrupt, Change, EffectDone, EffectRecord, Entry, Intent, Resolution, Session,
-};
+use crate::session::{Change, Entry, Session};
 use crate::state::Schema;
-use crate::step::{
-    Answer, AskReply, Asked, EffectScope, Effects, Failure, Guard, Ids, OnceReply, Payload, Place,
-    StepError,
-};
+use crate::step::{Asked, EffectScope, Ids, Place, StepError};
 
 use super::slots::Slots;
 use super::stop::StopSignal;
@@ -38,15 +28,15 @@ pub(crate) struct RunCore {
     /// Writes the session's log, where it has one.
     pub(crate) journal: Option<Journal>,
     live: Mutex<Live>,
-    effect_ended: Notify,
+    pub(super) effect_ended: Notify,
 }
 
 /// The session at work, and what the attempts in flight do.
-struct Live {
-    session: Session<usize>,
+pub(super) struct Live {
+    pub(super) session: Session<usize>,
     /// What was spent since the last entry.
-    unrecorded: Option<Spend>,
-    slots: Slots,
+    pub(super) unrecorded: Option<Spend>,
+    pub(super) slots: Slots,
 }
 
 impl RunCore {
@@ -63,7 +53,7 @@ impl RunCore {
         Self { ids, graph, fanout, stop, journal, live: Mutex::new(live), effect_ended }
     }
 
-    fn live(&self) -> MutexGuard<'_, Live> {
+    pub(super) fn live(&self) -> MutexGuard<'_, Live> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -162,7 +152,7 @@ impl RunCore {
         }
     }
 
-    async fn record_now(&self, change: Change<usize>) -> Result<(), StepError> {
+    pub(super) async fn record_now(&self, change: Change<usize>) -> Result<(), StepError> {
         let recorded = self.record(change);
         recorded.map_err(|broken| broken.to_error())?;
         self.commit(When::Now).await.map_err(|broken| broken.to_error())
@@ -245,7 +235,7 @@ impl RunCore {
         }
     }
 
-    fn effect_is_over(&self, place: Place, scope: EffectScope, key: &str) {
+    pub(super) fn effect_is_over(&self, place: Place, scope: EffectScope, key: &str) {
         self.live().slots.end_effect(place, scope, key);
         self.effect_ended.notify_waiters();
     }
@@ -296,210 +286,7 @@ impl RunCore {
     }
 
     /// Whether the lease is known to be lost.
-    fn is_lost(&self) -> bool {
+    pub(super) fn is_lost(&self) -> bool {
         self.journal.as_ref().is_some_and(Journal::is_lost)
-    }
-}
-
-impl Effects for RunCore {
-    fn ids(&self) -> &Ids {
-        &self.ids
-    }
-
-    fn step_name(&self, step: usize) -> &str {
-        &self.wiring().nodes[step].name
-    }
-
-    fn emit(&self, place: Place, payload: Arc<dyn Payload>) {
-        self.publish(Some(place), || EventKind::Custom(payload));
-    }
-
-    fn charge(&self, place: Place, spend: &Spend) {
-        *self.live().unrecorded.get_or_insert_default() += *spend;
-        self.publish(Some(place), || EventKind::Charged { spend: *spend });
-    }
-
-    fn spent(&self) -> Spend {
-        let live = self.live();
-        let mut spent = live.session.spent;
-        spent += live.unrecorded.unwrap_or_default();
-        spent
-    }
-
-    fn begin_call(&self, place: Place, model: &str) -> CallId {
-        let op = self.op_id(place);
-        let ordinal = self.live().slots.next_call(place.item);
-        let call = CallId::new(format!("{op}#{ordinal}"));
-        self.publish(Some(place), || EventKind::CallStarted {
-            call: call.clone(),
-            model: model.to_owned(),
-        });
-        call
-    }
-
-    fn end_call(&self, place: Place, call: CallId, model: &str, error: Option<&str>) {
-        self.publish(Some(place), || EventKind::CallEnded {
-            call,
-            model: model.to_owned(),
-            error: error.map(str::to_owned),
-        });
-    }
-
-    fn ask(&self, place: Place, key: &str, asked: Asked) -> AskReply {
-        let mut live = self.live();
-        let Live { session, slots, .. } = &mut *live;
-        let Some(slot) = slots.of(place) else { return AskReply::Stale };
-        if !slot.use_ask_key(key) {
-            return AskReply::KeyReused;
-        }
-        // An answer never moves over to another question under the same key.
-        let before = session.asked(place.item, Some(key)).filter(|before| {
-            let of = &before.interrupt;
-            of.name == asked.name
-                && of.question == asked.question
-                && of.answer_schema == asked.answer_schema
-        });
-        match before {
-            Some(AskedInterrupt { interrupt, resolution: Some(resolution) }) => match resolution {
-                Resolution::Answered { value, by, at, .. } => {
-                    return AskReply::Answered(Answer {
-                        id: interrupt.id.clone(),
-                        name: None,
-                        value: Ok(value.clone()),
-                        by: by.clone(),
-                        at: *at,
-                    });
-                }
-                Resolution::Expired | Resolution::Withdrawn => return AskReply::Expired,
-            },
-            Some(AskedInterrupt { resolution: None, .. }) | None => {}
-        }
-        slot.asked.push((key.to_owned(), asked));
-        let waker = slot.waker.take();
-        drop(live);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-        AskReply::Waits
-    }
-
-    fn begin_once(&self, place: Place, scope: EffectScope, key: &str, guard: Guard) -> OnceReply {
-        let mut live = self.live();
-        let Live { session, slots, .. } = &mut *live;
-        if slots.is_at_work(scope, key) {
-            return OnceReply::AtWork;
-        }
-        let Some(slot) = slots.of(place) else { return OnceReply::Stale };
-        let scoped = match scope {
-            EffectScope::Position => format!("position/{key}"),
-            EffectScope::Session => format!("session/{key}"),
-        };
-        if !slot.use_effect_key(scoped) {
-            return OnceReply::KeyReused;
-        }
-        match session.effect(place.item, scope, key) {
-            Some(EffectRecord::Done(value)) => return OnceReply::Done(value.clone()),
-            Some(EffectRecord::Intent) if guard == Guard::AtMostOnce => return OnceReply::InDoubt,
-            Some(EffectRecord::Intent) | None => {}
-        }
-        if self.is_lost() {
-            return OnceReply::Refused(Broken::LeaseLost.to_error());
-        }
-        slots.begin_effect(place, scope, key);
-        OnceReply::Run
-    }
-
-    fn retry_once(&self, place: Place, scope: EffectScope, key: &str) -> OnceReply {
-        let mut live = self.live();
-        let Live { session, slots, .. } = &mut *live;
-        if slots.is_at_work(scope, key) {
-            return OnceReply::AtWork;
-        }
-        if slots.of(place).is_none() {
-            return OnceReply::Stale;
-        }
-        // Another item of the step may have settled the doubt.
-        if let Some(EffectRecord::Done(value)) = session.effect(place.item, scope, key) {
-            return OnceReply::Done(value.clone());
-        }
-        if self.is_lost() {
-            return OnceReply::Refused(Broken::LeaseLost.to_error());
-        }
-        slots.begin_effect(place, scope, key);
-        OnceReply::Run
-    }
-
-    fn effect_ended(&self) -> BoxFuture<'_, ()> {
-        self.effect_ended.notified().boxed()
-    }
-
-    fn intend<'a>(
-        &'a self,
-        place: Place,
-        scope: EffectScope,
-        key: &'a str,
-        guard: Guard,
-    ) -> BoxFuture<'a, Result<(), StepError>> {
-        if self.live().slots.of(place).is_none() {
-            let why = format!("the effect `{key}` was begun by a task whose step is over");
-            return ready(Err(StepError::fatal(why))).boxed();
-        }
-        async move {
-            match (guard, &self.journal) {
-                (Guard::AtMostOnce, _) => {
-                    let key = key.to_owned();
-                    self.record_now(Change::Intent(Intent { key, item: place.item, scope }))
-                        .await?;
-                }
-                // What led to the effect must not be lost while the effect is not.
-                (Guard::AtLeastOnce, Some(journal)) => {
-                    journal.flush().await.map_err(|broken| broken.to_error())?;
-                }
-                (Guard::AtLeastOnce, None) => {}
-            }
-            // That takes time, in which the process may have stood still: a run that has claimed the
-            // session since makes the effect too, or finds it in doubt.
-            match self.holds().await {
-                true => Ok(()),
-                false => Err(Broken::LeaseLost.to_error()),
-            }
-        }
-        .boxed()
-    }
-
-    fn end_once<'a>(
-        &'a self,
-        place: Place,
-        scope: EffectScope,
-        key: &'a str,
-        value: Value,
-    ) -> BoxFuture<'a, Result<(), StepError>> {
-        async move {
-            let done = EffectDone { key: key.to_owned(), item: place.item, scope, value };
-            let recorded = self.record_now(Change::Effect(done)).await;
-            // Also if it could not be recorded: the run waits for it before it settles.
-            self.effect_is_over(place, scope, key);
-            recorded
-        }
-        .boxed()
-    }
-
-    fn drop_once(&self, place: Place, scope: EffectScope, key: &str) {
-        self.effect_is_over(place, scope, key);
-    }
-
-    fn adopt(&self, place: Place, task: AbortHandle) {
-        match self.live().slots.of(place) {
-            Some(slot) => slot.adopt(task),
-            None => task.abort(),
-        }
-    }
-
-    fn stopping(&self) -> &CancellationToken {
-        self.stop.stopping()
-    }
-
-    fn failure(&self) -> Option<Arc<Failure>> {
-        self.live().session.cursor.failure.clone()
     }
 }

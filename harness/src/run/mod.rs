@@ -13,6 +13,7 @@ mod commit;
 mod core;
 mod driver;
 mod each;
+mod effects;
 mod error;
 mod handle;
 mod input;

@@ -12,6 +12,7 @@ mod codec;
 mod cursor;
 mod digest;
 mod effects;
+mod end;
 mod error;
 mod fingerprint;
 mod interrupts;
@@ -33,7 +34,7 @@ use crate::store::{InboxSeq, OpenInterrupt, Phase, SessionSummary};
 
 pub use crate::step::EffectScope;
 pub use change::{
-    Adopted, Asked, AttemptFailed, Change, Committed, Diverted, EffectDone, End, Entry, Finishing,
+    Adopted, Asked, AttemptFailed, Change, Committed, Diverted, EffectDone, Entry, Finishing,
     Intent, Opened, Origin, Recovered, Reserved, Resolution, Resolved, RunStarted, Settled,
 };
 pub use codec::MAX_ENTRY;
@@ -42,6 +43,7 @@ pub(crate) use cursor::{Cursor, Kept};
 pub use digest::Digest;
 pub(crate) use digest::Salt;
 pub(crate) use effects::{EffectRecord, EffectTable};
+pub use end::End;
 pub use error::{EntryError, ReplayError};
 pub use fingerprint::{Fingerprint, StepKind};
 pub(crate) use interrupts::{AskedInterrupt, Interrupts};

@@ -148,7 +148,7 @@ async fn events_carry_the_item() {
     ended(run.await.unwrap());
     let sessions = Sessions::new(MemoryStore::new());
     drop(sessions);
-    let told: Vec<_> = seen
+    let named: Vec<_> = seen
         .events()
         .iter()
         .filter(|event| event.position.0 == 1)
@@ -177,7 +177,7 @@ async fn events_carry_the_item() {
         expected.push((Some(index), "done true".to_owned(), true));
     }
     expected.push((None, "committed".to_owned(), true));
-    assert_eq!(told, expected);
+    assert_eq!(named, expected);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,222 @@
+//! What a run does for its steps: the executor's side of the seam.
+
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, FutureExt, ready};
+use serde_json::Value;
+use tokio::task::AbortHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::journal::Broken;
+use crate::llm::{CallId, Spend};
+use crate::observe::EventKind;
+use crate::session::{AskedInterrupt, Change, EffectDone, EffectRecord, Intent, Resolution};
+use crate::step::{
+    Answer, AskReply, Asked, EffectScope, Effects, Failure, Guard, Ids, OnceReply, Payload, Place,
+    StepError,
+};
+
+use super::core::{Live, RunCore};
+
+impl Effects for RunCore {
+    fn ids(&self) -> &Ids {
+        &self.ids
+    }
+
+    fn step_name(&self, step: usize) -> &str {
+        &self.wiring().nodes[step].name
+    }
+
+    fn emit(&self, place: Place, payload: Arc<dyn Payload>) {
+        self.publish(Some(place), || EventKind::Custom(payload));
+    }
+
+    fn charge(&self, place: Place, spend: &Spend) {
+        *self.live().unrecorded.get_or_insert_default() += *spend;
+        self.publish(Some(place), || EventKind::Charged { spend: *spend });
+    }
+
+    fn spent(&self) -> Spend {
+        let live = self.live();
+        let mut spent = live.session.spent;
+        spent += live.unrecorded.unwrap_or_default();
+        spent
+    }
+
+    fn begin_call(&self, place: Place, model: &str) -> CallId {
+        let op = self.op_id(place);
+        let ordinal = self.live().slots.next_call(place.item);
+        let call = CallId::new(format!("{op}#{ordinal}"));
+        self.publish(Some(place), || EventKind::CallStarted {
+            call: call.clone(),
+            model: model.to_owned(),
+        });
+        call
+    }
+
+    fn end_call(&self, place: Place, call: CallId, model: &str, error: Option<&str>) {
+        self.publish(Some(place), || EventKind::CallEnded {
+            call,
+            model: model.to_owned(),
+            error: error.map(str::to_owned),
+        });
+    }
+
+    fn ask(&self, place: Place, key: &str, asked: Asked) -> AskReply {
+        let mut live = self.live();
+        let Live { session, slots, .. } = &mut *live;
+        let Some(slot) = slots.of(place) else { return AskReply::Stale };
+        if !slot.use_ask_key(key) {
+            return AskReply::KeyReused;
+        }
+        // An answer never moves over to another question under the same key.
+        let before = session.asked(place.item, Some(key)).filter(|before| {
+            let of = &before.interrupt;
+            of.name == asked.name
+                && of.question == asked.question
+                && of.answer_schema == asked.answer_schema
+        });
+        match before {
+            Some(AskedInterrupt { interrupt, resolution: Some(resolution) }) => match resolution {
+                Resolution::Answered { value, by, at, .. } => {
+                    return AskReply::Answered(Answer {
+                        id: interrupt.id.clone(),
+                        name: None,
+                        value: Ok(value.clone()),
+                        by: by.clone(),
+                        at: *at,
+                    });
+                }
+                Resolution::Expired | Resolution::Withdrawn => return AskReply::Expired,
+            },
+            Some(AskedInterrupt { resolution: None, .. }) | None => {}
+        }
+        slot.asked.push((key.to_owned(), asked));
+        let waker = slot.waker.take();
+        drop(live);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        AskReply::Waits
+    }
+
+    fn begin_once(&self, place: Place, scope: EffectScope, key: &str, guard: Guard) -> OnceReply {
+        let mut live = self.live();
+        let Live { session, slots, .. } = &mut *live;
+        if slots.is_at_work(scope, key) {
+            return OnceReply::AtWork;
+        }
+        let Some(slot) = slots.of(place) else { return OnceReply::Stale };
+        let scoped = match scope {
+            EffectScope::Position => format!("position/{key}"),
+            EffectScope::Session => format!("session/{key}"),
+        };
+        if !slot.use_effect_key(scoped) {
+            return OnceReply::KeyReused;
+        }
+        match session.effect(place.item, scope, key) {
+            Some(EffectRecord::Done(value)) => return OnceReply::Done(value.clone()),
+            Some(EffectRecord::Intent) if guard == Guard::AtMostOnce => return OnceReply::InDoubt,
+            Some(EffectRecord::Intent) | None => {}
+        }
+        if self.is_lost() {
+            return OnceReply::Refused(Broken::LeaseLost.to_error());
+        }
+        slots.begin_effect(place, scope, key);
+        OnceReply::Run
+    }
+
+    fn retry_once(&self, place: Place, scope: EffectScope, key: &str) -> OnceReply {
+        let mut live = self.live();
+        let Live { session, slots, .. } = &mut *live;
+        if slots.is_at_work(scope, key) {
+            return OnceReply::AtWork;
+        }
+        if slots.of(place).is_none() {
+            return OnceReply::Stale;
+        }
+        // Another item of the step may have settled the doubt.
+        if let Some(EffectRecord::Done(value)) = session.effect(place.item, scope, key) {
+            return OnceReply::Done(value.clone());
+        }
+        if self.is_lost() {
+            return OnceReply::Refused(Broken::LeaseLost.to_error());
+        }
+        slots.begin_effect(place, scope, key);
+        OnceReply::Run
+    }
+
+    fn effect_ended(&self) -> BoxFuture<'_, ()> {
+        self.effect_ended.notified().boxed()
+    }
+
+    fn intend<'a>(
+        &'a self,
+        place: Place,
+        scope: EffectScope,
+        key: &'a str,
+        guard: Guard,
+    ) -> BoxFuture<'a, Result<(), StepError>> {
+        if self.live().slots.of(place).is_none() {
+            let why = format!("the effect `{key}` was begun by a task whose step is over");
+            return ready(Err(StepError::fatal(why))).boxed();
+        }
+        async move {
+            match (guard, &self.journal) {
+                (Guard::AtMostOnce, _) => {
+                    let key = key.to_owned();
+                    self.record_now(Change::Intent(Intent { key, item: place.item, scope }))
+                        .await?;
+                }
+                // What led to the effect must not be lost while the effect is not.
+                (Guard::AtLeastOnce, Some(journal)) => {
+                    journal.flush().await.map_err(|broken| broken.to_error())?;
+                }
+                (Guard::AtLeastOnce, None) => {}
+            }
+            // That takes time, in which the process may have stood still: a run that has claimed the
+            // session since makes the effect too, or finds it in doubt.
+            match self.holds().await {
+                true => Ok(()),
+                false => Err(Broken::LeaseLost.to_error()),
+            }
+        }
+        .boxed()
+    }
+
+    fn end_once<'a>(
+        &'a self,
+        place: Place,
+        scope: EffectScope,
+        key: &'a str,
+        value: Value,
+    ) -> BoxFuture<'a, Result<(), StepError>> {
+        async move {
+            let done = EffectDone { key: key.to_owned(), item: place.item, scope, value };
+            let recorded = self.record_now(Change::Effect(done)).await;
+            // Also if it could not be recorded: the run waits for it before it settles.
+            self.effect_is_over(place, scope, key);
+            recorded
+        }
+        .boxed()
+    }
+
+    fn drop_once(&self, place: Place, scope: EffectScope, key: &str) {
+        self.effect_is_over(place, scope, key);
+    }
+
+    fn adopt(&self, place: Place, task: AbortHandle) {
+        match self.live().slots.of(place) {
+            Some(slot) => slot.adopt(task),
+            None => task.abort(),
+        }
+    }
+
+    fn stopping(&self) -> &CancellationToken {
+        self.stop.stopping()
+    }
+
+    fn failure(&self) -> Option<Arc<Failure>> {
+        self.live().session.cursor.failure.clone()
+    }
+}
