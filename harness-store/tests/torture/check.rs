@@ -40,7 +40,7 @@ impl Log {
 
     /// The keys of the effects that are recorded.
     pub fn effects(&self) -> Vec<String> {
-        let key = |(_, entry): &(Seq, Entry)| match &entry.kind {
+        let key = |(_, entry): &(Seq, Entry)| match &entry.change {
             Change::Effect(effect) => Some(effect.key.clone()),
             _ => None,
         };
@@ -66,7 +66,7 @@ impl Log {
     }
 
     fn count(&self, what: impl Fn(&Change) -> bool) -> usize {
-        self.entries.iter().filter(|(_, entry)| what(&entry.kind)).count()
+        self.entries.iter().filter(|(_, entry)| what(&entry.change)).count()
     }
 }
 
@@ -127,7 +127,7 @@ pub async fn ended(
     assert_eq!(doubts, noted, "{name} has lost a doubt");
     assert!(doubts == 0 || number.is_multiple_of(KINDS), "{name} was not to fail in doubt");
     let asked = log.count(|kind| match kind {
-        Change::Asked(asked) => asked.questions.iter().any(|it| it.name == "effect_in_doubt"),
+        Change::Asked(asked) => asked.interrupts.iter().any(|it| it.name == "effect_in_doubt"),
         _ => false,
     });
     found.commits += log.count(|kind| matches!(kind, Change::Committed(_)));

@@ -113,7 +113,7 @@ fn a_step_that_ends_its_process_is_given_up_after_five_takeovers() {
     assert_eq!(status.phase, Phase::Failed);
     let log = runtime.block_on(Log::read(&store, "x")).unwrap();
     let recovered =
-        |(_, entry): &&(_, harness::session::Entry)| matches!(entry.kind, Change::Recovered(_));
+        |(_, entry): &&(_, harness::session::Entry)| matches!(entry.change, Change::Recovered(_));
     assert_eq!(log.entries.iter().filter(recovered).count(), 5);
     // The one that begins it, and all takeovers but the one that gives up.
     assert_eq!(crashes, 5);
