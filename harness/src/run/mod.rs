@@ -13,6 +13,7 @@ mod error;
 mod handle;
 mod input;
 mod outcome;
+mod publish;
 mod request;
 mod rest;
 mod settle;
