@@ -172,7 +172,7 @@ fn of_many_answers_of_many_processes_none_is_refused_starved_or_lost() {
 /// Questions of items of one step.
 const ITEMS: u64 = 10_000;
 /// How many answers a process gives at a time.
-const AT_A_TIME: usize = 250;
+const AT_A_TIME: usize = 500;
 
 fn item_agent(store: FileStore) -> Agent<(), Survey> {
     Harness::<(), Survey>::builder("items")

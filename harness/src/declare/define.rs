@@ -93,7 +93,11 @@ impl<C: Context, S: State, St> Define<C, S, St> {
     /// on the same ones. Each item has one durable result. After a crash or a question only items
     /// that are not done run again. The results are folded in the order of the items.
     ///
-    /// The policies of the step are those of each item: `.retry(..)`, `.timeout(..)`.
+    /// The policies of the step are those of each item: `.retry(..)`, `.timeout(..)`. A session that
+    /// failed here and is resumed runs the failed items again; their effects and answers are kept.
+    ///
+    /// The items share one task: an item that computes for long without a pause delays the others.
+    /// In the steps of `.finally(..)` an item that asks fails.
     ///
     /// ```
     /// use harness::prelude::*;

@@ -8,10 +8,9 @@ use tokio::sync::Notify;
 
 use crate::clock::UtcMillis;
 use crate::graph::{Graph, Wiring};
-use crate::id::Seq;
 use crate::journal::{Broken, Journal, When, json_size};
 use crate::llm::Spend;
-use crate::observe::{Event, EventKind, Fanout};
+use crate::observe::Fanout;
 use crate::session::{Change, Entry, Session};
 use crate::state::Schema;
 use crate::step::{Asked, EffectScope, Ids, Place, StepError};
@@ -246,43 +245,6 @@ impl RunCore {
             Some(journal) => journal.holds().await,
             None => true,
         }
-    }
-
-    /// Publishes an event, if there are observers.
-    pub(crate) fn publish(&self, place: Option<Place>, kind: impl FnOnce() -> EventKind) {
-        if !self.fanout.is_silent() {
-            self.publish_as(place, None, kind());
-        }
-    }
-
-    /// Publishes an event of what was recorded last: once it is in the log, where there is one.
-    pub(crate) fn publish_recorded(self: &Arc<Self>, place: Place, kind: EventKind) {
-        match &self.journal {
-            Some(journal) => {
-                let core = Arc::clone(self);
-                journal.notify(Box::new(move |seq| core.publish_as(Some(place), Some(seq), kind)));
-            }
-            None => self.publish_as(Some(place), None, kind),
-        }
-    }
-
-    fn publish_as(&self, place: Option<Place>, seq: Option<Seq>, kind: EventKind) {
-        let at = place.unwrap_or_default();
-        let step = place.map(|at| self.wiring().name_of(at.step));
-        self.fanout.publish(|number| Event {
-            number,
-            at: UtcMillis::now(),
-            agent: self.ids.agent.clone(),
-            session: self.ids.session.clone(),
-            run: self.ids.run.clone(),
-            parent: self.ids.parent.clone(),
-            step,
-            position: at.position,
-            item: at.item,
-            attempt: at.attempt,
-            seq,
-            kind,
-        });
     }
 
     /// Whether the lease is known to be lost.

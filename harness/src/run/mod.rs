@@ -18,6 +18,7 @@ mod error;
 mod handle;
 mod input;
 mod outcome;
+mod publish;
 mod request;
 mod rest;
 mod settle;

@@ -206,3 +206,49 @@ async fn a_store_that_fails_waits_for_the_effects_in_flight() {
     assert_eq!(out.failure.kind, FailureKind::Store);
     assert_eq!(probe.hits(), ["effect"]);
 }
+
+/// A process dies between the intent and the record of one item's effect: of that item alone it is
+/// asked whether it happened.
+#[test]
+fn an_effect_in_doubt_is_that_of_its_item() {
+    let mut doubts = 0;
+    for n in 1..20 {
+        let (memory, probe) = (MemoryStore::new(), Probe::default());
+        let harness = || {
+            let seen = probe.clone();
+            let made = Loop { concurrency: Some(1), ..Loop::default() };
+            made.build(move |item, cx| {
+                let (probe, name) = (seen.clone(), item.clone());
+                async move {
+                    let effect = async move || Ok(probe.hit(name));
+                    cx.once("k", effect).in_doubt(harness::InDoubt::Ask).await?;
+                    Ok(item)
+                }
+            })
+        };
+        let rig = Rig::nth(&memory, On::Append, n, Act::HangBefore);
+        let agent = harness().agent("a", ()).store(rig.clone());
+        let crashed = run_or_crash(&rig, |_| agent.run(items(["a", "b"]), ()).session("s"));
+        if crashed.is_some() {
+            break;
+        }
+        if runtime().block_on(log(&memory, "s")).is_empty() {
+            continue;
+        }
+        let begun = probe.hits().len() as u32;
+        let agent = harness().agent("a", ()).store(memory.clone());
+        let out = runtime().block_on(async {
+            let mut outcome = agent.resume("s", Answers::none(), ()).await.unwrap();
+            if let Outcome::Interrupted(asked) = &outcome {
+                doubts += 1;
+                assert_eq!(asking(&asked.questions), [begun - 1], "{n}");
+                let repeat = serde_json::to_value(harness::question::Doubt::Repeat).unwrap();
+                let answer = Answers::json(asked.questions[0].id.clone(), repeat);
+                outcome = agent.resume(asked, answer, ()).await.unwrap();
+            }
+            ended(outcome)
+        });
+        assert_eq!(out.state.out, ["a", "b", "After"], "{n}");
+    }
+    assert_eq!(doubts, 2);
+}

@@ -1,0 +1,49 @@
+//! Publishes the events of a run.
+
+use std::sync::Arc;
+
+use crate::clock::UtcMillis;
+use crate::id::Seq;
+use crate::observe::{Event, EventKind};
+use crate::step::Place;
+
+use super::core::RunCore;
+
+impl RunCore {
+    /// Publishes an event, if there are observers.
+    pub(crate) fn publish(&self, place: Option<Place>, kind: impl FnOnce() -> EventKind) {
+        if !self.fanout.is_silent() {
+            self.publish_as(place, None, kind());
+        }
+    }
+
+    /// Publishes an event of what was recorded last: once it is in the log, where there is one.
+    pub(crate) fn publish_recorded(self: &Arc<Self>, place: Place, kind: EventKind) {
+        match &self.journal {
+            Some(journal) => {
+                let core = Arc::clone(self);
+                journal.notify(Box::new(move |seq| core.publish_as(Some(place), Some(seq), kind)));
+            }
+            None => self.publish_as(Some(place), None, kind),
+        }
+    }
+
+    fn publish_as(&self, place: Option<Place>, seq: Option<Seq>, kind: EventKind) {
+        let at = place.unwrap_or_default();
+        let step = place.map(|at| self.wiring().name_of(at.step));
+        self.fanout.publish(|number| Event {
+            number,
+            at: UtcMillis::now(),
+            agent: self.ids.agent.clone(),
+            session: self.ids.session.clone(),
+            run: self.ids.run.clone(),
+            parent: self.ids.parent.clone(),
+            step,
+            position: at.position,
+            item: at.item,
+            attempt: at.attempt,
+            seq,
+            kind,
+        });
+    }
+}
