@@ -10,7 +10,7 @@ use crate::clock::UtcMillis;
 use crate::graph::{Graph, Wiring};
 use crate::journal::{Broken, Journal, When, json_size};
 use crate::llm::Spend;
-use crate::observe::Fanout;
+use crate::observe::{EventKind, Fanout};
 use crate::session::{Change, Entry, Session};
 use crate::state::Schema;
 use crate::step::{Asked, EffectScope, Ids, Place, StepError};
