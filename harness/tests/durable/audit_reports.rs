@@ -42,6 +42,6 @@ async fn no_error_contains_an_answer() {
             && run.answer_error().and_then(|it| it.recorded_answer()) == Some(&json!("canary"))
     );
     for said in [format!("{run:?} {run}"), format!("{sessions:?} {sessions}")] {
-        assert!(!said.contains("canary") && said.contains("answered already"), "{said}");
+        assert!(!said.contains("canary") && said.contains("already has another answer"), "{said}");
     }
 }

@@ -97,9 +97,9 @@ fn next_run(rig: &Rig, agent: &Agent<(), Doc>, how: &str) -> RunRequest<Doc> {
     let log = runtime().block_on(log(&rig.memory, "s"));
     let answer = match log.last() {
         None => return agent.run(Doc::update().how(how), ()).session("s"),
-        Some(last) if last["settle"]["how"] == "interrupted" => {
+        Some(last) if last["settle"]["end"]["as"] == "interrupted" => {
             let asked = log.iter().rev().find(|entry| entry.get("ask").is_some()).unwrap();
-            let id = asked["ask"]["questions"][0]["id"].as_str().unwrap().to_owned();
+            let id = asked["ask"]["interrupts"][0]["id"].as_str().unwrap().to_owned();
             Answers::json(&*id, "said".into())
         }
         Some(_) => Answers::none(),
@@ -110,11 +110,12 @@ fn next_run(rig: &Rig, agent: &Agent<(), Doc>, how: &str) -> RunRequest<Doc> {
 /// How the turn ended, if its process died just after that.
 fn over(memory: &MemoryStore) -> Option<(Doc, String)> {
     let log = runtime().block_on(log(memory, "s"));
-    let turn = log.last()?["settle"]["how"].get("turn")?.clone();
-    let how = match turn["as"].as_str()? {
+    let end = log.last()?["settle"].get("end")?.clone();
+    let how = match end["as"].as_str()? {
         "ended" => "ended".to_owned(),
-        "failed" => format!("failed: {}", turn["failure"]["message"].as_str()?),
-        _ => format!("exhausted: {}", turn["limit"].as_str()?),
+        "failed" => format!("failed: {}", end["failure"]["message"].as_str()?),
+        "exhausted" => format!("exhausted: {}", end["limit"].as_str()?),
+        _ => return None,
     };
     let state = runtime().block_on(folded(memory, "s"));
     Some((serde_json::from_value(state).unwrap(), how))

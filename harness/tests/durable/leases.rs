@@ -225,7 +225,7 @@ async fn a_dropped_run_is_cancelled_and_can_be_resumed() {
         settled(&rig.memory, "s").await;
         assert_eq!(count(&rig.memory, "s", "settle").await, 1, "{place}");
         let log = super::rig::log(&rig.memory, "s").await;
-        assert_eq!(log.last().unwrap()["settle"]["how"], "cancelled", "{place}");
+        assert_eq!(log.last().unwrap()["settle"]["end"]["as"], "cancelled", "{place}");
         // The append that was on its way is there.
         assert_eq!(count(&rig.memory, "s", "commit").await, 1, "{place}");
         go.add_permits(1);

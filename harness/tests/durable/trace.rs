@@ -30,11 +30,11 @@ async fn traces(store: &MemoryStore) -> Vec<Value> {
 /// The trace that each snapshot of a session has.
 async fn kept(store: &MemoryStore) -> Vec<Value> {
     let log = log(store, "s").await;
-    log.iter().filter_map(|entry| Some(entry.get("snapshot")?["trace"].clone())).collect()
+    log.iter().filter_map(|entry| Some(entry.get("snapshot")?["session"]["trace"].clone())).collect()
 }
 
 #[tokio::test]
-async fn each_run_of_a_session_says_where_it_comes_from() {
+async fn each_run_of_a_session_records_its_origin() {
     let store = MemoryStore::new();
     let agent = doc::agent("a", &store);
     let first = [("traceparent", "00-1-2-01"), ("tracestate", "a=b \"c\"")];
@@ -70,7 +70,7 @@ async fn a_trace_is_in_the_snapshot_that_a_pruned_log_begins_with() {
     let left = page.entries.iter().map(|entry| serde_json::from_slice(&entry.bytes).unwrap());
     let left: Vec<Value> = left.collect();
     assert!(left.iter().all(|entry| entry.get("run").is_none()), "the run was not pruned");
-    assert_eq!(left[0]["snapshot"]["trace"], trace);
+    assert_eq!(left[0]["snapshot"]["session"]["trace"], trace);
 }
 
 /// Counts warnings.
@@ -114,7 +114,7 @@ async fn a_trace_that_is_too_long_is_omitted_with_a_warning() {
             request.trace([("t", value.clone())])
         });
         assert_eq!(warned.load(Ordering::SeqCst), usize::from(!fits), "{bytes}");
-        // The run itself is none the worse for it.
+        // The run itself is not affected.
         request.await.unwrap().ended().unwrap();
         let trace = if fits { json!({"t": value}) } else { Value::Null };
         assert_eq!(traces(&store).await, [trace], "{bytes}");
