@@ -30,7 +30,9 @@ async fn traces(store: &MemoryStore) -> Vec<Value> {
 /// The trace that each snapshot of a session has.
 async fn kept(store: &MemoryStore) -> Vec<Value> {
     let log = log(store, "s").await;
-    log.iter().filter_map(|entry| Some(entry.get("snapshot")?["session"]["trace"].clone())).collect()
+    log.iter()
+        .filter_map(|entry| Some(entry.get("snapshot")?["session"]["trace"].clone()))
+        .collect()
 }
 
 #[tokio::test]
