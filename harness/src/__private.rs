@@ -1,10 +1,7 @@
 //! What the output of the derives may call. Not part of the API.
 
 pub use serde;
-// The compiler names these in errors about an update that cannot be encoded, and about a missing slot.
-pub use serde::{Deserialize, Serialize};
 pub use typed_builder;
-pub use typed_builder::TypedBuilder as Slots;
 
 use std::fmt;
 

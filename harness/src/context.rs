@@ -34,6 +34,10 @@
 /// field. A slot cannot have the name of a method of `Cx` or of the builders.
 pub use harness_macros::Context;
 
+// The compiler names it in the error about a missing slot.
+#[doc(hidden)]
+pub use typed_builder::TypedBuilder as Slots;
+
 /// The resources that steps use, in slots that are filled at three times.
 ///
 /// Derive it. `()` is the context of a loop without resources.

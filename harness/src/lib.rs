@@ -73,7 +73,7 @@
 //! | read the past of a session, or fork it | [`Agent::history`], [`Agent::fork`] |
 //! | call a model and tools | [`llm`], [`Cx::llm`] |
 //! | observe runs | [`observe`] |
-//! | run code that an agent writes step by step | [`esg`] (feature `code`) |
+//! | run code that an agent writes step by step | `esg` (feature `code`) |
 //!
 //! The guide is [`_guide`], with a page on each of these. This root has the names that a loop uses
 //! every day; the types that the compiler names, and those that only tools need, are in the modules.
@@ -82,7 +82,7 @@
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
-//! | `code` | no | [`esg`], the crate `harness-esg`: programs of Python steps that rerun only what an edit affects |
+//! | `code` | no | `esg`: the crate `harness-esg`, for programs of Python steps that rerun only what an edit affects |
 //! | `terminal` | no | `observe::Terminal`: live progress of runs on a terminal |
 //! | `testing` | no | `testing`: the contract of stores as a suite, and stores that fail or record calls |
 

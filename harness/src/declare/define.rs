@@ -128,7 +128,7 @@ impl<C: Context, S: State, St> Define<C, S, St> {
     ///             .end(),
     ///     })
     ///     .build()?;
-    /// let input = Report::update().pages(["a".to_owned(), "bcd".to_owned()]);
+    /// let input = Report::update().pages(vec!["a".to_owned(), "bcd".to_owned()]);
     /// let ended = report.agent("r", ()).run(input, ()).await?.ended()?;
     /// assert_eq!(ended.state.sizes, [1, 3]);
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();

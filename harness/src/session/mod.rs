@@ -1,6 +1,6 @@
 //! A session: where its loop stands, what waits, what must not happen twice.
 //!
-//! A session moves by [`Change`]s alone, and [`Session::apply`] is the one function that moves it:
+//! A session moves by [`Change`]s alone, and `Session::apply` is the one function that moves it:
 //! the running loop applies the changes it makes, and a [`Replay`] applies those of a log. `P` is
 //! how a session names a step: by index while it runs, by name in the log. The state is not part of
 //! it. It has two projections: the typed value that reducers change, and its JSON, into which the

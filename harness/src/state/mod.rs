@@ -37,8 +37,10 @@ pub use reduce::{
 };
 pub use schema::{Field, Schema};
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+// The compiler names them in errors about an update that cannot be encoded.
+#[doc(hidden)]
+pub use serde::{Deserialize, Serialize};
 
 /// Derives [`State`](trait@State): the update type, its setters and the reducers.
 ///

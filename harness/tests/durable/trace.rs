@@ -36,7 +36,7 @@ async fn kept(store: &MemoryStore) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn each_run_of_a_session_says_where_it_comes_from() {
+async fn each_run_of_a_session_records_its_origin() {
     let store = MemoryStore::new();
     let agent = doc::agent("a", &store);
     let first = [("traceparent", "00-1-2-01"), ("tracestate", "a=b \"c\"")];
@@ -116,7 +116,7 @@ async fn a_trace_that_is_too_long_is_omitted_with_a_warning() {
             request.trace([("t", value.clone())])
         });
         assert_eq!(warned.load(Ordering::SeqCst), usize::from(!fits), "{bytes}");
-        // The run itself is none the worse for it.
+        // The run itself is not affected.
         request.await.unwrap().ended().unwrap();
         let trace = if fits { json!({"t": value}) } else { Value::Null };
         assert_eq!(traces(&store).await, [trace], "{bytes}");

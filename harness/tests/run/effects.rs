@@ -224,7 +224,7 @@ async fn a_task_that_outlived_its_step_has_no_effects_and_no_questions() {
     assert_eq!(ended(bench.run().await).state.lines, ["first", "1"]);
     let hits = bench.probe.hits();
     assert_eq!(hits.len(), 2, "{hits:?}");
-    assert!(hits[0].contains("`k`") && hits[0].contains("step is over"), "{hits:?}");
+    assert!(hits[0].contains("`k`") && hits[0].contains("finished step"), "{hits:?}");
 }
 
 #[tokio::test(start_paused = true)]

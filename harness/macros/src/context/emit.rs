@@ -89,7 +89,7 @@ fn builder(model: &Model<'_>, when: When) -> TokenStream {
         .map(|slot| mistimed(model, when, &builder, slot));
     quote! {
         #[doc = #about]
-        #[derive(#clone ::harness::__private::Slots)]
+        #[derive(#clone ::harness::context::Slots)]
         #[builder(crate_module_path = ::harness::__private::typed_builder)]
         #vis struct #slots { #(#fields),* }
 

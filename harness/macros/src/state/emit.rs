@@ -51,8 +51,8 @@ fn update(model: &Model<'_>) -> TokenStream {
         #[doc = #about]
         #[derive(
             ::core::default::Default,
-            ::harness::__private::Serialize,
-            ::harness::__private::Deserialize,
+            ::harness::state::Serialize,
+            ::harness::state::Deserialize,
         )]
         #[serde(crate = "::harness::__private::serde", deny_unknown_fields)]
         #[must_use = "an update has no effect until a step returns it"]
