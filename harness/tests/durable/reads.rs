@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use harness::observe::Recorder;
 use harness::prelude::*;
+use harness::run::RunControl;
 use harness::store::{MemoryStore, Phase};
-use harness::{Durability, RunControl, Sessions};
+use harness::{Durability, Sessions};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::Value;
