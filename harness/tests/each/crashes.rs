@@ -221,7 +221,7 @@ fn an_effect_in_doubt_is_that_of_its_item() {
                 let (probe, name) = (seen.clone(), item.clone());
                 async move {
                     let effect = async move || Ok(probe.hit(name));
-                    cx.once("k", effect).in_doubt(harness::InDoubt::Ask).await?;
+                    cx.once("k", effect).in_doubt(harness::step::InDoubt::Ask).await?;
                     Ok(item)
                 }
             })
