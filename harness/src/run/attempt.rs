@@ -82,7 +82,10 @@ impl<K: Deref<Target = RunCore>> Attempt<K> {
                 None => self.given_up(place, None).map_or(Ok(result), Err),
             },
             Ok(First::Waits(body)) => self.wait(&span, body, due).await,
-            Err(panic) => Ok(Err(panicked(&panic))),
+            Err(panic) => {
+                let panicked = Ok(Err(panicked(&panic)));
+                self.given_up(place, None).map_or(panicked, Err)
+            }
         };
         let asked = self.core.close(place).await;
         match polled {

@@ -1,6 +1,6 @@
 //! The attempts in flight, and what each has asked, begun and spawned.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::task::Waker;
 
 use tokio::task::AbortHandle;
@@ -14,7 +14,7 @@ pub(super) struct Slots {
     /// That of the step.
     step: Option<StepSlot>,
     /// Those of its items.
-    items: HashMap<u32, StepSlot>,
+    items: BTreeMap<u32, StepSlot>,
     /// The last attempt that was begun.
     last: Place,
     /// How many model calls each asker has made at the position at work.

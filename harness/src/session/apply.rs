@@ -146,13 +146,18 @@ impl<P: StepRef> Session<P> {
     }
 
     fn work_of(&mut self, index: u32, change: &Change<P>) -> Result<&mut ItemWork, ReplayError> {
+        Ok(self.items_with(index, change)?.work.entry(index).or_default())
+    }
+
+    /// The items, among which one must be that is not done.
+    fn items_with(&mut self, index: u32, change: &Change<P>) -> Result<&mut Items, ReplayError> {
         let fault = || ReplayFault::NoSuchItem { found: change.name().to_owned(), index };
         let items = self.items.as_mut().ok_or_else(fault)?;
         let planned = (index as usize) < items.planned.len();
         if !planned || items.done.contains_key(&index) {
             return Err(fault().into());
         }
-        Ok(items.work.entry(index).or_default())
+        Ok(items)
     }
 
     fn effects_of(
@@ -262,17 +267,18 @@ impl<P: StepRef> Session<P> {
     }
 
     fn item(&mut self, done: &ItemDone, change: &Change<P>) -> Result<(), ReplayError> {
-        let work = self.work_of(done.index, change)?;
-        if let ItemResult::Failed(failure) = &done.result {
-            // What it did and asked stays: a resume may try it again.
-            work.attempt = work.attempt.max(failure.attempts);
-        }
-        if let Some(items) = &mut self.items {
-            if matches!(done.result, ItemResult::Done(_)) {
+        let items = self.items_with(done.index, change)?;
+        items.done.insert(done.index, done.result.clone());
+        match &done.result {
+            ItemResult::Done(_) => {
                 items.work.remove(&done.index);
                 self.interrupts.remove_item(done.index);
             }
-            items.done.insert(done.index, done.result.clone());
+            // What it did and asked stays: a resume may try it again.
+            ItemResult::Failed(failure) => {
+                let work = items.work.entry(done.index).or_default();
+                work.attempt = work.attempt.max(failure.attempts);
+            }
         }
         // The runs that crash here make progress.
         self.recovered = 0;

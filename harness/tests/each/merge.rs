@@ -1,9 +1,8 @@
 //! Items whose results are updates.
 
-use harness::store::MemoryStore;
-
-use super::bench::{FailureKind, Probe};
+use harness::FailureKind;
 use harness::prelude::*;
+use harness::store::MemoryStore;
 
 #[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Site {
@@ -60,8 +59,6 @@ async fn updates_of_items_are_folded_in_their_order() {
 
 #[tokio::test(start_paused = true)]
 async fn two_items_that_set_one_field_fail_and_name_it() {
-    let probe = Probe::default();
-    drop(probe);
     for (stored, second) in [(false, "!y"), (true, "!y"), (true, "!none")] {
         let Outcome::Failed(failed) = run(&["a", "!x", "b", second], stored).await else {
             panic!()
