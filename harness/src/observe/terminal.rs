@@ -207,6 +207,7 @@ mod tests {
             parent: None,
             step: None,
             position: crate::Position(0),
+            item: None,
             attempt: 0,
             seq: None,
             kind: EventKind::RunStarted { resumed: false },

@@ -8,9 +8,9 @@ use crate::step::EffectScope;
 use crate::store::Phase;
 
 use super::change::{
-    Adopted, Asked, Change, End, Entry, Finishing, Opened, Resolution, Resolved, RunStarted,
-    Settled,
+    Adopted, Asked, Change, Entry, Finishing, Opened, Resolution, Resolved, RunStarted,
 };
+use super::end::{End, Settled};
 use super::error::{ReplayError, ReplayFault};
 use super::items::{ItemDone, ItemWork, Items, Planned};
 use super::{AskedInterrupt, EffectTable, Kept, Parked, Session, Snapshot, StepRef};

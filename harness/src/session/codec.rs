@@ -18,10 +18,7 @@ use crate::state::Op;
 
 use super::FORMAT;
 use super::change::{Change, Entry, Reserved};
-use super::error::{EntryError, EntryFault};
-
-/// The most bytes that one entry may have.
-pub const MAX_ENTRY: usize = 64 << 20;
+use super::error::{EntryError, EntryFault, MAX_ENTRY};
 
 /// How deep lists and maps may lie inside each other in a snapshot: as deep as `serde_json` reads.
 const MAX_DEPTH: usize = 127;

@@ -9,7 +9,7 @@ use crate::id::Position;
 use crate::step::Failure;
 
 use super::StepRef;
-use super::change::End;
+use super::end::End;
 
 /// Where a session's loop stands. Plain data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -12,6 +12,7 @@ mod codec;
 mod cursor;
 mod digest;
 mod effects;
+mod end;
 mod error;
 mod fingerprint;
 mod items;
@@ -33,16 +34,16 @@ use crate::store::{InboxSeq, OpenInterrupt, Phase, SessionSummary};
 
 pub use crate::step::EffectScope;
 pub use change::{
-    Adopted, Asked, AttemptFailed, Change, Committed, Diverted, EffectDone, End, Entry, Finishing,
-    Intent, Opened, Origin, Recovered, Reserved, Resolution, Resolved, RunStarted, Settled,
+    Adopted, Asked, AttemptFailed, Change, Committed, Diverted, EffectDone, Entry, Finishing,
+    Intent, Opened, Origin, Recovered, Reserved, Resolution, Resolved, RunStarted,
 };
-pub use codec::MAX_ENTRY;
 pub(crate) use codec::{check_ops, check_value};
 pub(crate) use cursor::{Cursor, Kept};
 pub use digest::Digest;
 pub(crate) use digest::Salt;
 pub(crate) use effects::{EffectRecord, EffectTable};
-pub use error::{EntryError, ReplayError};
+pub use end::{End, Settled};
+pub use error::{EntryError, MAX_ENTRY, ReplayError};
 pub use fingerprint::{Fingerprint, StepKind};
 pub use items::{ItemDone, ItemResult, Planned};
 pub(crate) use items::{ItemWork, Items};
