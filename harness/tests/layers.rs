@@ -26,17 +26,41 @@ const LAYERS: &[&[&str]] = &[
     &["step"],
     &["graph"],
     &["session"],
-    // Execution.
     &["compat", "observe"],
+    // Execution.
     &["inbox"],
     &["journal"],
     &["run"],
-    // What programs use. `declare` makes a harness, `agent` runs it.
+    // What enters a session, reads it, and makes a harness.
     &["recovery", "inspect", "declare"],
+    // The front door.
     &["agent"],
     // The facade: names everything, and nothing names it.
     &["lib", "prelude", "testing", "__private", "_guide"],
 ];
+
+/// The files of the rooms in which a run is made and driven, from the bottom. What is inside a file
+/// may name it, and the other way round.
+const ROOMS: &[(&str, &[&[&str]])] = &[
+    (
+        "run",
+        &[
+            &["error", "slots", "stop", "transition"],
+            &["core", "outcome"],
+            &["handle"],
+            &["outcome::request"],
+            &["outcome::rest"],
+            &["attempt"],
+            &["driver"],
+            &["each", "input", "settle"],
+            &["commit"],
+        ],
+    ),
+    ("agent", &[&["history"]]),
+];
+
+/// The most of the lines of `harness/src` that one room may have: one in so many.
+const LARGEST_ROOM: usize = 5;
 
 /// The most lines of a source file: prose goes to `docs/`, tests to files of their own.
 const MAX_LINES: usize = 500;
@@ -109,6 +133,38 @@ fn imports_go_down() {
     check(&faults);
 }
 
+fn without_tests(package: &str) -> Vec<(PathBuf, String)> {
+    let mut files = sources(&workspace().join(package).join("src"));
+    files.retain(|(path, _)| !is_test(path));
+    files
+}
+
+#[test]
+fn imports_go_down_inside_the_rooms_of_a_run() {
+    let files = circles::Files::of(&without_tests("harness"));
+    let faults: Vec<String> =
+        ROOMS.iter().flat_map(|(room, rows)| files.faults(room, rows)).collect();
+    check(&faults);
+}
+
+#[test]
+fn no_files_need_each_other() {
+    check(&circles::Files::of(&without_tests("harness")).circles());
+    check(&circles::Files::of(&without_tests("harness-store")).circles());
+}
+
+#[test]
+fn no_room_is_too_large() {
+    let rooms = circles::lines(&without_tests("harness"));
+    let all: usize = rooms.values().sum();
+    let faults: Vec<String> = rooms
+        .into_iter()
+        .filter(|(_, lines)| lines * LARGEST_ROOM > all)
+        .map(|(room, lines)| format!("{room}: {lines} of {all} lines"))
+        .collect();
+    check(&faults);
+}
+
 #[test]
 fn no_file_is_too_long() {
     let mut faults = Vec::new();
@@ -140,12 +196,11 @@ fn everything_public_is_documented() {
 }
 
 #[test]
-fn the_files_of_the_stores_are_short_and_import_in_no_circle() {
+fn the_files_of_the_stores_are_short() {
     let files = sources(&workspace().join("harness-store/src"));
     let files: Vec<_> = files.iter().filter(|(path, _)| !is_test(path)).collect();
     assert!(files.len() > 15, "the sources are elsewhere");
-    let parsed: Vec<_> = files.iter().map(|(path, text)| (path.as_path(), &**text)).collect();
-    let mut faults = circles::faults(&parsed);
+    let mut faults = Vec::new();
     for (path, text) in files {
         let lines = text.lines().count();
         if lines > MAX_STORE_LINES {
@@ -162,29 +217,30 @@ fn a_store_is_small() {
     assert!(!found.is_empty() && found.len() <= MAX_STORE_METHODS, "{}: {found:?}", found.len());
 }
 
+/// Names that the derive reserves for the builders of a context, which `Cx` need not have.
+const OF_BUILDERS: &[&str] = &["build", "builder"];
+
+/// A slot is read as `cx.slot`, and a method of `Cx` is called in the same place: a new method must
+/// not break the slot of a user.
+#[test]
+fn methods_of_cx_are_reserved_and_nothing_else_is() {
+    let read = |file: &str| fs::read_to_string(workspace().join(file)).unwrap();
+    let mut methods: Vec<String> = sources(&workspace().join("harness/src"))
+        .iter()
+        .flat_map(|(_, text)| methods::of_type("Cx", text))
+        .collect();
+    methods.extend(OF_BUILDERS.iter().map(|name| (*name).to_owned()));
+    methods.sort();
+    let mut reserved = methods::texts("RESERVED", &read("harness/macros/src/context/parse.rs"))
+        .expect("the derive has a list of reserved names");
+    reserved.sort();
+    assert_eq!(methods, reserved);
+}
+
 mod the_checks_themselves {
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
     use super::{LAYERS, circles, docs, imports, is_test, methods};
-
-    #[test]
-    fn circles_of_imports_are_found() {
-        let found = |files: [(&str, &str); 3]| {
-            circles::faults(&files.map(|(path, text)| (Path::new(path), text)))
-        };
-        let (a, b) = ("use super::b::B;", "use crate::file::c::C;");
-        assert_eq!(found([("file/a.rs", a), ("file/b.rs", b), ("file/c.rs", "")]), [""; 0]);
-        let through = "fn f() -> super::a::A {}";
-        let all = found([("file/a.rs", a), ("file/b.rs", b), ("file/c.rs", through)]);
-        assert_eq!(all.len(), 3, "{all:?}");
-        assert_eq!(all[0], "`file::a` is in a circle of imports");
-        // A module and its own submodules may.
-        let parent = "mod b; use b::B; use self::b::C;";
-        let child = ("file/a/b.rs", "use super::A;");
-        assert_eq!(found([("file/a.rs", parent), child, ("file/c.rs", "")]), [""; 0]);
-        let tests = "#[cfg(test)] mod tests { use super::super::a::A; }";
-        assert_eq!(found([("file/a.rs", a), ("file/b.rs", tests), ("file/c.rs", "")]), [""; 0]);
-    }
 
     fn named(file: &str, source: &str) -> Vec<String> {
         imports::faults(LAYERS, Path::new(file), source)
@@ -241,6 +297,64 @@ mod the_checks_themselves {
         let stranger = fault("shell.rs", "use std::fmt;");
         assert_eq!(stranger, "shell.rs: `shell` has no place in LAYERS");
         assert_eq!(named("lib.rs", "use crate::run::Run; use crate::Harness;"), [""; 0]);
+    }
+
+    fn files(of: &[(&str, &str)]) -> circles::Files {
+        let files: Vec<_> =
+            of.iter().map(|(path, text)| (PathBuf::from(path), (*text).to_owned())).collect();
+        circles::Files::of(&files)
+    }
+
+    #[test]
+    fn files_that_need_each_other_are_found_wherever_the_name_passes() {
+        let lib = ("lib.rs", "mod a; mod b; pub use a::A; pub use b::make as grow;");
+        for (a, b) in [
+            ("use crate::b::B;", "use crate::a::A;"),
+            ("use super::b::B;", "fn f() -> super::A { todo!() }"),
+            ("fn f() { crate::grow() }", "use super::*; use crate::A;"),
+        ] {
+            let found = files(&[lib, ("a.rs", a), ("b.rs", b)]).circles();
+            assert_eq!(found, ["a -> b -> a"], "{a} {b}");
+        }
+        let long = [lib, ("a.rs", "use crate::b::C;"), ("b.rs", "pub use crate::c::C;")];
+        let found = files(&[&long[..], &[("c.rs", "use crate::A;")]].concat()).circles();
+        assert_eq!(found, ["a -> c -> a"]);
+    }
+
+    #[test]
+    fn one_way_and_between_a_parent_and_its_children_is_no_circle() {
+        for of in [
+            [("a.rs", "use crate::b::B;"), ("b.rs", "fn f() {}")],
+            [("a/mod.rs", "mod b; use b::B;"), ("a/b.rs", "use super::A;")],
+            [("a.rs", "use crate::b::B;"), ("b.rs", "#[cfg(test)] use crate::a::A;")],
+        ] {
+            assert_eq!(files(&of).circles(), [""; 0], "{of:?}");
+        }
+    }
+
+    #[test]
+    fn files_of_a_room_name_only_those_below() {
+        let room = files(&[
+            ("run/mod.rs", "mod a; mod b; pub use a::A;"),
+            ("run/a.rs", "use super::b::B;"),
+            ("run/b.rs", ""),
+        ]);
+        assert_eq!(room.faults("run", &[&["b"], &["a"]]), [""; 0]);
+        let fault = "run: `a` names `b`, which is not below it";
+        assert_eq!(room.faults("run", &[&["a"], &["b"]]), [fault]);
+        assert_eq!(room.faults("run", &[&["a", "b"]]), [fault]);
+        assert_eq!(room.faults("run", &[&["b"]]), ["run: `a` has no place in its room"]);
+        assert_eq!(room.faults("run", &[&["b"], &["a"], &["c"]]), ["run: there is no `c`"]);
+    }
+
+    #[test]
+    fn methods_of_a_type_and_lists_of_names_are_read() {
+        let source = "impl<C> Cx<C> { pub fn a(&self) {} pub(crate) fn no(&self) {} fn no() {} }
+            impl Deref for Cx { fn no(&self) {} } impl Other { pub fn no(&self) {} }
+            impl crate::Cx { pub fn b(self) {} } const LIST: &[&str] = &[\"x\", \"y\"];";
+        assert_eq!(methods::of_type("Cx", source), ["a", "b"]);
+        assert_eq!(methods::texts("LIST", source).unwrap(), ["x", "y"]);
+        assert_eq!(methods::texts("GONE", source), None);
     }
 
     #[test]

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::context::Context;
-use crate::graph::{AtMost, Branch, Dest, Edge, Executable, Exit, Expiry, Kind, Node, Target};
+use crate::graph::{
+    AtMost, Branch, Dest, Edge, Executable, Exit, Expiry, Kind, Node, Rule, Target,
+};
 use crate::state::State;
 use crate::step::{Action, Policy, QuestionType, Route};
-
-use super::named::Fault;
+use crate::text::{listed, near, shown};
 
 /// A line in the user's source.
 pub(super) type At = &'static Location<'static>;
@@ -25,6 +26,39 @@ pub(super) struct Link<St> {
 impl<St> Link<St> {
     fn map<T>(self, wrap: &impl Fn(St) -> T) -> Link<T> {
         Link { to: wrap(self.to), at: self.at }
+    }
+}
+
+/// A violation of a step whose name is not known yet.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) rule: Rule,
+    pub(super) at: At,
+    pub(super) near: Option<String>,
+    /// The message after the step's name: `runs ..`.
+    pub(super) does: String,
+}
+
+impl Fault {
+    pub(super) fn unknown<'a>(
+        rule: Rule,
+        at: At,
+        does: String,
+        given: &str,
+        known: impl Iterator<Item = &'a str> + Clone,
+    ) -> Self {
+        let near = near(given, known.clone()).map(str::to_owned);
+        let hint = match &near {
+            Some(near) => format!("(did you mean `{}`?)", shown(near)),
+            None => {
+                let known: Vec<String> = known.map(|name| format!("`{}`", shown(name))).collect();
+                match known.is_empty() {
+                    true => "(it has none)".to_owned(),
+                    false => format!("(it has {})", listed(&known, ", ")),
+                }
+            }
+        };
+        Self { rule, at, near, does: format!("{does} {hint}") }
     }
 }
 

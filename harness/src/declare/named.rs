@@ -13,46 +13,13 @@ use crate::graph::{Kind, Rule, Target};
 use crate::signal::Signal;
 use crate::state::State;
 use crate::step::{Action, Route};
-use crate::text::{listed, near, prose, shown};
+use crate::text::{prose, shown};
 
-use super::draft::{At, Link, Way};
+use super::draft::{At, Fault, Link, Way};
 use super::registry::Lookup;
 use super::step::ThenEndOrRouteOfGate;
 use super::step::indexed;
 use super::{Define, NeedsExit, Registry, StepDef, StepName, ThenEndOrRoute};
-
-/// A violation of a step whose name is not known yet.
-#[derive(Debug)]
-pub(super) struct Fault {
-    pub(super) rule: Rule,
-    pub(super) at: At,
-    pub(super) near: Option<String>,
-    /// The message after the step's name: `runs ..`.
-    pub(super) does: String,
-}
-
-impl Fault {
-    fn unknown<'a>(
-        rule: Rule,
-        at: At,
-        does: String,
-        given: &str,
-        known: impl Iterator<Item = &'a str> + Clone,
-    ) -> Self {
-        let near = near(given, known.clone()).map(str::to_owned);
-        let hint = match &near {
-            Some(near) => format!("(did you mean `{}`?)", shown(near)),
-            None => {
-                let known: Vec<String> = known.map(|name| format!("`{}`", shown(name))).collect();
-                match known.is_empty() {
-                    true => "(it has none)".to_owned(),
-                    false => format!("(it has {})", listed(&known, ", ")),
-                }
-            }
-        };
-        Self { rule, at, near, does: format!("{does} {hint}") }
-    }
-}
 
 /// The targets of `signals`, in their order. Adds the faults of the pairs to `faults`.
 fn branches<N: AsRef<str>, T: Into<StepName>>(

@@ -7,13 +7,15 @@ mod dot;
 mod mermaid;
 #[cfg(test)]
 mod tests;
+mod trail;
 
 use std::borrow::Cow;
 use std::fmt;
 
-use super::drawing::Trail;
 use super::wiring::{Branch, Dest, Exit, Kind, Node, Wiring};
 use crate::text::shown;
+
+pub(super) use trail::Trail;
 
 /// Shown in place of an empty name.
 const NAMELESS: &str = "(no name)";

@@ -53,6 +53,7 @@ mod name;
 mod reply;
 mod request;
 pub mod scripted;
+mod stop;
 mod tool;
 mod transcript;
 mod turn;
@@ -64,10 +65,11 @@ pub use context::{CallCx, Meter, Tally};
 pub use error::{LlmError, LlmErrorKind, TimeoutPhase};
 pub use message::{Message, user};
 pub use name::{CallId, ModelId, Protocol, ToolCallId, ToolName};
-pub use reply::{Reply, StopReason};
+pub use reply::Reply;
 pub use request::Request;
 #[doc(no_inline)]
 pub use scripted::Scripted;
+pub use stop::StopReason;
 pub use tool::{
     BadArguments, FnTool, Tool, ToolCall, ToolError, ToolFailure, ToolOutcome, ToolSet,
     ToolSetBuilder, ToolSetError, ToolSpec, tool,

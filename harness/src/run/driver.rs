@@ -25,8 +25,8 @@ use crate::text::words;
 
 use super::attempt::{Attempt, Ended};
 use super::core::RunCore;
-use super::rest::Slot;
-use super::settle::Settlement;
+use super::outcome::Settlement;
+use super::outcome::rest::Slot;
 use super::transition::{Attempted, budget_at, out_of_steps, out_of_visits, overspent, transition};
 
 /// How many steps that never wait may run before other tasks get their turn.

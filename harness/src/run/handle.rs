@@ -16,7 +16,6 @@ use crate::text::words;
 use super::RunError;
 use super::error::Kind;
 use super::outcome::Outcome;
-use super::request::Launched;
 use super::stop::StopSignal;
 
 /// A run in a task of its own. Await it, or a `&mut` to it, for its outcome.
@@ -41,8 +40,8 @@ pub struct RunControl {
 }
 
 impl RunControl {
-    pub(crate) fn new(run: RunId, launched: &Launched) -> Self {
-        Self { run, stop: launched.stop.clone() }
+    pub(crate) fn new(run: RunId, stop: StopSignal) -> Self {
+        Self { run, stop }
     }
 
     /// The run's id.

@@ -19,8 +19,6 @@ mod handle;
 mod input;
 mod outcome;
 mod publish;
-mod request;
-mod rest;
 mod settle;
 mod slots;
 mod stop;
@@ -28,16 +26,16 @@ mod transition;
 
 pub use error::RunError;
 pub use handle::{Run, RunControl};
+pub use outcome::request::{OnBusy, RunRequest};
 pub use outcome::{
     Ended, Exhausted, Failed, Interrupted, NotEnded, Outcome, Resume, Stopped, Waiting,
 };
-pub use request::{OnBusy, RunRequest};
 
 pub(crate) use core::RunCore;
 pub(crate) use driver::{Begin, Driver};
 pub(crate) use error::Kind;
 pub(crate) use input::reduce;
+pub(crate) use outcome::Settlement;
 pub(crate) use outcome::Source;
-pub(crate) use request::{Launched, Options};
-pub(crate) use rest::{ErasedSlots, Rest, Resting, Resumer, Slot};
-pub(crate) use settle::Settlement;
+pub(crate) use outcome::request::{Launched, Options};
+pub(crate) use outcome::rest::{ErasedSlots, Rest, Resting, Resumer, Slot};

@@ -1,3 +1,6 @@
+pub(super) mod request;
+pub(super) mod rest;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -12,9 +15,9 @@ use crate::signal::Signal;
 use crate::state::State;
 use crate::step::{Answers, Failure, Interrupt, NotThisQuestion, Pending, View};
 
-use super::request::RunRequest;
-use super::rest::{Rest, Resumer};
-use super::settle::Settlement;
+use super::stop::StopSignal;
+use request::RunRequest;
+use rest::{Rest, Resting, Resumer, Slot};
 
 /// How a run settled. In every case but `Ended` the session can be resumed.
 #[derive(Debug)]
@@ -301,6 +304,42 @@ impl<S: State> Outcome<S> {
                 Self::Stopped(Stopped { state, session, run, spent, cancelled, rest })
             }
         }
+    }
+}
+
+/// A run that has settled, before it becomes an outcome.
+pub(crate) struct Settlement<S> {
+    pub(crate) session: SessionId,
+    pub(crate) run: RunId,
+    pub(crate) end: End,
+    pub(crate) finally_failure: Option<Arc<Failure>>,
+    /// `None` if it did not survive a panic of a reducer or a route.
+    pub(crate) state: Option<Arc<S>>,
+    pub(crate) spent: Spend,
+    /// How many steps the turn has taken.
+    pub(crate) steps: u64,
+    /// The interrupts that wait.
+    pub(crate) interrupts: Vec<Interrupt>,
+    /// The session, where it is not in a store.
+    pub(crate) resting: Option<Resting<S>>,
+    /// Whether the session is in a store.
+    pub(crate) durable: bool,
+    /// Where the session came from.
+    pub(crate) home: Option<Slot<S>>,
+}
+
+impl<S: State> Settlement<S> {
+    /// The outcome. If it has no receiver, the session returns to where it came from.
+    pub(crate) fn into_outcome(
+        self,
+        stop: &StopSignal,
+        agent: impl FnOnce() -> Arc<dyn Resumer<S>>,
+    ) -> Outcome<S> {
+        let outcome = Outcome::new(self, agent);
+        if stop.is_abandoned() {
+            outcome.give_back();
+        }
+        outcome
     }
 }
 

@@ -4,18 +4,15 @@ use std::sync::Arc;
 
 use crate::compat::decode_state;
 use crate::context::Context;
-use crate::id::{RunId, SessionId};
 use crate::journal::{Broken, When, read};
-use crate::llm::Spend;
 use crate::observe::EventKind;
 use crate::session::{Change, End, Settled};
 use crate::state::State;
-use crate::step::{Failure, Interrupt};
+use crate::step::Failure;
 
 use super::driver::Driver;
-use super::outcome::Outcome;
-use super::rest::{Resting, Resumer, Slot};
-use super::stop::StopSignal;
+use super::outcome::Settlement;
+use super::outcome::rest::Resting;
 
 /// How a run settles, before that is recorded.
 pub(super) enum Conclusion {
@@ -31,42 +28,6 @@ pub(super) enum Conclusion {
 impl Conclusion {
     pub(super) fn of(end: End) -> Self {
         Self::Settle { end, finally_failure: None }
-    }
-}
-
-/// A run that has settled, before it becomes an outcome.
-pub(crate) struct Settlement<S> {
-    pub(crate) session: SessionId,
-    pub(crate) run: RunId,
-    pub(crate) end: End,
-    pub(crate) finally_failure: Option<Arc<Failure>>,
-    /// `None` if it did not survive a panic of a reducer or a route.
-    pub(crate) state: Option<Arc<S>>,
-    pub(crate) spent: Spend,
-    /// How many steps the turn has taken.
-    pub(crate) steps: u64,
-    /// The interrupts that wait.
-    pub(crate) interrupts: Vec<Interrupt>,
-    /// The session, where it is not in a store.
-    pub(crate) resting: Option<Resting<S>>,
-    /// Whether the session is in a store.
-    pub(crate) durable: bool,
-    /// Where the session came from.
-    pub(crate) home: Option<Slot<S>>,
-}
-
-impl<S: State> Settlement<S> {
-    /// The outcome. If it has no receiver, the session returns to where it came from.
-    pub(crate) fn into_outcome(
-        self,
-        stop: &StopSignal,
-        agent: impl FnOnce() -> Arc<dyn Resumer<S>>,
-    ) -> Outcome<S> {
-        let outcome = Outcome::new(self, agent);
-        if stop.is_abandoned() {
-            outcome.give_back();
-        }
-        outcome
     }
 }
 

@@ -8,9 +8,9 @@ use crate::step::EffectScope;
 use crate::store::Phase;
 
 use super::change::{
-    Adopted, Asked, Change, Entry, Finishing, Opened, Resolved, RunStarted, Settled,
+    Adopted, Asked, Change, Entry, Finishing, Opened, Resolved, RunStarted,
 };
-use super::end::End;
+use super::end::{End, Settled};
 use super::error::{ReplayError, ReplayFault};
 use super::interrupts::NotOpen;
 use super::items::{ItemDone, ItemResult, ItemWork, Items, Planned};

@@ -17,7 +17,7 @@ use crate::step::{EffectScope, Failure, Interrupt};
 use crate::store::InboxSeq;
 
 use super::digest::{Digest, Salt};
-use super::end::End;
+use super::end::{End, Settled};
 use super::items::{ItemDone, Planned};
 use super::{Fingerprint, Snapshot};
 
@@ -382,23 +382,6 @@ pub struct Finishing<P = Arc<str>> {
     pub active_ms: u64,
 }
 
-/// The run settled.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Settled {
-    /// How.
-    pub end: End,
-    /// What the last steps failed with, if they did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub finally_failure: Option<Arc<Failure>>,
-    /// How long the turn has run so far, in milliseconds.
-    #[serde(default, skip_serializing_if = "zero")]
-    pub active_ms: u64,
-    /// How often the step at work was tried at this position, if the turn is not over.
-    #[serde(default, skip_serializing_if = "no_attempt")]
-    pub attempt: u32,
-}
-
 /// An entry of a kind whose name is reserved: `timer`, `child`, `child_done`, `notified`. A
 /// session that holds one was written by a newer version.
 #[derive(Clone, Debug, PartialEq)]
@@ -416,10 +399,6 @@ fn is_position(scope: &EffectScope) -> bool {
 
 fn is_zero(inbox: &InboxSeq) -> bool {
     inbox.0 == 0
-}
-
-fn no_attempt(number: &u32) -> bool {
-    *number == 0
 }
 
 pub(super) fn zero(number: &u64) -> bool {

@@ -18,10 +18,7 @@ use crate::state::Op;
 
 use super::FORMAT;
 use super::change::{Change, Entry, Reserved};
-use super::error::{EntryError, EntryFault};
-
-/// The maximum size of an entry, in bytes.
-pub const MAX_ENTRY: usize = 64 << 20;
+use super::error::{EntryError, EntryFault, MAX_ENTRY};
 
 /// The maximum nesting of lists and maps in a snapshot: what `serde_json` reads.
 const MAX_DEPTH: usize = 127;

@@ -82,3 +82,28 @@ impl fmt::Display for End {
         }
     }
 }
+
+/// The run settled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Settled {
+    /// How.
+    pub end: End,
+    /// What the last steps failed with, if they did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finally_failure: Option<Arc<Failure>>,
+    /// How long the turn has run so far, in milliseconds.
+    #[serde(default, skip_serializing_if = "zero")]
+    pub active_ms: u64,
+    /// How often the step at work was tried at this position, if the turn is not over.
+    #[serde(default, skip_serializing_if = "no_attempt")]
+    pub attempt: u32,
+}
+
+fn no_attempt(number: &u32) -> bool {
+    *number == 0
+}
+
+fn zero(number: &u64) -> bool {
+    *number == 0
+}

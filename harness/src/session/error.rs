@@ -6,7 +6,8 @@ use crate::id::Seq;
 use crate::state::FoldError;
 use crate::text::shown;
 
-use super::codec::MAX_ENTRY;
+/// The most bytes that one entry may have.
+pub const MAX_ENTRY: usize = 64 << 20;
 
 /// Bytes that do not decode as an entry, or an entry that cannot be encoded. The message contains
 /// nothing of the entry.

@@ -35,16 +35,15 @@ use crate::store::{InboxSeq, OpenInterrupt, Phase, SessionSummary};
 pub use crate::step::EffectScope;
 pub use change::{
     Adopted, Asked, AttemptFailed, Change, Committed, Diverted, EffectDone, Entry, Finishing,
-    Intent, Opened, Origin, Recovered, Reserved, Resolution, Resolved, RunStarted, Settled,
+    Intent, Opened, Origin, Recovered, Reserved, Resolution, Resolved, RunStarted,
 };
-pub use codec::MAX_ENTRY;
 pub(crate) use codec::{check_ops, check_value};
 pub(crate) use cursor::{Cursor, Kept};
 pub use digest::Digest;
 pub(crate) use digest::Salt;
 pub(crate) use effects::{EffectRecord, EffectTable};
-pub use end::End;
-pub use error::{EntryError, ReplayError};
+pub use end::{End, Settled};
+pub use error::{EntryError, MAX_ENTRY, ReplayError};
 pub use fingerprint::{Fingerprint, StepKind};
 pub(crate) use interrupts::{AskedInterrupt, Interrupts};
 pub use items::{ItemDone, ItemResult, Planned};

@@ -9,10 +9,7 @@ use super::body::BoxFuture;
 use super::each::EachBody;
 use super::effects::Asked;
 use super::interrupt::{Answer, Answered};
-use super::{Cx, Handler, StepError, View};
-
-/// The result of a step: an update of the state, or a failure.
-pub type StepResult<S> = Result<<S as State>::Update, StepError>;
+use super::{Cx, Handler, StepError, StepResult, View};
 
 /// The body of a step, with its types erased.
 pub(crate) enum Action<C: Context, S: State> {

@@ -7,12 +7,16 @@ use serde::{Deserialize, Serialize};
 use crate::clock::UtcMillis;
 use crate::id::Position;
 use crate::llm::Advice;
+use crate::state::State;
 use crate::text::bounded;
 
 /// How many sources of an error are followed.
 const MAX_CHAIN: usize = 32;
 /// How many bytes of each message are kept.
 const MAX_MESSAGE: usize = 8 * 1024;
+
+/// The result of a step: an update of the state, or a failure.
+pub type StepResult<S> = Result<<S as State>::Update, StepError>;
 
 /// Why a step failed. It is either *retryable*, as every error that `?` converts is by default, or
 /// *fatal*. The step's [`Retry`](crate::Retry) policy retries only the former.

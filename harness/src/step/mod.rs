@@ -22,12 +22,11 @@ mod policy;
 mod scope;
 mod view;
 
-pub use action::StepResult;
 pub use ask::{Ask, AskError};
 pub use calling::Calling;
 pub use cx::Cx;
 pub use effects::{EffectScope, Payload};
-pub use error::{Failure, FailureKind, Fatal, StepError};
+pub use error::{Failure, FailureKind, Fatal, StepError, StepResult};
 pub use handler::Handler;
 pub use id::StepId;
 pub use interrupt::{Answered, Answers, Interrupt, NotThisQuestion, Pending};

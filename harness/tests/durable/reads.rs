@@ -123,7 +123,7 @@ async fn act(step: usize, does: Does, cx: &Cx<()>, control: &Control) -> Result<
 
 fn line(step: usize, n: u32) -> DocUpdate {
     let last = Some(f64::from(n) / 10.0);
-    let seen = [(n, (!n.is_multiple_of(3)).then_some(n % 2 == 0))];
+    let seen = [(n, (!n.is_multiple_of(3)).then_some(n.is_multiple_of(2)))];
     Doc::update().lines([format!("{step}: {n}")]).n(n).seen(seen).last(last)
 }
 

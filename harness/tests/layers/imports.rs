@@ -1,4 +1,4 @@
-//! Which top-level modules a file names.
+//! What a file names of its own crate.
 
 use std::path::Path;
 
@@ -17,9 +17,8 @@ pub(super) fn faults(layers: &[&[&str]], path: &Path, text: &str) -> Vec<String>
     if at + 1 == layers.len() {
         return Vec::new();
     }
-    let mut seen = Names { module, named: Vec::new() };
-    seen.visit_file(&syn::parse_file(text).unwrap());
-    let mut named = seen.named;
+    let mut named: Vec<String> =
+        paths(module, text).into_iter().filter_map(|path| path.into_iter().next()).collect();
     named.sort();
     named.dedup();
     let fault = |name: &String| match row(name) {
@@ -32,8 +31,16 @@ pub(super) fn faults(layers: &[&[&str]], path: &Path, text: &str) -> Vec<String>
     named.iter().filter_map(fault).map(|fault| format!("{shown}: `{own}` {fault}")).collect()
 }
 
+/// Everything that the file of a module names in its own crate, by paths from the crate's root. Paths
+/// that lead from a module down to a child of it are left out.
+pub(super) fn paths(module: Vec<String>, text: &str) -> Vec<Vec<String>> {
+    let mut seen = Names { module, named: Vec::new() };
+    seen.visit_file(&syn::parse_file(text).unwrap());
+    seen.named
+}
+
 /// `graph/validate.rs` is `["graph", "validate"]`.
-fn module_of(path: &Path) -> Vec<String> {
+pub(super) fn module_of(path: &Path) -> Vec<String> {
     let stem = path.with_extension("");
     let parts = stem.components().map(|part| part.as_os_str().to_string_lossy().into_owned());
     parts.filter(|part| part != "mod" && part != "lib").collect()
@@ -48,11 +55,11 @@ pub(super) fn for_tests(attributes: &[Attribute]) -> bool {
 
 struct Names {
     module: Vec<String>,
-    named: Vec<String>,
+    named: Vec<Vec<String>>,
 }
 
 impl Names {
-    /// Follows a path to what it names at the top of the crate.
+    /// Follows a path to what it names, from the root of the crate.
     fn follow(&mut self, path: &[String]) {
         let mut here = match path.first().map(String::as_str) {
             Some("crate") => Vec::new(),
@@ -68,7 +75,9 @@ impl Names {
                 _ => here.push(part.clone()),
             }
         }
-        self.named.extend(here.into_iter().next());
+        if !here.is_empty() {
+            self.named.push(here);
+        }
     }
 
     fn tree(&mut self, tree: &UseTree, before: &[String]) {

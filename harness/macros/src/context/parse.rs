@@ -44,6 +44,7 @@ const RESERVED: &[&str] = &[
     "scope",
     "position",
     "agent_id",
+    "item",
     "build",
     "builder",
 ];

@@ -82,6 +82,7 @@ fn every_fact_of_the_wiring_counts() {
         ("finally", |wiring| wiring.finally = Some(edge(2))),
         ("step name", |wiring| wiring.nodes[0].name = "do".into()),
         ("kind", |wiring| wiring.nodes[0].kind = Kind::Decide),
+        ("kind with items", |wiring| wiring.nodes[0].kind = Kind::Each),
         ("target", |wiring| wiring.nodes[0].exit = Exit::Then(edge(2))),
         ("end", |wiring| wiring.nodes[0].exit = Exit::End),
         ("retry", |wiring| wiring.nodes[0].policy.retry = Some(Retry::exponential())),

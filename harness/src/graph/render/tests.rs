@@ -359,6 +359,20 @@ fn nested_loops_are_groups_and_off_steps_are_grey() {
 }
 
 #[test]
+fn a_step_with_items_is_drawn_as_several() {
+    let review = node("Review files", Kind::Each, Exit::End);
+    let graph = graph("reviews", vec![review], None, None);
+    assert!(graph.to_mermaid().contains("    s0[[\"Review files\"]]\n"), "{graph}");
+    let marked = graph.drawing().mark(["Review files"]);
+    let mermaid = marked.to_mermaid();
+    assert!(mermaid.contains("    s0[[\"Review files ×1\"]]:::visited\n"), "{mermaid}");
+    let dot = graph.to_dot();
+    assert!(dot.contains("    s0 [label=\"Review files\", shape=box3d];\n"), "{dot}");
+    parse_with_graphviz(&dot);
+    parse_with_graphviz(&marked.to_dot());
+}
+
+#[test]
 fn a_loop_without_a_start_is_drawn_without_that_edge() {
     let sound = graph("x", vec![node("A", Kind::Run, Exit::End)], None, None);
     let wiring = Wiring { start: usize::MAX, ..(*sound.wiring).clone() };

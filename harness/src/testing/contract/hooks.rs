@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::id::SessionId;
 
-use super::world::{Kept, Stop};
+use super::stop::{Kept, Stop};
 use super::{Boxed, Store};
 
 /// What is done to the stored bytes of a session, as by a bad disk, a crash or a newer version.

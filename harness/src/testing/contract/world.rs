@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::clock::UtcMillis;
-use crate::id::{AgentId, InterruptId, InvalidSessionId, Seq, SessionId};
+use crate::id::{AgentId, InterruptId, Seq, SessionId};
 use crate::store::{
     Appended, Batch, Claimed, Filter, InboxSeq, Lease, Message, NewEntry, OpenInterrupt, Page,
     Phase, ReadRequest, Row, Sent, SessionSummary, StoreError,
@@ -12,40 +12,10 @@ use crate::store::{
 
 use super::Store;
 use super::hooks::Hooks;
+pub(super) use super::stop::{Broken, Kept, Stop};
 
 /// Longer than any clause takes.
 pub(super) const LONG: Duration = Duration::from_secs(600);
-
-/// Why a clause came to no good end.
-#[derive(Debug)]
-pub(super) enum Stop {
-    /// The store does not keep it.
-    Broken(String),
-    /// It cannot be asked of this store.
-    Skipped(String),
-}
-
-pub(super) use Stop::Broken;
-
-pub(super) type Kept<T = ()> = Result<T, Stop>;
-
-impl From<StoreError> for Stop {
-    fn from(error: StoreError) -> Self {
-        Broken(format!("unexpected error: {error} ({error:?})"))
-    }
-}
-
-impl From<InvalidSessionId> for Stop {
-    fn from(error: InvalidSessionId) -> Self {
-        Broken(error.to_string())
-    }
-}
-
-impl From<tokio::task::JoinError> for Stop {
-    fn from(error: tokio::task::JoinError) -> Self {
-        Broken(format!("a call did not return: {error}"))
-    }
-}
 
 macro_rules! ensure {
     ($holds:expr, $($why:tt)*) => {

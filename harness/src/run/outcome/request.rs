@@ -10,11 +10,10 @@ use crate::observe::{Fanout, Observer, Observers, stream};
 use crate::state::State;
 use crate::step::{BoxFuture, current};
 
-use super::RunError;
-use super::error::Kind;
-use super::handle::{Run, RunControl};
-use super::outcome::Outcome;
-use super::stop::StopSignal;
+use super::Outcome;
+use crate::run::error::{Kind, RunError};
+use crate::run::handle::{Run, RunControl};
+use crate::run::stop::StopSignal;
 
 /// What to do if another run holds the session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -158,7 +157,7 @@ impl<S: State> RunRequest<S> {
         let (send, receive) = stream();
         let resubscribe = send.downgrade();
         let (launched, refused) = self.options.launch(Some(send));
-        let control = RunControl::new(launched.run.clone(), &launched);
+        let control = RunControl::new(launched.run.clone(), launched.stop.clone());
         let task = tokio::spawn(async move {
             match refused {
                 Some(error) => Err(error),
