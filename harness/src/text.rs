@@ -28,11 +28,11 @@ fn in_line(text: &str, max: usize) -> Cow<'_, str> {
     }
     let cut = bounded_at(text, max);
     let mut out = String::new();
-    for letter in text[..cut].chars() {
-        if hidden(letter) {
-            out.extend(letter.escape_default());
+    for c in text[..cut].chars() {
+        if hidden(c) {
+            out.extend(c.escape_default());
         } else {
-            out.push(letter);
+            out.push(c);
         }
     }
     if cut < text.len() {
@@ -51,10 +51,10 @@ pub(crate) fn words(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 /// Whether it is a control character, changes the direction of text, or is invisible.
-fn hidden(letter: char) -> bool {
-    letter.is_control()
-        || matches!(letter, '\u{ad}' | '\u{61c}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
-        || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+fn hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
 }
 
 /// Names in a list. A long list ends with the number of names omitted.

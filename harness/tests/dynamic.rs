@@ -351,7 +351,7 @@ fn hostile_names_are_bounded_and_escaped() {
         .unwrap();
     let drawn = sound.graph().to_mermaid();
     assert!(drawn.len() < 4_000, "{}", drawn.len());
-    assert!(drawn.lines().all(|line| !line.contains(|letter: char| letter.is_control())));
+    assert!(drawn.lines().all(|line| !line.contains(|c: char| c.is_control())));
     let error = Harness::<(), Chat>::dynamic(huge.clone())
         .start(format!("{huge}!"))
         .step(huge.as_str(), |define| define.run(think).then(huge.as_str()))

@@ -78,7 +78,7 @@ pub(crate) struct Index {
     /// Bytes of torn records between whole ones.
     pub(crate) torn: u64,
     /// What is known of a part that is missing since the last claim.
-    pub(super) hole: Hole,
+    pub(super) gap: Gap,
     /// The fences and tokens of all claims.
     pub(crate) claims: Vec<(u64, Token)>,
     /// The name of the file was durable when some batch was written to it. One that a rewritten log
@@ -139,10 +139,10 @@ impl Index {
                     self.torn += used as u64;
                     self.compare()?;
                 }
-                Line::Hole => {
+                Line::Gap => {
                     self.pass(whole);
                     self.torn += used as u64;
-                    self.hole = Hole::Open;
+                    self.gap = Gap::Open;
                     self.lossy = true;
                     self.compare()?;
                 }
@@ -156,7 +156,7 @@ impl Index {
         let (start, sum) = (self.end, self.sum.clone());
         self.pass(bytes);
         let mut here = None;
-        if record.has_snapshot() && self.hole == Hole::None && !self.lossy {
+        if record.has_snapshot() && self.gap == Gap::None && !self.lossy {
             here = self.start_before(sum, start, bytes);
         }
         self.apply(record, start, bytes.len())?;
@@ -238,7 +238,7 @@ impl Index {
                 if rules::claim_wins(Fence(claim.fence), last) {
                     self.claims.push((claim.fence, claim.token));
                     self.claim = Some(claim);
-                    self.hole = Hole::None;
+                    self.gap = Gap::None;
                 }
             }
             Record::Batch(batch) => self.batch(&batch, start, len)?,
@@ -275,17 +275,17 @@ impl Index {
         if batch.fence < self.fence() || batch.after < self.head {
             return Ok(());
         }
-        match self.hole {
-            // The batch before this one lies behind the hole, and both were durable when this one
+        match self.gap {
+            // The batch before this one is after the gap, and both were durable when this one
             // was written. One batch alone does not say so: messages, which nothing counts, may have
             // come just before it.
-            Hole::Witnessed if batch.synced => {
+            Gap::Witnessed if batch.synced => {
                 return Err(Flaw::Damaged(format!(
                     "what was durable before byte {start} is missing"
                 )));
             }
-            Hole::Open => self.hole = Hole::Witnessed,
-            Hole::None | Hole::Witnessed => {}
+            Gap::Open => self.gap = Gap::Witnessed,
+            Gap::None | Gap::Witnessed => {}
         }
         if batch.fence > self.fence() || batch.after > self.head {
             // Its claim, or the batch before it, never reached the disk and was not
@@ -360,7 +360,7 @@ impl Index {
 
 /// Whether something was written since the last claim that is missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Hole {
+pub(super) enum Gap {
     #[default]
     None,
     Open,

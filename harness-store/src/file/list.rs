@@ -105,7 +105,7 @@ impl Inner {
         };
         let len = file.stat().map_err(|error| session.failed("look at", error))?.len;
         let mut state = State::default();
-        // How far it comes is all that is asked.
+        // Only how far it comes is asked.
         let _ = session.catch_up(&*file, &mut state, len)?;
         Ok(Checkpoint::of(&state.index).filter(|_| !state.index.removed))
     }

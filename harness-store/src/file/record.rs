@@ -3,7 +3,7 @@
 //! A record is one line, written by one `write` to the end of the file:
 //!
 //! ```text
-//! \n <checksum, 8 hex digits> <kind, one letter> <fields> \n
+//! \n <checksum, 8 hex digits> <kind, one character> <fields> \n
 //! ```
 //!
 //! The newline in front costs a byte and buys that a record stays whole when the one before it was
@@ -22,8 +22,8 @@
 //! | `X` | fence | the session is removed |
 //! | `V` | fence, own offset, name | the log continues in another file |
 //!
-//! A batch with a capital letter was written when all before it, back to its claim, had been made
-//! durable.
+//! A batch whose kind is in upper case was written when all before it, back to its claim, had been
+//! made durable.
 
 #[cfg(test)]
 mod tests;
@@ -49,7 +49,7 @@ pub(crate) const MAX_RECORD: u64 = 64 * 1024 * 1024;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
     pub(crate) id: harness::SessionId,
-    /// Tells a session from an earlier one with the same id.
+    /// Distinguishes a session from an earlier one with the same id.
     pub(crate) epoch: String,
     /// How often the log was rewritten.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -109,7 +109,7 @@ pub(crate) struct BatchRecord<'a> {
     pub(crate) synced: bool,
     /// `None` if it is one plain entry.
     pub(crate) meta: Option<Cow<'a, Meta>>,
-    /// All that stands behind the time.
+    /// Everything after the time.
     pub(crate) body: &'a [u8],
 }
 

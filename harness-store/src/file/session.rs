@@ -52,7 +52,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Forgets all that was read.
+    /// Forgets everything that was read.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }
@@ -150,12 +150,12 @@ impl Session {
 
     /// Reads a log again that has become shorter, which is never the case without damage.
     fn reread(&self, disk: &dyn Disk, state: &mut State) -> Result<(), StoreError> {
-        let (life, rewritten) = state.index.epoch();
-        let (life, acknowledged) = ((life.to_owned(), rewritten), state.index.head);
+        let (epoch, rewritten) = state.index.epoch();
+        let (epoch, acknowledged) = ((epoch.to_owned(), rewritten), state.index.head);
         state.forget();
         self.open(disk, state)?;
         let (now, rewritten) = state.index.epoch();
-        if (now, rewritten) == (&*life.0, life.1) && state.index.head < acknowledged {
+        if (now, rewritten) == (&*epoch.0, epoch.1) && state.index.head < acknowledged {
             let head = Seq(state.index.head);
             let acknowledged = Seq(acknowledged);
             return Err(StoreError::LostWrites { session: self.id.clone(), acknowledged, head });
@@ -239,7 +239,7 @@ impl Session {
             let read = file
                 .read_at(&mut buffer, state.index.end)
                 .map_err(|error| self.failed("read", error))?;
-            // The last newline of a chunk may lack the byte that tells whose it is: it is read
+            // The last newline of a chunk may lack the byte that shows whose it is: it is read
             // again with the next chunk.
             let whole = read == left;
             let usable = if whole {

@@ -1,5 +1,5 @@
-//! Whatever happens to the bytes of a log, it is told; never is another state read than one that
-//! was written.
+//! Whatever happens to the bytes of a log, it is reported; never is another state read than one
+//! that was written.
 
 use std::path::Path;
 

@@ -21,7 +21,7 @@ async fn what_is_written_into_a_removed_directory_is_gone() {
 }
 
 #[tokio::test]
-async fn nobody_else_may_read_the_files() {
+async fn no_other_user_may_read_the_files() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir.path().join("store")).await;
     let lease = claim(&store, &id("x")).await;
@@ -68,7 +68,7 @@ async fn a_directory_that_cannot_be_used_is_refused() {
     let file = dir.path().join("file");
     std::fs::write(&file, "").unwrap();
     assert!(FileStore::open(&file).await.is_err());
-    // Nobody may write to `/proc`, not even root, who may write to a read-only directory.
+    // No user may write to `/proc`, not even root, who may write to a read-only directory.
     let found = FileStore::open("/proc/harness").await;
     assert!(found.is_err(), "{found:?}");
 }

@@ -77,7 +77,7 @@ fn page(
     now(store.read(session, request))
 }
 
-/// All that is kept of a session.
+/// Everything that is kept of a session.
 fn whole(store: &FileStore, session: &SessionId) -> Result<Option<Page>, StoreError> {
     match page(store, session, ReadFrom::Seq(Seq(u64::MAX)))? {
         Some(end) => page(store, session, ReadFrom::Seq(end.first)),
@@ -118,13 +118,13 @@ fn rows(store: &FileStore, filter: &Filter) -> Vec<Value> {
     }
 }
 
-fn told_of_page(store: &FileStore, page: &Page, session: &SessionId) -> Value {
+fn page_report(store: &FileStore, page: &Page, session: &SessionId) -> Value {
     let entry = |entry: &StoredEntry| json!([entry.seq, shown(&entry.bytes)]);
-    let letters = page.messages.iter().map(|stored| {
-        let letter = &stored.message;
+    let messages = page.messages.iter().map(|stored| {
+        let message = &stored.message;
         json!({
-            "seq": stored.seq, "key": letter.key, "digest": letter.digest,
-            "interrupt": letter.interrupt, "expiry": letter.expiry, "body": shown(&letter.body),
+            "seq": stored.seq, "key": message.key, "digest": message.digest,
+            "interrupt": message.interrupt, "expiry": message.expiry, "body": shown(&message.body),
         })
     });
     // Where a reader of each entry starts.
@@ -135,7 +135,7 @@ fn told_of_page(store: &FileStore, page: &Page, session: &SessionId) -> Value {
     assert_eq!((page.next, page.set_aside), (None, 0));
     json!({
         "entries": page.entries.iter().map(entry).collect::<Vec<_>>(),
-        "messages": letters.collect::<Vec<_>>(),
+        "messages": messages.collect::<Vec<_>>(),
         "starts": starts.collect::<Vec<_>>(),
         "first": page.first, "head": page.head, "inbox": page.inbox, "summary": page.summary,
         "interrupts": page.interrupts, "held": page.holder.is_some(), "created": page.created,
@@ -143,7 +143,7 @@ fn told_of_page(store: &FileStore, page: &Page, session: &SessionId) -> Value {
     })
 }
 
-fn told_of_status(store: &FileStore, session: &SessionId) -> Value {
+fn status_report(store: &FileStore, session: &SessionId) -> Value {
     let status = match now(Sessions::new(store.clone()).status(session.as_str())) {
         Ok(status) => status,
         Err(error) => {
@@ -161,15 +161,15 @@ fn told_of_status(store: &FileStore, session: &SessionId) -> Value {
     })
 }
 
-/// All that can be read of a store.
-fn told(store: &FileStore) -> Value {
+/// Everything that can be read of a store.
+fn report(store: &FileStore) -> Value {
     let mut sessions = Map::new();
     for name in ALL {
         let session = id(name);
         // Who reads only the end starts elsewhere.
-        let status = told_of_status(store, &session);
+        let status = status_report(store, &session);
         let page = whole(store, &session).unwrap();
-        let page = page.map(|page| told_of_page(store, &page, &session));
+        let page = page.map(|page| page_report(store, &page, &session));
         sessions.insert(name.to_owned(), json!({"page": page, "status": status}));
     }
     json!({
@@ -179,9 +179,9 @@ fn told(store: &FileStore) -> Value {
     })
 }
 
-/// Goes on with each session, and says from where.
-fn gone_on(dir: &Path) -> Value {
-    let (store, mut gone_on) = (open(dir), Map::new());
+/// Resumes each session, and says from where.
+fn resume_all(dir: &Path) -> Value {
+    let (store, mut resumed) = (open(dir), Map::new());
     for name in ALL {
         let session = id(name);
         let before = whole(&store, &session).unwrap();
@@ -201,16 +201,16 @@ fn gone_on(dir: &Path) -> Value {
         now(store.release(&claimed.lease, InboxSeq(0))).map(drop).unwrap();
 
         let after = whole(&open(dir), &session).unwrap().unwrap();
-        let (mut entries, mut letters) = (Vec::new(), Vec::new());
+        let (mut entries, mut messages) = (Vec::new(), Vec::new());
         if let Some(before) = before {
-            (entries, letters) = (before.entries, before.messages);
+            (entries, messages) = (before.entries, before.messages);
         }
         entries.push(StoredEntry::new(appended.head, bytes));
         assert_eq!(after.entries, entries, "{name}");
-        assert_eq!(after.messages, letters, "{name}");
+        assert_eq!(after.messages, messages, "{name}");
         assert_eq!((after.head, &after.summary), (appended.head, &facts), "{name}");
         let set_aside = whole(&store, &session).unwrap().unwrap().set_aside;
-        gone_on.insert(
+        resumed.insert(
             name.to_owned(),
             json!({
                 "fence": claimed.lease.fence, "head": claimed.head, "inbox": claimed.inbox,
@@ -218,7 +218,7 @@ fn gone_on(dir: &Path) -> Value {
             }),
         );
     }
-    Value::Object(gone_on)
+    Value::Object(resumed)
 }
 
 fn expected(version: &str) -> Value {
@@ -230,23 +230,23 @@ fn expected(version: &str) -> Value {
 fn a_directory_says_today_what_it_said_when_it_was_written() {
     let expected = expected("v1");
     let dir = copy_of("v1");
-    let found = told(&open(dir.path()));
+    let found = report(&open(dir.path()));
     for name in ALL {
         assert_eq!(found["sessions"][name], expected["told"]["sessions"][name], "{name}");
     }
     assert_eq!(found, expected["told"]);
-    // Whoever comes next finds what the first has put in order.
-    assert_eq!(told(&open(dir.path())), expected["told"]);
+    // The next store finds what the first has put in order.
+    assert_eq!(report(&open(dir.path())), expected["told"]);
 }
 
 #[test]
-fn every_session_can_be_gone_on_with() {
+fn every_session_can_be_resumed() {
     let dir = copy_of("v1");
-    assert_eq!(gone_on(dir.path()), expected("v1")["gone_on"]);
+    assert_eq!(resume_all(dir.path()), expected("v1")["gone_on"]);
 }
 
 #[test]
-fn what_somebody_has_left_half_done_is_finished() {
+fn what_another_process_has_left_half_done_is_finished() {
     let dir = copy_of("v1");
     let logs = files(dir.path(), "log").len();
     assert_eq!((logs, files(dir.path(), "next").len()), (ALL.len(), 1));
@@ -267,7 +267,7 @@ fn log_of(dir: &Path, session: &str) -> PathBuf {
 }
 
 #[test]
-fn the_note_of_a_session_at_rest_tells_that_its_log_was_cut() {
+fn the_checkpoint_of_a_session_at_rest_shows_that_its_log_was_cut() {
     for session in [ENDED, PRUNED, ESCAPED] {
         let dir = copy_of("v1");
         let log = log_of(dir.path(), session);
@@ -284,14 +284,14 @@ fn the_note_of_a_session_at_rest_tells_that_its_log_was_cut() {
 }
 
 #[test]
-fn who_needs_only_the_end_of_a_long_log_is_told_where_to_start() {
+fn a_read_of_only_the_end_of_a_long_log_finds_where_to_start() {
     let dir = copy_of("v1");
     let log = log_of(dir.path(), LONG_ONE);
     let mut bytes = fs::read(&log).unwrap();
     let middle = 32 * 1024;
     bytes[middle] ^= 1;
     fs::write(&log, &bytes).unwrap();
-    let status = told_of_status(&open(dir.path()), &id(LONG_ONE));
+    let status = status_report(&open(dir.path()), &id(LONG_ONE));
     assert_eq!(status, expected("v1")["told"]["sessions"][LONG_ONE]["status"]);
     let found = page(&open(dir.path()), &id(LONG_ONE), ReadFrom::Seq(Seq(1)));
     assert!(matches!(found, Err(StoreError::Corrupt { .. })), "{found:?}");

@@ -38,7 +38,7 @@ enum Op {
         session: u8,
         from: u8,
         kind: u8,
-        mail: u8,
+        seen: u8,
         limit: u8,
     },
     List {
@@ -74,8 +74,8 @@ fn op() -> impl Strategy<Value = Op> {
             prop::collection::vec((0..6_u8, 0..2_u8, prop::option::of(0..4_u8)), 0..3),
         ).prop_map(|(session, messages)| Op::Send { session, messages }),
         5 => (session, 0..12_u8, 0..3_u8, 0..4_u8, any::<u8>())
-            .prop_map(|(session, from, kind, mail, limit)| {
-                Op::Read { session, from, kind, mail, limit }
+            .prop_map(|(session, from, kind, seen, limit)| {
+                Op::Read { session, from, kind, seen, limit }
             }),
         2 => (any::<bool>(), prop::option::of(0..7_u8), 0..3_u8)
             .prop_map(|(interrupts, phase, limit)| Op::List { interrupts, phase, limit }),
@@ -193,18 +193,18 @@ async fn perform(store: &dyn SessionStore, op: &Op, leases: &mut Vec<Lease>) -> 
                 .collect();
             format!("{:?}", store.send(&id(&session.to_string()), &messages).await)
         }
-        Op::Read { session, from, kind, mail, limit } => {
+        Op::Read { session, from, kind, seen, limit } => {
             let seq = Seq(u64::from(*from));
             let from = [ReadFrom::Seq(seq), ReadFrom::SnapshotBelow(seq), ReadFrom::Snapshot]
                 [usize::from(*kind)];
-            let (mail, limit) = (InboxSeq(u64::from(*mail)), u64::from(*limit));
+            let (seen, limit) = (InboxSeq(u64::from(*seen)), u64::from(*limit));
             let session = id(&session.to_string());
             plain(format!(
                 "{:?}",
                 store
                     .read(
                         &session,
-                        ReadRequest::entries(from).with_messages_after(mail).limit(limit)
+                        ReadRequest::entries(from).with_messages_after(seen).limit(limit)
                     )
                     .await
             ))

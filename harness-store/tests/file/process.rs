@@ -140,14 +140,14 @@ async fn a_holder_that_was_stopped_is_replaced_when_its_lease_expires() {
     other.signal(rustix::process::Signal::CONT);
     other.say("");
     assert_eq!(other.hear(), "fenced");
-    append(&store, &lease, 2, b"goes on", Some(Phase::Running)).await.unwrap();
+    append(&store, &lease, 2, b"later", Some(Phase::Running)).await.unwrap();
     let entries = page(&open(dir.path()).await, &id("x")).await.unwrap().unwrap().entries;
     let entries: Vec<_> = entries.into_iter().map(|entry| entry.bytes).collect();
-    assert_eq!(entries, [&b"one"[..], b"thief", b"goes on"]);
+    assert_eq!(entries, [&b"one"[..], b"thief", b"later"]);
 }
 
 #[tokio::test]
-async fn a_holder_that_was_stopped_and_not_replaced_goes_on() {
+async fn a_holder_that_was_stopped_and_not_replaced_continues() {
     let dir = tempfile::tempdir().unwrap();
     let mut other = Other::start("hold", dir.path());
     other.say("600000");
@@ -156,7 +156,7 @@ async fn a_holder_that_was_stopped_and_not_replaced_goes_on() {
     let store = open(dir.path()).await;
     let busy = store.claim(&id("x"), LONG).await;
     assert!(matches!(busy, Err(StoreError::Busy { .. })), "{busy:?}");
-    // Whoever posts does not wait for it.
+    // A process that sends a message does not wait for it.
     store.send(&id("x"), &[crate::support::message("k", "v")]).await.unwrap();
     other.signal(rustix::process::Signal::CONT);
     other.say("");

@@ -17,8 +17,8 @@ async fn snapshot(store: &FileStore, lease: &Lease, after: u64, summary: &Sessio
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_letter_is_lost_while_the_log_is_rewritten() {
-    const LETTERS: u64 = 400;
+async fn no_message_is_lost_while_the_log_is_rewritten() {
+    const MESSAGES: u64 = 400;
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path()).await;
     let lease = claim(&store, &id("x")).await;
@@ -27,7 +27,7 @@ async fn no_letter_is_lost_while_the_log_is_rewritten() {
     for poster in 0..2 {
         let store = open(dir.path()).await;
         posters.push(tokio::spawn(async move {
-            for number in 0..LETTERS / 2 {
+            for number in 0..MESSAGES / 2 {
                 let messages = [message(&format!("{poster}-{number}"), "text")];
                 let posted = store.send(&id("x"), &messages).await.unwrap();
                 assert!(matches!(posted, Sent::Accepted(_)), "{posted:?}");
@@ -57,7 +57,7 @@ async fn no_letter_is_lost_while_the_log_is_rewritten() {
             .await
             .unwrap()
             .unwrap();
-        assert_eq!((page.head.0, page.messages.len() as u64), (head, LETTERS));
+        assert_eq!((page.head.0, page.messages.len() as u64), (head, MESSAGES));
         assert_eq!(page.entries.last().unwrap().bytes, b"snapshot");
         assert!(page.first.0 > 1);
     }

@@ -18,7 +18,7 @@ async fn page(store: &FileStore) -> Page {
     store.read(&id, ReadRequest::from(Seq(1)).limit(u64::MAX)).await.unwrap().unwrap()
 }
 
-/// Writes the log anew as it would be if its writer's clock had shown other times.
+/// Writes the log again as it would be if its writer's clock had shown other times.
 async fn rewrite(page: &Page, store: &FileStore, time: impl Fn(u64, u64) -> u64) {
     let id = SessionId::new("s").unwrap();
     let lease = store.claim(&id, LONG).await.unwrap().lease;
@@ -75,7 +75,11 @@ async fn the_order_of_a_log_is_that_of_its_numbers_whatever_its_times() {
         assert!(entries.iter().map(|(seq, _)| seq.0).eq(1..=page.head.0));
         let at = page.entries[1].bytes.clone();
         let at: Value = serde_json::from_slice(&at).unwrap();
-        assert_eq!(entries[1].1.at.0, time(1, at["t"].as_u64().unwrap()), "told as it was written");
+        assert_eq!(
+            entries[1].1.at.0,
+            time(1, at["t"].as_u64().unwrap()),
+            "reported as it was written"
+        );
         assert_eq!(answer(&store, "s").await, whole(3, 2));
         // The next turn as well, whose times now lie elsewhere.
         let more = agent(&store).run(Doc::update(), ()).session("s").await.unwrap();

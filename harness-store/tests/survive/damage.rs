@@ -28,8 +28,8 @@ fn run_is_corrupt(error: &RunError) -> bool {
     matches!(error.store_error(), Some(StoreError::Corrupt { .. }))
 }
 
-/// Whoever looks at the session, or runs it (of which not every place is tried in every way), is told that it is damaged,
-/// and nothing is written.
+/// Every read and every run of the session (of which not every place is tried in every way) reports
+/// that it is damaged, and nothing is written.
 async fn all_say_corrupt(dir: &Path, head: Seq, what: &str, all: bool) {
     let before = files(dir, "log").first().map(|log| std::fs::read(log).unwrap());
     let store = open(dir).await;
@@ -100,7 +100,7 @@ async fn crashed(at: usize) -> tempfile::TempDir {
     copy
 }
 
-/// What anybody is told of it who asks later.
+/// What a later status of the session reports of it.
 async fn set_aside(dir: &std::path::Path) -> u64 {
     sessions(&open(dir).await).status("s").await.unwrap().set_aside
 }
@@ -126,7 +126,7 @@ async fn of_a_session_at_work_only_an_incomplete_end_is_set_aside() {
             let store = open(dir.path()).await;
             let look = sessions(&store);
             match states(&look, "s").await {
-                // All that is left is what was written, from the beginning.
+                // What is left is what was written, from the beginning.
                 Ok(left) => assert_eq!(left, known[..left.len()], "cut to {len}"),
                 Err(error) if error.is_not_found() => {}
                 Err(error) => {
@@ -144,7 +144,7 @@ async fn of_a_session_at_work_only_an_incomplete_end_is_set_aside() {
             }
             let agent = agent(&store);
             assert_eq!(to_the_end(&agent, "s", || input(2, 3)).await, whole(2, 3), "cut to {len}");
-            // What was set aside is told of; a session of which nothing was left began anew.
+            // What was set aside is reported; a session of which nothing was left began again.
             let whole_lines = sound[..len].ends_with(b"\n") && !sound[..len].ends_with(b"\n\n");
             match set_aside(dir.path()).await {
                 0 => clean += 1,
@@ -154,7 +154,7 @@ async fn of_a_session_at_work_only_an_incomplete_end_is_set_aside() {
                 }
             }
             drop(store);
-            // Nothing of it is left to whoever comes next.
+            // Nothing of it is left to the next process.
             let look = sessions(&open(dir.path()).await);
             let states = states(&look, "s").await.unwrap();
             assert_eq!(states.last().unwrap()["lines"][2], "closed");

@@ -53,7 +53,7 @@ fn is_full(error: Option<&StoreError>) -> bool {
     matches!(error, Some(StoreError::Full(_)))
 }
 
-/// Runs sessions until there is no room left, makes room, and goes on.
+/// Runs sessions until there is no room left, makes room, and continues.
 async fn fill(dir: &Path, make_room: impl FnOnce()) {
     const ROUNDS: usize = 150;
     const SIZE: usize = 4_000;
@@ -81,7 +81,7 @@ async fn fill(dir: &Path, make_room: impl FnOnce()) {
         }
     }
     assert!(!begun.is_empty());
-    // What is there can be read, here and by whoever comes next.
+    // What is there can be read, here and by the next store.
     for store in [store.clone(), FileStore::open(dir).await.unwrap()] {
         let look = sessions(&store);
         for (name, _) in &begun {
@@ -105,7 +105,7 @@ async fn fill(dir: &Path, make_room: impl FnOnce()) {
 }
 
 #[test]
-fn a_run_fails_typed_where_a_file_may_not_grow_and_goes_on_once_it_may() {
+fn a_run_fails_typed_where_a_file_may_not_grow_and_continues_once_it_may() {
     let dir = tempfile::tempdir().unwrap();
     // The limit itself is set once the process has begun; the signal it sends would end it.
     child("fill_to_a_limit", "trap '' XFSZ;", dir.path(), false);
@@ -120,7 +120,7 @@ async fn fill_to_a_limit() {
 }
 
 #[test]
-fn a_run_fails_typed_on_a_full_disk_and_goes_on_once_there_is_room() {
+fn a_run_fails_typed_on_a_full_disk_and_continues_once_there_is_room() {
     if may_mount() {
         let dir = tempfile::tempdir().unwrap();
         let mount = format!("mount -t tmpfs -o size=8m none '{}' &&", dir.path().display());
@@ -185,7 +185,7 @@ async fn read_only() {
     let error = FileStore::open(&dir).await.unwrap_err();
     assert!(unsuitable(Some(&error)), "{error:?}");
     sh(&format!("umount -l '{place}'"));
-    // The very same store goes on.
+    // The very same store continues.
     assert_eq!(answer(&store, "asked").await, whole(1, 1));
     assert!(look.status("new").await.unwrap_err().is_not_found());
 }
@@ -211,7 +211,7 @@ async fn a_directory_that_is_removed_under_a_run() {
         assert!(look.status("s").await.unwrap_err().is_not_found());
         let error = writer.resume("s", Answers::none(), ()).await.unwrap_err();
         assert!(error.is_not_found(), "{error}");
-        // Made anew, it serves as before.
+        // Created again, it serves as before.
         let store = open(&dir).await;
         ask(&store, "s", 1, 1).await;
         assert_eq!(answer(&store, "s").await, whole(1, 1));

@@ -46,7 +46,7 @@ struct Odd {
     narrow: f32,
     by_number: BTreeMap<i64, String>,
     by_flag: BTreeMap<bool, u8>,
-    by_letter: BTreeMap<char, u8>,
+    by_char: BTreeMap<char, u8>,
     by_pair: BTreeMap<Pair, u8>,
     most: u64,
     least: i64,
@@ -76,7 +76,7 @@ enum Step {
 #[question(answer = Option<bool>)]
 struct Well;
 
-/// The second step makes the change; a failure goes to `Mend` if it is told so.
+/// The second step makes the change; a failure goes to `Mend` if `mended` says so.
 fn odd(second: MakeUpdate, mended: bool) -> Harness<(), Odd> {
     let builder = Harness::<(), Odd>::builder("odd").start(Step::First);
     let builder = if mended { builder.on_error(Step::Mend) } else { builder };
@@ -142,7 +142,7 @@ fn exact() -> <Odd as State>::Update {
                 .into(),
         )
         .by_flag([(true, 1), (false, 0)].into())
-        .by_letter([('"', 1), ('\n', 2), ('\0', 3)].into())
+        .by_char([('"', 1), ('\n', 2), ('\0', 3)].into())
         .most(u64::MAX)
         .least(i64::MIN)
         .wide(u128::from(u64::MAX))
@@ -221,7 +221,7 @@ async fn what_would_not_come_back_is_refused_before_it_is_written() {
         let state = failed.state.as_deref().unwrap();
         assert_eq!((&*state.lines, &*state.text), (&["first".to_owned()][..], ""), "{name}");
         assert_eq!(to_value(state).unwrap(), sessions(&store).state(name).await.unwrap());
-        // The program is mended, and the session goes on.
+        // The program is mended, and the session continues.
         let mended: MakeUpdate = || Odd::update().lines(["second".to_owned()]);
         let agent = odd(mended, false).agent("a", ()).store(open(dir.path()).await);
         drop(failed);
@@ -270,7 +270,7 @@ enum Go {
     Out,
 }
 
-/// At a snapshot, what was written must add up to what is: also where a field is set and cleared
+/// At a snapshot, what was written must replay to what is: also where a field is set and cleared
 /// again.
 #[tokio::test]
 async fn a_field_that_is_set_and_cleared_goes_through_snapshots() {

@@ -73,25 +73,25 @@ async fn entries_of_newer_versions_are_left_as_they_are() {
     for (name, newer) in names {
         let before = page(&store, name).await;
         let error = look.status(name).await.unwrap_err();
-        let told = error.replay_error().unwrap();
-        assert_eq!((told.is_newer(), told.seq()), (true, Some(before.head)), "{name}: {error}");
+        let replay = error.replay_error().unwrap();
+        assert_eq!((replay.is_newer(), replay.seq()), (true, Some(before.head)), "{name}: {error}");
         assert!(!error.is_damaged(), "{name}");
         assert!(look.state_at(name, before.head).await.unwrap_err().replay_error().is_some());
         let history = look.history(name, Seq(0), 100).await;
-        assert_eq!(history.is_err(), newer, "{name}: what an entry is named can be told");
+        assert_eq!(history.is_err(), newer, "{name}: the name of an entry can be reported");
         if before.head > Seq(1) {
             // What was before it can be looked at all the same.
             look.state_at(name, Seq(before.head.0 - 1)).await.unwrap();
         }
         let error = agent.resume(name, Answers::none(), ()).await.unwrap_err();
-        assert!(error.replay_error().is_some_and(|told| told.is_newer()), "{name}: {error}");
+        assert!(error.replay_error().is_some_and(|replay| replay.is_newer()), "{name}: {error}");
         let error = agent.run(input(1, 1), ()).session(name).await.unwrap_err();
-        assert!(error.replay_error().is_some_and(|told| told.is_newer()), "{name}: {error}");
+        assert!(error.replay_error().is_some_and(|replay| replay.is_newer()), "{name}: {error}");
         let after = page(&store, name).await;
         assert_eq!((&after.entries, after.holder), (&before.entries, None), "{name}");
         assert_eq!(after.summary, before.summary);
     }
-    // They are listed, and keep nobody from the others.
+    // They are listed, and keep no caller from the others.
     let rows = look.list(&Filter::sessions(), None, 100).await.unwrap().rows;
     assert_eq!(rows.len(), kinds.len() + 2);
     let inbox = look.pending_interrupts(&Filter::default(), None, 100).await.unwrap();

@@ -32,7 +32,7 @@ async fn listed(store: &FileStore, limit: u32) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_removal_that_was_cut_short_is_finished_by_whoever_comes_next() {
+async fn a_removal_that_was_cut_short_is_finished_by_the_next_process() {
     for by_list in [true, false] {
         let dir = tempfile::tempdir().unwrap();
         let store = open(dir.path()).await;
@@ -117,7 +117,7 @@ async fn a_list_has_what_others_have_done() {
 }
 
 #[tokio::test]
-async fn one_damaged_session_keeps_nobody_from_the_others() {
+async fn one_damaged_session_keeps_no_caller_from_the_others() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path()).await;
     ask(&store, "bad", 1, 1).await;

@@ -79,7 +79,7 @@ async fn a_state_of_50_megabytes_is_written_once() {
     assert!(begun < size + size / 5, "{begun} bytes for a state of {size}");
     drop((agent, ended));
 
-    // It is opened anew, and a hundred commits of a small field write no more than that.
+    // It is opened again, and a hundred commits of a small field write no more than that.
     let store = open(dir.path()).await;
     let agent = harness().agent("a", ()).store(store.clone());
     let ended = agent.run(Large::update(), ()).session("s").await.unwrap().ended().unwrap();

@@ -1,5 +1,5 @@
 //! What sessions in files must survive, seen from outside: agents run, and what the disk, the clock,
-//! other versions and hostile input do to them is told, and loses nothing.
+//! other versions and hostile input do to them is reported, and loses nothing.
 #![cfg(feature = "file")]
 #![allow(
     missing_docs,

@@ -64,7 +64,7 @@ enum Step {
     Three,
 }
 
-/// The old program, which tells when its second step is at work.
+/// The old program, which reports when its second step is at work.
 fn old(at_work: impl Fn() + Clone + Send + Sync + 'static) -> Harness<(), V1> {
     let line = |text: &str| V1::update().talk([text.to_owned()]);
     Harness::<(), V1>::builder("talk")
@@ -106,7 +106,7 @@ fn new() -> Harness<(), V3> {
 }
 
 #[tokio::test]
-async fn a_session_of_the_first_version_goes_on_in_the_third() {
+async fn a_session_of_the_first_version_continues_in_the_third() {
     let (dir, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (from, to) = (dir.path().to_owned(), copy.path().to_owned());
     let killed = move || copy_store(&from, &to);
@@ -169,7 +169,7 @@ async fn check(
     let error: SessionsError = agent.state_at("s", head).await.unwrap_err();
     assert!(error.incompatible().is_some(), "{error}");
     assert_eq!(look.status("s").await.unwrap().holder, None);
-    // And the new one still goes on.
+    // And the new one still continues.
     let agent = new().agent("a", ()).store(store.clone());
     let more = agent.run(V3::update(), ()).session("s").await.unwrap().ended().unwrap();
     assert_eq!(more.state.lines.len(), 7);
@@ -198,7 +198,7 @@ async fn a_migration_that_refuses_leaves_the_session_as_it_was() {
         assert!(format!("{why:?} {why:#}").contains("never said") || !why.differences().is_empty());
     }
     assert_eq!(look.history("s", Seq(0), 100).await.unwrap().entries, before);
-    // The old program goes on.
+    // The old program continues.
     let agent = old(|| {}).agent("a", ()).store(store);
     let ended = agent.resume("s", Answers::none(), ()).await.unwrap().ended().unwrap();
     assert_eq!(ended.state.talk.len(), 7);

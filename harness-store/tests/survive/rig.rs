@@ -119,7 +119,7 @@ pub async fn answer(store: &FileStore, session: &str) -> Doc {
     agent(store).resume(session, yes, ()).await.unwrap().ended().unwrap().state
 }
 
-/// Goes on with a session until it has ended, whatever it takes.
+/// Continues a session until it has ended, whatever it takes.
 pub async fn to_the_end(
     agent: &Agent<(), Doc>,
     session: &str,

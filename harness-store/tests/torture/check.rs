@@ -7,14 +7,14 @@ use harness::store::{MemoryStore, ReadRequest, SessionStore};
 use harness::{Seq, SessionId, Sessions};
 use serde_json::Value;
 
-use crate::drive::{Desk, name};
+use crate::drive::{Driver, name};
 use crate::loops::KINDS;
 use crate::outside::{Outside, Trace};
 
 /// A log as it stands.
 pub struct Log {
     pub entries: Vec<(Seq, Entry)>,
-    /// What they add up to, behind each.
+    /// The state they replay to, after each.
     pub states: Vec<Value>,
     pub head: u64,
 }
@@ -47,7 +47,7 @@ impl Log {
         self.entries.iter().filter_map(key).collect()
     }
 
-    /// The states the session went through, leaving out what nobody can know of after a crash.
+    /// The states the session went through, leaving out what cannot be known after a crash.
     pub fn steps(&self) -> Vec<Value> {
         let mut steps: Vec<Value> = Vec::new();
         for state in &self.states {
@@ -75,8 +75,8 @@ pub async fn undisturbed(scratch: &Outside) -> Vec<Vec<Value>> {
     let mut all = Vec::new();
     for number in 0..KINDS {
         let store = MemoryStore::new();
-        let tell = |line: String| assert!(!line.starts_with('!'), "{line}");
-        Desk::new(store.clone(), scratch.clone(), tell, None).drive(number, None).await;
+        let notify = |line: String| assert!(!line.starts_with('!'), "{line}");
+        Driver::new(store.clone(), scratch.clone(), notify, None).drive(number, None).await;
         all.push(Log::read(&store, &name(number)).await.unwrap().steps());
     }
     all
@@ -106,7 +106,7 @@ pub async fn ended(
     for seq in acknowledged {
         assert!(*seq <= log.head, "{name}: {seq} was acknowledged, and {} is the last", log.head);
     }
-    // From the last snapshot on it adds up to the same as from the beginning.
+    // From the last snapshot on it replays to the same as from the beginning.
     for seq in acknowledged.iter().step_by(7).chain([&log.head]) {
         let state = sessions.state_at(&name, Seq(*seq)).await.unwrap();
         assert_eq!(state, log.states[*seq as usize - 1], "{name} at {seq}");

@@ -62,7 +62,7 @@ impl Other {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Ends it at once; all that it has said until then.
+    /// Ends it at once; everything that it has said until then.
     pub fn kill(mut self) -> Vec<String> {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -89,7 +89,7 @@ pub fn say(what: &str) {
     let _ = std::io::stdout().lock().write_all(format!("> {what}\n").as_bytes());
 }
 
-/// In the other process: what it is told next; empty when nobody is there any more.
+/// In the other process: what it hears next; empty when the first process has ended.
 pub fn hear() -> String {
     let mut line = String::new();
     let _ = std::io::stdin().read_line(&mut line);

@@ -71,7 +71,7 @@ fn agent(store: FileStore, what: &str) -> Agent<(), Doc> {
         .store(store)
 }
 
-/// Begins a session, or goes on with it.
+/// Begins a session, or resumes it.
 pub async fn crasher(dir: &Path) {
     let store = open(dir, true).await;
     let (agent, session) = (agent(store.clone(), &setting("WHAT")), setting("SESSION"));
@@ -86,7 +86,7 @@ pub async fn crasher(dir: &Path) {
     });
 }
 
-fn go_on(dir: &Path, session: &str, what: &str, more: (&str, &str)) -> (bool, Vec<String>) {
+fn run_or_resume(dir: &Path, session: &str, what: &str, more: (&str, &str)) -> (bool, Vec<String>) {
     let settings =
         [("SESSION", session.to_owned()), ("WHAT", what.to_owned()), (more.0, more.1.to_owned())];
     let (status, said) = Other::start("crasher", dir, &settings).end();
@@ -99,7 +99,7 @@ fn a_step_that_ends_its_process_is_given_up_after_five_takeovers() {
     let dir = Place::new("crashes", None);
     let mut crashes = 0;
     let said = loop {
-        let (lives, said) = go_on(dir.path(), "x", "aborts", ("SPARED", "0"));
+        let (lives, said) = run_or_resume(dir.path(), "x", "aborts", ("SPARED", "0"));
         if lives {
             break said;
         }
@@ -117,20 +117,20 @@ fn a_step_that_ends_its_process_is_given_up_after_five_takeovers() {
     assert_eq!(log.entries.iter().filter(recovered).count(), 5);
     // The one that begins it, and all takeovers but the one that gives up.
     assert_eq!(crashes, 5);
-    // Whoever has seen to it goes on.
-    let (lives, said) = go_on(dir.path(), "x", "aborts", ("SPARED", "1"));
+    // Once a person has seen to it, it continues.
+    let (lives, said) = run_or_resume(dir.path(), "x", "aborts", ("SPARED", "1"));
     assert!(lives);
     assert_eq!(said, ["ended \"spared\""]);
-    report(&format!("crashes: given up after {crashes} ends of a process, and gone on with"));
+    report(&format!("crashes: given up after {crashes} ends of a process, and resumed"));
 }
 
 #[test]
 fn what_failed_attempts_have_spent_survives_the_end_of_the_process() {
     let _alone = crate::alone();
     let dir = Place::new("crashes", None);
-    assert!(!go_on(dir.path(), "killed", "costs", ("ABORTS", "1")).0);
+    assert!(!run_or_resume(dir.path(), "killed", "costs", ("ABORTS", "1")).0);
     for session in ["killed", "whole"] {
-        let (lives, said) = go_on(dir.path(), session, "costs", ("ABORTS", "0"));
+        let (lives, said) = run_or_resume(dir.path(), session, "costs", ("ABORTS", "0"));
         assert!(lives);
         assert_eq!(said, ["ended \"paid\""]);
     }

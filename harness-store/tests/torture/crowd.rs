@@ -1,4 +1,4 @@
-//! Many processes that answer at once, while the holder goes on.
+//! Many processes that answer at once, while the holder continues.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -77,7 +77,7 @@ fn agent(store: FileStore) -> Agent<(), Survey> {
 }
 
 /// Answers its share of all questions: half of these processes only leave their answers, the
-/// others go on with the session if nobody else does.
+/// others resume the session if no other process does.
 pub async fn answerer(dir: &Path) {
     let store = open(dir, true).await;
     let (agent, sessions) = (agent(store.clone()), Sessions::new(store));
@@ -126,7 +126,7 @@ fn of_many_answers_of_many_processes_none_is_refused_starved_or_lost() {
     let others =
         (0..PROCESSES).map(|at| Other::start("answerer", dir.path(), &[("AT", at.to_string())]));
     let others: Vec<_> = others.collect();
-    // The holder takes up what comes for as long as anything waits.
+    // The holder resumes with what comes for as long as anything waits.
     let (mut commits, mut left): (usize, BTreeSet<u64>) = (0, (0..SESSIONS).collect());
     runtime.block_on(async {
         while !left.is_empty() {
@@ -141,7 +141,7 @@ fn of_many_answers_of_many_processes_none_is_refused_starved_or_lost() {
                     Err(error) => panic!("{error}"),
                 }
             }
-            assert!(begun.elapsed().as_secs() < 120, "{left:?} wait for ever");
+            assert!(begun.elapsed().as_secs() < 120, "{left:?} wait indefinitely");
         }
     });
     let mut busy = 0;

@@ -11,8 +11,8 @@ use tokio::sync::{mpsc, oneshot};
 use crate::loops::{Ctx, Doc, KINDS, TURNS, answers, harness, input};
 use crate::outside::Outside;
 
-/// Tells of what is in the store.
-pub type Tell = fn(String);
+/// Reports what is in the store.
+pub type Notify = fn(String);
 
 pub fn name(number: u64) -> String {
     format!("s{number}")
@@ -29,25 +29,25 @@ pub fn durability(number: u64) -> Durability {
 
 /// What a process needs to bring sessions to their end.
 #[derive(Clone)]
-pub struct Desk {
+pub struct Driver {
     agent: Agent<Ctx, Doc>,
     pub sessions: Sessions,
-    tell: Tell,
+    notify: Notify,
 }
 
-/// What somebody else is to do about a session.
+/// What another process is to do about a session.
 pub enum Job {
     /// Answer what it asks, and say so.
     Answer(u64, oneshot::Sender<()>),
-    /// Leave the input of a turn to whoever runs the one before.
+    /// Leave the input of a turn to the process that runs the one before.
     Queue(u64, u64),
 }
 
-impl Desk {
+impl Driver {
     pub fn new(
         store: impl SessionStore,
         outside: Outside,
-        tell: Tell,
+        notify: Notify,
         lease: Option<Duration>,
     ) -> Self {
         let store = std::sync::Arc::new(store);
@@ -59,10 +59,10 @@ impl Desk {
         }
         let agent = agent.observe(observe::from_fn(move |event| {
             if let Some(seq) = event.seq {
-                tell(format!("c {} {seq}", event.session));
+                notify(format!("c {} {seq}", event.session));
             }
         }));
-        Self { agent, sessions: Sessions::shared(store), tell }
+        Self { agent, sessions: Sessions::shared(store), notify }
     }
 
     fn agent(&self, number: u64) -> Agent<Ctx, Doc> {
@@ -76,7 +76,7 @@ impl Desk {
             let status = match self.sessions.status(&name).await {
                 Ok(status) => Some(status),
                 Err(error) if error.is_not_found() => None,
-                Err(error) => return (self.tell)(format!("! status of {name}: {error}")),
+                Err(error) => return (self.notify)(format!("! status of {name}: {error}")),
             };
             let queue = |turn: u64| {
                 if let Some(clerk) = clerk
@@ -118,13 +118,13 @@ impl Desk {
                         (Stands::Failed, _) => {
                             let failure = status.failure.as_ref();
                             if failure.map(|failure| failure.kind) != Some(FailureKind::CrashLoop) {
-                                (self.tell)(format!("! {name} failed: {failure:?}"));
+                                (self.notify)(format!("! {name} failed: {failure:?}"));
                                 return;
                             }
-                            (self.tell)(format!("given up {name}"));
+                            (self.notify)(format!("given up {name}"));
                             agent.resume(&*name, Answers::none(), ()).await
                         }
-                        (phase, _) => return (self.tell)(format!("! {name} is {phase:?}")),
+                        (phase, _) => return (self.notify)(format!("! {name} is {phase:?}")),
                     }
                 }
             };
@@ -139,8 +139,8 @@ impl Desk {
             Ok(Outcome::Failed(failed)) if failed.failure.kind == FailureKind::CrashLoop => {
                 "given up".into()
             }
-            Ok(other) => return (self.tell)(format!("! {name}: {other:?}")),
-            // Somebody else was faster.
+            Ok(other) => return (self.notify)(format!("! {name}: {other:?}")),
+            // Another process was faster.
             Err(error)
                 if error.is_busy()
                     || error.is_queued()
@@ -150,9 +150,9 @@ impl Desk {
             {
                 return;
             }
-            Err(error) => return (self.tell)(format!("! {name}: {error}")),
+            Err(error) => return (self.notify)(format!("! {name}: {error}")),
         };
-        (self.tell)(format!("o {name} {how}"));
+        (self.notify)(format!("o {name} {how}"));
     }
 
     /// Does what it is asked to, as another process would.

@@ -105,7 +105,7 @@ fn phases(file: &std::fs::File) -> [Phase; SLOTS] {
     bytes.map(Phase::of)
 }
 
-/// Waits until some session is in the phase; not for ever.
+/// Waits until some session is in the phase; not indefinitely.
 fn aim(file: &std::fs::File, phase: Phase) {
     let begun = Instant::now();
     while !phases(file).contains(&phase) && begun.elapsed() < Duration::from_millis(300) {
@@ -185,7 +185,7 @@ fn whatever_is_killed_when_nothing_acknowledged_is_lost_and_nothing_done_twice()
     traces(&all, &mut found);
     report(&format!(
         "torture: {kill} kills in {killed:.1?} (all in {:.1?}): {histogram:?}; {} sessions, {} \
-         acknowledged commits, {} settled; {found:?}; given up and gone on with: {}",
+         acknowledged commits, {} settled; {found:?}; given up and resumed: {}",
         begun.elapsed(),
         torture.last + 1,
         torture.acknowledged.values().map(BTreeSet::len).sum::<usize>(),

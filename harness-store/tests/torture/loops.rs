@@ -22,7 +22,7 @@ pub struct Ctx {
 pub struct Doc {
     pub kind: u64,
     pub turn: u64,
-    /// Written anew by every step, so that snapshots are due often.
+    /// Written again by every step, so that snapshots are due often.
     pub filler: String,
     #[state(reduce = append)]
     pub lines: Vec<String>,
@@ -111,7 +111,7 @@ async fn pay(doc: View<Doc>, cx: Cx<Ctx>) -> StepResult<Doc> {
     Ok(paid(&doc, got))
 }
 
-/// Goes on as if it had been paid, and notes that nobody knows.
+/// Continues as if it had been paid, and notes the doubt.
 async fn mend(doc: View<Doc>, cx: Cx<Ctx>) -> StepResult<Doc> {
     let kind = cx.failure().map(|failure| failure.kind);
     if kind != Some(FailureKind::InDoubt) {

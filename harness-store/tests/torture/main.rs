@@ -1,5 +1,5 @@
 //! What the end of a process, and other processes, can do to sessions in files: kills at any
-//! moment, processes that stop and go on, and many that want the same.
+//! moment, processes that stop and continue, and many that want the same.
 //!
 //! The other processes are this test binary, started again. What they do outside is counted in a
 //! file that they append to, and that no store knows of.

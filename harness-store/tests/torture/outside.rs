@@ -1,5 +1,5 @@
 //! What lies outside of all sessions: the file in which effects leave their traces, and the file
-//! in which a process says what it is doing, so that whoever kills it knows.
+//! in which a process says what it is doing, so that the process that kills it knows.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -16,7 +16,7 @@ use harness::{SessionId, async_trait};
 
 /// How many sessions a process works on at once.
 pub const WORKERS: usize = 2;
-/// Whoever answers is at work beside them.
+/// The one that answers is at work beside them.
 pub const SLOTS: usize = WORKERS + 1;
 
 /// What a process is doing.
@@ -66,13 +66,13 @@ impl Outside {
         Self { path: path.to_owned(), effects: Arc::new(effects), phases: None, slot: None }
     }
 
-    /// Tells what it is doing in this file, a byte for each session at work.
-    pub fn telling(mut self, phases: &Path) -> Self {
+    /// Reports what it is doing in this file, a byte for each session at work.
+    pub fn reporting_to(mut self, phases: &Path) -> Self {
         self.phases = Some(Arc::new(OpenOptions::new().write(true).open(phases).unwrap()));
         self
     }
 
-    /// Whatever session it works on, it tells of it here.
+    /// Whatever session it works on, it reports it here.
     pub fn at(mut self, slot: usize) -> Self {
         self.slot = Some(slot);
         self
@@ -123,7 +123,7 @@ impl Outside {
     }
 }
 
-/// A store that tells what it is doing.
+/// A store that reports what it is doing.
 pub struct Watched<S> {
     pub store: S,
     /// Whether it flushes to the disk.

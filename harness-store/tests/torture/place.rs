@@ -29,7 +29,7 @@ impl Drop for Place {
     }
 }
 
-/// Tells it even if the test passes.
+/// Reports it even if the test passes.
 pub fn report(line: &str) {
     // Not printed: the test harness would keep it to itself.
     let _ = std::io::stderr().lock().write_all(format!("{line}\n").as_bytes());

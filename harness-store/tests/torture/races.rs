@@ -29,7 +29,7 @@ enum Step {
     Act,
 }
 
-/// What is guarded: it happens once, whoever is told to do it.
+/// What is guarded: it happens once, whichever process does it.
 async fn act(_: View<Approval>, cx: Cx<Ctx>) -> StepResult<Approval> {
     let (outside, op, session) =
         (cx.outside.clone(), cx.op_id().to_string(), cx.session_id().to_string());
@@ -58,13 +58,13 @@ fn agent(store: FileStore, outside: Outside) -> Agent<Ctx, Approval> {
     harness.agent("approval", Ctx::required().outside(outside).build()).store(store)
 }
 
-/// Answers when it is told to, and says what came of it.
+/// Answers when it is asked to, and says what came of it.
 pub async fn racer(dir: &Path) {
     let agent = agent(open(dir, true).await, Outside::new(&dir.join("effects")));
     say("ready");
     loop {
-        let told = hear();
-        let parts: Vec<&str> = told.split(' ').collect();
+        let heard = hear();
+        let parts: Vec<&str> = heard.split(' ').collect();
         let [session, id, answer] = parts[..] else { return };
         let answer = Answers::json(id, (answer == "true").into());
         let request = agent.resume(session, answer, ());
@@ -108,7 +108,7 @@ fn of_two_processes_that_answer_at_once_one_decides_and_it_happens_once() {
             .block_on(async { agent.run(Approval::update(), ()).session(&session).await.unwrap() });
         let Outcome::Interrupted(waiting) = outcome else { panic!() };
         let id = waiting.questions[0].id.clone();
-        // Who is told first changes too.
+        // Which is asked first changes too.
         let order = if race % 4 < 2 { [0, 1] } else { [1, 0] };
         for at in order {
             racers[at].say(&format!("{session} {id} {}", !differ || at == 0));

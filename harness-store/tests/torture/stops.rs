@@ -1,4 +1,4 @@
-//! A process that stands still while others go on.
+//! A process that stands still while others continue.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ enum Step {
 #[derive(Signal, Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Again,
-    /// Nobody says so: it goes on until it is stopped.
+    /// No route returns it: the loop continues until it is stopped.
     Over,
 }
 
@@ -76,7 +76,7 @@ fn agent(store: FileStore, outside: Outside, lease: Duration) -> Agent<Ctx, Tall
     harness.agent("tally", slots).store(store).lease(lease)
 }
 
-/// Runs the sessions it is told to, until it is told to stop, and says how they settled.
+/// Runs the sessions it is asked to, until it is asked to stop, and says how they settled.
 pub async fn holder(dir: &Path) {
     let agent = agent(open(dir, true).await, Outside::new(&dir.join("effects")), LEASE);
     let agent = agent.observe(observe::from_fn(|event| {
@@ -91,12 +91,12 @@ pub async fn holder(dir: &Path) {
             return;
         }
         let mut run = agent.run(Tally::update(), ()).session(session).start();
-        let told = tokio::task::spawn_blocking(hear);
+        let heard = tokio::task::spawn_blocking(hear);
         let control = run.control();
-        tokio::pin!(told);
-        let (outcome, told) = tokio::select! {
-            outcome = &mut run => (outcome, Some(told)),
-            _ = &mut told => {
+        tokio::pin!(heard);
+        let (outcome, heard) = tokio::select! {
+            outcome = &mut run => (outcome, Some(heard)),
+            _ = &mut heard => {
                 control.stop();
                 (run.await, None)
             }
@@ -107,8 +107,8 @@ pub async fn holder(dir: &Path) {
             other => format!("{other:?}"),
         });
         // What was to stop it is not the next session.
-        if let Some(told) = told {
-            let _ = told.await;
+        if let Some(heard) = heard {
+            let _ = heard.await;
         }
     }
 }
@@ -125,7 +125,7 @@ fn settled(holder: &mut Other, acknowledged: &mut u64) -> String {
 }
 
 #[test]
-fn a_process_that_stood_still_does_nothing_more_if_another_has_gone_on() {
+fn a_process_that_stood_still_does_nothing_more_if_another_has_continued() {
     let _alone = crate::alone();
     let (mut random, seed) = Random::seeded();
     let place = Place::new("stops", Some(seed));
@@ -137,7 +137,7 @@ fn a_process_that_stood_still_does_nothing_more_if_another_has_gone_on() {
     let mut holder = Other::start("holder", dir, &[]);
     assert_eq!(holder.hear(), "ready");
     let mut waits = Vec::new();
-    let (mut went_on, mut expired, mut squeezed) = (0, 0, 0);
+    let (mut continued, mut expired, mut squeezed) = (0, 0, 0);
     for stop in 0..STOPS {
         let session = format!("h{stop}");
         let begun = std::fs::metadata(&effects).map_or(0, |file| file.len()) as usize;
@@ -165,7 +165,7 @@ fn a_process_that_stood_still_does_nothing_more_if_another_has_gone_on() {
             }
             holder.say("stop");
             assert_eq!(settled(&mut holder, &mut acknowledged), "stopped");
-            went_on += 1;
+            continued += 1;
             expired += usize::from(long);
             continue;
         }
@@ -174,7 +174,7 @@ fn a_process_that_stood_still_does_nothing_more_if_another_has_gone_on() {
                 let request = thief.resume(&*session, Answers::none(), ());
                 let mut run = request.on_busy(OnBusy::Reject).start();
                 let mut events = run.events();
-                // It has the session once it tells of anything that is in the log.
+                // It has the session once it reports anything that is in the log.
                 let mut committed = 0;
                 let mut wait = None;
                 while let Some(event) = events.next().await {
@@ -221,7 +221,7 @@ fn a_process_that_stood_still_does_nothing_more_if_another_has_gone_on() {
     }
     waits.sort_unstable();
     report(&format!(
-        "stops: {STOPS}, taken after {:.0?} (half), {:.0?} (all); went on: {went_on} ({expired} \
+        "stops: {STOPS}, taken after {:.0?} (half), {:.0?} (all); continued: {continued} ({expired} \
          with a lease that was over); effects that began as the process stopped: {squeezed}",
         waits[waits.len() / 2],
         waits[waits.len() - 1],

@@ -6,7 +6,7 @@ use harness_store::{FileStore, FileStoreOptions, Sync};
 use tokio::runtime::Runtime;
 
 use crate::child::{say, setting};
-use crate::drive::Desk;
+use crate::drive::Driver;
 use crate::outside::{Outside, WORKERS, Watched};
 
 pub async fn open(dir: &Path, sync: bool) -> FileStore {
@@ -37,20 +37,20 @@ async fn sessions(dir: &Path) {
     let first: u64 = setting("FIRST").parse().unwrap();
     let last: Option<u64> = setting("LAST").parse().ok();
     let sync = setting("SYNC") == "1";
-    let outside = || Outside::new(&dir.join("effects")).telling(&dir.join("phases"));
-    let desk = |store, outside: Outside| {
-        Desk::new(
+    let outside = || Outside::new(&dir.join("effects")).reporting_to(&dir.join("phases"));
+    let driver = |store, outside: Outside| {
+        Driver::new(
             Watched { store, syncs: sync, outside: outside.clone() },
             outside,
             |line| say(&line),
             None,
         )
     };
-    // A store of its own: as far as the other can tell, it is another process.
+    // A store of its own: for the other, it is another process.
     let (send, jobs) = tokio::sync::mpsc::unbounded_channel();
-    let clerk = desk(open(dir, sync).await, outside().at(WORKERS));
+    let clerk = driver(open(dir, sync).await, outside().at(WORKERS));
     tokio::spawn(clerk.clerk(jobs));
-    let worker = desk(open(dir, sync).await, outside());
+    let worker = driver(open(dir, sync).await, outside());
     say("ready");
     let workers = (0..WORKERS as u64).map(|slot| {
         let (worker, send) = (worker.clone(), send.clone());

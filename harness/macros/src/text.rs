@@ -79,12 +79,12 @@ fn each(tokens: TokenStream, change: &mut impl FnMut(&mut TokenTree)) -> TokenSt
 
 /// `ApproveCall` as `approve_call`, `HTTPCall` as `http_call`.
 pub(crate) fn snake_case(name: &str) -> String {
-    let letters: Vec<char> = name.chars().collect();
+    let chars: Vec<char> = name.chars().collect();
     let mut out = String::new();
-    for (index, letter) in letters.iter().enumerate() {
-        let before = index.checked_sub(1).and_then(|index| letters.get(index));
-        let after = letters.get(index + 1);
-        let starts = letter.is_uppercase()
+    for (index, c) in chars.iter().enumerate() {
+        let before = index.checked_sub(1).and_then(|index| chars.get(index));
+        let after = chars.get(index + 1);
+        let starts = c.is_uppercase()
             && before.is_some_and(|before| {
                 *before != '_'
                     && (!before.is_uppercase() || after.is_some_and(|after| after.is_lowercase()))
@@ -92,12 +92,12 @@ pub(crate) fn snake_case(name: &str) -> String {
         if starts {
             out.push('_');
         }
-        out.extend(letter.to_lowercase());
+        out.extend(c.to_lowercase());
     }
     out
 }
 
-/// Whether two words differ by one typing error: one letter added, removed or
+/// Whether two words differ by one typing error: one character added, removed or
 /// changed, or two neighbours swapped.
 pub(crate) fn is_slip(one: &str, other: &str) -> bool {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());

@@ -16,7 +16,7 @@
 //!
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 //! let tools = ToolSet::builder()
-//!     .with(tool("weather", "Tells the weather", |args: Weather| async move {
+//!     .with(tool("weather", "Reports the weather", |args: Weather| async move {
 //!         Ok(format!("it rains in {}", args.city))
 //!     }))
 //!     .build()?;

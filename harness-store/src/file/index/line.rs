@@ -1,4 +1,4 @@
-//! Telling whole records from torn and damaged ones.
+//! Distinguishes whole records from torn and damaged ones.
 
 use super::Flaw;
 use crate::file::record;
@@ -8,7 +8,7 @@ pub(super) enum Line<'a> {
     /// A record of which only a part was written.
     Torn,
     /// Something that was written and never reached the disk.
-    Hole,
+    Gap,
 }
 
 /// The next line and the bytes it takes, at a place where a record begins. `None` if it is not
@@ -39,7 +39,7 @@ pub(super) fn next_line(bytes: &[u8]) -> Result<Option<(usize, Line<'_>)>, Flaw>
     }
     if line.windows(2).any(|pair| pair == [0, 0]) {
         let own = next.is_none_or(|next| *next == b'\n' || *next == 0);
-        return Ok(Some((if own { end + 1 } else { end }, Line::Hole)));
+        return Ok(Some((if own { end + 1 } else { end }, Line::Gap)));
     }
     if start == 1 && line.is_empty() {
         return Ok(Some((1, Line::Torn)));

@@ -1,5 +1,5 @@
 //! Each kind of record, byte for byte as it stands in the logs of the first version: how it is
-//! written for as long as that is the version that is written, and how it is read for ever.
+//! written for as long as that is the version that is written, and how it is read indefinitely.
 #![allow(clippy::unwrap_used)]
 
 use harness::store::{Batch, NewEntry, Phase};
@@ -149,7 +149,7 @@ fn a_batch_of_bytes_that_would_break_the_line() {
 }
 
 #[test]
-fn letters_posted_and_kept() {
+fn messages_sent_and_kept() {
     let expired = Message {
         key: "interrupt/2-aa".to_owned(),
         digest: "of it".to_owned(),

@@ -1,5 +1,5 @@
 //! What agents lose when the power does: after any moment, with any part of what was not synced,
-//! their sessions go on to the same end, and what a run had settled is there.
+//! their sessions continue to the same end, and what a run had settled is there.
 
 use std::sync::Arc;
 

@@ -12,7 +12,7 @@ use crate::file::disk::Disk;
 const ALL: ReadFrom = ReadFrom::Seq(Seq(1));
 
 #[test]
-fn a_failed_sync_is_not_tried_again_until_the_session_is_claimed_anew() {
+fn a_failed_sync_is_not_tried_again_until_the_session_is_claimed_again() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(Recording::default());
     let options = FileStoreOptions::new().open_files(1);
@@ -62,7 +62,7 @@ fn names_that_are_not_durable_fail_the_session_until_they_are() {
 /// The first sync of a log waits for its name: where that has brought all to the disk, the sync of
 /// the log itself says nothing of how fast the disk is.
 #[test]
-fn a_full_disk_is_told_and_the_log_goes_on_when_there_is_room() {
+fn a_full_disk_is_reported_and_the_log_continues_when_there_is_room() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(Recording::default());
     let store = open(&disk, dir.path());
@@ -81,7 +81,7 @@ fn a_full_disk_is_told_and_the_log_goes_on_when_there_is_room() {
     assert!(matches!(full, Err(StoreError::Full(_))), "{full:?}");
     append(inner, &lease, 1, b"two", Phase::Running, true).unwrap();
     let posted = inner.send(&id("x"), &[message("k")]).unwrap();
-    assert!(matches!(posted, Sent::Accepted(mail) if mail.0 == 1), "{posted:?}");
+    assert!(matches!(posted, Sent::Accepted(seq) if seq.0 == 1), "{posted:?}");
     append(inner, &lease, 2, b"three", Phase::Ended, true).unwrap();
     let fresh = open(&disk, dir.path());
     let entries = page(&fresh.inner, "x", ALL).unwrap().unwrap().entries;
@@ -102,9 +102,9 @@ fn a_claim_reports_what_it_sets_aside() {
     let store = open(&disk, dir.path());
     assert_eq!(page(&store.inner, "x", ALL).unwrap().unwrap().set_aside, 0);
     claim(&store.inner, "x").unwrap();
-    let told = page(&store.inner, "x", ALL).unwrap().unwrap().set_aside;
-    assert!(told > 0);
-    // Whoever comes later is told, too.
+    let reported = page(&store.inner, "x", ALL).unwrap().unwrap().set_aside;
+    assert!(reported > 0);
+    // A store that is opened later reports it, too.
     let later = open(&disk, dir.path());
-    assert_eq!(page(&later.inner, "x", ALL).unwrap().unwrap().set_aside, told);
+    assert_eq!(page(&later.inner, "x", ALL).unwrap().unwrap().set_aside, reported);
 }

@@ -1,4 +1,4 @@
-//! Who lives, and what is free because somebody does not.
+//! Which stores are open, and what is free because one is not.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::file::disk::RealDisk;
 use crate::file::{FileStore, FileStoreOptions};
 
 /// As another process would open it.
-fn open_anew(dir: &Path) -> FileStore {
+fn open_other(dir: &Path) -> FileStore {
     FileStoreOptions::new().open_on(Arc::new(RealDisk), dir).unwrap()
 }
 
@@ -27,14 +27,14 @@ fn is_busy(store: &FileStore, session: &str) -> bool {
 }
 
 #[tokio::test]
-async fn what_a_dropped_store_held_is_free_though_its_process_goes_on() {
+async fn what_a_dropped_store_held_is_free_though_its_process_continues() {
     let dir = tempfile::tempdir().unwrap();
     let first = FileStore::open(dir.path()).await.unwrap();
     let second = FileStore::open(dir.path()).await.unwrap();
     assert_ne!(first.inner.liveness.id, second.inner.liveness.id);
     claim(&first.inner, "one").unwrap();
     claim(&second.inner, "two").unwrap();
-    let other = open_anew(dir.path());
+    let other = open_other(dir.path());
     assert!(is_busy(&second, "one") && is_busy(&other, "one") && is_busy(&other, "two"));
     drop(first);
     assert!(!is_busy(&second, "one"));
@@ -46,9 +46,9 @@ async fn what_a_dropped_store_held_is_free_though_its_process_goes_on() {
 #[test]
 fn a_store_lives_until_it_is_dropped_and_leaves_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();
-    let first = open_anew(dir.path());
+    let first = open_other(dir.path());
     let number = first.inner.liveness.id;
-    let others: Vec<FileStore> = (0..3).map(|_| open_anew(dir.path())).collect();
+    let others: Vec<FileStore> = (0..3).map(|_| open_other(dir.path())).collect();
     let lives = |number| others.iter().all(|other| other.inner.liveness.is_open(number));
     assert!(lives(number) && first.inner.liveness.is_open(number));
     assert!(!lives(0) && !lives(number ^ 1));
@@ -62,35 +62,35 @@ fn a_store_lives_until_it_is_dropped_and_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn who_lives_is_told_where_the_directory_was_made_anew() {
+async fn open_stores_are_found_where_the_directory_was_made_again() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("store");
     let first = FileStore::open(&path).await.unwrap();
     std::fs::remove_dir_all(&path).unwrap();
     let second = FileStore::open(&path).await.unwrap();
     claim(&second.inner, "one").unwrap();
-    assert!(is_busy(&open_anew(&path), "one"));
+    assert!(is_busy(&open_other(&path), "one"));
     drop(first);
-    assert!(is_busy(&open_anew(&path), "one"));
+    assert!(is_busy(&open_other(&path), "one"));
 }
 
 #[test]
-fn nobody_takes_a_store_without_locks_for_dead() {
+fn a_store_without_locks_is_not_taken_for_dead() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(Recording::default());
     disk.faults.no_locks.store(true, Ordering::SeqCst);
     let without = open(&disk, dir.path());
     disk.faults.no_locks.store(false, Ordering::SeqCst);
     claim(&without.inner, "one").unwrap();
-    let other = open_anew(dir.path());
+    let other = open_other(dir.path());
     assert!(is_busy(&other, "one"));
     assert!(other.inner.liveness.is_open(without.inner.liveness.id));
 }
 
 #[test]
-fn who_still_has_its_file_open_keeps_no_store_alive() {
+fn an_open_file_keeps_no_store_alive() {
     let dir = tempfile::tempdir().unwrap();
-    let (store, other) = (open_anew(dir.path()), open_anew(dir.path()));
+    let (store, other) = (open_other(dir.path()), open_other(dir.path()));
     let number = store.inner.liveness.id;
     // As a process has that is just being started.
     let file = Arc::clone(&store.inner.liveness.file);
@@ -103,13 +103,13 @@ fn who_still_has_its_file_open_keeps_no_store_alive() {
 fn a_store_that_was_not_closed_leaves_no_file_once_another_is_opened() {
     let dir = tempfile::tempdir().unwrap();
     let open_stores = dir.path().join("open");
-    let (killed, lives) = (open_anew(dir.path()), open_anew(dir.path()));
+    let (killed, lives) = (open_other(dir.path()), open_other(dir.path()));
     // As the system does when it ends the process.
     killed.inner.liveness.file.unlock();
     let number = killed.inner.liveness.id;
     assert!(!lives.inner.liveness.is_open(number));
     assert_eq!(std::fs::read_dir(&open_stores).unwrap().count(), 2);
-    let _next = open_anew(dir.path());
+    let _next = open_other(dir.path());
     assert_eq!(std::fs::read_dir(&open_stores).unwrap().count(), 2, "the file is swept");
     assert!(lives.inner.liveness.is_open(lives.inner.liveness.id));
 }

@@ -1,5 +1,5 @@
-//! What a loss of power may leave of what was written: for every moment, all that was synced, and
-//! of all else any part: writes in full, in part or not at all, names or none.
+//! What a loss of power may leave of what was written: for every moment, everything that was
+//! synced, and of all else any part: writes in full, in part or not at all, names or none.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use super::{append, claim, id, message, open, page};
 use crate::file::disk::RealDisk;
 use crate::file::{FileStore, FileStoreOptions, Sync};
 
-/// What somebody was told, and when.
+/// What a caller was promised, and when.
 #[derive(Clone, Debug)]
 struct Promise {
     /// How many operations had reached the disk.
@@ -37,7 +37,7 @@ struct Kept {
 struct World {
     disk: Arc<Recording>,
     promises: Vec<Promise>,
-    /// All that was ever appended, acknowledged or not.
+    /// Everything that was ever appended, acknowledged or not.
     written: HashMap<&'static str, Vec<Vec<u8>>>,
 }
 
@@ -72,7 +72,7 @@ fn work(dir: &Path) -> World {
             if step % 2 == 0 {
                 inner.send(&id("x"), &[message(&format!("{round}-{step}"))]).unwrap();
                 kept.messages += 1;
-                // A message is durable with all that stands before it.
+                // A message is durable with everything that stands before it.
                 kept.head = after + 1;
                 world.promise("x", Some(kept.clone()), false);
             }
@@ -165,7 +165,7 @@ pub(super) fn materialise(image: &Image, from: &Path, to: &Path) {
         std::fs::create_dir_all(moved(dir)).unwrap();
     }
     for (path, number) in &image.names {
-        // Nobody holds the lock of a store after a loss of power.
+        // No process holds the lock of a store after a loss of power.
         let path = moved(path);
         if path.parent().unwrap().is_dir() {
             let bytes = image.files.get(number).cloned().unwrap_or_default();
@@ -216,7 +216,7 @@ fn check(world: &World, ops: usize, dir: &Path, what: &str) {
             (None, _) => {}
         }
     }
-    // Life goes on, and what is written then is there too.
+    // The session can be continued, and what is written then is there too.
     let lease = claim(&store.inner, "x").unwrap_or_else(|error| panic!("{what}: {error}"));
     let head = match page(&store.inner, "x", ReadFrom::Snapshot).unwrap() {
         Some(page) => page.head.0,

@@ -1,4 +1,4 @@
-//! A disk that writes down what it is asked, and can be told to fail.
+//! A disk that writes down what it is asked, and can be made to fail.
 
 use std::collections::HashMap;
 use std::io;

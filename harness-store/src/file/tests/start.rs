@@ -15,8 +15,8 @@ use crate::file::{FileStoreOptions, Sync};
 const STEPS: u64 = 120;
 const SNAPSHOT: u64 = 100;
 
-/// A session of long entries, with messages, a snapshot behind which it goes on, and the file beside
-/// it that says so.
+/// A session of long entries, with messages, a snapshot after which it continues, and the file
+/// beside it that says so.
 fn session(disk: &Arc<Recording>, dir: &Path, sync: Sync, last: Phase) -> PathBuf {
     let options = FileStoreOptions::new().sync(sync);
     let store = options.open_on(Arc::clone(disk) as Arc<dyn Disk>, dir).unwrap();
@@ -37,7 +37,7 @@ fn session(disk: &Arc<Recording>, dir: &Path, sync: Sync, last: Phase) -> PathBu
     inner.log_path(&id("x"))
 }
 
-/// A page as it is told, and how many bytes of files were read for it by a handle that is new.
+/// A page as it is reported, and how many bytes of files were read for it by a handle that is new.
 fn look(disk: &Arc<Recording>, dir: &Path, from: ReadFrom) -> (Result<String, StoreError>, usize) {
     let store = open(disk, dir);
     let before = disk.read.load(Ordering::SeqCst);
@@ -81,7 +81,7 @@ fn a_new_reader_starts_at_the_last_snapshot_and_sees_what_others_see() {
 }
 
 #[test]
-fn whoever_started_at_a_snapshot_goes_on_as_others_do() {
+fn a_reader_that_started_at_a_snapshot_continues_as_others_do() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(Recording::default());
     session(&disk, dir.path(), Sync::Flush, Phase::Interrupted);
@@ -89,7 +89,7 @@ fn whoever_started_at_a_snapshot_goes_on_as_others_do() {
     let inner = &*store.inner;
     // A message from before the snapshot is still the first under its key.
     let posted = inner.send(&id("x"), &[message("k10")]).unwrap();
-    assert!(matches!(posted, Sent::Accepted(mail) if mail.0 == 2), "{posted:?}");
+    assert!(matches!(posted, Sent::Accepted(seq) if seq.0 == 2), "{posted:?}");
     let mut other = message("k10");
     other.digest = "other".into();
     assert!(matches!(inner.send(&id("x"), &[other]).unwrap(), Sent::Taken { .. }));
@@ -165,7 +165,7 @@ fn word_that_does_not_fit_is_not_believed() {
 }
 
 #[test]
-fn damage_is_told_to_all_who_read_it() {
+fn damage_is_reported_to_every_reader() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(Recording::default());
     let log = session(&disk, dir.path(), Sync::Flush, Phase::Ended);

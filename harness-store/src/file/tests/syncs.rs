@@ -1,4 +1,4 @@
-//! How often what is written is synced: what is durable is not made so again by whoever comes next.
+//! How often what is written is synced: what is durable is not made so again by the next process.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -75,7 +75,7 @@ fn names_are_synced_once() {
 }
 
 #[test]
-fn a_part_of_the_directory_is_synced_by_whoever_makes_it_durable_first() {
+fn a_part_of_the_directory_is_synced_by_the_first_that_makes_it_durable() {
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("store");
     let disk = Arc::new(Recording::default());
@@ -120,7 +120,7 @@ fn who_never_syncs_says_nothing_of_what_is_durable() {
 }
 
 #[test]
-fn a_log_that_was_renamed_by_somebody_who_went_away_is_named_anew() {
+fn a_log_that_was_renamed_by_a_process_that_ended_is_named_again() {
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("store");
     let disk = Arc::new(Recording::default());

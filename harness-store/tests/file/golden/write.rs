@@ -13,8 +13,8 @@ use harness_store::FileStore;
 use serde_json::json;
 
 use super::{
-    ENDED, ESCAPED, GIVEN_BACK, LONG_ONE, MOVED, PRUNED, REMOVED, TORN, WAITS, folder, gone_on,
-    log_of, now, open, told,
+    ENDED, ESCAPED, GIVEN_BACK, LONG_ONE, MOVED, PRUNED, REMOVED, TORN, WAITS, folder, log_of, now,
+    open, report, resume_all,
 };
 use crate::support::{LONG, id};
 
@@ -272,8 +272,8 @@ fn write_the_directory_of_a_new_version() {
     }
     fs::remove_file(dir.join("named")).unwrap();
     let said = json!({
-        "told": told(&open(super::copy_of(VERSION).path())),
-        "gone_on": gone_on(super::copy_of(VERSION).path()),
+        "told": report(&open(super::copy_of(VERSION).path())),
+        "gone_on": resume_all(super::copy_of(VERSION).path()),
     });
     let text = serde_json::to_string_pretty(&said).unwrap();
     fs::write(folder().join(format!("{VERSION}.json")), text + "\n").unwrap();

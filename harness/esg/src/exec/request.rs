@@ -71,13 +71,13 @@ pub(super) struct WireLimits {
 
 /// The system limits the CPU time of a process, which runs many steps. This limit only stops a
 /// worker that outlives its host. The host limits each step.
-const CPU_OF_A_LIFE: u64 = 24 * 60 * 60;
+const CPU_OF_A_WORKER: u64 = 24 * 60 * 60;
 
 impl From<&Limits> for WireLimits {
     fn from(limits: &Limits) -> Self {
         Self {
             address_space: limits.address_space,
-            cpu_seconds: CPU_OF_A_LIFE,
+            cpu_seconds: CPU_OF_A_WORKER,
             file_size: limits.file_size,
             open_files: limits.open_files,
             output_bytes: limits.output,

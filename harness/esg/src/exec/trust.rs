@@ -16,7 +16,7 @@ pub enum Trust {
 #[non_exhaustive]
 pub enum Isolation {
     /// A process: its own process group, a cleared environment, limits, a scratch directory. This
-    /// contains crashes and loops. Malicious code can do all that the user can do, including
+    /// contains crashes and loops. Malicious code can do everything that the user can do, including
     /// killing the host.
     Process,
     /// The kernel denies it files, network and other processes.

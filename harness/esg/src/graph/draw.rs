@@ -175,13 +175,13 @@ fn named(channels: &[Entity]) -> String {
 /// Escapes text inside quotes in a Mermaid label.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
+    for c in text.chars() {
+        match c {
             '"' | '<' | '>' | '&' | '#' | '|' | '\\' | '`' => {
-                let _ = write!(escaped, "#{};", u32::from(letter));
+                let _ = write!(escaped, "#{};", u32::from(c));
             }
-            letter if letter.is_control() => escaped.push(' '),
-            letter => escaped.push(letter),
+            c if c.is_control() => escaped.push(' '),
+            c => escaped.push(c),
         }
     }
     escaped
@@ -190,11 +190,11 @@ fn escaped(text: &str) -> String {
 /// Escapes text inside quotes in DOT.
 fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => quoted.extend(['\\', letter]),
-            letter if letter.is_control() => quoted.push(' '),
-            letter => quoted.push(letter),
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => quoted.push(' '),
+            c => quoted.push(c),
         }
     }
     quoted

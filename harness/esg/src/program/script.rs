@@ -112,8 +112,7 @@ fn marker(line: &str) -> Option<Marker> {
         let start = from + name[from..].find(word).unwrap_or(0);
         let key = word.split_once('=').map(|(key, _)| key);
         let is_key = |key: &str| {
-            !key.is_empty()
-                && key.chars().all(|letter| letter.is_alphanumeric() || "_-.".contains(letter))
+            !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c))
         };
         if key.is_some_and(is_key) {
             name = &name[..start];

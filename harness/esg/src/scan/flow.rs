@@ -421,9 +421,9 @@ impl<'a> Flow<'a> {
                         self.state.follow(going);
                     }
                     let (yes, no) = self.condition(value, mark);
-                    let (goes_on, is_decided) = if all { (yes, no) } else { (no, yes) };
+                    let (continues, is_decided) = if all { (yes, no) } else { (no, yes) };
                     decided.push(is_decided);
-                    going = Some(goes_on);
+                    going = Some(continues);
                 }
                 let decided = self.state.joined(&decided, &mut self.values);
                 let going = going.unwrap_or_default();

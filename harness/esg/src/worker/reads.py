@@ -240,7 +240,7 @@ def main_module(namespace_of, ledger):
 
 
 def _whole(ledger):
-    """Somebody takes the dict of `__main__`.
+    """A caller takes the dict of `__main__`.
 
     The package dataclasses does so for every class it is given, to find out whether an annotation
     that is a string means `ClassVar`: it looks up the words of that annotation. Typing and inspect

@@ -71,10 +71,10 @@ class Submodules:
 
         def initializing(spec):
             held = spec.__dict__
-            going_on = held.get("_initializing", False)
-            if not going_on and held.get("name") not in fixed:
+            in_progress = held.get("_initializing", False)
+            if not in_progress and held.get("name") not in fixed:
                 note(held.get("name"))
-            return going_on
+            return in_progress
 
         def set_initializing(spec, value):
             spec.__dict__["_initializing"] = value

@@ -19,7 +19,7 @@ class Graph(Standing):
 
     @undisturbed
     def dirty(self, touched, bound):
-        """After a failed step: every changed or created entity, and all that share with one. Sorted."""
+        """After a failed step: every changed or created entity, and those that share with one. Sorted."""
         fresh, drawn, done = self.look(list(bound) + list(touched), discover=False)
         self.seen = {}
         found = set(bound)

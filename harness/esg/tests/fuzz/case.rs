@@ -53,18 +53,18 @@ impl Edit {
 
 /// The source with one of its numbers changed.
 fn tweak(source: &str, dice: &mut Dice) -> String {
-    let letters: Vec<char> = source.chars().collect();
+    let chars: Vec<char> = source.chars().collect();
     let alone = |at: usize| {
         let other = |at: Option<&char>| at.is_none_or(|c| !c.is_alphanumeric() && *c != '_');
-        letters[at].is_ascii_digit() && other(letters.get(at + 1)) && other(letters[..at].last())
+        chars[at].is_ascii_digit() && other(chars.get(at + 1)) && other(chars[..at].last())
     };
-    let places: Vec<usize> = (0..letters.len()).filter(|&at| alone(at)).collect();
+    let places: Vec<usize> = (0..chars.len()).filter(|&at| alone(at)).collect();
     if places.is_empty() {
         return format!("{source}\nextra = {}", dice.below(7));
     }
     let at = *dice.pick(&places);
     let digit = char::from_digit(u32::try_from(dice.below(7)).unwrap(), 10).unwrap();
-    letters.iter().enumerate().map(|(i, &c)| if i == at { digit } else { c }).collect()
+    chars.iter().enumerate().map(|(i, &c)| if i == at { digit } else { c }).collect()
 }
 
 impl Case {

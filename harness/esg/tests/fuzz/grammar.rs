@@ -99,14 +99,14 @@ fn fill(phrase: &str, careless: bool, dice: &mut Dice, bound: &mut Bound) -> Opt
     }
     let mut out = String::new();
     let mut same: BTreeMap<(char, char), String> = BTreeMap::new();
-    let mut letters = phrase.chars().peekable();
-    while let Some(letter) = letters.next() {
-        if letter != '$' {
-            out.push(letter);
+    let mut chars = phrase.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c != '$' {
+            out.push(c);
             continue;
         }
-        let kind = letters.next()?;
-        let digit = letters.next_if(char::is_ascii_digit);
+        let kind = chars.next()?;
+        let digit = chars.next_if(char::is_ascii_digit);
         let key = digit.map(|digit| (kind, digit));
         if let Some(name) = key.and_then(|key| same.get(&key)) {
             out.push_str(name);

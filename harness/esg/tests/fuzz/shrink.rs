@@ -62,10 +62,10 @@ fn shorter(source: &str) -> Vec<String> {
     let lines: Vec<&str> = source.lines().collect();
     let starts: Vec<usize> = (0..lines.len())
         .filter(|&at| {
-            let goes_on = ["except", "else", "finally", "@"];
+            let continuing = ["except", "else", "finally", "@"];
             let decorated = at > 0 && lines[at - 1].starts_with('@');
-            let next =
-                lines[at].starts_with(' ') || goes_on[..3].iter().any(|w| lines[at].starts_with(w));
+            let next = lines[at].starts_with(' ')
+                || continuing[..3].iter().any(|w| lines[at].starts_with(w));
             !next && !decorated
         })
         .collect();

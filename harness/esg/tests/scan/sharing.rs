@@ -120,7 +120,7 @@ fn what_is_too_much_to_follow_is_answered_coarsely_but_in_full() {
     assert_eq!(own(&found.deferred_reads), set("unseen"));
     assert_eq!(own(&found.deletes), set("gone"));
     assert!(found.deferred_mutates.contains("pool") && found.deferred_mutates.contains("unseen"));
-    // All that share an object are linked, directly or through other names.
+    // The names that share an object are linked, directly or through other names.
     let mut open = vec!["v7".to_owned()];
     let mut tied = set("");
     while let Some(name) = open.pop() {

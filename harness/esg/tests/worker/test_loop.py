@@ -379,7 +379,7 @@ class TestTheHostsDeath(unittest.TestCase):
             signal.pidfd_send_signal(worker, signal.SIGKILL)
         os.close(worker)
         subprocess.run(["rm", "-rf", scratch], check=False)
-        self.assertTrue(ended, "it goes on without its host")
+        self.assertTrue(ended, "it continues without its host")
 
     def test_in_a_loop(self):
         self.dies("open('started', 'w').close()\nwhile True: pass")

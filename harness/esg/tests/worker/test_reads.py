@@ -37,7 +37,7 @@ CASES = [
     ("set and dict", ["a = 1"], "v = {a for _ in (1,)}, {a: 1 for _ in (1,)}", "a"),
     ("generator made", ["a = 1"], "g = (a for _ in (1,))", ""),
     ("generator resumed", ["a = 1", "g = (a for _ in (1,))"], "v = next(g)", "a g next"),
-    ("generator gone on", ["a = b = 1", "def f():\n    yield a\n    yield b\ng = f()\nnext(g)"], "v = next(g)", "b g next"),
+    ("generator resumed", ["a = b = 1", "def f():\n    yield a\n    yield b\ng = f()\nnext(g)"], "v = next(g)", "b g next"),
     ("walrus", ["xs = [1]"], "zs = [y := i for i in xs]\nprint(y)", "xs print"),
     ("class body", ["q = 1"], "class A:\n    w = q", "q"),
     ("class body own", ["q = 1"], "class A:\n    q = 2\n    w = q", ""),

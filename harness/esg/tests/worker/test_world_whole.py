@@ -63,7 +63,7 @@ class TestWhole(unittest.TestCase):
             self.load(other, self.run_all(worker, [STAND_INS]))
             self.run_all(other, [SAME])
 
-    def test_a_scratch_module_with_all_that_holds_its_objects(self):
+    def test_a_scratch_module_with_everything_that_holds_its_objects(self):
         steps = [
             HELPER,
             "import helper",

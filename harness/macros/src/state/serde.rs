@@ -56,14 +56,14 @@ impl Names {
 fn pascal(name: &str) -> String {
     let mut out = String::new();
     let mut upper = true;
-    for letter in name.chars() {
-        match letter {
+    for c in name.chars() {
+        match c {
             '_' => upper = true,
-            letter if upper => {
-                out.push(letter.to_ascii_uppercase());
+            c if upper => {
+                out.push(c.to_ascii_uppercase());
                 upper = false;
             }
-            letter => out.push(letter),
+            c => out.push(c),
         }
     }
     out

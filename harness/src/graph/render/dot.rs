@@ -103,13 +103,13 @@ impl Pen for Dot {
 /// entities in it.
 fn label(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
+    for c in text.chars() {
+        match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
             '&' => out.push_str("&amp;"),
-            letter if letter.is_control() => out.push(' '),
-            letter => out.push(letter),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
         }
     }
     out

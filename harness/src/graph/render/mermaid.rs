@@ -119,10 +119,10 @@ fn label(text: &str, visits: usize) -> String {
     let marker = marker(&text);
     let mut out = String::with_capacity(text.len());
     let mut before = None;
-    for (at, letter) in text.char_indices() {
-        let after = text[at + letter.len_utf8()..].chars().next();
-        let word = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
-        let escaped = match letter {
+    for (at, c) in text.char_indices() {
+        let after = text[at + c.len_utf8()..].chars().next();
+        let word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+        let escaped = match c {
             '"' | '#' | '&' | '<' | '\\' | '`' | '*' | '~' | '[' | '$' | '@' => true,
             // Inside a word it is not emphasis.
             '_' => !(word(before) && word(after)),
@@ -131,13 +131,13 @@ fn label(text: &str, visits: usize) -> String {
             '.' => text[..at].to_ascii_lowercase().ends_with("www"),
             _ => false,
         };
-        before = Some(letter);
-        match letter {
-            letter if !escaped && marker != Some(at) => out.push(letter),
+        before = Some(c);
+        match c {
+            c if !escaped && marker != Some(at) => out.push(c),
             '"' => out.push_str("#quot;"),
             '&' => out.push_str("#amp;"),
             '<' => out.push_str("#lt;"),
-            letter => out.extend(["#", &u32::from(letter).to_string(), ";"]),
+            c => out.extend(["#", &u32::from(c).to_string(), ";"]),
         }
     }
     out
@@ -147,14 +147,14 @@ fn label(text: &str, visits: usize) -> String {
 /// it one.
 fn marker(text: &str) -> Option<usize> {
     let start = text.len() - text.trim_start().len();
-    let rest = text[start..].trim_start_matches(|letter: char| letter.is_ascii_digit());
+    let rest = text[start..].trim_start_matches(|c: char| c.is_ascii_digit());
     let at = text.len() - rest.len();
     let mut rest = rest.chars();
-    let letter = rest.next()?;
+    let c = rest.next()?;
     let apart = rest.next().is_none_or(char::is_whitespace);
     let marks = match at > start {
-        true => matches!(letter, '.' | ')') && apart,
-        false => matches!(letter, '-' | '+' | '>'),
+        true => matches!(c, '.' | ')') && apart,
+        false => matches!(c, '-' | '+' | '>'),
     };
     marks.then_some(at)
 }

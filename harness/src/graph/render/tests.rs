@@ -329,7 +329,7 @@ fn nested_loops_are_groups_and_off_steps_are_grey() {
         node("Write", Kind::Run, Exit::Then(edge(1))),
         node("Review/Read", Kind::Run, Exit::Then(edge(2))),
         node("Review/Mark", Kind::Run, Exit::End),
-        node("Send", Kind::Off("no mail here".into()), Exit::End),
+        node("Send", Kind::Off("not sent here".into()), Exit::End),
     ];
     let drawn = graph("drafts", nodes, None, None);
     assert_eq!(

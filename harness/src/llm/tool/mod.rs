@@ -87,7 +87,7 @@ impl<T: Tool + ?Sized> Tool for Box<T> {
 /// use harness::llm::ToolSpec;
 /// use serde_json::json;
 ///
-/// let spec = ToolSpec::new("now", "Tells the time", json!({"type": "object"}));
+/// let spec = ToolSpec::new("now", "Returns the time", json!({"type": "object"}));
 /// assert_eq!(spec.name.as_str(), "now");
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

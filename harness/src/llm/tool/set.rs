@@ -25,7 +25,7 @@ const LISTED: usize = 20;
 ///
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 /// let tools = ToolSet::builder()
-///     .with(tool("now", "Tells the time", |_: Value| async { Ok("noon") }))
+///     .with(tool("now", "Returns the time", |_: Value| async { Ok("noon") }))
 ///     .build()?;
 ///
 /// let mut talk = Transcript::from_iter([
@@ -174,8 +174,8 @@ impl ToolSetBuilder {
     /// # Errors
     ///
     /// Reports every tool whose name is already used, or that providers do not accept: a name must
-    /// be 1 to 64 ASCII letters, digits, `_` or `-`, and the type of the input schema must be
-    /// `object`.
+    /// be 1 to 64 characters of `a-z`, `A-Z`, `0-9`, `_` and `-`, and the type of the input schema
+    /// must be `object`.
     pub fn build(self) -> Result<ToolSet, ToolSetError> {
         let mut set = Inner::default();
         let mut problems = Vec::new();
@@ -184,8 +184,8 @@ impl ToolSetBuilder {
             let name = &spec.name;
             if !is_legal(name.as_str()) {
                 problems.push(format!(
-                    "`{name}` is not a valid tool name (use 1 to 64 ASCII letters, digits, `_` or \
-                     `-`), at {at}"
+                    "`{name}` is not a valid tool name (use 1 to 64 characters of `a-z`, `A-Z`, \
+                     `0-9`, `_` and `-`), at {at}"
                 ));
             }
             if spec.input_schema["type"] != "object" {

@@ -129,7 +129,7 @@ pub(super) fn end_after(head: Seq) -> Seq {
     Seq(head.0 + entries_after(head).unwrap_or(1))
 }
 
-/// Makes sure that a session holds batches of workers, each whole, and all that were acknowledged.
+/// Makes sure that a session holds batches of workers, each whole, and every acknowledged one.
 pub(super) fn check(page: &Page, acknowledged: Seq, max_batch: Option<u64>) -> Kept {
     let head = page.head;
     ensure!(head >= acknowledged, "{acknowledged} was acknowledged, and the head is {head}");

@@ -31,7 +31,7 @@ enum Bug {
 
 use Bug::*;
 
-const TOLD: &str = "damage-is-reported-and-names-its-session";
+const REPORTED: &str = "damage-is-reported-and-names-its-session";
 const LEFT_ALONE: &str = "damage-is-left-alone";
 const OTHERS: &str = "damage-hides-no-other-session";
 const TORN: &str = "torn-tail-is-set-aside";
@@ -41,13 +41,13 @@ const KILLED: &str = "killed-process-loses-nothing-acknowledged";
 const SEE: &str = "other-processes-see-writes";
 const RESPECT: &str = "other-processes-respect-the-lease";
 
-const OF_DAMAGE: [&str; 6] = [TOLD, LEFT_ALONE, OTHERS, TORN, NEWER, NEWER_LEFT_ALONE];
+const OF_DAMAGE: [&str; 6] = [REPORTED, LEFT_ALONE, OTHERS, TORN, NEWER, NEWER_LEFT_ALONE];
 const OF_PROCESSES: [&str; 3] = [KILLED, SEE, RESPECT];
 
 /// Each with the clause that names it, and what is said of it.
 const FOUND_BY: &[(Bug, &str, &str)] = &[
-    (GivesDamagedBytes, TOLD, "a read of a damaged session"),
-    (NamesAnother, TOLD, "another"),
+    (GivesDamagedBytes, REPORTED, "a read of a damaged session"),
+    (NamesAnother, REPORTED, "another"),
     (MendsWhatIsDamaged, LEFT_ALONE, "has written to it"),
     (OneHidesAll, OTHERS, "Corrupt"),
     (ShowsHalfABatch, TORN, "entries before the batch that was cut"),
@@ -154,7 +154,7 @@ fn skipped(report: &Report) -> Vec<(&str, &str)> {
 }
 
 #[tokio::test]
-async fn clauses_that_nobody_said_how_to_ask_are_skipped_with_the_reason() {
+async fn clauses_without_a_hook_are_skipped_with_the_reason() {
     let names = || OF_PROCESSES.into_iter().chain(OF_DAMAGE);
     assert!(names().all(|name| Contract::clauses().any(|clause| clause == name)));
     let report = in_memory().only(names()).run().await;
@@ -177,7 +177,7 @@ async fn clauses_that_nobody_said_how_to_ask_are_skipped_with_the_reason() {
 #[tokio::test]
 async fn damage_that_a_store_cannot_take_is_skipped() {
     let damage = |_, _| std::future::ready(false);
-    let report = in_memory().damage(damage).only([TOLD, TORN, NEWER]).run().await;
+    let report = in_memory().damage(damage).only([REPORTED, TORN, NEWER]).run().await;
     report.assert();
     let found = skipped(&report);
     let kinds = ["Flip", "CutTail", "NewerFormat"];

@@ -3,7 +3,7 @@
 
 mod frames;
 mod hostile;
-mod life;
+mod lifetime;
 mod moves;
 mod replies;
 mod starts;

@@ -51,7 +51,7 @@ fn program(lines: &[&str]) -> Program {
     program
 }
 
-/// The edges, each as `producer>reader names`, with a letter for kinds other than flow.
+/// The edges, each as `producer>reader names`, with a character for kinds other than flow.
 fn shown(edges: impl IntoIterator<Item = Edge>) -> Vec<String> {
     edges
         .into_iter()

@@ -22,7 +22,7 @@ use crate::scan::parse::{self, MAX_BYTES, Tree};
 const STARTS: &[&str] = &["def ", "class ", "async ", "@", "import ", "from "];
 
 /// Words that continue the previous statement.
-const GOES_ON: &[&str] = &["elif", "else", "except", "finally"];
+const CONTINUES: &[&str] = &["elif", "else", "except", "finally"];
 
 /// The approximate size of a part in bytes. The tree of a part fits into the cache, and its lists
 /// are too small for the allocator to return their memory to the system when they are dropped.
@@ -258,7 +258,7 @@ fn margins(source: &str, range: Range<usize>) -> impl Iterator<Item = usize> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let next = bytes.get(at).copied().unwrap_or_default();
         let word = next.is_ascii_alphabetic() || next == b'_' || next == b'@';
-        word && !line.ends_with(b"\\") && !begins(source, at, GOES_ON)
+        word && !line.ends_with(b"\\") && !begins(source, at, CONTINUES)
     })
 }
 

@@ -41,7 +41,7 @@ impl Writer<'_> {
         for part in value {
             match part {
                 ast::FStringPart::Literal(part) => {
-                    self.go_on(&mut open);
+                    self.ensure_open(&mut open);
                     self.piece(&part.value, part.range);
                 }
                 ast::FStringPart::FString(part) => self.elements(&part.elements, &mut open),
@@ -65,7 +65,7 @@ impl Writer<'_> {
         for element in elements {
             match element {
                 ast::InterpolatedStringElement::Literal(literal) => {
-                    self.go_on(open);
+                    self.ensure_open(open);
                     self.piece(&literal.value, literal.range());
                 }
                 ast::InterpolatedStringElement::Interpolation(element) => {
@@ -76,7 +76,7 @@ impl Writer<'_> {
         }
     }
 
-    fn go_on(&mut self, open: &mut bool) {
+    fn ensure_open(&mut self, open: &mut bool) {
         if !std::mem::replace(open, true) {
             self.kind(1);
         }

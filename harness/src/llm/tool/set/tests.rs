@@ -190,7 +190,7 @@ fn every_problem_of_a_set_is_reported() {
     let lines = text.lines().map(|line| line.split(" at harness").next().unwrap());
     insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @"
 tool `a` is added twice (rename or remove one), the second
-`mcp/read` is not a valid tool name (use 1 to 64 ASCII letters, digits, `_` or `-`),
+`mcp/read` is not a valid tool name (use 1 to 64 characters of `a-z`, `A-Z`, `0-9`, `_` and `-`),
 the input schema of `number` is not of type `object` (make its argument a struct),
 ");
     assert_eq!(text.matches(file!()).count(), 3);

@@ -10,7 +10,7 @@ use super::super::world::{Kept, LONG, World, message};
 use super::clauses;
 
 clauses! {
-    "damage-is-reported-and-names-its-session" => told,
+    "damage-is-reported-and-names-its-session" => reported,
     "damage-is-left-alone" => left_alone,
     "damage-hides-no-other-session" => others,
     "torn-tail-is-set-aside" => torn,
@@ -43,14 +43,14 @@ async fn damaged(w: World, id: &SessionId, how: Damage) -> Kept<World> {
     Ok(closed.open().await)
 }
 
-/// Asks for all that may be asked of a damaged session, whatever the answers are, and compares what
+/// Makes every request that a damaged session may get, whatever the answers are, and compares what
 /// is stored of it before and after.
 async fn unchanged(w: World, id: &SessionId, how: Damage) -> Kept<World> {
     let closed = w.close();
     let sound = closed.hooks.stored(id).await?;
     closed.hooks.damage(id, how).await?;
     let before = closed.hooks.stored(id).await?;
-    ensure!(sound != before, "{how:?}: the session was to be damaged, and is as it was");
+    ensure!(sound != before, "{how:?}: the session should be damaged, and is as it was");
     let w = closed.open().await;
     let _ = read(&w, id).await;
     let _ = w.store.list(&Filter::sessions().agent(w.agent.clone()), None, 9).await;
@@ -67,7 +67,7 @@ async fn unchanged(w: World, id: &SessionId, how: Damage) -> Kept<World> {
     Ok(closed.open().await)
 }
 
-async fn told(mut w: World) -> Kept {
+async fn reported(mut w: World) -> Kept {
     for (name, phase) in [("resting", Phase::Ended), ("running", Phase::Running)] {
         let id = session(&w, name, phase).await?;
         w = damaged(w, &id, Damage::Flip).await?;

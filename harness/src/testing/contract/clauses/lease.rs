@@ -12,7 +12,7 @@ use super::clauses;
 clauses! {
     "claim-of-a-held-session-is-busy" => busy,
     "claims-grow-in-fence-and-differ-in-token" => fences,
-    "claim-reports-head-inbox-and-summary" => tells,
+    "claim-reports-head-inbox-and-summary" => reports,
     "lease-is-free-once-it-expires-and-not-before" => expires,
     "renew-holds-on" => renew,
     "expired-lease-without-another-claim-still-holds" => expired,
@@ -58,7 +58,7 @@ async fn fences(w: World) -> Kept {
     Ok(())
 }
 
-async fn tells(w: World) -> Kept {
+async fn reports(w: World) -> Kept {
     let lease = w.session("x", 3).await?;
     w.send(&lease.session, &[message("a", "1"), message("b", "2")]).await?;
     w.release(&lease).await?;

@@ -11,7 +11,7 @@ use super::clauses;
 
 clauses! {
     "removed-session-is-gone" => gone,
-    "removed-session-can-be-created-again" => anew,
+    "removed-session-can-be-created-again" => created_again,
     "lease-of-a-removed-session-does-not-hold-the-new-one" => old_lease,
     "prune-stops-at-the-last-snapshot" => stops,
     "prune-without-snapshot-removes-nothing" => no_snapshot,
@@ -58,7 +58,7 @@ async fn gone(w: World) -> Kept {
     Ok(())
 }
 
-async fn anew(w: World) -> Kept {
+async fn created_again(w: World) -> Kept {
     let lease = w.session("x", 3).await?;
     let id = &lease.session;
     w.change(&lease, 3, None, &[interrupt("q", None)], &[]).await?;

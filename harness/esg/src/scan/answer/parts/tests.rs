@@ -59,7 +59,7 @@ fn compared(source: &str) -> usize {
     let mut count = 0;
     for at in margins(source, 0..source.len()) {
         let halves = scanned(read_at(source, &[at]));
-        // Not being deep is all that keeps two parts from being put together without a walk.
+        // `whole` also merges parts of which none is deep.
         let parts = [0..at, at..source.len()].map(Part::new);
         let parts = match whole(source, parts.into()) {
             Parts::Deep(tree) => Some(tree),

@@ -137,7 +137,7 @@ fn a_killed_host_leaves_no_worker() {
     let temporary = tempfile::tempdir().unwrap();
     for how in ["busy", "idle"] {
         let mut host = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "exec::tests::life::a_host", "--nocapture"])
+            .args(["--exact", "exec::tests::lifetime::a_host", "--nocapture"])
             .env(HOST, how)
             .env("TMPDIR", temporary.path())
             .stdout(Stdio::piped())
