@@ -90,8 +90,8 @@ impl<C: Context, S: State> Taker<C, S> {
         settlement.into_outcome(&self.launched.stop, || Arc::clone(&self.resumer))
     }
 
-    /// Records how the run begins, and drives it.
-    async fn drive(self, entered: Entered<S>) -> Result<Outcome<S>, RunError> {
+    /// Records how the run begins.
+    async fn record_begin(self, entered: Entered<S>) -> Result<Taken<C, S>, RunError> {
         let Entered { guard, start, mut session, opened, changes, state, when, begin, input } =
             entered;
         let journal = Journal::new(guard, start, self.storage.durability);
@@ -115,7 +115,7 @@ impl<C: Context, S: State> Taker<C, S> {
         }
         if session.settled.is_some() {
             let _ = journal.release().await;
-            return Ok(self.at_rest(&session, state));
+            return Ok(Taken::AtRest(self.at_rest(&session, state)));
         }
         let Some(session) = session.indexed(self.wiring()) else {
             let _ = journal.release().await;
@@ -125,7 +125,7 @@ impl<C: Context, S: State> Taker<C, S> {
         };
         let Self { agent, program, resumer, context, launched, .. } = self;
         let (state, journal, home) = (Arc::new(state), Some(journal), None);
-        Ok(launch(Launch {
+        Ok(Taken::Run(Box::new(Launch {
             agent,
             program,
             resumer,
@@ -136,8 +136,24 @@ impl<C: Context, S: State> Taker<C, S> {
             journal,
             begin,
             home,
-        })
-        .await)
+        })))
+    }
+}
+
+/// A session that was taken up.
+enum Taken<C: Context, S: State> {
+    /// There is nothing to do: its outcome.
+    AtRest(Outcome<S>),
+    /// A run is about to begin.
+    Run(Box<Launch<C, S>>),
+}
+
+impl<C: Context, S: State> Taken<C, S> {
+    async fn outcome(self) -> Outcome<S> {
+        match self {
+            Self::AtRest(outcome) => outcome,
+            Self::Run(run) => launch(*run).await,
+        }
     }
 }
 

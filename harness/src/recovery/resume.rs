@@ -18,7 +18,7 @@ use crate::store::{Message, Phase, Released};
 
 use super::claimed::Claimed;
 use super::refuse::read_error;
-use super::{Entered, Taker};
+use super::{Entered, Taken, Taker};
 
 /// A position at which so many runs in a row did not settle is given up.
 const CRASHES: u32 = 5;
@@ -37,7 +37,9 @@ pub(crate) async fn resume<C: Context, S: State>(
     answers: Answers,
 ) -> Result<Outcome<S>, RunError> {
     let recorded = !answers.list.is_empty();
-    take_up(taker, answers, recorded).await
+    // A live run keeps no room for how its session was taken up.
+    let taken = Box::pin(take_up(taker, answers, recorded)).await?;
+    Ok(taken.outcome().await)
 }
 
 /// Applies what came while a session at rest was held. Whether answers were `recorded` before
@@ -45,14 +47,14 @@ pub(crate) async fn resume<C: Context, S: State>(
 pub(super) fn look_again<C: Context, S: State>(
     taker: Taker<C, S>,
     recorded: bool,
-) -> Pin<Box<dyn Future<Output = Result<Outcome<S>, RunError>> + Send>> {
+) -> Pin<Box<dyn Future<Output = Result<Taken<C, S>, RunError>> + Send>> {
     Box::pin(take_up(taker, Answers::none(), recorded))
 }
 
 /// The same for a run that has nothing of its own to do; `None` if another run holds the session.
 pub(super) async fn look_after<C: Context, S: State>(
     mut taker: Taker<C, S>,
-) -> Option<Result<Outcome<S>, RunError>> {
+) -> Option<Result<Taken<C, S>, RunError>> {
     taker.launched.on_busy = OnBusy::Reject;
     let looked = look_again(taker, true).await;
     (!looked.as_ref().is_err_and(RunError::is_busy)).then_some(looked)
@@ -63,7 +65,7 @@ async fn take_up<C: Context, S: State>(
     taker: Taker<C, S>,
     answers: Answers,
     recorded: bool,
-) -> Result<Outcome<S>, RunError> {
+) -> Result<Taken<C, S>, RunError> {
     let id = taker.session().clone();
     let given = !answers.list.is_empty();
     let found = read(taker.store(), &id).await.map_err(|error| read_error(&id, error))?;
@@ -112,7 +114,7 @@ async fn take_up<C: Context, S: State>(
                 // A process that answered meanwhile relies on this run to apply the answer.
                 return look_again(taker, recorded).await;
             }
-            Ok(taker.at_rest(&now.session, compatible.state))
+            Ok(Taken::AtRest(taker.at_rest(&now.session, compatible.state)))
         }
         None => taker.enter(claimed, now, compatible, Given { messages, recorded }).await,
     }
@@ -148,7 +150,7 @@ impl<C: Context, S: State> Taker<C, S> {
         recorded: Recorded,
         compatible: Compatible<S>,
         given: Given,
-    ) -> Result<Outcome<S>, RunError> {
+    ) -> Result<Taken<C, S>, RunError> {
         let Recorded { session, state: stored } = recorded;
         let Compatible { state, adopted } = compatible;
         let mut resolved: Vec<Resolved> = resolutions(claimed.unread.clone());
@@ -163,7 +165,7 @@ impl<C: Context, S: State> Taker<C, S> {
             if claimed.release().await == Released::MoreMessages {
                 return look_again(self, given.recorded).await;
             }
-            return Ok(self.at_rest(&session, state));
+            return Ok(Taken::AtRest(self.at_rest(&session, state)));
         }
         let mut changes: Vec<Change> =
             adopted.into_iter().map(|adopted| Change::Adopted(Box::new(adopted))).collect();
@@ -190,8 +192,18 @@ impl<C: Context, S: State> Taker<C, S> {
         let when = if durably || given_up { When::Now } else { When::Kept };
         let begin = Begin { resumed: true, answered, look_back: true };
         let (opened, input) = (None, None);
-        self.drive(Entered { guard, start, session, opened, changes, state, when, begin, input })
-            .await
+        self.record_begin(Entered {
+            guard,
+            start,
+            session,
+            opened,
+            changes,
+            state,
+            when,
+            begin,
+            input,
+        })
+        .await
     }
 }
 

@@ -23,7 +23,7 @@ use crate::text::words;
 use super::claimed::Claimed;
 use super::refuse::{pending, read_error};
 use super::resume::{Given, look_after};
-use super::{Entered, Taker};
+use super::{Entered, Taken, Taker};
 
 /// How long to wait before looking again at a session that is about to begin.
 const BEGINNING: Duration = Duration::from_millis(5);
@@ -62,6 +62,15 @@ pub(crate) async fn run<C: Context, S: State>(
     taker: Taker<C, S>,
     input: S::Update,
 ) -> Result<Outcome<S>, RunError> {
+    // A live run keeps no room for how its session was taken up.
+    let taken = Box::pin(take_input(taker, input)).await?;
+    Ok(taken.outcome().await)
+}
+
+async fn take_input<C: Context, S: State>(
+    taker: Taker<C, S>,
+    input: S::Update,
+) -> Result<Taken<C, S>, RunError> {
     let queues = taker.launched.on_busy == OnBusy::Queue;
     let named = match taker.launched.input_id.is_some() || queues {
         true => {
@@ -96,9 +105,9 @@ pub(crate) async fn run<C: Context, S: State>(
             let settled = taker.at_rest(&session, state);
             if claimed.release().await == Released::MoreMessages && asks {
                 // A process that answered meanwhile relies on this run to apply the answer.
-                return look_after(taker).await.unwrap_or(Ok(settled));
+                return look_after(taker).await.unwrap_or(Ok(Taken::AtRest(settled)));
             }
-            Ok(settled)
+            Ok(Taken::AtRest(settled))
         }
         Meaning::Crashed(recorded, compatible) => {
             let nothing = Given { messages: Vec::new(), recorded: false };
@@ -131,8 +140,12 @@ impl<C: Context, S: State> Taker<C, S> {
         let session = self.session().clone();
         if claimed.release().await == Released::MoreMessages && asks {
             // A process that answered meanwhile relies on this run to apply the answer.
-            if let Some(Err(error)) = look_after(self).await {
-                tracing::warn!(%session, %error, "failed to apply the answers in the inbox");
+            match look_after(self).await {
+                Some(Ok(taken)) => drop(taken.outcome().await),
+                Some(Err(error)) => {
+                    tracing::warn!(%session, %error, "failed to apply the answers in the inbox");
+                }
+                None => {}
             }
         }
         match refused {
@@ -224,15 +237,25 @@ impl<C: Context, S: State> Taker<C, S> {
         claimed: Claimed,
         turn: Turn<S>,
         named: Option<Named>,
-    ) -> Result<Outcome<S>, RunError> {
+    ) -> Result<Taken<C, S>, RunError> {
         let Turn { opened, session, stored, state, changes, withdrawn } = turn;
         let (guard, start) = claimed.into_start(stored, session.inbox);
         let begin = Begin { look_back: withdrawn, ..Begin::default() };
         // From here on the input's key is taken, also by an input that is applied at once.
         let input = named.map(|named| Body::input(&named.id, named.update));
         let when = When::Kept;
-        self.drive(Entered { guard, start, session, opened, changes, state, when, begin, input })
-            .await
+        self.record_begin(Entered {
+            guard,
+            start,
+            session,
+            opened,
+            changes,
+            state,
+            when,
+            begin,
+            input,
+        })
+        .await
     }
 
     /// Leaves the input to the run that holds the session, unless that has settled meanwhile. Says

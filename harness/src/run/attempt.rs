@@ -9,7 +9,6 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
-use tokio_util::sync::WaitForCancellationFutureOwned;
 use tracing::Span;
 
 use crate::step::{Asked, BoxFuture, FailureKind, Place, Scope, StepError};
@@ -39,7 +38,6 @@ pub(super) struct Attempt<K> {
 
 /// What may end an attempt other than its body; made when the body first waits.
 struct Watch {
-    cancelled: Pin<Box<WaitForCancellationFutureOwned>>,
     timeout: Option<Pin<Box<Sleep>>>,
     wall: Option<Pin<Box<Sleep>>>,
 }
@@ -154,8 +152,7 @@ impl<K: Deref<Target = RunCore>> Attempt<K> {
         due: Option<Instant>,
     ) -> Polled<T> {
         let sleep = |at: Option<Instant>| at.map(|at| Box::pin(sleep_until(at)));
-        let cancelled = Box::pin(self.core.stop.cancelling().clone().cancelled_owned());
-        let mut watch = Watch { cancelled, timeout: sleep(due), wall: sleep(self.wall) };
+        let mut watch = Watch { timeout: sleep(due), wall: sleep(self.wall) };
         // It was polled once, by the same task.
         let mut polled_before = true;
         let ended = poll_fn(|task| {
@@ -204,10 +201,7 @@ impl<K: Deref<Target = RunCore>> Attempt<K> {
         if over(&mut watch.timeout) {
             return Poll::Ready(Err(GivenUp::TimedOut));
         }
-        match watch.cancelled.as_mut().poll(task) {
-            Poll::Ready(()) => Poll::Ready(Err(GivenUp::Cancelled)),
-            Poll::Pending => Poll::Pending,
-        }
+        Poll::Pending
     }
 
     /// Why the attempt is given up, whatever its body returned. `waker` polls it again.

@@ -16,7 +16,7 @@ use crate::state::Schema;
 use crate::step::{Asked, EffectScope, Ids, Place, StepError};
 
 use super::slots::Slots;
-use super::stop::StopSignal;
+use super::stop::{StopSignal, Wake};
 
 /// What all steps of one run share with its driver.
 pub(crate) struct RunCore {
@@ -250,5 +250,12 @@ impl RunCore {
     /// Whether the lease is known to be lost.
     pub(super) fn is_lost(&self) -> bool {
         self.journal.as_ref().is_some_and(Journal::is_lost)
+    }
+}
+
+impl Wake for RunCore {
+    fn wake_attempts(&self) {
+        let wakers = self.live().slots.wakers();
+        wakers.into_iter().for_each(Waker::wake);
     }
 }

@@ -93,6 +93,7 @@ impl<C: Context, S: State> Driver<C, S> {
         budget: Option<Budget>,
     ) -> Self {
         let core = Arc::new(core);
+        core.stop.attach(Arc::downgrade(&core) as _);
         let shared = Arc::new(Shared { context, effects: Arc::clone(&core) as _ });
         Self {
             program,

@@ -92,6 +92,12 @@ impl Slots {
         Some(asked)
     }
 
+    /// What polls the attempts in flight that wait.
+    pub(super) fn wakers(&mut self) -> Vec<Waker> {
+        let slots = self.step.iter_mut().chain(self.items.values_mut());
+        slots.filter_map(|slot| slot.waker.take()).collect()
+    }
+
     /// Aborts the tasks of all attempts.
     pub(super) fn abort_tasks(&mut self) {
         let slots = self.step.iter_mut().chain(self.items.values_mut());

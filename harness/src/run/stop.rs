@@ -1,7 +1,8 @@
 //! How a run is stopped from elsewhere.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use tokio_util::sync::CancellationToken;
 
@@ -14,12 +15,28 @@ pub(crate) struct StopSignal {
     shared: Arc<Shared>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Shared {
     stop: Flag,
-    cancel: Flag,
+    cancel: AtomicBool,
+    /// Polls the attempts in flight again; set once the run begins.
+    attempts: OnceLock<Weak<dyn Wake>>,
     /// The handle of the run was dropped: its outcome has no receiver.
     abandoned: AtomicBool,
+}
+
+/// Polls the attempts of a run again.
+pub(super) trait Wake: Send + Sync {
+    fn wake_attempts(&self);
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StopSignal")
+            .field("stop", &self.stop.is_set())
+            .field("cancel", &self.cancel)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A flag that can be awaited.
@@ -59,8 +76,17 @@ impl StopSignal {
 
     /// Stops the run in the middle of a step.
     pub(crate) fn cancel(&self) {
-        self.shared.cancel.set();
+        self.shared.cancel.store(true, Ordering::SeqCst);
         self.stop();
+        if let Some(attempts) = self.shared.attempts.get().and_then(Weak::upgrade) {
+            attempts.wake_attempts();
+        }
+    }
+
+    /// The run begins: a cancel polls its attempts again.
+    pub(super) fn attach(&self, attempts: Weak<dyn Wake>) {
+        // A signal is of one run.
+        let _ = self.shared.attempts.set(attempts);
     }
 
     /// The outcome has no receiver.
@@ -77,17 +103,12 @@ impl StopSignal {
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.shared.cancel.is_set()
+        self.shared.cancel.load(Ordering::SeqCst)
     }
 
     /// Cancelled by a stop, and by a cancel.
     pub(crate) fn stopping(&self) -> &CancellationToken {
         self.shared.stop.token()
-    }
-
-    /// Cancelled by a cancel.
-    pub(crate) fn cancelling(&self) -> &CancellationToken {
-        self.shared.cancel.token()
     }
 }
 
@@ -112,8 +133,8 @@ mod tests {
         signal.stop();
         assert!(signal.stopping().is_cancelled() && !signal.is_cancelled());
         let early = StopSignal::default();
-        let (stopping, cancelling) = (early.stopping().clone(), early.cancelling().clone());
+        let stopping = early.stopping().clone();
         early.cancel();
-        assert!(stopping.is_cancelled() && cancelling.is_cancelled() && early.is_stopped());
+        assert!(stopping.is_cancelled() && early.is_cancelled() && early.is_stopped());
     }
 }

@@ -7,9 +7,7 @@ use crate::llm::Spend;
 use crate::step::EffectScope;
 use crate::store::Phase;
 
-use super::change::{
-    Adopted, Asked, Change, Entry, Finishing, Opened, Resolved, RunStarted,
-};
+use super::change::{Adopted, Asked, Change, Entry, Finishing, Opened, Resolved, RunStarted};
 use super::end::{End, Settled};
 use super::error::{ReplayError, ReplayFault};
 use super::interrupts::NotOpen;
