@@ -232,17 +232,17 @@ fn a_directory_says_today_what_it_said_when_it_was_written() {
     let dir = copy_of("v1");
     let found = report(&open(dir.path()));
     for name in ALL {
-        assert_eq!(found["sessions"][name], expected["told"]["sessions"][name], "{name}");
+        assert_eq!(found["sessions"][name], expected["reported"]["sessions"][name], "{name}");
     }
-    assert_eq!(found, expected["told"]);
+    assert_eq!(found, expected["reported"]);
     // The next store finds what the first has put in order.
-    assert_eq!(report(&open(dir.path())), expected["told"]);
+    assert_eq!(report(&open(dir.path())), expected["reported"]);
 }
 
 #[test]
 fn every_session_can_be_resumed() {
     let dir = copy_of("v1");
-    assert_eq!(resume_all(dir.path()), expected("v1")["gone_on"]);
+    assert_eq!(resume_all(dir.path()), expected("v1")["resumed"]);
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn a_read_of_only_the_end_of_a_long_log_finds_where_to_start() {
     bytes[middle] ^= 1;
     fs::write(&log, &bytes).unwrap();
     let status = status_report(&open(dir.path()), &id(LONG_ONE));
-    assert_eq!(status, expected("v1")["told"]["sessions"][LONG_ONE]["status"]);
+    assert_eq!(status, expected("v1")["reported"]["sessions"][LONG_ONE]["status"]);
     let found = page(&open(dir.path()), &id(LONG_ONE), ReadFrom::Seq(Seq(1)));
     assert!(matches!(found, Err(StoreError::Corrupt { .. })), "{found:?}");
     fs::remove_file(log.with_extension("start")).unwrap();
