@@ -71,7 +71,7 @@ impl<C: Context, S: State> Taker<C, S> {
     }
 
     /// The outcome of a session that nothing is done to.
-    fn at_rest(&self, session: &Session, state: S) -> Outcome<S> {
+    fn at_rest(&self, session: &Session, state: S) -> Taken<C, S> {
         let settled = session.settled.as_deref();
         let end = settled.map_or(crate::session::End::Cancelled, |it| it.end.clone());
         let settlement = Settlement {
@@ -87,7 +87,8 @@ impl<C: Context, S: State> Taker<C, S> {
             durable: true,
             home: None,
         };
-        settlement.into_outcome(&self.launched.stop, || Arc::clone(&self.resumer))
+        let outcome = settlement.into_outcome(&self.launched.stop, || Arc::clone(&self.resumer));
+        Taken::AtRest(Box::new(outcome))
     }
 
     /// Records how the run begins.
@@ -115,7 +116,7 @@ impl<C: Context, S: State> Taker<C, S> {
         }
         if session.settled.is_some() {
             let _ = journal.release().await;
-            return Ok(Taken::AtRest(self.at_rest(&session, state)));
+            return Ok(self.at_rest(&session, state));
         }
         let Some(session) = session.indexed(self.wiring()) else {
             let _ = journal.release().await;
@@ -143,7 +144,7 @@ impl<C: Context, S: State> Taker<C, S> {
 /// A session that was taken up.
 enum Taken<C: Context, S: State> {
     /// There is nothing to do: its outcome.
-    AtRest(Outcome<S>),
+    AtRest(Box<Outcome<S>>),
     /// A run is about to begin.
     Run(Box<Launch<C, S>>),
 }
@@ -151,7 +152,7 @@ enum Taken<C: Context, S: State> {
 impl<C: Context, S: State> Taken<C, S> {
     async fn outcome(self) -> Outcome<S> {
         match self {
-            Self::AtRest(outcome) => outcome,
+            Self::AtRest(outcome) => *outcome,
             Self::Run(run) => launch(*run).await,
         }
     }

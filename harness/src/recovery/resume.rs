@@ -114,7 +114,7 @@ async fn take_up<C: Context, S: State>(
                 // A process that answered meanwhile relies on this run to apply the answer.
                 return look_again(taker, recorded).await;
             }
-            Ok(Taken::AtRest(taker.at_rest(&now.session, compatible.state)))
+            Ok(taker.at_rest(&now.session, compatible.state))
         }
         None => taker.enter(claimed, now, compatible, Given { messages, recorded }).await,
     }
@@ -165,7 +165,7 @@ impl<C: Context, S: State> Taker<C, S> {
             if claimed.release().await == Released::MoreMessages {
                 return look_again(self, given.recorded).await;
             }
-            return Ok(Taken::AtRest(self.at_rest(&session, state)));
+            return Ok(self.at_rest(&session, state));
         }
         let mut changes: Vec<Change> =
             adopted.into_iter().map(|adopted| Change::Adopted(Box::new(adopted))).collect();

@@ -105,9 +105,9 @@ async fn take_input<C: Context, S: State>(
             let settled = taker.at_rest(&session, state);
             if claimed.release().await == Released::MoreMessages && asks {
                 // A process that answered meanwhile relies on this run to apply the answer.
-                return look_after(taker).await.unwrap_or(Ok(Taken::AtRest(settled)));
+                return look_after(taker).await.unwrap_or(Ok(settled));
             }
-            Ok(Taken::AtRest(settled))
+            Ok(settled)
         }
         Meaning::Crashed(recorded, compatible) => {
             let nothing = Given { messages: Vec::new(), recorded: false };

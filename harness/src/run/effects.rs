@@ -76,20 +76,17 @@ impl Effects for RunCore {
                 && of.question == asked.question
                 && of.answer_schema == asked.answer_schema
         });
-        match before {
-            Some(AskedInterrupt { interrupt, resolution: Some(resolution) }) => match resolution {
-                Resolution::Answered { value, by, at, .. } => {
-                    return AskReply::Answered(Answer {
-                        id: interrupt.id.clone(),
-                        name: None,
-                        value: Ok(value.clone()),
-                        by: by.clone(),
-                        at: *at,
-                    });
-                }
-                Resolution::Expired | Resolution::Withdrawn => return AskReply::Expired,
-            },
-            Some(AskedInterrupt { resolution: None, .. }) | None => {}
+        if let Some(AskedInterrupt { interrupt, resolution: Some(resolution) }) = before {
+            let Resolution::Answered { value, by, at, .. } = resolution else {
+                return AskReply::Expired;
+            };
+            return AskReply::Answered(Answer {
+                id: interrupt.id.clone(),
+                name: None,
+                value: Ok(value.clone()),
+                by: by.clone(),
+                at: *at,
+            });
         }
         slot.asked.push((key.to_owned(), asked));
         let waker = slot.waker.take();

@@ -25,9 +25,9 @@ const STAYS: &str = r#"{"t":1763729326125,"commit":{"n":"talk","o":[{"set":{"p":
 const AGAIN: &str =
     r#"{"t":1763729326126,"commit":{"n":"talk","o":[{"push":{"p":["lines"],"v":"again"}}]}}"#;
 const ASK: &str = r#"{"t":1763729326126,"ask":{"interrupts":[{"id":"2-aa","name":"approve","question":{"tool":"rm"},"answer_schema":true,"step":"ask","position":2,"key":null,"asked_at":1763729326126},{"id":"2-bb","name":"approve","question":null,"answer_schema":{"type":"boolean"},"step":"ask","position":2,"key":"b","asked_at":1763729326126,"expires_at":1763729327023},{"id":"2-cc","name":"approve","question":"?","answer_schema":true,"step":"ask","position":2,"key":"","asked_at":1763729326126}]}}"#;
-const INTERRUPTED: &str = r#"{"t":1763729326127,"settle":{"end":{"as":"interrupted"},"active_ms":41}}"#;
-const ENDS: &str =
-    r#"{"t":1763729326128,"settle":{"end":{"as":"ended","by":["Next","Done"]}}}"#;
+const INTERRUPTED: &str =
+    r#"{"t":1763729326127,"settle":{"end":{"as":"interrupted"},"active_ms":41}}"#;
+const ENDS: &str = r#"{"t":1763729326128,"settle":{"end":{"as":"ended","by":["Next","Done"]}}}"#;
 const SNAPSHOT: &str = r#"{"t":1763729326129,"snapshot":{"session":{"v":1,"agent":"m","salt":"s","graph":{"name":"l","wiring":"1","steps":{"ask":"gate","talk":"run"}},"schema":{"version":1,"fields":[{"name":"lines","type":"Vec<String>","reducer":"append"},{"name":"n","type":"u8","reducer":"add"}]},"phase":"running","cursor":{"step":"talk","position":2,"last":2,"attempt":0,"retries":0,"steps":1,"visits":{"talk":2}},"turn":1,"run":"r1","input":"input/1","spent":{"usage":{"input":null,"output":null,"cache_read":null,"cache_write":null,"reasoning":null},"cost_micros":null},"total":{"usage":{"input":null,"output":null,"cache_read":null,"cache_write":null,"reasoning":null},"cost_micros":null},"recovered":0,"inbox":0},"state":{"lines":["Grüß Gott 🦊\u0000"],"n":1}}}"#;
 
 /// A session that is held, and its head.

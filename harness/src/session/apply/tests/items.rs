@@ -77,7 +77,7 @@ fn what_is_known_of_an_item_is_its_own_and_ends_with_it() {
     assert!(session.enterable_items().next().is_some(), "item 2 waits for nothing");
 
     session.apply(&at("item", json!({"i": 2, "v": 2}))).unwrap();
-    assert!(!session.enterable_items().next().is_some());
+    assert!(session.enterable_items().next().is_none());
     session.apply(&at("run", json!({"run": "r2"}))).unwrap();
     assert_eq!((session.attempts(Some(0)), session.retries(Some(0))), (2, 0));
     session.apply(&at("item", json!({"i": 0, "v": 0}))).unwrap();
