@@ -47,6 +47,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
         &[
             &["error", "slots", "stop", "transition"],
             &["core", "outcome"],
+            &["effects", "publish"],
             &["handle"],
             &["outcome::request"],
             &["outcome::rest"],

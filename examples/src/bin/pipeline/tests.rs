@@ -119,16 +119,16 @@ fn all_problems_are_reported_at_once() {
         "step `idle` does nothing",
         "step `filter` is declared twice, as step number 2 and step number 3 (rename one of them)",
         "step `read` runs `reed`, unknown to the registry (did you mean `read`?)",
-        "step `read` leads to `filtre`, which is no step (did you mean `filter`?)",
-        "step `filter` gives `filter` parameters that it does not take: invalid type: integer `7`",
+        "step `read` leads to `filtre`, which is not a step (did you mean `filter`?)",
+        "step `filter` passes invalid parameters to `filter`: invalid type: integer `7`",
         "step `filter` routes by `amuont`, unknown to the registry (did you mean `amount`?)",
-        "step `filter` leads to `missing`, which is no step",
-        "step `filter` gives `write` parameters that it does not take: `file` must be a path below",
+        "step `filter` leads to `missing`, which is not a step",
+        "step `filter` passes invalid parameters to `write`: `file` must be a path below",
         "step `filter` routes signal `Sme`, unknown to `Amount` (did you mean `Some`?)",
-        "step `filter` does not say where signal `None` of `Amount` leads",
-        "step `filter` does not say where signal `Some` of `Amount` leads",
-        "step `both` gives `dedupe` parameters that it does not take: it takes none",
-        "the start leads to `raed`, which is no step (did you mean `read`?)",
+        "step `filter` has no target for signal `None` of `Amount`",
+        "step `filter` has no target for signal `Some` of `Amount`",
+        "step `both` passes invalid parameters to `dedupe`: it has no parameters",
+        "the start leads to `raed`, which is not a step (did you mean `read`?)",
         "step `both` cannot be reached from `read`",
         "step `idle` cannot be reached from `read`",
         "`finally` of the loop leads to step `off`, which is off: not today",
@@ -147,7 +147,7 @@ fn a_cycle_without_a_way_out_and_an_empty_pipeline() {
          [[step]]\nname = 'b'\nrun = 'dedupe'\nthen = 'a'\n",
     );
     assert_eq!(cycle.len(), 1, "{cycle:?}");
-    assert!(cycle[0].starts_with("no way from step `a` ends the loop"));
+    assert!(cycle[0].starts_with("no path from step `a` ends the loop"));
     let empty = problems_of("name = 'x'");
     assert!(empty[0].contains("where it starts") && empty[1].contains("no steps"), "{empty:?}");
 }
@@ -165,7 +165,7 @@ fn wrong_types_and_unknown_keys_hide_nothing_else() {
         "step `b`: `then` must be text, but it is the number 3",
         "step `b`: key `thne` is unknown (did you mean `then`?)",
         "step `b` does nothing",
-        "the start leads to `missing`, which is no step",
+        "the start leads to `missing`, which is not a step",
     ];
     assert_problems(&problems, &expected);
     let problems = problems_of(
@@ -209,7 +209,7 @@ fn an_edge_that_cannot_be_read_breaks_no_other_rule() {
         "step `a`: `to.Some` must be text, but it is the number 3",
         "step `a` routes signal `Non`, unknown to `Amount` (did you mean `None`?)",
         "step `b`: `route` must be text, but it is the number 4",
-        "step `b` leads to `lost`, which is no step",
+        "step `b` leads to `lost`, which is not a step",
         "step `c`: `then` must be text, but it is the date 1979-05-27",
     ];
     assert_problems(&problems, &expected);
@@ -237,7 +237,7 @@ fn every_parameter_of_every_step_is_checked() {
         "step `d`: `with` lacks `lines`, which must be a whole number from 0",
         "step `e`: `with` must be a table, but it is the number inf",
         "step `e` runs `reed`, unknown to the registry (did you mean `read`?)",
-        "step `f` gives `write` parameters that it does not take: `file` must be a path below",
+        "step `f` passes invalid parameters to `write`: `file` must be a path below",
     ];
     assert_problems(&problems, &expected);
 }
@@ -255,7 +255,7 @@ fn keys_that_json_repeats_are_refused() {
         "the pipeline: key `name` is given twice",
         "step `a`: key `with.lines` is given twice",
         "step `a`: key `to.Some` is given twice",
-        "step `a` leads to `zzz`, which is no step",
+        "step `a` leads to `zzz`, which is not a step",
     ];
     assert_problems(&problems.unwrap_err().lines(), &expected);
 }
