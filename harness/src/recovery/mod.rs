@@ -1,4 +1,4 @@
-//! Taking up a stored session: claim it, read it, check that the loop fits, and enter it again.
+//! Recovering a stored session: claim it, read it, check that the loop fits, and enter it again.
 
 mod claimed;
 mod refuse;
@@ -31,7 +31,7 @@ pub(crate) struct Storage {
     pub(crate) compatibility: Compatibility,
 }
 
-/// An agent that is about to take up a session.
+/// An agent that is about to recover a session.
 pub(crate) struct Taker<C: Context, S: State> {
     pub(crate) agent: AgentId,
     pub(crate) program: Arc<Program<C, S>>,
@@ -141,7 +141,7 @@ impl<C: Context, S: State> Taker<C, S> {
     }
 }
 
-/// A session that was taken up.
+/// A recovered session.
 enum Taken<C: Context, S: State> {
     /// There is nothing to do: its outcome.
     AtRest(Box<Outcome<S>>),

@@ -1,4 +1,4 @@
-//! What keeps a session from being taken up.
+//! What keeps a session from being recovered.
 
 use crate::id::SessionId;
 use crate::journal::ReadError;

@@ -37,8 +37,8 @@ pub(crate) async fn resume<C: Context, S: State>(
     answers: Answers,
 ) -> Result<Outcome<S>, RunError> {
     let recorded = !answers.list.is_empty();
-    // A live run keeps no room for how its session was taken up.
-    let taken = Box::pin(take_up(taker, answers, recorded)).await?;
+    // A live run keeps no room for how its session was recovered.
+    let taken = Box::pin(recover(taker, answers, recorded)).await?;
     Ok(taken.outcome().await)
 }
 
@@ -48,7 +48,7 @@ pub(super) fn look_again<C: Context, S: State>(
     taker: Taker<C, S>,
     recorded: bool,
 ) -> Pin<Box<dyn Future<Output = Result<Taken<C, S>, RunError>> + Send>> {
-    Box::pin(take_up(taker, Answers::none(), recorded))
+    Box::pin(recover(taker, Answers::none(), recorded))
 }
 
 /// The same for a run that has nothing of its own to do; `None` if another run holds the session.
@@ -60,8 +60,8 @@ pub(super) async fn look_after<C: Context, S: State>(
     (!looked.as_ref().is_err_and(RunError::is_busy)).then_some(looked)
 }
 
-/// Takes a session up. Answers were `recorded` if any are given here, or were before.
-async fn take_up<C: Context, S: State>(
+/// Recovers a session. Answers were `recorded` if any are given here, or were before.
+async fn recover<C: Context, S: State>(
     taker: Taker<C, S>,
     answers: Answers,
     recorded: bool,

@@ -62,7 +62,7 @@ pub(crate) async fn run<C: Context, S: State>(
     taker: Taker<C, S>,
     input: S::Update,
 ) -> Result<Outcome<S>, RunError> {
-    // A live run keeps no room for how its session was taken up.
+    // A live run keeps no room for how its session was recovered.
     let taken = Box::pin(take_input(taker, input)).await?;
     Ok(taken.outcome().await)
 }

@@ -93,7 +93,7 @@ fn depth_is_bounded_wherever_it_is() {
 }
 
 #[test]
-fn an_error_tells_nothing_of_what_is_in_the_log() {
+fn an_error_shows_nothing_of_what_is_in_the_log() {
     for line in [
         r#"{"t":1,"commit":{"n":{"SECRET":1}}}"#,
         r#"{"t":1,"commit":{"o":[{"SECRET":1}]}}"#,
@@ -106,11 +106,11 @@ fn an_error_tells_nothing_of_what_is_in_the_log() {
     ] {
         let error = Replay::default().push(Seq(1), line.as_bytes()).unwrap_err();
         let mut cause: Option<&dyn std::error::Error> = Some(&error);
-        let mut told = format!("{error:?}");
+        let mut reported = format!("{error:?}");
         while let Some(error) = cause {
-            told.push_str(&error.to_string());
+            reported.push_str(&error.to_string());
             cause = error.source();
         }
-        assert!(!told.contains("SECRET"), "{told}");
+        assert!(!reported.contains("SECRET"), "{reported}");
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn swapped<T>(_: &mut T, _: T) {
 
 /// The state of the first log. Every reducer is another one than that which wrote it.
 #[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Desk {
+pub(crate) struct Notebook {
     #[state(reduce = swapped)]
     title: Option<String>,
     #[state(reduce = swapped)]
@@ -116,9 +116,9 @@ fn no_reducer_runs_when_a_log_is_read() {
     let mut replay = Replay::default();
     for (at, entry) in golden.entries.iter().enumerate() {
         replay.push(golden.seq(at), entry.as_bytes()).unwrap();
-        let state: Desk = serde_json::from_value(replay.state().unwrap().clone()).unwrap();
+        let state: Notebook = serde_json::from_value(replay.state().unwrap().clone()).unwrap();
         // It is the state that was written, with every bit of its numbers.
-        let schema = Desk::schema();
+        let schema = Notebook::schema();
         let mut again = serde_json::to_value(&state).unwrap();
         for row in again["rows"].as_array_mut().unwrap() {
             // The one thing that this type writes and the log's did not.
@@ -129,7 +129,7 @@ fn no_reducer_runs_when_a_log_is_read() {
         assert_eq!(schema.difference(&again, replay.state().unwrap()), None, "at {at}");
     }
     let panicked = std::panic::catch_unwind(|| {
-        Desk::default().apply(Desk::update().turns(1), &mut harness::state::Ops::off());
+        Notebook::default().apply(Notebook::update().turns(1), &mut harness::state::Ops::off());
     });
     assert!(panicked.is_err(), "the reducers are not the ones that ran");
 }

@@ -12,7 +12,7 @@ use harness::{Seq, SessionId, Sessions};
 use serde_json::{Value, json};
 
 use super::Golden;
-use super::golden::{Desk, swapped};
+use super::golden::{Notebook, swapped};
 
 const SESSION: &str = "golden";
 
@@ -67,7 +67,7 @@ fn agent<S: State>(id: &str, store: MemoryStore) -> Agent<(), S> {
 }
 
 #[tokio::test]
-async fn sessions_tell_the_state_behind_each_entry_as_ever() {
+async fn sessions_report_the_state_behind_each_entry_as_before() {
     for golden in Golden::all() {
         let store = stored(&golden, "m").await;
         let sessions = Sessions::new(store);
@@ -87,8 +87,8 @@ async fn sessions_tell_the_state_behind_each_entry_as_ever() {
     }
 }
 
-/// Compares the states that an agent tells with the first of those of a log.
-async fn told_by_agent<S: State>(
+/// Compares the states that an agent shows with the first of those of a log.
+async fn reported_by_agent<S: State>(
     golden: &Golden,
     id: &str,
     first: usize,
@@ -105,7 +105,7 @@ async fn told_by_agent<S: State>(
 }
 
 #[tokio::test]
-async fn agents_tell_the_states_as_ever_and_run_no_reducer() {
+async fn agents_report_the_states_as_before_and_run_no_reducer() {
     // The one thing that this type writes and the logs' did not.
     let without_note = |state: &mut Value| {
         for row in state["rows"].as_array_mut().unwrap() {
@@ -115,13 +115,13 @@ async fn agents_tell_the_states_as_ever_and_run_no_reducer() {
         }
     };
     for name in ["turns", "pruned"] {
-        told_by_agent::<Desk>(&Golden::read(name), "clerk", usize::MAX, without_note).await;
+        reported_by_agent::<Notebook>(&Golden::read(name), "clerk", usize::MAX, without_note).await;
     }
     for name in ["fork", "items"] {
-        told_by_agent::<Talk>(&Golden::read(name), "m", usize::MAX, |_| {}).await;
+        reported_by_agent::<Talk>(&Golden::read(name), "m", usize::MAX, |_| {}).await;
     }
     // Then another version of the state was taken over.
-    told_by_agent::<Talk>(&Golden::read("migrated"), "m", 4, |_| {}).await;
+    reported_by_agent::<Talk>(&Golden::read("migrated"), "m", 4, |_| {}).await;
 }
 
 #[test]

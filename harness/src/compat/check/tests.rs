@@ -36,7 +36,7 @@ fn panics(_: &mut u32, _: u32) {
     panic!("a reducer ran");
 }
 
-/// The same fields, folded in by nobody.
+/// The same fields, folded in by no run.
 #[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Swapped {
     talk: Vec<String>,

@@ -480,5 +480,5 @@ fn an_attempt_that_asked_is_over() {
     session.apply(&at("settle", json!({"end": {"as": "interrupted"}, "attempt": 2}))).unwrap();
     assert_eq!(session.cursor.attempt, 2);
     session.apply(&at("settle", json!({"end": {"as": "stopped"}, "attempt": 5}))).unwrap();
-    assert_eq!(session.cursor.attempt, 5, "attempts that no entry tells of are counted");
+    assert_eq!(session.cursor.attempt, 5, "attempts that no entry says of are counted");
 }

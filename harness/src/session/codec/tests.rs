@@ -162,7 +162,7 @@ fn what_is_not_an_entry_is_malformed_and_not_quoted() {
 }
 
 #[test]
-fn a_newer_version_is_told_from_damage() {
+fn a_newer_version_is_reported_from_damage() {
     for line in [
         r#"{"t":1,"SECRET":{}}"#,
         r#"{"t":1,"commit":{},"SECRET":1}"#,

@@ -33,7 +33,7 @@ fn turn(field: &mut String, word: String) {
 
 #[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Desk {
+struct Notebook {
     plain: Option<String>,
     two_words: f64,
     #[state(reduce = append)]
@@ -70,10 +70,10 @@ prop_compose! {
         tree in btree_map(0..9, any::<Option<u8>>(), 0..4),
         hash in hash_map("[a-d]", vec(any::<u8>(), 0..3), 0..4),
         rows in vec((0..6_u8, option::of(".{0,2}")), 0..6),
-    ) -> DeskUpdate {
+    ) -> NotebookUpdate {
         let rows: Vec<Row> = rows.into_iter().map(|(id, text)| Row { id, text }).collect();
         let (sum, max, count) = numbers;
-        let mut update = Desk::update();
+        let mut update = Notebook::update();
         let mut bits = (0..12).map(|bit| mask >> bit & 1 == 1);
         let mut on = || bits.next().unwrap_or_default();
         if on() { update = update.plain(plain.clone()); }
@@ -102,8 +102,8 @@ proptest! {
         updates in vec((updates(), any::<bool>()), 1..12),
         queue in vec(any::<u8>(), 0..6),
     ) {
-        let mut live = Desk { queue, ..Desk::default() };
-        let schema = Desk::schema();
+        let mut live = Notebook { queue, ..Notebook::default() };
+        let schema = Notebook::schema();
         let opened = json!({"t": 1, "open": {
             "v": 1, "agent": "a", "salt": "s", "graph": {"name": "", "wiring": "", "steps": {}},
             "schema": schema, "state": encode(&live).unwrap(),
@@ -137,7 +137,7 @@ proptest! {
             let folded = replay.state().unwrap();
             prop_assert_eq!(schema.difference(folded, state), None, "seq {}", at);
         }
-        let again: Desk = decode_state(replay.state().unwrap()).unwrap();
+        let again: Notebook = decode_state(replay.state().unwrap()).unwrap();
         prop_assert_eq!(again, live);
     }
 }
@@ -146,10 +146,10 @@ proptest! {
 fn a_state_that_a_reducer_changed_behind_its_operations_is_found() {
     let opened = json!({"t": 1, "open": {
         "v": 1, "agent": "a", "salt": "s", "graph": {"name": "", "wiring": "", "steps": {}},
-        "schema": Desk::schema(), "state": encode(&Desk::default()).unwrap(),
+        "schema": Notebook::schema(), "state": encode(&Notebook::default()).unwrap(),
     }});
     let mut recorded = Recorded::begin(Entry::decode(&line(opened)).unwrap()).unwrap();
-    let live = Desk { sum: 1, ..Desk::default() };
+    let live = Notebook { sum: 1, ..Notebook::default() };
     let whole = Recorded { state: encode(&live).unwrap(), ..recorded.clone() };
     let change = snapshot(&whole);
     let error = recorded.apply(Entry { at: UtcMillis(3), spent: None, change }).unwrap_err();

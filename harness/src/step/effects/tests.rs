@@ -11,14 +11,14 @@ use crate::step::{FailureKind, InDoubt, Once, Scope};
 
 /// An executor that writes down what it is asked, and gives prepared replies.
 #[derive(Default)]
-struct Told {
+struct Reported {
     calls: Mutex<Vec<String>>,
     once: Mutex<Vec<OnceReply>>,
     refuses: Option<&'static str>,
     stopping: CancellationToken,
 }
 
-impl Told {
+impl Reported {
     fn call(&self, what: impl Into<String>) {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(what.into());
     }
@@ -36,7 +36,7 @@ impl Told {
     }
 }
 
-impl Effects for Told {
+impl Effects for Reported {
     fn ids(&self) -> &Ids {
         static IDS: std::sync::LazyLock<Ids> = std::sync::LazyLock::new(|| Ids {
             agent: AgentId::new("a"),
@@ -124,9 +124,9 @@ async fn pays(
     policy: Option<InDoubt>,
 ) -> (Result<u32, StepError>, Vec<String>) {
     let once = Mutex::new(replies.into_iter().rev().collect());
-    let told = Arc::new(Told { refuses, once, ..Told::default() });
-    let scope = Scope { effects: Arc::clone(&told) as _, place: Place::default() };
-    let effect = Arc::clone(&told);
+    let reported = Arc::new(Reported { refuses, once, ..Reported::default() });
+    let scope = Scope { effects: Arc::clone(&reported) as _, place: Place::default() };
+    let effect = Arc::clone(&reported);
     let effect = async move || {
         effect.call("pay");
         if fails { Err(StepError::fatal("broke")) } else { Ok(7) }
@@ -136,7 +136,7 @@ async fn pays(
         None => once.await,
         Some(policy) => once.in_doubt(policy).await,
     };
-    let calls = std::mem::take(&mut *told.calls.lock().unwrap());
+    let calls = std::mem::take(&mut *reported.calls.lock().unwrap());
     (paid, calls)
 }
 
@@ -189,8 +189,8 @@ async fn a_run_that_may_not_act_does_not() {
 
 #[tokio::test]
 async fn a_question_says_how_long_it_waits_and_may_expire() {
-    let told = Arc::new(Told::default());
-    let scope = Scope { effects: Arc::clone(&told) as _, place: Place::default() };
+    let reported = Arc::new(Reported::default());
+    let scope = Scope { effects: Arc::clone(&reported) as _, place: Place::default() };
     let question =
         EffectInDoubt { key: "k".to_owned(), step: "Pay".to_owned(), op_id: "s/1".to_owned() };
     let ask = Ask::new(scope.clone(), "k".to_owned(), &question);
@@ -199,5 +199,5 @@ async fn a_question_says_how_long_it_waits_and_may_expire() {
     assert_eq!(error.to_string(), "the question `k` expired before it was answered");
     assert!(StepError::from(error).is_fatal());
     assert!(Ask::new(scope, "k".to_owned(), &question).await.is_err());
-    assert_eq!(*told.calls.lock().unwrap(), ["ask k Some(60s)", "ask k None"]);
+    assert_eq!(*reported.calls.lock().unwrap(), ["ask k Some(60s)", "ask k None"]);
 }
