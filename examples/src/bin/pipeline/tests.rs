@@ -149,7 +149,7 @@ fn a_cycle_without_a_way_out_and_an_empty_pipeline() {
     assert_eq!(cycle.len(), 1, "{cycle:?}");
     assert!(cycle[0].starts_with("no path from step `a` ends the loop"));
     let empty = problems_of("name = 'x'");
-    assert!(empty[0].contains("where it starts") && empty[1].contains("no steps"), "{empty:?}");
+    assert!(empty[0].contains("no start") && empty[1].contains("no steps"), "{empty:?}");
 }
 
 #[test]

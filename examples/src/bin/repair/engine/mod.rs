@@ -1,7 +1,7 @@
 //! The repair engine, which knows no loop: it runs a Python script under limits, proposes repairs by
 //! rules, judges them, and shows them as diffs.
 //!
-//! One round is: [`Python::run`], [`propose`] for the fault, [`judge`] the first proposal, show
+//! One round is: [`Python::run`], [`propose`] for the fault, [`judge()`] the first proposal, show
 //! [`unified`], and run [`Proposal::fixed`]. [`Verdict::of`] says whether a run is a success,
 //! [`progressed`] whether the repair helped or the next proposal for the same fault is worth a try.
 //!
