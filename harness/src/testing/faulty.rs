@@ -123,7 +123,7 @@ impl fmt::Debug for Faults {
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 /// let store = Faulty::new(MemoryStore::new());
 /// let faults = store.faults();
-/// faults.before(Call::|n| n == 1);
+/// faults.before(Call::Claim, |n| n == 1);
 /// faults.after(Call::Append, |n| n % 2 == 1); // every other one: done, and the answer is lost
 ///
 /// let id = SessionId::new("order-17")?;
