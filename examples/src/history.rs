@@ -164,7 +164,10 @@ mod tests {
             r#"step committed, next Send (lines + "hi")"#
         );
         assert_eq!(described(r#"{"t":1,"intent":{"k":"send"}}"#), "effect send begins");
-        assert_eq!(described(r#"{"t":1,"settle":{"how":"interrupted"}}"#), "waits for an answer");
+        assert_eq!(
+            described(r#"{"t":1,"settle":{"end":{"as":"interrupted"}}}"#),
+            "waits for an answer"
+        );
     }
 
     #[test]
