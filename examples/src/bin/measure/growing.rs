@@ -15,16 +15,16 @@ pub(super) fn message(nth: usize) -> String {
 #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Talk {
     #[state(reduce = append)]
-    messages: Vec<String>,
+    pub(super) messages: Vec<String>,
 }
 
 #[derive(StepId, Clone, Debug, PartialEq, Eq)]
-enum Step {
+pub(super) enum Step {
     Say,
 }
 
 #[derive(Signal, Clone, Copy, Debug)]
-enum Next {
+pub(super) enum Next {
     More,
     Enough,
 }

@@ -5,9 +5,10 @@
 //! cargo run --release -p examples --bin measure -- [--json] [--once] [CASE …]
 //! ```
 //!
-//! `ratio` is ours over the floor, the hand-written program; `at most` is its target. Rounds of the two alternate; the fastest
-//! round of each counts. Where they wait for a disk, the figures are medians over all rounds.
-//! `--once` runs a single round of each case: a test that it works, no measurement.
+//! `ratio` is ours over the floor, the hand-written program; `at most` is its target. Rounds of the
+//! two alternate; the fastest round of each counts. Where they wait for a disk, the figures are
+//! medians over all rounds. `--once` runs a single round of each case: a test that it works, no
+//! measurement.
 
 mod counting;
 mod disk;

@@ -10,30 +10,13 @@ use harness::store::MemoryStore;
 
 use super::counting::peak;
 use super::floor::BoxFuture;
-use super::growing::message;
+use super::growing::{Next, Step, Talk, message};
 use super::{Figure, block_on, compare, failed};
 
 const SESSIONS: usize = 1_000;
 const STEPS: usize = 20;
 /// The most megabytes that all of them may take.
 const MOST: f64 = 30.0;
-
-#[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
-struct Talk {
-    #[state(reduce = append)]
-    messages: Vec<String>,
-}
-
-#[derive(StepId, Clone, Debug, PartialEq, Eq)]
-enum Step {
-    Say,
-}
-
-#[derive(Signal, Clone, Copy, Debug)]
-enum Next {
-    More,
-    Enough,
-}
 
 async fn say(talk: View<Talk>, _cx: Cx<()>) -> StepResult<Talk> {
     tokio::task::yield_now().await;
