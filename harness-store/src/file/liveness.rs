@@ -3,7 +3,9 @@
 //! Each open store holds an exclusive lock on an empty file of its own, whose name is the store's
 //! number. The system releases the lock when the store is dropped, when its process ends, however it
 //! ends, and when the machine restarts. A process that finds the number of a store in a claim record
-//! tries to lock the file: if that succeeds, or if the file is missing, the store is closed.
+//! tries to lock the file: if that succeeds, or if the file is missing, the store is closed. The next
+//! store that is opened gives the file its own number: to make a file and to remove it would cost as
+//! much as a sync.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -34,20 +36,19 @@ impl Liveness {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }
-        sweep(&**disk, &dir);
         loop {
             let id = number();
-            let path = dir.join(name(id));
-            let file = match disk.open(&path, Mode::AppendNew) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-                opened => opened?,
+            let own = path(&dir, id);
+            let file = match take_over(&**disk, &dir, &own) {
+                Some(file) => file,
+                None => disk.open(&own, Mode::AppendNew)?,
             };
             let id = match file.try_lock() {
-                Ok(true) if file.stat()?.links > 0 => id,
-                // Another store has swept the file before it was locked.
+                Ok(true) if disk.exists(&own) => id,
+                // Another store has taken the file over before it was locked.
                 Ok(_) => continue,
                 Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-                    disk.unlink(&path)?;
+                    disk.unlink(&own)?;
                     id | UNKNOWN
                 }
                 Err(error) => return Err(error),
@@ -59,20 +60,19 @@ impl Liveness {
     /// Whether the store with this number is open, as far as the system says.
     pub(crate) fn is_open(&self, id: u64) -> bool {
         let known = id & UNKNOWN == 0;
-        id == self.id || id != 0 && (!known || is_locked(&*self.disk, &self.dir.join(name(id))))
+        id == self.id || id != 0 && (!known || is_locked(&*self.disk, &path(&self.dir, id)))
     }
 }
 
 impl Drop for Liveness {
     fn drop(&mut self) {
-        let _ = self.disk.unlink(&self.dir.join(name(self.id)));
         // A process that is being forked may have the file open, too.
         self.file.unlock();
     }
 }
 
-fn name(id: u64) -> String {
-    format!("{id:016x}")
+fn path(dir: &Path, id: u64) -> PathBuf {
+    dir.join(format!("{id:016x}"))
 }
 
 /// A number that no other store has.
@@ -99,14 +99,18 @@ fn is_locked(disk: &dyn Disk, path: &Path) -> bool {
     }
 }
 
-/// Removes the files of stores that were not closed.
-fn sweep(disk: &dyn Disk, dir: &Path) {
-    let Ok(files) = std::fs::read_dir(dir) else { return };
-    for path in files.flatten().map(|file| file.path()) {
-        let Ok(file) = disk.open(&path, Mode::Read) else { continue };
-        if file.try_lock_shared().unwrap_or(false) {
-            let _ = disk.unlink(&path);
+/// Locks the file of a store that is closed and renames it.
+fn take_over(disk: &dyn Disk, dir: &Path, to: &Path) -> Option<Arc<dyn DiskFile>> {
+    std::fs::read_dir(dir).ok()?.flatten().find_map(|found| {
+        let file = disk.open(&found.path(), Mode::Append).ok()?;
+        if !file.try_lock().unwrap_or(false) {
+            return None;
         }
-        file.unlock();
-    }
+        // No two stores have one number, so the name is that of this file, or of none any more.
+        if disk.rename(&found.path(), to).is_err() {
+            file.unlock();
+            return None;
+        }
+        Some(file)
+    })
 }

@@ -83,9 +83,9 @@ impl Session {
         })
     }
 
-    /// Whether it is read, and not locked by another call.
+    /// Whether it is read and sound, and not locked by another call.
     pub(crate) fn is_open(&self) -> bool {
-        self.state.try_lock().is_ok_and(|state| state.file.is_some())
+        self.state.try_lock().is_ok_and(|state| state.file.is_some() && !state.failed)
     }
 
     /// Whether it must not be forgotten: it is in use, or a sync has failed, which would be

@@ -25,8 +25,9 @@ use super::record::{MAX_RECORD, Prepared};
 /// local file system. A flushed batch costs one sync of its log; the batch with which a session
 /// settles costs another, of the checkpoint beside the log. Sessions do not wait for each other.
 ///
-/// All syncs run on tokio's blocking threads. A disk that stalls delays only the calls that wait for
-/// it. Outside of a tokio runtime a call blocks its thread.
+/// All syncs run on tokio's blocking threads, and so does everything that opens a log or reads entries:
+/// a disk that stalls delays only the calls that wait for it. A short write to the page cache, to a log
+/// that is open, needs no other thread. Outside of a tokio runtime a call blocks its thread.
 ///
 /// When a process ends or drops its store, its leases are free at once, if the file system has
 /// advisory locks. When a process is suspended, its leases are free once they expire.
@@ -169,6 +170,19 @@ impl FileStore {
         FileStoreOptions::new().open(dir).await
     }
 
+    /// Does work on a session that reads no entry and syncs nothing. Where its log is open, a few
+    /// calls to the page cache cost less than a change of threads.
+    async fn run_briefly<T: Send + 'static>(
+        &self,
+        session: &SessionId,
+        work: impl FnOnce(&Inner) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        match self.inner.is_ready(session) {
+            true => work(&self.inner),
+            false => self.run(work).await,
+        }
+    }
+
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Inner) -> Result<T, StoreError> + Send + 'static,
@@ -201,7 +215,7 @@ async fn blocking<T: Send + 'static>(
 impl SessionStore for FileStore {
     async fn claim(&self, session: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
         let id = session.clone();
-        self.run(move |inner| inner.claim(&id, ttl)).await
+        self.run_briefly(session, move |inner| inner.claim(&id, ttl)).await
     }
 
     async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {
@@ -210,19 +224,18 @@ impl SessionStore for FileStore {
     }
 
     async fn release(&self, lease: &Lease, read: InboxSeq) -> Result<Released, StoreError> {
-        let lease = lease.clone();
-        self.run(move |inner| inner.release(&lease, read)).await
+        let held = lease.clone();
+        self.run_briefly(&lease.session, move |inner| inner.release(&held, read)).await
     }
 
     async fn append(&self, lease: &Lease, batch: Batch<'_>) -> Result<Appended, StoreError> {
         let prepared = Prepared::new(&batch)?;
-        let syncs = batch.flush && self.inner.sync == Sync::Flush;
-        if !syncs && self.inner.is_ready(&lease.session) {
-            // One write to the page cache costs less than a change of threads.
-            return self.inner.append(lease, &prepared);
+        let held = lease.clone();
+        let append = move |inner: &Inner| inner.append(&held, &prepared);
+        match batch.flush && self.inner.sync == Sync::Flush {
+            true => self.run(append).await,
+            false => self.run_briefly(&lease.session, append).await,
         }
-        let lease = lease.clone();
-        self.run(move |inner| inner.append(&lease, &prepared)).await
     }
 
     async fn send(&self, to: &SessionId, messages: &[Message]) -> Result<Sent, StoreError> {
@@ -235,8 +248,11 @@ impl SessionStore for FileStore {
         session: &SessionId,
         request: ReadRequest,
     ) -> Result<Option<Page>, StoreError> {
-        let session = session.clone();
-        self.run(move |inner| inner.read(&session, request)).await
+        let id = session.clone();
+        match request.from {
+            Some(_) => self.run(move |inner| inner.read(&id, request)).await,
+            None => self.run_briefly(session, move |inner| inner.read(&id, request)).await,
+        }
     }
 
     async fn list(

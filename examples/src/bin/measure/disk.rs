@@ -4,7 +4,6 @@ use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use harness::store::SessionStore;
 use harness_store::{FileStore, FileStoreOptions, Sync};
@@ -53,20 +52,6 @@ fn by_hand(path: &Path, steps: u64, sync: Sync) -> io::Result<File> {
     Ok(file)
 }
 
-/// Waits for the head file that the store writes about a second after a session settles.
-fn wait_for_head_file(dir: &Path) {
-    let Ok(parts) = std::fs::read_dir(dir.join("sessions")) else { return };
-    let parts: Vec<_> = parts.flatten().map(|part| part.path()).collect();
-    let has_head = || {
-        let files = parts.iter().filter_map(|part| std::fs::read_dir(part).ok());
-        files.flatten().flatten().any(|file| file.path().extension().is_some_and(|it| it == "head"))
-    };
-    let begun = Instant::now();
-    while !has_head() && begun.elapsed() < Duration::from_secs(10) {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 /// The bytes in the directory of a store with default options after the run has settled, beside the
 /// messages as lines.
 pub(super) fn bytes() -> Vec<Figure> {
@@ -74,7 +59,6 @@ pub(super) fn bytes() -> Vec<Figure> {
         let dir = dir().ok()?;
         let store = block_on(FileStore::open(dir.path())).ok()?;
         ours(store, steps);
-        wait_for_head_file(dir.path());
         let ours = bytes_below(dir.path()).ok()? as f64;
         let floor: usize = (0..steps as usize).map(|nth| line(nth).len()).sum();
         let floor = floor as f64;

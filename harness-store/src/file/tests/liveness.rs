@@ -44,7 +44,7 @@ async fn what_a_dropped_store_held_is_free_though_its_process_continues() {
 }
 
 #[test]
-fn a_store_lives_until_it_is_dropped_and_leaves_nothing_behind() {
+fn a_store_lives_until_it_is_dropped_and_leaves_its_file_to_the_next() {
     let dir = tempfile::tempdir().unwrap();
     let first = open_other(dir.path());
     let number = first.inner.liveness.id;
@@ -58,7 +58,9 @@ fn a_store_lives_until_it_is_dropped_and_leaves_nothing_behind() {
     drop(clone);
     assert!(!lives(number));
     drop(others);
-    assert_eq!(std::fs::read_dir(dir.path().join("open")).unwrap().count(), 0);
+    let next = open_other(dir.path());
+    assert!(!next.inner.liveness.is_open(number));
+    assert_eq!(std::fs::read_dir(dir.path().join("open")).unwrap().count(), 4);
 }
 
 #[tokio::test]
@@ -100,16 +102,20 @@ fn an_open_file_keeps_no_store_alive() {
 }
 
 #[test]
-fn a_store_that_was_not_closed_leaves_no_file_once_another_is_opened() {
+fn the_file_of_a_store_that_was_not_closed_is_taken_over_by_the_next() {
     let dir = tempfile::tempdir().unwrap();
     let open_stores = dir.path().join("open");
     let (killed, lives) = (open_other(dir.path()), open_other(dir.path()));
+    claim(&killed.inner, "one").unwrap();
+    assert!(is_busy(&lives, "one"));
     // As the system does when it ends the process.
     killed.inner.liveness.file.unlock();
     let number = killed.inner.liveness.id;
     assert!(!lives.inner.liveness.is_open(number));
+    let next = open_other(dir.path());
     assert_eq!(std::fs::read_dir(&open_stores).unwrap().count(), 2);
-    let _next = open_other(dir.path());
-    assert_eq!(std::fs::read_dir(&open_stores).unwrap().count(), 2, "the file is swept");
-    assert!(lives.inner.liveness.is_open(lives.inner.liveness.id));
+    assert_ne!(next.inner.liveness.id, number);
+    assert!(!lives.inner.liveness.is_open(number), "its file is locked by another store");
+    assert!(lives.inner.liveness.is_open(next.inner.liveness.id));
+    assert!(!is_busy(&lives, "one"));
 }
