@@ -45,7 +45,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
     (
         "run",
         &[
-            &["error", "slots", "stop", "transition"],
+            &["conclusion", "error", "slots", "stop", "transition"],
             &["core", "outcome"],
             &["effects", "publish"],
             &["handle"],

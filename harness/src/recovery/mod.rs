@@ -16,7 +16,7 @@ use crate::journal::{Durability, Journal, LeaseGuard, Start, When};
 use crate::run::{Begin, Driver, Kind, Launched, Outcome, Resumer, RunCore, RunError, Settlement};
 use crate::session::{AsNamed, Change, Entry, Recorded, Session};
 use crate::state::State;
-use crate::step::Ids;
+use crate::step::{Ids, RunScope};
 use crate::store::SessionStore;
 
 pub(crate) use resume::resume;
@@ -192,9 +192,10 @@ pub(crate) fn launch<C: Context, S: State>(
     let ids = Ids { agent, session: id, run, parent };
     let graph = program.graph.clone();
     let core = RunCore::new(ids, graph, fanout, stop.clone(), journal, session);
-    let driver = Driver::new(program, context, core, state, home, begin, budget);
-    let driver = Box::new(driver);
-    async move { driver.drive().await.into_outcome(&stop, || resumer) }.instrument(span)
+    let driver = Box::new(Driver::new(program, context, core, state, home, begin, budget));
+    let scope = RunScope::new(driver.effects());
+    let run = async move { driver.drive().await.into_outcome(&stop, || resumer) };
+    scope.wrap(run).instrument(span)
 }
 
 /// A session that is entered: what to record, and what the run begins with.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tracing::Span;
 
-use crate::step::{Asked, BoxFuture, FailureKind, Place, Scope, StepError};
+use crate::step::{Asked, BoxFuture, FailureKind, Place, RunScope, StepError};
 use crate::text::words;
 
 use super::core::RunCore;
@@ -27,10 +27,19 @@ pub(super) enum Ended<T> {
     OutOfTime,
 }
 
+impl<T> Ended<T> {
+    fn of(result: Result<T, StepError>) -> Self {
+        match result {
+            Ok(value) => Self::Done(value),
+            Err(error) => Self::Failed(error),
+        }
+    }
+}
+
 /// An attempt that is about to begin. `K` is a reference to the core, or a share of it.
 pub(super) struct Attempt<K> {
     pub(super) core: K,
-    pub(super) scope: Scope,
+    pub(super) place: Place,
     pub(super) timeout: Option<Duration>,
     /// When the wall budget is used up.
     pub(super) wall: Option<Instant>,
@@ -43,51 +52,117 @@ struct Watch {
 }
 
 /// How polling a body ended.
-type Polled<T> = Result<Result<T, StepError>, GivenUp>;
+pub(super) type Polled<T> = Result<Result<T, StepError>, GivenUp>;
 
 /// Why a body is given up.
-enum GivenUp {
+pub(super) enum GivenUp {
     Asked,
     Cancelled,
     OutOfTime,
     TimedOut,
 }
 
-/// The first poll of a body, which is the only one of most.
-enum First<T> {
-    Done(Result<T, StepError>),
-    Waits(BoxFuture<Result<T, StepError>>),
+/// How an attempt began: its body was made and polled once.
+pub(super) enum Begun<T> {
+    /// It is over. Most are.
+    Ended(Ended<T>),
+    Unfinished(Box<Unfinished<T>>),
+}
+
+/// What is left to do of an attempt that is not over at once.
+pub(super) enum Unfinished<T> {
+    /// The body is over; effects of the attempt may not be.
+    Close(Polled<T>),
+    /// The body waits.
+    Wait(Waiting<T>),
+}
+
+/// A body that was polled once, and waits.
+pub(super) struct Waiting<T> {
+    body: BoxFuture<Result<T, StepError>>,
+    /// It is polled inside of it.
+    span: Span,
+    /// When the step's timeout is over.
+    due: Option<Instant>,
+    /// Whether it wakes the task that polls it next.
+    wakes: bool,
+}
+
+impl<T> Unfinished<T> {
+    /// Another task polls it from here on.
+    pub(super) fn moved(mut self) -> Self {
+        if let Self::Wait(waiting) = &mut self {
+            waiting.wakes = false;
+        }
+        self
+    }
 }
 
 impl<K: Deref<Target = RunCore>> Attempt<K> {
-    /// Makes the body, polls it to its end, and waits for the effects it has begun.
+    /// Opens the slot, makes the body, polls it to its end, and waits for the effects it has begun.
     pub(super) async fn run<T>(
         self,
         make: impl FnOnce() -> BoxFuture<Result<T, StepError>>,
     ) -> Ended<T> {
-        let place = self.scope.place;
-        self.core.enter(place);
+        self.core.enter(self.place);
+        let mut make = Some(make);
+        let begun = poll_fn(|task| match make.take() {
+            Some(make) => Poll::Ready(self.begin(task, make)),
+            None => Poll::Pending,
+        });
+        match begun.await {
+            Begun::Ended(ended) => ended,
+            Begun::Unfinished(rest) => Box::pin(self.end(*rest)).await,
+        }
+    }
+
+    /// Makes the body and polls it once, in a slot that is open. One that is done is dropped at once.
+    pub(super) fn begin<T>(
+        &self,
+        task: &mut Context<'_>,
+        make: impl FnOnce() -> BoxFuture<Result<T, StepError>>,
+    ) -> Begun<T> {
+        let place = self.place;
         let span = self.span(place);
         let due = self.timeout.map(|limit| Instant::now() + limit);
-        let polled = match self.first_poll(&span, make).await {
-            Ok(First::Done(result)) => match self.core.try_close(place) {
-                // It has asked nothing, and no effect of it is running.
-                Some(asked) if asked.is_empty() && !self.core.stop.is_cancelled() => {
-                    return Self::ended(result);
-                }
-                Some(asked) if !asked.is_empty() => return Ended::Asked(asked),
-                Some(_) => return Ended::Cancelled,
-                None => self.given_up(place, None).map_or(Ok(result), Err),
-            },
-            Ok(First::Waits(body)) => self.wait(&span, body, due).await,
-            Err(panic) => {
-                let panicked = Ok(Err(panicked(&panic)));
-                self.given_up(place, None).map_or(panicked, Err)
+        let polled = self.inside(&span, || {
+            let mut body = make();
+            match body.as_mut().poll(task) {
+                Poll::Ready(result) => Ok(result),
+                Poll::Pending => Err(body),
             }
+        });
+        let result = match polled {
+            Ok(Ok(result)) => result,
+            Ok(Err(body)) => {
+                let waiting = Waiting { body, span, due, wakes: true };
+                return Begun::Unfinished(Box::new(Unfinished::Wait(waiting)));
+            }
+            Err(panic) => Err(panicked(&panic)),
         };
-        let asked = self.core.close(place).await;
+        match self.core.try_close(place) {
+            // It has asked nothing, and no effect of it is running.
+            Some(asked) if asked.is_empty() && !self.core.stop.is_cancelled() => {
+                Begun::Ended(Ended::of(result))
+            }
+            Some(asked) if !asked.is_empty() => Begun::Ended(Ended::Asked(asked)),
+            Some(_) => Begun::Ended(Ended::Cancelled),
+            None => {
+                let polled = self.given_up(place, None).map_or(Ok(result), Err);
+                Begun::Unfinished(Box::new(Unfinished::Close(polled)))
+            }
+        }
+    }
+
+    /// Brings an attempt to its end that was not over at once.
+    pub(super) async fn end<T>(self, rest: Unfinished<T>) -> Ended<T> {
+        let polled = match rest {
+            Unfinished::Close(polled) => polled,
+            Unfinished::Wait(waiting) => self.wait(waiting).await,
+        };
+        let asked = self.core.close(self.place).await;
         match polled {
-            Ok(result) => Self::ended(result),
+            Ok(result) => Ended::of(result),
             Err(GivenUp::Asked) => Ended::Asked(asked),
             Err(GivenUp::Cancelled) => Ended::Cancelled,
             Err(GivenUp::OutOfTime) => Ended::OutOfTime,
@@ -96,13 +171,6 @@ impl<K: Deref<Target = RunCore>> Attempt<K> {
                 let message = format!("the step took longer than its timeout of {limit:?}");
                 Ended::Failed(StepError::of(FailureKind::Timeout, true, message))
             }
-        }
-    }
-
-    fn ended<T>(result: Result<T, StepError>) -> Ended<T> {
-        match result {
-            Ok(value) => Ended::Done(value),
-            Err(error) => Ended::Failed(error),
         }
     }
 
@@ -120,52 +188,27 @@ impl<K: Deref<Target = RunCore>> Attempt<K> {
     /// Calls user code inside the scope and the span. The error is what a panic said.
     fn inside<T>(&self, span: &Span, call: impl FnOnce() -> T) -> Result<T, String> {
         let _entered = span.enter();
-        let called = self.scope.clone().call(|| catch_unwind(AssertUnwindSafe(call)));
+        let called = RunScope::at(self.place, || catch_unwind(AssertUnwindSafe(call)));
         called.map_err(|panic| words(&*panic))
     }
 
-    /// Makes the body and polls it once. One that is done is dropped at once.
-    async fn first_poll<T>(
-        &self,
-        span: &Span,
-        make: impl FnOnce() -> BoxFuture<Result<T, StepError>>,
-    ) -> Result<First<T>, String> {
-        let mut make = Some(make);
-        poll_fn(|task| {
-            let Some(make) = make.take() else { return Poll::Pending };
-            Poll::Ready(self.inside(span, || {
-                let mut body = make();
-                match body.as_mut().poll(task) {
-                    Poll::Ready(result) => First::Done(result),
-                    Poll::Pending => First::Waits(body),
-                }
-            }))
-        })
-        .await
-    }
-
     /// Polls a body that waits, until it ends or something else comes first.
-    async fn wait<T>(
-        &self,
-        span: &Span,
-        mut body: BoxFuture<Result<T, StepError>>,
-        due: Option<Instant>,
-    ) -> Polled<T> {
+    async fn wait<T>(&self, waiting: Waiting<T>) -> Polled<T> {
+        let Waiting { mut body, span, due, wakes } = waiting;
         let sleep = |at: Option<Instant>| at.map(|at| Box::pin(sleep_until(at)));
         let mut watch = Watch { timeout: sleep(due), wall: sleep(self.wall) };
-        // It was polled once, by the same task.
-        let mut polled_before = true;
+        let mut waits = wakes;
         let ended = poll_fn(|task| {
-            let skip = std::mem::take(&mut polled_before) || self.core.stop.is_cancelled();
+            let skip = std::mem::take(&mut waits) || self.core.stop.is_cancelled();
             let polled = match skip {
                 true => Ok(Poll::Pending),
-                false => self.inside(span, || body.as_mut().poll(task)),
+                false => self.inside(&span, || body.as_mut().poll(task)),
             };
             self.over(polled, &mut watch, task)
         });
         let ended = ended.await;
-        self.core.effects_of(self.scope.place).await;
-        match (self.inside(span, move || drop(body)), ended) {
+        self.core.effects_of(self.place).await;
+        match (self.inside(&span, move || drop(body)), ended) {
             (Err(panic), Ok(_)) => Ok(Err(panicked(&panic))),
             // A body that is given up may panic: that changes nothing.
             (Err(panic), given_up) => {
@@ -184,7 +227,7 @@ impl<K: Deref<Target = RunCore>> Attempt<K> {
         task: &mut Context<'_>,
     ) -> Poll<Polled<T>> {
         let waits = matches!(polled, Ok(Poll::Pending));
-        if let Some(given_up) = self.given_up(self.scope.place, waits.then(|| task.waker())) {
+        if let Some(given_up) = self.given_up(self.place, waits.then(|| task.waker())) {
             return Poll::Ready(Err(given_up));
         }
         match polled {

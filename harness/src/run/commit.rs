@@ -12,42 +12,81 @@ use crate::observe::EventKind;
 use crate::session::{
     Asked as AskedChange, AttemptFailed, Change, Committed, Diverted, End, Finishing,
 };
-use crate::state::{Op, State, encode};
+use crate::state::{State, encode};
 use crate::step::{Asked, Failure, FailureKind, Interrupt, Place, StepError};
 
-use super::driver::{Driver, Left};
-use super::settle::Conclusion;
-use super::transition::{Attempted, Finally, Next, Settle};
+use super::conclusion::{Conclusion, Recorded};
+use super::driver::{Driver, place_in};
+use super::transition::{Attempted, Finally, Next, Settle, transition};
 
 impl<C: Context, S: State> Driver<C, S> {
-    /// Records what was decided. Returns how the run settles, once it does.
+    /// Decides what comes next, and records it.
+    pub(super) fn advance(&mut self, wiring: &Wiring, attempted: Attempted) -> Recorded {
+        let mut done = None;
+        let (ops, heard) = (&mut self.left.ops, !self.core.fanout.is_silent());
+        let decided = self.core.record_where(|session| {
+            match transition(wiring, &session.cursor, attempted) {
+                Next::Enter { step } => {
+                    done = heard.then(|| (place_in(session, None), step));
+                    let (next, ops) = (Some(step), std::mem::take(ops));
+                    Ok(Change::Committed(Committed { next, ops }))
+                }
+                next => Err(next),
+            }
+        });
+        match decided {
+            Ok(Ok(())) => {
+                if let Some((place, step)) = done {
+                    self.publish_committed(wiring, place, branch_of(attempted), Some(step));
+                }
+                Recorded::Step
+            }
+            Ok(Err(broken)) => Recorded::End(Box::new(self.unrecorded(&broken))),
+            Err(next) => self.record(wiring, attempted, next),
+        }
+    }
+
+    /// Records what was decided.
+    fn record(&mut self, wiring: &Wiring, attempted: Attempted, next: Next) -> Recorded {
+        let recorded = match next {
+            Next::Enter { step } => self.record_step(wiring, branch_of(attempted), Some(step)),
+            Next::Divert { step } => self.record_divert(wiring, step),
+            Next::Finish { end, step } => self.record_finishing(wiring, attempted, end, step),
+            Next::Ask => {
+                let asked = std::mem::take(&mut self.left.asked);
+                match self.record_asked(wiring, self.place(None), asked) {
+                    Ok(()) => return Recorded::End(Box::new(Conclusion::of(End::Interrupted))),
+                    Err(broken) => Err(broken),
+                }
+            }
+            Next::Retry => {
+                let failure = self.left.failure.take();
+                match self.record_retry(wiring, None, failure) {
+                    Ok(delay) => return Recorded::Retry(delay),
+                    Err(broken) => Err(broken),
+                }
+            }
+            Next::Settle(end) => {
+                return Recorded::End(Box::new(self.conclusion(wiring, attempted, end)));
+            }
+        };
+        match recorded {
+            Ok(()) => Recorded::Step,
+            Err(broken) => Recorded::End(Box::new(self.unrecorded(&broken))),
+        }
+    }
+
+    /// Appends what was recorded, and waits before a retry. Returns how the run settles, once it
+    /// does.
     pub(super) async fn commit(
         &mut self,
         wiring: &Wiring,
-        attempted: Attempted,
-        next: Next,
-        left: Left,
-    ) -> Option<Conclusion> {
-        let branch = match attempted {
-            Attempted::Done { branch } => branch,
-            _ => None,
-        };
-        let recorded = match next {
-            Next::Enter { step } => self.record_step(wiring, branch, Some(step), left.ops),
-            Next::Retry => return Box::pin(self.back_off(wiring, None, left.failure)).await,
-            Next::Divert { step } => self.record_divert(wiring, step, left.failure),
-            Next::Ask => {
-                return Some(match self.record_asked(wiring, self.place(None), left.asked) {
-                    Ok(()) => Conclusion::of(End::Interrupted),
-                    Err(broken) => self.unrecorded(&broken),
-                });
-            }
-            Next::Finish { end, step } => self.record_finishing(wiring, branch, end, step, left),
-            Next::Settle(end) => return Some(self.conclusion(wiring, attempted, end, left)),
-        };
-        match self.core.journal {
-            Some(_) => self.write(recorded, When::Mode).await,
-            None => recorded.err().map(|broken| self.unrecorded(&broken)),
+        recorded: Recorded,
+    ) -> Option<Box<Conclusion>> {
+        match recorded {
+            Recorded::Step => self.write(Ok(()), When::Mode).await.map(Box::new),
+            Recorded::Retry(delay) => Box::pin(self.back_off(wiring, delay)).await.map(Box::new),
+            Recorded::End(conclusion) => Some(conclusion),
         }
     }
 
@@ -97,26 +136,31 @@ impl<C: Context, S: State> Driver<C, S> {
         wiring: &Wiring,
         branch: Option<usize>,
         next: Option<usize>,
-        ops: Vec<Op>,
     ) -> Result<(), Broken> {
+        let ops = std::mem::take(&mut self.left.ops);
         let place = (!self.core.fanout.is_silent()).then(|| self.place(None));
         self.core.record(Change::Committed(Committed { next, ops }))?;
         if let Some(place) = place {
-            let signal = wiring.nodes[place.step].exit.signal(branch).map(|(_, signal)| signal);
-            let next = next.map(|step| wiring.name_of(step));
-            self.core.publish_recorded(place, EventKind::Committed { signal, next });
+            self.publish_committed(wiring, place, branch, next);
         }
         Ok(())
     }
 
-    fn record_divert(
-        &mut self,
+    fn publish_committed(
+        &self,
         wiring: &Wiring,
-        next: usize,
-        failure: Option<StepError>,
-    ) -> Result<(), Broken> {
+        place: Place,
+        branch: Option<usize>,
+        next: Option<usize>,
+    ) {
+        let signal = wiring.nodes[place.step].exit.signal(branch).map(|(_, signal)| signal);
+        let next = next.map(|step| wiring.name_of(step));
+        self.core.publish_recorded(place, EventKind::Committed { signal, next });
+    }
+
+    fn record_divert(&mut self, wiring: &Wiring, next: usize) -> Result<(), Broken> {
         let place = self.place(None);
-        let failure = self.failure(wiring, place, failure);
+        let failure = self.left_failure(wiring, place);
         let diverted = Diverted { failure: Arc::clone(&failure), next };
         self.core.record(Change::Diverted(Box::new(diverted)))?;
         let (failure, next) = ((*failure).clone(), wiring.name_of(next));
@@ -150,30 +194,28 @@ impl<C: Context, S: State> Driver<C, S> {
             }
         };
         let interrupts: Vec<Interrupt> = asked.into_iter().map(interrupt).collect();
-        let events = match self.core.fanout.is_silent() {
-            true => Vec::new(),
-            false => interrupts.clone(),
-        };
-        let events = events.into_iter().map(|interrupt| EventKind::Asked { interrupt });
+        let events = if self.core.fanout.is_silent() { Vec::new() } else { interrupts.clone() };
         let asked = Change::Asked(AskedChange { interrupts });
-        self.core.record_as(place, asked, events.collect())
+        self.core.record_as(place, asked, || {
+            events.into_iter().map(|interrupt| EventKind::Asked { interrupt }).collect()
+        })
     }
 
     /// Records that the turn ends by way of `.finally(..)`.
     fn record_finishing(
         &mut self,
         wiring: &Wiring,
-        branch: Option<usize>,
+        attempted: Attempted,
         end: Settle,
         next: usize,
-        left: Left,
     ) -> Result<(), Broken> {
         let place = self.place(None);
         let end = match end {
             Settle::Exhausted(limit) => End::Exhausted { limit },
-            Settle::Failed => End::Failed { failure: self.failure(wiring, place, left.failure) },
+            Settle::Failed => End::Failed { failure: self.left_failure(wiring, place) },
             _ => {
-                self.record_step(wiring, branch, None, left.ops)?;
+                let branch = branch_of(attempted);
+                self.record_step(wiring, branch, None)?;
                 ended_by(wiring, place, branch)
             }
         };
@@ -196,24 +238,15 @@ impl<C: Context, S: State> Driver<C, S> {
         })
     }
 
-    fn conclusion(
-        &mut self,
-        wiring: &Wiring,
-        attempted: Attempted,
-        end: Settle,
-        left: Left,
-    ) -> Conclusion {
+    fn conclusion(&mut self, wiring: &Wiring, attempted: Attempted, end: Settle) -> Conclusion {
         let place = self.place(None);
-        let branch = match attempted {
-            Attempted::Done { branch } => branch,
-            _ => None,
-        };
+        let branch = branch_of(attempted);
         let done = matches!(attempted, Attempted::Done { .. });
         let kept = self.core.session(|session| session.cursor.finishing.clone());
         let (end, finally_failure, commits) = match end {
             Settle::Ended { .. } => (ended_by(wiring, place, branch), None, true),
             Settle::Failed => {
-                let failure = self.failure(wiring, place, left.failure);
+                let failure = self.left_failure(wiring, place);
                 // A reducer that panics in the last steps does not change how the turn has ended,
                 // where the log has the state as it was.
                 match kept.filter(|_| self.core.journal.is_some()) {
@@ -227,14 +260,21 @@ impl<C: Context, S: State> Driver<C, S> {
             Settle::Cancelled => (End::Cancelled, None, false),
             Settle::LeaseLost => return self.unrecorded(&Broken::LeaseLost),
             Settle::Kept { finally } => {
-                let failure = self.finally_failure(wiring, place, finally, left.failure);
+                let failure = self.left.failure.take();
+                let failure = self.finally_failure(wiring, place, finally, failure);
                 (kept.map_or_else(End::plain, |kept| kept.end), failure, done)
             }
         };
-        if commits && let Err(broken) = self.record_step(wiring, branch, None, left.ops) {
+        if commits && let Err(broken) = self.record_step(wiring, branch, None) {
             return self.unrecorded(&broken);
         }
         Conclusion::Settle { end, finally_failure }
+    }
+
+    /// The failure that the last attempt has left.
+    fn left_failure(&mut self, wiring: &Wiring, place: Place) -> Arc<Failure> {
+        let failure = self.left.failure.take();
+        self.failure(wiring, place, failure)
     }
 
     pub(super) fn failure(
@@ -302,18 +342,10 @@ impl<C: Context, S: State> Driver<C, S> {
         Ok(delay)
     }
 
-    /// Waits before the next attempt; a stop, a cancel or the wall budget end the wait.
-    async fn back_off(
-        &mut self,
-        wiring: &Wiring,
-        item: Option<u32>,
-        error: Option<StepError>,
-    ) -> Option<Conclusion> {
-        let (delay, recorded) = match self.record_retry(wiring, item, error) {
-            Ok(delay) => (delay, Ok(())),
-            Err(broken) => (Duration::ZERO, Err(broken)),
-        };
-        if let Some(conclusion) = self.write(recorded, When::Mode).await {
+    /// Appends that an attempt failed, and waits before the next one; a stop, a cancel or the wall
+    /// budget end the wait.
+    async fn back_off(&mut self, wiring: &Wiring, delay: Duration) -> Option<Conclusion> {
+        if let Some(conclusion) = self.write(Ok(()), When::Mode).await {
             return Some(conclusion);
         }
         let wall = self.wall_deadline(wiring);
@@ -336,4 +368,12 @@ impl<C: Context, S: State> Driver<C, S> {
 fn ended_by(wiring: &Wiring, place: Place, branch: Option<usize>) -> End {
     let signal = wiring.nodes[place.step].exit.signal(branch);
     End::Ended { by: signal.map(|(signals, signal)| (signals.into(), signal.into())) }
+}
+
+/// The branch that the route of a step took.
+fn branch_of(attempted: Attempted) -> Option<usize> {
+    match attempted {
+        Attempted::Done { branch } => branch,
+        _ => None,
+    }
 }

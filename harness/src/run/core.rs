@@ -34,7 +34,7 @@ pub(crate) struct RunCore {
 pub(super) struct Live {
     pub(super) session: Session<usize>,
     /// What was spent since the last entry.
-    pub(super) unrecorded: Option<Spend>,
+    pub(super) unrecorded: Option<Box<Spend>>,
     pub(super) slots: Slots,
 }
 
@@ -81,8 +81,9 @@ impl RunCore {
         self: &Arc<Self>,
         place: Place,
         change: Change<usize>,
-        events: Vec<EventKind>,
+        events: impl FnOnce() -> Vec<EventKind>,
     ) -> Result<(), Broken> {
+        let events = if self.fanout.is_silent() { Vec::new() } else { events() };
         // Effects of other items do not come between the change and its events.
         let mut live = self.live();
         self.record_in(&mut live, change)?;
@@ -93,6 +94,19 @@ impl RunCore {
         Ok(())
     }
 
+    /// Records the change that `decide` makes of the session; or what it says instead.
+    ///
+    /// # Errors
+    /// Inside, as [`record`](Self::record).
+    pub(super) fn record_where<N>(
+        &self,
+        decide: impl FnOnce(&Session<usize>) -> Result<Change<usize>, N>,
+    ) -> Result<Result<(), Broken>, N> {
+        let mut live = self.live();
+        let change = decide(&live.session)?;
+        Ok(self.record_in(&mut live, change))
+    }
+
     fn record_in(&self, live: &mut Live, change: Change<usize>) -> Result<(), Broken> {
         let leaves = matches!(
             change,
@@ -101,13 +115,12 @@ impl RunCore {
                 | Change::Finishing(_)
                 | Change::RunStarted(_)
         );
-        let spent = live.unrecorded.take();
+        let spent = live.unrecorded.take().map(|spent| *spent);
         if leaves {
             live.slots.leave();
         }
         let Some(journal) = &self.journal else {
-            let entry = Entry { at: UtcMillis::default(), spent, change };
-            let applied = live.session.apply(&entry);
+            let applied = live.session.apply_change(&change, spent.as_ref());
             return applied.map_err(|error| Broken::Unsound(error.to_string()));
         };
         let entry = Entry { at: UtcMillis::now(), spent, change };
@@ -160,6 +173,19 @@ impl RunCore {
     /// Opens the slot of an attempt.
     pub(crate) fn enter(&self, place: Place) {
         self.live().slots.enter(place);
+    }
+
+    /// Looks where the next attempt stands, if it can be made, and opens its slot if `look` says so.
+    pub(super) fn enter_where<E>(
+        &self,
+        look: impl FnOnce(&Session<usize>) -> Result<(Place, bool), E>,
+    ) -> Result<Place, E> {
+        let mut live = self.live();
+        let (place, enters) = look(&live.session)?;
+        if enters {
+            live.slots.enter(place);
+        }
+        Ok(place)
     }
 
     /// Whether an attempt has asked something that has no answer. `waker` polls it again once it

@@ -5,8 +5,10 @@
 //! changes nothing, but for a reducer or a route that panics: the state it worked on is discarded.
 
 use std::cell::Cell;
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -14,20 +16,21 @@ use tokio::time::Instant;
 use crate::context::Context;
 use crate::graph::{Budget, Executable, Limit, Program, Wiring};
 use crate::id::InterruptId;
+use crate::journal::Journal;
 use crate::observe::EventKind;
 use crate::session::{Resolution, Session, check_ops};
 use crate::state::{Op, Ops, State};
 use crate::step::{
-    Action, Answer, AskHalf, Asked, Cx, Effects as _, FailureKind, Place, Scope, Shared, StepError,
-    View,
+    Action, Answer, AskHalf, Asked, Cx, Effects, FailureKind, Place, Shared, StepError, View,
 };
 use crate::text::words;
 
-use super::attempt::{Attempt, Ended};
+use super::attempt::{Attempt, Begun, Ended, Unfinished};
+use super::conclusion::Recorded;
 use super::core::RunCore;
 use super::outcome::Settlement;
 use super::outcome::rest::Slot;
-use super::transition::{Attempted, budget_at, out_of_steps, out_of_visits, overspent, transition};
+use super::transition::{Attempted, budget_at, out_of_steps, out_of_visits, overspent};
 
 /// How many steps that never wait may run before other tasks get their turn.
 pub(super) const STEPS_IN_A_ROW: u32 = 64;
@@ -52,6 +55,8 @@ pub(crate) struct Driver<C: Context, S: State> {
     pub(super) settled: bool,
     /// An earlier run of this turn may have passed over inputs in the inbox.
     pub(super) look_back: bool,
+    /// What the last attempt has left.
+    pub(super) left: Left,
 }
 
 /// How a run begins.
@@ -65,7 +70,19 @@ pub(crate) struct Begin {
     pub(crate) look_back: bool,
 }
 
-/// What an attempt leaves to be committed.
+/// How far entering a step came without waiting.
+enum Entered<T> {
+    /// The attempt is over, or was not made.
+    Over(Attempted),
+    /// The lease may be lost.
+    MayBeLost,
+    /// The attempt has begun.
+    Begun(Place, Box<Unfinished<T>>),
+    /// A step that asks or has items stands here.
+    At(Place),
+}
+
+/// What an attempt leaves to be recorded.
 #[derive(Default)]
 pub(super) struct Left {
     pub(super) failure: Option<StepError>,
@@ -73,13 +90,6 @@ pub(super) struct Left {
     pub(super) asked: Vec<(Option<String>, Asked)>,
     /// What the reducers did.
     pub(super) ops: Vec<Op>,
-}
-
-impl Left {
-    pub(super) fn failed(error: StepError) -> (Attempted, Self) {
-        let retryable = !error.is_fatal();
-        (Attempted::Failed { retryable }, Self { failure: Some(error), ..Self::default() })
-    }
 }
 
 impl<C: Context, S: State> Driver<C, S> {
@@ -107,7 +117,13 @@ impl<C: Context, S: State> Driver<C, S> {
             begin,
             lost: false,
             settled: false,
+            left: Left::default(),
         }
+    }
+
+    /// What the run does for its steps.
+    pub(crate) fn effects(&self) -> Arc<dyn Effects> {
+        Arc::clone(&self.shared.effects)
     }
 
     /// Runs until the session settles.
@@ -117,10 +133,18 @@ impl<C: Context, S: State> Driver<C, S> {
         self.begin(wiring);
         let mut in_a_row = 0_u32;
         loop {
-            let (attempted, left) = self.attempt(&program).await;
-            let next = self.core.session(|session| transition(wiring, &session.cursor, attempted));
-            if let Some(conclusion) = self.commit(wiring, attempted, next, left).await {
-                if let Some(settlement) = Box::pin(self.settle(conclusion)).await {
+            // Most attempts are over at once: what they return is folded before the next await.
+            let attempted = match poll_fn(|task| Poll::Ready(self.enter(&program, task))).await {
+                Entered::Over(attempted) => attempted,
+                entered => Box::pin(self.complete(&program, entered)).await,
+            };
+            let concluded = match self.advance(wiring, attempted) {
+                // Without a log, what is recorded is committed.
+                Recorded::Step if self.core.journal.is_none() => None,
+                recorded => self.commit(wiring, recorded).await,
+            };
+            if let Some(conclusion) = concluded {
+                if let Some(settlement) = Box::pin(self.settle(*conclusion)).await {
                     return settlement;
                 }
                 // The inbox has what the session waits for.
@@ -143,55 +167,75 @@ impl<C: Context, S: State> Driver<C, S> {
         }
     }
 
-    /// Makes the next attempt, unless something keeps it from being made.
-    async fn attempt(&mut self, program: &Program<C, S>) -> (Attempted, Left) {
+    /// Enters the next step, unless something keeps it from being entered, and polls its body once.
+    fn enter(
+        &mut self,
+        program: &Program<C, S>,
+        task: &mut std::task::Context<'_>,
+    ) -> Entered<S::Update> {
         let wiring = &*program.graph.wiring;
-        if self.core.journal.is_some() && !self.holds().await {
-            return (Attempted::LeaseLost, Left::default());
+        if self.core.journal.as_ref().is_some_and(Journal::may_be_lost) {
+            return Entered::MayBeLost;
         }
-        let place = match self.at_boundary(wiring) {
+        if let Some(kept_from) = self.kept_from_entering(wiring) {
+            return Entered::Over(kept_from);
+        }
+        let budget = self.budget(wiring);
+        let entered = self.core.enter_where(|session| {
+            let place = at_boundary(wiring, budget, session)?;
+            // Of a step that asks or has items, its parts enter.
+            Ok((place, matches!(program.steps[place.step].action, Action::Run(_))))
+        });
+        let place = match entered {
             Ok(place) => place,
-            Err(kept_from) => return (kept_from, Left::default()),
+            Err(kept_from) => return Entered::Over(kept_from),
         };
+        self.core.publish(Some(place), || EventKind::StepStarted);
         let executable = &program.steps[place.step];
-        if !matches!(executable.action, Action::Decide) {
-            self.core.publish(Some(place), || EventKind::StepStarted);
-        }
         match &executable.action {
-            Action::Decide => {
-                self.core.publish(Some(place), || EventKind::StepStarted);
-                self.fold(executable, None)
-            }
+            Action::Decide => Entered::Over(self.fold(executable, None)),
             Action::Run(body) => {
-                let (view, cx) = (self.view(), self.cx(place));
-                let ended = self.attempt_at(wiring, place).run(|| body(view, cx)).await;
-                self.done(executable, ended)
+                let attempt = self.attempt_at(wiring, place);
+                match attempt.begin(task, || body(self.view(), self.cx(place))) {
+                    Begun::Ended(ended) => Entered::Over(self.done(executable, ended)),
+                    Begun::Unfinished(rest) => Entered::Begun(place, rest),
+                }
             }
-            Action::Ask(gate) => Box::pin(self.gate(wiring, executable, gate, place)).await,
-            Action::Each(each) => Box::pin(self.each(wiring, executable, each, place)).await,
+            Action::Ask(_) | Action::Each(_) => Entered::At(place),
         }
     }
 
-    /// Where the next attempt stands, or what keeps it from being made.
-    fn at_boundary(&self, wiring: &Wiring) -> Result<Place, Attempted> {
-        if let Some(kept_from) = self.kept_from_entering(wiring) {
-            return Err(kept_from);
+    /// Waits for what has to be waited for.
+    async fn complete(
+        &mut self,
+        program: &Program<C, S>,
+        mut entered: Entered<S::Update>,
+    ) -> Attempted {
+        loop {
+            match entered {
+                Entered::Over(attempted) => return attempted,
+                Entered::MayBeLost if !self.holds().await => return Attempted::LeaseLost,
+                Entered::MayBeLost => {
+                    entered = poll_fn(|task| Poll::Ready(self.enter(program, task))).await;
+                }
+                Entered::Begun(place, rest) => {
+                    let ended = self.attempt_at(&program.graph.wiring, place).end(*rest).await;
+                    return self.done(&program.steps[place.step], ended);
+                }
+                Entered::At(place) => return Box::pin(self.in_parts(program, place)).await,
+            }
         }
-        self.core.session(|session| {
-            let cursor = &session.cursor;
-            if session.is_waiting() && session.items.is_none() {
-                return Err(Attempted::Waits);
-            }
-            // A position that was entered before has been counted before.
-            let fresh = cursor.attempt <= session.recovered;
-            if fresh && out_of_steps(budget_at(self.budget(wiring), cursor), cursor) {
-                return Err(Attempted::Over(Limit::Steps));
-            }
-            if out_of_visits(wiring, cursor) {
-                return Err(Attempted::Over(Limit::AtMost));
-            }
-            Ok(place_in(session, None))
-        })
+    }
+
+    /// Makes the attempts that are due at a step that asks or has items.
+    async fn in_parts(&mut self, program: &Program<C, S>, place: Place) -> Attempted {
+        let wiring = &*program.graph.wiring;
+        let executable = &program.steps[place.step];
+        match &executable.action {
+            Action::Ask(gate) => self.gate(wiring, executable, gate, place).await,
+            Action::Each(each) => self.each(wiring, executable, each, place).await,
+            Action::Run(_) | Action::Decide => self.fold(executable, None),
+        }
     }
 
     /// Whether the run still holds its session.
@@ -264,22 +308,38 @@ impl<C: Context, S: State> Driver<C, S> {
     pub(super) fn attempt_at(&self, wiring: &Wiring, place: Place) -> Attempt<&RunCore> {
         Attempt {
             core: &self.core,
-            scope: Scope { effects: Arc::clone(&self.shared.effects), place },
+            place,
             timeout: wiring.nodes[place.step].policy.timeout,
             wall: self.wall_deadline(wiring),
         }
     }
 
     /// Folds what an attempt returned, or says why there is nothing to fold.
-    fn done(
-        &mut self,
-        executable: &Executable<C, S>,
-        ended: Ended<S::Update>,
-    ) -> (Attempted, Left) {
+    fn done(&mut self, executable: &Executable<C, S>, ended: Ended<S::Update>) -> Attempted {
         match ended {
             Ended::Done(update) => self.fold(executable, Some(update)),
-            other => undone(other),
+            other => self.undone(other),
         }
+    }
+
+    /// What an attempt without a result means to the loop.
+    pub(super) fn undone<T>(&mut self, ended: Ended<T>) -> Attempted {
+        match ended {
+            Ended::Done(_) => self.failed(StepError::fatal("the step has no result")),
+            Ended::Failed(error) => self.failed(error),
+            Ended::Asked(asked) => {
+                self.left.asked = asked.into_iter().map(|(key, it)| (Some(key), it)).collect();
+                Attempted::Asked
+            }
+            Ended::Cancelled => Attempted::Cancel,
+            Ended::OutOfTime => Attempted::Over(Limit::Wall),
+        }
+    }
+
+    pub(super) fn failed(&mut self, error: StepError) -> Attempted {
+        let retryable = !error.is_fatal();
+        self.left.failure = Some(error);
+        Attempted::Failed { retryable }
     }
 
     /// Runs the half of a gate that is due.
@@ -289,7 +349,7 @@ impl<C: Context, S: State> Driver<C, S> {
         executable: &Executable<C, S>,
         gate: &AskHalf<C, S>,
         place: Place,
-    ) -> (Attempted, Left) {
+    ) -> Attempted {
         let asked = self.core.session(|session| session.asked(None, None).cloned());
         let resolved = asked.and_then(|asked| Some((asked.interrupt, asked.resolution?)));
         let (view, cx) = (self.view(), self.cx(place));
@@ -298,10 +358,10 @@ impl<C: Context, S: State> Driver<C, S> {
             None => match attempt.run(|| (gate.ask)(view, cx)).await {
                 Ended::Done(mut asked) => {
                     asked.expires = wiring.nodes[place.step].expires.map(|expiry| expiry.after);
-                    let asked = vec![(None, asked)];
-                    (Attempted::Asked, Left { asked, ..Left::default() })
+                    self.left.asked = vec![(None, asked)];
+                    Attempted::Asked
                 }
-                other => undone(other),
+                other => self.undone(other),
             },
             Some((interrupt, Resolution::Answered { value, by, at, .. })) => {
                 let answer = Answer { id: interrupt.id, name: None, value: Ok(value), by, at };
@@ -311,8 +371,8 @@ impl<C: Context, S: State> Driver<C, S> {
             }
             Some((_, Resolution::Expired | Resolution::Withdrawn)) => {
                 match wiring.nodes[place.step].expires.and_then(|expiry| expiry.to) {
-                    Some(edge) => (Attempted::Expired { to: edge.to }, Left::default()),
-                    None => Left::failed(StepError::of(
+                    Some(edge) => Attempted::Expired { to: edge.to },
+                    None => self.failed(StepError::of(
                         FailureKind::Expired,
                         false,
                         "the question was not answered in time".to_owned(),
@@ -328,7 +388,7 @@ impl<C: Context, S: State> Driver<C, S> {
         &mut self,
         executable: &Executable<C, S>,
         updates: impl IntoIterator<Item = S::Update>,
-    ) -> (Attempted, Left) {
+    ) -> Attempted {
         let durable = self.core.journal.is_some();
         let mut ops = if durable { Ops::on() } else { Ops::off() };
         let routing = Cell::new(false);
@@ -349,41 +409,51 @@ impl<C: Context, S: State> Driver<C, S> {
                     false => (FailureKind::ReducerPanic, "a reducer"),
                 };
                 let why = format!("{code} panicked: {}", words(&*panic));
-                let failure = Some(StepError::of(kind, false, why));
-                return (Attempted::Lost, Left { failure, ..Left::default() });
+                self.left.failure = Some(StepError::of(kind, false, why));
+                return Attempted::Lost;
             }
         };
         if !durable {
-            return (Attempted::Done { branch }, Left::default());
+            return Attempted::Done { branch };
         }
         let ops = ops.finish().map_err(|error| error.to_string());
         match ops.and_then(|ops| check_ops(&ops).map(|()| ops).map_err(|e| e.to_string())) {
-            Ok(ops) => (Attempted::Done { branch }, Left { ops, ..Left::default() }),
+            Ok(ops) => {
+                self.left.ops = ops;
+                Attempted::Done { branch }
+            }
             // The log cannot hold it: the state is as it was before the step.
             Err(why) => match self.restore_state() {
-                Ok(()) => Left::failed(StepError::of(FailureKind::Encode, false, why)),
-                Err(error) => Left::failed(error),
+                Ok(()) => self.failed(StepError::of(FailureKind::Encode, false, why)),
+                Err(error) => self.failed(error),
             },
         }
     }
 }
 
-/// Where the next attempt at the step at work, or at an item of it, stands.
-fn place_in(session: &Session<usize>, item: Option<u32>) -> Place {
-    let (position, step) = (session.cursor.position, session.cursor.step);
-    Place { position, step, attempt: session.attempts(item) + 1, item }
+/// Where the next attempt at the step at work stands, or what keeps it from being made.
+fn at_boundary(
+    wiring: &Wiring,
+    budget: &Budget,
+    session: &Session<usize>,
+) -> Result<Place, Attempted> {
+    let cursor = &session.cursor;
+    if session.is_waiting() && session.items.is_none() {
+        return Err(Attempted::Waits);
+    }
+    // A position that was entered before has been counted before.
+    let fresh = cursor.attempt <= session.recovered;
+    if fresh && out_of_steps(budget_at(budget, cursor), cursor) {
+        return Err(Attempted::Over(Limit::Steps));
+    }
+    if out_of_visits(wiring, cursor) {
+        return Err(Attempted::Over(Limit::AtMost));
+    }
+    Ok(place_in(session, None))
 }
 
-/// What an attempt without a result means to the loop.
-pub(super) fn undone<T>(ended: Ended<T>) -> (Attempted, Left) {
-    match ended {
-        Ended::Done(_) => Left::failed(StepError::fatal("the step has no result")),
-        Ended::Failed(error) => Left::failed(error),
-        Ended::Asked(asked) => {
-            let asked = asked.into_iter().map(|(key, asked)| (Some(key), asked)).collect();
-            (Attempted::Asked, Left { asked, ..Left::default() })
-        }
-        Ended::Cancelled => (Attempted::Cancel, Left::default()),
-        Ended::OutOfTime => (Attempted::Over(Limit::Wall), Left::default()),
-    }
+/// Where the next attempt at the step at work, or at an item of it, stands.
+pub(super) fn place_in(session: &Session<usize>, item: Option<u32>) -> Place {
+    let (position, step) = (session.cursor.position, session.cursor.step);
+    Place { position, step, attempt: session.attempts(item) + 1, item }
 }

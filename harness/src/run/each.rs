@@ -5,8 +5,11 @@
 //! all items are, and their results are folded in the order of the items.
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::Instant;
@@ -20,8 +23,8 @@ use crate::session::{Change, ItemDone, ItemResult, Planned, check_value};
 use crate::state::State;
 use crate::step::{EachBody, FailureKind, ItemEnd, Place, StepError};
 
-use super::attempt::{Attempt, Ended};
-use super::driver::{Driver, Left, STEPS_IN_A_ROW, undone};
+use super::attempt::{Attempt, Begun, Ended};
+use super::driver::{Driver, STEPS_IN_A_ROW};
 use super::transition::Attempted;
 
 /// What an item in flight comes to.
@@ -36,11 +39,23 @@ enum Flight {
 struct Work {
     /// Those that can be entered.
     ready: VecDeque<u32>,
+    /// Attempts that were over at once.
+    over: VecDeque<Flight>,
     flights: FuturesUnordered<BoxFuture<'static, Flight>>,
     /// How many attempts are in flight; items that back off are not among them.
     attempts: usize,
     /// Why no more items are entered.
     stopped: Option<Attempted>,
+}
+
+impl Work {
+    /// What ends next; `None` if nothing is in flight.
+    async fn next(&mut self) -> Option<Flight> {
+        match self.over.pop_front() {
+            Some(flight) => Some(flight),
+            None => self.flights.next().await,
+        }
+    }
 }
 
 impl<C: Context, S: State> Driver<C, S> {
@@ -50,20 +65,20 @@ impl<C: Context, S: State> Driver<C, S> {
         executable: &Executable<C, S>,
         each: &EachBody<C, S>,
         place: Place,
-    ) -> (Attempted, Left) {
+    ) -> Attempted {
         if self.core.session(|session| session.items.is_none())
-            && let Some(left) = self.plan(wiring, each, place).await
+            && let Some(attempted) = self.plan(wiring, each, place).await
         {
-            return left;
+            return attempted;
         }
         match self.work(wiring, each).await {
-            Ok(Some(attempted)) => (attempted, Left::default()),
+            Ok(Some(attempted)) => attempted,
             Ok(None) => self.fold_items(executable, each),
             Err(broken) => {
                 // The attempts in flight are dropped, but for the effects that they began.
                 self.core.abort_tasks();
                 self.core.effects_over().await;
-                Left::failed(broken.to_error())
+                self.failed(broken.to_error())
             }
         }
     }
@@ -74,26 +89,27 @@ impl<C: Context, S: State> Driver<C, S> {
         wiring: &Wiring,
         each: &EachBody<C, S>,
         place: Place,
-    ) -> Option<(Attempted, Left)> {
+    ) -> Option<Attempted> {
         let (view, cx) = (self.view(), self.cx(place));
         let items = match self.attempt_at(wiring, place).run(|| (each.plan)(view, cx)).await {
             Ended::Done(items) => items,
-            other => return Some(undone(other)),
+            other => return Some(self.undone(other)),
         };
         let planned = Planned { items };
         let check = serde_json::Value::Array(planned.items.clone());
         if let Err(error) = check_value(&check) {
             let why = format!("the items of the step: {error}");
-            return Some(Left::failed(StepError::of(FailureKind::Encode, false, why)));
+            return Some(self.failed(StepError::of(FailureKind::Encode, false, why)));
         }
         let count = planned.items.len();
-        let events = vec![EventKind::Planned { items: count }];
-        let recorded = self.core.record_as(place, Change::Planned(planned), events);
+        let recorded = self.core.record_as(place, Change::Planned(planned), || {
+            vec![EventKind::Planned { items: count }]
+        });
         let written = match recorded {
             Ok(()) => self.append(When::Mode).await,
             Err(broken) => Err(broken),
         };
-        written.err().map(|broken| Left::failed(broken.to_error()))
+        written.err().map(|broken| self.failed(broken.to_error()))
     }
 
     /// Works on the items until all are done (`None`), or nothing can be done now.
@@ -104,6 +120,7 @@ impl<C: Context, S: State> Driver<C, S> {
     ) -> Result<Option<Attempted>, Broken> {
         let mut work = Work {
             ready: self.enterable(),
+            over: VecDeque::new(),
             flights: FuturesUnordered::new(),
             attempts: 0,
             stopped: None,
@@ -123,7 +140,7 @@ impl<C: Context, S: State> Driver<C, S> {
             self.enter_items(wiring, each, &mut work).await;
             let flight = tokio::select! {
                 biased;
-                flight = work.flights.next() => flight,
+                flight = work.next() => flight,
                 () = core.stop.stopping().cancelled(), if work.stopped.is_none() => {
                     work.stopped = self.is_stopped();
                     continue;
@@ -133,9 +150,7 @@ impl<C: Context, S: State> Driver<C, S> {
             let Some(flight) = flight else { break };
             // One append takes everything that has ended by now.
             let mut asked = self.land(wiring, &mut work, flight)?;
-            while let Some(Some(flight)) =
-                futures_util::FutureExt::now_or_never(work.flights.next())
-            {
+            while let Some(Some(flight)) = work.next().now_or_never() {
                 asked |= self.land(wiring, &mut work, flight)?;
             }
             // A question must be visible before it is answered.
@@ -181,13 +196,23 @@ impl<C: Context, S: State> Driver<C, S> {
             let place = self.place(Some(index));
             self.core.publish(Some(place), || EventKind::StepStarted);
             let (view, cx) = (self.view(), self.cx(place));
-            let Attempt { scope, timeout, wall, .. } = self.attempt_at(wiring, place);
-            let attempt = Attempt { core: Arc::clone(&self.core), scope, timeout, wall };
-            let run = Arc::clone(&each.run);
-            let body = move || run(item, view, cx);
+            let Attempt { timeout, wall, .. } = self.attempt_at(wiring, place);
+            let attempt = Attempt { core: Arc::clone(&self.core), place, timeout, wall };
+            self.core.enter(place);
+            let mut body = Some((item, view, cx));
+            let begun = poll_fn(|task| match body.take() {
+                Some((item, view, cx)) => {
+                    Poll::Ready(attempt.begin(task, || (each.run)(item, view, cx)))
+                }
+                None => Poll::Pending,
+            });
             work.attempts += 1;
-            work.flights
-                .push(Box::pin(async move { Flight::Attempted(place, attempt.run(body).await) }));
+            match begun.await {
+                Begun::Ended(ended) => work.over.push_back(Flight::Attempted(place, ended)),
+                Begun::Unfinished(rest) => work.flights.push(Box::pin(async move {
+                    Flight::Attempted(place, attempt.end(rest.moved()).await)
+                })),
+            }
         }
     }
 
@@ -233,10 +258,12 @@ impl<C: Context, S: State> Driver<C, S> {
         let index = place.item.unwrap_or_default();
         let failure = match &result {
             ItemResult::Done(_) => None,
-            ItemResult::Failed(failure) => Some((**failure).clone()),
+            ItemResult::Failed(failure) => Some(Arc::clone(failure)),
         };
         let done = Change::Item(ItemDone { index, result });
-        self.core.record_as(place, done, vec![EventKind::ItemDone { failure }])
+        self.core.record_as(place, done, || {
+            vec![EventKind::ItemDone { failure: failure.map(|failure| (*failure).clone()) }]
+        })
     }
 
     /// Tries an item again, or records that it failed for good.
@@ -291,11 +318,7 @@ impl<C: Context, S: State> Driver<C, S> {
     }
 
     /// Folds the results of the items, in their order.
-    fn fold_items(
-        &mut self,
-        executable: &Executable<C, S>,
-        each: &EachBody<C, S>,
-    ) -> (Attempted, Left) {
+    fn fold_items(&mut self, executable: &Executable<C, S>, each: &EachBody<C, S>) -> Attempted {
         let ends: Vec<ItemEnd> = self.core.session(|session| {
             let done = session.items.iter().flat_map(|items| items.done.values());
             done.map(|result| match result {
@@ -309,17 +332,17 @@ impl<C: Context, S: State> Driver<C, S> {
             && !each.collects
         {
             let failed = ends.iter().filter(|end| end.is_err()).count();
-            return Left::failed(StepError::of_items(failure, at, failed, ends.len()));
+            return self.failed(StepError::of_items(failure, at, failed, ends.len()));
         }
         let view = self.view();
         let folded =
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (each.fold)(view, ends)));
         match folded {
             Ok(Ok(updates)) => self.fold(executable, updates),
-            Ok(Err(error)) => Left::failed(error),
+            Ok(Err(error)) => self.failed(error),
             Err(panic) => {
                 let why = format!("the fold panicked: {}", crate::text::words(&*panic));
-                Left::failed(StepError::of(FailureKind::Panic, false, why))
+                self.failed(StepError::of(FailureKind::Panic, false, why))
             }
         }
     }

@@ -32,14 +32,14 @@ impl Effects for RunCore {
     }
 
     fn charge(&self, place: Place, spend: &Spend) {
-        *self.live().unrecorded.get_or_insert_default() += *spend;
+        **self.live().unrecorded.get_or_insert_default() += *spend;
         self.publish(Some(place), || EventKind::Charged { spend: *spend });
     }
 
     fn spent(&self) -> Spend {
         let live = self.live();
         let mut spent = live.session.spent;
-        spent += live.unrecorded.unwrap_or_default();
+        spent += live.unrecorded.as_deref().copied().unwrap_or_default();
         spent
     }
 

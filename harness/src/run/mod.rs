@@ -5,11 +5,12 @@
 //! that the run could not begin: then the session is unchanged.
 
 // `transition` decides: a pure function of the graph, the cursor and how an attempt ended. `driver`
-// acts: it makes the attempt, folds its update in place, calls the route, and commits the result.
-// Events of a commit follow it.
+// acts: it enters a step, folds its update in place, calls the route, and commits the result. Events of
+// a commit follow it. What most steps do waits for nothing, and is plain functions; what waits is async.
 
 mod attempt;
 mod commit;
+mod conclusion;
 mod core;
 mod driver;
 mod each;

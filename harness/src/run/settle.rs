@@ -10,26 +10,10 @@ use crate::session::{Change, End, Settled};
 use crate::state::State;
 use crate::step::Failure;
 
+use super::conclusion::Conclusion;
 use super::driver::Driver;
 use super::outcome::Settlement;
 use super::outcome::rest::Resting;
-
-/// How a run settles, before that is recorded.
-pub(super) enum Conclusion {
-    Settle {
-        end: End,
-        /// What the steps of `.finally(..)` failed with, if they did.
-        finally_failure: Option<Arc<Failure>>,
-    },
-    /// Nothing more could be recorded, and why.
-    Unrecorded(Arc<Failure>),
-}
-
-impl Conclusion {
-    pub(super) fn of(end: End) -> Self {
-        Self::Settle { end, finally_failure: None }
-    }
-}
 
 impl<C: Context, S: State> Driver<C, S> {
     /// Settles the run; `None` if the inbox has what the session waits for.

@@ -12,21 +12,29 @@ use crate::step::{Asked, EffectScope, Place};
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     /// That of the step.
-    step: Option<StepSlot>,
+    step: StepSlot,
     /// Those of its items.
     items: BTreeMap<u32, StepSlot>,
-    /// The last attempt that was begun.
-    last: Place,
+    /// The last attempt that was begun at the step itself: its position and its number.
+    last: (Position, u32),
     /// How many model calls each asker has made at the position at work.
     calls: BTreeMap<Option<u32>, u32>,
     /// The effects at work whose scope is the session.
     of_session: BTreeSet<String>,
 }
 
-/// What one attempt has asked, begun and spawned.
-#[derive(Debug)]
-pub(super) struct StepSlot {
-    place: Place,
+/// One attempt.
+#[derive(Debug, Default)]
+struct StepSlot {
+    /// The attempt in flight; `None` if there is none.
+    place: Option<Place>,
+    /// Most attempts do nothing of it.
+    work: Option<Box<Work>>,
+}
+
+/// What an attempt has asked, begun and spawned.
+#[derive(Debug, Default)]
+pub(super) struct Work {
     /// Questions that have no answer.
     pub(super) asked: Vec<(String, Asked)>,
     asked_keys: Vec<String>,
@@ -41,69 +49,75 @@ pub(super) struct StepSlot {
 impl Slots {
     /// Opens the slot of an attempt.
     pub(super) fn enter(&mut self, place: Place) {
-        self.last = place;
-        let slot = StepSlot {
-            place,
-            asked: Vec::new(),
-            asked_keys: Vec::new(),
-            effect_keys: Vec::new(),
-            tasks: Vec::new(),
-            effects: 0,
-            waker: None,
-        };
+        let slot = StepSlot { place: Some(place), work: None };
         match place.item {
-            None => self.step = Some(slot),
-            Some(index) => drop(self.items.insert(index, slot)),
+            None => {
+                self.last = (place.position, place.attempt);
+                self.step = slot;
+            }
+            Some(index) => {
+                // Items count their attempts themselves.
+                self.last = (Position(0), 0);
+                self.items.insert(index, slot);
+            }
         }
     }
 
     /// The number of the last attempt at a position, if one was begun there.
     pub(super) fn begun_at(&self, position: Position) -> Option<u32> {
-        (self.last.position == position && self.last.item.is_none()).then_some(self.last.attempt)
+        (self.last.0 == position).then_some(self.last.1)
     }
 
-    /// The slot of an attempt in flight.
-    pub(super) fn of(&mut self, place: Place) -> Option<&mut StepSlot> {
+    /// What an attempt in flight does.
+    pub(super) fn of(&mut self, place: Place) -> Option<&mut Work> {
+        let slot = self.slot(place)?;
+        Some(slot.work.get_or_insert_default())
+    }
+
+    fn slot(&mut self, place: Place) -> Option<&mut StepSlot> {
         let slot = match place.item {
-            None => self.step.as_mut(),
-            Some(index) => self.items.get_mut(&index),
+            None => &mut self.step,
+            Some(index) => self.items.get_mut(&index)?,
         };
-        slot.filter(|slot| slot.place == place)
+        (slot.place == Some(place)).then_some(slot)
     }
 
     /// Whether any effect is running.
     pub(super) fn has_effects(&self) -> bool {
-        self.step.iter().chain(self.items.values()).any(|slot| slot.effects > 0)
+        let slots = std::iter::once(&self.step).chain(self.items.values());
+        slots.filter_map(|slot| slot.work.as_ref()).any(|work| work.effects > 0)
     }
 
     /// Closes the slot of an attempt that has no effect running: aborts its tasks, and returns the
     /// questions that have no answer. `None` if an effect is running.
     pub(super) fn close(&mut self, place: Place) -> Option<Vec<(String, Asked)>> {
-        let Some(slot) = self.of(place) else { return Some(Vec::new()) };
-        if slot.effects > 0 {
+        let Some(slot) = self.slot(place) else { return Some(Vec::new()) };
+        if slot.work.as_ref().is_some_and(|work| work.effects > 0) {
             return None;
         }
-        slot.tasks.drain(..).for_each(|task| task.abort());
-        let asked = std::mem::take(&mut slot.asked);
-        match place.item {
-            None => self.step = None,
-            Some(index) => drop(self.items.remove(&index)),
+        let work = slot.work.take();
+        slot.place = None;
+        if let Some(index) = place.item {
+            self.items.remove(&index);
         }
-        Some(asked)
+        let Some(mut work) = work else { return Some(Vec::new()) };
+        work.abort_tasks();
+        Some(work.asked)
     }
 
     /// What polls the attempts in flight that wait.
     pub(super) fn wakers(&mut self) -> Vec<Waker> {
-        let slots = self.step.iter_mut().chain(self.items.values_mut());
-        slots.filter_map(|slot| slot.waker.take()).collect()
+        self.all().filter_map(|work| work.waker.take()).collect()
     }
 
     /// Aborts the tasks of all attempts.
     pub(super) fn abort_tasks(&mut self) {
-        let slots = self.step.iter_mut().chain(self.items.values_mut());
-        for task in slots.flat_map(|slot| slot.tasks.drain(..)) {
-            task.abort();
-        }
+        self.all().for_each(Work::abort_tasks);
+    }
+
+    fn all(&mut self) -> impl Iterator<Item = &mut Work> {
+        let slots = std::iter::once(&mut self.step).chain(self.items.values_mut());
+        slots.filter_map(|slot| slot.work.as_deref_mut())
     }
 
     /// The number of the next model call of the asker at its position, from 1.
@@ -140,11 +154,17 @@ impl Slots {
 
     /// What belongs to the position ends with it.
     pub(super) fn leave(&mut self) {
-        self.calls.clear();
+        if !self.calls.is_empty() {
+            self.calls.clear();
+        }
     }
 }
 
-impl StepSlot {
+impl Work {
+    fn abort_tasks(&mut self) {
+        self.tasks.drain(..).for_each(|task| task.abort());
+    }
+
     /// Uses a key for a question; false if this attempt has used it before.
     pub(super) fn use_ask_key(&mut self, key: &str) -> bool {
         use_key(&mut self.asked_keys, key)

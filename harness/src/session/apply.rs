@@ -29,10 +29,19 @@ impl<P: StepRef> Session<P> {
     /// An entry that does not follow on the ones before. Half of it may have been applied then: the
     /// session must not be used any more.
     pub(crate) fn apply(&mut self, entry: &Entry<P>) -> Result<(), ReplayError> {
-        self.change(&entry.change)?;
-        if let Some(spent) = entry.spent {
-            self.spent += spent;
-            self.total += spent;
+        self.apply_change(&entry.change, entry.spent.as_ref())
+    }
+
+    /// The same for a change that is not written to a log.
+    pub(crate) fn apply_change(
+        &mut self,
+        change: &Change<P>,
+        spent: Option<&Spend>,
+    ) -> Result<(), ReplayError> {
+        self.change(change)?;
+        if let Some(spent) = spent {
+            self.spent += *spent;
+            self.total += *spent;
         }
         Ok(())
     }

@@ -42,3 +42,4 @@ pub(crate) use each::{EachBody, ItemBody, ItemEnd, decoded, item_body, merged, p
 pub(crate) use effects::{AskReply, Asked, Effects, Guard, Ids, OnceReply, Place};
 pub(crate) use interrupt::{Answer, QuestionType};
 pub(crate) use policy::Policy;
+pub(crate) use scope::RunScope;

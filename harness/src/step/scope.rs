@@ -1,6 +1,7 @@
 //! The scope of a step. It lets any value in a slot emit events and charge spend on behalf of the
 //! step that calls it.
 
+use std::cell::Cell;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -15,7 +16,34 @@ use crate::llm::Spend;
 use super::effects::{Effects, Payload, Place};
 
 tokio::task_local! {
-    static CURRENT: Scope;
+    static CURRENT: RunScope;
+}
+
+/// The run that a task drives, and where the attempt stands that is being polled.
+pub(crate) struct RunScope {
+    effects: Arc<dyn Effects>,
+    place: Cell<Option<Place>>,
+}
+
+impl RunScope {
+    /// A run that is between its attempts.
+    pub(crate) fn new(effects: Arc<dyn Effects>) -> Self {
+        Self { effects, place: Cell::new(None) }
+    }
+
+    /// `future`, polled as this run in any task.
+    pub(crate) fn wrap<F: Future>(self, future: F) -> TaskLocalFuture<Self, F> {
+        CURRENT.scope(self, future)
+    }
+
+    /// Calls user code as an attempt of the run that this task drives. `call` must not panic.
+    pub(crate) fn at<T>(place: Place, call: impl FnOnce() -> T) -> T {
+        let set = |place| CURRENT.try_with(|run| run.place.set(place)).ok();
+        let _ = set(Some(place));
+        let called = call();
+        let _ = set(None);
+        called
+    }
 }
 
 /// The step that runs in this task: its ids, and how to report on its behalf.
@@ -40,7 +68,11 @@ pub struct Scope {
 /// The scope of the step that polls the caller; `None` outside of a run, and in tasks that were
 /// spawned without [`Cx::scope`](crate::Cx::scope).
 pub fn current() -> Option<Scope> {
-    CURRENT.try_with(Clone::clone).ok()
+    let here = |run: &RunScope| {
+        let place = run.place.get()?;
+        Some(Scope { effects: Arc::clone(&run.effects), place })
+    };
+    CURRENT.try_with(here).ok().flatten()
 }
 
 impl Scope {
@@ -91,12 +123,8 @@ impl Scope {
 
     /// `future`, polled inside this scope in any task.
     pub(crate) fn wrap<F: Future>(self, future: F) -> Scoped<F> {
-        Scoped(Box::pin(CURRENT.scope(self, future)))
-    }
-
-    /// Calls `make` inside this scope.
-    pub(crate) fn call<T>(self, make: impl FnOnce() -> T) -> T {
-        CURRENT.sync_scope(self, make)
+        let Self { effects, place } = self;
+        Scoped(Box::pin(RunScope { effects, place: Cell::new(Some(place)) }.wrap(future)))
     }
 }
 
@@ -113,7 +141,7 @@ impl fmt::Debug for Scope {
 }
 
 /// A future with the scope of a step, in any task that polls it.
-pub struct Scoped<F>(Pin<Box<TaskLocalFuture<Scope, F>>>);
+pub struct Scoped<F>(Pin<Box<TaskLocalFuture<RunScope, F>>>);
 
 impl<F: Future> Future for Scoped<F> {
     type Output = F::Output;

@@ -162,13 +162,10 @@ async fn events_carry_the_item() {
             (event.item, kind, event.seq.is_some())
         })
         .collect();
-    let mut expected = vec![
-        (None, "started".to_owned(), false),
-        (None, "planned 2".to_owned(), true),
-        (Some(0), "started".to_owned(), false),
-        (Some(1), "started".to_owned(), false),
-    ];
+    let mut expected =
+        vec![(None, "started".to_owned(), false), (None, "planned 2".to_owned(), true)];
     for (index, item) in [(0, "a"), (1, "b")] {
+        expected.push((Some(index), "started".to_owned(), false));
         expected.push((Some(index), item.to_owned(), false));
     }
     for index in [0, 1] {
