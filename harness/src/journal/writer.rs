@@ -56,7 +56,10 @@ impl Writer {
         };
         let appended = match shared.store.append(&self.lease, batch).await {
             Ok(appended) => Ok(appended),
-            Err(error) => resend(&*shared.store, &self.lease, &shared.status, batch, error).await,
+            Err(error) => {
+                let resent = resend(&*shared.store, &self.lease, &shared.status, batch, error);
+                Box::pin(resent).await
+            }
         };
         let appended = match appended {
             Ok(appended) => appended,

@@ -48,7 +48,7 @@ impl Claimed {
                 Ok(claimed) => break claimed,
                 Err(StoreError::Busy { .. }) if matches!(patience, OnBusy::Wait | OnBusy::Stop) => {
                     if patience == OnBusy::Stop {
-                        send_stop(&**store, session).await?;
+                        Box::pin(send_stop(&**store, session)).await?;
                     }
                     sleep(wait).await;
                     wait = (wait * 2).min(LONGEST_WAIT);
@@ -70,7 +70,7 @@ impl Claimed {
             return Ok(held);
         }
         let known = known.filter(|known| known.head == claimed.head);
-        match held.catch_up(&**store, session, known).await {
+        match Box::pin(held.catch_up(&**store, session, known)).await {
             Ok(()) => {
                 let stop = stop_key(held.guard.fence());
                 if held.unread.iter().any(|message| message.key == stop) {

@@ -83,13 +83,13 @@ async fn take_input<C: Context, S: State>(
         false => None,
     };
     if !taker.launched.withdraw && named.is_none() {
-        taker.refuse_while_asked().await?;
+        Box::pin(taker.refuse_while_asked()).await?;
     }
     let mut left = false;
     let mut claimed = match taker.claim(None).await {
         Err(Kind::Busy { .. }) if queues => {
             let claimed;
-            (claimed, left) = taker.queue(named.as_ref()).await?;
+            (claimed, left) = Box::pin(taker.queue(named.as_ref())).await?;
             claimed
         }
         other => other?,
@@ -98,20 +98,20 @@ async fn take_input<C: Context, S: State>(
     let asks = recorded.as_ref().is_some_and(|it| it.session.phase == Phase::Interrupted);
     let meaning = match taker.meaning(recorded, input, named.as_ref()).await {
         Ok(meaning) => meaning,
-        Err(refused) => return Err(taker.refuse(claimed, refused, asks, left).await),
+        Err(refused) => return Err(Box::pin(taker.refuse(claimed, refused, asks, left)).await),
     };
     match meaning {
         Meaning::Settled(session, state) => {
             let settled = taker.at_rest(&session, state);
             if claimed.release().await == Released::MoreMessages && asks {
                 // A process that answered meanwhile relies on this run to apply the answer.
-                return look_after(taker).await.unwrap_or(Ok(settled));
+                return Box::pin(look_after(taker)).await.unwrap_or(Ok(settled));
             }
             Ok(settled)
         }
         Meaning::Crashed(recorded, compatible) => {
             let nothing = Given { messages: Vec::new(), recorded: false };
-            taker.enter(claimed, *recorded, compatible, nothing).await
+            Box::pin(taker.enter(claimed, *recorded, compatible, nothing)).await
         }
         Meaning::Turn(turn) => taker.begin(claimed, *turn, named).await,
     }
@@ -169,7 +169,7 @@ impl<C: Context, S: State> Taker<C, S> {
         let compatible = self.check(&recorded)?;
         let session = &recorded.session;
         if let Some(named) = named
-            && self.was_applied(session, named).await?
+            && Box::pin(self.was_applied(session, named)).await?
         {
             let crashed =
                 session.phase == Phase::Running && session.input.as_ref() == Some(&named.key);
@@ -190,10 +190,11 @@ impl<C: Context, S: State> Taker<C, S> {
         let withdrawn = session.phase == Phase::Interrupted;
         if withdrawn {
             // After everything that may refuse the input.
-            self.withdraw(session).await?;
+            Box::pin(self.withdraw(session)).await?;
         }
         if let Some(before) = &session.input {
-            note_applied(self.store(), id, before).await.map_err(Kind::Store)?;
+            let noted = Box::pin(note_applied(self.store(), id, before)).await;
+            noted.map_err(Kind::Store)?;
         }
         let mut changes: Vec<Change> =
             adopted.into_iter().map(|adopted| Change::Adopted(Box::new(adopted))).collect();

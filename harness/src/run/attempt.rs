@@ -70,30 +70,23 @@ pub(super) enum Begun<T> {
 }
 
 /// What is left to do of an attempt that is not over at once.
-pub(super) enum Unfinished<T> {
-    /// The body is over; effects of the attempt may not be.
-    Close(Polled<T>),
-    /// The body waits.
-    Wait(Waiting<T>),
-}
-
-/// A body that was polled once, and waits.
-pub(super) struct Waiting<T> {
-    body: BoxFuture<Result<T, StepError>>,
-    /// It is polled inside of it.
+pub(super) struct Unfinished<T> {
+    /// `None` if only effects of the attempt are not over.
+    body: Option<BoxFuture<Result<T, StepError>>>,
+    /// What came of the body, if it is over.
+    polled: Option<Polled<T>>,
+    /// The body is polled inside of it.
     span: Span,
     /// When the step's timeout is over.
     due: Option<Instant>,
-    /// Whether it wakes the task that polls it next.
+    /// Whether the body wakes the task that polls it next.
     wakes: bool,
 }
 
 impl<T> Unfinished<T> {
     /// Another task polls it from here on.
-    pub(super) fn moved(mut self) -> Self {
-        if let Self::Wait(waiting) = &mut self {
-            waiting.wakes = false;
-        }
+    pub(super) fn moved(mut self: Box<Self>) -> Box<Self> {
+        self.wakes = false;
         self
     }
 }
@@ -112,7 +105,7 @@ impl<K: Deref<Target = RunCore>> Attempt<K> {
         });
         match begun.await {
             Begun::Ended(ended) => ended,
-            Begun::Unfinished(rest) => Box::pin(self.end(*rest)).await,
+            Begun::Unfinished(unfinished) => Box::pin(self.end(unfinished)).await,
         }
     }
 
@@ -135,8 +128,9 @@ impl<K: Deref<Target = RunCore>> Attempt<K> {
         let result = match polled {
             Ok(Ok(result)) => result,
             Ok(Err(body)) => {
-                let waiting = Waiting { body, span, due, wakes: true };
-                return Begun::Unfinished(Box::new(Unfinished::Wait(waiting)));
+                let (body, polled) = (Some(body), None);
+                let unfinished = Unfinished { body, polled, span, due, wakes: true };
+                return Begun::Unfinished(Box::new(unfinished));
             }
             Err(panic) => Err(panicked(&panic)),
         };
@@ -148,18 +142,19 @@ impl<K: Deref<Target = RunCore>> Attempt<K> {
             Some(asked) if !asked.is_empty() => Begun::Ended(Ended::Asked(asked)),
             Some(_) => Begun::Ended(Ended::Cancelled),
             None => {
-                let polled = self.given_up(place, None).map_or(Ok(result), Err);
-                Begun::Unfinished(Box::new(Unfinished::Close(polled)))
+                let (body, polled) =
+                    (None, Some(self.given_up(place, None).map_or(Ok(result), Err)));
+                Begun::Unfinished(Box::new(Unfinished { body, polled, span, due, wakes: true }))
             }
         }
     }
 
     /// Brings an attempt to its end that was not over at once.
-    pub(super) async fn end<T>(self, rest: Unfinished<T>) -> Ended<T> {
-        let polled = match rest {
-            Unfinished::Close(polled) => polled,
-            Unfinished::Wait(waiting) => self.wait(waiting).await,
-        };
+    pub(super) async fn end<T>(self, mut unfinished: Box<Unfinished<T>>) -> Ended<T> {
+        if unfinished.body.is_some() {
+            self.wait(&mut unfinished).await;
+        }
+        let polled = unfinished.polled.unwrap_or(Err(GivenUp::Cancelled));
         let asked = self.core.close(self.place).await;
         match polled {
             Ok(result) => Ended::of(result),
@@ -193,29 +188,27 @@ impl<K: Deref<Target = RunCore>> Attempt<K> {
     }
 
     /// Polls a body that waits, until it ends or something else comes first.
-    async fn wait<T>(&self, waiting: Waiting<T>) -> Polled<T> {
-        let Waiting { mut body, span, due, wakes } = waiting;
+    async fn wait<T>(&self, unfinished: &mut Unfinished<T>) {
+        let Unfinished { body, polled, span, due, wakes } = unfinished;
         let sleep = |at: Option<Instant>| at.map(|at| Box::pin(sleep_until(at)));
-        let mut watch = Watch { timeout: sleep(due), wall: sleep(self.wall) };
-        let mut waits = wakes;
+        let mut watch = Watch { timeout: sleep(*due), wall: sleep(self.wall) };
         let ended = poll_fn(|task| {
-            let skip = std::mem::take(&mut waits) || self.core.stop.is_cancelled();
-            let polled = match skip {
-                true => Ok(Poll::Pending),
-                false => self.inside(&span, || body.as_mut().poll(task)),
+            let skip = std::mem::take(wakes) || self.core.stop.is_cancelled();
+            let polled = match body {
+                Some(body) if !skip => self.inside(span, || body.as_mut().poll(task)),
+                _ => Ok(Poll::Pending),
             };
             self.over(polled, &mut watch, task)
         });
-        let ended = ended.await;
+        *polled = Some(ended.await);
         self.core.effects_of(self.place).await;
-        match (self.inside(&span, move || drop(body)), ended) {
-            (Err(panic), Ok(_)) => Ok(Err(panicked(&panic))),
-            // A body that is given up may panic: that changes nothing.
-            (Err(panic), given_up) => {
-                tracing::error!(panic, "a step panicked while it was dropped");
-                given_up
+        let body = body.take();
+        if let Err(panic) = self.inside(span, move || drop(body)) {
+            match polled {
+                Some(Ok(_)) => *polled = Some(Ok(Err(panicked(&panic)))),
+                // A body that is given up may panic: that changes nothing.
+                _ => tracing::error!(panic, "a step panicked while it was dropped"),
             }
-            (Ok(()), ended) => ended,
         }
     }
 

@@ -202,13 +202,18 @@ impl RunCore {
     /// Waits for the effects of an attempt: they are never dropped half-way.
     pub(crate) async fn effects_of(&self, place: Place) {
         let running = || self.live().slots.of(place).is_some_and(|slot| slot.effects > 0);
-        if !running() {
-            return;
+        // Most attempts have none, and keep no room for waiting.
+        if running() {
+            Box::pin(self.until(|| (!running()).then_some(()))).await;
         }
+    }
+
+    /// Waits until `over` says something, asking again whenever an effect ends.
+    async fn until<T>(&self, over: impl Fn() -> Option<T>) -> T {
         loop {
             let ended = self.effect_ended.notified();
-            if !running() {
-                return;
+            if let Some(said) = over() {
+                return said;
             }
             ended.await;
         }
@@ -217,15 +222,9 @@ impl RunCore {
     /// Closes the slot of an attempt once its effects are over. Returns the questions that have no
     /// answer.
     pub(crate) async fn close(&self, place: Place) -> Vec<(String, Asked)> {
-        if let Some(asked) = self.try_close(place) {
-            return asked;
-        }
-        loop {
-            let ended = self.effect_ended.notified();
-            if let Some(asked) = self.try_close(place) {
-                return asked;
-            }
-            ended.await;
+        match self.try_close(place) {
+            Some(asked) => asked,
+            None => Box::pin(self.until(|| self.try_close(place))).await,
         }
     }
 
@@ -251,13 +250,7 @@ impl RunCore {
 
     /// Waits for effects in flight: they are never dropped half-way.
     pub(crate) async fn effects_over(&self) {
-        loop {
-            let ended = self.effect_ended.notified();
-            if !self.has_effects() {
-                return;
-            }
-            ended.await;
-        }
+        self.until(|| (!self.has_effects()).then_some(())).await;
     }
 
     pub(super) fn effect_is_over(&self, place: Place, scope: EffectScope, key: &str) {

@@ -198,7 +198,7 @@ impl<C: Context, S: State> Driver<C, S> {
                 let attempt = self.attempt_at(wiring, place);
                 match attempt.begin(task, || body(self.view(), self.cx(place))) {
                     Begun::Ended(ended) => Entered::Over(self.done(executable, ended)),
-                    Begun::Unfinished(rest) => Entered::Begun(place, rest),
+                    Begun::Unfinished(unfinished) => Entered::Begun(place, unfinished),
                 }
             }
             Action::Ask(_) | Action::Each(_) => Entered::At(place),
@@ -214,12 +214,12 @@ impl<C: Context, S: State> Driver<C, S> {
         loop {
             match entered {
                 Entered::Over(attempted) => return attempted,
-                Entered::MayBeLost if !self.holds().await => return Attempted::LeaseLost,
+                Entered::MayBeLost if !Box::pin(self.holds()).await => return Attempted::LeaseLost,
                 Entered::MayBeLost => {
                     entered = poll_fn(|task| Poll::Ready(self.enter(program, task))).await;
                 }
-                Entered::Begun(place, rest) => {
-                    let ended = self.attempt_at(&program.graph.wiring, place).end(*rest).await;
+                Entered::Begun(place, unfinished) => {
+                    let ended = self.attempt_at(&program.graph.wiring, place).end(unfinished).await;
                     return self.done(&program.steps[place.step], ended);
                 }
                 Entered::At(place) => return Box::pin(self.in_parts(program, place)).await,

@@ -209,8 +209,8 @@ impl<C: Context, S: State> Driver<C, S> {
             work.attempts += 1;
             match begun.await {
                 Begun::Ended(ended) => work.over.push_back(Flight::Attempted(place, ended)),
-                Begun::Unfinished(rest) => work.flights.push(Box::pin(async move {
-                    Flight::Attempted(place, attempt.end(rest.moved()).await)
+                Begun::Unfinished(unfinished) => work.flights.push(Box::pin(async move {
+                    Flight::Attempted(place, attempt.end(unfinished.moved()).await)
                 })),
             }
         }

@@ -205,7 +205,13 @@ impl FieldOps<'_> {
         }
         let path = || self.place.map(Place::path).unwrap_or_default();
         match op(path()) {
-            Ok(op) => recorder.ops.push(op),
+            Ok(op) => {
+                // Most steps record one.
+                if recorder.ops.is_empty() {
+                    recorder.ops.reserve_exact(1);
+                }
+                recorder.ops.push(op);
+            }
             Err(cause) => {
                 recorder.error = Some(OpsError { path: path(), cause });
             }
