@@ -28,3 +28,8 @@ fn main() {
         })
         .build();
 }
+
+/// Another `Send`, so that the message names the trait by its path whatever crates are compiled.
+pub mod other {
+    pub struct Send;
+}
