@@ -232,8 +232,8 @@ impl<C: Context, S: State> Agent<C, S> {
     /// Requests a run that resumes a session: with answers to its open interrupts, or with
     /// [`Answers::none`] after a stop, a failure or a reached budget.
     ///
-    /// `session` is the outcome itself (`&waiting`), which works in this process, or the session's
-    /// id, which needs a store. All answers are checked before anything changes. If some interrupts
+    /// `session` is the outcome itself (`&outcome`, `&waiting`), which works in this process, or the
+    /// session's id, which needs a store. All answers are checked before anything changes. If some interrupts
     /// stay open, the answers are kept and the run settles as interrupted again.
     ///
     /// ```
@@ -274,10 +274,14 @@ impl<C: Context, S: State> Agent<C, S> {
         match &source {
             Source::Rest(rest) => options.session = Ok(rest.id.clone()),
             Source::Id(id) => options.session = SessionId::new(id),
+            Source::Ended(id) => options.session = Ok(id.clone()),
         }
         RunRequest::new(options, move |launched| match (source, agent.inner.storage.clone()) {
             (Source::Rest(rest), _) if !rest.stored => {
                 agent.boxed(launched, slots, |agent, run| agent.take(rest, answers, run))
+            }
+            (Source::Ended(_), None) => {
+                Box::pin(ready(Err(Kind::NotWaiting(launched.session).into())))
             }
             (_, Some(storage)) => {
                 let taker = agent.taker(storage, slots, launched);

@@ -136,8 +136,8 @@ resting! {
     }
 }
 
-/// What an agent resumes: `&waiting`, `&failed`, `&stopped`, `&exhausted`, or the id of a session if
-/// the agent has a store.
+/// What an agent resumes: an outcome (`&outcome`, or `&waiting`, `&failed`, `&stopped`, `&exhausted`),
+/// or the id of a session if the agent has a store.
 #[derive(Debug)]
 pub struct Resume<S: State>(pub(crate) Source<S>);
 
@@ -145,11 +145,43 @@ pub struct Resume<S: State>(pub(crate) Source<S>);
 pub(crate) enum Source<S: State> {
     Rest(Rest<S>),
     Id(String),
+    Ended(SessionId),
+}
+
+impl<S: State> From<&Outcome<S>> for Resume<S> {
+    fn from(outcome: &Outcome<S>) -> Self {
+        match outcome {
+            Outcome::Ended(ended) => Self(Source::Ended(ended.session.clone())),
+            Outcome::Interrupted(outcome) => outcome.into(),
+            Outcome::Waiting(outcome) => outcome.into(),
+            Outcome::Stopped(outcome) => outcome.into(),
+            Outcome::Exhausted(outcome) => outcome.into(),
+            Outcome::Failed(outcome) => outcome.into(),
+        }
+    }
 }
 
 impl<S: State> From<&str> for Resume<S> {
     fn from(id: &str) -> Self {
         Self(Source::Id(id.to_owned()))
+    }
+}
+
+impl<S: State> From<String> for Resume<S> {
+    fn from(id: String) -> Self {
+        Self(Source::Id(id))
+    }
+}
+
+impl<S: State> From<&String> for Resume<S> {
+    fn from(id: &String) -> Self {
+        Self(Source::Id(id.clone()))
+    }
+}
+
+impl<S: State> From<SessionId> for Resume<S> {
+    fn from(id: SessionId) -> Self {
+        Self::from(&id)
     }
 }
 

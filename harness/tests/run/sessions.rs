@@ -86,3 +86,33 @@ async fn a_request_does_nothing_until_it_is_awaited() {
     assert_eq!(out.run, id);
     assert_eq!(out.state.lines, ["Work"]);
 }
+
+#[tokio::test]
+async fn a_session_is_resumed_by_its_outcome_or_by_any_form_of_its_id() {
+    let bench = gate();
+    let asked = bench.run().await;
+    let answers = |outcome: &Outcome<Log>| {
+        let Outcome::Interrupted(waiting) = outcome else { panic!("{outcome:?}") };
+        waiting.pending::<May>().unwrap().answer(true)
+    };
+    let said = answers(&asked);
+    let over = bench.agent.resume(&asked, said, ()).await.unwrap();
+    let refused = bench.agent.resume(&over, Answers::none(), ()).await.unwrap_err();
+    assert!(refused.is_not_waiting(), "{refused}");
+
+    let agent = bench.agent.clone().store(harness::store::MemoryStore::new());
+    for form in 0..4 {
+        let asked = agent.run(Log::update(), ()).await.unwrap();
+        let (said, id) = (answers(&asked), asked.session().clone());
+        let text = id.to_string();
+        let resumed = match form {
+            0 => agent.resume(&text, said, ()),
+            1 => agent.resume(text, said, ()),
+            2 => agent.resume(id.clone(), said, ()),
+            _ => agent.resume(&asked, said, ()),
+        };
+        let over = resumed.await.unwrap();
+        let refused = agent.resume(&over, Answers::none(), ()).await.unwrap_err();
+        assert!(refused.is_not_waiting(), "{refused}");
+    }
+}
