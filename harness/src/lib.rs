@@ -152,7 +152,7 @@ pub use signal::Signal;
 pub use state::{Has, State};
 #[doc(inline)]
 pub use step::{
-    Answered, Answers, Cx, Failure, FailureKind, Fatal, Interrupt, Retry, StepError, StepId,
+    Answered, Answers, Cx, Failure, FailureKind, Interrupt, ResultExt, Retry, StepError, StepId,
     StepResult, View,
 };
 

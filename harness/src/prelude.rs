@@ -3,8 +3,8 @@
 pub use crate::llm::{Llm, ToolSet, Transcript, tool, user};
 pub use crate::step::Handler;
 pub use crate::{
-    Agent, Answered, Answers, Budget, Context, Cx, Fatal, Harness, Has, Outcome, Question, Retry,
-    Signal, State, StepError, StepId, StepResult, View, end, to,
+    Agent, Answered, Answers, Budget, Context, Cx, Harness, Has, Outcome, Question, ResultExt,
+    Retry, Signal, State, StepError, StepId, StepResult, View, end, to,
 };
 pub use async_trait::async_trait;
 pub use serde::{Deserialize, Serialize};

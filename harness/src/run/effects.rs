@@ -69,13 +69,22 @@ impl Effects for RunCore {
         if !slot.use_ask_key(key) {
             return AskReply::KeyReused;
         }
-        // An answer never moves over to another question under the same key.
-        let before = session.asked(place.item, Some(key)).filter(|before| {
+        let before = session.asked(place.item, Some(key));
+        let same = before.is_some_and(|before| {
             let of = &before.interrupt;
             of.name == asked.name
                 && of.question == asked.question
                 && of.answer_schema == asked.answer_schema
         });
+        if let Some(AskedInterrupt { interrupt, resolution: Some(Resolution::Answered { .. }) }) =
+            before
+            && !same
+        {
+            // An answer never moves over to another question under the same key. Asked
+            // again, a question whose words change with each attempt would never come to its answer.
+            return AskReply::Changed(interrupt.question.clone());
+        }
+        let before = before.filter(|_| same);
         if let Some(AskedInterrupt { interrupt, resolution: Some(resolution) }) = before {
             let Resolution::Answered { value, by, at, .. } = resolution else {
                 return AskReply::Expired;
@@ -196,6 +205,16 @@ impl Effects for RunCore {
             recorded
         }
         .boxed()
+    }
+
+    fn take_back<'a>(
+        &'a self,
+        place: Place,
+        scope: EffectScope,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<(), StepError>> {
+        let intent = Intent { key: key.to_owned(), item: place.item, scope };
+        async move { self.record_now(Change::NotDone(intent)).await }.boxed()
     }
 
     fn drop_once(&self, place: Place, scope: EffectScope, key: &str) {

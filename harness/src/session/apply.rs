@@ -113,6 +113,9 @@ impl<P: StepRef> Session<P> {
             Change::Intent(intent) => {
                 self.effects_of(intent.item, intent.scope, change)?.intend(&intent.key);
             }
+            Change::NotDone(intent) => {
+                self.effects_of(intent.item, intent.scope, change)?.forget_intent(&intent.key);
+            }
             Change::Effect(done) => {
                 let effects = self.effects_of(done.item, done.scope, change)?;
                 effects.record(&done.key, done.value.clone());

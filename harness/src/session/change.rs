@@ -67,6 +67,8 @@ pub enum Change<P: Ord = Arc<str>> {
     Intent(Intent),
     /// `effect`: an effect happened.
     Effect(EffectDone),
+    /// `not_done`: an effect that was about to happen did not.
+    NotDone(Intent),
     /// `ask`: interrupts wait for an answer.
     Asked(Asked),
     /// `resolve`: an interrupt no longer waits.
@@ -101,6 +103,7 @@ impl<P: Ord> Change<P> {
             Self::Attempt(_) => "attempt",
             Self::Intent(_) => "intent",
             Self::Effect(_) => "effect",
+            Self::NotDone(_) => "not_done",
             Self::Asked(_) => "ask",
             Self::Resolved(_) => "resolve",
             Self::Planned(_) => "planned",
@@ -256,7 +259,7 @@ pub struct AttemptFailed {
     pub retry_at: UtcMillis,
 }
 
-/// An effect that must happen at most once is about to.
+/// An effect that must happen at most once is about to, or did not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Intent {

@@ -33,6 +33,13 @@ impl EffectTable {
         self.0.insert(key.to_owned(), EffectRecord::Intent);
     }
 
+    /// An effect that was about to happen did not. One that happened stays.
+    pub(super) fn forget_intent(&mut self, key: &str) {
+        if self.0.get(key) == Some(&EffectRecord::Intent) {
+            self.0.remove(key);
+        }
+    }
+
     pub(super) fn record(&mut self, key: &str, value: Value) {
         self.0.insert(key.to_owned(), EffectRecord::Done(value));
     }

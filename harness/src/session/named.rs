@@ -66,6 +66,7 @@ impl<P: StepRef> Change<P> {
             Self::Recovered(recovered) => Change::Recovered(recovered),
             Self::Attempt(attempt) => Change::Attempt(attempt),
             Self::Intent(intent) => Change::Intent(intent),
+            Self::NotDone(intent) => Change::NotDone(intent),
             Self::Effect(effect) => Change::Effect(effect),
             Self::Asked(asked) => Change::Asked(asked),
             Self::Resolved(resolved) => Change::Resolved(resolved),

@@ -5,11 +5,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::llm::Advice;
 use crate::question::Question;
+use crate::text::bounded;
 
+use super::ask_error::{AskError, Kind};
 use super::effects::{AskReply, Asked};
 use super::scope::Scope;
+
+/// How many bytes of a question an error shows.
+const MAX_QUESTION: usize = 1024;
 
 /// An inline question that waits for its answer. [`Cx::ask`](crate::Cx::ask) creates it.
 #[must_use = "a question is asked when it is awaited"]
@@ -60,6 +64,7 @@ impl<Q: Question> Future for Ask<Q> {
                 return Poll::Pending;
             }
         };
+        let now = asked.question.clone();
         let reply = self.scope.effects.ask(self.scope.place, &self.key, asked);
         match reply {
             AskReply::Answered(answer) => {
@@ -70,6 +75,10 @@ impl<Q: Question> Future for Ask<Q> {
                 Poll::Ready(decoded.map_err(|why| AskError::of(&self.key, Kind::Decode(why))))
             }
             AskReply::Expired => Poll::Ready(Err(AskError::of(&self.key, Kind::Expired))),
+            AskReply::Changed(before) => {
+                let [before, now] = [before, now].map(|it| bounded(it.to_string(), MAX_QUESTION));
+                Poll::Ready(Err(AskError::of(&self.key, Kind::Changed { before, now })))
+            }
             AskReply::KeyReused => Poll::Ready(Err(AskError::of(&self.key, Kind::KeyReused))),
             AskReply::Waits | AskReply::Stale => {
                 self.state = AskState::Waiting;
@@ -82,60 +91,5 @@ impl<Q: Question> Future for Ask<Q> {
 impl<Q> fmt::Debug for Ask<Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ask").field("key", &self.key).finish_non_exhaustive()
-    }
-}
-
-/// An inline question that cannot be asked, that expired, or whose answer does not decode. A retry
-/// does not help: `?` converts it to a fatal error.
-#[derive(Debug)]
-pub struct AskError {
-    key: String,
-    kind: Kind,
-    advice: Advice,
-}
-
-#[derive(Debug)]
-enum Kind {
-    KeyReused,
-    Expired,
-    Encode(String),
-    Decode(String),
-}
-
-impl AskError {
-    fn of(key: &str, kind: Kind) -> Self {
-        Self { key: key.to_owned(), kind, advice: Advice::give_up() }
-    }
-
-    /// Whether the key was used twice in one attempt.
-    pub fn is_key_reused(&self) -> bool {
-        matches!(self.kind, Kind::KeyReused)
-    }
-
-    /// Whether the question expired before it was answered.
-    pub fn is_expired(&self) -> bool {
-        matches!(self.kind, Kind::Expired)
-    }
-}
-
-impl fmt::Display for AskError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let key = &self.key;
-        match &self.kind {
-            Kind::KeyReused => write!(
-                f,
-                "the key `{key}` is used twice in one attempt (give every question of a step its own \
-                 key)"
-            ),
-            Kind::Expired => write!(f, "the question `{key}` expired before it was answered"),
-            Kind::Encode(why) => f.write_str(why),
-            Kind::Decode(why) => write!(f, "failed to decode the answer to `{key}`: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for AskError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.advice)
     }
 }

@@ -161,9 +161,13 @@ impl<C: Context> Cx<C> {
     ///
     /// Several questions can be open at once, each under its own key: ask them in one `join!`.
     ///
+    /// The answer is to these words: a question that a model drafts is drafted inside
+    /// [`once`](Cx::once), so that the next attempt asks the same.
+    ///
     /// # Errors
     /// [`AskError`](crate::step::AskError) if `key` is used twice in one attempt, the question
-    /// expires, or question or answer do not round-trip through JSON.
+    /// expires, another question was answered under the key, or question or answer do not round-trip
+    /// through JSON.
     pub fn ask<Q: Question>(&self, key: impl Into<String>, question: Q) -> Ask<Q> {
         Ask::new(self.here(), key.into(), &question)
     }

@@ -89,6 +89,8 @@ pub(crate) enum AskReply {
     Answered(Answer),
     /// It expired without an answer.
     Expired,
+    /// Another question was answered under the key: its JSON.
+    Changed(Value),
     /// It is open: the step must not continue.
     Waits,
     KeyReused,
@@ -170,7 +172,15 @@ pub(crate) trait Effects: Send + Sync {
         key: &'a str,
         value: Value,
     ) -> BoxFuture<'a, Result<(), StepError>>;
-    /// An effect ended without a result: it failed, panicked or was aborted. Its intent stays.
+    /// Takes back the intent of an effect that did not happen.
+    fn take_back<'a>(
+        &'a self,
+        place: Place,
+        scope: EffectScope,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<(), StepError>>;
+    /// An effect ended without a result: it failed, panicked or was aborted. Its intent stays, unless
+    /// it was taken back.
     fn drop_once(&self, place: Place, scope: EffectScope, key: &str);
     fn adopt(&self, place: Place, task: AbortHandle);
     fn stopping(&self) -> &CancellationToken;

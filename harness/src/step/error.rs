@@ -10,10 +10,14 @@ use crate::llm::Advice;
 use crate::state::State;
 use crate::text::bounded;
 
+use super::ask_error::AskError;
+
 /// How many sources of an error are followed.
 const MAX_CHAIN: usize = 32;
 /// How many bytes of each message are kept.
 const MAX_MESSAGE: usize = 8 * 1024;
+/// How many bytes of a code are kept.
+const MAX_CODE: usize = 256;
 
 /// The result of a step: an update of the state, or a failure.
 pub type StepResult<S> = Result<<S as State>::Update, StepError>;
@@ -26,7 +30,7 @@ pub type StepResult<S> = Result<<S as State>::Update, StepError>;
 /// [`Error`](std::error::Error), so that `?` can convert every error.
 ///
 /// ```
-/// use harness::{Fatal, StepError};
+/// use harness::{ResultExt as _, StepError};
 ///
 /// fn parse(text: &str) -> Result<u32, StepError> {
 ///     let n: u32 = text.parse().fatal()?; // a retry cannot help
@@ -46,6 +50,8 @@ struct Inner {
     kind: FailureKind,
     retryable: bool,
     after: Option<Duration>,
+    code: Option<String>,
+    not_done: bool,
     source: Box<dyn Error + Send + Sync>,
 }
 
@@ -53,11 +59,22 @@ impl StepError {
     /// Items of a step failed without a retry left. The message is that of the first.
     pub(crate) fn of_items(first: &Failure, at: usize, failed: usize, of: usize) -> Self {
         let message = format!("{failed} of {of} items failed; item {at}: {first}");
-        Self::of(first.kind, false, message)
+        let mut error = Self::of(first.kind, false, message);
+        error.inner.code.clone_from(&first.code);
+        error
     }
 
     fn new(kind: FailureKind, retryable: bool, source: Box<dyn Error + Send + Sync>) -> Self {
-        Self { inner: Box::new(Inner { kind, retryable, after: None, source }) }
+        Self {
+            inner: Box::new(Inner {
+                kind,
+                retryable,
+                after: None,
+                code: None,
+                not_done: false,
+                source,
+            }),
+        }
     }
 
     /// A failure that a retry may fix.
@@ -85,6 +102,46 @@ impl StepError {
         self
     }
 
+    /// The same failure, with a code by which programs distinguish it, for example `gone`. The
+    /// [`Failure`] keeps it.
+    ///
+    /// ```
+    /// use harness::StepError;
+    ///
+    /// let error = StepError::fatal("the order was deleted").code("gone");
+    /// assert_eq!(error.to_string(), "the order was deleted");
+    /// ```
+    #[must_use]
+    pub fn code(mut self, code: impl Into<String>) -> Self {
+        self.inner.code = Some(bounded(code.into(), MAX_CODE));
+        self
+    }
+
+    /// The same failure, of an effect that surely did not happen: a request that was refused before
+    /// anything was done. An effect that runs [at most once](crate::step::Once::at_most_once) is then
+    /// not in doubt, and the next attempt runs it.
+    ///
+    /// ```
+    /// use harness::{ResultExt as _, StepError};
+    ///
+    /// fn charge(status: u16) -> Result<(), StepError> {
+    ///     match status {
+    ///         503 => Err("the bank is busy").retryable().map_err(StepError::not_done),
+    ///         _ => Ok(()),
+    ///     }
+    /// }
+    /// assert!(!charge(503).unwrap_err().is_fatal());
+    /// ```
+    #[must_use]
+    pub fn not_done(mut self) -> Self {
+        self.inner.not_done = true;
+        self
+    }
+
+    pub(super) fn is_not_done(&self) -> bool {
+        self.inner.not_done
+    }
+
     /// Whether a retry cannot fix it.
     pub fn is_fatal(&self) -> bool {
         !self.inner.retryable
@@ -96,12 +153,20 @@ impl StepError {
     }
 }
 
-impl<E: Error + Send + Sync + 'static> From<E> for StepError {
+/// Any error: one of a type that implements [`Error`](std::error::Error), a boxed one, one of
+/// `anyhow`, a text.
+impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for StepError {
     fn from(error: E) -> Self {
-        let advice = chain(&error).find_map(|cause| cause.downcast_ref::<Advice>());
+        let error = error.into();
+        let advice = chain(&*error).find_map(|cause| cause.downcast_ref::<Advice>());
         let retryable = advice.is_none_or(|advice| advice.retryable);
         let after = advice.and_then(|advice| advice.after);
-        let mut failure = Self::new(FailureKind::Error, retryable, Box::new(error));
+        let asked = chain(&*error).find_map(|cause| cause.downcast_ref::<AskError>());
+        let kind = match asked {
+            Some(asked) if asked.is_question_changed() => FailureKind::QuestionChanged,
+            _ => FailureKind::Error,
+        };
+        let mut failure = Self::new(kind, retryable, error);
         failure.inner.after = after;
         failure
     }
@@ -118,6 +183,7 @@ impl fmt::Debug for StepError {
         f.debug_struct("StepError")
             .field("retryable", &self.inner.retryable)
             .field("after", &self.inner.after)
+            .field("code", &self.inner.code)
             .field("source", &self.inner.source)
             .finish()
     }
@@ -128,21 +194,49 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
     std::iter::successors(Some(error), next).take(MAX_CHAIN)
 }
 
-/// Makes the error of a [`Result`] fatal.
-pub trait Fatal<T> {
+/// Says of the error of a [`Result`] whether a retry may fix it.
+///
+/// ```
+/// use harness::{ResultExt as _, StepError};
+///
+/// fn parse(text: &str) -> Result<u32, StepError> {
+///     text.parse::<u32>().fatal()
+/// }
+/// assert!(parse("x").unwrap_err().is_fatal());
+///
+/// fn fetch() -> Result<u32, StepError> {
+///     Err("the server is busy").retryable()
+/// }
+/// assert!(!fetch().unwrap_err().is_fatal());
+/// ```
+pub trait ResultExt<T> {
     /// Converts the error into a fatal [`StepError`].
     ///
     /// # Errors
     /// The same error, made fatal.
     fn fatal(self) -> Result<T, StepError>;
+
+    /// Converts the error into a [`StepError`] that a retry may fix, whatever advice it has.
+    ///
+    /// # Errors
+    /// The same error, made retryable.
+    fn retryable(self) -> Result<T, StepError>;
 }
 
-impl<T, E: Into<StepError>> Fatal<T> for Result<T, E> {
+impl<T, E: Into<StepError>> ResultExt<T> for Result<T, E> {
     fn fatal(self) -> Result<T, StepError> {
         self.map_err(|error| {
             let mut error: StepError = error.into();
             error.inner.retryable = false;
             error.inner.after = None;
+            error
+        })
+    }
+
+    fn retryable(self) -> Result<T, StepError> {
+        self.map_err(|error| {
+            let mut error: StepError = error.into();
+            error.inner.retryable = true;
             error
         })
     }
@@ -165,6 +259,9 @@ pub struct Failure {
     pub attempts: u32,
     /// Whether a retry may fix it.
     pub retryable: bool,
+    /// The code that the step gave to it with [`StepError::code`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
     /// The message of the error.
     pub message: String,
     /// The messages of its causes, outermost first, without repetitions of the message before. At
@@ -201,6 +298,8 @@ pub enum FailureKind {
     InDoubt,
     /// A question was not answered in time.
     Expired,
+    /// A step asks another question under a key than the one that was answered.
+    QuestionChanged,
     /// Two items of a step set one field that has no reducer.
     ItemConflict,
     /// The store failed to read or write the session.
@@ -214,6 +313,12 @@ pub enum FailureKind {
 }
 
 impl Failure {
+    /// The code that the step gave to it with [`StepError::code`].
+    #[must_use]
+    pub fn code(&self) -> Option<&str> {
+        self.code.as_deref()
+    }
+
     pub(crate) fn new(error: &StepError, step: &str, position: Position, attempts: u32) -> Self {
         let message = bounded(error.source().to_string(), MAX_MESSAGE);
         let mut causes: Vec<String> = Vec::new();
@@ -229,6 +334,7 @@ impl Failure {
             position,
             attempts,
             retryable: error.inner.retryable,
+            code: error.inner.code.clone(),
             message,
             causes,
             at: UtcMillis::now(),
@@ -293,6 +399,42 @@ mod tests {
         let failed: Result<(), _> = Err(std::fmt::Error);
         assert!(failed.fatal().unwrap_err().is_fatal());
         assert!(StepError::fatal("no").is_fatal());
+    }
+
+    #[test]
+    fn every_kind_of_error_is_converted() {
+        fn boxed() -> Result<(), StepError> {
+            Err::<(), Box<dyn Error + Send + Sync>>("boxed".into())?;
+            Ok(())
+        }
+        fn text() -> Result<(), StepError> {
+            Err("text")?;
+            Ok(())
+        }
+        fn owned() -> Result<(), StepError> {
+            Err("owned".to_owned())?;
+            Ok(())
+        }
+        fn itself() -> Result<(), StepError> {
+            Err(StepError::fatal("itself").code("c"))?;
+            Ok(())
+        }
+        for (failed, said) in [(boxed(), "boxed"), (text(), "text"), (owned(), "owned")] {
+            let error = failed.unwrap_err();
+            assert!(!error.is_fatal());
+            assert_eq!(error.to_string(), said);
+        }
+        let error = itself().unwrap_err();
+        assert!(error.is_fatal());
+        assert_eq!(Failure::new(&error, "s", Position(1), 1).code(), Some("c"));
+    }
+
+    #[test]
+    fn retryable_and_fatal_overrule_the_advice() {
+        let advised = || Err::<(), _>(Advice::give_up());
+        assert!(StepError::from(advised().unwrap_err()).is_fatal());
+        assert!(!advised().retryable().unwrap_err().is_fatal());
+        assert!(Err::<(), _>("no").fatal().unwrap_err().is_fatal());
     }
 
     #[test]

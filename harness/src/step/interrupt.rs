@@ -10,7 +10,7 @@ use crate::id::{InterruptId, Position};
 use crate::question::Question;
 use crate::state::encode;
 
-use super::{Fatal, StepError};
+use super::{ResultExt, StepError};
 
 /// Checks that a JSON value decodes as the answer to a question, or returns why it does not.
 pub(crate) type Check = fn(&Value) -> Result<(), String>;

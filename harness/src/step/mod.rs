@@ -8,6 +8,7 @@
 mod action;
 pub mod ag_ui;
 mod ask;
+mod ask_error;
 mod body;
 mod calling;
 mod cx;
@@ -22,11 +23,12 @@ mod policy;
 mod scope;
 mod view;
 
-pub use ask::{Ask, AskError};
+pub use ask::Ask;
+pub use ask_error::AskError;
 pub use calling::Calling;
 pub use cx::Cx;
 pub use effects::{EffectScope, Payload};
-pub use error::{Failure, FailureKind, Fatal, StepError, StepResult};
+pub use error::{Failure, FailureKind, ResultExt, StepError, StepResult};
 pub use handler::Handler;
 pub use id::StepId;
 pub use interrupt::{Answered, Answers, Interrupt, NotThisQuestion, Pending};

@@ -8,6 +8,7 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -99,6 +100,8 @@ struct Plan<T, F> {
     effect: F,
     guard: Guard,
     decision: Decision<T>,
+    /// How long the effect may take.
+    limit: Option<Duration>,
 }
 
 enum Stage<T, F> {
@@ -111,7 +114,7 @@ enum Stage<T, F> {
 impl<T, F> Once<T, F> {
     pub(crate) fn new(scope: Scope, within: EffectScope, key: &str, effect: F) -> Self {
         let decision = Decision::Plain(InDoubt::default());
-        let plan = Plan { scope, within, effect, guard: Guard::AtLeastOnce, decision };
+        let plan = Plan { scope, within, effect, guard: Guard::AtLeastOnce, decision, limit: None };
         Self { key: key.to_owned(), stage: Stage::Planned(plan), decided: PhantomData }
     }
 
@@ -147,10 +150,36 @@ impl<T, F, D> Once<T, F, D> {
     /// doubt allows it.
     ///
     /// An effect that fails or panics also leaves its intent, because an error does not show what
-    /// happened before it. The next attempt of the step is in doubt.
+    /// happened before it: the next attempt of the step is in doubt. An error that is
+    /// [not done](StepError::not_done) takes the intent back.
     pub fn at_most_once(mut self) -> Self {
         if let Stage::Planned(plan) = &mut self.stage {
             plan.guard = Guard::AtMostOnce;
+        }
+        self
+    }
+
+    /// Bounds how long the effect may take. It is then dropped, and fails the step with
+    /// [`FailureKind::Timeout`](crate::FailureKind::Timeout), which a retry may fix. Whether it
+    /// happened is not known: it leaves its intent, if it has one.
+    ///
+    /// Without a bound an effect is waited for, whatever else ends the step: a time-out, the wall
+    /// budget and a cancel do not drop it half-way.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use harness::prelude::*;
+    /// # #[derive(State, Clone, Debug, Default, Serialize, Deserialize)] struct Page { text: String }
+    /// # async fn get(_url: &str) -> Result<String, std::io::Error> { Ok(String::new()) }
+    /// async fn fetch(_page: View<Page>, cx: Cx<()>) -> StepResult<Page> {
+    ///     let get = async || Ok(get("https://example.org").await?);
+    ///     let text = cx.once("get", get).within(Duration::from_secs(30)).await?;
+    ///     Ok(Page::update().text(text))
+    /// }
+    /// ```
+    pub fn within(mut self, limit: Duration) -> Self {
+        if let Stage::Planned(plan) = &mut self.stage {
+            plan.limit = Some(limit);
         }
         self
     }
@@ -239,11 +268,11 @@ where
     Fut: Future<Output = Result<T, StepError>> + Send + 'static,
 {
     async fn perform(self, key: String) -> Result<T, StepError> {
-        let Self { scope, within, effect, guard, decision } = self;
+        let Self { scope, within, effect, guard, decision, limit } = self;
         let ask = || scope.effects.begin_once(scope.place, within, &key, guard);
         match leave(free(&scope, ask).await, &key)? {
             Leave::Recorded(value) => decoded(value, &key),
-            Leave::Run => Ticket::new(&scope, within, &key).run(guard, effect).await,
+            Leave::Run => Ticket::new(&scope, within, &key).run(guard, limit, effect).await,
             Leave::InDoubt => {
                 let happened = doubt::settle(&scope, within, &key, decision).await?;
                 let ask = || scope.effects.retry_once(scope.place, within, &key);
@@ -254,7 +283,7 @@ where
                 };
                 match happened {
                     Some(value) => ticket.record(value).await,
-                    None => ticket.run(guard, effect).await,
+                    None => ticket.run(guard, limit, effect).await,
                 }
             }
         }

@@ -251,12 +251,15 @@ async fn an_answer_never_moves_over() {
         let sure = waiting(old.run(Doc::update(), ()).session("s").await.unwrap());
         let really = waiting(old.resume("s", answer(&sure, "sure", true), ()).await.unwrap());
         let new = other().agent("a", ()).store(store.clone());
-        let asked = waiting(new.resume("s", answer(&really, "really", true), ()).await.unwrap());
-        assert_eq!(asked.questions.len(), 1);
-        assert_eq!(asked.questions[0].key.as_deref(), Some("sure"));
-        assert_ne!(asked.questions[0].id, sure.questions[0].id);
-        let ended = new.resume("s", answer(&asked, "sure", false), ()).await.unwrap();
-        assert_eq!(ended.ended().unwrap().state.lines, ["false true"]);
+        let refused = new.resume("s", answer(&really, "really", true), ()).await.unwrap();
+        let Outcome::Failed(failed) = refused else { panic!("{refused:?}") };
+        assert_eq!(failed.failure.kind, harness::FailureKind::QuestionChanged);
+        assert!(!failed.failure.retryable);
+        let said = &failed.failure.message;
+        assert!(said.starts_with("the question `sure` is not the one that was answered"), "{said}");
+        // Under the words that were answered, the answers hold.
+        let ended = old.resume("s", Answers::none(), ()).await.unwrap();
+        assert_eq!(ended.ended().unwrap().state.lines, ["true true"]);
     }
 }
 

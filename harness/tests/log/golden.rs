@@ -86,7 +86,7 @@ fn an_entry_is_written_today_as_it_was_then() {
     }
     let known = [
         "adopt", "ask", "attempt", "commit", "divert", "effect", "finish", "intent", "item",
-        "open", "planned", "recover", "resolve", "run", "settle", "snapshot",
+        "not_done", "open", "planned", "recover", "resolve", "run", "settle", "snapshot",
     ];
     assert_eq!(kinds, known.map(str::to_owned).into());
 }

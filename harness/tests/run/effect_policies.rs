@@ -229,3 +229,24 @@ async fn a_result_that_json_cannot_hold_is_refused() {
     assert_eq!((out.failure.kind, out.failure.attempts), (FailureKind::Encode, 1));
     assert!(out.failure.message.contains("`ratio`"), "{}", out.failure);
 }
+
+#[tokio::test]
+async fn an_effect_that_says_it_did_not_happen_is_not_in_doubt() {
+    let bench = only(|define| {
+        define
+            .run(async |_, cx: Cx<Ctx>| {
+                let probe = cx.probe.clone();
+                let pay = async move || match probe.hit("pay") {
+                    1 => Err("503").retryable().map_err(StepError::not_done),
+                    _ => Ok("paid".to_owned()),
+                };
+                Ok(line(cx.once("pay", pay).at_most_once().await?))
+            })
+            .retry(Retry::every(Duration::ZERO))
+            .end()
+    });
+    assert_eq!(ended(bench.run().await).state.lines, ["paid"]);
+    assert_eq!(bench.probe.count("pay"), 2);
+    let failed = bench.log().into_iter().find(|line| line.contains("failed")).unwrap();
+    assert!(failed.contains("503"), "{failed}");
+}

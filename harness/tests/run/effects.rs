@@ -309,3 +309,58 @@ async fn what_a_resumed_step_did_not_use_again_ends_with_it_all_the_same() {
     let out = ended(bench.agent.resume(&failed, Answers::none(), ()).await.unwrap());
     assert_eq!(out.state.lines, ["continued without", "of the second"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_effect_that_hangs_ends_at_its_bound_and_the_step_is_tried_again() {
+    let bench = only(|define| {
+        define
+            .run(async |_, cx: Cx<Ctx>| {
+                let (probe, hangs) = (cx.probe.clone(), cx.attempt() == 1);
+                let effect = async move || {
+                    let _dropped = OnDrop(probe, "dropped");
+                    if hangs {
+                        std::future::pending::<()>().await;
+                    }
+                    Ok("done".to_owned())
+                };
+                Ok(line(cx.once("k", effect).within(Duration::from_secs(5)).await?))
+            })
+            .retry(Retry::every(Duration::ZERO))
+            .end()
+    });
+    let began = tokio::time::Instant::now();
+    assert_eq!(ended(bench.run().await).state.lines, ["done"]);
+    assert_eq!(began.elapsed(), Duration::from_secs(5));
+    assert_eq!(bench.probe.count("dropped"), 2);
+    let failed = bench.log().into_iter().find(|line| line.contains("failed")).unwrap();
+    assert!(failed.contains("the effect `k` took longer than its 5s"), "{failed}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_waits_for_an_effect_no_longer_than_its_bound() {
+    let bench = only(|define| {
+        define
+            .run(async |_, cx: Cx<Ctx>| {
+                let probe = cx.probe.clone();
+                let hangs = async move || {
+                    probe.open("begun");
+                    std::future::pending::<()>().await;
+                    Ok(())
+                };
+                cx.once("k", hangs).at_most_once().within(Duration::from_secs(5)).await?;
+                Ok(Log::update())
+            })
+            .end()
+    });
+    let run = bench.agent.run(Log::update(), ()).start();
+    let control = run.control();
+    bench.probe.pass("begun").await;
+    let began = tokio::time::Instant::now();
+    control.cancel();
+    let Outcome::Stopped(stopped) = run.await.unwrap() else { panic!("it was cancelled") };
+    assert!(stopped.cancelled);
+    assert_eq!(began.elapsed(), Duration::from_secs(5));
+    // It may have happened.
+    let failed = failed(bench.agent.resume(&stopped, Answers::none(), ()).await.unwrap());
+    assert_eq!(failed.failure.kind, FailureKind::InDoubt);
+}

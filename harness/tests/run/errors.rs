@@ -332,3 +332,49 @@ async fn a_deep_chain_of_sources_comes_through() {
     assert!(printed.contains("level 500 (step `Work`, position 1)"), "{printed}");
     assert!(printed.contains("caused by: level 499"), "{printed}");
 }
+
+#[tokio::test]
+async fn an_error_step_reads_the_code_of_a_failure() {
+    #[derive(StepId, Clone, Debug, PartialEq, Eq)]
+    enum Step {
+        Fetch,
+        Repair,
+    }
+    let harness = Harness::<(), Log>::builder("codes")
+        .start(Step::Fetch)
+        .steps(|define, step| match step {
+            Step::Fetch => define
+                .run(async |_, _| {
+                    Err("the order was deleted").fatal().map_err(|it| it.code("gone"))
+                })
+                .on_error(Step::Repair)
+                .end(),
+            Step::Repair => define
+                .run(async |_, cx: Cx<()>| {
+                    let failure = cx.failure().unwrap();
+                    Ok(line(format!("{} {}", failure.code().unwrap(), failure.message)))
+                })
+                .end(),
+        })
+        .build()
+        .unwrap();
+    let out = ended(harness.agent("a", ()).run(Log::update(), ()).await.unwrap());
+    assert_eq!(out.state.lines, ["gone the order was deleted"]);
+}
+
+#[tokio::test]
+async fn errors_of_anyhow_are_converted_with_their_causes_and_their_advice() {
+    use anyhow::Context as _;
+
+    fn call(kind: LlmErrorKind) -> anyhow::Result<String> {
+        Err(LlmError::new(kind)).context("the model failed")
+    }
+    for (kind, retryable) in [(LlmErrorKind::Overloaded, true), (LlmErrorKind::Auth, false)] {
+        let bench =
+            only(move |define| define.run(move |_, _| async move { Ok(line(call(kind)?)) }).end());
+        let failed = failed(bench.run().await);
+        assert_eq!(failed.failure.message, "the model failed");
+        assert!(!failed.failure.causes.is_empty());
+        assert_eq!(failed.failure.retryable, retryable);
+    }
+}

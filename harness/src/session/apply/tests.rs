@@ -237,6 +237,21 @@ fn effects_are_kept_by_scope() {
 }
 
 #[test]
+fn an_effect_that_did_not_happen_is_not_in_doubt_and_one_that_did_stays() {
+    let session = session_after([
+        start(),
+        json!({"intent": {"k": "a"}}),
+        json!({"intent": {"k": "a", "s": "session"}}),
+        json!({"effect": {"k": "b", "v": 1}}),
+        json!({"not_done": {"k": "a"}}),
+        json!({"not_done": {"k": "b"}}),
+        json!({"not_done": {"k": "never"}}),
+    ]);
+    assert_eq!(json!(session.effects), json!({"b": {"done": 1}}));
+    assert_eq!(session.session_effects.get("a"), Some(&EffectRecord::Intent));
+}
+
+#[test]
 fn a_question_takes_the_place_of_the_one_under_its_key() {
     let waits = [start(), ask(&[question("g", None), question("k1", Some("k"))])];
     let recorded = replayed(waits.clone().into_iter().chain([

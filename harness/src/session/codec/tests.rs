@@ -18,6 +18,7 @@ pub(crate) const LINES: &[&str] = &[
     r#"{"t":6,"intent":{"k":"pay"}}"#,
     r#"{"t":6,"intent":{"k":"pay","i":4294967295}}"#,
     r#"{"t":6,"intent":{"k":"pay","s":"session"}}"#,
+    r#"{"t":6,"not_done":{"k":"pay","i":0,"s":"session"}}"#,
     r#"{"t":7,"effect":{"k":"pay","v":null}}"#,
     r#"{"t":7,"effect":{"k":"pay","s":"session","v":{"paid":1.5e-300}}}"#,
     r#"{"t":7,"effect":{"k":"pay","i":1,"v":[]}}"#,
@@ -77,7 +78,7 @@ fn every_kind_is_written_as_it_was_read() {
         assert_eq!(serde_json::from_value::<Entry>(value).unwrap(), entry);
         kinds.insert(entry.change.name().to_owned());
     }
-    assert_eq!(kinds.len(), 20, "{kinds:?}");
+    assert_eq!(kinds.len(), 21, "{kinds:?}");
 }
 
 #[test]

@@ -118,6 +118,7 @@ fn next(recorded: &Recorded, kind: u8, which: u8, value: &Value) -> Option<(&'st
             let attempt = json!({"n": which, "failure": failure, "retry_at": which});
             ("attempt", with(attempt, of_item))
         }
+        6 if which.is_multiple_of(3) => ("not_done", with(with(json!({"k": key}), scope), of_item)),
         6 => ("intent", with(with(json!({"k": key}), scope), of_item)),
         7 => ("effect", with(with(json!({"k": key, "v": value}), scope), of_item)),
         8 => ("ask", json!({"interrupts": interrupts(session, item, which, value)})),

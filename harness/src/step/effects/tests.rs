@@ -104,6 +104,14 @@ impl Effects for Reported {
         }
         .boxed()
     }
+    fn take_back<'a>(
+        &'a self,
+        _: Place,
+        _: EffectScope,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<(), StepError>> {
+        async { Ok(()) }.boxed()
+    }
     fn drop_once(&self, _: Place, _: EffectScope, _: &str) {
         self.call("drop");
     }

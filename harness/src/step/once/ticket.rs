@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use serde::Serialize;
@@ -29,7 +30,12 @@ impl Ticket {
 
     /// Runs the effect when everything before it is recorded, including an intent if the guard
     /// requires one, and records its result.
-    pub(super) async fn run<T, F, Fut>(self, guard: Guard, effect: F) -> Result<T, StepError>
+    pub(super) async fn run<T, F, Fut>(
+        self,
+        guard: Guard,
+        limit: Option<Duration>,
+        effect: F,
+    ) -> Result<T, StepError>
     where
         T: Serialize + Send + 'static,
         F: FnOnce() -> Fut + Send + 'static,
@@ -39,11 +45,25 @@ impl Ticket {
             (self.scope.clone(), self.within, self.key.clone());
         let work = async move {
             effects.intend(place, within, &key, guard).await?;
-            match AssertUnwindSafe(async { effect().await }).catch_unwind().await {
-                Ok(result) => result,
-                Err(_) => {
+            let effect = AssertUnwindSafe(async { effect().await }).catch_unwind();
+            let ended = match limit {
+                Some(limit) => tokio::time::timeout(limit, effect).await,
+                None => Ok(effect.await),
+            };
+            match (ended, limit) {
+                (Ok(Ok(Err(error))), _) if guard == Guard::AtMostOnce && error.is_not_done() => {
+                    effects.take_back(place, within, &key).await?;
+                    Err(error)
+                }
+                (Ok(Ok(result)), _) => result,
+                (Ok(Err(_)), _) => {
                     let message = format!("the effect `{key}` panicked");
                     Err(StepError::of(FailureKind::Panic, false, message))
+                }
+                (Err(_), limit) => {
+                    let limit = limit.unwrap_or_default();
+                    let message = format!("the effect `{key}` took longer than its {limit:?}");
+                    Err(StepError::of(FailureKind::Timeout, true, message))
                 }
             }
         };
