@@ -26,6 +26,16 @@ pub(crate) fn failed(what: &str, path: &Path, error: io::Error) -> StoreError {
     }
 }
 
+/// Whether the process, or the machine, has no descriptor left for a file.
+pub(crate) fn is_out_of_files(error: &StoreError) -> bool {
+    let StoreError::Unavailable { ambiguous: false, source: Some(source), .. } = error else {
+        return false;
+    };
+    let code = source.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
+    let out_of = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE].map(|it| it.raw_os_error());
+    code.is_some_and(|code| out_of.contains(&code))
+}
+
 /// A failure after which the contents of the disk are unknown.
 pub(crate) fn unsure(what: String, error: Option<io::Error>) -> StoreError {
     StoreError::Unavailable { what, ambiguous: true, source: error.map(Into::into) }

@@ -77,6 +77,15 @@ impl Inner {
         session
     }
 
+    /// Closes the logs that no call uses. Says whether there were any.
+    pub(crate) fn close_idle(&self) -> bool {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = open.sessions.len();
+        open.sessions
+            .retain(|_, (_, session)| Arc::strong_count(session) > 1 || session.must_stay());
+        open.sessions.len() < before
+    }
+
     /// Whether the log of a session is open, so that a short write to it waits for nothing else.
     pub(crate) fn is_ready(&self, id: &SessionId) -> bool {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);

@@ -13,7 +13,7 @@ use harness::store::{
 };
 
 use super::disk::{Disk, RealDisk};
-use super::error::{failed, unsure};
+use super::error::{failed, is_out_of_files, unsure};
 use super::inner::{Inner, Sync};
 use super::liveness::Liveness;
 use super::paths::{is_named, set_named};
@@ -76,7 +76,10 @@ pub struct FileStoreOptions {
 
 impl Default for FileStoreOptions {
     fn default() -> Self {
-        Self { sync: Sync::Flush, open_files: 512 }
+        // Most are left to the rest of the process.
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let quarter = limit.map_or(OPEN_FILES, |limit| limit / 4).clamp(1, OPEN_FILES);
+        Self { sync: Sync::Flush, open_files: quarter as usize }
     }
 }
 
@@ -94,8 +97,9 @@ impl FileStoreOptions {
         self
     }
 
-    /// How many logs are kept open; the default is 512. A log that was closed is read again when it
-    /// is needed.
+    /// How many logs are kept open; the default is 512, or a quarter of what the process may open at
+    /// most. A log that was closed is read again when it is needed. When no file can be opened any
+    /// more, the store closes all logs that no call uses.
     #[must_use]
     pub fn open_files(mut self, files: usize) -> Self {
         self.open_files = files.max(1);
@@ -108,7 +112,9 @@ impl FileStoreOptions {
     /// [`StoreError::Unsuitable`] if the directory is on a network file system, or cannot be
     /// written; [`StoreError::Unavailable`] if the disk fails.
     pub async fn open(self, dir: impl AsRef<Path>) -> Result<FileStore, StoreError> {
-        let dir = dir.as_ref().to_owned();
+        // The process may change its working directory.
+        let dir = std::path::absolute(dir.as_ref());
+        let dir = dir.map_err(|error| failed("find", Path::new("."), error))?;
         blocking(move || self.open_on(Arc::new(RealDisk), &dir)).await
     }
 
@@ -175,20 +181,34 @@ impl FileStore {
     async fn run_briefly<T: Send + 'static>(
         &self,
         session: &SessionId,
-        work: impl FnOnce(&Inner) -> Result<T, StoreError> + Send + 'static,
+        work: impl Fn(&Inner) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         match self.inner.is_ready(session) {
-            true => work(&self.inner),
+            true => with_files(&self.inner, work),
             false => self.run(work).await,
         }
     }
 
     pub(crate) async fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Inner) -> Result<T, StoreError> + Send + 'static,
+        work: impl Fn(&Inner) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let inner = Arc::clone(&self.inner);
-        blocking(move || work(&inner)).await
+        blocking(move || with_files(&inner, work)).await
+    }
+}
+
+/// The most logs that are kept open by default.
+const OPEN_FILES: u64 = 512;
+
+/// Does the work again without idle logs if no file could be opened.
+fn with_files<T>(
+    inner: &Inner,
+    work: impl Fn(&Inner) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    match work(inner) {
+        Err(error) if is_out_of_files(&error) && inner.close_idle() => work(inner),
+        done => done,
     }
 }
 

@@ -190,6 +190,54 @@ async fn read_only() {
     assert!(look.status("new").await.unwrap_err().is_not_found());
 }
 
+#[test]
+fn many_sessions_need_few_open_files() {
+    let dir = tempfile::tempdir().unwrap();
+    child("few_open_files", "", dir.path(), false);
+}
+
+#[tokio::test]
+#[ignore = "run by another test, in a process of its own"]
+async fn few_open_files() {
+    const SESSIONS: usize = 150;
+    let before = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(100), maximum: before.maximum }).unwrap();
+    let store = open(given_dir()).await;
+    for nth in 0..SESSIONS {
+        ask(&store, &format!("s-{nth}"), 1, 1).await;
+    }
+    // The rest of the process leaves none but those that the store keeps open.
+    let mut others = Vec::new();
+    while let Ok(file) = std::fs::File::open("/dev/null") {
+        others.push(file);
+    }
+    assert!(others.len() > 30, "{}", others.len());
+    for nth in 0..SESSIONS {
+        assert_eq!(answer(&store, &format!("s-{nth}")).await, whole(1, 1));
+    }
+}
+
+#[test]
+fn a_store_opened_by_a_relative_path_stays_where_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    child("relative_path", "", dir.path(), false);
+}
+
+#[tokio::test]
+#[ignore = "run by another test, in a process of its own"]
+async fn relative_path() {
+    std::env::set_current_dir(given_dir()).unwrap();
+    let store = open("store").await;
+    ask(&store, "before", 1, 1).await;
+    std::env::set_current_dir("/").unwrap();
+    ask(&store, "after", 1, 1).await;
+    drop(store);
+    let store = open(given_dir().join("store")).await;
+    for session in ["before", "after"] {
+        assert_eq!(answer(&store, session).await, whole(1, 1));
+    }
+}
+
 #[tokio::test]
 async fn a_directory_that_is_removed_under_a_run() {
     for mode in [Durability::Step, Durability::Relaxed, Durability::Settle] {
