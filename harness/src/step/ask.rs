@@ -1,5 +1,5 @@
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,6 +10,8 @@ use crate::text::bounded;
 
 use super::ask_error::{AskError, Kind};
 use super::effects::{AskReply, Asked};
+use super::error::StepError;
+use super::interrupt::Answered;
 use super::scope::Scope;
 
 /// How many bytes of a question an error shows.
@@ -47,12 +49,27 @@ impl<Q: Question> Ask<Q> {
         }
         self
     }
-}
 
-impl<Q: Question> Future for Ask<Q> {
-    type Output = Result<Q::Answer, AskError>;
+    /// The answer with who gave it and when, in place of the answer alone.
+    ///
+    /// ```
+    /// # use harness::prelude::*;
+    /// # #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+    /// # struct Notice { approved_by: Option<String> }
+    /// # #[derive(Question, Serialize, Deserialize)] #[question(answer = bool)] struct Send { to: String }
+    /// async fn send(_notice: View<Notice>, cx: Cx<()>) -> StepResult<Notice> {
+    ///     let said = cx.ask("send", Send { to: "all".into() }).answered().await?;
+    ///     Ok(Notice::update().approved_by(said.by.filter(|_| said.answer)))
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// As awaiting the question itself.
+    pub fn answered(mut self) -> impl Future<Output = Result<Answered<Q>, AskError>> + Send {
+        poll_fn(move |_| self.poll_answered())
+    }
 
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
+    fn poll_answered(&mut self) -> Poll<Result<Answered<Q>, AskError>> {
         let asked = match std::mem::replace(&mut self.state, AskState::Finished) {
             AskState::Unasked(Ok(asked)) => asked,
             AskState::Unasked(Err(why)) => {
@@ -68,11 +85,10 @@ impl<Q: Question> Future for Ask<Q> {
         let reply = self.scope.effects.ask(self.scope.place, &self.key, asked);
         match reply {
             AskReply::Answered(answer) => {
-                let decoded = answer.value.and_then(|value| {
-                    serde::Deserialize::deserialize(value)
-                        .map_err(|e: serde_json::Error| e.to_string())
-                });
-                Poll::Ready(decoded.map_err(|why| AskError::of(&self.key, Kind::Decode(why))))
+                let decoded = Answered::decode(&now, answer);
+                let failed =
+                    |why: StepError| AskError::of(&self.key, Kind::Decode(why.to_string()));
+                Poll::Ready(decoded.map_err(failed))
             }
             AskReply::Expired => Poll::Ready(Err(AskError::of(&self.key, Kind::Expired))),
             AskReply::Changed(before) => {
@@ -85,6 +101,14 @@ impl<Q: Question> Future for Ask<Q> {
                 Poll::Pending
             }
         }
+    }
+}
+
+impl<Q: Question> Future for Ask<Q> {
+    type Output = Result<Q::Answer, AskError>;
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
+        self.poll_answered().map_ok(|answered| answered.answer)
     }
 }
 

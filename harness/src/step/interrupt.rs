@@ -204,7 +204,8 @@ impl FromIterator<Answers> for Answers {
     }
 }
 
-/// An answered question, passed to the second half of a gate.
+/// An answered question: what the second half of a gate takes, and what
+/// [`Ask::answered`](crate::step::Ask::answered) gives.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Answered<Q: Question> {

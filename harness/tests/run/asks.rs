@@ -305,3 +305,20 @@ async fn the_answer_half_of_a_gate_can_ask() {
     let out = ended(bench.agent.resume(&last, answers, ()).await.unwrap());
     assert_eq!(out.state.lines, ["ann true bo"]);
 }
+
+#[tokio::test]
+async fn an_answer_says_who_gave_it_and_when() {
+    let bench = only(|define| {
+        define
+            .run(async |_, cx| {
+                let said = cx.ask("k", may("go")).answered().await?;
+                let by = said.by.unwrap_or_default();
+                Ok(line(format!("{} {} {by} {}", said.question.what, said.answer, said.at.0 > 0)))
+            })
+            .end()
+    });
+    let waiting = interrupted(bench.run().await);
+    let answers = waiting.pending::<May>().unwrap().answer(true).by("sam");
+    let out = ended(bench.agent.resume(&waiting, answers, ()).await.unwrap());
+    assert_eq!(out.state.lines, ["go true sam true"]);
+}
