@@ -31,7 +31,7 @@ impl OpenStore {
 /// Opens the store in `dir`; without it, in the program's own directory.
 ///
 /// Home directories are often on network file systems, which a file store refuses. The program then
-/// uses the directory for temporary files: a restart of the machine may clear that.
+/// makes a directory among the temporary files: a restart of the machine may clear that.
 ///
 /// # Errors
 /// If the directory cannot hold a store.
@@ -45,7 +45,10 @@ pub async fn open(dir: Option<&Path>, program: &str) -> Result<OpenStore, StoreE
     match FileStore::open(dir.join("store")).await {
         Ok(store) => Ok(OpenStore { dir, store, is_named: false }),
         Err(_) => {
-            let dir = env::temp_dir().join("harness-examples").join(program);
+            // No other user can have made a directory whose name is not known before.
+            let made = tempfile::Builder::new().prefix("harness-examples-").tempdir();
+            let failed = |error| StoreError::unavailable("failed to make a directory", error);
+            let dir = made.map_err(failed)?.keep();
             let store = FileStore::open(dir.join("store")).await?;
             Ok(OpenStore { dir, store, is_named: true })
         }

@@ -89,7 +89,7 @@ impl Inner {
         }
         Err(unsure(
             format!(
-                "the log of session `{}` was rewritten too often during the call (try again)",
+                "the log of session `{:#}` was rewritten too often during the call (try again)",
                 session.id
             ),
             None,
@@ -115,7 +115,7 @@ impl Inner {
         if state.failed {
             return Err(unsure(
                 format!(
-                    "failed to sync the log of session `{}` (claim it again to \
+                    "failed to sync the log of session `{:#}` (claim it again to \
                      read it again)",
                     session.id
                 ),
@@ -160,7 +160,7 @@ impl Inner {
         }
         Err(unsure(
             format!(
-                "the log of session `{}` was rewritten too often during the call (try again)",
+                "the log of session `{:#}` was rewritten too often during the call (try again)",
                 session.id
             ),
             None,

@@ -141,7 +141,7 @@ impl Inner {
         }
         Err(StoreError::Unavailable {
             what: format!(
-                "session `{}` is being created or removed by another process (try again)",
+                "session `{:#}` is being created or removed by another process (try again)",
                 session.id
             ),
             ambiguous: false,

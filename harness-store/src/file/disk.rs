@@ -2,9 +2,9 @@
 //! test can record it and compute what a loss of power may leave.
 
 use std::fmt;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -59,6 +59,11 @@ pub(crate) trait Disk: Send + Sync + fmt::Debug {
     fn exists(&self, path: &Path) -> bool;
 }
 
+/// Whether a file or a directory belongs to the user of this process.
+pub(crate) fn is_own(found: &Metadata) -> bool {
+    found.uid() == rustix::process::geteuid().as_raw()
+}
+
 /// The disk of this machine.
 #[derive(Debug)]
 pub(crate) struct RealDisk;
@@ -66,7 +71,9 @@ pub(crate) struct RealDisk;
 impl Disk for RealDisk {
     fn open(&self, path: &Path, mode: Mode) -> io::Result<Arc<dyn DiskFile>> {
         let mut options = OpenOptions::new();
-        options.read(true).mode(0o600);
+        // What another user may have planted is neither followed nor waited for.
+        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+        options.read(true).mode(0o600).custom_flags(flags.bits().cast_signed());
         match mode {
             Mode::Read => &mut options,
             Mode::Append => options.append(true),
@@ -74,7 +81,15 @@ impl Disk for RealDisk {
             Mode::AppendNew => options.append(true).create_new(true),
             Mode::InPlace => options.write(true).create(true).truncate(false),
         };
-        Ok(Arc::new(RealFile(options.open(path)?)))
+        let file = options.open(path)?;
+        let found = file.metadata()?;
+        if !found.is_file() || !is_own(&found) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "it is not a regular file of this user",
+            ));
+        }
+        Ok(Arc::new(RealFile(file)))
     }
 
     fn make_dir(&self, path: &Path) -> io::Result<()> {

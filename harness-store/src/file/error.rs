@@ -1,11 +1,13 @@
 //! Failures of the disk, as the caller of a store understands them.
 
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use harness::store::StoreError;
 use harness::{Seq, SessionId};
 
+use super::disk::is_own;
 use super::index::Flaw;
 
 /// What it means that nothing was written because of `error`.
@@ -22,6 +24,13 @@ pub(crate) fn failed(what: &str, path: &Path, error: io::Error) -> StoreError {
                 "failed to {what} `{place}`: {error} (let this user write there)"
             ))
         }
+        _ if error.kind() == io::ErrorKind::InvalidInput
+            || error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) =>
+        {
+            StoreError::Unsuitable(format!(
+                "failed to {what} `{place}`: {error} (find out who put it there, and remove it)"
+            ))
+        }
         _ => StoreError::unavailable(format!("failed to {what} `{place}`"), error),
     }
 }
@@ -34,6 +43,25 @@ pub(crate) fn is_out_of_files(error: &StoreError) -> bool {
     let code = source.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
     let out_of = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE].map(|it| it.raw_os_error());
     code.is_some_and(|code| out_of.contains(&code))
+}
+
+/// Refuses a directory in which another user may put files of its own.
+pub(crate) fn refuse_foreign(dir: &Path, followed: bool) -> Result<(), StoreError> {
+    let found = if followed { std::fs::metadata(dir) } else { std::fs::symlink_metadata(dir) };
+    let found = found.map_err(|error| failed("look at", dir, error))?;
+    let wrong = if !found.is_dir() {
+        "it is not a directory"
+    } else if !is_own(&found) {
+        "it belongs to another user"
+    } else if found.mode() & 0o002 != 0 {
+        "every user may write there"
+    } else {
+        return Ok(());
+    };
+    Err(StoreError::Unsuitable(format!(
+        "failed to use `{}` as a store: {wrong} (choose a directory that only this user writes to)",
+        dir.display()
+    )))
 }
 
 /// A failure after which the contents of the disk are unknown.

@@ -186,7 +186,7 @@ impl Inner {
         }
         Err(StoreError::Unavailable {
             what: format!(
-                "session `{}` was written to during each of 100 tries to prune it (try again)",
+                "session `{:#}` was written to during each of 100 tries to prune it (try again)",
                 session.id
             ),
             ambiguous: false,

@@ -140,7 +140,7 @@ impl Session {
         }
         Err(StoreError::Unavailable {
             what: format!(
-                "the log of session `{}` changes faster than it can be read (try again)",
+                "the log of session `{:#}` changes faster than it can be read (try again)",
                 self.id
             ),
             ambiguous: false,

@@ -13,7 +13,7 @@ use harness::store::{
 };
 
 use super::disk::{Disk, RealDisk};
-use super::error::{failed, is_out_of_files, unsure};
+use super::error::{failed, is_out_of_files, refuse_foreign, unsure};
 use super::inner::{Inner, Sync};
 use super::liveness::Liveness;
 use super::paths::{is_named, set_named};
@@ -54,7 +54,7 @@ use super::record::{MAX_RECORD, Prepared};
 /// use harness::store::SessionStore as _;
 /// use harness_store::FileStore;
 ///
-/// # let dir = std::env::temp_dir().join("harness-store-doc");
+/// # let dir = tempfile::tempdir().expect("a directory");
 /// let store = FileStore::open(&dir).await?;
 /// let id = SessionId::fresh();
 /// let claimed = store.claim(&id, Duration::from_secs(30)).await?;
@@ -109,8 +109,9 @@ impl FileStoreOptions {
     /// Opens the store in this directory, which is created if it is missing.
     ///
     /// # Errors
-    /// [`StoreError::Unsuitable`] if the directory is on a network file system, or cannot be
-    /// written; [`StoreError::Unavailable`] if the disk fails.
+    /// [`StoreError::Unsuitable`] if the directory is on a network file system, cannot be written,
+    /// belongs to another user, or may be written by every user; [`StoreError::Unavailable`] if the
+    /// disk fails.
     pub async fn open(self, dir: impl AsRef<Path>) -> Result<FileStore, StoreError> {
         // The process may change its working directory.
         let dir = std::path::absolute(dir.as_ref());
@@ -139,6 +140,9 @@ impl FileStoreOptions {
             }
         }
         super::error::refuse_network(dir)?;
+        // The store itself may be reached by a link, its own directories may not.
+        refuse_foreign(dir, true)?;
+        refuse_foreign(&sessions, false)?;
         if self.sync == Sync::Flush && !named {
             for path in unnamed {
                 let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
@@ -149,6 +153,7 @@ impl FileStoreOptions {
         let open_stores = dir.join(OPEN_STORES);
         let liveness = Liveness::new(&disk, open_stores.clone())
             .map_err(|error| failed("lock a file in", &open_stores, error))?;
+        refuse_foreign(&open_stores, false)?;
         Ok(FileStore {
             inner: Arc::new(Inner {
                 disk,

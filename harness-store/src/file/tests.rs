@@ -4,6 +4,7 @@
 mod agents;
 mod checkpoint;
 mod failing;
+mod foreign;
 mod kept;
 mod liveness;
 mod power_loss;
