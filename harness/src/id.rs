@@ -1,6 +1,6 @@
 //! Identifiers. Each has its own type, so that one cannot be passed for another.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
@@ -25,9 +25,13 @@ macro_rules! text_id {
             }
         }
 
+        /// `{}` is the id as it is. `{:#}`, for people, escapes its control characters.
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
+                match f.alternate() {
+                    true => escaped(&self.0, f),
+                    false => f.write_str(&self.0),
+                }
             }
         }
 
@@ -70,6 +74,13 @@ text_id! {
 text_id! {
     /// The id of a question that a loop waits for. An answer refers to it.
     InterruptId
+}
+
+fn escaped(id: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    id.chars().try_for_each(|c| match c.is_control() {
+        true => write!(f, "{}", c.escape_default()),
+        false => f.write_char(c),
+    })
 }
 
 /// An invalid session id.
@@ -245,6 +256,9 @@ mod tests {
         let op = OpId { session, position: Position(3), item: None };
         assert_eq!(op.to_string(), "order-17/3");
         assert_eq!(OpId { item: Some(2), ..op }.to_string(), "order-17/3.2");
+        let session = SessionId::new("a\u{1b}[2J\n日本").unwrap();
+        assert_eq!(session.to_string(), "a\u{1b}[2J\n日本");
+        assert_eq!(format!("{session:#}"), "a\\u{1b}[2J\\n日本");
         let ids: std::collections::HashSet<SessionId> =
             (0..1_000).map(|_| SessionId::fresh()).collect();
         assert_eq!(ids.len(), 1_000);

@@ -25,45 +25,45 @@ pub(crate) enum Kind {
     #[error(transparent)]
     InvalidSessionId(#[from] InvalidSessionId),
     #[error(
-        "no store in which to find session `{0}` (give the agent the store of its sessions: \
+        "no store in which to find session `{0:#}` (give the agent the store of its sessions: \
          `.store(..)`)"
     )]
     NoStore(SessionId),
-    #[error("no session `{0}` in the store")]
+    #[error("no session `{0:#}` in the store")]
     NotFound(SessionId),
-    #[error("session `{0}` exists already (fork into an unused id)")]
+    #[error("session `{0:#}` exists already (fork into an unused id)")]
     Exists(SessionId),
     #[error(
-        "session `{session}` belongs to agent `{found}`, not to `{expected}` (use the agent that \
+        "session `{session:#}` belongs to agent `{found}`, not to `{expected}` (use the agent that \
          began it)"
     )]
     WrongAgent { session: SessionId, expected: AgentId, found: AgentId },
     #[error(
-        "session `{session}` is held by a run (its lease expires at {until}; stop the run, and try \
+        "session `{session:#}` is held by a run (its lease expires at {until}; stop the run, and try \
          again when it has settled)"
     )]
     Busy { session: SessionId, until: UtcMillis },
     #[error(
-        "entries of session `{session}` before {first} were pruned (read from entry {first} on)"
+        "entries of session `{session:#}` before {first} were pruned (read from entry {first} on)"
     )]
     Pruned { session: SessionId, first: Seq },
-    #[error("session `{session}` has no entry {seq} (its last entry is {head})")]
+    #[error("session `{session:#}` has no entry {seq} (its last entry is {head})")]
     NoSuchEntry { session: SessionId, seq: Seq, head: Seq },
     #[error(
-        "no commit ends with entry {seq} of session `{session}` ({})",
+        "no commit ends with entry {seq} of session `{session:#}` ({})",
         match nearest {
             Some(nearest) => format!("the last one before it ends with entry {nearest}"),
             None => "none of the kept entries before it ends one".to_owned(),
         }
     )]
     NotABoundary { session: SessionId, seq: Seq, nearest: Option<Seq> },
-    #[error("session `{session}`: {cause}")]
+    #[error("session `{session:#}`: {cause}")]
     Answer { session: SessionId, cause: AnswerError },
-    #[error("session `{session}`: {cause}")]
+    #[error("session `{session:#}`: {cause}")]
     Incompatible { session: SessionId, cause: Incompatible },
-    #[error("failed to write what session `{session}` replays to: {cause}")]
+    #[error("failed to write what session `{session:#}` replays to: {cause}")]
     Unwritable { session: SessionId, cause: EntryError },
-    #[error("session `{session}`: {cause}")]
+    #[error("session `{session:#}`: {cause}")]
     Replay { session: SessionId, cause: ReplayError },
     #[error("{0}")]
     Store(StoreError),

@@ -25,54 +25,54 @@ pub(crate) enum Kind {
     #[error(transparent)]
     InvalidSessionId(#[from] InvalidSessionId),
     #[error(
-        "no store in which to find session `{0}` (resume the outcome itself: \
+        "no store in which to find session `{0:#}` (resume the outcome itself: \
          `agent.resume(&waiting, answers, slots)`)"
     )]
     NoStore(SessionId),
     #[error(
-        "session `{0}` is not at rest in this outcome (a run advances it; it settled in another \
+        "session `{0:#}` is not at rest in this outcome (a run advances it; it settled in another \
          outcome, so resume that one; or a reducer or a route panicked, which lost its state)"
     )]
     NotAtRest(SessionId),
-    #[error("session `{session}`: {cause}")]
+    #[error("session `{session:#}`: {cause}")]
     Answer { session: SessionId, cause: AnswerError },
     #[error(
         "the runtime slots are of type `{found}`, but agent `{agent}` takes `{expected}` (the \
          compiler checks `agent.resume(&waiting, ..)`)"
     )]
     WrongSlots { agent: String, expected: &'static str, found: &'static str },
-    #[error("no session `{0}` in the agent's store")]
+    #[error("no session `{0:#}` in the agent's store")]
     NotFound(SessionId),
     #[error(
-        "session `{session}` belongs to agent `{found}`, not to `{expected}` (resume it with the \
+        "session `{session:#}` belongs to agent `{found}`, not to `{expected}` (resume it with the \
          agent that began it)"
     )]
     WrongAgent { session: SessionId, expected: AgentId, found: AgentId },
-    #[error("session `{0}` has ended (start its next turn: `agent.run(..)`)")]
+    #[error("session `{0:#}` has ended (start its next turn: `agent.run(..)`)")]
     NotWaiting(SessionId),
     #[error(
-        "session `{session}` waits for answers to {} (resume it with them, or start the next turn \
+        "session `{session:#}` waits for answers to {} (resume it with them, or start the next turn \
          with `.withdraw_questions()`)",
         list(open)
     )]
     OpenInterrupts { session: SessionId, open: Vec<String> },
-    #[error("session `{0}` waits for a timer or another agent (it continues without a request)")]
+    #[error("session `{0:#}` waits for a timer or another agent (it continues without a request)")]
     Waiting(SessionId),
     #[error(
-        "session `{session}` has an unfinished turn ({phase:?}; resume it before its next input)"
+        "session `{session:#}` has an unfinished turn ({phase:?}; resume it before its next input)"
     )]
     Unsettled { session: SessionId, phase: Phase },
     #[error(
-        "session `{session}` is held by another run{} (choose how to handle this with `.on_busy(..)`)",
+        "session `{session:#}` is held by another run{} (choose how to handle this with `.on_busy(..)`)",
         if *answers_recorded { ", which applies the answers" } else { "" }
     )]
     Busy { session: SessionId, answers_recorded: bool },
     #[error(
-        "session `{session}` has an unfinished turn (the input is queued: the run that ends this \
+        "session `{session:#}` has an unfinished turn (the input is queued: the run that ends this \
          turn starts the next one with it)"
     )]
     Queued { session: SessionId },
-    #[error("session `{session}` has another input with the id `{id}` (the first input is kept)")]
+    #[error("session `{session:#}` has another input with the id `{id}` (the first input is kept)")]
     InputConflict { session: SessionId, id: String },
     #[error(transparent)]
     Incompatible(#[from] Incompatible),
@@ -80,7 +80,7 @@ pub(crate) enum Kind {
     Store(StoreError),
     #[error("{0}")]
     NotWritten(Arc<StoreError>),
-    #[error("session `{session}`: {cause}")]
+    #[error("session `{session:#}`: {cause}")]
     Replay { session: SessionId, cause: ReplayError },
     #[error("failed to begin the run: {0}")]
     NotBegun(String),
@@ -127,7 +127,8 @@ impl RunError {
 
     /// The store has no such session.
     pub fn is_not_found(&self) -> bool {
-        matches!(*self.kind, Kind::NotFound(_))
+        // One that was removed while the run looked for it is not there either.
+        matches!(*self.kind, Kind::NotFound(_) | Kind::Store(StoreError::Gone { .. }))
     }
 
     /// The session belongs to another agent.

@@ -9,7 +9,7 @@ use crate::id::{Seq, SessionId};
 #[non_exhaustive]
 pub enum StoreError {
     /// Another process holds the session.
-    #[error("session `{session}` is held by another run (its lease expires at {until})")]
+    #[error("session `{session:#}` is held by another run (its lease expires at {until})")]
     Busy {
         /// The session.
         session: SessionId,
@@ -17,7 +17,7 @@ pub enum StoreError {
         until: UtcMillis,
     },
     /// The log does not end where the writer assumes.
-    #[error("the log of session `{session}` ends at {head}, not at {after}")]
+    #[error("the log of session `{session:#}` ends at {head}, not at {after}")]
     Conflict {
         /// The session.
         session: SessionId,
@@ -29,20 +29,20 @@ pub enum StoreError {
     /// The lease is no longer held: another claim has come since, or it was
     /// released.
     #[error(
-        "the lease of session `{session}` is lost (another run has claimed it, or it was released)"
+        "the lease of session `{session:#}` is lost (another run has claimed it, or it was released)"
     )]
     Fenced {
         /// The session.
         session: SessionId,
     },
     /// The session does not exist, or was removed.
-    #[error("no session `{session}` in the store (it was removed, or never written)")]
+    #[error("no session `{session:#}` in the store (it was removed, or never written)")]
     Gone {
         /// The session.
         session: SessionId,
     },
     /// The entries asked for were pruned.
-    #[error("entries of session `{session}` below {first} were pruned")]
+    #[error("entries of session `{session:#}` below {first} were pruned")]
     Pruned {
         /// The session.
         session: SessionId,
@@ -51,7 +51,7 @@ pub enum StoreError {
     },
     /// The stored bytes are not the written bytes.
     #[error(
-        "the log of session `{session}` is damaged after entry {after}: {what} (nothing was \
+        "the log of session `{session:#}` is damaged after entry {after}: {what} (nothing was \
          changed; restore it from a backup)"
     )]
     Corrupt {
@@ -64,7 +64,7 @@ pub enum StoreError {
     },
     /// Entries that were acknowledged are missing.
     #[error(
-        "the store has lost entries of session `{session}`: {acknowledged} were acknowledged, and \
+        "the store has lost entries of session `{session:#}`: {acknowledged} were acknowledged, and \
          {head} are there"
     )]
     LostWrites {

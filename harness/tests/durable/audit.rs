@@ -473,3 +473,19 @@ async fn answers_recorded_while_a_refused_run_holds_the_session_are_applied() {
         assert_eq!(folded_lines(&memory).await, json!(["0 1"]));
     }
 }
+
+#[tokio::test]
+async fn a_session_that_is_deleted_while_it_is_resumed_is_not_found() {
+    for on in [On::Send, On::Claim] {
+        let memory = MemoryStore::new();
+        let ids = asks(&agent(&Rig::new(memory.clone()))).await;
+        let rig = Rig::nth(&memory, on, 1, Act::Pause);
+        let answer = Answers::json(ids[0].clone(), json!(0));
+        let resumed = agent(&rig).resume("s", answer, ()).start();
+        rig.reached().await;
+        Sessions::new(memory.clone()).delete("s").await.unwrap();
+        rig.go();
+        let error = resumed.await.unwrap_err();
+        assert!(error.is_not_found(), "{on:?}: {error}");
+    }
+}

@@ -430,3 +430,10 @@ async fn a_damaged_session_is_reported_and_hides_no_other() {
     assert_eq!((inbox.rows.len(), inbox.unreadable.len()), (1, 1));
     assert_eq!(sessions.all(&Filter::default()).await.unwrap().len(), 2);
 }
+
+#[tokio::test]
+async fn errors_show_no_control_characters_of_an_id() {
+    let sessions = Sessions::new(MemoryStore::new());
+    let error = sessions.status("a\u{1b}[2J\nb").await.unwrap_err();
+    assert_eq!(error.to_string(), "no session `a\\u{1b}[2J\\nb` in the store");
+}
