@@ -205,17 +205,19 @@ impl fmt::Display for Fence {
     }
 }
 
-/// Identifies one entry into a step across processes: the session's id and the position. Every
-/// attempt at that position has the same `OpId`, so it can be an idempotency key for outside
-/// systems.
+/// Identifies one entry into a step across processes: the session and the position. Every attempt at
+/// that position has the same `OpId`, so it can be an idempotency key for outside systems. A session
+/// that is deleted and made again under its id has other `OpId`s.
 ///
 /// ```text
-/// order-17/3
+/// order-17/5f0c62b1a9d3e470/3
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct OpId {
     /// The session.
     pub session: SessionId,
+    /// Which of the sessions that had this id: 16 hexadecimal digits.
+    pub incarnation: String,
     /// The entry into the step.
     pub position: Position,
     /// The item, in a step that has items.
@@ -225,7 +227,7 @@ pub struct OpId {
 
 impl fmt::Display for OpId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.session, self.position)?;
+        write!(f, "{}/{}/{}", self.session, self.incarnation, self.position)?;
         match self.item {
             Some(item) => write!(f, ".{item}"),
             None => Ok(()),
@@ -253,9 +255,9 @@ mod tests {
     #[test]
     fn ids_print_as_their_text() {
         let session = SessionId::new("order-17").unwrap();
-        let op = OpId { session, position: Position(3), item: None };
-        assert_eq!(op.to_string(), "order-17/3");
-        assert_eq!(OpId { item: Some(2), ..op }.to_string(), "order-17/3.2");
+        let op = OpId { session, incarnation: "a1".to_owned(), position: Position(3), item: None };
+        assert_eq!(op.to_string(), "order-17/a1/3");
+        assert_eq!(OpId { item: Some(2), ..op }.to_string(), "order-17/a1/3.2");
         let session = SessionId::new("a\u{1b}[2J\n日本").unwrap();
         assert_eq!(session.to_string(), "a\u{1b}[2J\n日本");
         assert_eq!(format!("{session:#}"), "a\\u{1b}[2J\\n日本");

@@ -23,6 +23,10 @@ impl Effects for RunCore {
         &self.ids
     }
 
+    fn incarnation(&self) -> String {
+        self.live().session.salt.incarnation()
+    }
+
     fn step_name(&self, step: usize) -> &str {
         &self.wiring().nodes[step].name
     }

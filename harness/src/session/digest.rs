@@ -59,6 +59,11 @@ impl Salt {
         Self(uuid::Uuid::new_v4().simple().to_string())
     }
 
+    /// Distinguishes the session from others that had its id, and says nothing of the salt.
+    pub(crate) fn incarnation(&self) -> String {
+        hex(&Sha256::new().chain_update("incarnation").chain_update(&self.0).finalize()[..8])
+    }
+
     /// The id of an interrupt: a hash of its place, its question and its answer schema, so that an
     /// answer to one is never applied to another. It includes the attempt: a step that repeats a
     /// question, after another one under the same key, needs another answer.

@@ -186,8 +186,17 @@ pub(crate) trait Effects: Send + Sync {
     fn stopping(&self) -> &CancellationToken;
     fn failure(&self) -> Option<Arc<Failure>>;
 
+    /// Identifies the session among those that had its id.
+    fn incarnation(&self) -> String;
+
     fn op_id(&self, place: Place) -> OpId {
-        OpId { session: self.ids().session.clone(), position: place.position, item: place.item }
+        let Place { position, item, .. } = place;
+        OpId {
+            session: self.ids().session.clone(),
+            incarnation: self.incarnation(),
+            position,
+            item,
+        }
     }
 }
 

@@ -347,3 +347,30 @@ async fn an_effect_at_work_is_finished_and_recorded() {
         assert_eq!(recorded, 1, "{how}");
     }
 }
+
+#[tokio::test]
+async fn a_session_that_is_made_again_under_its_id_has_other_op_ids() {
+    let (memory, world) = (MemoryStore::new(), World::default());
+    let seen = world.clone();
+    let harness = one(move |_, cx| {
+        seen.does(cx.op_id().to_string());
+        let fails = cx.attempt() == 1;
+        async move {
+            if fails {
+                Err(harness::StepError::retryable("again"))?
+            }
+            line("done")
+        }
+    });
+    let agent = harness.agent("a", ()).store(memory.clone());
+    for _ in 0..2 {
+        let run = || agent.run(Doc::update(), ()).session("s");
+        assert!(matches!(run().await.unwrap(), Outcome::Failed(_)));
+        agent.resume("s", Answers::none(), ()).await.unwrap().ended().unwrap();
+        harness::Sessions::new(memory.clone()).delete("s").await.unwrap();
+    }
+    let ops = world.did();
+    assert_eq!((&ops[0], &ops[2]), (&ops[1], &ops[3]), "the attempts at one position share theirs");
+    assert_ne!(ops[0], ops[2]);
+    assert!(ops.iter().all(|op| op.starts_with("s/") && op.ends_with("/1")), "{ops:?}");
+}

@@ -86,6 +86,17 @@ impl Probe {
     }
 }
 
+/// A text with an `OpId` of session `s`, without the part that differs from run to run.
+pub fn without_incarnation(text: &str) -> String {
+    let (before, id) = text.split_once("s/").unwrap();
+    let (incarnation, after) = id.split_once('/').unwrap();
+    assert!(
+        incarnation.len() == 16 && incarnation.chars().all(|c| c.is_ascii_hexdigit()),
+        "{text}"
+    );
+    format!("{before}s/{after}")
+}
+
 /// Hits when it is dropped.
 pub struct OnDrop(pub Probe, pub &'static str);
 

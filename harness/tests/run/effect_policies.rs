@@ -47,8 +47,8 @@ async fn an_effect_that_happens_at_most_once_is_not_tried_again() {
     let out = failed(bench.run().await);
     assert_eq!((out.failure.kind, out.failure.attempts), (FailureKind::InDoubt, 2));
     assert!(!out.failure.retryable);
-    let op = format!("{}/1", out.session);
-    assert!(out.failure.message.contains(&format!("effect `pay` of {op}")), "{}", out.failure);
+    let op = format!("effect `pay` of {}/", out.session);
+    assert!(out.failure.message.contains(&op), "{}", out.failure);
     assert_eq!(bench.probe.count("paid"), 1);
     // Nor does it run when the session is resumed.
     let out = failed(bench.agent.resume(&out, Answers::none(), ()).await.unwrap());
@@ -154,7 +154,8 @@ async fn a_person_who_says_repeat_is_asked_again_about_the_next_doubt() {
     let out = interrupted(bench.run().await);
     let asked = out.pending::<EffectInDoubt>().unwrap();
     assert_eq!((&*asked.question.key, &*asked.question.step), ("pay", "Work"));
-    assert_eq!(asked.question.op_id, format!("{}/1", out.session));
+    let op = &asked.question.op_id;
+    assert!(op.starts_with(out.session.as_str()) && op.ends_with("/1"), "{op}");
     let first = asked.id.clone();
     // The answer lets it run once more, and it fails again: a third run needs another answer.
     let answer = asked.answer(Doubt::Repeat);

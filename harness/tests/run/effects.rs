@@ -49,8 +49,9 @@ async fn every_visit_runs_its_effect_once_under_its_own_op_id() {
     });
     let out = ended(bench.agent.run(Log::update(), ()).session("s").await.unwrap());
     let ops = ["s/1", "s/2", "s/3", "s/4", "s/5"];
-    assert_eq!(out.state.lines, ops);
-    assert_eq!(bench.probe.hits(), ops, "a retry gets what is recorded");
+    let found: Vec<_> = out.state.lines.iter().map(|line| without_incarnation(line)).collect();
+    assert_eq!(found, ops);
+    assert_eq!(bench.probe.hits(), out.state.lines, "a retry gets what is recorded");
 }
 
 #[tokio::test]

@@ -133,10 +133,15 @@ async fn any_value_may_emit_typed_events_wherever_the_step_is_carried() {
     ended(bench.agent.run(Log::update(), ()).session("s").await.unwrap());
     let expected = ["step", "after a pause", "task", "carried", "effect", "step again"];
     let expected: Vec<_> = expected.map(|it| Some(format!("{it} in 1 of s/1"))).into();
-    assert_eq!(notes(&bench.seen), expected);
+    let found: Vec<_> = notes(&bench.seen)
+        .into_iter()
+        .map(|note| note.map(|it| without_incarnation(&it)))
+        .collect();
+    assert_eq!(found, expected);
     assert_eq!(bench.seen.lines()[2], "Work#1 emitted Note");
     let json = serde_json::to_value(&bench.seen.events()[2]).unwrap();
-    assert_eq!((&json["name"], &json["payload"]), (&"Note".into(), &"step in 1 of s/1".into()));
+    assert_eq!(json["name"], "Note");
+    assert_eq!(without_incarnation(json["payload"].as_str().unwrap()), "step in 1 of s/1");
     assert!(observe::current().is_none());
 }
 
@@ -231,7 +236,8 @@ async fn model_calls_are_identified_reported_and_charged() {
             _ => {}
         }
     }
-    assert_eq!(started, ["s/1#1", "s/1#2", "s/1#3", "s/1#4"]);
+    let calls: Vec<_> = started.iter().map(|call| without_incarnation(call)).collect();
+    assert_eq!(calls, ["s/1#1", "s/1#2", "s/1#3", "s/1#4"]);
     assert_eq!(over.iter().map(|it| it.1).collect::<Vec<_>>(), [false, true, false, false]);
     assert_eq!(over.into_iter().map(|it| it.0).collect::<Vec<_>>(), started);
     assert_eq!(charged, 20);

@@ -37,6 +37,9 @@ impl Reported {
 }
 
 impl Effects for Reported {
+    fn incarnation(&self) -> String {
+        "a1".to_owned()
+    }
     fn ids(&self) -> &Ids {
         static IDS: std::sync::LazyLock<Ids> = std::sync::LazyLock::new(|| Ids {
             agent: AgentId::new("a"),
@@ -200,7 +203,7 @@ async fn a_question_says_how_long_it_waits_and_may_expire() {
     let reported = Arc::new(Reported::default());
     let scope = Scope { effects: Arc::clone(&reported) as _, place: Place::default() };
     let question =
-        EffectInDoubt { key: "k".to_owned(), step: "Pay".to_owned(), op_id: "s/1".to_owned() };
+        EffectInDoubt { key: "k".to_owned(), step: "Pay".to_owned(), op_id: "s/a1/1".to_owned() };
     let ask = Ask::new(scope.clone(), "k".to_owned(), &question);
     let error = ask.expires(Duration::from_secs(60)).await.unwrap_err();
     assert!(error.is_expired() && !error.is_key_reused());
