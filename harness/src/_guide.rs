@@ -7,6 +7,7 @@
 //! - [running]: outcomes, stopping, events, observers
 //! - [sessions]: stores, resuming in another process, effects, versions, the past
 //! - [models]: models, transcripts, tools
+//! - [why it is so](design): the decisions, their reasons and their costs
 //! - [coming from the TypeScript harness](from_typescript)
 //!
 //! Programs of Python steps are documented in their own crate, `harness::esg` (feature `code`).
@@ -31,6 +32,9 @@ pub mod sessions {}
 
 #[doc = include_str!("../docs/models.md")]
 pub mod models {}
+
+#[doc = include_str!("../docs/design.md")]
+pub mod design {}
 
 #[doc = include_str!("../docs/from_typescript.md")]
 pub mod from_typescript {}
