@@ -8,6 +8,7 @@
 //! - [sessions]: stores, resuming in another process, effects, versions, the past
 //! - [models]: models, transcripts, tools
 //! - [why it is so](design): the decisions, their reasons and their costs
+//! - [beside other frameworks](compare): what others do that this one does not, and the reverse
 //! - [coming from the TypeScript harness](from_typescript)
 //!
 //! Programs of Python steps are documented in their own crate, `harness::esg` (feature `code`).
@@ -35,6 +36,9 @@ pub mod models {}
 
 #[doc = include_str!("../docs/design.md")]
 pub mod design {}
+
+#[doc = include_str!("../docs/compare.md")]
+pub mod compare {}
 
 #[doc = include_str!("../docs/from_typescript.md")]
 pub mod from_typescript {}
