@@ -316,3 +316,27 @@ fn reports_the_field_that_fails_to_encode() {
     state.apply(All::update().float(f32::MAX).float(f32::MAX), &mut ops);
     assert_eq!(ops.finish().unwrap_err().field(), "float");
 }
+
+#[test]
+fn an_option_takes_a_value_with_and_without_some() {
+    #[derive(
+        harness::State, Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize,
+    )]
+    struct Order {
+        receipt: Option<String>,
+        paid: Option<u32>,
+        twice: Option<Option<u32>>,
+    }
+    let applied = |update| {
+        let mut order = Order { paid: Some(1), ..Order::default() };
+        harness::State::apply(&mut order, update, &mut harness::state::Ops::off());
+        order
+    };
+    let order = applied(Order::update().receipt("r".to_owned()).paid(2).twice(Some(None)));
+    assert_eq!(
+        (order.receipt.as_deref(), order.paid, order.twice),
+        (Some("r"), Some(2), Some(None))
+    );
+    let order = applied(Order::update().receipt(Some("r".to_owned())).paid(None));
+    assert_eq!((order.receipt.as_deref(), order.paid), (Some("r"), None));
+}

@@ -234,10 +234,12 @@ fn arguments(segment: &PathSegment) -> Vec<&Type> {
     types.collect()
 }
 
-/// The parameter of a setter, and the value it stores. Strings are converted
-/// with `Into`.
+/// The parameter of a setter, and the value it stores. Strings are converted with `Into`, and so are
+/// options: of a value, of `None`, and of a value without `Some`.
 fn taking(written: &Type, ty: &TokenStream, name: &impl ToTokens) -> (TokenStream, TokenStream) {
-    match is_string(written) {
+    // What an option of an option takes would be ambiguous.
+    let option = inside(written).is_some_and(|held| inside(held).is_none());
+    match option || is_string(written) {
         true => {
             (quote!(impl ::core::convert::Into<#ty>), quote!(::core::convert::Into::into(#name)))
         }
