@@ -94,7 +94,7 @@ async fn entries_of_newer_versions_are_left_as_they_are() {
     // They are listed, and keep no caller from the others.
     let rows = look.list(&Filter::sessions(), None, 100).await.unwrap().rows;
     assert_eq!(rows.len(), kinds.len() + 2);
-    let inbox = look.pending_interrupts(&Filter::default(), None, 100).await.unwrap();
+    let inbox = look.list_interrupts(&Filter::default(), None, 100).await.unwrap();
     assert_eq!(inbox.rows.len(), 1);
     assert_eq!(inbox.rows[0].session.as_str(), "other");
     assert_eq!(inbox.unreadable.len(), kinds.len());

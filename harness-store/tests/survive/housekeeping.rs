@@ -128,7 +128,7 @@ async fn one_damaged_session_keeps_no_caller_from_the_others() {
     std::fs::write(&path, &sound[..sound.len() / 2]).unwrap();
     let store = open(dir.path()).await;
     assert_eq!(listed(&store, 10).await, ["bad", "good"]);
-    let inbox = sessions(&store).pending_interrupts(&Filter::default(), None, 10).await.unwrap();
+    let inbox = sessions(&store).list_interrupts(&Filter::default(), None, 10).await.unwrap();
     assert_eq!((inbox.rows.len(), inbox.unreadable.len()), (1, 1));
     assert!(inbox.unreadable[0].1.is_damaged());
     // Nor from resuming the others.

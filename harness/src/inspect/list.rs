@@ -13,6 +13,9 @@ use super::{Sessions, SessionsError};
 /// The rows of one page, where all pages are read.
 const ROWS: u32 = 256;
 
+/// The same for interrupts: the session of each page's first is read again.
+const INTERRUPTS: u32 = 4_096;
+
 impl Sessions {
     /// Lists the sessions that `filter` admits, in the order of their ids: at most `limit` (at least
     /// 1). `after` is the [`SessionPage::next`] of the previous page. Reads no log.
@@ -52,6 +55,26 @@ impl Sessions {
         }
     }
 
+    /// Every open interrupt of all sessions. A service with many of them lists
+    /// [page by page](Self::list_interrupts).
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn pending_interrupts(&self) -> Result<InterruptPage, SessionsError> {
+        let mut all = InterruptPage::default();
+        let mut after: Option<Vec<u8>> = None;
+        loop {
+            let page =
+                self.list_interrupts(&Filter::default(), after.as_deref(), INTERRUPTS).await?;
+            all.rows.extend(page.rows);
+            all.unreadable.extend(page.unreadable);
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(all),
+            }
+        }
+    }
+
     /// Lists the open interrupts of all sessions that `filter` admits: at most `limit` (at least 1).
     /// `after` is the [`InterruptPage::next`] of the previous page.
     ///
@@ -61,7 +84,7 @@ impl Sessions {
     ///
     /// # Errors
     /// The store failed.
-    pub async fn pending_interrupts(
+    pub async fn list_interrupts(
         &self,
         filter: &Filter,
         after: Option<&[u8]>,

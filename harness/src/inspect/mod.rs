@@ -55,7 +55,7 @@ const PAGE: u64 = 256 << 10;
 /// #         .answer(|_doc, _cx, said| async move { Ok(Doc::update().sent(said.answer)) }).end(),
 /// # }).build()?;
 /// use harness::Sessions;
-/// use harness::inspect::{Filter, Phase};
+/// use harness::inspect::Phase;
 ///
 /// let store = MemoryStore::new();
 /// let agent = harness.agent("notices", ()).store(store.clone());
@@ -63,7 +63,7 @@ const PAGE: u64 = 256 << 10;
 ///
 /// // In another program, without the types:
 /// let sessions = Sessions::new(store);
-/// let open = sessions.pending_interrupts(&Filter::default(), None, 50).await?;
+/// let open = sessions.pending_interrupts().await?;
 /// let waiting = &open.rows[0];
 /// assert_eq!((waiting.session.as_str(), &*waiting.interrupt.name), ("notice-7", "send"));
 ///

@@ -244,7 +244,7 @@ async fn a_fork_of_a_waiting_session_waits_by_itself() {
     let source = agent.resume("s", answer(&asked, "b", false), word("w")).await.unwrap();
     assert_eq!(source.ended().unwrap().state.lines.last().unwrap(), "true false");
     assert_eq!(sessions.status("t").await.unwrap(), fork, "the fork waits on");
-    let waiting = sessions.pending_interrupts(&Default::default(), None, 9).await.unwrap();
+    let waiting = sessions.list_interrupts(&Default::default(), None, 9).await.unwrap();
     assert!(waiting.rows.len() == 1 && waiting.rows[0].session.as_str() == "t");
     let err = agent.resume("t", answer(&asked, "b", false), word("w")).await.unwrap_err();
     assert!(err.answer_error().is_some_and(|it| it.is_unknown_interrupt()), "{err}");

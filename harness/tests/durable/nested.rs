@@ -194,7 +194,7 @@ async fn a_step_that_waits_is_stored_below_the_names_of_its_groups() {
         let status = sessions.status("s").await.unwrap();
         assert_eq!((status.phase, &status.step), (Phase::Interrupted, &ask));
         assert_eq!(status.questions[0].step, ask);
-        let inbox = sessions.pending_interrupts(&Filter::default(), None, 9).await.unwrap();
+        let inbox = sessions.list_interrupts(&Filter::default(), None, 9).await.unwrap();
         assert_eq!(inbox.rows[0].interrupt.step, ask);
         assert_eq!(sessions.all(&Filter::default()).await.unwrap()[0].step, ask);
 

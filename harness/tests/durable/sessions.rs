@@ -157,7 +157,7 @@ async fn lists_page_and_filter() {
     let (mut found, mut after) = (Vec::new(), None::<Vec<u8>>);
     loop {
         let filter = Filter::default().agent(of(1));
-        let page = sessions.pending_interrupts(&filter, after.as_deref(), 5).await.unwrap();
+        let page = sessions.list_interrupts(&filter, after.as_deref(), 5).await.unwrap();
         assert!(page.unreadable.is_empty());
         found.extend(page.rows);
         match page.next {
@@ -169,6 +169,10 @@ async fn lists_page_and_filter() {
     assert!(found.iter().all(|it| it.interrupt.name == "send" && it.agent == of(1)));
     assert_eq!(found[0].interrupt, sessions.status("s000").await.unwrap().questions[0]);
     assert_eq!((found[0].since, found[0].expires), (found[0].interrupt.asked_at, None));
+    let all = sessions.pending_interrupts().await.unwrap();
+    assert!(all.next.is_none() && all.unreadable.is_empty());
+    assert_eq!(all.rows.len(), 26);
+    assert!(found.iter().all(|one| all.rows.contains(one)));
 }
 
 #[tokio::test]
@@ -207,7 +211,7 @@ async fn answers_wait_for_the_run_that_resumes() {
     let now = sessions.status("s").await.unwrap();
     assert_eq!((now.phase, now.head, now.unread), (Phase::Interrupted, before.head, 1));
     assert!(now.questions.is_empty());
-    let inbox = sessions.pending_interrupts(&Filter::default(), None, 10).await.unwrap();
+    let inbox = sessions.list_interrupts(&Filter::default(), None, 10).await.unwrap();
     assert!(inbox.rows.is_empty());
 
     let ended = agent.resume("s", Answers::none(), ()).await.unwrap().ended().unwrap();
@@ -415,7 +419,7 @@ async fn a_damaged_session_is_reported_and_hides_no_other() {
     assert!(sessions.state_at("three", head).await.is_ok());
     assert_eq!(sessions.all(&Filter::default()).await.unwrap().len(), 3);
     assert!(sessions.status("two").await.is_ok());
-    let inbox = sessions.pending_interrupts(&Filter::default(), None, 10).await.unwrap();
+    let inbox = sessions.list_interrupts(&Filter::default(), None, 10).await.unwrap();
     let waiting: Vec<_> = inbox.rows.iter().map(|row| row.session.as_str()).collect();
     assert_eq!(waiting, ["one", "two"]);
     assert!(inbox.unreadable.len() == 1 && inbox.unreadable[0].0 == id);
@@ -426,7 +430,7 @@ async fn a_damaged_session_is_reported_and_hides_no_other() {
     break_log(&store, "two", br#"{"t":1,"hologram":{}}"#).await;
     let err = sessions.status("two").await.unwrap_err();
     assert!(!err.is_damaged() && err.replay_error().unwrap().is_newer(), "{err}");
-    let inbox = sessions.pending_interrupts(&Filter::default(), None, 10).await.unwrap();
+    let inbox = sessions.list_interrupts(&Filter::default(), None, 10).await.unwrap();
     assert_eq!((inbox.rows.len(), inbox.unreadable.len()), (1, 1));
     assert_eq!(sessions.all(&Filter::default()).await.unwrap().len(), 2);
 }

@@ -47,6 +47,8 @@ async fn ten_thousand_questions_are_answered_in_batches_from_elsewhere() {
     eprintln!("asked {:?}", began.elapsed());
     // From another process: no run holds the session.
     let sessions = Sessions::new(store.clone());
+    let open = sessions.pending_interrupts().await.unwrap();
+    assert_eq!((open.rows.len(), open.next), (MANY, None));
     for batch in asked.questions[..MANY / 2].chunks(MANY / 8) {
         sessions.answer_json("s", answers(batch)).await.unwrap();
     }

@@ -130,7 +130,7 @@ impl Program {
         let mine = Filter::sessions().agent(self.agent.id().clone());
         let mut after: Option<Vec<u8>> = None;
         loop {
-            let page = self.sessions.pending_interrupts(&mine, after.as_deref(), 100).await?;
+            let page = self.sessions.list_interrupts(&mine, after.as_deref(), 100).await?;
             for row in page.rows {
                 let question = match row.interrupt.as_question::<Approve>() {
                     Ok(asked) => format!("send this? {}", shown(&asked.question.text)),
