@@ -92,7 +92,8 @@ fn is_locked(disk: &dyn Disk, path: &Path) -> bool {
         Ok(file) => match file.try_lock_shared() {
             Ok(free) => {
                 file.unlock();
-                !free
+                // The next store may have taken the file over since it was opened.
+                !free && disk.exists(path)
             }
             Err(_) => true,
         },

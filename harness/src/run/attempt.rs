@@ -52,10 +52,10 @@ struct Watch {
 }
 
 /// How polling a body ended.
-pub(super) type Polled<T> = Result<Result<T, StepError>, GivenUp>;
+type Polled<T> = Result<Result<T, StepError>, GivenUp>;
 
 /// Why a body is given up.
-pub(super) enum GivenUp {
+enum GivenUp {
     Asked,
     Cancelled,
     OutOfTime,

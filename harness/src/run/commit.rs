@@ -49,6 +49,7 @@ impl<C: Context, S: State> Driver<C, S> {
     /// Records what was decided.
     fn record(&mut self, wiring: &Wiring, attempted: Attempted, next: Next) -> Recorded {
         let recorded = match next {
+            // `advance` has done the same in its own look at the session.
             Next::Enter { step } => self.record_step(wiring, branch_of(attempted), Some(step)),
             Next::Divert { step } => self.record_divert(wiring, step),
             Next::Finish { end, step } => self.record_finishing(wiring, attempted, end, step),

@@ -1,3 +1,5 @@
+//! Why a run could not begin.
+
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;

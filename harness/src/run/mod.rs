@@ -6,7 +6,7 @@
 
 // `transition` decides: a pure function of the graph, the cursor and how an attempt ended. `driver`
 // acts: it enters a step, folds its update in place, calls the route, and commits the result. Events of
-// a commit follow it. What most steps do waits for nothing, and is plain functions; what waits is async.
+// a commit follow it. Most steps wait for nothing: plain functions run them, and only waiting is async.
 
 mod attempt;
 mod commit;

@@ -1,3 +1,5 @@
+//! How a run settled, and what resumes from there.
+
 pub(super) mod request;
 pub(super) mod rest;
 

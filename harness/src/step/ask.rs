@@ -1,3 +1,5 @@
+//! Inline questions: asked in the middle of a step.
+
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
@@ -5,13 +7,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::question::Question;
 use crate::text::bounded;
 
 use super::ask_error::{AskError, Kind};
 use super::effects::{AskReply, Asked};
 use super::error::StepError;
-use super::interrupt::Answered;
+use super::interrupt::{Answer, Answered};
 use super::scope::Scope;
 
 /// How many bytes of a question an error shows.
@@ -64,12 +68,20 @@ impl<Q: Question> Ask<Q> {
     /// ```
     ///
     /// # Errors
-    /// As awaiting the question itself.
+    /// As awaiting the question itself, and if the recorded question does not decode.
     pub fn answered(mut self) -> impl Future<Output = Result<Answered<Q>, AskError>> + Send {
-        poll_fn(move |_| self.poll_answered())
+        poll_fn(move |_| {
+            self.poll_asked().map(|asked| {
+                let (question, answer) = asked?;
+                let failed =
+                    |why: StepError| AskError::of(&self.key, Kind::Decode(why.to_string()));
+                Answered::decode(&question, answer).map_err(failed)
+            })
+        })
     }
 
-    fn poll_answered(&mut self) -> Poll<Result<Answered<Q>, AskError>> {
+    /// The question as it was recorded, and its answer.
+    fn poll_asked(&mut self) -> Poll<Result<(Value, Answer), AskError>> {
         let asked = match std::mem::replace(&mut self.state, AskState::Finished) {
             AskState::Unasked(Ok(asked)) => asked,
             AskState::Unasked(Err(why)) => {
@@ -84,12 +96,7 @@ impl<Q: Question> Ask<Q> {
         let now = asked.question.clone();
         let reply = self.scope.effects.ask(self.scope.place, &self.key, asked);
         match reply {
-            AskReply::Answered(answer) => {
-                let decoded = Answered::decode(&now, answer);
-                let failed =
-                    |why: StepError| AskError::of(&self.key, Kind::Decode(why.to_string()));
-                Poll::Ready(decoded.map_err(failed))
-            }
+            AskReply::Answered(answer) => Poll::Ready(Ok((now, answer))),
             AskReply::Expired => Poll::Ready(Err(AskError::of(&self.key, Kind::Expired))),
             AskReply::Changed(before) => {
                 let [before, now] = [before, now].map(|it| bounded(it.to_string(), MAX_QUESTION));
@@ -108,7 +115,12 @@ impl<Q: Question> Future for Ask<Q> {
     type Output = Result<Q::Answer, AskError>;
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
-        self.poll_answered().map_ok(|answered| answered.answer)
+        self.poll_asked().map(|asked| {
+            let decoded = asked?.1.value.and_then(|value| {
+                serde::Deserialize::deserialize(value).map_err(|e: serde_json::Error| e.to_string())
+            });
+            decoded.map_err(|why| AskError::of(&self.key, Kind::Decode(why)))
+        })
     }
 }
 

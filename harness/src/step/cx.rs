@@ -1,3 +1,5 @@
+//! What a step gets beside the state: its slots, its ids, its effects and its questions.
+
 use std::fmt;
 use std::future::Future;
 use std::ops::Deref;

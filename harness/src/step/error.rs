@@ -1,3 +1,5 @@
+//! Why a step failed: as the error it returns, and as the failure that is stored.
+
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;

@@ -322,3 +322,32 @@ async fn an_answer_says_who_gave_it_and_when() {
     let out = ended(bench.agent.resume(&waiting, answers, ()).await.unwrap());
     assert_eq!(out.state.lines, ["go true sam true"]);
 }
+
+#[tokio::test]
+async fn an_answer_needs_no_question_that_can_be_read_back() {
+    #[derive(Serialize)]
+    struct WriteOnly {
+        what: String,
+    }
+    impl<'de> Deserialize<'de> for WriteOnly {
+        fn deserialize<D: serde::Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+            Err(serde::de::Error::custom("it is only written"))
+        }
+    }
+    impl harness::Question for WriteOnly {
+        type Answer = bool;
+        const NAME: &'static str = "write_only";
+    }
+    let bench = only(|define| {
+        define
+            .run(async |_, cx| {
+                let said = cx.ask("k", WriteOnly { what: "go".into() }).await?;
+                Ok(line(said.to_string()))
+            })
+            .end()
+    });
+    let waiting = interrupted(bench.run().await);
+    let answers = Answers::json(waiting.questions[0].id.clone(), true.into());
+    let out = ended(bench.agent.resume(&waiting, answers, ()).await.unwrap());
+    assert_eq!(out.state.lines, ["true"]);
+}
