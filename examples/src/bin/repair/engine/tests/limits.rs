@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::fs::{CWD, Mode, mkfifoat};
+
 use super::super::{Ending, Limits, Python, PythonError, Ran, judge, propose};
 use super::{fault, limits, python, run, stubborn};
 
@@ -101,23 +103,43 @@ async fn killing_its_group_kills_only_the_script() {
 
 #[tokio::test]
 async fn nothing_a_script_starts_outlives_it() {
-    let marker = tempfile::tempdir().unwrap();
-    let path = marker.path().join("alive");
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("alive");
+    mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).unwrap();
+    // A reader waits until a process has opened the pipe, and then until none holds it open.
+    let read = || {
+        let (pipe, (opened, is_open)) = (pipe.clone(), tokio::sync::oneshot::channel());
+        let rest = tokio::task::spawn_blocking(move || {
+            let mut file = std::fs::File::open(pipe).unwrap();
+            opened.send(()).unwrap();
+            std::io::read_to_string(&mut file).unwrap()
+        });
+        (is_open, rest)
+    };
+    let open = format!("import os, sys, time\npipe = open({pipe:?}, 'w')\n");
+    let linger = "time.sleep(60)\npipe.write('alive')\n";
+
+    // The child keeps the script's output open, which the run does not wait for.
+    let (is_open, rest) = read();
+    let child = format!("{open}os.write(int(sys.argv[1]), b'x')\n{linger}");
     let source = format!(
-        "import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', \
-         'import time; time.sleep(3); open({path:?}, \"w\")'])\nprint('started')\n"
+        "import os, subprocess, sys\nheard, say = os.pipe()\n\
+         subprocess.Popen([sys.executable, '-c', {child:?}, str(say)], pass_fds=[say])\n\
+         os.read(heard, 1)\nprint('started')\n"
     );
     let ran = run(&source).await;
     assert_eq!((ran.ending, ran.stdout.as_str()), (Ending::Ok, "started\n"));
-    assert!(ran.elapsed < Duration::from_secs(3), "the pipe was waited for: {:?}", ran.elapsed);
+    is_open.await.unwrap();
+    assert_eq!(rest.await.unwrap(), "");
 
     // A script whose run is dropped does not survive either.
-    let source = format!("import time\ntime.sleep(3)\nopen({path:?}, 'w')\n");
-    let (python, limits) = (python(), limits());
-    let abandoned = python.run(&source, "script.py", &limits);
-    assert!(tokio::time::timeout(Duration::from_secs(1), abandoned).await.is_err());
-    tokio::time::sleep(Duration::from_secs(4)).await;
-    assert!(!path.exists());
+    let (is_open, rest) = read();
+    let (python, limits, source) = (python(), limits(), open + linger);
+    tokio::select! {
+        ran = python.run(&source, "script.py", &limits) => panic!("it ended: {ran:?}"),
+        opened = is_open => opened.unwrap(),
+    }
+    assert_eq!(rest.await.unwrap(), "");
 }
 
 #[tokio::test]
