@@ -136,6 +136,8 @@ impl Driver {
         let how = match outcome {
             Ok(Outcome::Ended(ended)) => format!("ended {}", ended.state.turn),
             Ok(Outcome::Interrupted(_)) => "interrupted".into(),
+            // The run that holds the session takes it.
+            Ok(Outcome::Queued(_)) => return,
             Ok(Outcome::Failed(failed)) if failed.failure.kind == FailureKind::CrashLoop => {
                 "given up".into()
             }
@@ -143,7 +145,6 @@ impl Driver {
             // Another process was faster.
             Err(error)
                 if error.is_busy()
-                    || error.is_queued()
                     || error.is_pending_interrupt()
                     || error.is_unsettled()
                     || error.is_not_waiting() =>

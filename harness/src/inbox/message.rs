@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::clock::UtcMillis;
 use crate::id::{Fence, InterruptId};
-use crate::session::{Digest, Resolution, Resolved};
+use crate::session::{Digest, InputKey, Resolution, Resolved};
 use crate::store::{InboxSeq, Message, StoredMessage};
 
 /// What a message says.
@@ -25,6 +25,8 @@ pub(crate) enum Body {
     },
     /// The input of the next turn.
     Input(Input),
+    /// The id of an input with which the sender begins a turn itself.
+    Begins,
     /// An input was applied, and its turn is over.
     Applied,
 }
@@ -50,6 +52,7 @@ pub(crate) struct Input {
 pub(crate) struct Unread {
     pub(crate) seq: InboxSeq,
     pub(crate) key: String,
+    pub(crate) digest: String,
     pub(crate) interrupt: Option<InterruptId>,
     /// `None` if it does not decode.
     pub(crate) body: Option<Body>,
@@ -70,9 +73,17 @@ pub(crate) fn applied_key(key: &str) -> String {
     format!("applied/{key}")
 }
 
-/// The key of an input.
+/// The key of an input: the first message under it decides which input has the id.
 pub(crate) fn input_key(id: &str) -> String {
     format!("input/{id}")
+}
+
+/// What precedes the key of an input that is sent where a run has taken its id.
+const QUEUED: &str = "queued/";
+
+/// The key of the input that a message carries.
+pub(crate) fn input_of(message_key: &str) -> &str {
+    message_key.strip_prefix(QUEUED).unwrap_or(message_key)
 }
 
 impl Body {
@@ -113,6 +124,17 @@ impl Body {
         Self::Input(Input { update }).message(input_key(id), digest, None)
     }
 
+    /// The same input, where the message under its key carries none.
+    pub(crate) fn queued(id: &str, update: Value) -> Message {
+        let message = Self::input(id, update);
+        Message { key: format!("{QUEUED}{}", message.key), ..message }
+    }
+
+    /// Takes the id of an input for a run that begins the turn itself.
+    pub(crate) fn begins(input: &InputKey) -> Message {
+        Self::Begins.message(input.key.clone(), input.digest.to_string(), None)
+    }
+
     pub(crate) fn applied(key: &str) -> Message {
         Self::Applied.message(applied_key(key), "applied".into(), None)
     }
@@ -130,7 +152,7 @@ impl Body {
             }
             Self::Expired => Some(Resolution::Expired),
             Self::Withdrawn => Some(Resolution::Withdrawn),
-            Self::Stop { .. } | Self::Input(_) | Self::Applied => None,
+            Self::Stop { .. } | Self::Input(_) | Self::Begins | Self::Applied => None,
         }
     }
 }
@@ -143,6 +165,7 @@ pub(crate) fn unread(messages: Vec<StoredMessage>) -> Vec<Unread> {
             seq,
             body: Body::read(&message),
             key: message.key,
+            digest: message.digest,
             interrupt: message.interrupt,
         })
         .collect()
@@ -203,6 +226,17 @@ mod tests {
                 r#"{"key":"input/order/17","digest":"744739c30d7b20c1d5766d1c4a9c0e5abb9aa1bd1fe37378e7a8d642cc180e04","body":{"input":{"update":{"ok":true,"text":"Grüß\n"}}}}"#,
             ),
             (
+                Body::queued("order/17", Value::Null),
+                r#"{"key":"queued/input/order/17","digest":"74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b","body":{"input":{"update":null}}}"#,
+            ),
+            (
+                Body::begins(&InputKey {
+                    key: "input/order/17".into(),
+                    digest: Digest::of(&Value::Null),
+                }),
+                r#"{"key":"input/order/17","digest":"74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b","body":"begins"}"#,
+            ),
+            (
                 Body::applied("input/order/17"),
                 r#"{"key":"applied/input/order/17","digest":"applied","body":"applied"}"#,
             ),
@@ -253,6 +287,8 @@ mod tests {
             Body::Stop { by: Some("Sam".to_owned()) },
             Body::Stop { by: None },
             Body::Input(Input { update: value }),
+            Body::Input(Input { update: Value::Null }),
+            Body::Begins,
             Body::Applied,
         ];
         assert_eq!(said, expected);

@@ -10,29 +10,41 @@ use serde_json::Value;
 use crate::compat::Compatible;
 use crate::context::Context;
 use crate::inbox::{
-    Body, applied_key, input_key, interrupt_key, note_applied, read_inbox, send_all, send_expired,
-    summary,
+    Body, KnownInput, input_key, interrupt_key, known_input, note_applied, queue_input, read_inbox,
+    reserve_input, send_all, send_expired, summary,
 };
 use crate::journal::{When, read};
-use crate::run::{Begin, Kind, OnBusy, Outcome, RunError, reduce};
-use crate::session::{Change, FORMAT, Opened, Recorded, RunStarted, Salt, Session, check_value};
+use crate::run::{Begin, Kind, OnBusy, Outcome, QueueStatus, Queued, RunError, reduce};
+use crate::session::{
+    Change, Digest, FORMAT, InputKey, Opened, Recorded, RunStarted, Salt, Session, check_value,
+};
 use crate::state::{State, encode};
-use crate::store::{InboxSeq, Phase, Released, Sent};
+use crate::store::{InboxSeq, Phase, Released};
 use crate::text::words;
 
 use super::claimed::Claimed;
-use super::refuse::{pending, read_error};
+use super::refuse::{pending, read_error, unsettled};
 use super::resume::{Given, look_after};
 use super::{Entered, Taken, Taker};
 
 /// How long to wait before looking again at a session that is about to begin.
 const BEGINNING: Duration = Duration::from_millis(5);
 
-/// An input that has a name.
+/// An input that has an id.
 struct Named {
     id: String,
-    key: String,
+    key: InputKey,
     update: Value,
+    /// The caller chose the id: other inputs may be given under it.
+    chosen: bool,
+}
+
+/// What became of an input that found the session held.
+enum Left {
+    /// The session is free meanwhile. Says whether the input is in its inbox.
+    Free(Claimed, bool),
+    /// The run that holds the session has the input.
+    Queued(QueueStatus),
 }
 
 /// What an input means.
@@ -78,7 +90,8 @@ async fn take_input<C: Context, S: State>(
             let id = launched.input_id.clone().unwrap_or_else(|| launched.run.to_string());
             let update = encode(&input).map_err(|e| Kind::InputNotEncodable(e.to_string()))?;
             check_value(&update).map_err(|e| Kind::InputNotEncodable(e.to_string()))?;
-            Some(Named { key: input_key(&id), id, update })
+            let key = InputKey { key: input_key(&id), digest: Digest::of(&update) };
+            Some(Named { key, id, update, chosen: launched.input_id.is_some() })
         }
         false => None,
     };
@@ -87,18 +100,26 @@ async fn take_input<C: Context, S: State>(
     }
     let mut left = false;
     let mut claimed = match taker.claim(None).await {
-        Err(Kind::Busy { .. }) if queues => {
-            let claimed;
-            (claimed, left) = Box::pin(taker.queue(named.as_ref())).await?;
-            claimed
-        }
+        Err(Kind::Busy { .. }) if queues => match Box::pin(taker.queue(named.as_ref())).await? {
+            Left::Free(claimed, sent) => {
+                left = sent;
+                claimed
+            }
+            Left::Queued(status) => return Ok(taker.queued(named, status)),
+        },
         other => other?,
     };
     let recorded = claimed.recorded.take();
     let asks = recorded.as_ref().is_some_and(|it| it.session.phase == Phase::Interrupted);
     let meaning = match taker.meaning(recorded, input, named.as_ref()).await {
         Ok(meaning) => meaning,
-        Err(refused) => return Err(Box::pin(taker.refuse(claimed, refused, asks, left)).await),
+        Err(refused) => {
+            let unsettled = matches!(refused, Kind::OpenInterrupts { .. } | Kind::Unsettled { .. });
+            let queued = (left && unsettled).then(|| taker.queued(named, QueueStatus::Unsettled));
+            let error = Box::pin(taker.refuse(claimed, refused, asks)).await;
+            // The input is in the inbox: the run that ends this turn applies it as the next.
+            return queued.ok_or(error);
+        }
     };
     match meaning {
         Meaning::Settled(session, state) => {
@@ -136,7 +157,7 @@ impl<C: Context, S: State> Taker<C, S> {
     }
 
     /// Releases a session whose input is refused.
-    async fn refuse(self, claimed: Claimed, refused: Kind, asks: bool, left: bool) -> RunError {
+    async fn refuse(self, claimed: Claimed, refused: Kind, asks: bool) -> RunError {
         let session = self.session().clone();
         if claimed.release().await == Released::MoreMessages && asks {
             // A process that answered meanwhile relies on this run to apply the answer.
@@ -148,13 +169,14 @@ impl<C: Context, S: State> Taker<C, S> {
                 None => {}
             }
         }
-        match refused {
-            // The input is in the inbox: the run that ends this turn applies it as the next.
-            Kind::OpenInterrupts { .. } | Kind::Unsettled { .. } if left => {
-                Kind::Queued { session }.into()
-            }
-            refused => refused.into(),
-        }
+        refused.into()
+    }
+
+    /// The outcome of an input that waits in the inbox.
+    fn queued(&self, named: Option<Named>, status: QueueStatus) -> Taken<C, S> {
+        let input_id = named.map(|named| named.id).unwrap_or_default();
+        let queued = Queued::new(self.session().clone(), input_id, status);
+        Taken::AtRest(Box::new(Outcome::Queued(queued)))
     }
 
     /// Decides what an input means to the session as it is.
@@ -168,11 +190,15 @@ impl<C: Context, S: State> Taker<C, S> {
         let id = self.session();
         let compatible = self.check(&recorded)?;
         let session = &recorded.session;
+        let known = match named {
+            Some(named) if named.chosen => Box::pin(self.known(session, named)).await?,
+            _ => KnownInput::No,
+        };
         if let Some(named) = named
-            && Box::pin(self.was_applied(session, named)).await?
+            && known == KnownInput::Applied
         {
             let crashed =
-                session.phase == Phase::Running && session.input.as_ref() == Some(&named.key);
+                session.phase == Phase::Running && session.input.as_ref() == Some(&named.key.key);
             return Ok(match crashed {
                 true => Meaning::Crashed(Box::new(recorded), compatible),
                 false => Meaning::Settled(Box::new(recorded.session), compatible.state),
@@ -183,17 +209,37 @@ impl<C: Context, S: State> Taker<C, S> {
             Phase::Interrupted if self.launched.withdraw => {}
             Phase::Interrupted => return Err(pending(id, session)),
             Phase::Waiting => return Err(Kind::Waiting(id.clone())),
-            phase => return Err(Kind::Unsettled { session: id.clone(), phase }),
+            // The caller wants its input to take the place of the turn that was stopped.
+            Phase::Stopped if self.launched.on_busy == OnBusy::Stop => {
+                if session.is_waiting() && !self.launched.withdraw {
+                    return Err(pending(id, session));
+                }
+                if let Some(effect) = session.in_doubt() {
+                    return Err(unsettled(id, session.phase, Some(effect)));
+                }
+            }
+            phase => return Err(unsettled(id, phase, None)),
         }
         let Compatible { mut state, adopted } = compatible;
         let ops = reduce(&mut state, input)?;
-        let withdrawn = session.phase == Phase::Interrupted;
+        if let Some(named) = named
+            && named.chosen
+            && known == KnownInput::No
+        {
+            // From here on the input has its id, also against one that is sent in this moment.
+            let taken = Box::pin(reserve_input(self.store(), id, &named.key)).await;
+            if taken.map_err(Kind::Store)? {
+                return Err(self.conflict(named));
+            }
+        }
+        let withdrawn = session.phase != Phase::Ended;
         if withdrawn {
             // After everything that may refuse the input.
             Box::pin(self.withdraw(session)).await?;
         }
         if let Some(before) = &session.input {
-            let noted = Box::pin(note_applied(self.store(), id, before)).await;
+            let digest = session.input_digest.as_ref();
+            let noted = Box::pin(note_applied(self.store(), id, before, digest)).await;
             noted.map_err(Kind::Store)?;
         }
         let mut changes: Vec<Change> =
@@ -242,8 +288,10 @@ impl<C: Context, S: State> Taker<C, S> {
         let Turn { opened, session, stored, state, changes, withdrawn } = turn;
         let (guard, start) = claimed.into_start(stored, session.inbox);
         let begin = Begin { look_back: withdrawn, ..Begin::default() };
-        // From here on the input's key is taken, also by an input that is applied at once.
-        let input = named.map(|named| Body::input(&named.id, named.update));
+        // Nothing can be sent to a session that is about to begin: until its input has its id in the
+        // inbox, the log says so.
+        let input = named.filter(|named| named.chosen && opened.is_some());
+        let input = input.map(|named| Body::begins(&named.key));
         let when = When::Kept;
         self.record_begin(Entered {
             guard,
@@ -259,9 +307,8 @@ impl<C: Context, S: State> Taker<C, S> {
         .await
     }
 
-    /// Leaves the input to the run that holds the session, unless that has settled meanwhile. Says
-    /// whether the input was left all the same.
-    async fn queue(&self, named: Option<&Named>) -> Result<(Claimed, bool), Kind> {
+    /// Leaves the input to the run that holds the session, unless that has settled meanwhile.
+    async fn queue(&self, named: Option<&Named>) -> Result<Left, Kind> {
         let (store, id) = (self.store(), self.session());
         let Some(named) = named else {
             return Err(Kind::Busy { session: id.clone(), answers_recorded: false });
@@ -269,14 +316,15 @@ impl<C: Context, S: State> Taker<C, S> {
         loop {
             let found = read(store, id).await.map_err(|error| read_error(id, error))?;
             let exists = found.is_some();
+            let mut applied = false;
             if let Some(found) = found {
                 self.owns(&found.recorded)?;
-                let message = Body::input(&named.id, named.update.clone());
-                match store.send(id, &[message]).await.map_err(Kind::Store)? {
-                    Sent::Accepted(_) => {}
-                    _ => {
-                        let input = named.id.clone();
-                        return Err(Kind::InputConflict { session: id.clone(), id: input });
+                let session = &found.recorded.session;
+                applied = named.chosen && self.known(session, named).await? == KnownInput::Applied;
+                if !applied {
+                    let taken = queue_input(store, id, &named.id, &named.update).await;
+                    if taken.map_err(Kind::Store)? {
+                        return Err(self.conflict(named));
                     }
                 }
             }
@@ -286,8 +334,11 @@ impl<C: Context, S: State> Taker<C, S> {
                 Err(Kind::Busy { .. }) if !exists || self.phase().await? == Some(Phase::Ended) => {
                     tokio::time::sleep(BEGINNING).await;
                 }
-                Err(Kind::Busy { session, .. }) => return Err(Kind::Queued { session }),
-                other => return other.map(|claimed| (claimed, exists)),
+                Err(Kind::Busy { .. }) if applied => {
+                    return Ok(Left::Queued(QueueStatus::Applied));
+                }
+                Err(Kind::Busy { .. }) => return Ok(Left::Queued(QueueStatus::Held)),
+                other => return other.map(|claimed| Left::Free(claimed, exists && !applied)),
             }
         }
     }
@@ -297,21 +348,15 @@ impl<C: Context, S: State> Taker<C, S> {
         Ok(page.map(|page| page.summary.phase))
     }
 
-    /// Whether an input was applied before. One that differs from what was given under its name is
-    /// refused.
-    async fn was_applied(&self, session: &Session, named: &Named) -> Result<bool, Kind> {
-        let id = self.session();
-        let messages = read_inbox(self.store(), id).await.map_err(Kind::Store)?;
-        let noted = applied_key(&named.key);
-        let applied = session.input.as_ref() == Some(&named.key)
-            || messages.iter().any(|message| message.key == noted);
-        let Some(message) = messages.into_iter().find(|message| message.key == named.key) else {
-            return Ok(applied);
-        };
-        match message.body {
-            Some(Body::Input(input)) if input.update == named.update => Ok(applied),
-            _ => Err(Kind::InputConflict { session: id.clone(), id: named.id.clone() }),
-        }
+    /// What the session knows of an input. One that differs from what was given under its id before
+    /// is refused.
+    async fn known(&self, session: &Session, named: &Named) -> Result<KnownInput, Kind> {
+        let known = known_input(self.store(), self.session(), session, &named.key).await;
+        known.map_err(Kind::Store)?.ok_or_else(|| self.conflict(named))
+    }
+
+    fn conflict(&self, named: &Named) -> Kind {
+        Kind::InputConflict { session: self.session().clone(), id: named.id.clone() }
     }
 
     /// Decides that the interrupts that wait are no longer asked.

@@ -61,19 +61,15 @@ pub(crate) enum Kind {
     #[error("session `{0:#}` waits for a timer or another agent (it continues without a request)")]
     Waiting(SessionId),
     #[error(
-        "session `{session:#}` has an unfinished turn ({phase:?}; resume it before its next input)"
+        "session `{session:#}` has an unfinished turn ({phase:?}{}; resume it before its next input)",
+        in_doubt.as_ref().map(|key| format!(", and its effect `{key}` is in doubt")).unwrap_or_default()
     )]
-    Unsettled { session: SessionId, phase: Phase },
+    Unsettled { session: SessionId, phase: Phase, in_doubt: Option<String> },
     #[error(
         "session `{session:#}` is held by another run{} (choose how to handle this with `.on_busy(..)`)",
         if *answers_recorded { ", which applies the answers" } else { "" }
     )]
     Busy { session: SessionId, answers_recorded: bool },
-    #[error(
-        "session `{session:#}` has an unfinished turn (the input is queued: the run that ends this \
-         turn starts the next one with it)"
-    )]
-    Queued { session: SessionId },
     #[error("session `{session:#}` has another input with the id `{id}` (the first input is kept)")]
     InputConflict { session: SessionId, id: String },
     #[error(transparent)]
@@ -160,17 +156,12 @@ impl RunError {
 
     /// Another run holds the session.
     pub fn is_busy(&self) -> bool {
-        matches!(*self.kind, Kind::Busy { .. } | Kind::Queued { .. })
+        matches!(*self.kind, Kind::Busy { .. })
     }
 
     /// Another run holds the session, and applies the answers of this request.
     pub fn answers_recorded(&self) -> bool {
         matches!(*self.kind, Kind::Busy { answers_recorded: true, .. })
-    }
-
-    /// The input is queued: the run that ends the session's current turn starts the next one with it.
-    pub fn is_queued(&self) -> bool {
-        matches!(*self.kind, Kind::Queued { .. })
     }
 
     /// The session has another input with the same id.

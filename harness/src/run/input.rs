@@ -5,9 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::context::Context;
-use crate::inbox::{Body, Input, Unread, applied_key, note_applied, read_inbox, resolutions};
+use crate::inbox::{
+    Body, Input, Unread, applied_key, input_of, note_applied, read_inbox, resolutions,
+};
 use crate::journal::When;
-use crate::session::{Change, End, RunStarted, check_ops};
+use crate::session::{Change, Digest, End, InputKey, RunStarted, check_ops};
 use crate::state::{Op, Ops, State};
 use crate::store::{InboxSeq, Released};
 use crate::text::words;
@@ -109,7 +111,8 @@ impl<C: Context, S: State> Driver<C, S> {
             true => read_inbox(&**store, session).await.ok()?,
             false => unread,
         };
-        let current = core.session(|session| session.input.clone());
+        let (current, digest) =
+            core.session(|session| (session.input.clone(), session.input_digest.clone()));
         let applied: HashSet<String> = messages
             .iter()
             .filter(|message| matches!(message.body, Some(Body::Applied)))
@@ -117,14 +120,15 @@ impl<C: Context, S: State> Driver<C, S> {
             .collect();
         for message in messages {
             let Some(Body::Input(input)) = message.body else { continue };
-            let known = current.as_ref() == Some(&message.key);
-            if known || applied.contains(&applied_key(&message.key)) {
+            let key = input_of(&message.key);
+            let known = current.as_deref() == Some(key);
+            if known || applied.contains(&applied_key(key)) {
                 continue;
             }
             if let Some(current) = &current {
-                note_applied(&**store, session, current).await.ok()?;
+                note_applied(&**store, session, current, digest.as_ref()).await.ok()?;
             }
-            if self.begin_turn(message.key, message.seq, input).await {
+            if self.begin_turn(key.to_owned(), message.seq, input).await {
                 return Some(true);
             }
         }
@@ -134,6 +138,7 @@ impl<C: Context, S: State> Driver<C, S> {
     /// Begins the next turn with an input from the inbox. One that does not decode is skipped.
     async fn begin_turn(&mut self, key: String, inbox: InboxSeq, input: Input) -> bool {
         let session = &self.core.ids.session;
+        let named = InputKey { key: key.clone(), digest: Digest::of(&input.update) };
         let Ok(update) = serde_json::from_value::<S::Update>(input.update) else {
             tracing::warn!(%session, %key, "skipping an input that is not an update");
             return false;
@@ -144,7 +149,7 @@ impl<C: Context, S: State> Driver<C, S> {
             return false;
         };
         let start = self.program.graph.wiring.start;
-        let run = RunStarted::turn(self.core.ids.run.clone(), start, ops, Some(key), inbox);
+        let run = RunStarted::turn(self.core.ids.run.clone(), start, ops, Some(named), inbox);
         let recorded = self.core.record(Change::RunStarted(Box::new(run)));
         if self.write(recorded, When::Kept).await.is_some() {
             return false;

@@ -1,5 +1,6 @@
 //! How a run settled, and what resumes from there.
 
+pub(super) mod queued;
 pub(super) mod request;
 pub(super) mod rest;
 
@@ -18,10 +19,11 @@ use crate::state::State;
 use crate::step::{Answers, Failure, Interrupt, NotThisQuestion, Pending, View};
 
 use super::stop::StopSignal;
+pub use queued::{QueueStatus, Queued};
 use request::RunRequest;
 use rest::{Rest, Resting, Resumer, Slot};
 
-/// How a run settled. In every case but `Ended` the session can be resumed.
+/// How a run settled. In every case but `Ended` and `Queued` the session can be resumed.
 #[derive(Debug)]
 pub enum Outcome<S: State> {
     /// The loop ended.
@@ -37,6 +39,9 @@ pub enum Outcome<S: State> {
     Exhausted(Exhausted<S>),
     /// A step failed, and no error route handled the failure.
     Failed(Failed<S>),
+    /// Another run holds the session, and the input waits for its turn: see
+    /// [`OnBusy::Queue`](crate::OnBusy::Queue). Only a run that asks for it settles so.
+    Queued(Queued),
 }
 
 /// A turn that ended.
@@ -159,6 +164,7 @@ impl<S: State> From<&Outcome<S>> for Resume<S> {
             Outcome::Stopped(outcome) => outcome.into(),
             Outcome::Exhausted(outcome) => outcome.into(),
             Outcome::Failed(outcome) => outcome.into(),
+            Outcome::Queued(outcome) => outcome.into(),
         }
     }
 }
@@ -232,7 +238,8 @@ impl<S: State> Outcome<S> {
         }
     }
 
-    /// The state as of the last commit; `None` if a panic of a reducer or a route lost it.
+    /// The state as of the last commit; `None` if a panic of a reducer or a route lost it, and of an
+    /// input that is queued.
     pub fn state(&self) -> Option<&S> {
         match self {
             Self::Ended(it) => Some(&it.state),
@@ -241,6 +248,7 @@ impl<S: State> Outcome<S> {
             Self::Stopped(it) => Some(&it.state),
             Self::Exhausted(it) => Some(&it.state),
             Self::Failed(it) => it.state.as_deref(),
+            Self::Queued(_) => None,
         }
     }
 
@@ -262,6 +270,7 @@ impl<S: State> Outcome<S> {
             Self::Stopped(it) => &it.session,
             Self::Exhausted(it) => &it.session,
             Self::Failed(it) => &it.session,
+            Self::Queued(it) => &it.session,
         }
     }
 
@@ -274,13 +283,14 @@ impl<S: State> Outcome<S> {
             Self::Stopped(it) => &it.spent,
             Self::Exhausted(it) => &it.spent,
             Self::Failed(it) => &it.spent,
+            Self::Queued(it) => it.spent(),
         }
     }
 
     /// Returns the session to the outcome it was resumed from: no caller received this one.
     pub(crate) fn give_back(&self) {
         match self {
-            Self::Ended(_) => {}
+            Self::Ended(_) | Self::Queued(_) => {}
             Self::Interrupted(it) => it.rest.give_back(),
             Self::Waiting(it) => it.rest.give_back(),
             Self::Stopped(it) => it.rest.give_back(),
@@ -405,6 +415,7 @@ impl<S: State> fmt::Display for NotEnded<S> {
                 write!(f, "session `{session}` used up its budget of {}", it.limit)
             }
             Outcome::Failed(it) => write!(f, "session `{session}` failed: {:#}", it.failure),
+            Outcome::Queued(it) => it.fmt(f),
         }
     }
 }

@@ -206,13 +206,14 @@ impl<P: StepRef> Session<P> {
     }
 
     fn start(&mut self, started: &RunStarted<P>) {
-        let RunStarted { run, start, ops: _, input, inbox, trace } = started;
+        let RunStarted { run, start, ops: _, input, input_digest, inbox, trace } = started;
         self.run = Some(run.clone());
         self.inbox = self.inbox.max(*inbox);
         match start {
             Some(start) => {
                 self.turn = self.turn.saturating_add(1);
                 self.input = input.clone();
+                self.input_digest = input_digest.clone();
                 self.leave();
                 self.cursor.restart(start);
                 self.parked = None;
@@ -389,6 +390,7 @@ impl<P: StepRef> Session<P> {
             turn,
             run,
             input,
+            input_digest,
             spent,
             total,
             active_ms,

@@ -204,6 +204,9 @@ pub struct RunStarted<P = Arc<str>> {
     /// The key under which the input was given, so that it is applied once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
+    /// The digest of that input: another input under the same key is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_digest: Option<Digest>,
     /// The inbox messages applied so far, the input among them if it came as one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub inbox: InboxSeq,
@@ -212,11 +215,19 @@ pub struct RunStarted<P = Arc<str>> {
     pub trace: Option<Map<String, Value>>,
 }
 
+/// What identifies an input that has an id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct InputKey {
+    pub(crate) key: String,
+    pub(crate) digest: Digest,
+}
+
 impl<P> RunStarted<P> {
     /// A run that resumes the turn at hand.
     pub(crate) fn resumed(run: RunId) -> Self {
+        let (start, input, input_digest, trace) = (None, None, None, None);
         let inbox = InboxSeq::default();
-        Self { run, start: None, ops: Vec::new(), input: None, inbox, trace: None }
+        Self { run, start, ops: Vec::new(), input, input_digest, inbox, trace }
     }
 
     /// A run that begins a turn.
@@ -224,10 +235,11 @@ impl<P> RunStarted<P> {
         run: RunId,
         start: P,
         ops: Vec<Op>,
-        input: Option<String>,
+        input: Option<InputKey>,
         inbox: InboxSeq,
     ) -> Self {
-        Self { run, start: Some(start), ops, input, inbox, trace: None }
+        let (input, input_digest) = input.map(|it| (it.key, it.digest)).unzip();
+        Self { run, start: Some(start), ops, input, input_digest, inbox, trace: None }
     }
 
     /// The same with this trace.

@@ -29,6 +29,12 @@ impl EffectTable {
         self.0.get(key)
     }
 
+    /// The first effect that was about to happen, and has no result.
+    pub(super) fn in_doubt(&self) -> Option<&str> {
+        let mut open = self.0.iter().filter(|(_, record)| **record == EffectRecord::Intent);
+        open.next().map(|(key, _)| &**key)
+    }
+
     pub(super) fn intend(&mut self, key: &str) {
         self.0.insert(key.to_owned(), EffectRecord::Intent);
     }

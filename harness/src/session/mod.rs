@@ -33,6 +33,7 @@ use crate::step::Interrupt;
 use crate::store::{InboxSeq, OpenInterrupt, Phase, SessionSummary};
 
 pub use crate::step::EffectScope;
+pub(crate) use change::InputKey;
 pub use change::{
     Adopted, Asked, AttemptFailed, Change, Committed, Diverted, EffectDone, Entry, Finishing,
     Intent, Opened, Origin, Recovered, Reserved, Resolution, Resolved, RunStarted,
@@ -111,6 +112,9 @@ pub(crate) struct Session<P: Ord = Arc<str>> {
     /// The key of the turn's input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) input: Option<String>,
+    /// The digest of that input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) input_digest: Option<Digest>,
     /// What this turn has spent.
     pub(crate) spent: Spend,
     /// What all turns have spent.
@@ -177,6 +181,7 @@ impl<P: StepRef> Session<P> {
             turn: 0,
             run: None,
             input: None,
+            input_digest: None,
             spent: Spend::default(),
             total: Spend::default(),
             active_ms: 0,
@@ -250,6 +255,17 @@ impl<P: StepRef> Session<P> {
             (EffectScope::Position, None) => self.effects.get(key),
             (EffectScope::Position, Some(index)) => self.item_work(index)?.effects.get(key),
         }
+    }
+
+    /// The key of an effect of the turn that may have happened, though its result is not recorded.
+    pub(crate) fn in_doubt(&self) -> Option<&str> {
+        let parked = self.parked.as_deref();
+        let items = [self.items.as_ref(), parked.and_then(|it| it.items.as_ref())];
+        let works = items.into_iter().flatten().flat_map(|items| items.work.values());
+        std::iter::once(&self.effects)
+            .chain(parked.map(|parked| &parked.effects))
+            .chain(works.map(|work| &work.effects))
+            .find_map(EffectTable::in_doubt)
     }
 
     /// How many milliseconds the turn has run so far, with what was added since.

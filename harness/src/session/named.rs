@@ -59,9 +59,17 @@ impl<P: StepRef> Change<P> {
                 Change::Adopted(Box::new(Adopted { graph, schema, state, renamed }))
             }
             Self::RunStarted(started) => {
-                let RunStarted { run, start, ops, input, inbox, trace } = *started;
+                let RunStarted { run, start, ops, input, input_digest, inbox, trace } = *started;
                 let start = start.as_ref().map(name);
-                Change::RunStarted(Box::new(RunStarted { run, start, ops, input, inbox, trace }))
+                Change::RunStarted(Box::new(RunStarted {
+                    run,
+                    start,
+                    ops,
+                    input,
+                    input_digest,
+                    inbox,
+                    trace,
+                }))
             }
             Self::Recovered(recovered) => Change::Recovered(recovered),
             Self::Attempt(attempt) => Change::Attempt(attempt),
@@ -119,7 +127,7 @@ impl<P: StepRef> Session<P> {
     fn map_step<Q: StepRef>(self, name: &impl Fn(&P) -> Q) -> Session<Q> {
         let Self { format, agent, salt, graph, schema, from, phase, cursor, interrupts, .. } = self;
         let Self { effects, session_effects, items, parked, turn, run, input, spent, .. } = self;
-        let Self { total, active_ms, settled, recovered, inbox, trace, .. } = self;
+        let Self { input_digest, total, active_ms, settled, recovered, inbox, trace, .. } = self;
         Session {
             format,
             agent,
@@ -141,6 +149,7 @@ impl<P: StepRef> Session<P> {
             turn,
             run,
             input,
+            input_digest,
             spent,
             total,
             active_ms,

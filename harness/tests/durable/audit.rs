@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use harness::prelude::*;
+use harness::run::QueueStatus;
 use harness::store::MemoryStore;
 use harness::{OnBusy, Seq, Sessions};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
+use super::busy::queued;
 use super::rig::{Act, On, Rig, all, count, log, run_or_crash, runtime, settled};
 
 #[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -221,7 +223,7 @@ async fn a_log_is_read_across_a_snapshot_after_messages_that_were_passed_over() 
     stand.at_work().await;
     // A message that no run applies.
     let later = agent.run(line("x").how(""), ()).session("s").on_busy(OnBusy::Queue).await;
-    assert!(later.unwrap_err().is_queued());
+    queued(later);
     stand.go.add_permits(1);
     assert!(matches!(run.await.unwrap(), Outcome::Interrupted(_)));
     let next = agent.run(Doc::update().how("fill"), ()).session("s").withdraw_questions();
@@ -237,8 +239,7 @@ async fn a_queued_input_is_applied_after_a_turn_that_replaced_an_interrupted_one
     let agent = harness(&stand).agent("a", ()).store(rig.clone());
     let run = agent.run(Doc::update().how("wait and ask"), ()).session("s").start();
     stand.at_work().await;
-    let queued = agent.run(line("queued").how(""), ()).session("s").on_busy(OnBusy::Queue).await;
-    assert!(queued.unwrap_err().is_queued());
+    queued(agent.run(line("queued").how(""), ()).session("s").on_busy(OnBusy::Queue).await);
     stand.go.add_permits(1);
     assert!(matches!(run.await.unwrap(), Outcome::Interrupted(_)));
     let next = agent.run(line("instead").how(""), ()).session("s").withdraw_questions();
@@ -437,8 +438,7 @@ async fn an_input_queued_for_a_run_that_settled_meanwhile_is_reported_as_queued(
     let outcome = run.await.unwrap();
     let Outcome::Interrupted(waiting) = outcome else { panic!("{outcome:?}") };
     late.go();
-    let err = queue.await.unwrap_err();
-    assert!(err.is_queued(), "{err}");
+    assert_eq!(queued(queue.await).status, QueueStatus::Unsettled);
     let answers = waiting.questions.iter().fold(Answers::none(), |answers, asked| {
         answers.and(Answers::json(asked.id.clone(), json!(0)))
     });

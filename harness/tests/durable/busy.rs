@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness::prelude::*;
+use harness::run::{QueueStatus, Queued};
 use harness::store::MemoryStore;
-use harness::{OnBusy, RunRequest, Sessions};
+use harness::{OnBusy, RunError, RunRequest, Sessions};
 use tokio::sync::Semaphore;
 
 use super::rig::{Act, On, Rig, all, count, run_or_crash, runtime};
@@ -96,8 +97,21 @@ impl Stand {
             .unwrap()
     }
 
+    /// Lets the step that waits continue.
+    pub(super) fn go(&self) {
+        self.go.add_permits(1);
+    }
+
     pub(super) fn agent(&self, rig: &Rig) -> Agent<(), Doc> {
         self.harness().agent("a", ()).store(rig.clone())
+    }
+}
+
+/// The input was queued.
+pub(super) fn queued<S: State + std::fmt::Debug>(outcome: Result<Outcome<S>, RunError>) -> Queued {
+    match outcome.unwrap() {
+        Outcome::Queued(queued) => queued,
+        other => panic!("it was not queued: {other:?}"),
     }
 }
 
@@ -114,7 +128,7 @@ async fn reject_wait_and_stop() {
     stand.at_work().await;
     let before = all(&rig.memory, "s").await;
     let err = agent.run(said("two"), ()).session("s").await.unwrap_err();
-    assert!(err.is_busy() && !err.is_queued() && !err.answers_recorded(), "{err}");
+    assert!(err.is_busy() && !err.answers_recorded(), "{err}");
     let err = agent.resume("s", Answers::none(), ()).await.unwrap_err();
     assert!(err.is_busy() && !err.answers_recorded(), "{err}");
     assert_eq!(all(&rig.memory, "s").await, before);
@@ -141,8 +155,9 @@ async fn queued_inputs_are_the_next_turns_in_order() {
         request.input_id(id)
     };
     for (text, id) in [("two", "2"), ("three", "3"), ("two", "2")] {
-        let err = queue(text, id).await.unwrap_err();
-        assert!(err.is_queued() && err.is_busy(), "{err}");
+        let queued = queued(queue(text, id).await);
+        assert_eq!((&*queued.input_id, queued.status), (id, QueueStatus::Held));
+        assert_eq!(queued.session.as_str(), "s");
     }
     let err = queue("other", "2").await.unwrap_err();
     assert!(err.is_input_conflict(), "{err}");
@@ -167,7 +182,7 @@ async fn a_queued_input_waits_for_the_end_of_the_turn() {
         let held = agent.run(said("one").how(how), ()).session("s").start();
         rig.reached().await;
         let request = agent.run(said("two").how(""), ()).session("s").on_busy(OnBusy::Queue);
-        assert!(request.input_id("2").await.unwrap_err().is_queued(), "{how}");
+        assert_eq!(queued(request.input_id("2").await).status, QueueStatus::Held, "{how}");
         if how == "stop" {
             held.stop();
         }
@@ -200,14 +215,14 @@ async fn an_input_is_queued_for_a_session_that_begins() {
     rig.plan(|on, n| if on == On::Append && n == 1 { Act::Pause } else { Act::Pass });
     let held = agent.run(said("one").how("wait"), ()).session("s").start();
     rig.reached().await;
-    let queued = agent.run(said("two").how(""), ()).session("s").on_busy(OnBusy::Queue).start();
+    let queue = agent.run(said("two").how(""), ()).session("s").on_busy(OnBusy::Queue).start();
     // The session is not there yet: nothing can be left for it.
     while rig.count(On::Claim) < 3 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     rig.go();
     stand.at_work().await;
-    assert!(queued.await.unwrap_err().is_queued());
+    assert_eq!(queued(queue.await).status, QueueStatus::Held);
     stand.go.add_permits(1);
     let ended = held.await.unwrap().ended().unwrap();
     assert_eq!(ended.state.lines, ["one", "worked", "two", "worked"]);

@@ -24,6 +24,7 @@ mod leases;
 mod meanwhile;
 mod modes;
 mod nested;
+mod queue;
 mod reads;
 mod rig;
 mod sessions;

@@ -9,7 +9,7 @@ use harness::store::MemoryStore;
 use harness::{OnBusy, Sessions};
 use tokio::sync::Semaphore;
 
-use super::rig::{all, count};
+use super::rig::count;
 
 #[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Doc {
@@ -76,10 +76,11 @@ fn said(line: &str) -> <Doc as State>::Update {
     Doc::update().lines([line.to_owned()])
 }
 
-/// The holder settles as stopped: its turn is not over, so there is no place for another input.
+/// The input takes the place of the turn that was stopped: whoever stopped it, and whether that was
+/// before or after the input was given.
 #[tokio::test(start_paused = true)]
-async fn an_input_is_refused_once_the_holder_has_stopped_in_its_turn() {
-    for named in [false, true] {
+async fn an_input_takes_the_place_of_the_turn_that_was_stopped_for_it() {
+    for (named, first) in [(false, false), (true, false), (false, true), (true, true)] {
         let (stand, store) = (Stand::new(), MemoryStore::new());
         let (agent, sessions) = (stand.agent(&store), Sessions::new(store.clone()));
         let give = || {
@@ -88,28 +89,94 @@ async fn an_input_is_refused_once_the_holder_has_stopped_in_its_turn() {
         };
         let held = agent.run(said("in").waits("One"), ()).session("s").start();
         stand.at_work().await;
-        let refused = give().await.unwrap_err();
-        assert!(refused.is_unsettled() && !refused.is_busy(), "{refused}");
-        let Outcome::Stopped(stopped) = held.await.unwrap() else { panic!("it was not stopped") };
+        let mut held = Some(held);
+        let mut stopped = None;
+        if first && let Some(held) = held.take() {
+            // It has stopped before: the input finds it at rest.
+            held.stop();
+            stopped = Some(held.await.unwrap());
+            let plain = agent.run(said("next"), ()).session("s").await.unwrap_err();
+            assert!(plain.is_unsettled() && !plain.is_busy(), "{plain}");
+            assert_eq!(sessions.status("s").await.unwrap().phase, Phase::Stopped);
+        }
+        let ended = give().await.unwrap().ended().unwrap();
+        if let Some(held) = held {
+            stopped = Some(held.await.unwrap());
+        }
+        let Some(Outcome::Stopped(stopped)) = stopped else { panic!("it was not stopped") };
         assert!(!stopped.cancelled);
         // The result of the running step is kept, and no step after it has run.
         assert_eq!(stopped.state.lines, ["in", "One"]);
-        drop(stopped);
+        assert_eq!(ended.state.lines, ["in", "One", "next", "One", "Two", "Three"]);
 
         let status = sessions.status("s").await.unwrap();
-        assert_eq!((status.phase, &*status.step, status.turn), (Phase::Stopped, "Two", 1));
-        assert_eq!((status.holder, count(&store, "s", "run").await), (None, 1));
-        // The same again, while no run holds it.
-        let before = all(&store, "s").await;
-        assert!(give().await.unwrap_err().is_unsettled());
-        assert_eq!(all(&store, "s").await, before);
+        assert_eq!((status.phase, status.turn), (Phase::Ended, 2));
+        assert_eq!((status.holder, count(&store, "s", "run").await), (None, 2));
+        if named {
+            // Given again, it is not applied again.
+            assert_eq!(give().await.unwrap().ended().unwrap().state, ended.state);
+        }
+    }
+}
 
-        // The refused input has left no trace: the turn is resumed without it, and after its end the
-        // input starts the next turn.
-        let ended = agent.resume("s", Answers::none(), ()).await.unwrap().ended().unwrap();
-        assert_eq!(ended.state.lines, ["in", "One", "Two", "Three"]);
-        let ended = give().await.unwrap().ended().unwrap();
-        assert_eq!(ended.state.lines[4..], ["next", "One", "Two", "Three"]);
+/// What a turn is not given up for: an open question, a failure, an effect in doubt.
+#[tokio::test(start_paused = true)]
+async fn only_a_turn_that_was_stopped_gives_way_to_an_input() {
+    #[derive(Question, Serialize, Deserialize)]
+    #[question(answer = bool)]
+    struct Sure;
+
+    for how in ["ask", "fail", "doubt"] {
+        let (stand, store) = (Stand::new(), MemoryStore::new());
+        let body = {
+            let stand = stand.clone();
+            move |doc: View<Doc>, cx: Cx<()>| {
+                let stand = stand.clone();
+                async move {
+                    if doc.waits.is_empty() {
+                        return Ok(Doc::update().lines(["worked".to_owned()]));
+                    }
+                    if how == "doubt" {
+                        let paid = cx.once("pay", async || Err::<(), _>(StepError::retryable("?")));
+                        let _ = paid.at_most_once().await;
+                    }
+                    stand.0.add_permits(1);
+                    cx.cancelled().await;
+                    match how {
+                        "ask" => {
+                            let _: bool = cx.ask("sure", Sure).await?;
+                            Ok(Doc::update())
+                        }
+                        "fail" => Err(StepError::fatal("no")),
+                        _ => Err(StepError::retryable("again")),
+                    }
+                }
+            }
+        };
+        let harness = Harness::<(), Doc>::builder("gives-way")
+            .start(Step::One)
+            .steps(|define, step| match step {
+                Step::One => define.run(body.clone()).retry(Retry::exponential()).end(),
+                _ => define.off("not of this loop"),
+            })
+            .build()
+            .unwrap();
+        let agent = harness.agent("a", ()).store(store.clone());
+        let agent = agent.lease(Duration::from_millis(1_200));
+        let held = agent.run(said("in").waits("x"), ()).session("s").start();
+        stand.at_work().await;
+        let give = || agent.run(said("next").waits(""), ()).session("s").on_busy(OnBusy::Stop);
+        let refused = give().await.unwrap_err();
+        held.await.unwrap().ended().unwrap_err();
+        match how {
+            "ask" => assert!(refused.is_pending_interrupt(), "{refused}"),
+            _ => assert!(refused.is_unsettled(), "{refused}"),
+        }
+        assert_eq!(refused.to_string().contains("`pay` is in doubt"), how == "doubt", "{refused}");
+        if how == "ask" {
+            let ended = give().withdraw_questions().await.unwrap().ended().unwrap();
+            assert_eq!(ended.state.lines, ["in", "next", "worked"]);
+        }
     }
 }
 

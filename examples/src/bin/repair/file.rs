@@ -126,7 +126,7 @@ fn report(outcome: Outcome<Repair>, script: Repair) -> FileReport {
         }
         Outcome::Exhausted(it) => failed(Why::Budget { limit: it.limit.to_string() }),
         Outcome::Failed(it) => failed(Why::Broken { error: format!("{:#}", it.failure) }),
-        Outcome::Interrupted(_) | Outcome::Waiting(_) => {
+        Outcome::Interrupted(_) | Outcome::Waiting(_) | Outcome::Queued(_) => {
             failed(Why::Broken { error: "it waits without a question".to_owned() })
         }
     }

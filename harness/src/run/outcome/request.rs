@@ -26,9 +26,18 @@ pub enum OnBusy {
     /// Wait until the other run has settled.
     Wait,
     /// Ask the other run to stop at its next boundary, and wait until it has settled.
+    ///
+    /// A [resume](crate::Agent::resume) then continues the turn. The input of a
+    /// [run](crate::Agent::run) takes the turn's place: what the steps of the stopped turn have
+    /// committed stays, the rest of the turn is given up, and the input starts the next turn. It does
+    /// not matter which request stopped the turn, or when: a session that
+    /// [was stopped](crate::Outcome::Stopped) takes the input as well. A turn that has asked a
+    /// question, failed or reached its budget instead, or has an effect in doubt, is not given up:
+    /// the error says what the session needs.
     Stop,
     /// Send the input to the other run, which starts the next turn with it when the current one has
-    /// ended.
+    /// ended: [`Outcome::Queued`](crate::Outcome::Queued). A request that resumes is refused as by
+    /// `Reject`.
     Queue,
 }
 
@@ -115,7 +124,8 @@ impl<S: State> RunRequest<S> {
     /// Sets an id for the input, so that it is applied once. Another run of the session with the
     /// same id and the same input returns the session's current outcome, or recovers the session
     /// after a crash. Another input with the same id is an
-    /// [error](RunError::is_input_conflict). Needs a store and a [`session`](Self::session).
+    /// [error](RunError::is_input_conflict), whether the first one was applied, is being applied or
+    /// is queued. Needs a store and a [`session`](Self::session).
     pub fn input_id(mut self, id: impl Into<String>) -> Self {
         self.options.input_id = Some(id.into());
         self
