@@ -9,7 +9,7 @@ use crate::store::{Claimed, InboxSeq, Lease, Released, SessionStore, StoreError}
 
 use super::renewer::{LeaseObserver, Renewal};
 use super::status::LeaseStatus;
-use super::undropped::undropped;
+use super::undropped::{in_background, undropped};
 
 /// A lease that was claimed. Dropped, it is released: a run that is dropped before it begins does
 /// not keep other runs from its session until the lease expires.
@@ -92,10 +92,8 @@ impl Drop for LeaseGuard {
             return;
         }
         self.renewal = None;
-        // Without a runtime the process is about to end.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let (store, lease) = (Arc::clone(&self.store), self.lease.clone());
-        runtime.spawn(async move {
+        in_background(async move {
             let _ = store.release(&lease, InboxSeq(0)).await;
         });
     }

@@ -29,7 +29,9 @@ use crate::id::{Seq, SessionId};
 use crate::inbox::{Unread, summary, unread};
 use crate::session::{Change, Entry, Names, Opened, Session, Snapshot, StepRef};
 use crate::state::Schema;
-use crate::store::{InboxSeq, Lease, ReadRequest, Released, SessionStore, SessionSummary};
+use crate::store::{
+    InboxSeq, Lease, ReadRequest, Released, SessionStore, SessionSummary, StoreError,
+};
 
 pub(crate) use broken::Broken;
 pub(crate) use buffer::Notice;
@@ -41,11 +43,21 @@ pub(crate) use walk::{Place, walk};
 use buffer::Buffer;
 use renewer::Renewal;
 use status::LeaseStatus;
+pub(crate) use undropped::in_background;
 use undropped::undropped;
 use writer::Writer;
 
 /// How long a commit may wait for others in [`Durability::Relaxed`].
 const RELAXED: Duration = Duration::from_millis(100);
+
+/// The waits before a lease that came due is renewed again: the store failed, or its answer took
+/// longer than the lease lasts.
+const RENEWALS: [Duration; 4] = [
+    Duration::ZERO,
+    Duration::from_millis(10),
+    Duration::from_millis(100),
+    Duration::from_millis(500),
+];
 
 /// What may wait in the buffer, in bytes, whatever the mode. Far below what a store takes at once.
 const MAX_BUFFERED: usize = 8 << 20;
@@ -277,21 +289,35 @@ impl Journal {
     }
 
     /// Whether the lease holds. One that was not renewed in time, because the process or its machine
-    /// stood still, is renewed here, unless another run has claimed the session.
+    /// stood still, is renewed here, unless another run has claimed the session. The store decides
+    /// that by the fence: until it has answered in time, the lease may be lost.
     pub(crate) async fn holds(&self) -> bool {
         let status = &self.shared.status;
-        if !status.may_be_lost() {
-            return true;
+        let mut waits = RENEWALS.into_iter();
+        loop {
+            if !status.may_be_lost() {
+                return true;
+            }
+            if status.is_lost() {
+                return false;
+            }
+            let since = boot_millis();
+            let lease = self.lease().await;
+            match self.shared.store.renew(&lease, self.ttl).await {
+                Ok(inbox) => {
+                    status.renewed(since, self.ttl);
+                    self.shared.note_inbox(inbox);
+                }
+                Err(error @ StoreError::Unavailable { .. }) => {
+                    tracing::warn!(session = %lease.session, %error, "failed to renew a lease");
+                }
+                Err(_) => return false,
+            }
+            if status.may_be_lost() {
+                let Some(wait) = waits.next() else { return false };
+                tokio::time::sleep(wait).await;
+            }
         }
-        if status.is_lost() {
-            return false;
-        }
-        let since = boot_millis();
-        let lease = self.lease().await;
-        let Ok(inbox) = self.shared.store.renew(&lease, self.ttl).await else { return false };
-        status.renewed(since, self.ttl);
-        self.shared.note_inbox(inbox);
-        !status.may_be_lost()
     }
 
     async fn lease(&self) -> Lease {
@@ -424,10 +450,8 @@ impl Drop for Journal {
             return;
         }
         self.stop_renewal();
-        // Without a runtime the process is about to end.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let shared = Arc::clone(&self.shared);
-        runtime.spawn(async move {
+        in_background(async move {
             let writer = shared.writer.lock().await;
             let _ = shared.store.release(&writer.lease, InboxSeq(0)).await;
         });

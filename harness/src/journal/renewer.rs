@@ -26,7 +26,8 @@ static RENEWER: LazyLock<Option<Renewer>> = LazyLock::new(|| {
     Some(renewer)
 });
 
-/// Runs `work` on the thread, if there is one.
+/// Runs `work` on the thread, if there is one. It has a runtime of its own, which lasts as long as the
+/// process.
 pub(super) fn spawn(work: impl Future<Output = ()> + Send + 'static) {
     if let Some(renewer) = &*RENEWER {
         drop(renewer.runtime.spawn(work));
@@ -120,6 +121,8 @@ struct KeptLease {
     run: Arc<dyn LeaseObserver>,
     /// The last message that was checked for a stop request.
     checked: AtomicU64,
+    /// While renewals fail: when the lease counts as lost. 0 while they do not.
+    failing_until: AtomicU64,
     /// The guard was dropped: what a renewal under way finds concerns the run no more.
     over: AtomicBool,
 }
@@ -134,9 +137,16 @@ impl Renewal {
         run: Arc<dyn LeaseObserver>,
         checked: InboxSeq,
     ) -> Self {
-        let over = AtomicBool::new(false);
-        let checked = AtomicU64::new(checked.0);
-        let kept = Arc::new(KeptLease { store, lease, ttl, status, run, checked, over });
+        let kept = Arc::new(KeptLease {
+            store,
+            lease,
+            ttl,
+            status,
+            run,
+            checked: AtomicU64::new(checked.0),
+            failing_until: AtomicU64::new(0),
+            over: AtomicBool::new(false),
+        });
         if let Some(renewer) = &*RENEWER {
             renewer.renew_at(Instant::now() + ttl / 3, &kept);
         }
@@ -189,12 +199,17 @@ impl KeptLease {
             return;
         }
         let since = boot_millis();
+        let patience = match self.failing_until.load(Ordering::Acquire) {
+            0 => self.status.patience(since, self.ttl),
+            until => until,
+        };
         let renewed = self.store.renew(&self.lease, self.ttl).await;
         if self.is_over() {
             return;
         }
         let next = match renewed {
             Ok(inbox) => {
+                self.failing_until.store(0, Ordering::Release);
                 self.status.renewed(since, self.ttl);
                 self.status.note_inbox(inbox);
                 self.ttl / 3
@@ -207,11 +222,12 @@ impl KeptLease {
             Err(error) => {
                 let session = &self.lease.session;
                 tracing::warn!(%session, %error, "failed to renew a lease");
-                if self.status.may_be_lost() {
+                if boot_millis() >= patience {
                     self.run.lost();
                     self.status.lose();
                     return;
                 }
+                self.failing_until.store(patience, Ordering::Release);
                 self.ttl / 10
             }
         };
@@ -223,3 +239,6 @@ impl KeptLease {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

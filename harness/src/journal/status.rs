@@ -52,6 +52,15 @@ impl LeaseStatus {
         self.is_lost() || boot_millis() >= self.deadline.load(Ordering::Acquire)
     }
 
+    /// How long renewals may fail, the first of which is sent at `since`, before the lease counts as
+    /// lost: until it expires. One that comes late, because the process or its machine stood still, has
+    /// as much time: its connection may be as old, and only the store knows whether another run has
+    /// claimed the session.
+    pub(crate) fn patience(&self, since: u64, ttl: Duration) -> u64 {
+        let deadline = self.deadline.load(Ordering::Acquire);
+        if since < deadline { deadline } else { since.saturating_add(millis(ttl)) }
+    }
+
     /// Whether the lease is known to be lost: nothing brings it back.
     pub(crate) fn is_lost(&self) -> bool {
         self.lost.load(Ordering::Acquire)

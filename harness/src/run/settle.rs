@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::compat::decode_state;
 use crate::context::Context;
-use crate::journal::{Broken, When, read};
+use crate::journal::{Broken, When, in_background, read};
 use crate::observe::EventKind;
 use crate::session::{Change, End, Settled};
 use crate::state::State;
@@ -144,7 +144,6 @@ impl<C: Context, S: State> Drop for Driver<C, S> {
         };
         let settled = Change::Settled(Box::new(settled));
         let (core, home) = (Arc::clone(&self.core), self.home.take());
-        let runtime = tokio::runtime::Handle::try_current();
         if core.journal.is_none() {
             let Some(home) = home.filter(|_| !self.lost) else { return };
             let state = Arc::clone(&self.state);
@@ -156,19 +155,19 @@ impl<C: Context, S: State> Drop for Driver<C, S> {
                     *home.lock() = Some(Resting { session, state });
                 }
             };
-            match runtime {
-                Ok(runtime) if core.has_effects() => {
-                    runtime.spawn(async move {
-                        core.effects_over().await;
-                        give_back(&core);
-                    });
-                }
-                _ => give_back(&core),
+            if core.has_effects() {
+                in_background(async move {
+                    core.effects_over().await;
+                    give_back(&core);
+                });
+            } else {
+                give_back(&core);
             }
             return;
         }
-        let Ok(runtime) = runtime else { return };
-        runtime.spawn(async move {
+        // Also if the runtime ends with the run: the process lives, and the session must not stay held
+        // until the lease expires.
+        in_background(async move {
             core.effects_over().await;
             let Some(journal) = &core.journal else { return };
             // It may have settled, without a receiver.

@@ -27,6 +27,7 @@ mod nested;
 mod queue;
 mod reads;
 mod rig;
+mod runtimes;
 mod sessions;
 mod stops;
 mod table;

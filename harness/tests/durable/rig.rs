@@ -8,7 +8,7 @@ use std::time::Duration;
 use harness::session::Replay;
 use harness::store::{
     Appended, Batch, Claimed, Filter, InboxSeq, Lease, Listing, MemoryStore, Message, Page,
-    ReadRequest, Released, Remove, Sent, SessionStore, StoreError,
+    ReadRequest, Released, Remove, Sent, SessionStore, StoreError, Token,
 };
 use harness::{Outcome, RunRequest, Seq, SessionId, State, async_trait};
 use serde_json::Value;
@@ -53,6 +53,8 @@ struct Inner {
     heads: Vec<Seq>,
     /// The last head that was flushed.
     flushed: Seq,
+    /// The leases of processes that are dead.
+    dead: Vec<Token>,
 }
 
 /// A store that follows the plan of a test. Calls of each kind are counted from 1.
@@ -122,6 +124,21 @@ impl Rig {
         self.lock().lease.clone()
     }
 
+    /// The process that holds the session dies: what it still sends does nothing, and never comes back.
+    fn kill(&self) {
+        let mut inner = self.lock();
+        let token = inner.lease.as_ref().map(|lease| lease.token);
+        inner.dead.extend(token);
+    }
+
+    /// Waits indefinitely if the process that has the lease is dead.
+    async fn alive(&self, lease: &Lease) {
+        let dead = self.lock().dead.contains(&lease.token);
+        if dead {
+            pending().await
+        }
+    }
+
     /// A process that hangs, as its store observes it.
     pub async fn hang(&self) {
         self.reached.add_permits(1);
@@ -188,14 +205,17 @@ impl SessionStore for Rig {
     }
 
     async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {
+        self.alive(lease).await;
         self.call(On::Renew, self.memory.renew(lease, ttl)).await
     }
 
     async fn release(&self, lease: &Lease, read: InboxSeq) -> Result<Released, StoreError> {
+        self.alive(lease).await;
         self.call(On::Release, self.memory.release(lease, read)).await
     }
 
     async fn append(&self, lease: &Lease, batch: Batch<'_>) -> Result<Appended, StoreError> {
+        self.alive(lease).await;
         let appended = self.call(On::Append, self.memory.append(lease, batch)).await;
         if let Ok(appended) = &appended {
             let mut inner = self.lock();
@@ -252,7 +272,10 @@ pub fn run_or_crash<S: State>(
             outcome = &mut run => Some(outcome.unwrap()),
             () = rig.reached() => None,
         };
-        // A process that dies cancels nothing.
+        // A process that dies cancels nothing, and releases nothing.
+        if outcome.is_none() {
+            rig.kill();
+        }
         std::mem::forget(run);
         outcome
     });
