@@ -9,6 +9,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::store::FormerHolder;
+
 /// Derives [`Question`](trait@Question).
 ///
 /// ```
@@ -72,6 +74,12 @@ pub trait Question: Serialize + DeserializeOwned + Send + Sync + 'static {
 /// use harness::question::EffectInDoubt;
 ///
 /// assert_eq!(EffectInDoubt::NAME, "effect_in_doubt");
+///
+/// /// Whether what the outside system shows now is final.
+/// fn is_final(asked: &EffectInDoubt) -> bool {
+///     use harness::store::FormerHolder;
+///     matches!(asked.former, FormerHolder::Dead | FormerHolder::Released)
+/// }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -83,6 +91,12 @@ pub struct EffectInDoubt {
     /// The entry into that step, as [`OpId`](crate::id::OpId) prints it. The outside system may have
     /// seen it with the effect.
     pub op_id: String,
+    /// What is known of the process that began the effect. Unless it is
+    /// [dead](FormerHolder::Dead) or has [released](FormerHolder::Released) the session, it may still
+    /// finish the effect after it was looked for: make sure that the process has ended before the
+    /// answer is [`Doubt::Repeat`].
+    #[serde(default)]
+    pub former: FormerHolder,
 }
 
 // Not derived, for the attribute: without it the compiler suggests this question where a user's

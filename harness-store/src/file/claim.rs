@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use harness::store::{Claimed, Holder, InboxSeq, Lease, Released, StoreError, Token, rules};
+use harness::store::{
+    Claimed, FormerHolder, Holder, InboxSeq, Lease, Released, StoreError, Token, rules,
+};
 use harness::{Seq, SessionId, UtcMillis, id::Fence};
 
 use super::disk::{DiskFile, Mode};
@@ -36,8 +38,10 @@ impl Inner {
         let token = Token::random();
         let mut claim =
             ClaimRecord { fence: 1, token, owner: self.liveness.id, until: deadline(ttl) };
+        let mut former = FormerHolder::Unknown;
         for _ in 0..TRIES {
             let held = self.held_until(&session, state)?;
+            former = self.former(&session, state)?;
             match held.filter(|_| state.index.begun()) {
                 Some(until) => {
                     return Err(StoreError::Busy {
@@ -67,7 +71,19 @@ impl Inner {
         claimed.head = Seq(index.head);
         claimed.inbox = index.inbox();
         claimed.summary.clone_from(&index.summary);
+        claimed.former = former;
         Ok(claimed)
+    }
+
+    /// What is known of the holder of the last claim, once its lease is free.
+    fn former(&self, session: &Session, state: &State) -> Result<FormerHolder, StoreError> {
+        Ok(match &state.index.claim {
+            None => FormerHolder::Released,
+            Some(claim) if claim.owner == 0 => FormerHolder::Released,
+            Some(_) if self.is_released(session, state)? => FormerHolder::Released,
+            Some(claim) if !self.liveness.is_open(claim.owner) => FormerHolder::Dead,
+            Some(_) => FormerHolder::Expired,
+        })
     }
 
     fn append_claim(

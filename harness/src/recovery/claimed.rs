@@ -10,7 +10,7 @@ use crate::inbox::{Unread, read_inbox_after, send_stop, stop_key, unread};
 use crate::journal::{LeaseGuard, LeaseObserver, Read, ReadError, Start, read};
 use crate::run::OnBusy;
 use crate::session::Recorded;
-use crate::store::{InboxSeq, ReadRequest, Released, SessionStore, StoreError};
+use crate::store::{FormerHolder, InboxSeq, ReadRequest, Released, SessionStore, StoreError};
 
 /// The waits between two tries to claim a session that is held.
 const FIRST_WAIT: Duration = Duration::from_millis(5);
@@ -29,6 +29,8 @@ pub(super) struct Claimed {
     pub(super) unread: Vec<Unread>,
     /// The last message that was read.
     inbox: InboxSeq,
+    /// What the store knows of the holder before.
+    pub(super) former: FormerHolder,
 }
 
 impl Claimed {
@@ -65,6 +67,7 @@ impl Claimed {
             known: false,
             unread: Vec::new(),
             inbox: claimed.inbox,
+            former: claimed.former,
         };
         if claimed.head == Seq(0) {
             return Ok(held);

@@ -9,8 +9,8 @@ use crate::store::{Phase, StoreError};
 /// The session could not be claimed or read.
 pub(super) fn read_error(session: &SessionId, error: ReadError) -> Kind {
     match error {
-        ReadError::Store(StoreError::Busy { .. }) => {
-            Kind::Busy { session: session.clone(), answers_recorded: false }
+        ReadError::Store(StoreError::Busy { until, .. }) => {
+            Kind::Busy { session: session.clone(), until: Some(until), answers_recorded: false }
         }
         ReadError::Store(error) => Kind::Store(error),
         ReadError::Replay(cause) => Kind::Replay { session: session.clone(), cause },

@@ -73,8 +73,8 @@ async fn recover<C: Context, S: State>(
     let compatible = taker.check(&found.recorded)?;
     let Checked { messages, repeated } = taker.send_answers(&found, answers).await?;
     let mut claimed = match taker.claim(Some(found)).await {
-        Err(Kind::Busy { session, .. }) => {
-            return Err(Kind::Busy { session, answers_recorded: recorded }.into());
+        Err(Kind::Busy { session, until, .. }) => {
+            return Err(Kind::Busy { session, until, answers_recorded: recorded }.into());
         }
         other => other?,
     };
@@ -170,7 +170,8 @@ impl<C: Context, S: State> Taker<C, S> {
         let mut changes: Vec<Change> =
             adopted.into_iter().map(|adopted| Change::Adopted(Box::new(adopted))).collect();
         if crashed {
-            changes.push(Change::Recovered(Recovered { run: self.launched.run.clone() }));
+            let (run, former) = (self.launched.run.clone(), claimed.former);
+            changes.push(Change::Recovered(Recovered { run, former }));
         }
         let run =
             RunStarted::resumed(self.launched.run.clone()).traced(self.launched.trace.clone());

@@ -311,7 +311,8 @@ impl<C: Context, S: State> Taker<C, S> {
     async fn queue(&self, named: Option<&Named>) -> Result<Left, Kind> {
         let (store, id) = (self.store(), self.session());
         let Some(named) = named else {
-            return Err(Kind::Busy { session: id.clone(), answers_recorded: false });
+            let session = id.clone();
+            return Err(Kind::Busy { session, until: None, answers_recorded: false });
         };
         loop {
             let found = read(store, id).await.map_err(|error| read_error(id, error))?;

@@ -126,8 +126,10 @@ impl Effects for RunCore {
         }
         match session.effect(place.item, scope, key) {
             Some(EffectRecord::Done(value)) => return OnceReply::Done(value.clone()),
-            Some(EffectRecord::Intent) if guard == Guard::AtMostOnce => return OnceReply::InDoubt,
-            Some(EffectRecord::Intent) | None => {}
+            Some(open) if guard == Guard::AtMostOnce => {
+                return OnceReply::InDoubt(open.in_doubt().unwrap_or_default());
+            }
+            Some(_) | None => {}
         }
         if self.is_lost() {
             return OnceReply::Refused(Broken::LeaseLost.to_error());

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::clock::UtcMillis;
 use crate::compat::Incompatible;
 use crate::id::{AgentId, InvalidSessionId, SessionId};
 use crate::inbox::{AnswerError, NotGiven};
@@ -66,10 +67,12 @@ pub(crate) enum Kind {
     )]
     Unsettled { session: SessionId, phase: Phase, in_doubt: Option<String> },
     #[error(
-        "session `{session:#}` is held by another run{} (choose how to handle this with `.on_busy(..)`)",
-        if *answers_recorded { ", which applies the answers" } else { "" }
+        "session `{session:#}` is held by another run{}{} (choose how to handle this with \
+         `.on_busy(..)`)",
+        if *answers_recorded { ", which applies the answers" } else { "" },
+        until.map(|until| format!("; its lease expires at {until}, unless it is renewed")).unwrap_or_default()
     )]
-    Busy { session: SessionId, answers_recorded: bool },
+    Busy { session: SessionId, until: Option<UtcMillis>, answers_recorded: bool },
     #[error("session `{session:#}` has another input with the id `{id}` (the first input is kept)")]
     InputConflict { session: SessionId, id: String },
     #[error(transparent)]

@@ -85,6 +85,7 @@ impl<P: StepRef> Session<P> {
                 self.recovered = self.recovered.saturating_add(1);
                 // The attempt that was interrupted by the crash is one.
                 self.cursor.attempt = self.cursor.attempt.saturating_add(1);
+                self.effects_mut().for_each(|effects| effects.leave(recovered.former));
                 self.work_on();
             }
             Change::Snapshot(snapshot) => self.compare(snapshot)?,
@@ -181,6 +182,19 @@ impl<P: StepRef> Session<P> {
             (EffectScope::Position, None) => &mut self.effects,
             (EffectScope::Position, Some(index)) => &mut self.work_of(index, change)?.effects,
         })
+    }
+
+    /// All effects that are known of.
+    fn effects_mut(&mut self) -> impl Iterator<Item = &mut EffectTable> {
+        let parked = self.parked.as_deref_mut();
+        let (parked, parked_items) =
+            parked.map(|it| (&mut it.effects, it.items.as_deref_mut())).unzip();
+        let items = [self.items.as_deref_mut(), parked_items.flatten()];
+        let works = items.into_iter().flatten().flat_map(|items| items.work.values_mut());
+        [&mut self.effects, &mut self.session_effects]
+            .into_iter()
+            .chain(parked)
+            .chain(works.map(|work| &mut work.effects))
     }
 
     fn adopt(&mut self, adopted: &Adopted<P>) {

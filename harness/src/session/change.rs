@@ -14,7 +14,7 @@ use crate::id::{AgentId, InterruptId, RunId, Seq, SessionId};
 use crate::llm::Spend;
 use crate::state::{Op, Schema};
 use crate::step::{EffectScope, Failure, Interrupt};
-use crate::store::InboxSeq;
+use crate::store::{FormerHolder, InboxSeq};
 
 use super::digest::{Digest, Salt};
 use super::end::{End, Settled};
@@ -254,6 +254,9 @@ impl<P> RunStarted<P> {
 pub struct Recovered {
     /// The run that takes over.
     pub run: RunId,
+    /// What the store knows of the process whose run did not settle.
+    #[serde(default, skip_serializing_if = "is_unknown")]
+    pub former: FormerHolder,
 }
 
 /// A step, or an item of it, failed and is tried again.
@@ -410,6 +413,10 @@ pub struct Reserved {
 
 fn is_position(scope: &EffectScope) -> bool {
     *scope == EffectScope::Position
+}
+
+fn is_unknown(former: &FormerHolder) -> bool {
+    *former == FormerHolder::Unknown
 }
 
 fn is_zero(inbox: &InboxSeq) -> bool {

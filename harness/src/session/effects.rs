@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::store::FormerHolder;
+
 /// Effects by their key.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -16,8 +18,22 @@ pub(crate) struct EffectTable(BTreeMap<String, EffectRecord>);
 pub(crate) enum EffectRecord {
     /// It was about to happen. Whether it did is not known.
     Intent,
+    /// The same, of a run that did not settle: what is known of its process.
+    Left(FormerHolder),
     /// It happened: its result.
     Done(Value),
+}
+
+impl EffectRecord {
+    /// What is known of the run that was about to make an effect without a result.
+    pub(crate) fn in_doubt(&self) -> Option<FormerHolder> {
+        match self {
+            // A run waits for its effects: this one has ended without a result.
+            Self::Intent => Some(FormerHolder::Released),
+            Self::Left(former) => Some(*former),
+            Self::Done(_) => None,
+        }
+    }
 }
 
 impl EffectTable {
@@ -31,7 +47,7 @@ impl EffectTable {
 
     /// The first effect that was about to happen, and has no result.
     pub(super) fn in_doubt(&self) -> Option<&str> {
-        let mut open = self.0.iter().filter(|(_, record)| **record == EffectRecord::Intent);
+        let mut open = self.0.iter().filter(|(_, record)| record.in_doubt().is_some());
         open.next().map(|(key, _)| &**key)
     }
 
@@ -41,8 +57,15 @@ impl EffectTable {
 
     /// An effect that was about to happen did not. One that happened stays.
     pub(super) fn forget_intent(&mut self, key: &str) {
-        if self.0.get(key) == Some(&EffectRecord::Intent) {
+        if self.0.get(key).is_some_and(|record| record.in_doubt().is_some()) {
             self.0.remove(key);
+        }
+    }
+
+    /// The run that was about to make effects did not settle. A later one has not begun them.
+    pub(super) fn leave(&mut self, former: FormerHolder) {
+        for record in self.0.values_mut().filter(|record| **record == EffectRecord::Intent) {
+            *record = EffectRecord::Left(former);
         }
     }
 

@@ -15,6 +15,7 @@ use crate::id::{AgentId, OpId, Position, RunId, SessionId};
 use crate::llm::{CallId, Spend};
 use crate::question::Question;
 use crate::state::encode;
+use crate::store::FormerHolder;
 
 use super::interrupt::{Answer, QuestionType};
 use super::{Failure, StepError};
@@ -125,7 +126,7 @@ pub(crate) enum OnceReply {
     /// Run it, then report how it ended.
     Run,
     /// Its intent is recorded without a result: it is unknown whether it happened.
-    InDoubt,
+    InDoubt(FormerHolder),
     /// Another item runs it for the whole session: ask again once an effect has ended.
     AtWork,
     KeyReused,
@@ -151,7 +152,7 @@ pub(crate) trait Effects: Send + Sync {
     fn begin_once(&self, place: Place, scope: EffectScope, key: &str, guard: Guard) -> OnceReply;
     /// Resolves once an effect ends that was at work when this was made.
     fn effect_ended(&self) -> BoxFuture<'_, ()>;
-    /// Asks for leave to run an effect all the same, after [`OnceReply::InDoubt`].
+    /// Asks for leave to run an effect all the same, after [`InDoubt`](OnceReply::InDoubt).
     fn retry_once(&self, place: Place, scope: EffectScope, key: &str) -> OnceReply;
     /// An effect is about to happen: once this is through, everything before it is durable, and of
     /// one that must happen at most once, that it is about to. Called in the effect's own task,

@@ -16,6 +16,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::store::FormerHolder;
+
 use super::StepError;
 use super::effects::{EffectScope, Guard, OnceReply};
 use super::scope::Scope;
@@ -224,7 +226,7 @@ impl<T, F, D> fmt::Debug for Once<T, F, D> {
 enum Leave {
     Recorded(Value),
     Run,
-    InDoubt,
+    InDoubt(FormerHolder),
 }
 
 /// Asks until no other item runs the effect.
@@ -242,10 +244,10 @@ fn leave(reply: OnceReply, key: &str) -> Result<Leave, StepError> {
     match reply {
         OnceReply::Done(value) => Ok(Leave::Recorded(value)),
         OnceReply::Run => Ok(Leave::Run),
-        OnceReply::InDoubt => Ok(Leave::InDoubt),
+        OnceReply::InDoubt(former) => Ok(Leave::InDoubt(former)),
         OnceReply::Refused(error) => Err(error),
         // Asked again until it is not.
-        OnceReply::AtWork => Ok(Leave::InDoubt),
+        OnceReply::AtWork => Ok(Leave::InDoubt(FormerHolder::Unknown)),
         OnceReply::KeyReused => Err(StepError::fatal(format!(
             "the key `{key}` is used twice in one attempt (give every effect of a step its own key)"
         ))),
@@ -273,12 +275,12 @@ where
         match leave(free(&scope, ask).await, &key)? {
             Leave::Recorded(value) => decoded(value, &key),
             Leave::Run => Ticket::new(&scope, within, &key).run(guard, limit, effect).await,
-            Leave::InDoubt => {
-                let happened = doubt::settle(&scope, within, &key, decision).await?;
+            Leave::InDoubt(former) => {
+                let happened = doubt::settle(&scope, within, &key, decision, former).await?;
                 let ask = || scope.effects.retry_once(scope.place, within, &key);
                 let ticket = match leave(free(&scope, ask).await, &key)? {
                     Leave::Recorded(value) => return decoded(value, &key),
-                    Leave::InDoubt => return Err(doubt::unknown(&scope, &key)),
+                    Leave::InDoubt(former) => return Err(doubt::unknown(&scope, &key, former)),
                     Leave::Run => Ticket::new(&scope, within, &key),
                 };
                 match happened {

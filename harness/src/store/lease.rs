@@ -80,13 +80,34 @@ pub struct Claimed {
     pub inbox: InboxSeq,
     /// The session's summary; `None` if it is new.
     pub summary: Option<SessionSummary>,
+    /// What the store knows of the holder before.
+    pub former: FormerHolder,
+}
+
+/// What is known of the process that held a session before a claim. It decides nothing about the
+/// log, because a former holder can append no more. But it may be in the middle of an effect that it
+/// has begun.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FormerHolder {
+    /// There was none, or it released the session.
+    Released,
+    /// Its process has ended, or at least its store is closed, which a run at work keeps open.
+    Dead,
+    /// Its lease has expired. Its process may have ended, or may only be suspended and continue.
+    Expired,
+    /// The store does not know.
+    #[default]
+    Unknown,
 }
 
 impl Claimed {
     /// A claim of a session that does not exist yet; a store sets the other fields of one that does.
     #[must_use]
     pub fn new(lease: Lease) -> Self {
-        Self { lease, head: Seq(0), inbox: InboxSeq(0), summary: None }
+        let former = FormerHolder::Unknown;
+        Self { lease, head: Seq(0), inbox: InboxSeq(0), summary: None, former }
     }
 }
 

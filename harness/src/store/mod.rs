@@ -26,7 +26,7 @@ use async_trait::async_trait;
 
 pub use batch::{Appended, Batch, NewEntry, Remove};
 pub use error::StoreError;
-pub use lease::{Claimed, Holder, Lease, Released, Token};
+pub use lease::{Claimed, FormerHolder, Holder, Lease, Released, Token};
 pub use list::{Filter, Listing, Row};
 pub use memory::MemoryStore;
 pub use message::{InboxSeq, Message, Sent, StoredMessage};
@@ -37,6 +37,11 @@ pub use summary::{OpenInterrupt, Phase, SessionSummary};
 use crate::id::SessionId;
 
 /// Keeps sessions: their logs, leases, inboxes and summaries.
+///
+/// Whatever a store returns several of has one order, in every store: entries by their seq; messages
+/// by their number, which is the order of sending; the open interrupts of a session by their ids; the
+/// rows of a list by their [keys](Row::key), which is by the bytes of the session's id and then of the
+/// interrupt's. Times order nothing.
 ///
 /// All methods may be called from any number of tasks and, where the store is shared, from any
 /// number of processes. If the future of a method is dropped, the method has either had no effect or
@@ -49,7 +54,8 @@ pub trait SessionStore: Send + Sync + 'static {
     /// until then it is not read, not listed and receives no messages, and only its lease is kept.
     /// The lease is free if there is none, or if the last one was released, has expired, or is held
     /// by a process that is known to be dead. Each claim gets a fence above all earlier ones of the
-    /// session, and a token of its own.
+    /// session, and a token of its own. [`Claimed::former`] reports which of these it was, where the
+    /// store knows; it never reports a holder as dead or as released whose process may continue.
     ///
     /// # Errors
     /// [`StoreError::Busy`] if the session is held; [`StoreError::Corrupt`] if the stored bytes are

@@ -6,7 +6,7 @@ use std::time::Duration;
 use harness::prelude::*;
 use harness::run::{QueueStatus, Queued};
 use harness::store::MemoryStore;
-use harness::{OnBusy, RunError, RunRequest, Sessions};
+use harness::{OnBusy, RunError, RunRequest, Sessions, UtcMillis};
 use tokio::sync::Semaphore;
 
 use super::rig::{Act, On, Rig, all, count, run_or_crash, runtime};
@@ -129,6 +129,10 @@ async fn reject_wait_and_stop() {
     let before = all(&rig.memory, "s").await;
     let err = agent.run(said("two"), ()).session("s").await.unwrap_err();
     assert!(err.is_busy() && !err.answers_recorded(), "{err}");
+    // A date and a time, not a number.
+    let why = err.to_string();
+    let until = why.split_once("its lease expires at ").unwrap().1.split_once(',').unwrap().0;
+    assert!(UtcMillis::from_rfc3339(until).unwrap() > UtcMillis(0), "{why}");
     let err = agent.resume("s", Answers::none(), ()).await.unwrap_err();
     assert!(err.is_busy() && !err.answers_recorded(), "{err}");
     assert_eq!(all(&rig.memory, "s").await, before);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use harness::prelude::*;
 use harness::store::{InboxSeq, MemoryStore, SessionStore};
-use harness::{Durability, FailureKind};
+use harness::{Durability, FailureKind, Sessions};
 use serde_json::to_value;
 use tokio::sync::Semaphore;
 
@@ -233,4 +233,103 @@ async fn a_dropped_run_is_cancelled_and_can_be_resumed() {
         assert_eq!(ended.state.lines, ["first", "second"], "{place}");
         assert_eq!(count(&rig.memory, "s", "recover").await, 0, "{place}");
     }
+}
+
+#[derive(Question, Serialize, Deserialize)]
+#[question(answer = bool)]
+struct Go;
+
+/// A run releases its session, and claims it again for an answer that comes in that moment, while a
+/// renewal of the released lease is on its way.
+#[tokio::test]
+async fn a_late_renewal_of_a_released_lease_does_not_end_the_run_that_claims_again() {
+    let (late, held) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let rig = {
+        let late = Arc::clone(&late);
+        Rig::with(&MemoryStore::new(), move |on, n| match (on, n) {
+            (On::Renew, 1) => Act::Wait(Arc::clone(&late)),
+            (On::Release, 1) => Act::Pause,
+            _ => Act::Pass,
+        })
+    };
+    let go = Arc::new(Semaphore::new(0));
+    let harness = {
+        let (rig, held, go) = (rig.clone(), Arc::clone(&held), Arc::clone(&go));
+        harness(move |_, cx| {
+            let (rig, held, go) = (rig.clone(), Arc::clone(&held), Arc::clone(&go));
+            async move {
+                while rig.count(On::Renew) == 0 {
+                    tokio::task::yield_now().await;
+                }
+                cx.ask("go", Go).await?;
+                held.add_permits(1);
+                go.acquire().await?.forget();
+                line("second")
+            }
+        })
+    };
+    let agent = harness.agent("a", ()).store(rig.clone()).lease(TTL);
+    let run = agent.run(Doc::update(), ()).session("s").start();
+    // The renewal and the release wait.
+    rig.reached().await;
+    rig.reached().await;
+    let sessions = Sessions::new(rig.memory.clone());
+    let asked = sessions.pending_interrupts().await.unwrap().rows.remove(0);
+    let yes = Answers::json(asked.interrupt.id, true.into());
+    sessions.answer_json("s", yes).await.unwrap();
+    rig.go();
+    held.acquire().await.unwrap().forget();
+    late.add_permits(1);
+    // The lease thread has seen what became of it once the new lease was renewed twice.
+    let renewed = rig.count(On::Renew);
+    while rig.count(On::Renew) < renewed + 2 {
+        tokio::task::yield_now().await;
+    }
+    go.add_permits(1);
+    let ended = run.await.unwrap().ended().unwrap();
+    assert_eq!(ended.state.lines, ["first", "second"]);
+}
+
+/// The store fails when a lease is renewed that has expired, and answers when it is asked again: no
+/// other run has claimed the session, so the run continues.
+#[tokio::test]
+async fn an_expired_lease_that_no_run_has_claimed_is_renewed_though_the_store_fails_at_first() {
+    let (begun, go) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    // The first renewal is on its way when the lease expires, and the next two fail.
+    let late = Arc::new(Semaphore::new(0));
+    let rig = {
+        let late = Arc::clone(&late);
+        Rig::with(&MemoryStore::new(), move |on, n| match (on, n) {
+            (On::Renew, 1) => Act::Wait(Arc::clone(&late)),
+            (On::Renew, 2 | 3) => Act::Fail,
+            _ => Act::Pass,
+        })
+    };
+    let harness = {
+        let (begun, go) = (Arc::clone(&begun), Arc::clone(&go));
+        harness(move |_, cx| {
+            let (begun, go) = (Arc::clone(&begun), Arc::clone(&go));
+            async move {
+                begun.add_permits(1);
+                go.acquire().await?.forget();
+                cx.once("act", async || Ok(())).at_most_once().await?;
+                line("second")
+            }
+        })
+    };
+    let agent = harness.agent("a", ()).store(rig.clone()).lease(TTL);
+    let run = agent.run(Doc::update(), ()).session("s").start();
+    begun.acquire().await.unwrap().forget();
+    rig.reached().await;
+    while is_held(&rig.memory, "s").await {
+        tokio::task::yield_now().await;
+    }
+    go.add_permits(1);
+    let renewed = rig.count(On::Renew);
+    while rig.count(On::Renew) == renewed {
+        tokio::task::yield_now().await;
+    }
+    late.add_permits(1);
+    let ended = run.await.unwrap().ended().unwrap();
+    assert_eq!(ended.state.lines, ["first", "second"]);
 }

@@ -19,6 +19,7 @@ mod effects;
 mod equal;
 mod faults;
 mod forks;
+mod former;
 mod interrupts;
 mod leases;
 mod meanwhile;

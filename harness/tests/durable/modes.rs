@@ -184,3 +184,74 @@ async fn a_relaxed_commit_waits_for_a_tenth_of_a_second_at_most() {
     let (first, ..) = flushes(Durability::Settle, Duration::from_secs(1)).await;
     assert_eq!(first, 3);
 }
+
+#[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Large {
+    text: String,
+    #[state(reduce = add)]
+    n: u32,
+}
+
+/// Far more than a store takes at once is written until the run settles: 900 times 80 KB.
+#[tokio::test]
+async fn many_steps_that_replace_a_large_field_are_written_and_read_in_every_mode() {
+    const STEPS: u32 = 900;
+    for mode in [Durability::Settle, Durability::Relaxed] {
+        let harness = Harness::<(), Large>::builder("large")
+            .start(Step::Count)
+            .steps(|define, step| match step {
+                Step::Count => define
+                    .run(move |large: View<Large>, _| async move {
+                        let text = format!("{:08}", large.n).repeat(10_000);
+                        Ok(Large::update().text(text).n(1))
+                    })
+                    .route(
+                        |large: &Large| if large.n < STEPS { Next::Again } else { Next::On },
+                        |next| match next {
+                            Next::Again => to(Step::Count),
+                            Next::On => to(Step::Ask),
+                        },
+                    ),
+                Step::Ask => define
+                    .ask(|_, _| async move { Ok(HowMany) })
+                    .answer(|_, _, said| async move { Ok(Large::update().n(said.answer)) })
+                    .end(),
+                _ => define.off("not of this loop"),
+            })
+            .build()
+            .unwrap();
+        let rig = Rig::new(MemoryStore::new());
+        let agent = harness.agent("a", ()).store(rig.clone()).durability(mode);
+        let steps = harness::Budget::steps(2_000);
+        let outcome = agent.run(Large::update(), ()).session("s").budget(steps).await.unwrap();
+        let Outcome::Interrupted(waiting) = outcome else { panic!("{mode:?}: {outcome:?}") };
+        assert!(rig.heads().len() > 1, "{mode:?}: it is split");
+        // Another process reads it.
+        let other = harness.agent("a", ()).store(rig.memory.clone()).durability(mode);
+        let five = waiting.pending::<HowMany>().unwrap().answer(5);
+        let ended = other.resume("s", five, ()).await.unwrap().ended().unwrap();
+        assert_eq!((ended.state.n, ended.state.text.len()), (STEPS + 5, 80_000), "{mode:?}");
+    }
+}
+
+/// Events of one flush have each the seq of its own entry.
+#[tokio::test]
+async fn the_seq_of_an_event_is_that_of_its_state_in_every_mode() {
+    for mode in [Durability::Step, Durability::Relaxed, Durability::Settle] {
+        let rig = Rig::new(MemoryStore::new());
+        let events = harness::observe::Recorder::default();
+        let agent = harness(&rig, &Arc::default(), Duration::ZERO).agent("a", ());
+        let agent = agent.store(rig.clone()).durability(mode).observe(events.clone());
+        let outcome = agent.run(Doc::update(), ()).session("s").await.unwrap();
+        assert!(matches!(outcome, Outcome::Interrupted(_)), "{mode:?}");
+        let mut n = 0;
+        for event in events.events() {
+            if let harness::observe::EventKind::Committed { .. } = event.kind {
+                n += 1;
+                let at = agent.state_at("s", event.seq.unwrap()).await.unwrap();
+                assert_eq!(at.n, n, "{mode:?}: {event}");
+            }
+        }
+        assert_eq!(n, 11, "{mode:?}");
+    }
+}

@@ -30,6 +30,8 @@ pub enum Act {
     HangAfter,
     /// It waits until the test continues it.
     Pause,
+    /// It waits until the test gives a permit.
+    Wait(Arc<Semaphore>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +127,7 @@ impl Rig {
     }
 
     /// The process that holds the session dies: what it still sends does nothing, and never comes back.
-    fn kill(&self) {
+    pub fn kill(&self) {
         let mut inner = self.lock();
         let token = inner.lease.as_ref().map(|lease| lease.token);
         inner.dead.extend(token);
@@ -188,6 +190,11 @@ impl Rig {
             Act::Pause => {
                 self.reached.add_permits(1);
                 self.go.acquire().await.unwrap().forget();
+                work.await
+            }
+            Act::Wait(permits) => {
+                self.reached.add_permits(1);
+                permits.acquire().await.unwrap().forget();
                 work.await
             }
         }

@@ -3,11 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use harness::store::StoreError;
+use harness::SessionId;
+use harness::store::{FormerHolder, InboxSeq, StoreError};
 
 use super::recording::Recording;
-use super::{claim, open};
+use super::{LONG, claim, open};
 use crate::file::disk::RealDisk;
 use crate::file::{FileStore, FileStoreOptions};
 
@@ -41,6 +43,23 @@ async fn what_a_dropped_store_held_is_free_though_its_process_continues() {
     assert!(is_busy(&other, "one") && is_busy(&other, "two"));
     drop(second);
     assert!(!is_busy(&other, "one") && !is_busy(&other, "two"));
+}
+
+#[test]
+fn a_claim_says_whether_the_store_of_the_former_holder_is_closed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (first, second) = (open_other(dir.path()), open_other(dir.path()));
+    let claim = |store: &FileStore, session: &str, ttl| {
+        store.inner.claim(&SessionId::new(session).unwrap(), ttl).unwrap()
+    };
+    assert_eq!(claim(&first, "one", LONG).former, FormerHolder::Released);
+    claim(&first, "two", Duration::ZERO);
+    assert_eq!(claim(&second, "two", LONG).former, FormerHolder::Expired);
+    drop(first);
+    let dead = claim(&second, "one", LONG);
+    assert_eq!(dead.former, FormerHolder::Dead);
+    second.inner.release(&dead.lease, InboxSeq(0)).unwrap();
+    assert_eq!(claim(&second, "one", LONG).former, FormerHolder::Released);
 }
 
 #[test]

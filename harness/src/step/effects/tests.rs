@@ -8,6 +8,7 @@ use super::*;
 use crate::question::EffectInDoubt;
 use crate::step::ask::Ask;
 use crate::step::{FailureKind, InDoubt, Once, Scope};
+use crate::store::FormerHolder;
 
 /// An executor that writes down what it is asked, and gives prepared replies.
 #[derive(Default)]
@@ -179,7 +180,7 @@ async fn an_intent_comes_before_the_effect_and_without_it_nothing_happens() {
     assert_eq!(kind(&paid.unwrap_err()), FailureKind::Store);
     assert_eq!(calls, ["begin pay AtMostOnce", "intend", "drop"]);
     // An effect that is run again on a policy's word has its intent too.
-    let replies = [OnceReply::InDoubt, OnceReply::Run];
+    let replies = [OnceReply::InDoubt(FormerHolder::Dead), OnceReply::Run];
     let (paid, calls) = pays(None, replies, false, Some(InDoubt::Retry)).await;
     assert_eq!(paid.unwrap(), 7);
     assert_eq!(calls, ["begin pay AtMostOnce", "retry", "intend", "pay", "7", "end"]);
@@ -191,7 +192,7 @@ async fn a_run_that_may_not_act_does_not() {
         let message = "the session is another's".to_owned();
         OnceReply::Refused(StepError::of(FailureKind::LeaseLost, false, message))
     };
-    for replies in [vec![lost()], vec![OnceReply::InDoubt, lost()]] {
+    for replies in [vec![lost()], vec![OnceReply::InDoubt(FormerHolder::Dead), lost()]] {
         let (paid, calls) = pays(None, replies, false, Some(InDoubt::Retry)).await;
         assert_eq!(kind(&paid.unwrap_err()), FailureKind::LeaseLost);
         assert!(!calls.contains(&"pay".to_owned()), "{calls:?}");
@@ -202,8 +203,12 @@ async fn a_run_that_may_not_act_does_not() {
 async fn a_question_says_how_long_it_waits_and_may_expire() {
     let reported = Arc::new(Reported::default());
     let scope = Scope { effects: Arc::clone(&reported) as _, place: Place::default() };
-    let question =
-        EffectInDoubt { key: "k".to_owned(), step: "Pay".to_owned(), op_id: "s/a1/1".to_owned() };
+    let question = EffectInDoubt {
+        key: "k".to_owned(),
+        step: "Pay".to_owned(),
+        op_id: "s/a1/1".to_owned(),
+        former: FormerHolder::Dead,
+    };
     let ask = Ask::new(scope.clone(), "k".to_owned(), &question);
     let error = ask.expires(Duration::from_secs(60)).await.unwrap_err();
     assert!(error.is_expired() && !error.is_key_reused());

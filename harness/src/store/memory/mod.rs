@@ -88,11 +88,13 @@ impl Shared {
         }
         let fence = Fence(self.fence.fetch_add(1, Ordering::Relaxed) + 1);
         let token = Token::random();
+        let former = session.former();
         session.hold(Held { fence, token, deadline: deadline(ttl) });
         let mut claimed = Claimed::new(Lease::new(id.clone(), fence, token));
         claimed.head = session.log.head();
         claimed.inbox = session.inbox();
         claimed.summary.clone_from(&session.summary);
+        claimed.former = former;
         Ok(claimed)
     }
 

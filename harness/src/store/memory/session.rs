@@ -8,8 +8,8 @@ use boot_time::Instant;
 use crate::clock::UtcMillis;
 use crate::id::{Fence, InterruptId, Seq, SessionId};
 use crate::store::{
-    Appended, Batch, Holder, InboxSeq, Lease, Message, OpenInterrupt, Page, ReadRequest, Sent,
-    SessionSummary, StoreError, StoredMessage, Token, rules,
+    Appended, Batch, FormerHolder, Holder, InboxSeq, Lease, Message, OpenInterrupt, Page,
+    ReadRequest, Sent, SessionSummary, StoreError, StoredMessage, Token, rules,
 };
 
 use super::log::Log;
@@ -82,6 +82,11 @@ impl Session {
         let left = u64::try_from(self.held_for()?.as_millis()).unwrap_or(u64::MAX);
         let until = UtcMillis(UtcMillis::now().0.saturating_add(left));
         self.lease.as_ref().map(|held| Holder::new(held.fence, until))
+    }
+
+    /// What is known of the last holder, once the lease is free.
+    pub(super) fn former(&self) -> FormerHolder {
+        if self.lease.is_some() { FormerHolder::Expired } else { FormerHolder::Released }
     }
 
     pub(super) fn hold(&mut self, held: Held) {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use harness::store::{
-    Appended, Batch, Claimed, Filter, InboxSeq, Lease, Listing, MemoryStore, Message,
+    Appended, Batch, Claimed, Filter, FormerHolder, InboxSeq, Lease, Listing, MemoryStore, Message,
     OpenInterrupt, Page, ReadFrom, ReadRequest, Released, Remove, Row, Sent, SessionStore,
     StoreError,
 };
@@ -107,7 +107,10 @@ impl SessionStore for Wrong {
             self.free(&id).await;
             claimed = self.right.claim(&id, ttl).await;
         }
-        let claimed = claimed?;
+        let mut claimed = claimed?;
+        if self.is(ReportsFormerHoldersDead) {
+            claimed.former = FormerHolder::Dead;
+        }
         self.note(&claimed, ttl);
         Ok(claimed)
     }

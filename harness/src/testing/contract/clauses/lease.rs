@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::clock::UtcMillis;
 use crate::id::Seq;
-use crate::store::{InboxSeq, Phase, Remove, StoreError};
+use crate::store::{FormerHolder, InboxSeq, Phase, Remove, StoreError};
 
 use super::super::world::{Kept, LONG, World, message};
 use super::clauses;
@@ -21,6 +21,7 @@ clauses! {
     "release-frees-at-once" => release,
     "released-lease-is-fenced" => released,
     "holder-is-shown-while-there-is-one" => holder,
+    "claim-reports-what-is-known-of-the-former-holder" => former,
 }
 
 async fn busy(w: World) -> Kept {
@@ -177,5 +178,30 @@ async fn holder(w: World) -> Kept {
     );
     w.release(&lease).await?;
     same!("the holder after release", w.page(&lease.session).await?.holder, None);
+    Ok(())
+}
+
+/// What a store does not know it does not say.
+async fn former(w: World) -> Kept {
+    use FormerHolder::{Expired, Released, Unknown};
+    let id = w.id("x")?;
+    for round in 0..2 {
+        let claimed = w.claim(&id).await?;
+        let former = claimed.former;
+        ensure!(
+            matches!(former, Released | Unknown),
+            "no process held the session, or it was released, and the claim reports {former:?}"
+        );
+        if round == 0 {
+            w.append(&claimed.lease, 0, b"1").await?;
+        }
+        w.release(&claimed.lease).await?;
+    }
+    w.claim_for(&id, w.short).await?;
+    let former = w.steal(&id).await?.former;
+    ensure!(
+        matches!(former, Expired | Unknown),
+        "the lease of a process that runs has expired, and the claim reports {former:?}"
+    );
     Ok(())
 }
