@@ -45,11 +45,12 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
     (
         "run",
         &[
-            &["conclusion", "error", "slots", "stop", "transition"],
+            &["conclusion", "error", "parent", "slots", "stop", "transition"],
             &["core", "outcome"],
             &["effects", "publish"],
             &["handle"],
             &["outcome::request"],
+            &["outcome::queued"],
             &["outcome::rest"],
             &["attempt"],
             &["driver"],

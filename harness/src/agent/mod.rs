@@ -301,6 +301,7 @@ impl<C: Context, S: State> Agent<C, S> {
             input_id: None,
             withdraw: false,
             trace: None,
+            detached: false,
         }
     }
 

@@ -30,6 +30,9 @@ pub struct Event {
     /// The run whose step started this run, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<RunId>,
+    /// Where in that run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_step: Option<Arc<ParentStep>>,
     /// The current step. `None` for an event of the whole run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<Arc<str>>,
@@ -46,6 +49,37 @@ pub struct Event {
     /// What happened.
     #[serde(flatten)]
     pub kind: EventKind,
+}
+
+/// The step that started a run: see [`RunRequest::detached`](crate::RunRequest::detached).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ParentStep {
+    /// The agent of the step's run.
+    pub agent: AgentId,
+    /// The session of the step's run.
+    pub session: SessionId,
+    /// The step's name.
+    pub step: Arc<str>,
+    /// The entry into that step.
+    pub position: Position,
+    /// The item, from 0, in a step that has items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub item: Option<u32>,
+    /// The attempt at that entry, from 1.
+    pub attempt: u32,
+}
+
+/// A run that a step has started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ChildRun {
+    /// Its agent.
+    pub agent: AgentId,
+    /// Its session.
+    pub session: SessionId,
+    /// Its id.
+    pub run: RunId,
 }
 
 /// What happened.
@@ -84,6 +118,20 @@ pub enum EventKind {
     Charged {
         /// How much.
         spend: Spend,
+    },
+    /// A run that the step requested started. Its own events name this run as their parent.
+    ChildStarted {
+        /// The run.
+        child: ChildRun,
+    },
+    /// A run that the step requested settled, or was dropped.
+    ChildSettled {
+        /// The run.
+        child: ChildRun,
+        /// Its outcome.
+        end: End,
+        /// What its turn has spent. It counts as spent by this run, too.
+        spent: Spend,
     },
     /// An attempt failed, and the step will be retried.
     Retrying {
@@ -233,6 +281,8 @@ impl fmt::Display for EventKind {
             Self::Charged { spend } => {
                 write!(f, "charged {} tokens", spend.usage.total().unwrap_or(0))
             }
+            Self::ChildStarted { child } => write!(f, "started a run of {}", child.agent),
+            Self::ChildSettled { child, end, .. } => write!(f, "run of {} {end}", child.agent),
             Self::Retrying { failure, after_ms } => {
                 write!(f, "failed: {failure}; again in {after_ms} ms")
             }

@@ -20,7 +20,7 @@ mod terminal;
 
 pub use crate::session::End;
 pub use crate::step::{Payload, Scope, Scoped, current};
-pub use event::{Event, EventKind};
+pub use event::{ChildRun, Event, EventKind, ParentStep};
 pub use observer::{FromFn, Observer, from_fn};
 pub use recorder::Recorder;
 pub use stream::{Events, Streamed};

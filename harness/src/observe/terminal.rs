@@ -205,6 +205,7 @@ mod tests {
             session: crate::SessionId::fresh(),
             run: RunId::fresh(),
             parent: None,
+            parent_step: None,
             step: None,
             position: crate::id::Position(0),
             item: None,

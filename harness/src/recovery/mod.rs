@@ -189,12 +189,20 @@ pub(crate) fn launch<C: Context, S: State>(
         run = %launched.run,
     );
     let Launched { session: id, run, parent, fanout, budget, stop, .. } = launched;
-    let ids = Ids { agent, session: id, run, parent };
+    let ids = Ids { agent, session: id, run, parent: parent.as_ref().map(|it| it.run().clone()) };
+    let child = parent.clone().map(|parent| (parent, ids.clone()));
     let graph = program.graph.clone();
-    let core = RunCore::new(ids, graph, fanout, stop.clone(), journal, session);
+    let core = RunCore::new(ids, graph, fanout, stop.clone(), journal, session, parent);
     let driver = Box::new(Driver::new(program, context, core, state, home, begin, budget));
     let scope = RunScope::new(driver.effects());
-    let run = async move { driver.drive().await.into_outcome(&stop, || resumer) };
+    let run = async move {
+        let child = child.map(|(parent, ids)| parent.begin(&ids));
+        let settlement = driver.drive().await;
+        if let Some(child) = child {
+            child.settle(&settlement.end, settlement.spent);
+        }
+        settlement.into_outcome(&stop, || resumer)
+    };
     scope.wrap(run).instrument(span)
 }
 

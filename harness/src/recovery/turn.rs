@@ -42,7 +42,7 @@ struct Named {
 /// What became of an input that found the session held.
 enum Left {
     /// The session is free meanwhile. Says whether the input is in its inbox.
-    Free(Claimed, bool),
+    Free(Box<Claimed>, bool),
     /// The run that holds the session has the input.
     Queued(QueueStatus),
 }
@@ -103,7 +103,7 @@ async fn take_input<C: Context, S: State>(
         Err(Kind::Busy { .. }) if queues => match Box::pin(taker.queue(named.as_ref())).await? {
             Left::Free(claimed, sent) => {
                 left = sent;
-                claimed
+                *claimed
             }
             Left::Queued(status) => return Ok(taker.queued(named, status)),
         },
@@ -339,7 +339,10 @@ impl<C: Context, S: State> Taker<C, S> {
                     return Ok(Left::Queued(QueueStatus::Applied));
                 }
                 Err(Kind::Busy { .. }) => return Ok(Left::Queued(QueueStatus::Held)),
-                other => return other.map(|claimed| Left::Free(claimed, exists && !applied)),
+                other => {
+                    let claimed = Box::new(other?);
+                    return Ok(Left::Free(claimed, exists && !applied));
+                }
             }
         }
     }

@@ -15,6 +15,7 @@ use crate::session::{Change, Entry, Session};
 use crate::state::Schema;
 use crate::step::{Asked, EffectScope, Ids, Place, StepError};
 
+use super::parent::Parent;
 use super::slots::Slots;
 use super::stop::{StopSignal, Wake};
 
@@ -26,6 +27,8 @@ pub(crate) struct RunCore {
     pub(crate) stop: StopSignal,
     /// Writes the session's log, where it has one.
     pub(crate) journal: Option<Journal>,
+    /// The step that started the run, if there is one.
+    pub(super) parent: Option<Parent>,
     live: Mutex<Live>,
     pub(super) effect_ended: Notify,
 }
@@ -46,14 +49,23 @@ impl RunCore {
         stop: StopSignal,
         journal: Option<Journal>,
         session: Session<usize>,
+        parent: Option<Parent>,
     ) -> Self {
         let live = Live { session, unrecorded: None, slots: Slots::default() };
         let effect_ended = Notify::new();
-        Self { ids, graph, fanout, stop, journal, live: Mutex::new(live), effect_ended }
+        Self { ids, graph, fanout, stop, journal, parent, live: Mutex::new(live), effect_ended }
     }
 
     pub(super) fn live(&self) -> MutexGuard<'_, Live> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds to the spend of the run, and of the run whose step started it.
+    pub(super) fn spend(&self, spend: &Spend) {
+        **self.live().unrecorded.get_or_insert_default() += *spend;
+        if let Some(parent) = &self.parent {
+            parent.charge(spend);
+        }
     }
 
     pub(crate) fn wiring(&self) -> &Wiring {

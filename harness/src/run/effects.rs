@@ -1,5 +1,6 @@
 //! What a run does for its steps: the executor's side of the seam.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
@@ -13,14 +14,19 @@ use crate::observe::EventKind;
 use crate::session::{AskedInterrupt, Change, EffectDone, EffectRecord, Intent, Resolution};
 use crate::step::{
     Answer, AskReply, Asked, EffectScope, Effects, Failure, Guard, Ids, OnceReply, Payload, Place,
-    StepError,
+    StepError, current,
 };
 
 use super::core::{Live, RunCore};
+use super::parent::{Parent, ParentRun};
 
 impl Effects for RunCore {
     fn ids(&self) -> &Ids {
         &self.ids
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
     }
 
     fn incarnation(&self) -> String {
@@ -36,7 +42,7 @@ impl Effects for RunCore {
     }
 
     fn charge(&self, place: Place, spend: &Spend) {
-        **self.live().unrecorded.get_or_insert_default() += *spend;
+        self.spend(spend);
         self.publish(Some(place), || EventKind::Charged { spend: *spend });
     }
 
@@ -241,4 +247,24 @@ impl Effects for RunCore {
     fn failure(&self) -> Option<Arc<Failure>> {
         self.live().session.cursor.failure.clone()
     }
+}
+
+impl ParentRun for RunCore {
+    fn spend(&self, spend: &Spend) {
+        RunCore::spend(self, spend);
+    }
+
+    fn report(&self, place: Place, kind: EventKind) {
+        if self.session(|session| session.settled.is_none()) {
+            self.publish(Some(place), || kind);
+        }
+    }
+}
+
+/// The step that polls the caller, as the parent of a run that it starts.
+pub(super) fn current_parent() -> Option<Parent> {
+    let scope = current()?;
+    let core = Arc::clone(&scope.effects).into_any().downcast::<RunCore>().ok()?;
+    let parent: Arc<dyn ParentRun> = core;
+    Some(Parent::new(&scope, Arc::downgrade(&parent)))
 }

@@ -19,6 +19,7 @@ mod error;
 mod handle;
 mod input;
 mod outcome;
+mod parent;
 mod publish;
 mod settle;
 mod slots;

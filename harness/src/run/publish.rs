@@ -38,6 +38,7 @@ impl RunCore {
             session: self.ids.session.clone(),
             run: self.ids.run.clone(),
             parent: self.ids.parent.clone(),
+            parent_step: self.parent.as_ref().map(|parent| Arc::clone(parent.step())),
             step,
             position: at.position,
             item: at.item,

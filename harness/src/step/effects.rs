@@ -187,6 +187,9 @@ pub(crate) trait Effects: Send + Sync {
     fn stopping(&self) -> &CancellationToken;
     fn failure(&self) -> Option<Arc<Failure>>;
 
+    /// The executor itself, for runs that a step starts.
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+
     /// Identifies the session among those that had its id.
     fn incarnation(&self) -> String;
 

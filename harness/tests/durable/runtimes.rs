@@ -22,7 +22,7 @@ enum Step {
     Second,
 }
 
-/// The second step waits, and acts once if it is told to.
+/// The second step waits, in an effect if it acts.
 fn harness(at_work: &Arc<Semaphore>, acts: bool) -> Harness<(), Doc> {
     let line = |text: &str| Ok(Doc::update().lines([text.to_owned()]));
     Harness::<(), Doc>::builder("runtimes")

@@ -76,7 +76,7 @@ fn said(line: &str) -> <Doc as State>::Update {
     Doc::update().lines([line.to_owned()])
 }
 
-/// The input takes the place of the turn that was stopped: whoever stopped it, and whether that was
+/// The input takes the place of the turn that was stopped: by any request, and whether that was
 /// before or after the input was given.
 #[tokio::test(start_paused = true)]
 async fn an_input_takes_the_place_of_the_turn_that_was_stopped_for_it() {

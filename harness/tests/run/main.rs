@@ -4,6 +4,7 @@
 mod answers;
 mod asks;
 mod budget;
+mod children;
 mod common;
 mod drops;
 mod effect_policies;

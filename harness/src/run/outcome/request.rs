@@ -8,11 +8,13 @@ use crate::graph::Budget;
 use crate::id::{InvalidSessionId, RunId, SessionId};
 use crate::observe::{Fanout, Observer, Observers, stream};
 use crate::state::State;
-use crate::step::{BoxFuture, current};
+use crate::step::BoxFuture;
 
 use super::Outcome;
+use crate::run::effects::current_parent;
 use crate::run::error::{Kind, RunError};
 use crate::run::handle::{Run, RunControl};
+use crate::run::parent::Parent;
 use crate::run::stop::StopSignal;
 
 /// What to do if another run holds the session.
@@ -68,13 +70,15 @@ pub(crate) struct Options {
     pub(crate) input_id: Option<String>,
     pub(crate) withdraw: bool,
     pub(crate) trace: Option<Map<String, Value>>,
+    /// Whether the run has no parent, also in a step.
+    pub(crate) detached: bool,
 }
 
 /// A request on its way to the driver.
 pub(crate) struct Launched {
     pub(crate) session: SessionId,
     pub(crate) run: RunId,
-    pub(crate) parent: Option<RunId>,
+    pub(crate) parent: Option<Parent>,
     pub(crate) fanout: Fanout,
     pub(crate) budget: Option<Budget>,
     pub(crate) on_busy: OnBusy,
@@ -159,6 +163,31 @@ impl<S: State> RunRequest<S> {
         self
     }
 
+    /// Makes the run independent of the step that requests it. By default a run that is requested in
+    /// a step is a *child* of that step's run: its events name its [parent](crate::observe::Event),
+    /// observers of the parent receive
+    /// [`ChildStarted`](crate::observe::EventKind::ChildStarted) and
+    /// [`ChildSettled`](crate::observe::EventKind::ChildSettled), and what it spends counts against
+    /// the parent's budget, too. Has no effect outside of a step.
+    ///
+    /// A child is not durable as such: if the parent's process dies, the step runs again and requests
+    /// it again. Give it a [`session`](Self::session) and an [`input_id`](Self::input_id) that follow
+    /// from [`cx.op_id()`](crate::Cx::op_id), so that it resumes then.
+    ///
+    /// ```
+    /// # use harness::prelude::*;
+    /// # #[derive(State, Clone, Debug, Default, Serialize, Deserialize)] struct Notice { text: String }
+    /// async fn write(_: View<Notice>, audit: Agent<(), Notice>) -> StepResult<Notice> {
+    ///     // Not part of what this run may spend.
+    ///     let audited = audit.run(Notice::update(), ()).detached().await.fatal()?;
+    ///     Ok(Notice::update().text(audited.ended().fatal()?.state.text))
+    /// }
+    /// ```
+    pub fn detached(mut self) -> Self {
+        self.options.detached = true;
+        self
+    }
+
     /// Spawns the run as a task on the current runtime.
     ///
     /// # Panics
@@ -190,7 +219,7 @@ impl Options {
         let launched = Launched {
             session,
             run: RunId::fresh(),
-            parent: current().map(|scope| scope.run_id().clone()),
+            parent: if self.detached { None } else { current_parent() },
             fanout: Fanout::new(self.observers, stream),
             budget: self.budget,
             on_busy: self.on_busy,

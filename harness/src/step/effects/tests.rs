@@ -38,6 +38,10 @@ impl Reported {
 }
 
 impl Effects for Reported {
+    fn into_any(self: Arc<Self>) -> Arc<dyn std::any::Any + Send + Sync> {
+        self
+    }
+
     fn incarnation(&self) -> String {
         "a1".to_owned()
     }
