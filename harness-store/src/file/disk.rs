@@ -57,6 +57,10 @@ pub(crate) trait Disk: Send + Sync + fmt::Debug {
     fn unlink(&self, path: &Path) -> io::Result<()>;
     /// Whether there is a file of this name, as far as is known.
     fn exists(&self, path: &Path) -> bool;
+    /// Identifies the current boot of this machine, where the system says so.
+    fn boot_id(&self) -> Option<String> {
+        super::start::boot_id()
+    }
 }
 
 /// Whether a file or a directory belongs to the user of this process.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use harness::SessionId;
 use harness::store::{FormerHolder, InboxSeq, StoreError};
 
-use super::recording::Recording;
+use super::recording::{Recording, Restarted};
 use super::{LONG, claim, open};
 use crate::file::disk::RealDisk;
 use crate::file::{FileStore, FileStoreOptions};
@@ -16,6 +16,14 @@ use crate::file::{FileStore, FileStoreOptions};
 /// As another process would open it.
 fn open_other(dir: &Path) -> FileStore {
     FileStoreOptions::new().open_on(Arc::new(RealDisk), dir).unwrap()
+}
+
+/// The file that shows that a store is open.
+fn file_of(store: &FileStore, dir: &Path) -> std::path::PathBuf {
+    let number = format!("{:016x}", store.inner.liveness.id);
+    let files = std::fs::read_dir(dir.join("open")).unwrap().map(|file| file.unwrap().path());
+    let mut own = files.filter(|file| std::fs::read_to_string(file).unwrap() == number);
+    own.next().unwrap()
 }
 
 fn is_busy(store: &FileStore, session: &str) -> bool {
@@ -137,4 +145,70 @@ fn the_file_of_a_store_that_was_not_closed_is_taken_over_by_the_next() {
     assert!(!lives.inner.liveness.is_open(number), "its file is locked by another store");
     assert!(lives.inner.liveness.is_open(next.inner.liveness.id));
     assert!(!is_busy(&lives, "one"));
+}
+
+#[test]
+fn a_holder_whose_file_was_deleted_keeps_its_lease_until_it_expires() {
+    let dir = tempfile::tempdir().unwrap();
+    let (holder, other) = (open_other(dir.path()), open_other(dir.path()));
+    let lease = claim(&holder.inner, "one").unwrap();
+    for open_stores in [false, true] {
+        match open_stores {
+            false => std::fs::remove_file(file_of(&holder, dir.path())).unwrap(),
+            true => std::fs::remove_dir_all(dir.path().join("open")).unwrap(),
+        }
+        let new = open_other(dir.path());
+        assert!(is_busy(&other, "one") && is_busy(&new, "one"));
+        // Another file that a store makes there is not taken for it.
+        assert!(is_busy(&open_other(dir.path()), "one"));
+    }
+    holder.inner.renew(&lease, std::time::Duration::ZERO).unwrap();
+    assert!(!is_busy(&other, "one"));
+}
+
+#[test]
+fn a_holder_is_known_to_be_dead_once_the_machine_has_restarted() {
+    for locks in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Recording::default());
+        disk.faults.no_locks.store(!locks, Ordering::SeqCst);
+        let holder = open(&disk, dir.path());
+        disk.faults.no_locks.store(false, Ordering::SeqCst);
+        claim(&holder.inner, "one").unwrap();
+        assert!(is_busy(&open_other(dir.path()), "one"));
+        drop(holder);
+        if locks {
+            std::fs::remove_dir_all(dir.path().join("open")).unwrap();
+        }
+        assert!(is_busy(&open_other(dir.path()), "one"), "it may be open");
+        let options = FileStoreOptions::new();
+        let restarted = options.open_on(Arc::new(Restarted), dir.path()).unwrap();
+        assert!(!is_busy(&restarted, "one"));
+    }
+}
+
+#[test]
+fn a_file_whose_contents_were_lost_with_the_power_belongs_to_no_store_of_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let holder = open_other(dir.path());
+    claim(&holder.inner, "one").unwrap();
+    std::fs::write(file_of(&holder, dir.path()), "").unwrap();
+    drop(holder);
+    let options = FileStoreOptions::new();
+    let restarted = options.open_on(Arc::new(Restarted), dir.path()).unwrap();
+    assert!(!is_busy(&restarted, "one"));
+}
+
+#[test]
+fn a_store_of_the_first_version_is_open_while_its_file_is_locked() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open_other(dir.path());
+    let number = 0x31ae_219d_01d6_11a5;
+    assert!(!store.inner.liveness.is_open(number));
+    let file = std::fs::File::create(dir.path().join(format!("open/{number:016x}"))).unwrap();
+    file.lock().unwrap();
+    assert!(store.inner.liveness.is_open(number));
+    drop(open_other(dir.path()));
+    drop(file);
+    assert!(!store.inner.liveness.is_open(number));
 }

@@ -10,9 +10,8 @@ use harness::store::{Phase, ReadFrom, Remove, StoreError};
 use proptest::prelude::Rng as _;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 
-use super::recording::{Op, Recording};
+use super::recording::{Op, Recording, Restarted};
 use super::{append, claim, id, message, open, page};
-use crate::file::disk::RealDisk;
 use crate::file::{FileStore, FileStoreOptions, Sync};
 
 /// What a caller was promised, and when.
@@ -176,7 +175,7 @@ pub(super) fn materialise(image: &Image, from: &Path, to: &Path) {
 
 /// What is found does not depend on syncs from here on.
 pub(super) fn unsynced(dir: &Path) -> FileStore {
-    FileStoreOptions::new().sync(Sync::Never).open_on(Arc::new(RealDisk), dir).unwrap()
+    FileStoreOptions::new().sync(Sync::Never).open_on(Arc::new(Restarted), dir).unwrap()
 }
 
 fn check(world: &World, ops: usize, dir: &Path, what: &str) {

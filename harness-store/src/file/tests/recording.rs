@@ -176,3 +176,37 @@ impl DiskFile for RecordingFile {
         self.file.unlock();
     }
 }
+
+/// The disk of a machine that has restarted.
+#[derive(Debug)]
+pub(in crate::file) struct Restarted;
+
+impl Disk for Restarted {
+    fn open(&self, path: &Path, mode: Mode) -> io::Result<Arc<dyn DiskFile>> {
+        RealDisk.open(path, mode)
+    }
+
+    fn make_dir(&self, path: &Path) -> io::Result<()> {
+        RealDisk.make_dir(path)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        RealDisk.sync_dir(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        RealDisk.rename(from, to)
+    }
+
+    fn unlink(&self, path: &Path) -> io::Result<()> {
+        RealDisk.unlink(path)
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        RealDisk.exists(path)
+    }
+
+    fn boot_id(&self) -> Option<String> {
+        Some("another".into())
+    }
+}
