@@ -61,7 +61,7 @@ impl Inner {
         if state.index.claim.as_ref().is_none_or(|last| last.token != token) {
             return Err(StoreError::Busy { session: id.clone(), until: UtcMillis::now() });
         }
-        (state.released, state.renewed) = (Some(0), None);
+        state.until = Some(claim.until);
         for path in left_over {
             // If this fails, the next claim tries again.
             let _ = self.disk.unlink(&path);
@@ -202,14 +202,16 @@ impl Inner {
         state: &State,
     ) -> Result<Option<u64>, StoreError> {
         let Some(claim) = &state.index.claim else { return Ok(None) };
-        if state.released == Some(claim.fence) {
+        if claim.owner == 0 {
             return Ok(None);
         }
-        // The store that made the claim knows of its release. Another handle may have renewed it for longer.
-        let ours = claim.owner == self.liveness.id && state.released.is_some();
-        let until = state.renewed.unwrap_or(claim.until);
-        if ours && until > boot_millis() {
-            return Ok(Some(until));
+        if claim.owner == self.liveness.id {
+            match state.until {
+                Some(0) => return Ok(None),
+                Some(until) if until > boot_millis() => return Ok(Some(until)),
+                // Another handle may have renewed it for longer.
+                _ => {}
+            }
         }
         let until = match self.renewal(session, state)? {
             Some(renewal) => renewal.until,
@@ -245,12 +247,12 @@ impl Inner {
         held.and(Err(session.fenced()))
     }
 
-    /// Whether the lease of the last claim was released.
+    /// Whether the lease of the last claim was released. The first stores released their own leases
+    /// in the file beside the log.
     pub(crate) fn is_released(&self, session: &Session, state: &State) -> Result<bool, StoreError> {
         match &state.index.claim {
-            Some(claim) if state.released == Some(claim.fence) => Ok(true),
-            // Only the store that claimed releases in the file beside the log.
-            Some(claim) if claim.owner == self.liveness.id && state.released.is_some() => Ok(false),
+            Some(claim) if claim.owner == 0 => Ok(true),
+            Some(claim) if claim.owner == self.liveness.id => Ok(false),
             _ => Ok(self.renewal(session, state)?.is_some_and(|renewal| renewal.until.is_none())),
         }
     }
@@ -265,7 +267,7 @@ impl Inner {
         let renewal = Renewal { epoch, fence: lease.fence.0, until };
         write_small(&*self.disk, &session.paths.lease, &renewal)
             .map_err(|error| failed("write", &session.paths.lease, error))?;
-        state.renewed = until;
+        state.until = until;
         Ok(state.index.inbox())
     }
 
@@ -274,24 +276,16 @@ impl Inner {
         let mut state = session.lock();
         session.refresh(&*self.disk, &mut state)?;
         self.check(&session, &state, lease)?;
-        let ours = state.index.claim.as_ref().is_some_and(|claim| claim.owner == self.liveness.id);
-        if ours {
-            let epoch = state.index.epoch().0.to_owned();
-            let renewal = Renewal { epoch, fence: lease.fence.0, until: None };
-            // Here it is known even if the write fails; for others the lease expires then.
-            state.released = Some(lease.fence.0);
-            write_small(&*self.disk, &session.paths.lease, &renewal)
-                .map_err(|error| failed("write", &session.paths.lease, error))?;
-        } else {
-            // The store that made the claim must learn of it: a claim record without an owner says so to
-            // all.
-            let claim = ClaimRecord {
-                fence: lease.fence.0 + 1,
-                token: Token::random(),
-                owner: 0,
-                until: 0,
-            };
-            session.write(&*self.disk, &mut state, &record::claim(&claim), None)?;
+        // A claim record without an owner says to all stores that the lease is free.
+        let fence = lease.fence.0 + 1;
+        let claim = ClaimRecord { fence, token: Token::random(), owner: 0, until: 0 };
+        let line = record::claim(&claim);
+        if let Err(error) =
+            session.write(&*self.disk, &mut state, &line, Some(Record::Claim(claim)))
+        {
+            // This store knows it nevertheless; for others the lease expires.
+            state.until = Some(0);
+            return Err(error);
         }
         // A message that came before its sender could find the lease free is read here.
         session.refresh(&*self.disk, &mut state)?;

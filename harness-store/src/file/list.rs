@@ -78,7 +78,7 @@ impl Inner {
         let checkpoint = Checkpoint::read(&*self.disk, &paths)
             .map_err(|error| failed("read", &paths.checkpoint, error))?;
         if let Some(checkpoint) = checkpoint
-            && std::fs::metadata(log).is_ok_and(|found| found.len() == checkpoint.mark.offset)
+            && self.is_settled(log, checkpoint.mark.offset)
         {
             return Ok(Some(checkpoint));
         }
@@ -91,6 +91,27 @@ impl Inner {
             self.finish_removal(&session, &mut state)?;
         }
         Ok(if state.index.exists() { Checkpoint::of(&state.index) } else { None })
+    }
+
+    /// Whether nothing follows a place in a log but claim records, of which the last may be that of a
+    /// release: what was said of the session there still holds.
+    fn is_settled(&self, log: &Path, offset: u64) -> bool {
+        // A release and a claim.
+        const MOST: u64 = 256;
+        let Ok(found) = std::fs::metadata(log) else { return false };
+        let Some(more @ 1..=MOST) = found.len().checked_sub(offset) else {
+            return found.len() == offset;
+        };
+        let mut bytes = vec![0; usize::try_from(more).unwrap_or(0)];
+        let file = self.disk.open(log, Mode::Read);
+        let read = file.and_then(|file| file.read_at(&mut bytes, offset)).unwrap_or(0);
+        let is_claim = |line: &[u8]| {
+            record::is_sound(line) && matches!(record::parse(line), Some(Record::Claim(_)))
+        };
+        read == bytes.len()
+            && bytes.starts_with(b"\n")
+            && bytes.ends_with(b"\n")
+            && bytes.split(|byte| *byte == b'\n').all(|line| line.is_empty() || is_claim(line))
     }
 
     /// What a damaged log says of its session before the damage; `None` if that is nothing.

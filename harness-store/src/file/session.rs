@@ -42,11 +42,9 @@ pub(crate) struct State {
     pub(crate) named: bool,
     /// The start that was last recorded for the next reader.
     pub(crate) noted: u64,
-    /// The fence of the last lease that was released here, 0 if none was; `None` if this is not
-    /// known, as the session was not claimed here since it was read.
-    pub(crate) released: Option<u64>,
-    /// Until when it was last renewed here since it was claimed here.
-    pub(crate) renewed: Option<u64>,
+    /// Until when the last lease that was claimed here is held, 0 if it was released here; `None` if
+    /// this is not known, as the session was not claimed here since it was read.
+    pub(crate) until: Option<u64>,
     /// The file could only be opened to be read.
     pub(crate) read_only: bool,
 }

@@ -94,7 +94,8 @@ fn a_reader_that_started_at_a_snapshot_continues_as_others_do() {
     other.digest = "other".into();
     assert!(matches!(inner.send(&id("x"), &[other]).unwrap(), Sent::Taken { .. }));
     let lease = claim(inner, "x").unwrap();
-    assert_eq!(lease.fence.0, 3);
+    // Each of the two claims before it was released.
+    assert_eq!(lease.fence.0, 5);
     append(inner, &lease, STEPS, b"next", Phase::Running, true).unwrap();
     // What is sent again is found, and what is old is refused.
     let again = append(inner, &lease, STEPS, b"next", Phase::Running, true).unwrap();
@@ -172,6 +173,8 @@ fn damage_is_reported_to_every_reader() {
     let sound = std::fs::read(&log).unwrap();
     let text = String::from_utf8(sound.clone()).unwrap();
     let snapshot = text[..text.find("snapshot 100").unwrap()].rfind("\n\n").unwrap() + 1;
+    // What a release adds is not acknowledged.
+    let acknowledged = text[..text.len() - 2].rfind("\n\n").unwrap() + 1;
     let corrupt = |from| {
         let (found, _) = look(&disk, dir.path(), from);
         matches!(found, Err(StoreError::Corrupt { .. }))
@@ -183,7 +186,7 @@ fn damage_is_reported_to_every_reader() {
         std::fs::write(&log, &bytes).unwrap();
         assert!(corrupt(ReadFrom::Snapshot), "byte {place}");
         std::fs::write(&log, &sound[..place]).unwrap();
-        assert!(corrupt(ReadFrom::Snapshot), "cut to {place}");
+        assert_eq!(corrupt(ReadFrom::Snapshot), place < acknowledged, "cut to {place}");
     }
     // Before it, to those who read what is there; and in what it begins with, to everybody.
     for place in (0..snapshot).step_by(997) {
