@@ -276,16 +276,25 @@ impl Inner {
         let mut state = session.lock();
         session.refresh(&*self.disk, &mut state)?;
         self.check(&session, &state, lease)?;
-        // A claim record without an owner says to all stores that the lease is free.
-        let fence = lease.fence.0 + 1;
-        let claim = ClaimRecord { fence, token: Token::random(), owner: 0, until: 0 };
-        let line = record::claim(&claim);
-        if let Err(error) =
-            session.write(&*self.disk, &mut state, &line, Some(Record::Claim(claim)))
-        {
-            // This store knows it nevertheless; for others the lease expires.
-            state.until = Some(0);
-            return Err(error);
+        for _ in 0..TRIES {
+            // A claim record without an owner says to all stores that the lease is free.
+            let fence = lease.fence.0 + 1;
+            let claim = ClaimRecord { fence, token: Token::random(), owner: 0, until: 0 };
+            let line = record::claim(&claim);
+            let own = Some(Record::Claim(claim));
+            if let Err(error) = session.write(&*self.disk, &mut state, &line, own) {
+                // This store knows it nevertheless; for others the lease expires.
+                state.until = Some(0);
+                return Err(error);
+            }
+            // Unless the log was rewritten just before it.
+            if session.holds(&state, lease).is_err() {
+                break;
+            }
+        }
+        if state.unswept {
+            self.sweep(&session);
+            state.unswept = false;
         }
         // A message that came before its sender could find the lease free is read here.
         session.refresh(&*self.disk, &mut state)?;

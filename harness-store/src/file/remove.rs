@@ -81,6 +81,9 @@ impl Inner {
         gone(&paths.checkpoint, self.disk.unlink(&paths.checkpoint))?;
         gone(&paths.lease, self.disk.unlink(&paths.lease))?;
         gone(&paths.start, self.disk.unlink(&paths.start))?;
+        for copy in copies(paths) {
+            gone(&copy, self.disk.unlink(&copy))?;
+        }
         // A note without its log would be taken for damage.
         if self.sync == Sync::Flush {
             gone(&paths.shard, self.disk.sync_dir(&paths.shard))?;
@@ -130,13 +133,15 @@ impl Inner {
         if state.index.claim.is_none() || self.is_released(session, state)? {
             return Ok(Vec::new());
         }
-        let stem = session.paths.log.file_stem().unwrap_or_default().as_encoded_bytes();
-        let Ok(files) = std::fs::read_dir(&session.paths.shard) else { return Ok(Vec::new()) };
-        let own = |path: &PathBuf| {
-            path.extension().is_some_and(|kind| kind == "next")
-                && path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(stem))
-        };
-        Ok(files.filter_map(|file| Some(file.ok()?.path())).filter(own).collect())
+        Ok(copies(&session.paths))
+    }
+
+    /// Deletes copies of the log in which it can no longer continue.
+    pub(crate) fn sweep(&self, session: &Session) {
+        for path in copies(&session.paths) {
+            // If this fails, it stays until the session is removed.
+            let _ = self.disk.unlink(&path);
+        }
     }
 
     /// Copies what is kept into a new file and records in the log that it continues there. The record
@@ -168,8 +173,15 @@ impl Inner {
             }
             let epoch = state.index.epoch().1;
             let line = record::moved(lease.fence.0, state.len, &name);
-            session.write(&*self.disk, state, &line, None)?;
-            session.refresh(&*self.disk, state)?;
+            let (file, offset) = (state.file.clone(), state.len);
+            let written = session.write(&*self.disk, state, &line, None);
+            if let Err(error) = written.and_then(|_| session.refresh(&*self.disk, state)) {
+                // A record that lacks more than its last byte never holds.
+                let end = offset + line.len() as u64 - 1;
+                let void = file.is_some_and(|log| log.stat().is_ok_and(|found| found.len < end));
+                state.unswept = !void || self.disk.unlink(&path).is_err();
+                return Err(error);
+            }
             if state.index.epoch().1 == epoch + 1 {
                 if self.sync == Sync::Flush {
                     self.disk
@@ -302,4 +314,15 @@ impl Inner {
         }
         Ok(Some(copy))
     }
+}
+
+/// Copies of a log in which it was to continue.
+fn copies(paths: &Paths) -> Vec<PathBuf> {
+    let stem = paths.log.file_stem().unwrap_or_default().as_encoded_bytes();
+    let Ok(files) = std::fs::read_dir(&paths.shard) else { return Vec::new() };
+    let own = |path: &PathBuf| {
+        path.extension().is_some_and(|kind| kind == "next")
+            && path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(stem))
+    };
+    files.filter_map(|file| Some(file.ok()?.path())).filter(own).collect()
 }

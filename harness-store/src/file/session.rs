@@ -45,6 +45,8 @@ pub(crate) struct State {
     /// Until when the last lease that was claimed here is held, 0 if it was released here; `None` if
     /// this is not known, as the session was not claimed here since it was read.
     pub(crate) until: Option<u64>,
+    /// A copy of the log may be left that the log can only continue in while its holder is this one.
+    pub(crate) unswept: bool,
     /// The file could only be opened to be read.
     pub(crate) read_only: bool,
 }

@@ -1,13 +1,15 @@
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use harness::Seq;
-use harness::store::{InboxSeq, Phase, ReadFrom, Sent, StoreError};
+use harness::store::{InboxSeq, Lease, Phase, ReadFrom, Remove, Sent, StoreError};
 
 use super::recording::{Op, Recording};
 use super::{append, claim, id, message, open, page};
 use crate::file::FileStoreOptions;
 use crate::file::disk::Disk;
+use crate::file::inner::Inner;
 
 const ALL: ReadFrom = ReadFrom::Seq(Seq(1));
 
@@ -107,4 +109,61 @@ fn a_claim_reports_what_it_sets_aside() {
     // A store that is opened later reports it, too.
     let later = open(&disk, dir.path());
     assert_eq!(page(&later.inner, "x", ALL).unwrap().unwrap().set_aside, reported);
+}
+
+/// A session that can be pruned.
+fn long(inner: &Inner) -> Lease {
+    let lease = claim(inner, "x").unwrap();
+    append(inner, &lease, 0, b"1", Phase::Running, true).unwrap();
+    append(inner, &lease, 1, b"snapshot", Phase::Running, true).unwrap();
+    append(inner, &lease, 2, b"3", Phase::Ended, true).unwrap();
+    lease
+}
+
+fn copies(inner: &Inner) -> usize {
+    let log = inner.log_path(&id("x"));
+    let files = std::fs::read_dir(log.parent().unwrap()).unwrap();
+    let is_copy = |path: &Path| path.extension().is_some_and(|kind| kind == "next");
+    files.filter(|file| is_copy(&file.as_ref().unwrap().path())).count()
+}
+
+#[test]
+fn a_prune_that_fails_leaves_no_copy() {
+    const ALL_BUT_ONE: usize = usize::MAX;
+    for room in [1, 2, 20, ALL_BUT_ONE] {
+        for then in ["release", "remove", "nothing"] {
+            let dir = tempfile::tempdir().unwrap();
+            let disk = Arc::new(Recording::default());
+            let store = open(&disk, dir.path());
+            let inner = &*store.inner;
+            let lease = long(inner);
+            disk.faults.moved.store(room, Ordering::SeqCst);
+            let full = inner.remove(&lease, Remove::Below(Seq(9)));
+            assert!(matches!(full, Err(StoreError::Full(_))), "{full:?}");
+            // What lacks its last byte holds once something follows it.
+            assert_eq!(copies(inner), usize::from(room == ALL_BUT_ONE));
+            match then {
+                "release" => drop(inner.release(&lease, InboxSeq(0)).unwrap()),
+                "remove" => inner.remove(&lease, Remove::All).unwrap(),
+                _ => {}
+            }
+            if then == "nothing" {
+                drop(store);
+            } else {
+                // It stays open: what it released is free all the same.
+                std::mem::forget(store);
+            }
+            let store = open(&disk, dir.path());
+            if then != "remove" {
+                claim(&open(&disk, dir.path()).inner, "x").unwrap();
+            }
+            let found = page(&store.inner, "x", ReadFrom::Snapshot).unwrap();
+            assert_eq!(copies(&store.inner), 0, "{room} {then}");
+            let first = if room == ALL_BUT_ONE { 2 } else { 1 };
+            assert_eq!(
+                found.map_or(0, |page| page.first.0),
+                if then == "remove" { 0 } else { first }
+            );
+        }
+    }
 }

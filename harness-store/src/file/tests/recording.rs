@@ -44,6 +44,8 @@ pub(in crate::file) struct Faults {
     pub(in crate::file) full: AtomicUsize,
     /// Writes of which only a few bytes find room.
     pub(in crate::file) short: AtomicUsize,
+    /// How many bytes find room of the next record that continues a log in another file, and one.
+    pub(in crate::file) moved: AtomicUsize,
     /// Syncs of directories.
     pub(in crate::file) names: AtomicUsize,
     /// The file system has no locks.
@@ -123,7 +125,14 @@ impl DiskFile for RecordingFile {
         if take(&self.faults.full) {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        let bytes = if take(&self.faults.short) { &bytes[..bytes.len() / 2] } else { bytes };
+        let mut bytes = if take(&self.faults.short) { &bytes[..bytes.len() / 2] } else { bytes };
+        if bytes.get(9) == Some(&b'V') {
+            match self.faults.moved.swap(0, Ordering::SeqCst) {
+                0 => {}
+                1 => return Err(io::ErrorKind::StorageFull.into()),
+                room => bytes = &bytes[..(room - 1).min(bytes.len() - 1)],
+            }
+        }
         let mut tape = self.tape.lock().unwrap();
         let offset = self.file.stat()?.len;
         let written = self.file.write(bytes)?;
