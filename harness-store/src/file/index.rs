@@ -135,16 +135,12 @@ impl Index {
                     self.take(record, whole)?;
                 }
                 Line::Torn => {
-                    self.pass(whole);
-                    self.torn += used as u64;
+                    self.set_aside(whole);
                     self.compare()?;
                 }
                 Line::Gap => {
-                    self.pass(whole);
-                    self.torn += used as u64;
-                    self.gap = Gap::Open;
-                    self.lossy = true;
-                    self.compare()?;
+                    self.set_aside(whole);
+                    self.end_gap()?;
                 }
             }
         }
@@ -169,6 +165,19 @@ impl Index {
     fn pass(&mut self, bytes: &[u8]) {
         self.sum.update(bytes);
         self.end += bytes.len() as u64;
+    }
+
+    /// Passes bytes that are no record.
+    pub(crate) fn set_aside(&mut self, bytes: &[u8]) {
+        self.pass(bytes);
+        self.torn += bytes.len() as u64;
+    }
+
+    /// What was set aside last was written and never reached the disk.
+    pub(crate) fn end_gap(&mut self) -> Result<(), Flaw> {
+        self.gap = Gap::Open;
+        self.lossy = true;
+        self.compare()
     }
 
     /// Whether the log is still what it was when it was known to be whole.

@@ -15,6 +15,9 @@ use serde::{Deserialize, Serialize};
 use super::disk::{Disk, DiskFile, Mode};
 use super::record;
 
+/// How much of a small file is read at first.
+const CHUNK: usize = 4096;
+
 /// Milliseconds since the machine started, counting those in which it was suspended.
 pub(crate) fn boot_millis() -> u64 {
     #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -84,15 +87,30 @@ pub(crate) fn read_small<T: for<'de> Deserialize<'de>>(
     };
     // Another process may be writing it.
     for _ in 0..3 {
-        let len = usize::try_from(file.stat()?.len).unwrap_or(0);
-        let mut bytes = vec![0; len];
-        let read = file.read_at(&mut bytes, 0)?;
-        bytes.truncate(read);
-        if let Some(value) = small(&bytes) {
+        if let Some(value) = small(&first_line(&*file)?) {
             return Ok(Some(value));
         }
     }
     Ok(None)
+}
+
+/// What is in a file up to its first newline; nothing that a loss of power has left zeros of.
+fn first_line(file: &dyn DiskFile) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    loop {
+        let begin = line.len();
+        line.resize(begin + CHUNK.max(begin), 0);
+        let read = file.read_at(&mut line[begin..], begin as u64)?;
+        line.truncate(begin + read);
+        let new = &line[begin..];
+        if let Some(end) = new.iter().position(|byte| matches!(byte, b'\n' | 0)) {
+            line.truncate(begin + end);
+            return Ok(line);
+        }
+        if read == 0 {
+            return Ok(line);
+        }
+    }
 }
 
 /// What is small, as it was read; `None` if it is not whole.

@@ -1,5 +1,6 @@
 //! One session as an open store knows it: its file, and the fold of what it has read of it.
 
+mod catch_up;
 mod start;
 mod write;
 
@@ -15,9 +16,6 @@ use super::disk::{Disk, DiskFile, Mode};
 use super::error::{failed, flawed};
 use super::index::{Flaw, Index};
 use super::paths::Paths;
-
-/// How much of a log is read at once.
-const CHUNK: usize = 256 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -222,46 +220,6 @@ impl Session {
             }
         }
         Ok(false)
-    }
-
-    pub(super) fn catch_up(
-        &self,
-        file: &dyn DiskFile,
-        state: &mut State,
-        len: u64,
-    ) -> Result<Result<(), Flaw>, StoreError> {
-        let mut buffer = Vec::new();
-        let mut chunk = CHUNK;
-        let begun = state.index.header.is_some();
-        while state.index.end < len && state.index.moved.is_none() {
-            let left = usize::try_from(len - state.index.end).unwrap_or(usize::MAX);
-            buffer.resize(chunk.min(left), 0);
-            let read = file
-                .read_at(&mut buffer, state.index.end)
-                .map_err(|error| self.failed("read", error))?;
-            // The last newline of a chunk may lack the byte that shows whose it is: it is read
-            // again with the next chunk.
-            let whole = read == left;
-            let usable = if whole {
-                read
-            } else {
-                buffer[..read].iter().rposition(|byte| *byte == b'\n').unwrap_or(0)
-            };
-            let before = state.index.end;
-            if let Err(flaw) = state.index.advance(&buffer[..usable]) {
-                return Ok(Err(flaw));
-            }
-            if !begun && state.index.header.as_ref().is_some_and(|header| header.id != self.id) {
-                return Ok(Err(Flaw::Other));
-            }
-            if whole || read < buffer.len() {
-                break;
-            }
-            if state.index.end == before {
-                chunk = chunk.saturating_mul(2);
-            }
-        }
-        Ok(Ok(()))
     }
 
     /// Renames the file in which the log continues to the name of the log, unless that was done.

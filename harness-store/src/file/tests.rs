@@ -12,6 +12,7 @@ pub(super) mod recording;
 mod stalled;
 mod start;
 mod syncs;
+mod zeros;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -34,6 +34,8 @@ pub(in crate::file) struct Recording {
     pub(in crate::file) faults: Arc<Faults>,
     /// How many bytes were read.
     pub(in crate::file) read: Arc<AtomicUsize>,
+    /// The most that was asked for at once.
+    pub(in crate::file) largest: Arc<AtomicUsize>,
 }
 
 /// What goes wrong, each thing once for each number set.
@@ -64,15 +66,20 @@ impl Disk for Recording {
         let file = RealDisk.open(path, mode)?;
         let mut tape = self.tape.lock().unwrap();
         if !existed {
+            tape.files.remove(path);
+        }
+        let number = tape.files.get(path).copied().unwrap_or_else(|| {
             tape.made += 1;
             let number = tape.made;
             tape.files.insert(path.to_owned(), number);
+            number
+        });
+        if !existed {
             tape.ops.push(Op::Create(path.to_owned(), number));
         }
-        let number = tape.files.get(path).copied().unwrap();
         let (tape, faults) = (Arc::clone(&self.tape), Arc::clone(&self.faults));
-        let read = Arc::clone(&self.read);
-        Ok(Arc::new(RecordingFile { file, number, tape, faults, read }))
+        let (read, largest) = (Arc::clone(&self.read), Arc::clone(&self.largest));
+        Ok(Arc::new(RecordingFile { file, number, tape, faults, read, largest }))
     }
 
     fn make_dir(&self, path: &Path) -> io::Result<()> {
@@ -118,6 +125,7 @@ struct RecordingFile {
     tape: Arc<Mutex<Tape>>,
     faults: Arc<Faults>,
     read: Arc<AtomicUsize>,
+    largest: Arc<AtomicUsize>,
 }
 
 impl DiskFile for RecordingFile {
@@ -150,6 +158,7 @@ impl DiskFile for RecordingFile {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let read = self.file.read_at(bytes, offset)?;
         self.read.fetch_add(read, Ordering::SeqCst);
+        self.largest.fetch_max(bytes.len(), Ordering::SeqCst);
         Ok(read)
     }
 
