@@ -40,6 +40,7 @@ impl Inner {
         }
         if let (Some(mut checkpoint), Some(log)) = (checkpoint, log) {
             checkpoint.durable = self.sync == Sync::Flush;
+            checkpoint.place = Some(self.place.name.clone());
             self.checkpoint(&session, lease, &checkpoint, &*log);
         }
         Ok(Appended::new(Seq(head), inbox))

@@ -29,6 +29,9 @@ pub(crate) struct Checkpoint {
     /// Whether the log and its name were durable, which they are not where nothing is synced.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) durable: bool,
+    /// The name of the place where it was written; `None` in those of the first stores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) place: Option<String>,
 }
 
 impl Checkpoint {
@@ -49,6 +52,7 @@ impl Checkpoint {
             summary: index.summary.clone()?,
             interrupts: index.interrupts.values().cloned().collect(),
             durable: false,
+            place: None,
         })
     }
 

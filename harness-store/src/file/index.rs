@@ -91,6 +91,9 @@ pub(crate) struct Index {
     /// The head up to which the entries were left out, as this was started from a snapshot. What is
     /// said of batches, snapshots and claims then lacks what came before.
     pub(crate) base: Option<u64>,
+    /// The place of a store that came here as a copy. A copy of a log in which the store before was
+    /// to continue it may be incomplete, so that only those that were made here count.
+    pub(crate) place: Option<String>,
     /// What the log must have been at some place.
     pub(crate) expected: Option<Mark>,
 }
@@ -222,6 +225,7 @@ impl Index {
                         end: self.end,
                         sum: self.sum.clone(),
                         expected: self.expected.take(),
+                        place: self.place.take(),
                         header: Some(header),
                         first: 1,
                         ..Self::default()
@@ -261,10 +265,16 @@ impl Index {
             Record::Origin(origin) => self.origin(*origin),
             Record::Removed { fence } if fence == self.fence() => self.removed = true,
             // The copy holds all before this record only if nothing has come between.
-            Record::Moved { offset, name } if offset == start => self.moved = Some(name),
+            Record::Moved { offset, name } if offset == start && self.is_made_here(&name) => {
+                self.moved = Some(name);
+            }
             Record::Removed { .. } | Record::Moved { .. } => {}
         }
         Ok(())
+    }
+
+    fn is_made_here(&self, copy: &str) -> bool {
+        self.place.as_ref().is_none_or(|place| copy.contains(&**place))
     }
 
     fn origin(&mut self, origin: Origin) {

@@ -1,7 +1,7 @@
 //! What the clones of a store share: its disk, its directory, its open sessions.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use harness::SessionId;
@@ -11,6 +11,7 @@ use super::catalog::Catalog;
 use super::disk::Disk;
 use super::liveness::Liveness;
 use super::paths::Paths;
+use super::place::Place;
 use super::session::Session;
 
 /// When writes are synced, so that they survive a loss of power.
@@ -31,6 +32,7 @@ pub(crate) struct Inner {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) sessions: PathBuf,
     pub(crate) sync: Sync,
+    pub(crate) place: Arc<Place>,
     pub(crate) liveness: Liveness,
     pub(crate) open: Mutex<Open>,
     pub(crate) open_files: usize,
@@ -72,9 +74,14 @@ impl Inner {
                 *used > oldest || Arc::strong_count(session) > 1 || session.must_stay()
             });
         }
-        let session = Arc::new(Session::new(id.clone(), Paths::of_log(&self.log_path(id))));
+        let session = Arc::new(self.unopened(id.clone(), &self.log_path(id)));
         open.sessions.insert(id.clone(), (now, Arc::clone(&session)));
         session
+    }
+
+    /// A session that no other call finds.
+    pub(crate) fn unopened(&self, id: SessionId, log: &Path) -> Session {
+        Session::new(id, Paths::of_log(log), Arc::clone(&self.place))
     }
 
     /// Closes the logs that no call uses. Says whether there were any.

@@ -17,7 +17,7 @@ use super::error::failed;
 use super::inner::Inner;
 use super::paths::Paths;
 use super::record::{self, Record};
-use super::session::{Session, State};
+use super::session::State;
 
 impl Inner {
     pub(crate) fn list(
@@ -117,7 +117,7 @@ impl Inner {
     /// What a damaged log says of its session before the damage; `None` if that is nothing.
     pub(crate) fn legible(&self, log: &Path) -> Result<Option<Checkpoint>, StoreError> {
         let Some(id) = self.id_of(log)? else { return Ok(None) };
-        let session = Session::new(id, Paths::of_log(log));
+        let session = self.unopened(id, log);
         let file = match self.disk.open(log, Mode::Read) {
             Ok(file) => file,
             // Another process has just removed it.

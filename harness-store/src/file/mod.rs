@@ -21,6 +21,7 @@ mod lease;
 mod list;
 mod liveness;
 mod paths;
+mod place;
 mod read;
 mod record;
 mod remove;

@@ -164,7 +164,7 @@ impl Inner {
             }
             let Some(copy) = self.copy(session, state, cut)? else { return Ok(()) };
             let stem = session.paths.log.file_stem().unwrap_or_default().to_string_lossy();
-            let name = format!("{stem}.{}.next", Token::random());
+            let name = format!("{stem}.{}.{}.next", self.place.name, Token::random());
             let path = session.paths.shard.join(&name);
             let made = self.write_new(&path, &copy);
             if let Err(error) = made {

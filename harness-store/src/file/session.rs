@@ -1,5 +1,6 @@
 //! One session as an open store knows it: its file, and the fold of what it has read of it.
 
+mod ahead;
 mod catch_up;
 mod start;
 mod write;
@@ -16,11 +17,13 @@ use super::disk::{Disk, DiskFile, Mode};
 use super::error::{failed, flawed};
 use super::index::{Flaw, Index};
 use super::paths::Paths;
+use super::place::Place;
 
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) paths: Paths,
+    place: Arc<Place>,
     pub(crate) state: Mutex<State>,
     /// Held while its file is synced: a call that waits for it then finds its own records synced.
     pub(crate) gate: Mutex<()>,
@@ -45,6 +48,8 @@ pub(crate) struct State {
     pub(crate) until: Option<u64>,
     /// A copy of the log may be left that the log can only continue in while its holder is this one.
     pub(crate) unswept: bool,
+    /// What stands beside the log of a copied store and says more than the log holds.
+    ahead: Option<Box<Checkpoint>>,
     /// The file could only be opened to be read.
     pub(crate) read_only: bool,
 }
@@ -67,8 +72,8 @@ impl State {
 }
 
 impl Session {
-    pub(crate) fn new(id: SessionId, paths: Paths) -> Self {
-        Self { id, paths, state: Mutex::default(), gate: Mutex::default() }
+    pub(crate) fn new(id: SessionId, paths: Paths, place: Arc<Place>) -> Self {
+        Self { id, paths, place, state: Mutex::default(), gate: Mutex::default() }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -190,8 +195,8 @@ impl Session {
                 let partial = started.is_some();
                 state.index = started
                     .take()
-                    .unwrap_or_else(|| Index { expected: expected.cloned(), ..Index::default() });
-                let mut flaw = Ok(());
+                    .unwrap_or_else(|| Index { expected: expected.cloned(), ..self.index() });
+                let (mut flaw, mut ahead) = (Ok(()), None);
                 if let Some(file) = &file {
                     let len = file.stat().map_err(|error| self.failed("look at", error))?.len;
                     flaw = self.catch_up(&**file, state, len)?;
@@ -199,16 +204,23 @@ impl Session {
                 }
                 if flaw.is_ok() && state.index.moved.is_none() {
                     flaw = state.index.complete();
+                    ahead = noted.as_ref().filter(|noted| flaw.is_err() && self.is_foreign(noted));
                 }
                 // Reading all of it reports what is wrong.
                 if flaw.is_ok() || !partial {
-                    break flaw;
+                    break if ahead.is_some() { Ok(ahead) } else { flaw.map(|()| None) };
                 }
             };
-            let Err(flaw) = flaw else {
-                state.read_only = read_only;
-                state.opened(file, noted.as_ref());
-                return Ok(state.file.is_some());
+            let flaw = match flaw {
+                Ok(ahead) => {
+                    state.read_only = read_only;
+                    state.opened(file, noted.as_ref());
+                    if let Some(ahead) = ahead {
+                        self.report_ahead(state, ahead);
+                    }
+                    return Ok(state.file.is_some());
+                }
+                Err(flaw) => flaw,
             };
             // Another process may have created, removed or rewritten it in between.
             let now = self.checkpoint(disk)?;

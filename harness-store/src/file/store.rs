@@ -17,6 +17,7 @@ use super::error::{failed, is_out_of_files, refuse_foreign, unsure};
 use super::inner::{Inner, Sync};
 use super::liveness::Liveness;
 use super::paths::{is_named, set_named};
+use super::place::{PLACE, Place};
 use super::record::{MAX_RECORD, Prepared};
 
 /// Keeps sessions in files, for any number of processes of one machine.
@@ -150,6 +151,8 @@ impl FileStoreOptions {
             }
             set_named(&*disk, dir);
         }
+        let place = Place::of(&*disk, dir, self.sync == Sync::Flush);
+        let place = place.map_err(|error| failed("write", &dir.join(PLACE), error))?;
         let open_stores = dir.join(OPEN_STORES);
         let liveness = Liveness::new(&disk, open_stores.clone())
             .map_err(|error| failed("lock a file in", &open_stores, error))?;
@@ -159,6 +162,7 @@ impl FileStoreOptions {
                 disk,
                 sessions,
                 sync: self.sync,
+                place: Arc::new(place),
                 liveness,
                 open: Mutex::default(),
                 open_files: self.open_files,

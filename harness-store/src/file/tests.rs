@@ -3,6 +3,7 @@
 
 mod agents;
 mod checkpoint;
+mod copied;
 mod failing;
 mod foreign;
 mod kept;

@@ -23,6 +23,7 @@ impl Session {
         if index.header.as_ref().is_none_or(|header| header.id != self.id) {
             return None;
         }
+        index.place = self.index().place;
         // A checkpoint before the snapshot is checked by calls that read there.
         index.expected = expected.filter(|mark| mark.offset > start.offset).cloned();
         Some(index)
@@ -41,7 +42,7 @@ impl Session {
     fn read_before(&self, disk: &dyn Disk, state: &mut State) -> Result<(), StoreError> {
         let Some(file) = state.file.clone() else { return Err(self.gone()) };
         let known = &state.index;
-        let mut whole = State::default();
+        let mut whole = State { index: self.index(), ..State::default() };
         whole.index.expected = Some(Mark {
             epoch: known.epoch().0.to_owned(),
             rewritten: known.epoch().1,

@@ -24,6 +24,7 @@ impl Session {
                 .map_err(|error| self.failed("write to", error))?;
             state.forget();
         }
+        self.drop_ahead(disk, state)?;
         let Some(file) = state.file.clone() else { return Err(self.gone()) };
         let written = file.write(line).map_err(|error| self.failed("write to", error))?;
         if written < line.len() {
