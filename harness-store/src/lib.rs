@@ -9,4 +9,4 @@ mod file;
 pub use harness::store::MemoryStore;
 
 #[cfg(feature = "file")]
-pub use file::{FileStore, FileStoreOptions, Sync};
+pub use file::{Backup, FileStore, FileStoreOptions, Sync};

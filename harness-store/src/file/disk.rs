@@ -34,6 +34,16 @@ pub(crate) enum Mode {
 pub(crate) trait DiskFile: Send + Sync + fmt::Debug {
     /// One `write`. May write less than it was given.
     fn write(&self, bytes: &[u8]) -> io::Result<usize>;
+    /// As many writes as it takes.
+    fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.write(bytes)? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                written => bytes = &bytes[written..],
+            }
+        }
+        Ok(())
+    }
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
     fn stat(&self) -> io::Result<Stat>;

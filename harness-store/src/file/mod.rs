@@ -10,6 +10,7 @@
 //! and the place of the last snapshot.
 
 mod append;
+mod backup;
 mod catalog;
 mod checkpoint;
 mod claim;
@@ -32,5 +33,6 @@ mod store;
 #[cfg(test)]
 mod tests;
 
+pub use backup::Backup;
 pub use inner::Sync;
 pub use store::{FileStore, FileStoreOptions};

@@ -4,6 +4,12 @@ use std::path::{Path, PathBuf};
 
 use super::disk::{Disk, Mode};
 
+/// The directory of the sessions.
+pub(crate) const SESSIONS: &str = "sessions";
+
+/// The directory of the sessions of a backup that is not finished.
+pub(crate) const UNFINISHED: &str = "unfinished";
+
 /// Where the files of a session are.
 #[derive(Clone, Debug)]
 pub(crate) struct Paths {

@@ -208,13 +208,7 @@ impl Inner {
 
     fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let file = self.disk.open(path, Mode::AppendNew)?;
-        let mut left = bytes;
-        while !left.is_empty() {
-            match file.write(left)? {
-                0 => return Err(io::ErrorKind::WriteZero.into()),
-                written => left = &left[written..],
-            }
-        }
+        file.write_all(bytes)?;
         if self.sync == Sync::Flush {
             file.sync()?;
             // Its name must be durable before the log refers to it.

@@ -16,7 +16,7 @@ use super::disk::{Disk, RealDisk};
 use super::error::{failed, is_out_of_files, refuse_foreign, unsure};
 use super::inner::{Inner, Sync};
 use super::liveness::Liveness;
-use super::paths::{is_named, set_named};
+use super::paths::{SESSIONS, UNFINISHED, is_named, set_named};
 use super::place::{PLACE, Place};
 use super::record::{MAX_RECORD, Prepared};
 
@@ -132,6 +132,12 @@ impl FileStoreOptions {
             std::fs::create_dir_all(parent).map_err(|error| failed("make", dir, error))?;
         }
         let made = named && sessions.is_dir();
+        if !made && disk.exists(&dir.join(UNFINISHED)) {
+            return Err(StoreError::Unsuitable(format!(
+                "`{}` holds a backup that was not finished (delete it, and make another)",
+                dir.display()
+            )));
+        }
         for path in [dir, &sessions].into_iter().filter(|_| !made) {
             match disk.make_dir(path) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -211,7 +217,7 @@ impl FileStore {
 const OPEN_FILES: u64 = 512;
 
 /// Does the work again without idle logs if no file could be opened.
-fn with_files<T>(
+pub(crate) fn with_files<T>(
     inner: &Inner,
     work: impl Fn(&Inner) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
@@ -221,15 +227,12 @@ fn with_files<T>(
     }
 }
 
-/// The directory of the sessions.
-const SESSIONS: &str = "sessions";
-
 /// The directory that shows which stores are open.
 const OPEN_STORES: &str = "open";
 
 /// Runs work that waits for the disk on a thread that no other task needs. The work is finished even
 /// if its future is dropped.
-async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
     match tokio::runtime::Handle::try_current() {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod agents;
+mod backup;
 mod checkpoint;
 mod copied;
 mod failing;

@@ -99,8 +99,10 @@ impl Disk for Recording {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         RealDisk.rename(from, to)?;
         let mut tape = self.tape.lock().unwrap();
-        let number = tape.files.remove(from).unwrap();
-        tape.files.insert(to.to_owned(), number);
+        // What is in a directory is not found by its new name.
+        if let Some(number) = tape.files.remove(from) {
+            tape.files.insert(to.to_owned(), number);
+        }
         tape.ops.push(Op::Rename(from.to_owned(), to.to_owned()));
         Ok(())
     }
