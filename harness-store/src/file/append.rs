@@ -9,7 +9,7 @@ use harness::{Seq, SessionId, UtcMillis};
 
 use super::checkpoint::Checkpoint;
 use super::disk::DiskFile;
-use super::error::unsure;
+use super::error::{has_no_descriptor, unsure};
 use super::inner::{Inner, Sync};
 use super::lease::write_small;
 use super::paths::{is_named, set_named};
@@ -246,7 +246,12 @@ impl Inner {
             || session.refresh(&*self.disk, &mut state).is_ok()
                 && session.holds(&state, lease).is_ok();
         let written = if held && log.stat().is_ok_and(|found| found.links > 0) {
-            write_small(&*self.disk, &session.paths.checkpoint, checkpoint).ok()
+            let write = || write_small(&*self.disk, &session.paths.checkpoint, checkpoint);
+            let again = |error: io::Error| match has_no_descriptor(&error) && self.close_idle() {
+                true => write(),
+                false => Err(error),
+            };
+            write().or_else(again).ok()
         } else {
             None
         };

@@ -40,9 +40,13 @@ pub(crate) fn is_out_of_files(error: &StoreError) -> bool {
     let StoreError::Unavailable { ambiguous: false, source: Some(source), .. } = error else {
         return false;
     };
-    let code = source.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
+    source.downcast_ref::<io::Error>().is_some_and(has_no_descriptor)
+}
+
+/// The same of a failure of the disk.
+pub(crate) fn has_no_descriptor(error: &io::Error) -> bool {
     let out_of = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE].map(|it| it.raw_os_error());
-    code.is_some_and(|code| out_of.contains(&code))
+    error.raw_os_error().is_some_and(|code| out_of.contains(&code))
 }
 
 /// Refuses a directory in which another user may put files of its own.

@@ -1,6 +1,7 @@
 //! The checkpoint beside a log: what it protects, and that it never says what is not true.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use super::recording::{Op, Recording};
 use super::{append, claim, id, open, page};
 use crate::file::FileStore;
 use crate::file::checkpoint::Checkpoint;
-use crate::file::disk::{Disk as _, Mode, RealDisk};
+use crate::file::disk::{Disk, DiskFile, Mode, RealDisk};
 use crate::file::lease::read_small;
 
 fn path(store: &FileStore) -> PathBuf {
@@ -171,4 +172,60 @@ fn a_lease_that_was_renewed_for_less_is_held_for_less() {
         std::thread::yield_now();
     }
     assert!(!is_busy(&store));
+}
+
+/// Another process does something just before a checkpoint is read.
+struct Meanwhile(std::sync::Mutex<Option<Box<dyn FnOnce() + Send>>>);
+
+impl std::fmt::Debug for Meanwhile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Meanwhile")
+    }
+}
+
+impl Disk for Meanwhile {
+    fn open(&self, path: &Path, mode: Mode) -> io::Result<Arc<dyn DiskFile>> {
+        if path.extension().is_some_and(|kind| kind == "checkpoint")
+            && let Some(act) = self.0.lock().unwrap().take()
+        {
+            act();
+        }
+        RealDisk.open(path, mode)
+    }
+
+    fn make_dir(&self, path: &Path) -> io::Result<()> {
+        RealDisk.make_dir(path)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        RealDisk.sync_dir(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        RealDisk.rename(from, to)
+    }
+
+    fn unlink(&self, path: &Path) -> io::Result<()> {
+        RealDisk.unlink(path)
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        RealDisk.exists(path)
+    }
+}
+
+#[test]
+fn a_checkpoint_that_comes_after_the_log_was_opened_is_no_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Meanwhile(std::sync::Mutex::default()));
+    let reader = open(&disk, dir.path());
+    let other = open(&Arc::new(RealDisk), dir.path());
+    let act = move || {
+        let lease = claim(&other.inner, "x").unwrap();
+        settle(&other, &lease, 0);
+    };
+    *disk.0.lock().unwrap() = Some(Box::new(act));
+    // There was no log when it was looked for.
+    let found = page(&reader.inner, "x", ReadFrom::Snapshot).unwrap();
+    assert_eq!(found.unwrap().head.0, 1);
 }

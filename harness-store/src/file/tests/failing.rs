@@ -3,7 +3,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use harness::Seq;
-use harness::store::{InboxSeq, Lease, Phase, ReadFrom, Remove, Sent, StoreError};
+use harness::store::{
+    InboxSeq, Lease, Phase, ReadFrom, ReadRequest, Remove, Sent, SessionStore as _, StoreError,
+};
 
 use super::recording::{Op, Recording};
 use super::{append, claim, id, message, open, page};
@@ -166,4 +168,40 @@ fn a_prune_that_fails_leaves_no_copy() {
             );
         }
     }
+}
+
+#[tokio::test]
+async fn each_file_is_opened_once_idle_logs_are_closed() {
+    for kind in ["log", "checkpoint", "lease", "next"] {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Recording::default());
+        let store = open(&disk, dir.path());
+        let lease = long(&store.inner);
+        let reader = open(&disk, dir.path());
+        claim(&store.inner, "idle").unwrap();
+        claim(&reader.inner, "other").unwrap();
+        *disk.faults.no_descriptor.lock().unwrap() = Some(kind);
+        match kind {
+            "lease" => drop(store.renew(&lease, super::LONG).await.unwrap()),
+            "next" => store.remove(&lease, Remove::Below(Seq(9))).await.unwrap(),
+            _ => {
+                let found = reader.read(&id("x"), ReadRequest::entries(ALL)).await.unwrap();
+                assert_eq!(found.unwrap().head.0, 3);
+            }
+        }
+        assert_eq!(*disk.faults.no_descriptor.lock().unwrap(), None, "{kind} was not opened");
+    }
+}
+
+#[test]
+fn a_checkpoint_is_written_though_no_descriptor_was_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Recording::default());
+    let store = open(&disk, dir.path());
+    claim(&store.inner, "idle").unwrap();
+    let lease = claim(&store.inner, "x").unwrap();
+    append(&store.inner, &lease, 0, b"1", Phase::Running, true).unwrap();
+    *disk.faults.no_descriptor.lock().unwrap() = Some("checkpoint");
+    append(&store.inner, &lease, 1, b"2", Phase::Ended, true).unwrap();
+    assert!(store.inner.log_path(&id("x")).with_extension("checkpoint").exists());
 }

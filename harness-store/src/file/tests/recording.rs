@@ -48,6 +48,8 @@ pub(in crate::file) struct Faults {
     pub(in crate::file) short: AtomicUsize,
     /// How many bytes find room of the next record that continues a log in another file, and one.
     pub(in crate::file) moved: AtomicUsize,
+    /// Opens of files with this ending, for which no descriptor is left.
+    pub(in crate::file) no_descriptor: Mutex<Option<&'static str>>,
     /// Syncs of directories.
     pub(in crate::file) names: AtomicUsize,
     /// The file system has no locks.
@@ -62,6 +64,12 @@ fn take(fault: &AtomicUsize) -> bool {
 
 impl Disk for Recording {
     fn open(&self, path: &Path, mode: Mode) -> io::Result<Arc<dyn DiskFile>> {
+        let mut fault = self.faults.no_descriptor.lock().unwrap();
+        if fault.is_some_and(|kind| path.extension().is_some_and(|found| found == kind)) {
+            *fault = None;
+            return Err(rustix::io::Errno::MFILE.into());
+        }
+        drop(fault);
         let existed = path.exists();
         let file = RealDisk.open(path, mode)?;
         let mut tape = self.tape.lock().unwrap();

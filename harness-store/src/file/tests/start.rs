@@ -9,7 +9,8 @@ use harness::store::{InboxSeq, Phase, ReadFrom, Remove, Sent, StoreError};
 
 use super::recording::Recording;
 use super::{append, claim, id, message, open, page};
-use crate::file::disk::Disk;
+use crate::file::disk::{Disk, RealDisk};
+use crate::file::lease::read_small;
 use crate::file::{FileStoreOptions, Sync};
 
 const STEPS: u64 = 120;
@@ -198,4 +199,28 @@ fn damage_is_reported_to_every_reader() {
         std::fs::write(&log, &sound[..place]).unwrap();
         assert!(corrupt(ReadFrom::Snapshot), "cut to {place}");
     }
+}
+
+#[test]
+fn where_to_start_is_recorded_once_it_is_durable() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Recording::default());
+    let store = open(&disk, dir.path());
+    let inner = &*store.inner;
+    let start = inner.log_path(&id("x")).with_extension("start");
+    let lease = claim(inner, "x").unwrap();
+    let write = |after: u64, kind: &str, flush: bool| {
+        let bytes = format!("{kind} {after} {}", "x".repeat(50_000));
+        append(inner, &lease, after, bytes.as_bytes(), Phase::Running, flush).unwrap();
+        let word: Option<crate::file::start::Start> = read_small(&RealDisk, &start).unwrap();
+        word.map(|word| word.head)
+    };
+    assert_eq!(write(0, "entry", true), None);
+    assert_eq!(write(1, "entry", true), None);
+    assert_eq!(write(2, "snapshot", false), None, "its snapshot can still be lost");
+    assert_eq!(write(3, "entry", false), None);
+    assert_eq!(write(4, "entry", true), Some(2));
+    assert_eq!(write(5, "snapshot", true), Some(5));
+    // One that comes too close changes nothing.
+    assert_eq!(write(6, "snapshot", true), Some(5));
 }
