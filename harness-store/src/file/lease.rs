@@ -1,5 +1,6 @@
 //! The state of a lease: the clock of leases, and the file beside a log that says until when its last
-//! claim holds. (`liveness` says whether the store that made the claim is open.)
+//! claim was renewed. (A claim record without an owner releases it; `liveness` says whether the store
+//! that made the claim is open.)
 //!
 //! None of this decides what is in a log; that is the order of its records alone. It decides only
 //! when a claim is polite. So it is never synced, and whatever cannot be read counts as not there.
@@ -52,7 +53,7 @@ pub(crate) fn on_the_wall(until: u64) -> UtcMillis {
 pub(crate) struct Renewal {
     pub(crate) epoch: String,
     pub(crate) fence: u64,
-    /// `None` if it was released.
+    /// `None` if it was released: so the first stores, and backups, say it.
     pub(crate) until: Option<u64>,
 }
 

@@ -6,8 +6,9 @@
 //! whatever two processes may disagree on: the first claim record with a fence wins. No lock is held
 //! across an append, so a process that is suspended halfway blocks no other.
 //!
-//! Beside a log there are a checkpoint (up to where the log was acknowledged), the state of the lease
-//! and the place of the last snapshot.
+//! Beside a log there may be a checkpoint (up to where the log was acknowledged), until when a lease
+//! was renewed, and where a reader can start. Beside the sessions there are the files of open stores
+//! (`liveness`) and one that shows whether the store is a copy (`place`).
 
 mod append;
 mod backup;

@@ -13,7 +13,7 @@
 //! | kind | fields | meaning |
 //! |---|---|---|
 //! | `H` | version, JSON | the session begins |
-//! | `C` | fence, token, owner, deadline | a claim record; the first with a fence wins |
+//! | `C` | fence, token, owner, deadline | a claim record; the first with a fence wins; one with owner 0 is a release |
 //! | `b` | fence, after, time, entry | a batch of one entry and nothing else |
 //! | `m` | fence, after, time, length of the JSON, JSON, entries | any other batch |
 //! | `p` | time, JSON | messages |

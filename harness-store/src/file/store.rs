@@ -31,7 +31,12 @@ use super::record::{MAX_RECORD, Prepared};
 /// that is open, needs no other thread. Outside of a tokio runtime a call blocks its thread.
 ///
 /// When a process ends or drops its store, its leases are free at once, if the file system has
-/// advisory locks. When a process is suspended, its leases are free once they expire.
+/// advisory locks, and so they are after a restart of the machine. When a process is suspended, its
+/// leases are free once they expire. That is also the case when the file is deleted that shows that
+/// its store is open.
+///
+/// Containers can share a store on one volume: they have one kernel, whose locks, boot id and clock
+/// they see. Virtual machines have a kernel each and cannot, also on one host.
 ///
 /// A store that opens a long session reads its log from the last snapshot on. Damage before that
 /// snapshot is reported, as [`StoreError::Corrupt`], to calls that read entries before it, that prune,
@@ -39,8 +44,15 @@ use super::record::{MAX_RECORD, Prepared};
 /// there on, are reported to all calls. A log with fewer than 64 KiB before its last snapshot, or with
 /// more than 16 KiB of messages there, is always read and checked as a whole.
 ///
-/// A copy of a store must be durable before it is used: the store does not sync again what its files
-/// record as synced.
+/// [`backup`](FileStore::backup) copies a store in use. A plain copy (`cp -r`) of one in use has the
+/// files of a session as they were at different moments: there a log may lack its last acknowledged
+/// entries, which is logged, and the session continues where its log ends. A store detects that it
+/// is a copy by the time when its files were made, where the file system keeps that, and if it was
+/// copied as a whole, to a new directory. In every other case, and for everything that was written
+/// since in the copy, missing acknowledged entries are damage.
+///
+/// A plain copy must be durable before it is used: the store does not sync again what its files record
+/// as synced.
 ///
 /// There is no index of all sessions on the disk. The first [`list`](SessionStore::list) of an open
 /// store reads the directory, later ones read what has changed of it. Of each new or changed session
