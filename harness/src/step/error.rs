@@ -315,12 +315,6 @@ pub enum FailureKind {
 }
 
 impl Failure {
-    /// The code that the step gave to it with [`StepError::code`].
-    #[must_use]
-    pub fn code(&self) -> Option<&str> {
-        self.code.as_deref()
-    }
-
     pub(crate) fn new(error: &StepError, step: &str, position: Position, attempts: u32) -> Self {
         let message = bounded(error.source().to_string(), MAX_MESSAGE);
         let mut causes: Vec<String> = Vec::new();
@@ -428,7 +422,7 @@ mod tests {
         }
         let error = itself().unwrap_err();
         assert!(error.is_fatal());
-        assert_eq!(Failure::new(&error, "s", Position(1), 1).code(), Some("c"));
+        assert_eq!(Failure::new(&error, "s", Position(1), 1).code.as_deref(), Some("c"));
     }
 
     #[test]

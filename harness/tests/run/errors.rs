@@ -352,7 +352,7 @@ async fn an_error_step_reads_the_code_of_a_failure() {
             Step::Repair => define
                 .run(async |_, cx: Cx<()>| {
                     let failure = cx.failure().unwrap();
-                    Ok(line(format!("{} {}", failure.code().unwrap(), failure.message)))
+                    Ok(line(format!("{} {}", failure.code.as_deref().unwrap(), failure.message)))
                 })
                 .end(),
         })
