@@ -88,6 +88,60 @@ impl Context for () {
     }
 }
 
+/// What [`HarnessBuilder::provide`](crate::declare::HarnessBuilder::provide) takes for a context: its fixed slots, or `()` if it has none.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not fill the fixed slots of `{C}`",
+    label = "expected the fixed slots of `{C}`",
+    note = "a context with fixed slots takes `{C}::fixed()..build()`, with a call for each slot that is neither `#[slot(required)]` nor `#[slot(runtime)]`; one without takes `()`"
+)]
+pub trait FixedSlots<C: Context> {
+    #[doc(hidden)]
+    fn filled(self) -> C::Fixed;
+}
+
+#[diagnostic::do_not_recommend]
+impl<C: Context<Fixed = T>, T> FixedSlots<C> for T {
+    fn filled(self) -> T {
+        self
+    }
+}
+
+/// What [`Harness::agent`](crate::Harness::agent) takes for a context: its required slots, or `()` if it has none.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not fill the required slots of `{C}`",
+    label = "expected the required slots of `{C}`",
+    note = "a context with `#[slot(required)]` takes `{C}::required()..build()`, with a call for each such slot; one without takes `()`"
+)]
+pub trait RequiredSlots<C: Context> {
+    #[doc(hidden)]
+    fn filled(self) -> C::Required;
+}
+
+#[diagnostic::do_not_recommend]
+impl<C: Context<Required = T>, T> RequiredSlots<C> for T {
+    fn filled(self) -> T {
+        self
+    }
+}
+
+/// What [`Agent::run`](crate::Agent::run) takes for a context: its runtime slots, or `()` if it has none.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not fill the runtime slots of `{C}`",
+    label = "expected the runtime slots of `{C}`",
+    note = "a context with `#[slot(runtime)]` takes `{C}::runtime()..build()`, with a call for each such slot; one without takes `()`"
+)]
+pub trait RuntimeSlots<C: Context> {
+    #[doc(hidden)]
+    fn filled(self) -> C::Runtime;
+}
+
+#[diagnostic::do_not_recommend]
+impl<C: Context<Runtime = T>, T> RuntimeSlots<C> for T {
+    fn filled(self) -> T {
+        self
+    }
+}
+
 /// A slot of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Slot {

@@ -2,14 +2,17 @@
 
 mod schema;
 
+use std::borrow::Cow;
+
 #[allow(unused_imports, reason = "for sessions opened without their types")]
 pub(crate) use schema::mismatch;
 
-use serde::de::DeserializeOwned;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::store::FormerHolder;
+use crate::state::Stored;
 
 /// Derives [`Question`](trait@Question).
 ///
@@ -58,12 +61,31 @@ pub use harness_macros::Question;
     message = "`{Self}` is not a question",
     note = "write `#[derive(Question, Serialize, Deserialize)]` and `#[question(answer = ..)]` above the type"
 )]
-pub trait Question: Serialize + DeserializeOwned + Send + Sync + 'static {
+pub trait Question: Stored + Send + Sync + 'static {
     /// The stored name of the question.
     const NAME: &'static str;
 
     /// The type of the answer.
-    type Answer: Serialize + DeserializeOwned + schemars::JsonSchema + Send + Sync + 'static;
+    type Answer: Stored + Described + Send + Sync + 'static;
+}
+
+/// A type with a JSON schema, which a program that collects answers reads. Every
+/// `schemars::JsonSchema` is one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no JSON schema, so it cannot be an answer",
+    label = "`{Self}` is not `schemars::JsonSchema`",
+    note = "write `#[derive(schemars::JsonSchema)]` above `{Self}`, and add `schemars` to the dependencies"
+)]
+pub trait Described {
+    #[doc(hidden)]
+    fn schema() -> schemars::Schema;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: schemars::JsonSchema> Described for T {
+    fn schema() -> schemars::Schema {
+        schemars::schema_for!(T)
+    }
 }
 
 /// The question that a step asks, inline, when it is unknown whether an effect happened that must
@@ -108,7 +130,7 @@ impl Question for EffectInDoubt {
 }
 
 /// What to do with an effect in doubt.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Doubt {
     /// It did not happen: run it again.
@@ -120,4 +142,71 @@ pub enum Doubt {
         /// Its result, as the effect would have returned it.
         result: Value,
     },
+}
+
+// What the derive makes, without which no program needs to build it.
+impl JsonSchema for Doubt {
+    fn schema_name() -> Cow<'static, str> {
+        Cow::Borrowed("Doubt")
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        Cow::Borrowed(concat!(module_path!(), "::Doubt"))
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "What to do with an effect in doubt.",
+            "oneOf": [
+                {
+                    "description": "It did not happen: run it again.",
+                    "type": "string",
+                    "const": "repeat",
+                },
+                {"description": "Fail the step.", "type": "string", "const": "fail"},
+                {
+                    "description": "It happened.",
+                    "type": "object",
+                    "properties": {
+                        "done": {
+                            "type": "object",
+                            "properties": {
+                                "result": {
+                                    "description":
+                                        "Its result, as the effect would have returned it.",
+                                },
+                            },
+                            "required": ["result"],
+                        },
+                    },
+                    "required": ["done"],
+                    "additionalProperties": false,
+                },
+            ],
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// The schema is stored, and part of the ids of interrupts.
+    #[test]
+    fn the_schema_of_doubt_is_the_derived_one() {
+        /// What to do with an effect in doubt.
+        #[derive(schemars::JsonSchema)]
+        #[serde(rename_all = "snake_case")]
+        #[allow(dead_code, reason = "only its schema is read")]
+        enum Doubt {
+            /// It did not happen: run it again.
+            Repeat,
+            /// Fail the step.
+            Fail,
+            /// It happened.
+            Done {
+                /// Its result, as the effect would have returned it.
+                result: serde_json::Value,
+            },
+        }
+        assert_eq!(schemars::schema_for!(super::Doubt), schemars::schema_for!(Doubt));
+    }
 }

@@ -325,18 +325,54 @@ fn an_option_takes_a_value_with_and_without_some() {
     struct Order {
         receipt: Option<String>,
         paid: Option<u32>,
-        twice: Option<Option<u32>>,
     }
     let applied = |update| {
         let mut order = Order { paid: Some(1), ..Order::default() };
         harness::State::apply(&mut order, update, &mut harness::state::Ops::off());
         order
     };
-    let order = applied(Order::update().receipt("r".to_owned()).paid(2).twice(Some(None)));
-    assert_eq!(
-        (order.receipt.as_deref(), order.paid, order.twice),
-        (Some("r"), Some(2), Some(None))
-    );
+    let order = applied(Order::update().receipt("r".to_owned()).paid(2));
+    assert_eq!((order.receipt.as_deref(), order.paid), (Some("r"), Some(2)));
+    assert_eq!(applied(Order::update().receipt("r")).receipt.as_deref(), Some("r"));
     let order = applied(Order::update().receipt(Some("r".to_owned())).paid(None));
     assert_eq!((order.receipt.as_deref(), order.paid), (Some("r"), None));
+}
+
+#[test]
+fn a_some_of_none_is_refused_and_an_update_to_none_is_not() {
+    type Hidden = Option<Option<u32>>;
+
+    #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
+    struct Inner {
+        seen: Vec<Hidden>,
+    }
+
+    #[derive(harness::State, Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
+    struct Order {
+        note: Option<String>,
+        unit: (),
+        #[state(reduce = append)]
+        rows: Vec<Inner>,
+        alias: Hidden,
+    }
+    let applied = |update| {
+        let mut ops = harness::state::Ops::on();
+        harness::State::apply(&mut Order::default(), update, &mut ops);
+        ops.finish()
+    };
+    let row = |seen| Order::update().rows([Inner { seen: vec![None, Some(Some(1)), seen] }]);
+    assert_eq!(applied(row(None)).unwrap().len(), 1);
+    let refused = applied(row(Some(None))).unwrap_err();
+    assert_eq!(refused.to_string(), "failed to encode field `rows`");
+    let cause = std::error::Error::source(&refused).unwrap().to_string();
+    assert!(cause.contains("`Some(None)`, reads back as `None`"), "{cause}");
+    assert_eq!(applied(Order::update().alias(Some(None))).unwrap_err().field(), "alias");
+
+    // `null` in an update is a value of its own.
+    let update = Order::update().note(None).unit(());
+    assert_eq!(
+        harness::state::encode(&update).unwrap(),
+        serde_json::json!({"note": null, "unit": null})
+    );
+    assert_eq!(applied(update).unwrap().len(), 2);
 }

@@ -13,7 +13,7 @@ fn ui() {
 /// derives.
 ///
 /// A case states what its message must contain in comments: ``//@ names: `turns`, `Chat` `` and
-/// `//@ remedy: text`.
+/// `//@ remedy: text`. With `//@ lines: 20` the message must be as short as that.
 #[test]
 fn ui_messages() {
     const PRIVATE: &[&str] = &["__private", "_macros::", "::encode::", "::reduce::"];
@@ -39,6 +39,10 @@ fn ui_messages() {
             None => fault("has no line `//@ remedy:`".to_owned()),
             Some(remedy) if !message.contains(remedy) => fault(format!("does not say: {remedy}")),
             Some(_) => {}
+        }
+        let most = wanted("//@ lines: ").map_or(usize::MAX, |most| most.parse().unwrap());
+        if message.lines().count() > most {
+            fault(format!("is longer than {most} lines"));
         }
         PRIVATE
             .iter()

@@ -2,6 +2,7 @@
 
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
+use syn::{GenericArgument, PathArguments, PathSegment, Type};
 
 /// Formats a type as it is written in source: `Vec<Option<String>>`.
 pub(crate) fn type_name(ty: &impl ToTokens) -> String {
@@ -41,6 +42,18 @@ fn print(tokens: TokenStream, out: &mut String) {
             }
         }
     }
+}
+
+/// The type arguments of a path's segment: `K` and `V` of `HashMap<K, V>`.
+pub(crate) fn arguments(segment: &PathSegment) -> Vec<&Type> {
+    let PathArguments::AngleBracketed(list) = &segment.arguments else {
+        return Vec::new();
+    };
+    let types = list.args.iter().filter_map(|argument| match argument {
+        GenericArgument::Type(ty) => Some(ty),
+        _ => None,
+    });
+    types.collect()
 }
 
 /// Sets the span of the tokens for error messages, and keeps their name

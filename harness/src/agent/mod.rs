@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::clock::UtcMillis;
 use crate::compat::{Compatibility, LoopIdentity};
-use crate::context::Context;
+use crate::context::{Context, RequiredSlots, RuntimeSlots};
 use crate::declare::Harness;
 use crate::id::{AgentId, RunId, SessionId};
 use crate::inbox::{Verdict, judge, unfit};
@@ -20,8 +20,8 @@ use crate::journal::Durability;
 use crate::observe::{Observer, Observers};
 use crate::recovery::{self, Launch, Storage, Taker, launch};
 use crate::run::{
-    Begin, ErasedSlots, Kind, Launched, OnBusy, Options, Outcome, Rest, Resting, Resume, Resumer,
-    RunError, RunRequest, Source,
+    Begin, ErasedSlots, Kind, Launched, OnBusy, Options, Outcome, Rest, Resting, Resumable, Resume,
+    Resumer, RunError, RunRequest, Source,
 };
 use crate::session::{Change, Entry, Resolution, Resolved, RunStarted, Salt, Session};
 use crate::state::{Ops, State};
@@ -81,12 +81,12 @@ const LEASE: Duration = Duration::from_secs(30);
 impl<C: Context, S: State> Harness<C, S> {
     /// Creates an agent of this harness, with an id and its required slots (`()` if the context has
     /// none).
-    pub fn agent(&self, id: impl Into<String>, required: C::Required) -> Agent<C, S> {
+    pub fn agent(&self, id: impl Into<String>, required: impl RequiredSlots<C>) -> Agent<C, S> {
         Agent {
             inner: Arc::new(Inner {
                 id: AgentId::new(id),
                 harness: self.clone(),
-                required,
+                required: required.filled(),
                 observers: self.observers.clone(),
                 storage: None,
                 identity: Arc::default(),
@@ -218,8 +218,8 @@ impl<C: Context, S: State> Agent<C, S> {
     /// # Errors
     /// Awaiting it returns a [`RunError`] if the session's id is invalid, a reducer panics on the
     /// input, or the session cannot take an input now. A step that fails is an [`Outcome`].
-    pub fn run(&self, input: S::Update, slots: C::Runtime) -> RunRequest<S> {
-        let agent = self.clone();
+    pub fn run(&self, input: S::Update, slots: impl RuntimeSlots<C>) -> RunRequest<S> {
+        let (agent, slots) = (self.clone(), slots.filled());
         RunRequest::new(self.options(), move |launched| {
             if let Some(storage) = agent.inner.storage.clone() {
                 let taker = agent.taker(storage, slots, launched);
@@ -263,11 +263,11 @@ impl<C: Context, S: State> Agent<C, S> {
     /// [is refused](RunError::answer_error).
     pub fn resume(
         &self,
-        session: impl Into<Resume<S>>,
+        session: impl Resumable<S>,
         answers: Answers,
-        slots: C::Runtime,
+        slots: impl RuntimeSlots<C>,
     ) -> RunRequest<S> {
-        let agent = self.clone();
+        let (agent, slots) = (self.clone(), slots.filled());
         let Resume(source) = session.into();
         let mut options = self.options();
         options.resumed = true;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::session::{Adopted, AskedInterrupt, Cursor, Fingerprint, Recorded, Resolution, Session};
-use crate::state::{Schema, State, encode};
+use crate::state::{Schema, State, of_json, to_json};
 use crate::store::Phase;
 use crate::text::{near, words};
 
@@ -110,12 +110,12 @@ fn caught<T>(make: impl FnOnce() -> Result<T, Cause>) -> Result<T, Cause> {
 }
 
 fn decode<S: State>(stored: &Value) -> Result<S, Cause> {
-    match (stored, encode(&S::default())?) {
+    match (stored, to_json(&S::default())?) {
         (Value::Object(stored), Value::Object(mut whole)) => {
             whole.extend(stored.iter().map(|(field, value)| (field.clone(), value.clone())));
-            Ok(S::deserialize(Value::Object(whole))?)
+            Ok(of_json(Value::Object(whole))?)
         }
-        _ => Ok(S::deserialize(stored)?),
+        _ => Ok(of_json(stored)?),
     }
 }
 
@@ -222,7 +222,7 @@ fn state<S: State>(
             }
         }
     };
-    let encoded = converted.and_then(|state| match encode(&state) {
+    let encoded = converted.and_then(|state| match to_json(&state) {
         Ok(encoded) => Ok((state, encoded)),
         Err(error) => Err(error.into()),
     });

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
-use crate::context::Context;
+use crate::context::{Context, FixedSlots};
 use crate::graph::{
     Budget, BuildError, Edge, Executable, Graph, Program, Rule, Violation, Wiring,
     violations as check,
@@ -83,8 +83,13 @@ impl<C: Context, S: State> HarnessBuilder<C, S, Unprovided> {
     }
 
     /// Provides the fixed slots, which all agents of this harness share.
-    pub fn provide(self, fixed: C::Fixed) -> HarnessBuilder<C, S, Given<C>> {
-        HarnessBuilder { name: self.name, fixed: Given(fixed), at: self.at, state: PhantomData }
+    pub fn provide(self, fixed: impl FixedSlots<C>) -> HarnessBuilder<C, S, Given<C>> {
+        HarnessBuilder {
+            name: self.name,
+            fixed: Given(fixed.filled()),
+            at: self.at,
+            state: PhantomData,
+        }
     }
 }
 

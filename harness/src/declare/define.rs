@@ -3,19 +3,16 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::panic::Location;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
 use crate::context::Context;
 use crate::graph::{Kind, Target};
 use crate::question::Question;
 use crate::signal::Signal;
-use crate::state::State;
+use crate::state::{State, Stored};
 use crate::step::{Action, Cx, Handler, StepError, StepId, StepResult, View};
 
 use super::About;
 use super::each::NeedsItemBody;
-use super::step::{NeedsAnswer, NeedsExit, StepDef, ThenEndOrRoute};
+use super::step::{NeedsAnswer, NeedsThenEndOrRoute, OfStep, StepDef};
 
 /// Defines what a step does. The closure of `.steps(|define, step| ..)` receives one. It carries
 /// the types of the loop's context and state, so closures need no annotations.
@@ -32,18 +29,18 @@ impl<C: Context, S: State, St> Define<C, S, St> {
     /// A step that runs `body`: a named `async fn(View<S>, Cx<C>) -> StepResult<S>`, a closure that
     /// returns `async move { .. }`, or an async closure that captures nothing.
     #[track_caller]
-    pub fn run<F, Fut>(self, body: F) -> NeedsExit<C, S, St, ThenEndOrRoute>
+    pub fn run<F, Fut>(self, body: F) -> NeedsThenEndOrRoute<C, S, St, OfStep>
     where
         F: Fn(View<S>, Cx<C>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = StepResult<S>> + Send + 'static,
     {
-        NeedsExit::new(Kind::Run, Action::run(body), Location::caller())
+        NeedsThenEndOrRoute::new(Kind::Run, Action::run(body), Location::caller())
     }
 
     /// A step that runs a [`Handler`].
     #[track_caller]
-    pub fn handler(self, handler: impl Handler<C, S>) -> NeedsExit<C, S, St, ThenEndOrRoute> {
-        NeedsExit::new(Kind::Run, Action::handler(handler), Location::caller())
+    pub fn handler(self, handler: impl Handler<C, S>) -> NeedsThenEndOrRoute<C, S, St, OfStep> {
+        NeedsThenEndOrRoute::new(Kind::Run, Action::handler(handler), Location::caller())
     }
 
     /// The first half of a gate. It creates the question, and the run waits for the answer. A half
@@ -136,7 +133,7 @@ impl<C: Context, S: State, St> Define<C, S, St> {
     #[track_caller]
     pub fn each<I, F, Fut>(self, items: F) -> NeedsItemBody<C, S, St, I>
     where
-        I: Serialize + DeserializeOwned + Send + 'static,
+        I: Stored + Send + 'static,
         F: Fn(View<S>, Cx<C>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Vec<I>, StepError>> + Send + 'static,
     {
@@ -171,7 +168,7 @@ impl<C: Context, S: State, St> Define<C, S, St> {
     #[track_caller]
     pub fn off(self, why: impl Into<String>) -> StepDef<C, S, St> {
         let why: String = why.into();
-        NeedsExit::new(Kind::Off(why.into()), Action::Decide, Location::caller()).end()
+        NeedsThenEndOrRoute::new(Kind::Off(why.into()), Action::Decide, Location::caller()).end()
     }
 }
 
@@ -184,7 +181,7 @@ impl<C: Context, S: State, St: StepId> Define<C, S, St> {
         route: impl Fn(&S) -> Sig + Send + Sync + 'static,
         targets: impl FnMut(Sig) -> Target<St>,
     ) -> StepDef<C, S, St> {
-        NeedsExit::<C, S, St, _>::new(Kind::Decide, Action::Decide, Location::caller())
+        NeedsThenEndOrRoute::<C, S, St, _>::new(Kind::Decide, Action::Decide, Location::caller())
             .route(route, targets)
     }
 }

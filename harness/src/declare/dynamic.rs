@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
-use crate::context::Context;
+use crate::context::{Context, FixedSlots};
 use crate::graph::{Budget, BuildError, Edge, Rule, Violation, Wiring, violations_with};
 use crate::state::State;
 use crate::text::{near, shown};
@@ -54,10 +54,10 @@ impl<C: Context, S: State> Dynamic<C, S, Unprovided> {
     }
 
     /// Provides the fixed slots, which all agents of this harness share.
-    pub fn provide(self, fixed: C::Fixed) -> Dynamic<C, S, Given<C>> {
+    pub fn provide(self, fixed: impl FixedSlots<C>) -> Dynamic<C, S, Given<C>> {
         Dynamic {
             name: self.name,
-            fixed: Given(fixed),
+            fixed: Given(fixed.filled()),
             start: self.start,
             on_error: self.on_error,
             finally: self.finally,

@@ -4,13 +4,11 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::context::Context;
 use crate::graph::Kind;
-use crate::state::State;
+use crate::state::{State, Stored};
 use crate::step::{
     Action, Cx, EachBody, Failure, ItemBody, ItemEnd, StepError, StepResult, View, decoded,
     item_body, merged, plan_body,
@@ -18,7 +16,7 @@ use crate::step::{
 
 use super::About;
 use super::draft::At;
-use super::step::{NeedsExit, ThenEndOrRoute};
+use super::step::{NeedsThenEndOrRoute, OfStep};
 
 /// How many items are at work at a time, unless a step says otherwise.
 const CONCURRENCY: usize = 8;
@@ -40,7 +38,7 @@ impl<C, S, St, I> NeedsItemBody<C, S, St, I>
 where
     C: Context,
     S: State,
-    I: Serialize + DeserializeOwned + Send + 'static,
+    I: Stored + Send + 'static,
 {
     pub(super) fn new<F, Fut>(items: F, at: &'static Location<'static>) -> Self
     where
@@ -62,7 +60,7 @@ where
     /// entered, and a [`Cx`] whose questions, effects and events are the item's own.
     pub fn run<T, F, Fut>(self, body: F) -> NeedsFold<C, S, St, T>
     where
-        T: Serialize + DeserializeOwned + Send + 'static,
+        T: Stored + Send + 'static,
         F: Fn(I, View<S>, Cx<C>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<T, StepError>> + Send + 'static,
     {
@@ -82,10 +80,10 @@ pub struct NeedsFold<C: Context, S: State, St, T> {
     types: About<(St, T)>,
 }
 
-impl<C: Context, S: State, St, T: DeserializeOwned + 'static> NeedsFold<C, S, St, T> {
+impl<C: Context, S: State, St, T: Stored + 'static> NeedsFold<C, S, St, T> {
     /// Makes an update of the results, which are in the order of the items. If an item failed for
     /// good, the step fails instead, once the other items are done.
-    pub fn fold<F>(self, fold: F) -> NeedsExit<C, S, St, ThenEndOrRoute>
+    pub fn fold<F>(self, fold: F) -> NeedsThenEndOrRoute<C, S, St, OfStep>
     where
         F: Fn(View<S>, Vec<T>) -> StepResult<S> + Send + Sync + 'static,
     {
@@ -98,7 +96,7 @@ impl<C: Context, S: State, St, T: DeserializeOwned + 'static> NeedsFold<C, S, St
 
     /// Makes an update of the results and failures, which are in the order of the items: an item
     /// that failed for good does not fail the step.
-    pub fn fold_all<F>(self, fold: F) -> NeedsExit<C, S, St, ThenEndOrRoute>
+    pub fn fold_all<F>(self, fold: F) -> NeedsThenEndOrRoute<C, S, St, OfStep>
     where
         F: Fn(View<S>, Vec<Result<T, Arc<Failure>>>) -> StepResult<S> + Send + Sync + 'static,
     {
@@ -112,21 +110,21 @@ impl<C: Context, S: State, St, T: DeserializeOwned + 'static> NeedsFold<C, S, St
         })
     }
 
-    fn exit<F>(self, collects: bool, fold: F) -> NeedsExit<C, S, St, ThenEndOrRoute>
+    fn exit<F>(self, collects: bool, fold: F) -> NeedsThenEndOrRoute<C, S, St, OfStep>
     where
         F: Fn(View<S>, Vec<ItemEnd>) -> Result<Vec<S::Update>, StepError> + Send + Sync + 'static,
     {
         let Self { plan, run, concurrency, at, .. } = self;
         let each = EachBody { plan, run, fold: Box::new(fold), concurrency, collects };
-        NeedsExit::new(Kind::Each, Action::Each(each), at)
+        NeedsThenEndOrRoute::new(Kind::Each, Action::Each(each), at)
     }
 }
 
-impl<C: Context, S: State<Update = T>, St, T: DeserializeOwned + 'static> NeedsFold<C, S, St, T> {
+impl<C: Context, S: State<Update = T>, St, T: Stored + 'static> NeedsFold<C, S, St, T> {
     /// Folds the updates that the items returned, in the order of the items. Two items that set one
     /// field without a reducer fail the step with
     /// [`FailureKind::ItemConflict`](crate::FailureKind::ItemConflict), which names the field.
-    pub fn merge(self) -> NeedsExit<C, S, St, ThenEndOrRoute> {
+    pub fn merge(self) -> NeedsThenEndOrRoute<C, S, St, OfStep> {
         self.exit(false, |_, ends| merged::<S>(ends))
     }
 }

@@ -1,7 +1,7 @@
 //! Declaring a loop: [`Harness::builder`] returns a builder, and its `build()` a [`Harness`].
 //!
 //! A program writes [`Harness`] and [`Define`]. The other types are the stages of a declaration, which
-//! the compiler names in its messages: what a step still [needs](NeedsExit), or which slots and steps a
+//! the compiler names in its messages: what a step still [needs](NeedsThenEndOrRoute), or which slots and steps a
 //! [builder](HarnessBuilder) still expects. [`Dynamic`] and [`Registry`] declare loops at run time.
 
 mod builder;
@@ -32,7 +32,7 @@ pub use dynamic::Dynamic;
 pub use each::{NeedsFold, NeedsItemBody};
 pub use name::StepName;
 pub use registry::Registry;
-pub use step::{NeedsAnswer, NeedsExit, StepDef, ThenEndOrRoute, ThenEndOrRouteOfGate};
+pub use step::{NeedsAnswer, NeedsThenEndOrRoute, OfGate, OfStep, StepDef};
 
 /// Binds a builder to types without holding values of them.
 type About<T> = PhantomData<fn() -> T>;

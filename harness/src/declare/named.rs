@@ -17,9 +17,9 @@ use crate::text::{prose, shown};
 
 use super::draft::{At, Fault, Link, Way};
 use super::registry::Lookup;
-use super::step::ThenEndOrRouteOfGate;
+use super::step::OfGate;
 use super::step::indexed;
-use super::{Define, NeedsExit, Registry, StepDef, StepName, ThenEndOrRoute};
+use super::{Define, NeedsThenEndOrRoute, OfStep, Registry, StepDef, StepName};
 
 /// The targets of `signals`, in their order. Adds the faults of the pairs to `faults`.
 fn branches<N: AsRef<str>, T: Into<StepName>>(
@@ -73,19 +73,19 @@ fn branches<N: AsRef<str>, T: Into<StepName>>(
     found
 }
 
-impl<C: Context, S: State> NeedsExit<C, S, StepName, ThenEndOrRouteOfGate> {
+impl<C: Context, S: State> NeedsThenEndOrRoute<C, S, StepName, OfGate> {
     /// How long the question waits. If it expires without an answer, the loop continues at `step`.
     #[track_caller]
     pub fn expires(
         self,
         after: Duration,
         step: impl Into<StepName>,
-    ) -> NeedsExit<C, S, StepName, ThenEndOrRoute> {
+    ) -> NeedsThenEndOrRoute<C, S, StepName, OfStep> {
         self.expiring(after, Some(Link { to: step.into(), at: Location::caller() }))
     }
 }
 
-impl<C: Context, S: State, By> NeedsExit<C, S, StepName, By> {
+impl<C: Context, S: State, By> NeedsThenEndOrRoute<C, S, StepName, By> {
     /// A former name of the step. Sessions saved at that name resume at this step. Can be called
     /// more than once.
     pub fn alias(mut self, old: impl Into<String>) -> Self {
@@ -164,15 +164,19 @@ impl<C: Context, S: State, By> NeedsExit<C, S, StepName, By> {
 }
 
 impl<C: Context, S: State> Define<C, S, StepName> {
-    /// A decision: see [`NeedsExit::route`].
+    /// A decision: see [`NeedsThenEndOrRoute::route`].
     #[track_caller]
     pub fn decide<Sig: Signal, N: AsRef<str>, T: Into<StepName>>(
         self,
         route: impl Fn(&S) -> Sig + Send + Sync + 'static,
         pairs: impl IntoIterator<Item = (N, Target<T>)>,
     ) -> StepDef<C, S, StepName> {
-        NeedsExit::<C, S, StepName, _>::new(Kind::Decide, Action::Decide, Location::caller())
-            .route(route, pairs)
+        NeedsThenEndOrRoute::<C, S, StepName, _>::new(
+            Kind::Decide,
+            Action::Decide,
+            Location::caller(),
+        )
+        .route(route, pairs)
     }
 
     /// A decision, with a route from the registry.
@@ -183,8 +187,12 @@ impl<C: Context, S: State> Define<C, S, StepName> {
         route: &str,
         pairs: impl IntoIterator<Item = (N, Target<T>)>,
     ) -> StepDef<C, S, StepName> {
-        NeedsExit::<C, S, StepName, _>::new(Kind::Decide, Action::Decide, Location::caller())
-            .route_named(registry, route, pairs)
+        NeedsThenEndOrRoute::<C, S, StepName, _>::new(
+            Kind::Decide,
+            Action::Decide,
+            Location::caller(),
+        )
+        .route_named(registry, route, pairs)
     }
 
     /// A step with a body from the registry.
@@ -193,7 +201,7 @@ impl<C: Context, S: State> Define<C, S, StepName> {
         self,
         registry: &Registry<C, S>,
         body: &str,
-    ) -> NeedsExit<C, S, StepName, ThenEndOrRoute> {
+    ) -> NeedsThenEndOrRoute<C, S, StepName, OfStep> {
         self.named_with(registry, body, &Value::Null)
     }
 
@@ -204,11 +212,15 @@ impl<C: Context, S: State> Define<C, S, StepName> {
         registry: &Registry<C, S>,
         body: &str,
         parameters: &Value,
-    ) -> NeedsExit<C, S, StepName, ThenEndOrRoute> {
+    ) -> NeedsThenEndOrRoute<C, S, StepName, OfStep> {
         let at = Location::caller();
         let fault = match registry.body(body, parameters) {
             Lookup::Found(found) => {
-                return NeedsExit::new(Kind::Run, Action::run(move |s, cx| found(s, cx)), at);
+                return NeedsThenEndOrRoute::new(
+                    Kind::Run,
+                    Action::run(move |s, cx| found(s, cx)),
+                    at,
+                );
             }
             Lookup::Unknown => {
                 let does = format!("runs `{}`, unknown to the registry", shown(body));
@@ -224,7 +236,7 @@ impl<C: Context, S: State> Define<C, S, StepName> {
                 Fault { rule: Rule::Parameters, at, near: None, does }
             }
         };
-        let mut step = NeedsExit::new(Kind::Run, Action::Decide, at);
+        let mut step = NeedsThenEndOrRoute::new(Kind::Run, Action::Decide, at);
         step.work.faults.push(fault);
         step
     }

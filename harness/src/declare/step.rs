@@ -16,27 +16,26 @@ use crate::step::{
 use super::About;
 use super::draft::{At, Draft, Link, Way, Work};
 
-/// What a [`NeedsExit`] still needs. The compiler prints this name where one is returned as a
-/// [`StepDef`].
+/// A [`NeedsThenEndOrRoute`] of a step with a body.
 #[derive(Debug)]
-pub enum ThenEndOrRoute {}
+pub enum OfStep {}
 
-/// The same for a gate, which may also call `.expires(..)`.
+/// A [`NeedsThenEndOrRoute`] of a gate, which may also call `.expires(..)`.
 #[derive(Debug)]
-pub enum ThenEndOrRouteOfGate {}
+pub enum OfGate {}
 
 /// A step without an exit yet. It needs `.then(..)`, `.end()` or `.route(..)`. Policies come before
-/// the exit.
+/// the exit. The compiler prints its name, which is the remedy, where one is returned as a
+/// [`StepDef`].
 ///
-/// `By` is [`ThenEndOrRoute`], or [`ThenEndOrRouteOfGate`] for a gate. It names the remedy in
-/// compiler messages.
+/// `By` is [`OfStep`], or [`OfGate`] for a gate.
 #[must_use = "a step needs an exit: `.then(step)`, `.end()` or `.route(..)`"]
-pub struct NeedsExit<C: Context, S: State, St, By> {
+pub struct NeedsThenEndOrRoute<C: Context, S: State, St, By> {
     pub(super) work: Work<C, S, St>,
     by: About<By>,
 }
 
-impl<C: Context, S: State, St> NeedsExit<C, S, St, ThenEndOrRoute> {
+impl<C: Context, S: State, St> NeedsThenEndOrRoute<C, S, St, OfStep> {
     pub(super) fn new(kind: Kind, action: Action<C, S>, at: At) -> Self {
         let policy = Policy::default();
         let work = Work {
@@ -55,11 +54,11 @@ impl<C: Context, S: State, St> NeedsExit<C, S, St, ThenEndOrRoute> {
     }
 }
 
-impl<C: Context, S: State, St> NeedsExit<C, S, St, ThenEndOrRouteOfGate> {
+impl<C: Context, S: State, St> NeedsThenEndOrRoute<C, S, St, OfGate> {
     /// How long the question waits. If it expires without an answer, the gate fails with
     /// [`FailureKind::Expired`](crate::FailureKind::Expired), which is not retried. The time starts
     /// when the question is logged, and passes while no process runs the session.
-    pub fn expires_or_fails(self, after: Duration) -> NeedsExit<C, S, St, ThenEndOrRoute> {
+    pub fn expires_or_fails(self, after: Duration) -> NeedsThenEndOrRoute<C, S, St, OfStep> {
         self.expiring(after, None)
     }
 
@@ -67,13 +66,13 @@ impl<C: Context, S: State, St> NeedsExit<C, S, St, ThenEndOrRouteOfGate> {
         mut self,
         after: Duration,
         to: Option<Link<St>>,
-    ) -> NeedsExit<C, S, St, ThenEndOrRoute> {
+    ) -> NeedsThenEndOrRoute<C, S, St, OfStep> {
         self.work.expires = Some((after, to));
-        NeedsExit { work: self.work, by: PhantomData }
+        NeedsThenEndOrRoute { work: self.work, by: PhantomData }
     }
 }
 
-impl<C: Context, S: State, St, By> NeedsExit<C, S, St, By> {
+impl<C: Context, S: State, St, By> NeedsThenEndOrRoute<C, S, St, By> {
     /// Retries the step when it fails with a retryable error. Without it a step has one attempt.
     pub fn retry(mut self, retry: Retry) -> Self {
         self.work.policy.retry = Some(retry);
@@ -97,17 +96,17 @@ impl<C: Context, S: State, St, By> NeedsExit<C, S, St, By> {
     }
 }
 
-impl<C: Context, S: State, St: StepId> NeedsExit<C, S, St, ThenEndOrRouteOfGate> {
+impl<C: Context, S: State, St: StepId> NeedsThenEndOrRoute<C, S, St, OfGate> {
     /// How long the question waits. If it expires without an answer, the loop continues at `step`,
     /// and the gate does not change the state. The time starts when the question is logged, and
     /// passes while no process runs the session.
     #[track_caller]
-    pub fn expires(self, after: Duration, step: St) -> NeedsExit<C, S, St, ThenEndOrRoute> {
+    pub fn expires(self, after: Duration, step: St) -> NeedsThenEndOrRoute<C, S, St, OfStep> {
         self.expiring(after, Some(Link { to: step, at: Location::caller() }))
     }
 }
 
-impl<C: Context, S: State, St: StepId, By> NeedsExit<C, S, St, By> {
+impl<C: Context, S: State, St: StepId, By> NeedsThenEndOrRoute<C, S, St, By> {
     /// The step to run when this step fails and its retries are used up. It takes precedence over
     /// the `.on_error(..)` of the loop. The failed attempt does not change the state. The error
     /// step reads [`cx.failure()`](crate::Cx::failure).
@@ -159,9 +158,9 @@ pub(super) fn indexed<S: State, Sig: Signal>(
     })
 }
 
-impl<C: Context, S: State, St, By> fmt::Debug for NeedsExit<C, S, St, By> {
+impl<C: Context, S: State, St, By> fmt::Debug for NeedsThenEndOrRoute<C, S, St, By> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "NeedsExit(declared at {})", self.work.at)
+        write!(f, "NeedsThenEndOrRoute(declared at {})", self.work.at)
     }
 }
 
@@ -179,16 +178,16 @@ impl<C: Context, S: State, St, Q: Question, F> NeedsAnswer<C, S, St, Q, F> {
     }
 
     /// The second half of a gate: receives the answer and returns an update.
-    pub fn answer<AskFut, B, Fut>(self, body: B) -> NeedsExit<C, S, St, ThenEndOrRouteOfGate>
+    pub fn answer<AskFut, B, Fut>(self, body: B) -> NeedsThenEndOrRoute<C, S, St, OfGate>
     where
         F: Fn(View<S>, Cx<C>) -> AskFut + Send + Sync + 'static,
         AskFut: Future<Output = Result<Q, StepError>> + Send + 'static,
         B: Fn(View<S>, Cx<C>, Answered<Q>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = StepResult<S>> + Send + 'static,
     {
-        let step = NeedsExit::new(Kind::Gate, Action::ask(self.question, body), self.at);
+        let step = NeedsThenEndOrRoute::new(Kind::Gate, Action::ask(self.question, body), self.at);
         let work = Work { question: Some(QuestionType::of::<Q>()), ..step.work };
-        NeedsExit { work, by: PhantomData }
+        NeedsThenEndOrRoute { work, by: PhantomData }
     }
 }
 

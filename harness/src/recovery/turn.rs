@@ -18,7 +18,7 @@ use crate::run::{Begin, Kind, OnBusy, Outcome, QueueStatus, Queued, RunError, re
 use crate::session::{
     Change, Digest, FORMAT, InputKey, Opened, Recorded, RunStarted, Salt, Session, check_value,
 };
-use crate::state::{State, encode};
+use crate::state::{State, to_json, update_to_json};
 use crate::store::{InboxSeq, Phase, Released};
 use crate::text::words;
 
@@ -88,7 +88,8 @@ async fn take_input<C: Context, S: State>(
         true => {
             let launched = &taker.launched;
             let id = launched.input_id.clone().unwrap_or_else(|| launched.run.to_string());
-            let update = encode(&input).map_err(|e| Kind::InputNotEncodable(e.to_string()))?;
+            let update =
+                update_to_json(&input).map_err(|e| Kind::InputNotEncodable(e.to_string()))?;
             check_value(&update).map_err(|e| Kind::InputNotEncodable(e.to_string()))?;
             let key = InputKey { key: input_key(&id), digest: Digest::of(&update) };
             Some(Named { key, id, update, chosen: launched.input_id.is_some() })
@@ -253,7 +254,7 @@ impl<C: Context, S: State> Taker<C, S> {
     fn first_turn(&self, input: S::Update, named: Option<&Named>) -> Result<Meaning<S>, Kind> {
         let mut state = catch_unwind(S::default)
             .map_err(|panic| Kind::InputPanicked(format!("its `Default`: {}", words(&*panic))))?;
-        let stored = encode(&state).map_err(|e| Kind::InputNotEncodable(e.to_string()))?;
+        let stored = to_json(&state).map_err(|e| Kind::InputNotEncodable(e.to_string()))?;
         let ops = reduce(&mut state, input)?;
         let opened = Opened {
             format: FORMAT,

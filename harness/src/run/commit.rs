@@ -12,7 +12,7 @@ use crate::observe::EventKind;
 use crate::session::{
     Asked as AskedChange, AttemptFailed, Change, Committed, Diverted, End, Finishing,
 };
-use crate::state::{State, encode};
+use crate::state::{State, to_json};
 use crate::step::{Asked, Failure, FailureKind, Interrupt, Place, StepError};
 
 use super::conclusion::{Conclusion, Recorded};
@@ -114,7 +114,7 @@ impl<C: Context, S: State> Driver<C, S> {
     }
 
     async fn write_snapshot(&self) -> Result<(), Broken> {
-        let live = encode(&*self.state).map_err(|error| Broken::Unsound(error.to_string()))?;
+        let live = to_json(&*self.state).map_err(|error| Broken::Unsound(error.to_string()))?;
         match self.core.snapshot(live, &S::schema())? {
             // It adds nothing to what is durable already.
             true => self.core.commit(When::Kept).await,

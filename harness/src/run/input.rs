@@ -10,7 +10,7 @@ use crate::inbox::{
 };
 use crate::journal::When;
 use crate::session::{Change, Digest, End, InputKey, RunStarted, check_ops};
-use crate::state::{Op, Ops, State};
+use crate::state::{Op, Ops, State, of_json};
 use crate::store::{InboxSeq, Released};
 use crate::text::words;
 
@@ -139,7 +139,7 @@ impl<C: Context, S: State> Driver<C, S> {
     async fn begin_turn(&mut self, key: String, inbox: InboxSeq, input: Input) -> bool {
         let session = &self.core.ids.session;
         let named = InputKey { key: key.clone(), digest: Digest::of(&input.update) };
-        let Ok(update) = serde_json::from_value::<S::Update>(input.update) else {
+        let Ok(update) = of_json::<S::Update, _>(input.update) else {
             tracing::warn!(%session, %key, "skipping an input that is not an update");
             return false;
         };

@@ -99,6 +99,12 @@ macro_rules! resting {
             rest: Rest<S>,
         }
 
+        impl<S: State> From<$name<S>> for Resume<S> {
+            fn from(outcome: $name<S>) -> Self {
+                Self::from(&outcome)
+            }
+        }
+
         impl<S: State> From<&$name<S>> for Resume<S> {
             fn from(outcome: &$name<S>) -> Self {
                 Resume(Source::Rest(outcome.rest.clone()))
@@ -153,6 +159,23 @@ pub(crate) enum Source<S: State> {
     Rest(Rest<S>),
     Id(String),
     Ended(SessionId),
+}
+
+/// What [`Agent::resume`](crate::Agent::resume) takes: what converts to a [`Resume`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a session that can be resumed",
+    label = "expected an outcome, or the id of a session",
+    note = "pass the outcome (`&outcome`, or the `&waiting`, `&stopped`, `&exhausted` or `&failed` inside it), or the session's id; an ended session takes its next input by `agent.run(input, slots).session(id)`"
+)]
+pub trait Resumable<S: State>: Into<Resume<S>> {}
+
+#[diagnostic::do_not_recommend]
+impl<S: State, T: Into<Resume<S>>> Resumable<S> for T {}
+
+impl<S: State> From<Outcome<S>> for Resume<S> {
+    fn from(outcome: Outcome<S>) -> Self {
+        Self::from(&outcome)
+    }
 }
 
 impl<S: State> From<&Outcome<S>> for Resume<S> {

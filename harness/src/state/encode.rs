@@ -1,7 +1,9 @@
 //! JSON encoding that refuses lossy values.
 //!
 //! `serde_json` writes `NaN` and the infinities as `null`, which decodes as another value or not at
-//! all. [`encode`] wraps the serializer of `serde_json::to_value` and refuses those floats.
+//! all, and `Some(None)` as `null`, which decodes as `None`. [`encode`] wraps the serializer of
+//! `serde_json::to_value` and refuses those values where it meets them, so the check costs no pass of
+//! its own.
 
 use std::cell::Cell;
 use std::fmt::{self, Display};
@@ -25,16 +27,27 @@ use crate::text::words;
 ///
 /// # Errors
 ///
-/// Fails for a float that is not finite, for a map key that is not a string, a number or a bool,
-/// for an integer beyond 64 bits, and for an error or panic of the type's own `Serialize`.
+/// Fails for a float that is not finite, for a `Some` of a value that is `null` in JSON, for a map
+/// key that is not a string, a number or a bool, for an integer beyond 64 bits, and for an error or
+/// panic of the type's own `Serialize`.
 pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Value, EncodeError> {
+    encode_checked(value, Within::Value)
+}
+
+/// Encodes an update: a field that is set to `null` may be `Some(None)` in it.
+pub(super) fn encode_update<T: Serialize + ?Sized>(value: &T) -> Result<Value, EncodeError> {
+    encode_checked(value, Within::Update)
+}
+
+fn encode_checked<T: Serialize + ?Sized>(value: &T, within: Within) -> Result<Value, EncodeError> {
     let found = Cell::new(None);
-    let checked = Checked { value, found: &found };
+    let checked = Checked { value, found: &found, within };
     let encoded = catch_unwind(AssertUnwindSafe(|| serde_json::to_value(&checked)));
     let encoded =
         encoded.map_err(|panic| EncodeError::custom(format!("panicked: {}", words(&*panic))))?;
     encoded.map_err(|error| match found.get() {
-        Some(float) => EncodeError(Kind::NotFinite(float)),
+        Some(Lossy::Float(float)) => EncodeError(Kind::NotFinite(float)),
+        Some(Lossy::SomeNull) => EncodeError(Kind::SomeNull),
         None => EncodeError(Kind::Json(error)),
     })
 }
@@ -46,10 +59,17 @@ pub struct EncodeError(Kind);
 #[derive(Debug)]
 enum Kind {
     NotFinite(f64),
+    SomeNull,
     Json(serde_json::Error),
 }
 
 impl EncodeError {
+    /// Whether the value held a `Some` of a value that is `null` in JSON, such as `Some(None)`.
+    #[must_use]
+    pub fn is_some_null(&self) -> bool {
+        matches!(self.0, Kind::SomeNull)
+    }
+
     /// Whether the value held `NaN` or an infinity.
     #[must_use]
     pub fn is_not_finite(&self) -> bool {
@@ -67,6 +87,10 @@ impl Display for EncodeError {
             Kind::NotFinite(float) => {
                 write!(f, "JSON has no number for `{float}` (store an `Option` or another type)")
             }
+            Kind::SomeNull => f.write_str(
+                "`Some` of a value that is `null` in JSON, such as `Some(None)`, reads back as \
+                 `None` (use an enum with a variant for each case)",
+            ),
             Kind::Json(error) => error.fmt(f),
         }
     }
@@ -74,24 +98,45 @@ impl Display for EncodeError {
 
 impl std::error::Error for EncodeError {}
 
+/// A value that JSON cannot represent.
+#[derive(Clone, Copy)]
+enum Lossy {
+    Float(f64),
+    SomeNull,
+}
+
+/// What a value is directly part of.
+#[derive(Clone, Copy, PartialEq)]
+enum Within {
+    /// A `Some`, so that `null` would read back as `None`.
+    Some,
+    /// An update, whose fields may be set to `null`.
+    Update,
+    /// Anything else.
+    Value,
+}
+
 /// A value that is serialized through [`Finite`].
 struct Checked<'a, T: ?Sized> {
     value: &'a T,
-    found: &'a Cell<Option<f64>>,
+    found: &'a Cell<Option<Lossy>>,
+    within: Within,
 }
 
 #[diagnostic::do_not_recommend]
 impl<T: Serialize + ?Sized> Serialize for Checked<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.value.serialize(Finite { inner: serializer, found: self.found })
+        let Self { found, within, .. } = *self;
+        self.value.serialize(Finite { inner: serializer, found, within })
     }
 }
 
-/// Forwards everything to `inner` except floats that are not finite. The first of those is kept in
-/// `found`.
+/// Forwards everything to `inner` except values that JSON cannot represent. The first of those is
+/// kept in `found`.
 struct Finite<'a, S> {
     inner: S,
-    found: &'a Cell<Option<f64>>,
+    found: &'a Cell<Option<Lossy>>,
+    within: Within,
 }
 
 impl<'a, S> Finite<'a, S> {
@@ -99,15 +144,30 @@ impl<'a, S> Finite<'a, S> {
         if float.is_finite() {
             return Ok(());
         }
-        self.found.set(Some(float));
+        self.found.set(Some(Lossy::Float(float)));
         Err(E::custom("not finite"))
+    }
+
+    fn check_null<E: ser::Error>(&self) -> Result<(), E> {
+        if self.within != Within::Some {
+            return Ok(());
+        }
+        self.found.set(Some(Lossy::SomeNull));
+        Err(E::custom("null in `Some`"))
     }
 
     fn checked<'v, T: ?Sized>(&self, value: &'v T) -> Checked<'v, T>
     where
         'a: 'v,
     {
-        Checked { value, found: self.found }
+        self.part(value, Within::Value)
+    }
+
+    fn part<'v, T: ?Sized>(&self, value: &'v T, within: Within) -> Checked<'v, T>
+    where
+        'a: 'v,
+    {
+        Checked { value, found: self.found, within }
     }
 }
 
@@ -123,7 +183,7 @@ macro_rules! open {
     ($($method:ident($($name:ident: $type:ty),*) -> $compound:ident;)*) => {$(
         fn $method(self, $($name: $type),*) -> Result<Self::$compound, S::Error> {
             let inner = self.inner.$method($($name),*)?;
-            Ok(Finite { inner, found: self.found })
+            Ok(Finite { inner, found: self.found, within: self.within })
         }
     )*};
 }
@@ -154,7 +214,6 @@ impl<'a, S: Serializer> Serializer for Finite<'a, S> {
         serialize_char(char);
         serialize_str(&str);
         serialize_bytes(&[u8]);
-        serialize_unit_struct(&'static str);
     }
 
     open! {
@@ -182,15 +241,26 @@ impl<'a, S: Serializer> Serializer for Finite<'a, S> {
     }
 
     fn serialize_none(self) -> Result<S::Ok, S::Error> {
+        self.check_null()?;
         self.inner.serialize_none()
     }
 
     fn serialize_unit(self) -> Result<S::Ok, S::Error> {
+        self.check_null()?;
         self.inner.serialize_unit()
     }
 
+    fn serialize_unit_struct(self, name: &'static str) -> Result<S::Ok, S::Error> {
+        self.check_null()?;
+        self.inner.serialize_unit_struct(name)
+    }
+
     fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<S::Ok, S::Error> {
-        let checked = self.checked(value);
+        let within = match self.within {
+            Within::Update => Within::Value,
+            Within::Some | Within::Value => Within::Some,
+        };
+        let checked = self.part(value, within);
         self.inner.serialize_some(&checked)
     }
 
@@ -208,7 +278,8 @@ impl<'a, S: Serializer> Serializer for Finite<'a, S> {
         name: &'static str,
         value: &T,
     ) -> Result<S::Ok, S::Error> {
-        let checked = self.checked(value);
+        // A newtype is its value in JSON.
+        let checked = self.part(value, self.within);
         self.inner.serialize_newtype_struct(name, &checked)
     }
 
@@ -268,7 +339,11 @@ macro_rules! record {
                 key: &'static str,
                 value: &T,
             ) -> Result<(), S::Error> {
-                let checked = self.checked(value);
+                let within = match self.within {
+                    Within::Update => Within::Update,
+                    Within::Some | Within::Value => Within::Value,
+                };
+                let checked = self.part(value, within);
                 self.inner.serialize_field(key, &checked)
             }
 
@@ -348,6 +423,41 @@ mod tests {
         for value in values {
             assert!(value.unwrap_err().is_not_finite());
         }
+    }
+
+    #[test]
+    fn refuses_null_in_some_wherever_it_is() {
+        #[derive(Serialize)]
+        struct New<T>(T);
+        #[derive(Serialize)]
+        struct Unit;
+        #[derive(Serialize)]
+        struct Update {
+            set: Option<Option<u8>>,
+            new: Option<New<Option<u8>>>,
+            deep: Option<Vec<Option<Option<u8>>>>,
+        }
+
+        let values: [Result<Value, EncodeError>; 7] = [
+            encode(&Some(None::<u8>)),
+            encode(&vec![Some(Some(None::<u8>))]),
+            encode(&Some(())),
+            encode(&Some(Unit)),
+            encode(&Some(New(None::<u8>))),
+            encode(&New(Some(json!(null)))),
+            encode(&BTreeMap::from([("k", (1, Some(None::<u8>)))])),
+        ];
+        for value in values {
+            assert!(value.unwrap_err().is_some_null());
+        }
+        let kept = (Some(vec![None, Some(1)]), Some(Some(1)), None::<Option<u8>>, ((), Unit));
+        assert_eq!(encode(&kept).unwrap(), serde_json::to_value(&kept).unwrap());
+
+        // An update sets a field to `null`, but its values lose nothing either.
+        let set = Update { set: Some(None), new: Some(New(None)), deep: None };
+        assert_eq!(encode_update(&set).unwrap(), serde_json::to_value(&set).unwrap());
+        let lost = Update { set: None, new: None, deep: Some(vec![Some(None)]) };
+        assert!(encode_update(&lost).unwrap_err().is_some_null());
     }
 
     #[test]

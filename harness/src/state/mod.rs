@@ -24,6 +24,8 @@ mod op;
 mod ops;
 mod reduce;
 mod schema;
+mod stored;
+mod take;
 
 pub use encode::{EncodeError, encode};
 pub(crate) use fold::fold_owned;
@@ -36,8 +38,10 @@ pub use reduce::{
     Add, Append, Edits, Entries, First, Fold, Folded, Max, Merge, Min, Union, Upsert,
 };
 pub use schema::{Field, Schema};
+pub use stored::Stored;
+pub(crate) use stored::{of_json, to_json, update_to_json};
+pub use take::{IntoOption, Items};
 
-use serde::de::DeserializeOwned;
 // The compiler names them in errors about an update that cannot be encoded.
 #[doc(hidden)]
 pub use serde::{Deserialize, Serialize};
@@ -94,9 +98,10 @@ pub use serde::{Deserialize, Serialize};
 ///
 /// # Setters
 ///
-/// A setter takes exactly the type in the table. A `String` is taken as `impl Into<String>`, and
-/// several items as `impl IntoIterator`. Calls of a setter compose, except for a field without a
-/// reducer, where the last call wins.
+/// A setter takes the type in the table. A `String` is taken as `impl Into<String>`, several items as
+/// any [`IntoIterator`] of them ([`Items`]), and a value for an `Option<T>` as the option, as a `T`
+/// without `Some`, and for a text also as `&str` ([`IntoOption`]). Calls of a setter compose, except
+/// for a field without a reducer, where the last call wins.
 ///
 /// # Parts
 ///
@@ -114,7 +119,10 @@ pub use serde::{Deserialize, Serialize};
 ///
 /// An update is stored field by field. `#[serde(rename)]` and `rename_all` are supported. Serde
 /// options that change the stored shape of a field (`flatten`, `skip`, `with`, ..) are compile
-/// errors.
+/// errors, and so is `Option<Option<T>>`: JSON has one `null`. In the types of fields these options
+/// are serde's and yours: what `#[serde(skip)]` omits there is its default after a resume. A test
+/// finds it with `survives_storage` of the feature `testing`. A `Some(None)` in them is refused by the
+/// commit that has it.
 pub use harness_macros::State;
 
 /// The typed data of a loop.
@@ -147,9 +155,9 @@ pub use harness_macros::State;
     message = "`{Self}` is not the state of a loop",
     note = "write `#[derive(State, Clone, Default, Serialize, Deserialize)]` above the struct"
 )]
-pub trait State: Default + Clone + Serialize + DeserializeOwned + Send + Sync + 'static {
+pub trait State: Default + Clone + Stored + Send + Sync + 'static {
     /// The partial update that a step returns. Every field is optional.
-    type Update: Default + std::fmt::Debug + Serialize + DeserializeOwned + Send + 'static;
+    type Update: Default + std::fmt::Debug + Stored + Send + 'static;
 
     /// The version of the stored form.
     const VERSION: u32 = 1;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::question::Question;
+use crate::state::of_json;
 use crate::text::bounded;
 
 use super::ask_error::{AskError, Kind};
@@ -116,9 +117,10 @@ impl<Q: Question> Future for Ask<Q> {
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
         self.poll_asked().map(|asked| {
-            let decoded = asked?.1.value.and_then(|value| {
-                serde::Deserialize::deserialize(value).map_err(|e: serde_json::Error| e.to_string())
-            });
+            let decoded = asked?
+                .1
+                .value
+                .and_then(|value| of_json(value).map_err(|e: serde_json::Error| e.to_string()));
             decoded.map_err(|why| AskError::of(&self.key, Kind::Decode(why)))
         })
     }

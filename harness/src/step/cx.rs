@@ -6,14 +6,13 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use tokio::task::JoinHandle;
 
 use crate::context::Context;
 use crate::id::{AgentId, OpId, Position, RunId, SessionId};
 use crate::llm::Spend;
 use crate::question::Question;
+use crate::state::Stored;
 
 use super::ask::Ask;
 use super::effects::{EffectScope, Effects, Payload, Place};
@@ -133,8 +132,8 @@ impl<C: Context> Cx<C> {
     /// not round-trip through JSON, the effect panics, or it is in doubt.
     pub fn once<T, F, Fut>(&self, key: &str, effect: F) -> Once<T, F>
     where
-        T: Serialize + DeserializeOwned + Send + 'static,
-        F: FnOnce() -> Fut + Send + 'static,
+        T: Stored + Send + 'static,
+        F: FnOnce() -> Fut + Send + 'static, // owns what it uses: `async move || ..`, with clones
         Fut: Future<Output = Result<T, StepError>> + Send + 'static,
     {
         Once::new(self.here(), EffectScope::Position, key, effect)
@@ -147,8 +146,8 @@ impl<C: Context> Cx<C> {
     /// Those of [`once`](Cx::once).
     pub fn once_per_session<T, F, Fut>(&self, key: &str, effect: F) -> Once<T, F>
     where
-        T: Serialize + DeserializeOwned + Send + 'static,
-        F: FnOnce() -> Fut + Send + 'static,
+        T: Stored + Send + 'static,
+        F: FnOnce() -> Fut + Send + 'static, // owns what it uses: `async move || ..`, with clones
         Fut: Future<Output = Result<T, StepError>> + Send + 'static,
     {
         Once::new(self.here(), EffectScope::Session, key, effect)

@@ -3,12 +3,10 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::context::Context;
-use crate::state::{State, encode};
+use crate::state::{State, Stored, of_json, to_json};
 
 use super::body::BoxFuture;
 use super::{Cx, Failure, FailureKind, StepError, View};
@@ -43,7 +41,7 @@ pub(crate) fn plan_body<C, S, I, F, Fut>(items: F) -> PlanBody<C, S>
 where
     C: Context,
     S: State,
-    I: Serialize + Send + 'static,
+    I: Stored + Send + 'static,
     F: Fn(View<S>, Cx<C>) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Vec<I>, StepError>> + Send + 'static,
 {
@@ -61,8 +59,8 @@ pub(crate) fn item_body<C, S, I, T, F, Fut>(body: F) -> ItemBody<C, S>
 where
     C: Context,
     S: State,
-    I: DeserializeOwned + Send + 'static,
-    T: Serialize + Send + 'static,
+    I: Stored + Send + 'static,
+    T: Stored + Send + 'static,
     F: Fn(I, View<S>, Cx<C>) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<T, StepError>> + Send + 'static,
 {
@@ -71,7 +69,7 @@ where
         let body = Arc::clone(&body);
         Box::pin(async move {
             let at = cx.item().unwrap_or_default() as usize;
-            let item = I::deserialize(item).map_err(|error| {
+            let item = of_json::<I, _>(item).map_err(|error| {
                 let why = format!("failed to decode the recorded item {at}: {error}");
                 StepError::of(FailureKind::Encode, false, why)
             })?;
@@ -80,8 +78,8 @@ where
     })
 }
 
-fn encoded<T: Serialize>(value: &T, what: &str, at: usize) -> Result<Value, StepError> {
-    encode(value).map_err(|error| {
+fn encoded<T: Stored>(value: &T, what: &str, at: usize) -> Result<Value, StepError> {
+    to_json(value).map_err(|error| {
         StepError::of(FailureKind::Encode, false, format!("the {what} {at}: {error}"))
     })
 }
@@ -90,8 +88,8 @@ fn encoded<T: Serialize>(value: &T, what: &str, at: usize) -> Result<Value, Step
 ///
 /// # Errors
 /// A recorded result of another type.
-pub(crate) fn decoded<T: DeserializeOwned>(value: Value, at: usize) -> Result<T, StepError> {
-    T::deserialize(value).map_err(|error| {
+pub(crate) fn decoded<T: Stored>(value: Value, at: usize) -> Result<T, StepError> {
+    of_json(value).map_err(|error| {
         let why = format!("failed to decode the recorded result of item {at}: {error}");
         StepError::of(FailureKind::Encode, false, why)
     })

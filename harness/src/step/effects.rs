@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::id::{AgentId, OpId, Position, RunId, SessionId};
 use crate::llm::{CallId, Spend};
 use crate::question::Question;
-use crate::state::encode;
+use crate::state::to_json;
 use crate::store::FormerHolder;
 
 use super::interrupt::{Answer, QuestionType};
@@ -77,7 +77,7 @@ impl Asked {
         let QuestionType { name, answer_schema, .. } = QuestionType::of::<Q>();
         Ok(Self {
             name,
-            question: encode(question)
+            question: to_json(question)
                 .map_err(|e| format!("failed to encode the question `{}`: {e}", Q::NAME))?,
             answer_schema: answer_schema(),
             expires: None,

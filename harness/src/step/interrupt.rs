@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::clock::UtcMillis;
 use crate::id::{InterruptId, Position};
-use crate::question::Question;
-use crate::state::encode;
+use crate::question::{Described, Question};
+use crate::state::{of_json, to_json};
 
 use super::{ResultExt, StepError};
 
@@ -27,8 +27,8 @@ impl QuestionType {
     pub(crate) fn of<Q: Question>() -> Self {
         Self {
             name: Q::NAME,
-            answer_schema: || schemars::schema_for!(Q::Answer).to_value(),
-            check: |value| match <Q::Answer as Deserialize>::deserialize(value) {
+            answer_schema: || Q::Answer::schema().to_value(),
+            check: |value| match of_json::<Q::Answer, _>(value) {
                 Ok(_) => Ok(()),
                 Err(error) => Err(error.to_string()),
             },
@@ -80,7 +80,7 @@ impl Interrupt {
         if self.name != Q::NAME {
             return Err(wrong(None));
         }
-        let question = Q::deserialize(&self.question).map_err(|e| wrong(Some(e.to_string())))?;
+        let question = of_json::<Q, _>(&self.question).map_err(|e| wrong(Some(e.to_string())))?;
         Ok(Pending { id: self.id.clone(), question })
     }
 }
@@ -128,7 +128,7 @@ impl<Q: Question> Pending<Q> {
         Answers::one(Answer {
             id: self.id.clone(),
             name: Some(Q::NAME),
-            value: encode(&answer).map_err(|error| error.to_string()),
+            value: to_json(&answer).map_err(|error| error.to_string()),
             by: None,
             at: UtcMillis::now(),
         })
@@ -223,8 +223,8 @@ impl<Q: Question> Answered<Q> {
     pub(crate) fn decode(question: &Value, answer: Answer) -> Result<Self, StepError> {
         let value = answer.value.map_err(StepError::fatal)?;
         Ok(Self {
-            question: Q::deserialize(question).fatal()?,
-            answer: serde::Deserialize::deserialize(value).fatal()?,
+            question: of_json(question).fatal()?,
+            answer: of_json(value).fatal()?,
             by: answer.by,
             at: answer.at,
         })

@@ -12,10 +12,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::state::{Stored, of_json};
 use crate::store::FormerHolder;
 
 use super::StepError;
@@ -189,7 +188,7 @@ impl<T, F, D> Once<T, F, D> {
 
 impl<T, F, Fut, D> Future for Once<T, F, D>
 where
-    T: Serialize + DeserializeOwned + Send + 'static,
+    T: Stored + Send + 'static,
     F: FnOnce() -> Fut + Send + 'static,
     Fut: Future<Output = Result<T, StepError>> + Send + 'static,
 {
@@ -257,15 +256,15 @@ fn leave(reply: OnceReply, key: &str) -> Result<Leave, StepError> {
     }
 }
 
-fn decoded<T: DeserializeOwned>(value: Value, key: &str) -> Result<T, StepError> {
-    T::deserialize(value).map_err(|e| {
+fn decoded<T: Stored>(value: Value, key: &str) -> Result<T, StepError> {
+    of_json(value).map_err(|e| {
         StepError::fatal(format!("failed to decode the recorded result of `{key}`: {e}"))
     })
 }
 
 impl<T, F, Fut> Plan<T, F>
 where
-    T: Serialize + DeserializeOwned + Send + 'static,
+    T: Stored + Send + 'static,
     F: FnOnce() -> Fut + Send + 'static,
     Fut: Future<Output = Result<T, StepError>> + Send + 'static,
 {

@@ -83,7 +83,7 @@ async fn a_whole_loop() {
         Ctx::fixed().size(3).tools(vec![1]).build(),
         Ctx::runtime().model("m".into()).build()
     );
-    let by_hand = declared!(by_hand, (vec![1], 3), "m".into());
+    let by_hand = declared!(by_hand, (vec![1], 3), Box::<str>::from("m"));
     assert_eq!(derived, by_hand);
     assert!(derived.last().is_some_and(|line| line == "run ended by Answer"), "{derived:#?}");
     assert!(derived[2].contains("does not fit"), "{}", derived[2]);

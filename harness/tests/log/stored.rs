@@ -58,7 +58,7 @@ async fn stored(golden: &Golden, agent: &str) -> MemoryStore {
     store
 }
 
-fn agent<S: State>(id: &str, store: MemoryStore) -> Agent<(), S> {
+fn agent<S: State + serde::Serialize>(id: &str, store: MemoryStore) -> Agent<(), S> {
     let harness =
         Harness::<(), S>::builder("reader").start(Only::Step).steps(|define, step| match step {
             Only::Step => define.run(|_state, _cx| async move { Ok(S::update()) }).end(),
@@ -88,7 +88,7 @@ async fn sessions_report_the_state_behind_each_entry_as_before() {
 }
 
 /// Compares the states that an agent shows with the first of those of a log.
-async fn reported_by_agent<S: State>(
+async fn reported_by_agent<S: State + serde::Serialize>(
     golden: &Golden,
     id: &str,
     first: usize,

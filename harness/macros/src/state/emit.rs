@@ -25,6 +25,7 @@ fn update(model: &Model<'_>) -> TokenStream {
     let update = format_ident!("{}Update", name);
     let text = update.to_string();
     let decoder = format!("{update}::__given");
+    let encoder = format!("{update}::__give");
     let about = format!(
         "A partial update of [`{name}`]. Every field is optional.\n\n\
          Create one with `{name}::update()`."
@@ -37,6 +38,7 @@ fn update(model: &Model<'_>) -> TokenStream {
                 rename = #stored,
                 default,
                 deserialize_with = #decoder,
+                serialize_with = #encoder,
                 skip_serializing_if = "::core::option::Option::is_none"
             )]
             #name: ::core::option::Option<#slot>
@@ -62,6 +64,22 @@ fn update(model: &Model<'_>) -> TokenStream {
         #[allow(dead_code, private_bounds, private_interfaces)]
         impl #update {
             #(#setters)*
+
+            /// Encodes a field that is present as its value.
+            #[doc(hidden)]
+            fn __give<S, T>(
+                field: &::core::option::Option<T>,
+                serializer: S,
+            ) -> ::core::result::Result<S::Ok, S::Error>
+            where
+                S: ::harness::__private::serde::Serializer,
+                T: ::harness::__private::serde::Serialize,
+            {
+                match field {
+                    ::core::option::Option::Some(value) => value.serialize(serializer),
+                    ::core::option::Option::None => serializer.serialize_none(),
+                }
+            }
 
             /// Decodes a field that is present, so that `null` is a value.
             #[doc(hidden)]
@@ -123,7 +141,7 @@ fn provided(model: &Model<'_>, field: &Field<'_>) -> Option<TokenStream> {
 }
 
 fn state(model: &Model<'_>) -> TokenStream {
-    let Model { name, version, .. } = model;
+    let Model { vis, name, version, .. } = model;
     let update = format_ident!("{}Update", name);
     let folds = model.fields.iter().map(|field| {
         let (name, fold) = (field.name, Parts::of(model, field).fold);
@@ -155,7 +173,18 @@ fn state(model: &Model<'_>) -> TokenStream {
             }
         }
     });
+    let starts = format!("An empty update: [`{update}`].");
     quote! {
+        // Not only the trait's function: a call of that would repeat each error about the state.
+        #[automatically_derived]
+        impl #name {
+            #[doc = #starts]
+            #[allow(dead_code)]
+            #vis fn update() -> #update {
+                ::core::default::Default::default()
+            }
+        }
+
         #[automatically_derived]
         impl ::harness::state::State for #name {
             type Update = #update;

@@ -1,6 +1,6 @@
 //! Parses the item into a [`Model`].
 
-use syn::{DeriveInput, Ident, Path};
+use syn::{DeriveInput, Ident, Path, Type};
 
 use super::model::{Field, Model};
 use super::{reducer, serde};
@@ -97,6 +97,7 @@ fn parse_field<'a>(
     let mut options = Options::read(&field.attrs, &ON_FIELD, errors);
     let provides = options.take("provides").map(|(key, _)| key.span());
     let (reducer, span) = reducer::choose(name, options, errors);
+    refuse_nested_options(name, &field.ty, errors);
     Some(Field {
         name,
         stored: names.of(name, &field.attrs, errors),
@@ -106,6 +107,30 @@ fn parse_field<'a>(
         span,
         provides,
     })
+}
+
+/// JSON has one `null`, so `Some(None)` would read back as `None`. Where an alias or a nested type
+/// hides one, the commit that holds the value is refused.
+fn refuse_nested_options(field: &Ident, ty: &Type, errors: &mut Errors) {
+    let Type::Path(path) = ty else { return };
+    for segment in &path.path.segments {
+        for held in text::arguments(segment) {
+            let twice = segment.ident == "Option"
+                && matches!(held, Type::Path(held)
+                    if held.path.segments.last().is_some_and(|last| last.ident == "Option"));
+            if twice {
+                errors.push(
+                    ty,
+                    format!(
+                        "`{field}` cannot store `Some(None)`: JSON has one `null`, and it reads \
+                         back as `None` (use an enum with a variant for each case)"
+                    ),
+                );
+                return;
+            }
+            refuse_nested_options(field, held, errors);
+        }
+    }
 }
 
 /// Reports a type that two fields provide. Two spellings of one type are left

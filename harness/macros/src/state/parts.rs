@@ -5,8 +5,8 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::Type;
 use syn::ext::IdentExt as _;
-use syn::{GenericArgument, PathArguments, PathSegment, Type};
 
 use super::model::{Field, Model, Reducer};
 use crate::text;
@@ -35,14 +35,16 @@ impl Parts {
         let stored = &field.stored;
         let ops = quote_spanned!(field.span=> &mut ops.field(#stored));
         let several = quote! {
-            self.#name.get_or_insert_with(::core::default::Default::default).extend(#name);
+            self.#name
+                .get_or_insert_with(::core::default::Default::default)
+                .extend(::harness::state::Items::into_items(#name));
         };
         let text = name.unraw().to_string();
         let items = |kind: &str, what: &str, item: TokenStream, fold: TokenStream| {
             let [item] = held(model, field, [item]);
             Self {
                 slot: quote!(::std::vec::Vec<#item>),
-                takes: quote!(impl ::core::iter::IntoIterator<Item = #item>),
+                takes: quote!(impl ::harness::state::Items<#item>),
                 change: quote!(::std::vec::Vec<#item>),
                 fill: several.clone(),
                 fold,
@@ -97,7 +99,7 @@ impl Parts {
                 let [key, value] = held(model, field, [quote!(#map::Key), quote!(#map::Value)]);
                 Self {
                     slot: quote!(::harness::state::Entries<#key, #value>),
-                    takes: quote!(impl ::core::iter::IntoIterator<Item = (#key, #value)>),
+                    takes: quote!(impl ::harness::state::Items<(#key, #value)>),
                     change: quote!(::std::vec::Vec<(#key, #value)>),
                     fill: several,
                     fold: quote_spanned!(field.span=> #map::merge_entries(&mut self.#name, change, #ops);),
@@ -117,7 +119,7 @@ impl Parts {
             },
             Reducer::Max | Reducer::Min | Reducer::First => extreme(model, field, &ty),
             Reducer::Replace => {
-                let (takes, value) = taking(field.ty, &own, name);
+                let (takes, value) = taking(model, field.ty, &own, name);
                 Self {
                     slot: own.clone(),
                     takes,
@@ -134,7 +136,7 @@ impl Parts {
                 let change = update.as_ref().map(|ty| text::without_self(ty, model.name));
                 let written = update.as_deref().unwrap_or(field.ty);
                 let slot = change.unwrap_or(own);
-                let (takes, value) = taking(written, &slot, name);
+                let (takes, value) = taking(model, written, &slot, name);
                 Self {
                     slot: quote!(::std::vec::Vec<#slot>),
                     takes,
@@ -170,7 +172,7 @@ fn extreme(model: &Model<'_>, field: &Field<'_>, ty: &TokenStream) -> Parts {
     let option = quote_spanned!(field.span=> <#ty as ::harness::state::#kind>);
     let [held] = held(model, field, [quote!(#option::Value)]);
     let (takes, value) = match inside(field.ty) {
-        Some(inner) => taking(inner, &held, &here),
+        Some(inner) => taking(model, inner, &held, &here),
         None => (held.clone(), here.clone()),
     };
     Parts {
@@ -203,7 +205,7 @@ fn held<const N: usize>(
     }
     match path.path.segments.last() {
         Some(last) if HOLDING.iter().any(|holding| last.ident == holding) => {
-            let mut arguments = arguments(last).into_iter();
+            let mut arguments = text::arguments(last).into_iter();
             named.map(|_| match arguments.next() {
                 Some(ty) => text::without_self(ty, model.name),
                 None => whole.clone(),
@@ -223,28 +225,29 @@ const PLAIN: &[&str] = &[
     "u16", "u32", "u64", "u8", "usize",
 ];
 
-fn arguments(segment: &PathSegment) -> Vec<&Type> {
-    let PathArguments::AngleBracketed(list) = &segment.arguments else {
-        return Vec::new();
-    };
-    let types = list.args.iter().filter_map(|argument| match argument {
-        GenericArgument::Type(ty) => Some(ty),
-        _ => None,
-    });
-    types.collect()
-}
-
-/// The parameter of a setter, and the value it stores. Strings are converted with `Into`, and so are
-/// options: of a value, of `None`, and of a value without `Some`.
-fn taking(written: &Type, ty: &TokenStream, name: &impl ToTokens) -> (TokenStream, TokenStream) {
-    // What an option of an option takes would be ambiguous.
-    let option = inside(written).is_some_and(|held| inside(held).is_none());
-    match option || is_string(written) {
-        true => {
-            (quote!(impl ::core::convert::Into<#ty>), quote!(::core::convert::Into::into(#name)))
-        }
-        false => (ty.clone(), quote!(#name)),
+/// The parameter of a setter, and the value it stores. Strings are converted with `Into`. An option
+/// takes a value, `None`, and a value without `Some`.
+fn taking(
+    model: &Model<'_>,
+    written: &Type,
+    ty: &TokenStream,
+    name: &impl ToTokens,
+) -> (TokenStream, TokenStream) {
+    if is_string(written) {
+        return (
+            quote!(impl ::core::convert::Into<#ty>),
+            quote!(::core::convert::Into::into(#name)),
+        );
     }
+    // What an option of an option takes would be ambiguous.
+    let Some(held) = inside(written).filter(|held| inside(held).is_none()) else {
+        return (ty.clone(), quote!(#name));
+    };
+    let held = text::without_self(held, model.name);
+    (
+        quote!(impl ::harness::state::IntoOption<#held>),
+        quote!(::harness::state::IntoOption::<#held>::into_option(#name)),
+    )
 }
 
 fn is_string(ty: &Type) -> bool {
@@ -256,6 +259,6 @@ fn is_string(ty: &Type) -> bool {
 fn inside(ty: &Type) -> Option<&Type> {
     let Type::Path(path) = ty else { return None };
     let last = path.path.segments.last()?;
-    let first = arguments(last).first().copied();
+    let first = text::arguments(last).first().copied();
     first.filter(|_| last.ident == "Option")
 }

@@ -19,9 +19,7 @@ pub use list::{Append, Upsert};
 pub use merge::{Entries, Merge};
 pub use union::Union;
 
-use serde::{Serialize, de::DeserializeOwned};
-
-use super::FieldOps;
+use super::{FieldOps, Stored};
 
 /// Reducer `transcript`: a type that folds entries by its own rules.
 ///
@@ -50,7 +48,7 @@ use super::FieldOps;
 )]
 pub trait Fold {
     /// The type of an entry. An update holds one or more.
-    type Item: Serialize + DeserializeOwned + Send + 'static;
+    type Item: Stored + Send + 'static;
 
     /// Folds an entry into the value and records the operations.
     fn fold(&mut self, item: Self::Item, ops: &mut FieldOps<'_>);

@@ -1,9 +1,9 @@
 //! Effects in doubt: it is unknown whether they happened.
 
 use futures_util::future::poll_immediate;
-use serde::de::DeserializeOwned;
 
 use crate::question::{Doubt, EffectInDoubt};
+use crate::state::{Stored, of_json};
 use crate::step::ask::Ask;
 use crate::step::effects::{EffectScope, Guard};
 use crate::step::scope::Scope;
@@ -14,7 +14,7 @@ use super::ticket::Ticket;
 use super::{Decision, InDoubt, Leave, free, leave};
 
 /// The result of the effect, or `None` if the effect must run.
-pub(super) async fn settle<T: DeserializeOwned>(
+pub(super) async fn settle<T: Stored>(
     scope: &Scope,
     within: EffectScope,
     key: &str,
@@ -33,7 +33,7 @@ pub(super) async fn settle<T: DeserializeOwned>(
                     format!("the effect `{key}` of {op} is in doubt, and the answer is to fail");
                 Err(StepError::of(FailureKind::InDoubt, false, message))
             }
-            Doubt::Done { result } => match T::deserialize(result) {
+            Doubt::Done { result } => match of_json(result) {
                 Ok(result) => Ok(Some(result)),
                 Err(error) => {
                     let message = format!(

@@ -5,10 +5,10 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use serde::Serialize;
+
 use serde_json::Value;
 
-use crate::state::encode;
+use crate::state::{Stored, to_json};
 use crate::step::effects::{EffectScope, Guard};
 use crate::step::scope::Scope;
 use crate::step::{FailureKind, StepError};
@@ -37,7 +37,7 @@ impl Ticket {
         effect: F,
     ) -> Result<T, StepError>
     where
-        T: Serialize + Send + 'static,
+        T: Stored + Send + 'static,
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, StepError>> + Send + 'static,
     {
@@ -73,14 +73,14 @@ impl Ticket {
     /// Records a result that a probe or an answer returned.
     pub(super) async fn record<T>(self, value: T) -> Result<T, StepError>
     where
-        T: Serialize + Send + 'static,
+        T: Stored + Send + 'static,
     {
         self.recording(async move { Ok(value) }).await
     }
 
     async fn recording<T, W>(self, work: W) -> Result<T, StepError>
     where
-        T: Serialize + Send + 'static,
+        T: Stored + Send + 'static,
         W: Future<Output = Result<T, StepError>> + Send + 'static,
     {
         let (scope, key) = (self.scope.clone(), self.key.clone());
@@ -99,8 +99,8 @@ impl Ticket {
         }
     }
 
-    fn encode<T: Serialize>(&self, value: &T) -> Result<Value, StepError> {
-        encode(value).map_err(|error| {
+    fn encode<T: Stored>(&self, value: &T) -> Result<Value, StepError> {
+        to_json(value).map_err(|error| {
             let message = format!("the result of the effect `{}`: {error}", self.key);
             StepError::of(FailureKind::Encode, false, message)
         })

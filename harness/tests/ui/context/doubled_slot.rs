@@ -1,5 +1,6 @@
-//@ names: `CtxRequired`
-//@ remedy: Repeated field prompts
+//@ names: `prompts`, `Ctx`
+//@ remedy: remove one of the calls of `.prompts(..)`
+//@ lines: 30
 
 use harness::Context;
 

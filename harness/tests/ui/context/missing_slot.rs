@@ -1,5 +1,6 @@
-//@ names: `CtxRequired`
-//@ remedy: Missing required field prompts
+//@ names: `prompts`, `Ctx`
+//@ remedy: `.prompts(..)` is missing before `.build()`
+//@ lines: 26
 
 use harness::Context;
 

@@ -1,5 +1,6 @@
 //@ names: `seed`, `Ctx::required()`
 //@ remedy: set it in `Ctx::runtime()`
+//@ lines: 30
 
 use harness::Context;
 

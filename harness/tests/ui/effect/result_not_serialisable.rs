@@ -1,5 +1,6 @@
 //@ names: `Receipt`, `once`
-//@ remedy: Serialize
+//@ remedy: write `#[derive(Serialize, Deserialize)]` above `Receipt`
+//@ lines: 48
 
 use harness::prelude::*;
 

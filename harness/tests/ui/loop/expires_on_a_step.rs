@@ -1,5 +1,5 @@
-//@ names: `expires`, `NeedsExit`
-//@ remedy: ThenEndOrRouteOfGate
+//@ names: `expires`, `NeedsThenEndOrRoute`
+//@ remedy: OfGate
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //@ names: `retry`
-//@ remedy: method `retry` is available on `NeedsExit
+//@ remedy: method `retry` is available on `NeedsThenEndOrRoute
 
 use harness::prelude::*;
 

@@ -1,5 +1,5 @@
-//@ names: `CtxFixed`, `OtherFixed`
-//@ remedy: expected `CtxFixed`
+//@ names: `Ctx`, `OtherFixed`
+//@ remedy: takes `Ctx::fixed()..build()`
 
 use harness::prelude::*;
 

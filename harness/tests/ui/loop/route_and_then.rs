@@ -1,5 +1,5 @@
 //@ names: `then`
-//@ remedy: method `then` is available on `NeedsExit
+//@ remedy: method `then` is available on `NeedsThenEndOrRoute
 
 use harness::prelude::*;
 

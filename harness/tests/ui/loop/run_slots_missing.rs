@@ -1,5 +1,6 @@
-//@ names: `CtxRuntime`
-//@ remedy: expected `CtxRuntime`
+//@ names: `Ctx`
+//@ remedy: takes `Ctx::runtime()..build()`
+//@ lines: 20
 
 use harness::prelude::*;
 

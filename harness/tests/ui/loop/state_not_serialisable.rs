@@ -1,5 +1,6 @@
 //@ names: `Count`
-//@ remedy: consider adding `#[derive(serde::Serialize)]`
+//@ remedy: write `#[derive(Serialize, Deserialize)]` above `Count`
+//@ lines: 20
 
 use harness::prelude::*;
 

@@ -1,5 +1,6 @@
 //@ names: `Step`
-//@ remedy: ThenEndOrRoute
+//@ remedy: found `NeedsThenEndOrRoute
+//@ lines: 18
 
 use harness::prelude::*;
 

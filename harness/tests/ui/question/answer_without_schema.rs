@@ -1,5 +1,6 @@
 //@ names: `Decision`
-//@ remedy: JsonSchema
+//@ remedy: write `#[derive(schemars::JsonSchema)]` above
+//@ lines: 20
 
 use harness::Question;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,6 @@
 //@ names: `Chat`
-//@ remedy: #[derive(serde::Serialize)]
+//@ remedy: write `#[derive(Serialize, Deserialize)]` above `Chat`
+//@ lines: 20
 
 use harness::State;
 use serde::Serialize;

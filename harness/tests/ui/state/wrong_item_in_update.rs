@@ -1,5 +1,5 @@
 //@ names: `lines`
-//@ remedy: expected `String`
+//@ remedy: convert items of another type to `String`
 
 use harness::State;
 use serde::{Deserialize, Serialize};

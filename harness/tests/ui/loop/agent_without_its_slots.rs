@@ -1,0 +1,28 @@
+//@ names: `Ctx`
+//@ remedy: takes `Ctx::required()..build()`
+//@ lines: 18
+
+use harness::prelude::*;
+
+#[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+struct Count {
+    #[state(reduce = add)]
+    n: u32,
+}
+
+#[derive(Context)]
+struct Ctx {
+    tools: Vec<String>,
+    #[slot(required)]
+    prompts: String,
+    #[slot(required)]
+    tone: String,
+    #[slot(runtime)]
+    seed: u64,
+}
+
+fn agent(harness: &Harness<Ctx, Count>) -> Agent<Ctx, Count> {
+    harness.agent("a", ())
+}
+
+fn main() {}
