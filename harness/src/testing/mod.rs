@@ -6,11 +6,14 @@
 //! - [`Faulty`] wraps a store and fails chosen calls, before or after they have had their effect.
 //! - [`Recorder`] wraps a store and records its calls, so that a test can assert what did *not*
 //!   happen.
+//! - [`survives_storage`] checks that a state is the same after it was stored.
 
 mod contract;
 mod faulty;
 mod recorder;
+mod storage;
 
 pub use contract::{Checked, Contract, Damage, Report, Verdict, child_worker};
 pub use faulty::{Call, Faults, Faulty};
 pub use recorder::{Asked, Record, Recorder};
+pub use storage::{LostInStorage, survives_storage};
