@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use harness::SessionId;
-use sha2::{Digest as _, Sha256};
 
 use super::catalog::Catalog;
 use super::disk::Disk;
@@ -50,7 +49,7 @@ impl Inner {
     /// The path of a session's log. The id may hold any character, so its hash names the file.
     pub(crate) fn log_path(&self, id: &SessionId) -> PathBuf {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let digest = Sha256::digest(id.as_str());
+        let digest = hmac_sha256::Hash::hash(id.as_str().as_bytes());
         let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
         let name: String = digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect();
         let (shard, rest) = name.split_at(2);

@@ -4,7 +4,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 use crate::id::InterruptId;
 use crate::step::Place;
@@ -27,7 +26,7 @@ impl Digest {
     /// The digest of a value.
     #[must_use]
     pub fn of(value: &Value) -> Self {
-        Self(hex(&Sha256::digest(value.to_string())))
+        Self(hex(&sha256([value.to_string()])))
     }
 
     /// The 64 digits.
@@ -61,7 +60,7 @@ impl Salt {
 
     /// Distinguishes the session from others that had its id, and says nothing of the salt.
     pub(crate) fn incarnation(&self) -> String {
-        hex(&Sha256::new().chain_update("incarnation").chain_update(&self.0).finalize()[..8])
+        hex(&sha256(["incarnation", &self.0])[..8])
     }
 
     /// The id of an interrupt: a hash of its place, its question and its answer schema, so that an
@@ -80,7 +79,7 @@ impl Salt {
             serde_json::json!([position.0, item, attempt, key, name, question, answer_schema]);
         let asked = asked.to_string();
         // The salt has a fixed length, so the concatenation is unambiguous.
-        let hash = Sha256::new().chain_update(&self.0).chain_update(asked).finalize();
+        let hash = sha256([&self.0, &asked]);
         InterruptId::new(format!("{position}-{}", hex(&hash[..12])))
     }
 }
@@ -89,6 +88,12 @@ impl fmt::Debug for Salt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Salt(..)")
     }
+}
+
+fn sha256(parts: impl IntoIterator<Item = impl AsRef<[u8]>>) -> [u8; 32] {
+    let mut hash = hmac_sha256::Hash::new();
+    parts.into_iter().for_each(|part| hash.update(part));
+    hash.finalize()
 }
 
 fn hex(bytes: &[u8]) -> String {
