@@ -11,8 +11,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::store::FormerHolder;
 use crate::state::Stored;
+use crate::store::FormerHolder;
 
 /// Derives [`Question`](trait@Question).
 ///

@@ -22,7 +22,8 @@ const LAYERS: &[&[&str]] = &[
     &["id"],
     &["llm", "store"],
     // The model: no runtime, no I/O.
-    &["state", "context", "signal", "question"],
+    &["state"],
+    &["context", "signal", "question"],
     &["step"],
     &["graph"],
     &["session"],
@@ -289,8 +290,8 @@ mod the_checks_themselves {
     #[test]
     fn neighbours_the_facade_and_strangers_may_not() {
         let fault = |file: &str, source: &str| named(file, source).join("");
-        let beside = fault("state/mod.rs", "use crate::context::Context;");
-        assert_eq!(beside, "state/mod.rs: `state` names `context`, which is beside it");
+        let beside = fault("question.rs", "use crate::context::Context;");
+        assert_eq!(beside, "question.rs: `question` names `context`, which is beside it");
         let facade = fault("graph/mod.rs", "use crate::Harness;");
         assert_eq!(
             facade,

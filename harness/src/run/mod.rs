@@ -30,8 +30,8 @@ pub use error::RunError;
 pub use handle::{Run, RunControl};
 pub use outcome::request::{OnBusy, RunRequest};
 pub use outcome::{
-    Ended, Exhausted, Failed, Interrupted, NotEnded, Outcome, QueueStatus, Queued, Resumable, Resume,
-    Stopped, Waiting,
+    Ended, Exhausted, Failed, Interrupted, NotEnded, Outcome, QueueStatus, Queued, Resumable,
+    Resume, Stopped, Waiting,
 };
 
 pub(crate) use core::RunCore;
