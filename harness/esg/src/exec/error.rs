@@ -36,7 +36,7 @@ impl ExecError {
 
     /// Another worker failed to start. Nothing is lost.
     #[cfg(unix)]
-    pub(super) fn kept(error: super::cpython::StartError) -> Self {
+    pub(super) fn kept(error: super::start_error::StartError) -> Self {
         Self { lost: false, ..Self::from(error) }
     }
 
@@ -48,9 +48,9 @@ impl ExecError {
 }
 
 #[cfg(unix)]
-impl From<super::cpython::StartError> for ExecError {
+impl From<super::start_error::StartError> for ExecError {
     /// A worker that failed to start had no live values.
-    fn from(error: super::cpython::StartError) -> Self {
+    fn from(error: super::start_error::StartError) -> Self {
         Self { message: error.to_string(), lost: true, source: Some(Box::new(error)) }
     }
 }

@@ -6,7 +6,11 @@ mod ending;
 mod error;
 #[cfg(unix)]
 mod frame;
+#[cfg(unix)]
+mod interpreter;
 mod limits;
+#[cfg(unix)]
+mod packages;
 #[cfg(unix)]
 mod pipe;
 #[cfg(unix)]
@@ -21,17 +25,23 @@ mod request;
 mod scratch;
 #[cfg(unix)]
 mod sources;
+#[cfg(unix)]
+mod start_error;
 #[cfg(all(test, unix))]
 mod tests;
 mod trust;
 mod wire;
 
 #[cfg(unix)]
-pub use cpython::{CPython, Interpreter, StartError};
+pub use cpython::CPython;
 pub use error::ExecError;
+#[cfg(unix)]
+pub use interpreter::Interpreter;
 pub use limits::Limits;
 #[cfg(unix)]
 pub use python::Python;
+#[cfg(unix)]
+pub use start_error::StartError;
 pub use trust::{Isolation, Layer, Trust};
 pub use wire::{
     Blob, Ending, Frame, Load, Output, Ran, RunStep, Swept, Sync, Synced, Unstash, Untracked,

@@ -12,17 +12,19 @@ use uuid::Uuid;
 
 use crate::model::Fingerprint;
 
-use super::cpython::{Interpreter, Packages, StartError};
 use super::ending;
 use super::error::ExecError;
 use super::frame::{Bounds, HEAD, head};
+use super::interpreter::Interpreter;
 use super::limits::Limits;
+use super::packages::Packages;
 use super::process::{Allowance, End, Fault, Group, Process};
 use super::reply::{self, Bad, HelloReply, RunReply, SweepReply, SyncReply, ValueReply};
 use super::request::{
     self, Baseline, Envelope, Hello, Nothing, Ordered, PROTOCOL, WireLimits, WireRun, WireValue,
 };
 use super::scratch::{Loan, Scratch};
+use super::start_error::StartError;
 use super::wire::{Blob, Ran, RunStep, Swept, Sync, Synced, Value};
 use super::{Executor, KillHandle};
 

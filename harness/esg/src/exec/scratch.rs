@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tempfile::TempDir;
 
-use super::cpython::StartError;
+use super::start_error::StartError;
 
 /// The directory that steps see.
 const WORK: &str = "work";

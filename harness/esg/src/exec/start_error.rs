@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use super::super::trust::Layer;
+use super::trust::Layer;
 
 /// A worker failed to start.
 #[derive(Debug, Error)]

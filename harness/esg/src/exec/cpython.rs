@@ -1,19 +1,14 @@
 //! CPython: which interpreter, and how its worker is set up.
-mod error;
-mod find;
-mod venv;
-
-pub use error::StartError;
-pub use find::Interpreter;
-pub(super) use venv::Packages;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::interpreter::Interpreter;
 use super::limits::Limits;
+use super::packages::Packages;
 use super::python::{Python, Setup};
 use super::scratch::Scratch;
 use super::sources;
+use super::start_error::StartError;
 use super::trust::{Isolation, Layer, Trust};
 
 /// The configuration of a worker: a CPython, and what its steps may do.

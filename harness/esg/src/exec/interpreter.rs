@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::super::pipe;
-use super::error::StartError;
+use super::pipe;
+use super::start_error::StartError;
 
 /// The supported minor versions of CPython 3.
 const MINORS: std::ops::RangeInclusive<u32> = 11..=13;

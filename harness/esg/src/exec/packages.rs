@@ -2,16 +2,16 @@
 use std::fs;
 use std::path::Path;
 
-use super::error::StartError;
-use super::find::Interpreter;
+use super::interpreter::Interpreter;
+use super::start_error::StartError;
 
 /// What is installed in an environment.
 #[derive(Clone, Debug, Default)]
-pub(in crate::exec) struct Packages {
+pub(super) struct Packages {
     /// The directories to import from.
-    pub(in crate::exec) path: Vec<String>,
+    pub(super) path: Vec<String>,
     /// Each distribution with its version, sorted.
-    pub(in crate::exec) distributions: Vec<String>,
+    pub(super) distributions: Vec<String>,
 }
 
 impl Packages {
