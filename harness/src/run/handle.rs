@@ -5,17 +5,18 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::FutureExt;
-use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::{Receiver, WeakSender};
 use tokio::task::JoinHandle;
 
 use crate::id::RunId;
-use crate::observe::{Event, Events};
+use crate::observe::{Event, Events, stream};
 use crate::state::State;
 use crate::text::words;
 
 use super::RunError;
 use super::error::Kind;
 use super::outcome::Outcome;
+use super::outcome::request::RunRequest;
 use super::stop::StopSignal;
 
 /// A run in a task of its own. Await it, or a `&mut` to it, for its outcome.
@@ -28,7 +29,7 @@ pub struct Run<S: State> {
     control: RunControl,
     events: Option<Receiver<Arc<Event>>>,
     /// Adds readers to the stream without keeping it open.
-    resubscribe: tokio::sync::broadcast::WeakSender<Arc<Event>>,
+    resubscribe: WeakSender<Arc<Event>>,
     done: bool,
 }
 
@@ -40,10 +41,6 @@ pub struct RunControl {
 }
 
 impl RunControl {
-    pub(crate) fn new(run: RunId, stop: StopSignal) -> Self {
-        Self { run, stop }
-    }
-
     /// The run's id.
     pub fn run_id(&self) -> &RunId {
         &self.run
@@ -62,16 +59,27 @@ impl RunControl {
     }
 }
 
-impl<S: State> Run<S> {
-    pub(crate) fn new(
-        task: JoinHandle<Result<Outcome<S>, RunError>>,
-        control: RunControl,
-        events: Receiver<Arc<Event>>,
-        resubscribe: tokio::sync::broadcast::WeakSender<Arc<Event>>,
-    ) -> Self {
-        Self { task, control, events: Some(events), resubscribe, done: false }
+impl<S: State> RunRequest<S> {
+    /// Spawns the run as a task on the current runtime.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime, as [`tokio::spawn`] does.
+    pub fn start(self) -> Run<S> {
+        let (send, events) = stream();
+        let resubscribe = send.downgrade();
+        let (launched, refused) = self.options.launch(Some(send));
+        let control = RunControl { run: launched.run.clone(), stop: launched.stop.clone() };
+        let task = tokio::spawn(async move {
+            match refused {
+                Some(error) => Err(error),
+                None => (self.launch)(launched).await,
+            }
+        });
+        Run { task, control, events: Some(events), resubscribe, done: false }
     }
+}
 
+impl<S: State> Run<S> {
     /// The run's id.
     pub fn run_id(&self) -> &RunId {
         &self.control.run
@@ -98,7 +106,7 @@ impl<S: State> Run<S> {
         let first = self.events.take();
         let reader = first.or_else(|| Some(self.resubscribe.upgrade()?.subscribe()));
         // A settled run has no more events.
-        Events::new(reader.unwrap_or_else(|| crate::observe::stream().1))
+        Events::new(reader.unwrap_or_else(|| stream().1))
     }
 }
 

@@ -3,17 +3,17 @@ use std::future::IntoFuture;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use tokio::sync::broadcast::Sender;
 
 use crate::graph::Budget;
 use crate::id::{InvalidSessionId, RunId, SessionId};
-use crate::observe::{Fanout, Observer, Observers, stream};
+use crate::observe::{Event, Fanout, Observer, Observers};
 use crate::state::State;
 use crate::step::BoxFuture;
 
 use super::Outcome;
 use crate::run::effects::current_parent;
 use crate::run::error::{Kind, RunError};
-use crate::run::handle::{Run, RunControl};
 use crate::run::parent::Parent;
 use crate::run::stop::StopSignal;
 
@@ -53,10 +53,11 @@ const MAX_TRACE: usize = 1024;
 /// in the background. A resumed session returns to the outcome it came from.
 #[must_use = "a run does nothing until it is awaited or started"]
 pub struct RunRequest<S: State> {
-    options: Box<Options>,
-    launch: Launch<S>,
+    pub(in crate::run) options: Box<Options>,
+    pub(in crate::run) launch: Launch<S>,
 }
 
+/// Begins the run.
 type Launch<S> = Box<dyn FnOnce(Launched) -> BoxFuture<Result<Outcome<S>, RunError>> + Send>;
 
 /// The options of a request.
@@ -187,30 +188,13 @@ impl<S: State> RunRequest<S> {
         self.options.detached = true;
         self
     }
-
-    /// Spawns the run as a task on the current runtime.
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime, as [`tokio::spawn`] does.
-    pub fn start(self) -> Run<S> {
-        let (send, receive) = stream();
-        let resubscribe = send.downgrade();
-        let (launched, refused) = self.options.launch(Some(send));
-        let control = RunControl::new(launched.run.clone(), launched.stop.clone());
-        let task = tokio::spawn(async move {
-            match refused {
-                Some(error) => Err(error),
-                None => (self.launch)(launched).await,
-            }
-        });
-        Run::new(task, control, receive, resubscribe)
-    }
 }
 
 impl Options {
-    fn launch(
+    /// The request as the driver takes it, and why it is refused, if it is.
+    pub(in crate::run) fn launch(
         self,
-        stream: Option<tokio::sync::broadcast::Sender<Arc<crate::observe::Event>>>,
+        stream: Option<Sender<Arc<Event>>>,
     ) -> (Launched, Option<RunError>) {
         let (session, refused) = match self.session {
             Ok(id) => (id, None),
