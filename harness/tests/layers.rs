@@ -151,8 +151,11 @@ fn imports_go_down_inside_the_rooms_of_a_run() {
 
 #[test]
 fn no_files_need_each_other() {
-    check(&circles::Files::of(&without_tests("harness")).circles());
-    check(&circles::Files::of(&without_tests("harness-store")).circles());
+    for package in ["harness", "harness/esg", "harness-store"] {
+        let files = circles::Files::of(&without_tests(package));
+        check(&files.circles());
+        check(&files.circles_beyond_a_family());
+    }
 }
 
 #[test]
@@ -331,6 +334,48 @@ mod the_checks_themselves {
             [("a.rs", "use crate::b::B;"), ("b.rs", "#[cfg(test)] use crate::a::A;")],
         ] {
             assert_eq!(files(&of).circles(), [""; 0], "{of:?}");
+        }
+    }
+
+    #[test]
+    fn a_circle_that_leads_out_of_a_family_is_found() {
+        for of in [
+            // By way of a child.
+            [
+                ("run/a.rs", "mod c; use c::C;"),
+                ("run/a/c.rs", "use crate::run::b::B;"),
+                ("run/b.rs", "use super::a::A;"),
+            ],
+            // By way of a parent that passes a name on, and declares more.
+            [
+                ("run/a.rs", "mod c; pub use c::C; use super::b::B; struct A;"),
+                ("run/a/c.rs", "pub struct C;"),
+                ("run/b.rs", "use super::a::C;"),
+            ],
+        ] {
+            let found = files(&of).circles_beyond_a_family();
+            assert_eq!(found.len(), 1, "{found:?} in {of:?}");
+            assert!(found[0].contains("run::a, ") && found[0].contains("run::b"), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_circle_inside_of_a_family_is_not() {
+        for of in [
+            [("a.rs", "mod b; use b::B;"), ("a/b.rs", "use super::A;"), ("c.rs", "")],
+            [
+                ("a.rs", "mod b; mod c; use b::B;"),
+                ("a/b.rs", "use super::c::C;"),
+                ("a/c.rs", "use super::A;"),
+            ],
+            // A file that only passes names on.
+            [
+                ("a.rs", "mod b; mod c; pub use b::B; pub use c::C;"),
+                ("a/b.rs", ""),
+                ("a/c.rs", "use crate::a::B;"),
+            ],
+        ] {
+            assert_eq!(files(&of).circles_beyond_a_family(), [""; 0], "{of:?}");
         }
     }
 

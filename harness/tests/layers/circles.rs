@@ -10,10 +10,12 @@ use super::imports::{for_tests, module_of, paths};
 
 type Module = Vec<String>;
 
-/// The files of a crate, and which of them each needs. A parent and what is inside it need each
-/// other by their nature, and are left out.
+/// The files of a crate, and which of them each needs.
 pub(super) struct Files {
+    /// A parent and what is inside it need each other by their nature, and are left out.
     needs: BTreeMap<Module, BTreeSet<Module>>,
+    /// These are not left out.
+    needs_with_family: BTreeMap<Module, BTreeSet<Module>>,
 }
 
 /// What a module passes on.
@@ -23,6 +25,8 @@ struct Exports {
     names: Vec<(String, Module)>,
     /// Modules all of which is passed on.
     globs: Vec<Module>,
+    /// Whether the module also declares something.
+    declares: bool,
 }
 
 impl Files {
@@ -36,20 +40,63 @@ impl Files {
                 (module, exports)
             })
             .collect();
-        let needs = files
+        let needs_with_family: BTreeMap<Module, BTreeSet<Module>> = files
             .iter()
             .map(|(path, text)| {
                 let module = module_of(path);
-                let named = paths(module.clone(), text);
-                let needed = named
-                    .into_iter()
-                    .filter_map(|path| declared_in(&path, &modules, &exports, 0))
-                    .filter(|other| !other.starts_with(&module) && !module.starts_with(other))
-                    .collect();
+                let mut needed = BTreeSet::new();
+                // A `use` may name a module inside without saying that it is inside.
+                let used = exports[&module].names.iter().map(|(_, target)| target.clone());
+                for path in paths(module.clone(), text).into_iter().chain(used) {
+                    let mut passed = Vec::new();
+                    needed.extend(declared_in(&path, &modules, &exports, &mut passed));
+                    // A file that only passes names on is not needed for them.
+                    needed.extend(passed.into_iter().filter(|by| exports[by].declares));
+                }
+                needed.remove(&module);
                 (module, needed)
             })
             .collect();
-        Self { needs }
+        let mut needs = needs_with_family.clone();
+        for (module, needed) in &mut needs {
+            needed.retain(|other| !other.starts_with(module) && !module.starts_with(other));
+        }
+        Self { needs, needs_with_family }
+    }
+
+    /// The circles that lead through a parent and its children to a file outside: each with the
+    /// files in it.
+    pub(super) fn circles_beyond_a_family(&self) -> Vec<String> {
+        let reached: BTreeMap<&Module, BTreeSet<&Module>> =
+            self.needs_with_family.keys().map(|module| (module, self.reached(module))).collect();
+        let mut circles = BTreeSet::new();
+        for (module, others) in &reached {
+            let back =
+                |other: &&&Module| reached.get(**other).is_some_and(|it| it.contains(module));
+            let circle: BTreeSet<&Module> = others.iter().filter(back).copied().collect();
+            let is_family = circle
+                .iter()
+                .any(|parent| circle.iter().all(|child| child.starts_with(parent.as_slice())));
+            if !circle.is_empty() && !is_family {
+                circles.insert(circle);
+            }
+        }
+        let names = |circle: BTreeSet<&Module>| {
+            let names: Vec<String> = circle.into_iter().map(|module| module.join("::")).collect();
+            format!("a circle of {}", names.join(", "))
+        };
+        circles.into_iter().map(names).collect()
+    }
+
+    /// What a file needs, and what that needs, and so on.
+    fn reached<'a>(&'a self, start: &'a Module) -> BTreeSet<&'a Module> {
+        let mut reached = BTreeSet::new();
+        let mut open = vec![start];
+        while let Some(at) = open.pop() {
+            let needed = self.needs_with_family.get(at).into_iter().flatten();
+            open.extend(needed.filter(|next| reached.insert(*next)));
+        }
+        reached
     }
 
     /// The circles: one of each file that needs itself by way of others.
@@ -123,46 +170,49 @@ impl Files {
     }
 }
 
-/// The file that declares what a path names.
+/// The file that declares what a path names; `passed` gets those that pass the name on.
 fn declared_in(
     path: &[String],
     modules: &BTreeSet<Module>,
     exports: &BTreeMap<Module, Exports>,
-    depth: usize,
+    passed: &mut Vec<Module>,
 ) -> Option<Module> {
     let known = (0..=path.len()).rev().find(|length| modules.contains(&path[..*length]))?;
     let module = path[..known].to_vec();
     let Some(name) = path.get(known) else { return Some(module) };
-    if depth > 16 {
+    if passed.len() > 16 {
         return Some(module);
     }
     let own = exports.get(&module)?;
     if let Some((_, target)) = own.names.iter().find(|(exported, _)| exported == name) {
         let rest = [&target[..], &path[known + 1..]].concat();
-        return declared_in(&rest, modules, exports, depth + 1);
+        passed.push(module);
+        return declared_in(&rest, modules, exports, passed);
     }
     // What a module passes on as a whole is only searched for names that it passes on itself.
-    let through = own.globs.iter().find_map(|glob| {
-        let at = exports.get(glob)?;
-        at.names.iter().any(|(exported, _)| exported == name).then(|| {
-            declared_in(
-                &[&glob[..], std::slice::from_ref(name)].concat(),
-                modules,
-                exports,
-                depth + 1,
-            )
-        })
+    let glob = own.globs.iter().find(|glob| {
+        let at = exports.get(*glob).into_iter();
+        at.flat_map(|at| &at.names).any(|(exported, _)| exported == name)
     });
-    through.flatten().or(Some(module))
+    match glob {
+        Some(glob) => {
+            passed.push(module);
+            let rest = [&glob[..], std::slice::from_ref(name)].concat();
+            declared_in(&rest, modules, exports, passed)
+        }
+        None => Some(module),
+    }
 }
 
 fn exports(module: &Module, text: &str, modules: &BTreeSet<Module>) -> Exports {
     let mut exports = Exports::default();
     for item in syn::parse_file(text).unwrap().items {
-        if let Item::Use(item) = item
-            && !for_tests(&item.attrs)
-        {
-            tree(module, &item.tree, &[], modules, &mut exports);
+        match item {
+            Item::Use(item) if !for_tests(&item.attrs) => {
+                tree(module, &item.tree, &[], modules, &mut exports);
+            }
+            Item::Use(_) | Item::Mod(_) => {}
+            _ => exports.declares = true,
         }
     }
     exports
