@@ -148,7 +148,7 @@ fn forked(source: Recorded, origin: Origin) -> Recorded {
         inbox: InboxSeq(0),
         input: None,
         recovered: 0,
-        ..source.session
+        ..*source.session
     };
     if session.phase == Phase::Running {
         // No run advances it, and no run has crashed.
@@ -170,7 +170,7 @@ fn forked(source: Recorded, origin: Origin) -> Recorded {
         let interrupts = std::mem::take(&mut parked.interrupts);
         parked.interrupts = interrupts.into_iter().map(renamed).collect();
     }
-    Recorded { session, state: source.state }
+    Recorded { session: Box::new(session), state: source.state }
 }
 
 /// The entries with which the fork begins.
@@ -191,6 +191,6 @@ fn beginning(forked: Recorded) -> Result<[Vec<u8>; 2], EntryError> {
     };
     Ok([
         bytes(Change::Opened(Box::new(opened)))?,
-        bytes(Change::Snapshot(Box::new(Snapshot { session, state })))?,
+        bytes(Change::Snapshot(Box::new(Snapshot { session: *session, state })))?,
     ])
 }

@@ -65,7 +65,7 @@ impl Status {
     pub(super) fn of(session: SessionId, read: Read, unread: &[Unread]) -> Self {
         let questions = unanswered(&read.recorded.session, unread).cloned().collect();
         let Read { recorded, head, holder, first, created, updated, set_aside, .. } = read;
-        let recorded = recorded.session;
+        let recorded = *recorded.session;
         let settled = recorded.settled.map(|settled| *settled);
         let failure = settled.as_ref().and_then(|settled| settled.end.failure());
         let failure = failure.map(|failure| (**failure).clone());

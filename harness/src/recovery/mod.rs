@@ -210,7 +210,7 @@ pub(crate) fn launch<C: Context, S: State>(
 struct Entered<S> {
     guard: LeaseGuard,
     start: Start,
-    session: Session,
+    session: Box<Session>,
     /// The first entry of a new session.
     opened: Option<Box<crate::session::Opened>>,
     changes: Vec<Change>,

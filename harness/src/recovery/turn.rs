@@ -60,7 +60,7 @@ enum Meaning<S> {
 /// A turn that is about to begin.
 struct Turn<S> {
     opened: Option<Box<Opened>>,
-    session: Session,
+    session: Box<Session>,
     /// The JSON of the state before the input.
     stored: Value,
     state: S,
@@ -202,7 +202,7 @@ impl<C: Context, S: State> Taker<C, S> {
                 session.phase == Phase::Running && session.input.as_ref() == Some(&named.key.key);
             return Ok(match crashed {
                 true => Meaning::Crashed(Box::new(recorded), compatible),
-                false => Meaning::Settled(Box::new(recorded.session), compatible.state),
+                false => Meaning::Settled(recorded.session, compatible.state),
             });
         }
         match session.phase {
@@ -265,7 +265,7 @@ impl<C: Context, S: State> Taker<C, S> {
             state: stored.clone(),
             from: None,
         };
-        let session = Session::opened(&opened);
+        let session = Box::new(Session::opened(&opened));
         let changes = vec![self.turn_started(ops, named)];
         let opened = Some(Box::new(opened));
         let turn = Turn { opened, session, stored, state, changes, withdrawn: false };

@@ -111,7 +111,7 @@ impl Session<usize> {
 impl Session {
     /// The session as a run of this loop has it. `None` if it stands at a step that the loop does
     /// not have. A turn that ended stands nowhere: the next begins at the start.
-    pub(crate) fn indexed(&self, wiring: &Wiring) -> Option<Session<usize>> {
+    pub(crate) fn indexed(self, wiring: &Wiring) -> Option<Session<usize>> {
         let stands =
             |cursor: &Cursor| !cursor.is_entered() || wiring.index_of(&cursor.step).is_some();
         let parked = self.parked.as_ref().map(|parked| &parked.cursor);
@@ -119,7 +119,7 @@ impl Session {
         if !ended && ![Some(&self.cursor), parked].into_iter().flatten().all(stands) {
             return None;
         }
-        Some(self.clone().map_step(&|step| wiring.index_of(step).unwrap_or(wiring.start)))
+        Some(self.map_step(&|step| wiring.index_of(step).unwrap_or(wiring.start)))
     }
 }
 

@@ -12,7 +12,8 @@ use super::{Session, Snapshot};
 /// A session as its log records it: by the names of its steps, with its state as JSON.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Recorded {
-    pub(crate) session: Session,
+    /// Large, and passed through many hands.
+    pub(crate) session: Box<Session>,
     pub(crate) state: Value,
 }
 
@@ -24,9 +25,11 @@ impl Recorded {
     pub(crate) fn begin(entry: Entry) -> Result<Self, ReplayError> {
         let mut recorded = match entry.change {
             Change::Opened(opened) => {
-                Self { session: Session::opened(&opened), state: opened.state }
+                Self { session: Box::new(Session::opened(&opened)), state: opened.state }
             }
-            Change::Snapshot(snapshot) => Self { session: snapshot.session, state: snapshot.state },
+            Change::Snapshot(snapshot) => {
+                Self { session: Box::new(snapshot.session), state: snapshot.state }
+            }
             other => {
                 let found = other.name().to_owned();
                 return Err(ReplayFault::NoBeginning { found }.into());

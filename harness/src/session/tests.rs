@@ -18,7 +18,7 @@ fn bytes(entry: &Entry) -> Vec<u8> {
 
 /// The snapshot of a session.
 fn snapshot(Recorded { session, state }: &Recorded) -> Change {
-    Change::Snapshot(Box::new(Snapshot { session: session.clone(), state: state.clone() }))
+    Change::Snapshot(Box::new(Snapshot { session: *session.clone(), state: state.clone() }))
 }
 
 fn replay(lines: &[Vec<u8>], from: usize) -> (Recorded, Replay) {

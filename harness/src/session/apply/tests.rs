@@ -27,7 +27,7 @@ fn replayed(entries: impl IntoIterator<Item = Value>) -> Recorded {
 }
 
 fn session_after(entries: impl IntoIterator<Item = Value>) -> Session {
-    replayed(entries).session
+    *replayed(entries).session
 }
 
 fn refused(recorded: &Recorded, kind: &str, body: Value) -> ReplayError {

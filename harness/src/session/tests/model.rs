@@ -55,7 +55,7 @@ proptest! {
                 // Another version takes a session over before its steps have indices.
                 (Some((session, state)), Change::Adopted(_)) => {
                     let (old, value) = (session.named(&wiring), std::mem::take(state));
-                    let mut recorded = Recorded { session: old, state: value };
+                    let mut recorded = Recorded { session: Box::new(old), state: value };
                     recorded.apply(named.clone()).unwrap();
                     *session = recorded.session.indexed(&wiring).unwrap();
                     *state = recorded.state;
@@ -76,8 +76,8 @@ proptest! {
             replay.push(seq, &bytes(&entry)).unwrap();
             let (session, state) = live.as_ref().unwrap();
             let replayed = replay.recorded().unwrap();
-            let indexed = replayed.session.indexed(&wiring);
-            prop_assert_eq!(&session.named(&wiring), &replayed.session, "seq {}", seq);
+            let indexed = replayed.session.clone().indexed(&wiring);
+            prop_assert_eq!(&session.named(&wiring), &*replayed.session, "seq {}", seq);
             prop_assert_eq!(state, &replayed.state, "seq {}", seq);
             prop_assert_eq!(indexed.as_ref(), Some(session));
         }
