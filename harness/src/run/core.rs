@@ -203,17 +203,16 @@ impl RunCore {
     /// Whether an attempt has asked something that has no answer. `waker` polls it again once it
     /// does.
     pub(crate) fn has_asked(&self, place: Place, waker: Option<&Waker>) -> bool {
-        let mut live = self.live();
-        let Some(slot) = live.slots.of(place) else { return false };
+        let slots = &mut self.live().slots;
         if let Some(waker) = waker {
-            slot.waker = Some(waker.clone());
+            slots.wait(place, waker);
         }
-        !slot.asked.is_empty()
+        slots.has_asked(place)
     }
 
     /// Waits for the effects of an attempt: they are never dropped half-way.
     pub(crate) async fn effects_of(&self, place: Place) {
-        let running = || self.live().slots.of(place).is_some_and(|slot| slot.effects > 0);
+        let running = || self.live().slots.has_effects_of(place);
         // Most attempts have none, and keep no room for waiting.
         if running() {
             Box::pin(self.until(|| (!running()).then_some(()))).await;

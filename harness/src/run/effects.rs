@@ -108,7 +108,7 @@ impl Effects for RunCore {
             });
         }
         slot.asked.push((key.to_owned(), asked));
-        let waker = slot.waker.take();
+        let waker = slots.waker(place);
         drop(live);
         if let Some(waker) = waker {
             waker.wake();

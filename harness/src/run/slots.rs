@@ -28,6 +28,8 @@ pub(super) struct Slots {
 struct StepSlot {
     /// The attempt in flight; `None` if there is none.
     place: Option<Place>,
+    /// Polls the attempt again, if it waits.
+    waker: Option<Waker>,
     /// Most attempts do nothing of it.
     work: Option<Box<Work>>,
 }
@@ -41,15 +43,13 @@ pub(super) struct Work {
     effect_keys: Vec<String>,
     tasks: Vec<AbortHandle>,
     /// How many effects are running.
-    pub(super) effects: usize,
-    /// Polls the attempt again.
-    pub(super) waker: Option<Waker>,
+    effects: usize,
 }
 
 impl Slots {
     /// Opens the slot of an attempt.
     pub(super) fn enter(&mut self, place: Place) {
-        let slot = StepSlot { place: Some(place), work: None };
+        let slot = StepSlot { place: Some(place), ..StepSlot::default() };
         match place.item {
             None => {
                 self.last = (place.position, place.attempt);
@@ -82,6 +82,35 @@ impl Slots {
         (slot.place == Some(place)).then_some(slot)
     }
 
+    /// Whether an attempt in flight has asked something that has no answer.
+    pub(super) fn has_asked(&mut self, place: Place) -> bool {
+        self.begun(place).is_some_and(|work| !work.asked.is_empty())
+    }
+
+    /// Whether an effect of an attempt in flight is running.
+    pub(super) fn has_effects_of(&mut self, place: Place) -> bool {
+        self.begun(place).is_some_and(|work| work.effects > 0)
+    }
+
+    /// The same as [`of`](Self::of), if there is any of it.
+    fn begun(&mut self, place: Place) -> Option<&Work> {
+        self.slot(place)?.work.as_deref()
+    }
+
+    /// `waker` polls an attempt in flight again.
+    pub(super) fn wait(&mut self, place: Place, waker: &Waker) {
+        let Some(slot) = self.slot(place) else { return };
+        match &mut slot.waker {
+            Some(kept) => kept.clone_from(waker),
+            kept => *kept = Some(waker.clone()),
+        }
+    }
+
+    /// What polls an attempt in flight again, if it waits.
+    pub(super) fn waker(&mut self, place: Place) -> Option<Waker> {
+        self.slot(place)?.waker.take()
+    }
+
     /// Whether any effect is running.
     pub(super) fn has_effects(&self) -> bool {
         let slots = std::iter::once(&self.step).chain(self.items.values());
@@ -96,7 +125,7 @@ impl Slots {
             return None;
         }
         let work = slot.work.take();
-        slot.place = None;
+        (slot.place, slot.waker) = (None, None);
         if let Some(index) = place.item {
             self.items.remove(&index);
         }
@@ -107,17 +136,16 @@ impl Slots {
 
     /// What polls the attempts in flight that wait.
     pub(super) fn wakers(&mut self) -> Vec<Waker> {
-        self.all().filter_map(|work| work.waker.take()).collect()
+        self.all().filter_map(|slot| slot.waker.take()).collect()
     }
 
     /// Aborts the tasks of all attempts.
     pub(super) fn abort_tasks(&mut self) {
-        self.all().for_each(Work::abort_tasks);
+        self.all().filter_map(|slot| slot.work.as_deref_mut()).for_each(Work::abort_tasks);
     }
 
-    fn all(&mut self) -> impl Iterator<Item = &mut Work> {
-        let slots = std::iter::once(&mut self.step).chain(self.items.values_mut());
-        slots.filter_map(|slot| slot.work.as_deref_mut())
+    fn all(&mut self) -> impl Iterator<Item = &mut StepSlot> {
+        std::iter::once(&mut self.step).chain(self.items.values_mut())
     }
 
     /// The number of the next model call of the asker at its position, from 1.
