@@ -96,17 +96,16 @@ impl<C: Context, S: State> Driver<C, S> {
 
     fn settlement(&mut self, end: End, finally_failure: Option<Arc<Failure>>) -> Settlement<S> {
         let durable = self.core.journal.is_some();
-        let session = self.core.session(Clone::clone);
         let state = (!self.lost).then(|| Arc::clone(&self.state));
-        let interrupts = session.open_interrupts().cloned().collect();
-        let (spent, steps) = (session.spent, session.cursor.steps);
         let ended = matches!(end, End::Ended { .. });
-        let resting = match &state {
-            Some(state) if !durable && !ended => {
-                Some(Resting { session, state: Arc::clone(state) })
-            }
-            _ => None,
-        };
+        let (interrupts, spent, steps) = self.core.session(|session| {
+            let interrupts = session.open_interrupts().cloned().collect();
+            (interrupts, session.spent, session.cursor.steps)
+        });
+        let resting = state.as_ref().filter(|_| !durable && !ended).map(|state| {
+            let session = self.core.session(Clone::clone);
+            Resting { session, state: Arc::clone(state) }
+        });
         // The outcome of an end moves the state out.
         if ended {
             self.state = Arc::default();
