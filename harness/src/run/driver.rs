@@ -254,9 +254,11 @@ impl<C: Context, S: State> Driver<C, S> {
 
     /// Whether the run was asked to end. A cancel is a stop, too.
     pub(super) fn is_stopped(&self) -> Option<Attempted> {
+        if !self.core.stop.is_stopped() {
+            return None;
+        }
         let cancelled = self.core.stop.is_cancelled();
-        let stopped = if cancelled { Attempted::Cancel } else { Attempted::Stop };
-        self.core.stop.is_stopped().then_some(stopped)
+        Some(if cancelled { Attempted::Cancel } else { Attempted::Stop })
     }
 
     /// The part of the budget that is used up, but for the steps.

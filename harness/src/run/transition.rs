@@ -165,10 +165,11 @@ fn reachable(wiring: &Wiring, cursor: &Cursor<usize>, first: usize) -> Option<us
 /// Whether the step at the cursor was entered in name only: it may not be, nor may any other in
 /// its stead.
 pub(crate) fn out_of_visits(wiring: &Wiring, cursor: &Cursor<usize>) -> bool {
-    cursor.finishing.is_none()
-        && cursor.visits.get(&cursor.step).is_some_and(|visits| {
-            wiring.nodes[cursor.step].at_most.is_some_and(|limit| *visits > limit.times)
-        })
+    // Few steps have a limit: only those are looked up.
+    wiring.nodes[cursor.step].at_most.is_some_and(|limit| {
+        let visits = cursor.visits.get(&cursor.step);
+        cursor.finishing.is_none() && visits.is_some_and(|visits| *visits > limit.times)
+    })
 }
 
 fn finish(wiring: &Wiring, cursor: &Cursor<usize>, end: Settle) -> Next {
