@@ -13,6 +13,9 @@ use super::Broken;
 /// last one.
 const SNAPSHOT_BYTES: u64 = 64 * 1024;
 
+/// The bytes of the first entries of a session, as a rule.
+const ROOM: usize = 1024;
+
 /// Runs once an entry is in the store, as durable as it must be. Takes the entry's seq.
 pub(crate) type Notice = Box<dyn FnOnce(Seq) + Send>;
 
@@ -61,6 +64,14 @@ impl Pending {
     /// The bytes of its entries.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// The entry, if there is only one.
+    pub(super) fn only_entry(&self) -> Option<NewEntry<'_>> {
+        match self.ends[..] {
+            [(_, snapshot)] => Some(NewEntry { bytes: &self.bytes, snapshot }),
+            _ => None,
+        }
     }
 
     /// The entries as a store takes them.
@@ -119,6 +130,9 @@ impl Buffer {
     ) -> Result<(), Broken> {
         self.check()?;
         let from = self.pending.bytes.len();
+        if self.pending.bytes.capacity() == 0 {
+            self.pending.bytes.reserve(ROOM);
+        }
         if let Err(error) = entry.encode(&mut self.pending.bytes) {
             return Err(self.give_up(Broken::Unsound(error.to_string())));
         }

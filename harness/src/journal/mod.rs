@@ -91,8 +91,6 @@ pub(crate) enum When {
 /// Writes the log of one session for as long as one run holds it.
 pub(crate) struct Journal {
     shared: Arc<Shared>,
-    /// Keeps the lease until it is dropped.
-    renewal: Arc<Mutex<Option<Renewal>>>,
     ttl: Duration,
     durability: Durability,
     /// The lease was released.
@@ -105,8 +103,9 @@ struct Shared {
     session: SessionId,
     status: Arc<LeaseStatus>,
     buffer: Mutex<Buffer>,
-    writer: Arc<AsyncMutex<Writer>>,
-    renewal: Arc<Mutex<Option<Renewal>>>,
+    writer: AsyncMutex<Writer>,
+    /// Keeps the lease until it is taken out.
+    renewal: Mutex<Option<Renewal>>,
 }
 
 impl Shared {
@@ -114,19 +113,26 @@ impl Shared {
         self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn renewal(&self) -> MutexGuard<'_, Option<Renewal>> {
+        self.renewal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Messages up to this one are in the inbox: one of them may be a stop request.
     fn note_inbox(&self, inbox: InboxSeq) {
         if inbox > self.status.inbox() {
             self.status.note_inbox(inbox);
-            let renewal = self.renewal.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(renewal) = &*renewal {
+            if let Some(renewal) = &*self.renewal() {
                 renewal.check_inbox();
             }
         }
     }
 
     async fn send(&self, flush: bool) -> Result<(), Broken> {
-        self.writer.lock().await.send(self, flush).await
+        let mut writer = match self.writer.try_lock() {
+            Ok(free) => free,
+            Err(_) => Box::pin(self.writer.lock()).await,
+        };
+        writer.send(self, flush).await
     }
 }
 
@@ -147,16 +153,15 @@ impl Journal {
     pub(crate) fn new(guard: LeaseGuard, start: Start, durability: Durability) -> Self {
         let lease::Parts { store, lease, ttl, status, renewal } = guard.into_parts();
         let Start { state, inbox, head, since } = start;
-        let renewal = Arc::new(Mutex::new(renewal));
         let shared = Arc::new(Shared {
             store,
             session: lease.session.clone(),
             status,
             buffer: Mutex::new(Buffer::new(state, inbox, since)),
-            writer: Arc::new(AsyncMutex::new(Writer::new(lease, head))),
-            renewal: Arc::clone(&renewal),
+            writer: AsyncMutex::new(Writer::new(lease, head)),
+            renewal: Mutex::new(renewal),
         });
-        Self { shared, renewal, ttl, durability, released: AtomicBool::new(false) }
+        Self { shared, ttl, durability, released: AtomicBool::new(false) }
     }
 
     /// Applies an entry to the session and buffers it.
@@ -380,7 +385,7 @@ impl Journal {
     }
 
     fn stop_renewal(&self) {
-        self.renewal.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.shared.renewal().take();
     }
 
     /// Claims the session again that was just released, unless another run was faster.
@@ -407,7 +412,7 @@ impl Journal {
         let (store, status) = (Arc::clone(store), Arc::clone(status));
         let (lease, ttl) = (claimed.lease, self.ttl);
         let renewal = Renewal::start(store, lease, ttl, status, run, InboxSeq(0));
-        *self.renewal.lock().unwrap_or_else(PoisonError::into_inner) = Some(renewal);
+        *self.shared.renewal() = Some(renewal);
         self.released.store(false, Ordering::SeqCst);
         true
     }

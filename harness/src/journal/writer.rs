@@ -43,12 +43,23 @@ impl Writer {
             }
             std::mem::swap(&mut self.batch, &mut buffer.pending);
         }
-        let entries = self.batch.entries();
+        let (one, several);
+        let entries = match self.batch.only_entry() {
+            // Most batches have one.
+            Some(entry) => {
+                one = [entry];
+                &one[..]
+            }
+            None => {
+                several = self.batch.entries();
+                &several[..]
+            }
+        };
         let batch = Batch {
             after: self.head,
             // The last entry was made just now: the clock need not be read again.
             at: if entries.is_empty() { UtcMillis::now() } else { self.batch.at },
-            entries: &entries,
+            entries,
             summary: self.batch.summary.as_ref(),
             open: &self.batch.open,
             close: &self.batch.close,
@@ -69,12 +80,17 @@ impl Writer {
             }
         };
         let before = std::mem::replace(&mut self.head, appended.head);
-        shared.buffer().flushed = flush;
         shared.note_inbox(appended.inbox);
         for (entry, notice) in self.batch.notices.drain(..) {
             notice(Seq(before.0 + entry));
         }
         self.batch.clear();
+        let mut buffer = shared.buffer();
+        buffer.flushed = flush;
+        if buffer.pending.is_empty() && buffer.pending.notices.is_empty() {
+            // Nothing came meanwhile: one room is enough.
+            std::mem::swap(&mut self.batch, &mut buffer.pending);
+        }
         Ok(())
     }
 }
