@@ -3,12 +3,19 @@
 use crate::id::Seq;
 use crate::store::{Batch, NewEntry, StoredEntry, Token, rules};
 
-/// Entries end to end in one buffer, so that a small one costs its bytes and a few numbers.
+/// The least bytes of a block. Those of a long log are larger.
+const SMALL_BLOCK: usize = 2 << 10;
+const LARGE_BLOCK: usize = 64 << 10;
+
+/// Entries end to end, so that a small one costs its bytes and a few numbers; in blocks, so that none
+/// moves as the log grows.
 #[derive(Default)]
 pub(super) struct Log {
-    /// The bytes of the entries that are kept.
-    bytes: Vec<u8>,
-    /// Where each kept entry ends in `bytes`.
+    /// The bytes of the entries that are kept. No entry is in two blocks.
+    blocks: Vec<Block>,
+    /// How many bytes of entries were pruned.
+    begins: usize,
+    /// Where each kept entry ends, pruned bytes included.
     ends: Vec<usize>,
     /// How many entries were pruned.
     pruned: u64,
@@ -18,6 +25,23 @@ pub(super) struct Log {
     writers: Vec<(u64, Token)>,
     /// The seqs of the entries at which a reader can start.
     snapshots: Vec<u64>,
+}
+
+struct Block {
+    /// Where it begins, pruned bytes included.
+    begins: usize,
+    /// Never more than it has room for.
+    bytes: Vec<u8>,
+}
+
+impl Block {
+    fn ends(&self) -> usize {
+        self.begins + self.bytes.len()
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        self.bytes.capacity() - self.bytes.len() >= bytes
+    }
 }
 
 impl Log {
@@ -39,13 +63,26 @@ impl Log {
         }
         for entry in entries {
             seq += 1;
-            self.bytes.extend_from_slice(entry.bytes);
-            self.ends.push(self.bytes.len());
+            let block = self.block_for(entry.bytes.len());
+            block.bytes.extend_from_slice(entry.bytes);
+            let end = block.ends();
+            self.ends.push(end);
             if entry.snapshot {
                 self.snapshots.push(seq);
             }
         }
         self.batches.push(seq);
+    }
+
+    /// The block that the next entry goes into.
+    fn block_for(&mut self, bytes: usize) -> &mut Block {
+        if !self.blocks.last().is_some_and(|last| last.has_room(bytes)) {
+            let begins = self.ends.last().copied().unwrap_or(self.begins);
+            let room = (self.blocks.len() * SMALL_BLOCK / 4).clamp(SMALL_BLOCK, LARGE_BLOCK);
+            self.blocks.push(Block { begins, bytes: Vec::with_capacity(room.max(bytes)) });
+        }
+        let last = self.blocks.len() - 1;
+        &mut self.blocks[last]
     }
 
     /// Whether the log has this batch, written under this token.
@@ -85,9 +122,15 @@ impl Log {
         let at = usize::try_from(seq.checked_sub(self.pruned + 1)?).ok()?;
         let begin = match at.checked_sub(1) {
             Some(before) => *self.ends.get(before)?,
-            None => 0,
+            None => self.begins,
         };
-        self.bytes.get(begin..*self.ends.get(at)?)
+        let end = *self.ends.get(at)?;
+        if begin == end {
+            return Some(&[]);
+        }
+        let after = self.blocks.partition_point(|block| block.begins <= begin);
+        let block = self.blocks.get(after.checked_sub(1)?)?;
+        block.bytes.get(begin - block.begins..end - block.begins)
     }
 
     /// The last snapshot at or below a seq.
@@ -126,10 +169,12 @@ impl Log {
         let Ok(count) = usize::try_from(count) else {
             return;
         };
-        let cut = count.checked_sub(1).and_then(|at| self.ends.get(at)).copied().unwrap_or(0);
-        self.bytes.drain(..cut);
+        let cut = count.checked_sub(1).and_then(|at| self.ends.get(at)).copied();
+        self.begins = cut.unwrap_or(self.begins);
         self.ends.drain(..count);
-        self.ends.iter_mut().for_each(|end| *end -= cut);
+        // A block goes with its last entry.
+        let begins = self.begins;
+        self.blocks.retain(|block| block.ends() > begins);
         self.pruned = first - 1;
         self.batches.retain(|end| *end >= first);
         self.snapshots.retain(|seq| *seq >= first);

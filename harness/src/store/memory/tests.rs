@@ -74,6 +74,31 @@ fn pruning_keeps_what_it_leaves_readable_and_resendable() {
 }
 
 #[test]
+fn entries_of_any_size_are_read_back_from_any_seq_and_after_pruning() {
+    let store = MemoryStore::new();
+    let lease = open(&store, "x");
+    // Some fill a block, some are larger than one, some have nothing in them.
+    let sizes = [0, 1, 2_047, 1, 2_048, 0, 5_000, 700, 700, 700, 0, 100_000, 1];
+    let entries: Vec<Vec<u8>> = (1..).zip(sizes).map(|(nth, size)| vec![nth; size]).collect();
+    for (after, bytes) in (0..).zip(&entries) {
+        append(&store, &lease, after, bytes).unwrap();
+    }
+    append(&store, &lease, entries.len() as u64, b"s").unwrap();
+    append(&store, &lease, entries.len() as u64 + 1, b"").unwrap();
+    let read = |from: u64| {
+        let page = now(store.read(&lease.session, ReadRequest::from(Seq(from)))).unwrap().unwrap();
+        page.entries.into_iter().map(|entry| entry.bytes).collect::<Vec<_>>()
+    };
+    for from in 0..entries.len() {
+        assert_eq!(read(from as u64 + 1)[..entries.len() - from], entries[from..], "from {from}");
+    }
+    now(store.remove(&lease, Remove::Below(Seq(99)))).unwrap();
+    assert_eq!(read(entries.len() as u64 + 1), [&b"s"[..], b""]);
+    append(&store, &lease, entries.len() as u64 + 2, b"t").unwrap();
+    assert_eq!(read(entries.len() as u64 + 1), [&b"s"[..], b"", b"t"]);
+}
+
+#[test]
 fn a_session_that_was_only_claimed_leaves_nothing_behind() {
     let store = MemoryStore::new();
     let lease = open(&store, "x");
