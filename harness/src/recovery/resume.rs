@@ -108,14 +108,7 @@ async fn recover<C: Context, S: State>(
             let _ = claimed.release().await;
             Err(refused.into())
         }
-        Some(Ok(())) => {
-            let more = claimed.release().await == Released::MoreMessages;
-            if more && phase == Phase::Interrupted {
-                // A process that answered meanwhile relies on this run to apply the answer.
-                return look_again(taker, recorded).await;
-            }
-            Ok(taker.at_rest(&now.session, compatible.state))
-        }
+        Some(Ok(())) => taker.leave(claimed, &now.session, compatible.state, recorded).await,
         None => taker.enter(claimed, now, compatible, Given { messages, recorded }).await,
     }
 }
@@ -143,6 +136,22 @@ impl<C: Context, S: State> Taker<C, S> {
             .map_err(|error| read_error(self.session(), error))
     }
 
+    /// Releases a session that nothing is done to.
+    async fn leave(
+        self,
+        claimed: Claimed,
+        session: &Session,
+        state: S,
+        recorded: bool,
+    ) -> Result<Taken<C, S>, RunError> {
+        let more = claimed.release().await == Released::MoreMessages;
+        if more && session.phase == Phase::Interrupted {
+            // A process that answered meanwhile relies on this run to apply the answer.
+            return look_again(self, recorded).await;
+        }
+        Ok(self.at_rest(session, state))
+    }
+
     /// Enters a session where it stands, with the answers that its inbox has.
     pub(super) async fn enter(
         self,
@@ -161,11 +170,7 @@ impl<C: Context, S: State> Taker<C, S> {
         // One that was stopped, say, settles as interrupted first.
         let waits = session.phase == Phase::Interrupted && !open.is_empty();
         if waits && resolved.is_empty() && session.enterable_items().next().is_none() {
-            // A process that answered meanwhile relies on this run to apply the answer.
-            if claimed.release().await == Released::MoreMessages {
-                return look_again(self, given.recorded).await;
-            }
-            return Ok(self.at_rest(&session, state));
+            return self.leave(claimed, &session, state, given.recorded).await;
         }
         let mut changes: Vec<Change> =
             adopted.into_iter().map(|adopted| Change::Adopted(Box::new(adopted))).collect();
