@@ -15,7 +15,13 @@ pub struct UtcMillis(pub u64);
 
 impl UtcMillis {
     /// The current system time. 0 if the system clock is before 1970.
+    ///
+    /// With the feature `testing` it passes as the time of the tokio runtime does, so that a test
+    /// which pauses that also pauses what is measured by this clock, such as when a question expires.
     pub fn now() -> Self {
+        #[cfg(feature = "testing")]
+        return of_runtime();
+        #[cfg(not(feature = "testing"))]
         SystemTime::now().into()
     }
 
@@ -143,6 +149,24 @@ static BOOT: LazyLock<boot_time::Instant> = LazyLock::new(boot_time::Instant::no
 /// the machine is suspended.
 pub(crate) fn boot_millis() -> u64 {
     u64::try_from(BOOT.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The time of the runtime of the caller: that of the system, as long as no test has paused or
+/// advanced it. It is computed from tokio's clock alone, so that two calls while that stands still
+/// give the same time.
+#[cfg(feature = "testing")]
+fn of_runtime() -> UtcMillis {
+    /// What the clock of the system and that of the runtime showed when this was first used.
+    static FIRST: LazyLock<(SystemTime, std::time::Instant)> =
+        LazyLock::new(|| (SystemTime::now(), std::time::Instant::now()));
+    let (time, instant) = *FIRST;
+    let now = tokio::time::Instant::now().into_std();
+    // The clock of a runtime that was paused before that shows an earlier time.
+    let shown = match now.checked_duration_since(instant) {
+        Some(later) => time.checked_add(later),
+        None => time.checked_sub(instant.duration_since(now)),
+    };
+    shown.unwrap_or(time).into()
 }
 
 impl From<SystemTime> for UtcMillis {

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use tokio::task::JoinHandle;
 
+use crate::clock::UtcMillis;
 use crate::context::Context;
 use crate::id::{AgentId, OpId, Position, RunId, SessionId};
 use crate::llm::Spend;
@@ -175,7 +176,8 @@ impl<C: Context> Cx<C> {
 
     /// Waits until a point in time. The wait is in memory only: it ends with the process.
     pub async fn sleep_until(&self, time: SystemTime) {
-        let wait = time.duration_since(SystemTime::now()).unwrap_or_default();
+        let now = UtcMillis::now().to_system_time();
+        let wait = time.duration_since(now).unwrap_or_default();
         tokio::time::sleep(wait).await;
     }
 
