@@ -1,4 +1,14 @@
-//! For authors of stores, and for tests of loops on stores (feature `testing`).
+//! Tests of steps, loops and stores (feature `testing`). The guide has a page on it:
+//! [testing](crate::_guide::testing).
+//!
+//! Of loops:
+//!
+//! - [`step`] enters one step, with scripted answers, and shows what it did.
+//! - [`run`](run()) runs a whole loop with scripted answers, and shows how it settled and on which path.
+//! - With this feature the clock of harness ([`UtcMillis::now`](crate::UtcMillis::now)) passes as the
+//!   time of the tokio runtime does, so that questions expire where a test pauses it.
+//!
+//! Of stores:
 //!
 //! - [`Contract`] asks a store whether it keeps every promise of
 //!   [`SessionStore`](crate::store::SessionStore), clause by clause; with hooks, it also damages what is
@@ -8,12 +18,21 @@
 //!   happen.
 //! - [`survives_storage`] checks that a state is the same after it was stored.
 
+mod bench;
 mod contract;
+mod drive;
+mod error;
 mod faulty;
 mod recorder;
+mod script;
+mod step;
 mod storage;
 
 pub use contract::{Checked, Contract, Damage, Report, Verdict, child_worker};
+pub use drive::{LoopTest, MakesSlots, RunSlots, Tested, run};
+pub use error::TestError;
 pub use faulty::{Call, Faults, Faulty};
 pub use recorder::{Asked, Record, Recorder};
+pub use script::{NoSlots, Slots, Slotted, Who};
+pub use step::{NotDone, StepTest, Stepped, handler, step};
 pub use storage::{LostInStorage, survives_storage};
