@@ -73,6 +73,7 @@
 //! | read the past of a session, or fork it | [`Agent::history`], [`Agent::fork`] |
 //! | call a model and tools | [`llm`], [`Cx::llm`] |
 //! | observe runs | [`observe`] |
+//! | test a step or a loop | `testing` (feature `testing`) |
 //! | run code that an agent writes step by step | `esg` (feature `code`) |
 //!
 //! The guide is [`_guide`], with a page on each of these. This root has the names that a loop uses
@@ -84,7 +85,7 @@
 //! |---|---|---|
 //! | `code` | no | `esg`: the crate `harness-esg`, for programs of Python steps that rerun only what an edit affects |
 //! | `terminal` | no | `observe::Terminal`: live progress of runs on a terminal |
-//! | `testing` | no | `testing`: the contract of stores as a suite, and stores that fail or record calls |
+//! | `testing` | no | `testing`: tests of steps and loops with scripted answers, stores that fail or record calls, the contract of stores as a suite; the clock follows the paused time of tokio |
 
 #![deny(missing_docs)]
 
@@ -133,7 +134,7 @@ pub use context::Context;
 #[doc(inline)]
 pub use declare::{Define, Harness};
 #[doc(inline)]
-pub use graph::{Budget, BuildError, end, to};
+pub use graph::{Budget, BuildError, end, end_with, to};
 #[doc(inline)]
 pub use id::{InterruptId, RunId, Seq, SessionId};
 pub use inbox::AnswerError;

@@ -133,6 +133,8 @@ flowchart TD
 struct ByHand<const STEPS: usize, const SHIFT: usize>(usize);
 
 impl<const STEPS: usize, const SHIFT: usize> StepId for ByHand<STEPS, SHIFT> {
+    type End = ();
+
     const NAME: &'static str = "ByHand";
 
     fn all() -> Vec<Self> {

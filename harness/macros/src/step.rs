@@ -9,7 +9,12 @@ use crate::attr::{Known, Options, Table, Takes, Value};
 use crate::diagnostics::Errors;
 use crate::{shape, text};
 
-static ON_ENUM: Table = Table { attr: "step", place: "an enum", known: &[], elsewhere: None };
+static ON_ENUM: Table = Table {
+    attr: "step",
+    place: "an enum",
+    known: &[Known { name: "ends", example: "ends = Verdict", takes: Takes::Type }],
+    elsewhere: None,
+};
 
 static ON_VARIANT: Table = Table {
     attr: "step",
@@ -24,6 +29,8 @@ static ON_VARIANT: Table = Table {
 /// An enum and its steps.
 struct Model<'a> {
     name: &'a Ident,
+    /// What the loop of these steps ends with.
+    ends: Option<Box<Type>>,
     variants: Vec<Step<'a>>,
 }
 
@@ -43,7 +50,10 @@ pub(crate) fn derive(input: &DeriveInput) -> TokenStream {
 
 fn parse<'a>(input: &'a DeriveInput, errors: &mut Errors) -> Option<Model<'a>> {
     let name = &input.ident;
-    Options::read(&input.attrs, &ON_ENUM, errors);
+    let ends = match Options::read(&input.attrs, &ON_ENUM, errors).take("ends") {
+        Some((_, Value::Type(ty))) => Some(ty),
+        _ => None,
+    };
     let plain = shape::is_plain(input, "StepId", errors);
     let mut variants = Vec::new();
     for variant in shape::variants(input, "StepId", errors).unwrap_or_default() {
@@ -103,7 +113,7 @@ fn parse<'a>(input: &'a DeriveInput, errors: &mut Errors) -> Option<Model<'a>> {
         }
     }
     check_aliases(name, &variants, errors);
-    plain.then_some(Model { name, variants })
+    plain.then_some(Model { name, ends, variants })
 }
 
 /// Checks that every stored name resolves to one step.
@@ -145,8 +155,12 @@ fn check_aliases(name: &Ident, variants: &[Step<'_>], errors: &mut Errors) {
 }
 
 fn emit(model: &Model<'_>) -> TokenStream {
-    let Model { name, variants } = model;
+    let Model { name, ends, variants } = model;
     let text = name.to_string();
+    let ends = match ends {
+        Some(ty) => quote!(#ty),
+        None => quote!(()),
+    };
     let all = match variants.iter().any(|step| step.nested.is_some()) {
         false => {
             let names = variants.iter().map(|step| step.name);
@@ -196,6 +210,8 @@ fn emit(model: &Model<'_>) -> TokenStream {
     quote! {
         #[automatically_derived]
         impl ::harness::step::StepId for #name {
+            type End = #ends;
+
             const NAME: &'static str = #text;
 
             fn all() -> ::std::vec::Vec<Self> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::session::{Adopted, AskedInterrupt, Cursor, Fingerprint, Recorded, Resolution, Session};
-use crate::state::{Schema, State, of_json, to_json};
+use crate::state::{Field, Schema, State, of_json, to_json};
 use crate::store::Phase;
 use crate::text::{near, words};
 
@@ -110,12 +110,26 @@ fn caught<T>(make: impl FnOnce() -> Result<T, Cause>) -> Result<T, Cause> {
 }
 
 fn decode<S: State>(stored: &Value) -> Result<S, Cause> {
-    match (stored, to_json(&S::default())?) {
-        (Value::Object(stored), Value::Object(mut whole)) => {
-            whole.extend(stored.iter().map(|(field, value)| (field.clone(), value.clone())));
-            Ok(of_json(Value::Object(whole))?)
+    let mut whole = to_json(&S::default())?;
+    fill(&mut whole, stored, S::schema().fields());
+    Ok(of_json(whole)?)
+}
+
+/// Replaces what `whole` has by what is stored. `fields` are those of the state; the ones that are
+/// states themselves may lack fields, too.
+fn fill(whole: &mut Value, stored: &Value, fields: &[Field]) {
+    let (Value::Object(whole), Value::Object(stored)) = (&mut *whole, stored) else {
+        *whole = stored.clone();
+        return;
+    };
+    for (name, value) in stored {
+        let inner = fields.iter().find(|it| it.name() == name && !it.fields().is_empty());
+        match (whole.get_mut(name), inner) {
+            (Some(place), Some(inner)) => fill(place, value, inner.fields()),
+            _ => {
+                whole.insert(name.clone(), value.clone());
+            }
         }
-        _ => Ok(of_json(stored)?),
     }
 }
 
@@ -197,7 +211,7 @@ fn state<S: State>(
     let (before, version) = (saved.version(), schema.version());
     if before == version {
         let known = differences.len();
-        fields(saved, schema, differences);
+        fields(saved.fields(), schema.fields(), "", differences);
         if differences.len() > known {
             return Ok(None);
         }
@@ -239,20 +253,23 @@ fn state<S: State>(
     }
 }
 
-fn fields(saved: &Schema, now: &Schema, differences: &mut Vec<Difference>) {
-    for before in saved.fields() {
-        match now.fields().iter().find(|field| field.name() == before.name()) {
-            None => {
-                differences.push(Difference::FieldRemoved { field: before.name().to_owned() });
-            }
-            Some(field) if field.type_name() != before.type_name() => {
+/// Compares the fields of a state, or of a state in it, whose place is `above`.
+fn fields(saved: &[Field], now: &[Field], above: &str, differences: &mut Vec<Difference>) {
+    for before in saved {
+        let field = format!("{above}{}", before.name());
+        match now.iter().find(|field| field.name() == before.name()) {
+            None => differences.push(Difference::FieldRemoved { field }),
+            Some(now) if now.type_name() != before.type_name() => {
                 differences.push(Difference::FieldTypeChanged {
-                    field: before.name().to_owned(),
+                    field,
                     saved: before.type_name().to_owned(),
-                    now: field.type_name().to_owned(),
+                    now: now.type_name().to_owned(),
                 });
             }
-            Some(_) => {}
+            // What was stored before its fields were known says nothing of them.
+            Some(now) => {
+                fields(before.fields(), now.fields(), &format!("{field}."), differences);
+            }
         }
     }
 }
@@ -276,14 +293,20 @@ fn strict(
         }
         return;
     }
-    for field in schema.fields() {
-        let name = || field.name().to_owned();
-        match saved.schema.fields().iter().find(|before| before.name() == field.name()) {
-            None => differences.push(Difference::FieldAdded { field: name() }),
-            Some(before) if before.reducer() != field.reducer() => {
-                differences.push(Difference::ReducerChanged { field: name() });
+    strict_fields(saved.schema.fields(), schema.fields(), "", differences);
+}
+
+fn strict_fields(saved: &[Field], now: &[Field], above: &str, differences: &mut Vec<Difference>) {
+    for now in now {
+        let field = format!("{above}{}", now.name());
+        match saved.iter().find(|before| before.name() == now.name()) {
+            None => differences.push(Difference::FieldAdded { field }),
+            Some(before) if before.reducer() != now.reducer() => {
+                differences.push(Difference::ReducerChanged { field });
             }
-            Some(_) => {}
+            Some(before) => {
+                strict_fields(before.fields(), now.fields(), &format!("{field}."), differences);
+            }
         }
     }
 }

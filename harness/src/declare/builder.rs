@@ -14,6 +14,7 @@ use crate::observe::Observers;
 use crate::state::State;
 use crate::step::StepId;
 
+use super::step::EndsPlainly;
 use super::{About, Define, Harness, StepDef};
 
 /// The fixed slots are not provided yet.
@@ -95,7 +96,7 @@ impl<C: Context, S: State> HarnessBuilder<C, S, Unprovided> {
 
 impl<C: Context, S: State, P> HarnessBuilder<C, S, P> {
     /// Sets the step that a turn starts with. Its type is the step enum of the loop.
-    pub fn start<St: StepId>(self, step: St) -> LoopBuilder<C, S, St, NeedsSteps>
+    pub fn start<St: StepId + EndsPlainly>(self, step: St) -> LoopBuilder<C, S, St, NeedsSteps>
     where
         P: Provided<C>,
     {

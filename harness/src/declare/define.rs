@@ -2,16 +2,19 @@ use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::panic::Location;
+use std::sync::Arc;
 
 use crate::context::Context;
 use crate::graph::{Kind, Target};
 use crate::question::Question;
 use crate::signal::Signal;
 use crate::state::{State, Stored};
-use crate::step::{Action, Cx, Handler, StepError, StepId, StepResult, View};
+use crate::step::{Action, Cx, Handler, Lens, StepError, StepId, StepResult, View};
 
 use super::About;
+use super::draft::Way;
 use super::each::NeedsItemBody;
+use super::nest::NeedsEnds;
 use super::step::{NeedsAnswer, NeedsThenEndOrRoute, OfStep, StepDef};
 
 /// Defines what a step does. The closure of `.steps(|define, step| ..)` receives one. It carries
@@ -168,7 +171,8 @@ impl<C: Context, S: State, St> Define<C, S, St> {
     #[track_caller]
     pub fn off(self, why: impl Into<String>) -> StepDef<C, S, St> {
         let why: String = why.into();
-        NeedsThenEndOrRoute::new(Kind::Off(why.into()), Action::Decide, Location::caller()).end()
+        NeedsThenEndOrRoute::new(Kind::Off(why.into()), Action::Decide, Location::caller())
+            .exit(Way::End(0), None)
     }
 }
 
@@ -179,7 +183,7 @@ impl<C: Context, S: State, St: StepId> Define<C, S, St> {
     pub fn decide<Sig: Signal>(
         self,
         route: impl Fn(&S) -> Sig + Send + Sync + 'static,
-        targets: impl FnMut(Sig) -> Target<St>,
+        targets: impl FnMut(Sig) -> Target<St, St::End>,
     ) -> StepDef<C, S, St> {
         NeedsThenEndOrRoute::<C, S, St, _>::new(Kind::Decide, Action::Decide, Location::caller())
             .route(route, targets)
@@ -187,8 +191,9 @@ impl<C: Context, S: State, St: StepId> Define<C, S, St> {
 }
 
 impl<C: Context, S: State, St: StepId> Define<C, S, St> {
-    /// Nests the steps of another loop. `wrap` is the variant that holds them. `after` is the
-    /// target when the nested loop ends. `body` declares the nested `step`.
+    /// Nests the steps of another loop. `wrap` is the variant that holds them, and `body` declares the
+    /// nested `step`. Last comes the target when the nested loop ends: `.then(..)`, `.end()`, or
+    /// `.route(..)` by the signal that it ends with.
     ///
     /// Targets in `body` are steps of the nested loop. Its step names are prefixed by the variant:
     /// `Check/Read`. A loop can be nested any number of times and at any depth.
@@ -203,13 +208,24 @@ impl<C: Context, S: State, St: StepId> Define<C, S, St> {
     ///     use harness::prelude::*;
     ///     use harness::{Define, declare::StepDef};
     ///
+    ///     #[derive(Signal, Clone, Copy, Debug)]
+    ///     pub enum Verdict { Good, Bad }
+    ///
     ///     #[derive(StepId, Clone, Debug, PartialEq, Eq)]
+    ///     #[step(ends = Verdict)]
     ///     pub enum Step { Read, Mark }
+    ///
+    ///     fn judge(draft: &Draft) -> Verdict {
+    ///         if draft.text.is_empty() { Verdict::Bad } else { Verdict::Good }
+    ///     }
     ///
     ///     pub fn check(define: Define<(), Draft, Step>, step: Step) -> StepDef<(), Draft, Step> {
     ///         match step {
-    ///             Step::Read => define.run(work).then(Step::Mark),
-    ///             Step::Mark => define.run(work).end(),
+    ///             Step::Read => define.run(work).route(judge, |verdict| match verdict {
+    ///                 Verdict::Good => to(Step::Mark),
+    ///                 Verdict::Bad => end_with(verdict),
+    ///             }),
+    ///             Step::Mark => define.run(work).end_with(Verdict::Good),
     ///         }
     ///     }
     /// }
@@ -228,7 +244,10 @@ impl<C: Context, S: State, St: StepId> Define<C, S, St> {
     ///     .steps(|define, step| match step {
     ///         Step::Write => define.run(work).then(Step::Check(check::Step::Read)),
     ///         Step::Check(step) => {
-    ///             define.nest(Step::Check, to(Step::Publish), check::check, step)
+    ///             define.nest(Step::Check, check::check, step).route(|verdict| match verdict {
+    ///                 check::Verdict::Good => to(Step::Publish),
+    ///                 check::Verdict::Bad => to(Step::Write),
+    ///             })
     ///         }
     ///         Step::Publish => define.run(work).end(),
     ///     })
@@ -239,17 +258,124 @@ impl<C: Context, S: State, St: StepId> Define<C, S, St> {
     /// ```
     pub fn nest<Sub: StepId>(
         self,
-        wrap: impl Fn(Sub) -> St,
-        after: Target<St>,
+        wrap: impl Fn(Sub) -> St + 'static,
         body: impl FnOnce(Define<C, S, Sub>, Sub) -> StepDef<C, S, Sub>,
         step: Sub,
-    ) -> StepDef<C, S, St> {
-        StepDef { draft: body(Define::new(), step).draft.nested(&wrap, &after) }
+    ) -> NeedsEnds<C, S, St, Sub> {
+        let draft = body(Define::new(), step).draft;
+        NeedsEnds { draft, wrap: Box::new(wrap) }
+    }
+
+    /// A part of the state, for a nested loop with a state of its own. `read` finds the part in the
+    /// state of this loop, and `change` makes an update of the part an update of this state. The
+    /// field of the part is `#[state(nest)]`: it folds by the reducers of its own type.
+    ///
+    /// ```
+    /// use harness::prelude::*;
+    ///
+    /// mod essay {
+    ///     use harness::prelude::*;
+    ///     use harness::{Define, declare::StepDef};
+    ///
+    ///     #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+    ///     pub struct Essay {
+    ///         #[state(reduce = append)]
+    ///         pub paragraphs: Vec<String>,
+    ///     }
+    ///
+    ///     #[derive(StepId, Clone, Debug, PartialEq, Eq)]
+    ///     pub enum Step { Write }
+    ///
+    ///     async fn write(essay: View<Essay>, _: Cx<()>) -> StepResult<Essay> {
+    ///         Ok(Essay::update().paragraphs([format!("Paragraph {}.", essay.paragraphs.len() + 1)]))
+    ///     }
+    ///
+    ///     pub fn essay(define: Define<(), Essay, Step>, step: Step) -> StepDef<(), Essay, Step> {
+    ///         match step {
+    ///             Step::Write => define.run(write).end(),
+    ///         }
+    ///     }
+    /// }
+    /// use essay::Essay;
+    ///
+    /// #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+    /// struct Paper {
+    ///     #[state(nest)]
+    ///     body: Essay,
+    ///     #[state(nest)]
+    ///     appendix: Essay,
+    /// }
+    ///
+    /// #[derive(StepId, Clone, Debug, PartialEq, Eq)]
+    /// enum Step {
+    ///     #[step(nest)]
+    ///     Body(essay::Step),
+    ///     #[step(nest)]
+    ///     Appendix(essay::Step),
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let papers = Harness::<(), Paper>::builder("papers")
+    ///     .start(Step::Body(essay::Step::Write))
+    ///     .steps(|define, step| match step {
+    ///         Step::Body(step) => define
+    ///             .part(|paper| &paper.body, |essay| Paper::update().body(essay))
+    ///             .nest(Step::Body, essay::essay, step)
+    ///             .then(Step::Appendix(essay::Step::Write)),
+    ///         Step::Appendix(step) => define
+    ///             .part(|paper| &paper.appendix, |essay| Paper::update().appendix(essay))
+    ///             .nest(Step::Appendix, essay::essay, step)
+    ///             .end(),
+    ///     })
+    ///     .build()?;
+    /// let input = Paper::update().body(Essay::update().paragraphs(["Title.".to_owned()]));
+    /// let ended = papers.agent("author", ()).run(input, ()).await?.ended()?;
+    /// assert_eq!(ended.state.body.paragraphs, ["Title.", "Paragraph 2."]);
+    /// assert_eq!(ended.state.appendix.paragraphs, ["Paragraph 1."]);
+    /// # Ok(()) }) }
+    /// ```
+    ///
+    /// A nested loop that is entered again continues with its part as it was left.
+    pub fn part<T, R, F>(self, read: R, change: F) -> DefinePart<C, S, T, St>
+    where
+        T: State,
+        R: Fn(&S) -> &T + Send + Sync + 'static,
+        F: Fn(T::Update) -> S::Update + Send + Sync + 'static,
+    {
+        let lens = Lens { read: Arc::new(read), change: Arc::new(change) };
+        DefinePart { lens, types: PhantomData }
     }
 }
 
 impl<C, S, St> fmt::Debug for Define<C, S, St> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Define")
+    }
+}
+
+/// Nests a loop that works on the part `T` of the state. [`Define::part`] makes it.
+#[must_use = "nest a loop: `.nest(..)`"]
+pub struct DefinePart<C, S: State, T: State, St> {
+    lens: Lens<S, T>,
+    types: About<(C, St)>,
+}
+
+impl<C: Context, S: State, T: State, St: StepId> DefinePart<C, S, T, St> {
+    /// Nests the steps of a loop on the part, as [`Define::nest`] does of a loop on the whole state.
+    pub fn nest<Sub: StepId>(
+        self,
+        wrap: impl Fn(Sub) -> St + 'static,
+        body: impl FnOnce(Define<C, T, Sub>, Sub) -> StepDef<C, T, Sub>,
+        step: Sub,
+    ) -> NeedsEnds<C, S, St, Sub> {
+        let draft = body(Define::new(), step).draft.on_whole(&self.lens);
+        NeedsEnds { draft, wrap: Box::new(wrap) }
+    }
+}
+
+impl<C, S: State, T: State, St> fmt::Debug for DefinePart<C, S, T, St> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DefinePart")
     }
 }

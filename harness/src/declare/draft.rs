@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use crate::context::Context;
 use crate::graph::{
-    AtMost, Branch, Dest, Edge, Executable, Exit, Expiry, Kind, Node, Rule, Target,
+    AtMost, Branch, Dest, Edge, Executable, Exit, Expiry, Kind, Node, Rule, Target, To,
 };
 use crate::state::State;
-use crate::step::{Action, Policy, QuestionType, Route};
+use crate::step::{Action, Lens, Policy, QuestionType, Route};
 use crate::text::{listed, near, shown};
 
 /// A line in the user's source.
@@ -82,8 +82,12 @@ pub(super) struct Work<C: Context, S: State, St> {
 /// The exit of a step.
 pub(super) enum Way<St> {
     Then(Link<St>),
-    End,
-    Route { signals: &'static str, branches: Vec<(&'static str, Target<St>)> },
+    /// With the number of the signal that the loop ends with.
+    End(usize),
+    Route {
+        signals: &'static str,
+        branches: Vec<(&'static str, Target<St, usize>)>,
+    },
 }
 
 /// A completely declared step.
@@ -94,12 +98,12 @@ pub(super) struct Draft<C: Context, S: State, St> {
 }
 
 impl<C: Context, S: State, St> Draft<C, S, St> {
-    /// The same step as part of another loop. Where this loop ends, the other one continues at
-    /// `after`.
-    pub(super) fn nested<T: Clone>(
+    /// The same step as part of another loop, which continues at `after` the signal that this one
+    /// ends with.
+    pub(super) fn nested<T>(
         self,
         wrap: &impl Fn(St) -> T,
-        after: &Target<T>,
+        mut after: impl FnMut(usize) -> Target<T, usize>,
     ) -> Draft<C, S, T> {
         let Work { kind, action, policy, at, faults, question, aliases, .. } = self.work;
         let Work { on_error, at_most, expires, .. } = self.work;
@@ -107,16 +111,17 @@ impl<C: Context, S: State, St> Draft<C, S, St> {
         let off = matches!(kind, Kind::Off(_));
         let way = match self.way {
             Way::Then(link) => Way::Then(link.map(wrap)),
-            Way::End => match after.step.clone().filter(|_| !off) {
-                Some(to) => Way::Then(Link { to, at: after.at }),
-                None => Way::End,
+            Way::End(with) if off => Way::End(with),
+            Way::End(with) => match after(with) {
+                Target { to: To::Step(to), at } => Way::Then(Link { to, at }),
+                Target { to: To::End(with), .. } => Way::End(with),
             },
             Way::Route { signals, branches } => {
                 let branches = branches
                     .into_iter()
-                    .map(|(signal, target)| match target.step {
-                        Some(step) => (signal, Target { step: Some(wrap(step)), at: target.at }),
-                        None => (signal, after.clone()),
+                    .map(|(signal, Target { to, at })| match to {
+                        To::Step(step) => (signal, Target { to: To::Step(wrap(step)), at }),
+                        To::End(with) => (signal, after(with)),
                     })
                     .collect();
                 Way::Route { signals, branches }
@@ -137,6 +142,26 @@ impl<C: Context, S: State, St> Draft<C, S, St> {
         Draft { work, way, route: self.route }
     }
 
+    /// The same step on the state of which its own is a part.
+    pub(super) fn on_whole<W: State>(self, lens: &Lens<W, S>) -> Draft<C, W, St> {
+        let Work { kind, action, policy, on_error, at_most, question, .. } = self.work;
+        let Work { expires, aliases, at, faults, .. } = self.work;
+        let action = lens.action(action);
+        let work = Work {
+            kind,
+            action,
+            policy,
+            on_error,
+            at_most,
+            question,
+            expires,
+            aliases,
+            at,
+            faults,
+        };
+        Draft { work, way: self.way, route: self.route.map(|route| lens.route(route)) }
+    }
+
     /// The node of the step and its code. An edge whose target `resolve` does not find ends the
     /// loop. Such a graph is drawn but not run.
     pub(super) fn into_parts(
@@ -148,15 +173,18 @@ impl<C: Context, S: State, St> Draft<C, S, St> {
         let mut dest =
             |link: Option<Link<St>>| link.and_then(&mut edge).map_or(Dest::End, Dest::Step);
         let exit = match self.way {
-            Way::End => Exit::End,
+            Way::End(_) => Exit::End,
             Way::Then(link) => match dest(Some(link)) {
                 Dest::Step(edge) => Exit::Then(edge),
                 Dest::End => Exit::End,
             },
             Way::Route { signals, branches } => {
-                let branch = |(signal, target): (_, Target<St>)| {
-                    let at = target.at;
-                    Branch { signal, dest: dest(target.step.map(|to| Link { to, at })) }
+                let branch = |(signal, Target { to, at }): (_, Target<St, usize>)| {
+                    let link = match to {
+                        To::Step(to) => Some(Link { to, at }),
+                        To::End(_) => None,
+                    };
+                    Branch { signal, dest: dest(link) }
                 };
                 Exit::Route { signals, branches: branches.into_iter().map(branch).collect() }
             }

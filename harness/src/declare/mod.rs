@@ -11,6 +11,7 @@ mod dynamic;
 mod each;
 mod name;
 mod named;
+mod nest;
 mod registry;
 mod step;
 
@@ -27,12 +28,13 @@ use crate::state::State;
 pub use builder::{
     Given, HarnessBuilder, HasSteps, LoopBuilder, NeedsSteps, Provided, Stepped, Unprovided,
 };
-pub use define::Define;
+pub use define::{Define, DefinePart};
 pub use dynamic::Dynamic;
 pub use each::{NeedsFold, NeedsItemBody};
 pub use name::StepName;
+pub use nest::NeedsEnds;
 pub use registry::Registry;
-pub use step::{NeedsAnswer, NeedsThenEndOrRoute, OfGate, OfStep, StepDef};
+pub use step::{EndsPlainly, NeedsAnswer, NeedsThenEndOrRoute, OfGate, OfStep, StepDef};
 
 /// Binds a builder to types without holding values of them.
 type About<T> = PhantomData<fn() -> T>;

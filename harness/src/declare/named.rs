@@ -9,10 +9,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::context::Context;
-use crate::graph::{Kind, Rule, Target};
+use crate::graph::{Kind, Rule, Target, To};
 use crate::signal::Signal;
 use crate::state::State;
-use crate::step::{Action, Route};
+use crate::step::{Action, LoopEnd, Route};
 use crate::text::{prose, shown};
 
 use super::draft::{At, Fault, Link, Way};
@@ -28,12 +28,12 @@ fn branches<N: AsRef<str>, T: Into<StepName>>(
     pairs: impl IntoIterator<Item = (N, Target<T>)>,
     at: At,
     faults: &mut Vec<Fault>,
-) -> Vec<(&'static str, Target<StepName>)> {
-    let mut known: Vec<Option<Target<StepName>>> = all.iter().map(|_| None).collect();
+) -> Vec<(&'static str, Target<StepName, usize>)> {
+    let mut known: Vec<Option<Target<StepName, usize>>> = all.iter().map(|_| None).collect();
     // Kept to validate their targets too. Such a loop is drawn but not run.
     let mut lost = Vec::new();
     for (signal, target) in pairs {
-        let target = Target { step: target.step.map(Into::into), at: target.at };
+        let target = target.map(Into::into, LoopEnd::number);
         let signal = signal.as_ref();
         match all.iter().position(|name| *name == signal) {
             Some(place) if known[place].is_none() => known[place] = Some(target),
@@ -67,7 +67,7 @@ fn branches<N: AsRef<str>, T: Into<StepName>>(
                 ),
             });
         }
-        found.push((*name, target.unwrap_or(Target { step: None, at })));
+        found.push((*name, target.unwrap_or(Target { to: To::End(0), at })));
     }
     found.append(&mut lost);
     found

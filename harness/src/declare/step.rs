@@ -10,11 +10,12 @@ use crate::question::Question;
 use crate::signal::Signal;
 use crate::state::State;
 use crate::step::{
-    Action, Answered, Cx, Policy, QuestionType, Retry, Route, StepError, StepId, StepResult, View,
+    Action, Answered, Cx, LoopEnd, Policy, QuestionType, Retry, Route, StepError, StepId,
+    StepResult, View,
 };
 
-use super::About;
 use super::draft::{At, Draft, Link, Way, Work};
+use super::{About, StepName};
 
 /// A [`NeedsThenEndOrRoute`] of a step with a body.
 #[derive(Debug)]
@@ -23,6 +24,20 @@ pub enum OfStep {}
 /// A [`NeedsThenEndOrRoute`] of a gate, which may also call `.expires(..)`.
 #[derive(Debug)]
 pub enum OfGate {}
+
+/// The steps of a loop that ends without a signal, as every loop does that a harness runs.
+#[diagnostic::on_unimplemented(
+    message = "the loop of `{Self}` ends with a signal",
+    label = "the signal is missing here",
+    note = "inside that loop write `.end_with(..)`; where it is nested, `.route(|signal| match signal {{ .. }})`",
+    note = "a harness runs only loops that end without a signal: nest this one in another, or remove `#[step(ends = ..)]`"
+)]
+pub trait EndsPlainly {}
+
+#[diagnostic::do_not_recommend]
+impl<St: StepId<End = ()>> EndsPlainly for St {}
+
+impl EndsPlainly for StepName {}
 
 /// A step without an exit yet. It needs `.then(..)`, `.end()` or `.route(..)`. Policies come before
 /// the exit. The compiler prints its name, which is the remedy, where one is returned as a
@@ -86,9 +101,12 @@ impl<C: Context, S: State, St, By> NeedsThenEndOrRoute<C, S, St, By> {
         self
     }
 
-    /// Ends the turn.
-    pub fn end(self) -> StepDef<C, S, St> {
-        self.exit(Way::End, None)
+    /// Ends the turn, or the loop if that is nested.
+    pub fn end(self) -> StepDef<C, S, St>
+    where
+        St: EndsPlainly,
+    {
+        self.exit(Way::End(0), None)
     }
 
     pub(super) fn exit(self, way: Way<St>, route: Option<Route<S>>) -> StepDef<C, S, St> {
@@ -129,14 +147,22 @@ impl<C: Context, S: State, St: StepId, By> NeedsThenEndOrRoute<C, S, St, By> {
         self.exit(Way::Then(Link { to: step, at: Location::caller() }), None)
     }
 
+    /// Ends a nested loop with a signal, by which the loop around it continues: see
+    /// [`Define::nest`](crate::Define::nest).
+    pub fn end_with(self, signal: St::End) -> StepDef<C, S, St> {
+        self.exit(Way::End(signal.number()), None)
+    }
+
     /// `route` reads the updated state and returns a signal. `targets` maps each signal to a
     /// target; it is called once for each signal, when the loop is built.
     pub fn route<Sig: Signal>(
         self,
         route: impl Fn(&S) -> Sig + Send + Sync + 'static,
-        mut targets: impl FnMut(Sig) -> Target<St>,
+        mut targets: impl FnMut(Sig) -> Target<St, St::End>,
     ) -> StepDef<C, S, St> {
-        let branches = Sig::ALL.iter().map(|signal| (signal.name(), targets(*signal))).collect();
+        let numbered = |target: Target<St, St::End>| target.map(|step| step, LoopEnd::number);
+        let branches =
+            Sig::ALL.iter().map(|signal| (signal.name(), numbered(targets(*signal)))).collect();
         self.exit(Way::Route { signals: Sig::NAME, branches }, Some(indexed(route)))
     }
 }

@@ -21,7 +21,8 @@ use std::sync::Arc;
 pub use budget::{Budget, Limit};
 pub use drawing::Drawing;
 pub use error::BuildError;
-pub use target::{Target, end, to};
+pub(crate) use target::To;
+pub use target::{Target, end, end_with, to};
 pub use violation::{Declared, Rule, Violation};
 
 pub(crate) use budget::FINALLY;

@@ -35,7 +35,7 @@ pub use migrate::{MigrateError, Migration, MigrationChain};
 pub use op::{Op, Path, Segment};
 pub use ops::{FieldOps, Ops, OpsError};
 pub use reduce::{
-    Add, Append, Edits, Entries, First, Fold, Folded, Max, Merge, Min, Union, Upsert,
+    Add, Append, Edits, Entries, First, Fold, Folded, Max, Merge, Min, Nest, Union, Upsert,
 };
 pub use schema::{Field, Schema};
 pub use stored::Stored;
@@ -102,6 +102,31 @@ pub use serde::{Deserialize, Serialize};
 /// any [`IntoIterator`] of them ([`Items`]), and a value for an `Option<T>` as the option, as a `T`
 /// without `Some`, and for a text also as `&str` ([`IntoOption`]). Calls of a setter compose, except
 /// for a field without a reducer, where the last call wins.
+///
+/// # States in states
+///
+/// `#[state(nest)]` on a field whose type is a state folds it by the reducers of that type: the setter
+/// takes its update. It is the part of the state that [a nested loop](crate::Define::part) with a state
+/// of its own works on. The version of the outer state covers the inner one.
+///
+/// ```
+/// # use harness::State;
+/// # use serde::{Deserialize, Serialize};
+/// #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+/// struct Essay {
+///     #[state(reduce = append)]
+///     paragraphs: Vec<String>,
+/// }
+///
+/// #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+/// struct Paper {
+///     #[state(nest)]
+///     essay: Essay,
+/// }
+///
+/// let update = Paper::update().essay(Essay::update().paragraphs(["One.".to_owned()]));
+/// # let _ = update;
+/// ```
 ///
 /// # Parts
 ///

@@ -27,6 +27,9 @@ pub struct Field {
     #[serde(rename = "type")]
     type_name: Cow<'static, str>,
     reducer: Cow<'static, str>,
+    /// The fields of a nested state.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    fields: Vec<Field>,
 }
 
 impl Schema {
@@ -48,6 +51,19 @@ impl Schema {
             name: name.into(),
             type_name: type_name.into(),
             reducer: reducer.into(),
+            fields: Vec::new(),
+        });
+        self
+    }
+
+    /// Adds a field that is a state itself: its stored name, its type as written, and its schema.
+    #[must_use]
+    pub fn nest(mut self, name: &'static str, type_name: &'static str, inner: Schema) -> Self {
+        self.fields.push(Field {
+            name: name.into(),
+            type_name: type_name.into(),
+            reducer: "nest".into(),
+            fields: inner.fields,
         });
         self
     }
@@ -82,21 +98,24 @@ impl Schema {
     /// ```
     #[must_use]
     pub fn difference<'a>(&'a self, one: &'a Value, other: &'a Value) -> Option<&'a str> {
-        let known = self.fields.iter().find(|field| {
-            let (one, other) = (one.get(&*field.name), other.get(&*field.name));
-            one != other && !(field.reducer == "union" && same_members(one, other))
-        });
-        let keys = |value: &'a Value| value.as_object().into_iter().flat_map(|map| map.keys());
-        known.map(Field::name).or_else(|| {
-            keys(one)
-                .chain(keys(other))
-                .find(|key| {
-                    !self.fields.iter().any(|field| field.name == **key)
-                        && one.get(key) != other.get(key)
-                })
-                .map(String::as_str)
-        })
+        difference(&self.fields, one, other)
     }
+}
+
+fn difference<'a>(fields: &'a [Field], one: &'a Value, other: &'a Value) -> Option<&'a str> {
+    let known = fields.iter().find(|field| {
+        let (one, other) = (one.get(&*field.name), other.get(&*field.name));
+        one != other && field.differs(one, other)
+    });
+    let keys = |value: &'a Value| value.as_object().into_iter().flat_map(|map| map.keys());
+    known.map(Field::name).or_else(|| {
+        keys(one)
+            .chain(keys(other))
+            .find(|key| {
+                !fields.iter().any(|field| field.name == **key) && one.get(key) != other.get(key)
+            })
+            .map(String::as_str)
+    })
 }
 
 fn same_members(one: Option<&Value>, other: Option<&Value>) -> bool {
@@ -109,6 +128,24 @@ fn same_members(one: Option<&Value>, other: Option<&Value>) -> bool {
 }
 
 impl Field {
+    /// Whether two values that are not equal differ in more than the order of a set.
+    fn differs(&self, one: Option<&Value>, other: Option<&Value>) -> bool {
+        match (one, other) {
+            (Some(one @ Value::Object(_)), Some(other @ Value::Object(_)))
+                if !self.fields.is_empty() =>
+            {
+                difference(&self.fields, one, other).is_some()
+            }
+            _ => !(self.reducer == "union" && same_members(one, other)),
+        }
+    }
+
+    /// The fields of a nested state; none of any other field.
+    #[must_use]
+    pub fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
     /// The stored name of the field.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -1,12 +1,13 @@
 //! A step that runs its body for each of several items.
 
+use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::context::Context;
-use crate::state::{State, Stored, of_json, to_json};
+use crate::state::{Field, State, Stored, of_json, to_json};
 
 use super::body::BoxFuture;
 use super::{Cx, Failure, FailureKind, StepError, View};
@@ -102,20 +103,17 @@ pub(crate) fn decoded<T: Stored>(value: Value, at: usize) -> Result<T, StepError
 /// Two items set one field that has no reducer, or a recorded update does not decode.
 pub(crate) fn merged<S: State>(ends: Vec<ItemEnd>) -> Result<Vec<S::Update>, StepError> {
     let schema = S::schema();
-    let mut setters: std::collections::HashMap<&str, usize> = std::collections::HashMap::new();
+    let mut setters: HashMap<String, usize> = HashMap::new();
     let mut updates = Vec::with_capacity(ends.len());
     for (at, end) in ends.into_iter().enumerate() {
         let Ok(value) = end else { continue };
-        let set = |name: &str| value.get(name).is_some();
-        for field in schema.fields().iter().filter(|field| field.reducer() == "replace") {
-            if !set(field.name()) {
-                continue;
-            }
-            if let Some(first) = setters.insert(field.name(), at) {
+        let mut set = BTreeSet::new();
+        replaced(schema.fields(), &value, "", &mut set);
+        for field in set {
+            if let Some(first) = setters.insert(field.clone(), at) {
                 let message = format!(
-                    "the items {first} and {at} both set `{}`, which has no reducer (give the \
-                     field a reducer, or use `.fold(..)`)",
-                    field.name()
+                    "the items {first} and {at} both set `{field}`, which has no reducer (give the \
+                     field a reducer, or use `.fold(..)`)"
                 );
                 return Err(StepError::of(FailureKind::ItemConflict, false, message));
             }
@@ -123,4 +121,23 @@ pub(crate) fn merged<S: State>(ends: Vec<ItemEnd>) -> Result<Vec<S::Update>, Ste
         updates.push(decoded(value, at)?);
     }
     Ok(updates)
+}
+
+/// The fields without a reducer that an update sets, and those of the states nested in it.
+fn replaced(fields: &[Field], update: &Value, above: &str, set: &mut BTreeSet<String>) {
+    for field in fields {
+        let Some(change) = update.get(field.name()) else { continue };
+        let name = format!("{above}{}", field.name());
+        match (field.reducer(), change) {
+            ("replace", _) => {
+                set.insert(name);
+            }
+            ("nest", Value::Array(updates)) => {
+                for update in updates {
+                    replaced(field.fields(), update, &format!("{name}."), set);
+                }
+            }
+            _ => {}
+        }
+    }
 }

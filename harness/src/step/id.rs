@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::signal::Signal;
+
 /// Derives [`StepId`](trait@StepId) for an enum with one variant per step.
 ///
 /// ```
@@ -32,6 +34,19 @@ use std::borrow::Cow;
 ///
 /// assert_eq!(Outer::all(), [Outer::Plan, Outer::Work(Step::Think), Outer::Work(Step::Act)]);
 /// assert_eq!(Outer::Work(Step::Act).name(), "Work/Act");
+/// ```
+///
+/// - `ends = Verdict`, on the enum: the loop of these steps ends with a signal of that enum. It can
+///   only be nested; the loop around it routes by the signal.
+///
+/// ```
+/// # use harness::{Signal, StepId};
+/// #[derive(Signal, Clone, Copy, Debug)]
+/// enum Verdict { Good, Bad }
+///
+/// #[derive(StepId, Clone, Debug, PartialEq, Eq)]
+/// #[step(ends = Verdict)]
+/// enum Review { Read, Mark }
 /// ```
 ///
 /// - `alias = "Old"`, on a variant, any number of times: a former name of the step. Sessions saved
@@ -67,6 +82,9 @@ pub use harness_macros::StepId;
     note = "write `#[derive(StepId, Clone, Debug, PartialEq)]` above the enum"
 )]
 pub trait StepId: Clone + PartialEq + std::fmt::Debug + Send + Sync + 'static {
+    /// What the loop of these steps ends with: a [`Signal`], or `()`.
+    type End: LoopEnd;
+
     /// The name of the enum.
     const NAME: &'static str;
 
@@ -85,5 +103,40 @@ pub trait StepId: Clone + PartialEq + std::fmt::Debug + Send + Sync + 'static {
     #[must_use]
     fn aliases(&self) -> Vec<Cow<'static, str>> {
         Vec::new()
+    }
+}
+
+/// What a loop ends with: a signal, or nothing.
+#[diagnostic::on_unimplemented(
+    message = "a loop cannot end with `{Self}`",
+    label = "not a signal",
+    note = "write `#[derive(Signal, Clone, Copy)]` above the enum"
+)]
+pub trait LoopEnd: Copy + Send + Sync + 'static {
+    #[doc(hidden)]
+    fn number(self) -> usize;
+
+    #[doc(hidden)]
+    fn numbered(number: usize) -> Option<Self>;
+}
+
+impl LoopEnd for () {
+    fn number(self) -> usize {
+        0
+    }
+
+    fn numbered(_: usize) -> Option<Self> {
+        Some(())
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<Sig: Signal> LoopEnd for Sig {
+    fn number(self) -> usize {
+        self.index()
+    }
+
+    fn numbered(number: usize) -> Option<Self> {
+        Self::ALL.get(number).copied()
     }
 }

@@ -214,6 +214,8 @@ pub(super) enum Step {
 }
 
 impl StepId for Step {
+    type End = ();
+
     const NAME: &'static str = "Step";
 
     fn all() -> Vec<Self> {

@@ -100,7 +100,7 @@ macro_rules! version {
                             Next::Ask => to(Step::$sign(sign::Step::$ask)),
                             Next::Pass => end(),
                         }),
-                        Step::$sign(step) => define.nest(Step::$sign, end(), sign::sign, step),
+                        Step::$sign(step) => define.nest(Step::$sign, sign::sign, step).end(),
                     }
                 }
             }
@@ -122,10 +122,10 @@ macro_rules! version {
                         Step::Write => define.run(note).then(Step::$first(review::Step::Read)),
                         Step::$first(step) => {
                             let after = to(Step::Second(review::Step::Read));
-                            define.nest(Step::$first, after, review::review, step)
+                            define.nest(Step::$first, review::review, step).route(|()| after.clone())
                         }
                         Step::Second(step) => {
-                            define.nest(Step::Second, to(Step::Publish), review::review, step)
+                            define.nest(Step::Second, review::review, step).then(Step::Publish)
                         }
                         Step::Publish => define.run(note).end(),
                     })

@@ -242,10 +242,10 @@ async fn a_nested_loop_has_items_too() {
     let harness = Harness::<(), Work>::builder("outer")
         .start(Outer::First(inner::Inner::Each))
         .steps(|define, step| match step {
-            Outer::First(step) => {
-                define.nest(Outer::First, to(Outer::Second(inner::Inner::Each)), inner::steps, step)
-            }
-            Outer::Second(step) => define.nest(Outer::Second, end(), inner::steps, step),
+            Outer::First(step) => define
+                .nest(Outer::First, inner::steps, step)
+                .then(Outer::Second(inner::Inner::Each)),
+            Outer::Second(step) => define.nest(Outer::Second, inner::steps, step).end(),
         })
         .build()
         .unwrap();

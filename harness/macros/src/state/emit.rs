@@ -154,7 +154,15 @@ fn state(model: &Model<'_>) -> TokenStream {
     let listed = model.fields.iter().map(|field| {
         let (stored, type_name) = (&field.stored, text::type_name(field.ty));
         let reducer = field.reducer.name();
-        quote!(.field(#stored, #type_name, #reducer))
+        match field.reducer {
+            Reducer::Nest => {
+                let ty = text::without_self(field.ty, name);
+                let schema =
+                    quote_spanned!(field.span=> <#ty as ::harness::state::State>::schema());
+                quote!(.nest(#stored, #type_name, #schema))
+            }
+            _ => quote!(.field(#stored, #type_name, #reducer)),
+        }
     });
     // Sets the span of each migration function, for errors about it.
     let chain = model.migrate.split_first().map(|(first, older)| {
@@ -219,6 +227,7 @@ impl Reducer {
             Self::Merge => "merge".to_owned(),
             Self::Upsert(key) => format!("upsert({})", key.unraw()),
             Self::Transcript => "transcript".to_owned(),
+            Self::Nest => "nest".to_owned(),
             Self::Custom(path, _) => text::type_name(path),
         }
     }

@@ -40,6 +40,8 @@ pub(super) enum Reducer {
     /// With the item's field that is its key.
     Upsert(Ident),
     Transcript,
+    /// Of a field that is a state: by its own reducers.
+    Nest,
     /// A function, and its argument type if that is not the type of the field.
     Custom(Path, Option<Box<Type>>),
 }

@@ -2,8 +2,8 @@
 
 use syn::{DeriveInput, Ident, Path, Type};
 
-use super::model::{Field, Model};
-use super::{reducer, serde};
+use super::model::{Field, Model, Reducer};
+use super::{parts, reducer, serde};
 use crate::attr::{Known, Options, Table, Takes, Value};
 use crate::diagnostics::Errors;
 use crate::{shape, text};
@@ -24,6 +24,7 @@ static ON_FIELD: Table = Table {
     known: &[
         Known { name: "reduce", example: "reduce = append", takes: Takes::Reducer },
         Known { name: "update", example: "update = Change", takes: Takes::Type },
+        Known { name: "nest", example: "nest", takes: Takes::Nothing },
         Known { name: "provides", example: "provides", takes: Takes::Nothing },
     ],
     elsewhere: Some(&ON_STRUCT),
@@ -96,8 +97,19 @@ fn parse_field<'a>(
     let name = field.ident.as_ref()?;
     let mut options = Options::read(&field.attrs, &ON_FIELD, errors);
     let provides = options.take("provides").map(|(key, _)| key.span());
-    let (reducer, span) = reducer::choose(name, options, errors);
+    let (mut reducer, span) = reducer::choose(name, options, errors);
     refuse_nested_options(name, &field.ty, errors);
+    if matches!(reducer, Reducer::Nest) && parts::is_standard(&field.ty) {
+        errors.push(
+            &field.ty,
+            format!(
+                "`{name}` cannot be nested: `{}` is not a state (a struct with \\
+                 `#[derive(State, Clone, Default, Serialize, Deserialize)]` is one)",
+                text::type_name(&field.ty)
+            ),
+        );
+        reducer = Reducer::Replace;
+    }
     Some(Field {
         name,
         stored: names.of(name, &field.attrs, errors),

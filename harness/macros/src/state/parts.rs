@@ -132,6 +132,23 @@ impl Parts {
                     about: format!("Replaces `{text}`."),
                 }
             }
+            Reducer::Nest => {
+                let update = quote_spanned!(field.span=> <#ty as ::harness::state::State>::Update);
+                Self {
+                    slot: quote!(::std::vec::Vec<#update>),
+                    takes: update.clone(),
+                    change: update,
+                    fill: quote! {
+                        self.#name
+                            .get_or_insert_with(::core::default::Default::default)
+                            .push(#name);
+                    },
+                    fold: quote_spanned! {field.span=>
+                        ::harness::state::Nest::nest(&mut self.#name, change, #ops);
+                    },
+                    about: format!("Folds an update into `{text}`, by its own reducers."),
+                }
+            }
             Reducer::Custom(path, update) => {
                 let change = update.as_ref().map(|ty| text::without_self(ty, model.name));
                 let written = update.as_deref().unwrap_or(field.ty);
@@ -224,6 +241,13 @@ const PLAIN: &[&str] = &[
     "bool", "char", "f32", "f64", "i128", "i16", "i32", "i64", "i8", "isize", "String", "u128",
     "u16", "u32", "u64", "u8", "usize",
 ];
+
+/// Whether a type is a standard one, and so cannot be a state.
+pub(super) fn is_standard(ty: &Type) -> bool {
+    let Type::Path(path) = ty else { return false };
+    let last = path.path.segments.last();
+    last.is_some_and(|last| PLAIN.iter().chain(HOLDING).any(|known| last.ident == known))
+}
 
 /// The parameter of a setter, and the value it stores. Strings are converted with `Into`. An option
 /// takes a value, `None`, and a value without `Some`.

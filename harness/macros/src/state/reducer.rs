@@ -19,6 +19,19 @@ pub(super) fn choose(field: &Ident, mut options: Options, errors: &mut Errors) -
         Some((key, Value::Type(ty))) => Some((key, ty)),
         _ => None,
     };
+    if let Some((key, _)) = options.take("nest") {
+        let other = options.take("reduce").map(|(key, _)| key).or(update.map(|(key, _)| key));
+        if let Some(other) = other {
+            errors.push(
+                &other,
+                format!(
+                    "`{field}` is nested, and folds by the reducers of its own type (remove \
+                     `{other}`, or `nest`)"
+                ),
+            );
+        }
+        return (Reducer::Nest, key.span());
+    }
     let Some((_, Value::Reducer(path, argument))) = options.take("reduce") else {
         if let Some((key, _)) = update {
             errors.push(key, ONLY_OWN);

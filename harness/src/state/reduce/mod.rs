@@ -9,6 +9,7 @@ mod custom;
 mod extreme;
 mod list;
 mod merge;
+mod nest;
 mod transcript;
 mod union;
 
@@ -17,6 +18,7 @@ pub use custom::{Edits, Folded};
 pub use extreme::{First, Max, Min};
 pub use list::{Append, Upsert};
 pub use merge::{Entries, Merge};
+pub use nest::Nest;
 pub use union::Union;
 
 use super::{FieldOps, Stored};

@@ -40,7 +40,7 @@ fn main() {
     let _ = Harness::<(), Count>::builder("counter")
         .start(Step::Check(Check::Read))
         .steps(|define, step| match step {
-            Step::Check(step) => define.nest(Step::Check, end(), check, step),
+            Step::Check(step) => define.nest(Step::Check, check, step).end(),
         })
         .build();
 }

@@ -1,5 +1,5 @@
 //@ names: `reducer`
-//@ remedy: `update = Change` and `provides`
+//@ remedy: `nest` and `provides`
 
 use harness::State;
 use serde::{Deserialize, Serialize};

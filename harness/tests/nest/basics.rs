@@ -1,5 +1,4 @@
-//! Nested loops.
-#![allow(missing_docs, clippy::panic, clippy::unwrap_used)]
+//! Loops that are nested twice, and at any depth.
 
 use harness::graph::Rule;
 use harness::observe::{EventKind, Recorder};
@@ -68,7 +67,7 @@ mod review {
     pub(crate) fn review(define: Define<(), Draft, Step>, step: Step) -> StepDef<(), Draft, Step> {
         match step {
             Step::Read => define.run(fail).on_error(Step::Repair).at_most(5, Step::Again).end(),
-            Step::Sign(step) => define.nest(Step::Sign, end(), sign::sign, step),
+            Step::Sign(step) => define.nest(Step::Sign, sign::sign, step).end(),
             Step::Repair => define.run(note).then(Step::Again),
             Step::Again => define.decide(
                 |draft: &Draft| if draft.log.len() < 4 { Verdict::Sign } else { Verdict::Drop },
@@ -97,10 +96,10 @@ fn harness() -> Harness<(), Draft> {
         .start(Step::Write)
         .steps(|define, step| match step {
             Step::Write => define.run(note).then(Step::First(review::Step::Read)),
-            Step::First(step) => define.nest(Step::First, to(Step::Between), review::review, step),
+            Step::First(step) => define.nest(Step::First, review::review, step).then(Step::Between),
             Step::Between => define.run(note).then(Step::Second(review::Step::Read)),
             Step::Second(step) => {
-                define.nest(Step::Second, to(Step::Publish), review::review, step)
+                define.nest(Step::Second, review::review, step).then(Step::Publish)
             }
             Step::Publish => define.run(note).end(),
         })
@@ -196,10 +195,10 @@ fn violations_name_nested_steps() {
         .start(Step::Write)
         .steps(|define, step| match step {
             Step::Write => define.run(note).end(),
-            Step::First(step) => define.nest(Step::First, end(), review::review, step),
+            Step::First(step) => define.nest(Step::First, review::review, step).end(),
             Step::Between => define.off("not now"),
             Step::Second(step) => {
-                define.nest(Step::Second, end(), |define, _| define.off("too"), step)
+                define.nest(Step::Second, |define, _| define.off("too"), step).end()
             }
             Step::Publish => define.off("not now"),
         })

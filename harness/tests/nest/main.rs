@@ -1,0 +1,6 @@
+//! Nested loops.
+#![allow(missing_docs, clippy::panic, clippy::unwrap_used)]
+
+mod basics;
+mod ends;
+mod part;

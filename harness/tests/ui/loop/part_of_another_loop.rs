@@ -1,0 +1,61 @@
+//@ names: check, `Define<(), Note, Check>`, `Define<(), Draft, Check>`
+//@ remedy: expected function signature
+
+use harness::prelude::*;
+use harness::{Define, declare::StepDef};
+
+#[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+struct Draft {
+    text: String,
+}
+
+#[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+struct Note {
+    text: String,
+}
+
+#[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+struct Paper {
+    #[state(nest)]
+    note: Note,
+}
+
+#[derive(Signal, Clone, Copy, Debug)]
+enum Verdict {
+    Good,
+    Bad,
+}
+
+#[derive(StepId, Clone, Debug, PartialEq, Eq)]
+#[step(ends = Verdict)]
+enum Check {
+    Read,
+}
+
+async fn read(_: View<Draft>, _: Cx<()>) -> StepResult<Draft> {
+    Ok(Draft::update().text("more"))
+}
+
+fn check(define: Define<(), Draft, Check>, step: Check) -> StepDef<(), Draft, Check> {
+    match step {
+        Check::Read => define.run(read).end_with(Verdict::Good),
+    }
+}
+
+#[derive(StepId, Clone, Debug, PartialEq, Eq)]
+enum Step {
+    #[step(nest)]
+    Check(Check),
+}
+
+fn main() {
+    let _ = Harness::<(), Paper>::builder("drafts")
+        .start(Step::Check(Check::Read))
+        .steps(|define, step| match step {
+            Step::Check(step) => define
+                .part(|paper| &paper.note, |note| Paper::update().note(note))
+                .nest(Step::Check, check, step)
+                .route(|_| end()),
+        })
+        .build();
+}
