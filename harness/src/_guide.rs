@@ -7,6 +7,7 @@
 //! - [running]: outcomes, stopping, events, observers
 //! - [sessions]: stores, resuming in another process, effects, versions, the past
 //! - [models]: models, transcripts, tools
+//! - [testing]: one step, a whole loop with scripted answers, time, crashes (feature `testing`)
 //! - [why it is so](design): the decisions, their reasons and their costs
 //! - [beside other frameworks](compare): what others do that this one does not, and the reverse
 //! - [coming from the TypeScript harness](from_typescript)
@@ -33,6 +34,10 @@ pub mod sessions {}
 
 #[doc = include_str!("../docs/models.md")]
 pub mod models {}
+
+#[cfg_attr(feature = "testing", doc = include_str!("../docs/testing.md"))]
+#[cfg_attr(not(feature = "testing"), doc = "This page needs the feature `testing`.")]
+pub mod testing {}
 
 #[doc = include_str!("../docs/design.md")]
 pub mod design {}

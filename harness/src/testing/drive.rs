@@ -110,7 +110,7 @@ impl<C: Context, S: State, P> LoopTest<C, S, P> {
         self.say(who, said)
     }
 
-    /// The answer to every question of a type, whoever asks it: `|ask: Approve| ask.total < 100`.
+    /// The answer to every question of a type, at every step: `|ask: Approve| ask.total < 100`.
     /// Answers to one question go first.
     pub fn answer_all<Q: Question>(
         mut self,
@@ -223,7 +223,7 @@ where
 }
 
 /// The answers that are scripted to open questions, with the name of who asks and the question of
-/// each; once all that is left expires, none. `None` if nothing is scripted.
+/// each; none if the rest expires. `None` if nothing is scripted.
 async fn replies(
     script: &mut Script,
     open: &[Interrupt],
