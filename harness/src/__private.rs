@@ -1,9 +1,15 @@
 //! What the output of the derives may call. Not part of the API.
 
+pub use async_trait::async_trait;
 pub use serde;
 pub use typed_builder;
 
 use std::fmt;
+
+/// The schema of the arguments of a tool.
+pub fn schema<A: schemars::JsonSchema>() -> serde_json::Value {
+    crate::llm::schema::<A>()
+}
 
 /// Prints an update as its name and the fields it sets.
 ///

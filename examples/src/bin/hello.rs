@@ -33,7 +33,7 @@ async fn think(chat: View<Chat>, cx: Cx<Ctx>) -> StepResult<Chat> {
 }
 
 async fn act(chat: View<Chat>, cx: Cx<Ctx>) -> StepResult<Chat> {
-    Ok(Chat::update().talk(cx.tools.call_all(chat.talk.open_calls()).await))
+    Ok(Chat::update().talk(cx.call_tools(&cx.tools, chat.talk.open_calls()).await?))
 }
 
 fn next(chat: &Chat) -> Next {

@@ -5,10 +5,11 @@
 
 use std::fmt::Write as _;
 
-use proc_macro2::TokenTree;
+use proc_macro2::{TokenStream, TokenTree};
 use syn::ext::IdentExt as _;
 use syn::parse::ParseStream;
-use syn::{Attribute, Ident, LitInt, LitStr, Meta, Path, Token, Type};
+use syn::parse::Parser as _;
+use syn::{Attribute, Expr, Ident, LitInt, LitStr, Meta, Path, Token, Type};
 
 use crate::diagnostics::Errors;
 
@@ -42,6 +43,7 @@ pub(crate) enum Takes {
     /// A path; the option may be repeated.
     Paths,
     Type,
+    Expr,
     /// A path, with an optional field name in brackets: `upsert(id)`.
     Reducer,
 }
@@ -53,6 +55,7 @@ pub(crate) enum Value {
     Str(LitStr),
     Path(Path),
     Type(Box<Type>),
+    Expr(Box<Expr>),
     Reducer(Path, Option<Ident>),
 }
 
@@ -77,6 +80,16 @@ impl Options {
             if let Err(error) = read {
                 errors.absorb(error);
             }
+        }
+        options
+    }
+
+    /// Reads the arguments of an attribute macro.
+    pub(crate) fn parse(args: TokenStream, table: &'static Table, errors: &mut Errors) -> Self {
+        let mut options = Self::default();
+        let list = |input: ParseStream<'_>| options.read_list(input, table, errors);
+        if let Err(error) = list.parse2(args) {
+            errors.absorb(error);
         }
         options
     }
@@ -191,6 +204,7 @@ impl Known {
             Takes::Str | Takes::Strs => input.parse().map(Value::Str),
             Takes::Paths => input.call(Path::parse_mod_style).map(Value::Path),
             Takes::Type => input.parse().map(|ty| Value::Type(Box::new(ty))),
+            Takes::Expr => input.parse().map(|expr| Value::Expr(Box::new(expr))),
             Takes::Reducer => reducer(input),
         };
         let value = value.map_err(written)?;

@@ -1,4 +1,4 @@
-//! Derive macros of the `harness` crate.
+//! Macros of the `harness` crate: its derives, and `#[tool]`.
 //!
 //! Import them from `harness`: it re-exports each derive next to the trait it
 //! implements and documents it with examples.
@@ -19,9 +19,10 @@ mod signal;
 mod state;
 mod step;
 mod text;
+mod tool;
 
 use proc_macro::TokenStream;
-use syn::{DeriveInput, parse_macro_input};
+use syn::{DeriveInput, ItemFn, parse_macro_input};
 
 /// Implements `harness::State`: the update type, its setters and the reducers.
 ///
@@ -69,4 +70,14 @@ pub fn signal(input: TokenStream) -> TokenStream {
 #[proc_macro_derive(Question, attributes(question))]
 pub fn question(input: TokenStream) -> TokenStream {
     question::derive(&parse_macro_input!(input as DeriveInput)).into()
+}
+
+/// Turns an async function into a tool that a model can call.
+///
+/// The function's parameters are the arguments, its doc comment is the
+/// description, and its name is the name of the tool.
+#[proc_macro_attribute]
+pub fn tool(args: TokenStream, function: TokenStream) -> TokenStream {
+    let function = parse_macro_input!(function as ItemFn);
+    tool::expand(args.into(), &function).into()
 }

@@ -70,13 +70,55 @@ pub use request::Request;
 #[doc(no_inline)]
 pub use scripted::Scripted;
 pub use stop::StopReason;
+pub(crate) use tool::schema;
 pub use tool::{
-    BadArguments, FnTool, Tool, ToolCall, ToolError, ToolFailure, ToolOutcome, ToolSet,
-    ToolSetBuilder, ToolSetError, ToolSpec, tool,
+    BadArguments, EffectClass, FnTool, MissingValue, Tool, ToolCall, ToolCx, ToolError,
+    ToolFailure, ToolOutcome, ToolSet, ToolSetBuilder, ToolSetError, ToolSpec, tool,
 };
 pub use transcript::{Entry, Open, OpenCall, Pushed, RecordError, Sealed, Transcript};
 pub use turn::{Block, Turn};
 pub use usage::{Spend, Usage};
+
+/// Turns an async function into a tool that a model can call.
+///
+/// The function's parameters are the arguments, its doc comment is the description for the model, and
+/// its name is the name of the tool. A parameter's doc comment describes the argument, and `#[serde(..)]`
+/// and `#[schemars(..)]` apply to it. A parameter with `#[inject]`, and a [`Cx`](crate::Cx), comes from the caller:
+/// see [`Cx::call_tools`](crate::Cx::call_tools).
+///
+/// | option | |
+/// |---|---|
+/// | `read`, `write`, `external`, `destructive` | what a call does to the world: [`EffectClass`]. `external` if nothing is said |
+/// | `timeout = Duration::from_secs(30)` | bounds a call |
+/// | `name = ".."`, `description = ".."` | instead of the function's |
+///
+/// The function remains as `NAME::run`, for tests.
+///
+/// ```
+/// use harness::llm::ToolError;
+/// use harness::prelude::*;
+///
+/// /// Finds the orders of a customer.
+/// #[tool(read)]
+/// async fn find_orders(
+///     /// The number of the customer.
+///     customer: String,
+///     limit: Option<u32>,
+/// ) -> Result<String, ToolError> {
+///     Ok(format!("{} orders of {customer}", limit.unwrap_or(10)))
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let tools = ToolSet::builder().with(find_orders).build()?;
+/// assert_eq!(tools.specs()[0].description, "Finds the orders of a customer.");
+/// assert_eq!(find_orders::run("c-7".into(), None).await.unwrap(), "10 orders of c-7");
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
+pub use harness_macros::tool;
+
+/// The crate that describes the arguments of tools to models.
+#[doc(no_inline)]
+pub use schemars;
 
 use async_trait::async_trait;
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use crate::clock::UtcMillis;
 use crate::id::{AgentId, InterruptId, Position, RunId, Seq, SessionId};
-use crate::llm::{CallId, Spend};
+use crate::llm::{CallId, EffectClass, Spend, ToolCallId, ToolName};
 use crate::session::End;
 use crate::step::{Failure, Interrupt, Payload, StepId};
 
@@ -113,6 +113,24 @@ pub enum EventKind {
         /// Why it failed, if it did.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+    },
+    /// A tool was called.
+    ToolStarted {
+        /// The id of the call.
+        call: ToolCallId,
+        /// The tool.
+        tool: ToolName,
+        /// What it does to the world.
+        class: EffectClass,
+    },
+    /// A tool call has an outcome.
+    ToolEnded {
+        /// The id of the call.
+        call: ToolCallId,
+        /// The tool.
+        tool: ToolName,
+        /// The kind of the outcome, see [`ToolOutcome::kind`](crate::llm::ToolOutcome::kind).
+        outcome: &'static str,
     },
     /// Tokens or cost were charged to the run.
     Charged {
@@ -277,6 +295,10 @@ impl fmt::Display for EventKind {
             }
             Self::CallEnded { call, model, error: Some(error) } => {
                 write!(f, "got no answer from {model} ({call}): {error}")
+            }
+            Self::ToolStarted { call, tool, .. } => write!(f, "called the tool {tool} ({call})"),
+            Self::ToolEnded { call, tool, outcome } => {
+                write!(f, "the tool {tool} ended: {outcome} ({call})")
             }
             Self::Charged { spend } => {
                 write!(f, "charged {} tokens", spend.usage.total().unwrap_or(0))

@@ -9,7 +9,7 @@ use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::journal::Broken;
-use crate::llm::{CallId, Spend};
+use crate::llm::{CallId, EffectClass, Spend, ToolCall};
 use crate::observe::EventKind;
 use crate::session::{AskedInterrupt, Change, EffectDone, EffectRecord, Intent, Resolution};
 use crate::step::{
@@ -69,6 +69,22 @@ impl Effects for RunCore {
             call,
             model: model.to_owned(),
             error: error.map(str::to_owned),
+        });
+    }
+
+    fn begin_tool(&self, place: Place, call: &ToolCall, class: EffectClass) {
+        self.publish(Some(place), || EventKind::ToolStarted {
+            call: call.id.clone(),
+            tool: call.name.clone(),
+            class,
+        });
+    }
+
+    fn end_tool(&self, place: Place, call: &ToolCall, outcome: &'static str) {
+        self.publish(Some(place), || EventKind::ToolEnded {
+            call: call.id.clone(),
+            tool: call.name.clone(),
+            outcome,
         });
     }
 

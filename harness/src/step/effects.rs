@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::id::{AgentId, OpId, Position, RunId, SessionId};
-use crate::llm::{CallId, Spend};
+use crate::llm::{CallId, EffectClass, Spend, ToolCall};
 use crate::question::Question;
 use crate::state::to_json;
 use crate::store::FormerHolder;
@@ -146,6 +146,8 @@ pub(crate) trait Effects: Send + Sync {
     /// Creates the id of a model call: the op id, and the count of calls at the position.
     fn begin_call(&self, place: Place, model: &str) -> CallId;
     fn end_call(&self, place: Place, call: CallId, model: &str, error: Option<&str>);
+    fn begin_tool(&self, place: Place, call: &ToolCall, class: EffectClass);
+    fn end_tool(&self, place: Place, call: &ToolCall, outcome: &'static str);
     fn ask(&self, place: Place, key: &str, asked: Asked) -> AskReply;
     /// Asks for leave to run an effect. After [`OnceReply::Run`] the effect counts as running until
     /// exactly one of [`end_once`](Self::end_once) and [`drop_once`](Self::drop_once) is through.

@@ -22,6 +22,7 @@ mod once;
 mod part;
 mod policy;
 mod scope;
+mod tools;
 mod view;
 
 pub use ask::Ask;
@@ -36,6 +37,7 @@ pub use interrupt::{Answered, Answers, Interrupt, NotThisQuestion, Pending};
 pub use once::{Decided, InDoubt, Once, Undecided};
 pub use policy::Retry;
 pub use scope::{Scope, Scoped, current};
+pub use tools::CallTools;
 pub use view::View;
 
 pub(crate) use action::{Action, AskHalf, Route};

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::UtcMillis;
 use crate::id::{InterruptId, Position};
-use crate::llm::{CallId, Spend};
+use crate::llm::{CallId, EffectClass, Spend, ToolCall};
 use crate::question::mismatch;
 use crate::step::{
     Answer, AskReply, Asked, EffectScope, Effects, Failure, Guard, Ids, Interrupt, OnceReply,
@@ -115,6 +115,10 @@ fn misfit(key: &str, asked: &Asked, said: &Said) -> Option<Kind> {
 }
 
 impl Effects for Bench {
+    fn begin_tool(&self, _: Place, _: &ToolCall, _: EffectClass) {}
+
+    fn end_tool(&self, _: Place, _: &ToolCall, _: &'static str) {}
+
     fn into_any(self: Arc<Self>) -> Arc<dyn std::any::Any + Send + Sync> {
         self
     }

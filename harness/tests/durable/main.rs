@@ -32,5 +32,6 @@ mod runtimes;
 mod sessions;
 mod stops;
 mod table;
+mod tools;
 mod trace;
 mod versions;

@@ -40,6 +40,7 @@ const RESERVED: &[&str] = &[
     "cancelled",
     "failure",
     "llm",
+    "call_tools",
     "spawn",
     "scope",
     "position",

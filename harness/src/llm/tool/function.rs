@@ -1,6 +1,6 @@
 //! Tools from async functions.
 
-use super::{Tool, ToolCall, ToolError, ToolSpec};
+use super::{EffectClass, Tool, ToolCall, ToolCx, ToolError, ToolSpec};
 use crate::llm::{Content, ToolName};
 use async_trait::async_trait;
 use futures_util::future::{BoxFuture, FutureExt, ready};
@@ -9,6 +9,7 @@ use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fmt;
+use std::time::Duration;
 
 /// A tool that calls an async function, created by [`tool`].
 pub struct FnTool {
@@ -65,9 +66,25 @@ where
     }
 }
 
+impl FnTool {
+    /// Sets what a call does to the world. The default is [`EffectClass::External`].
+    #[must_use]
+    pub fn effect(mut self, effect: EffectClass) -> Self {
+        self.spec.effect = effect;
+        self
+    }
+
+    /// Bounds how long a call may take.
+    #[must_use]
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.spec.timeout = Some(limit);
+        self
+    }
+}
+
 /// The schema of `A`, without references where possible, because some protocols do not support
 /// them.
-fn schema<A: JsonSchema>() -> Value {
+pub(crate) fn schema<A: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;
         settings.inline_subschemas = true;
@@ -90,7 +107,7 @@ impl Tool for FnTool {
         self.spec.clone()
     }
 
-    async fn call(&self, call: &ToolCall) -> Result<Content, ToolError> {
+    async fn call(&self, call: &ToolCall, _cx: &ToolCx) -> Result<Content, ToolError> {
         (self.run)(call).await
     }
 }
@@ -127,7 +144,7 @@ mod tests {
         let schema = search.spec().input_schema;
         insta::assert_snapshot!(schema, @r#"{"properties":{"page":{"properties":{"number":{"format":"uint8","maximum":255,"minimum":0,"type":"integer"}},"required":["number"],"type":["object","null"]},"query":{"description":"What to look for.","type":"string"}},"required":["query"],"title":"Search","type":"object"}"#);
         let call = ToolCall::new("c", "search", r#"{"query":"a","page":{"number":2}}"#);
-        assert_eq!(search.call(&call).await.unwrap(), "a 2".into());
+        assert_eq!(search.call(&call, &ToolCx::new()).await.unwrap(), "a 2".into());
     }
 
     #[tokio::test]
@@ -141,7 +158,7 @@ mod tests {
         ];
         let mut said = Vec::new();
         for answer in answers {
-            said.push(answer.call(&call).await.unwrap().into_parts());
+            said.push(answer.call(&call, &ToolCx::new()).await.unwrap().into_parts());
         }
         let a = || vec!["a".into()];
         assert_eq!(said, [a(), vec![json!({"n": 1}).into()], a(), vec![]]);
@@ -156,7 +173,7 @@ mod tests {
     #[tokio::test]
     async fn other_errors_convert() {
         let parse = tool("t", "", |_: Value| async { Ok("x".parse::<u8>()?.to_string()) });
-        let error = parse.call(&ToolCall::new("c", "t", "{}")).await.unwrap_err();
+        let error = parse.call(&ToolCall::new("c", "t", "{}"), &ToolCx::new()).await.unwrap_err();
         assert_eq!(error.to_string(), "invalid digit found in string");
     }
 }

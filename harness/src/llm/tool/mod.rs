@@ -5,13 +5,18 @@
 //! outcomes that are sent to the model, not errors of the step.
 
 mod call;
+mod context;
+mod effect;
 mod error;
 mod function;
 mod outcome;
 mod set;
 
 pub use call::ToolCall;
+pub use context::{MissingValue, ToolCx};
+pub use effect::EffectClass;
 pub use error::{BadArguments, ToolError};
+pub(crate) use function::schema;
 pub use function::{FnTool, tool};
 pub use outcome::{ToolFailure, ToolOutcome};
 pub use set::{ToolSet, ToolSetBuilder, ToolSetError};
@@ -21,14 +26,15 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A tool that a model can call.
 ///
-/// Most tools are async functions passed to [`tool`]. Implement the trait for tools whose name or
-/// schema is known only at run time.
+/// Most tools are async functions with the attribute [`#[tool]`](macro@crate::llm::tool), or passed to
+/// [`tool`]. Implement the trait for tools whose name or schema is known only at run time.
 ///
 /// ```
-/// use harness::llm::{Content, Tool, ToolCall, ToolError, ToolSpec};
+/// use harness::llm::{Content, Tool, ToolCall, ToolCx, ToolError, ToolSpec};
 /// use serde_json::{Value, json};
 ///
 /// /// Returns its arguments.
@@ -40,7 +46,7 @@ use std::sync::Arc;
 ///         ToolSpec::new("echo", "Returns its arguments", json!({"type": "object"}))
 ///     }
 ///
-///     async fn call(&self, call: &ToolCall) -> Result<Content, ToolError> {
+///     async fn call(&self, call: &ToolCall, _cx: &ToolCx) -> Result<Content, ToolError> {
 ///         Ok(call.json()?.into())
 ///     }
 /// }
@@ -50,13 +56,14 @@ pub trait Tool: Send + Sync + 'static {
     /// The description for the model. A [`ToolSet`] calls this once, when it is built.
     fn spec(&self) -> ToolSpec;
 
-    /// Runs the tool. The name in `call` is the name under which the tool was found.
+    /// Runs the tool. The name in `call` is the name under which the tool was found. `cx` has the
+    /// values that the caller gives to its tools.
     ///
     /// # Errors
     ///
     /// Any error; its text is sent to the model. Read the arguments with [`ToolCall::args`] and
     /// `?`, so that the model receives the expected schema.
-    async fn call(&self, call: &ToolCall) -> Result<Content, ToolError>;
+    async fn call(&self, call: &ToolCall, cx: &ToolCx) -> Result<Content, ToolError>;
 }
 
 #[async_trait]
@@ -65,8 +72,8 @@ impl<T: Tool + ?Sized> Tool for Arc<T> {
         (**self).spec()
     }
 
-    async fn call(&self, call: &ToolCall) -> Result<Content, ToolError> {
-        (**self).call(call).await
+    async fn call(&self, call: &ToolCall, cx: &ToolCx) -> Result<Content, ToolError> {
+        (**self).call(call, cx).await
     }
 }
 
@@ -76,18 +83,19 @@ impl<T: Tool + ?Sized> Tool for Box<T> {
         (**self).spec()
     }
 
-    async fn call(&self, call: &ToolCall) -> Result<Content, ToolError> {
-        (**self).call(call).await
+    async fn call(&self, call: &ToolCall, cx: &ToolCx) -> Result<Content, ToolError> {
+        (**self).call(call, cx).await
     }
 }
 
 /// The description of a tool for the model.
 ///
 /// ```
-/// use harness::llm::ToolSpec;
+/// use harness::llm::{EffectClass, ToolSpec};
 /// use serde_json::json;
 ///
-/// let spec = ToolSpec::new("now", "Returns the time", json!({"type": "object"}));
+/// let spec = ToolSpec::new("now", "Returns the time", json!({"type": "object"}))
+///     .effect(EffectClass::Read);
 /// assert_eq!(spec.name.as_str(), "now");
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -99,15 +107,42 @@ pub struct ToolSpec {
     pub description: String,
     /// The JSON schema of the arguments. Its type is `object`.
     pub input_schema: Value,
+    /// What a call does to the world. Models do not see it.
+    #[serde(default)]
+    pub effect: EffectClass,
+    /// How long a call may take. Models do not see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Duration>,
 }
 
 impl ToolSpec {
-    /// Creates a description of a tool.
+    /// Creates a description of a tool that acts on the world outside
+    /// ([`EffectClass::External`]) without a time limit.
     pub fn new(
         name: impl Into<ToolName>,
         description: impl Into<String>,
         input_schema: Value,
     ) -> Self {
-        Self { name: name.into(), description: description.into(), input_schema }
+        Self {
+            name: name.into(),
+            description: description.into(),
+            input_schema,
+            effect: EffectClass::default(),
+            timeout: None,
+        }
+    }
+
+    /// Sets what a call does to the world.
+    #[must_use]
+    pub fn effect(mut self, effect: EffectClass) -> Self {
+        self.effect = effect;
+        self
+    }
+
+    /// Bounds how long a call may take.
+    #[must_use]
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = Some(limit);
+        self
     }
 }

@@ -58,6 +58,8 @@ pub enum ToolFailure {
     Errored,
     /// The tool panicked.
     Panicked,
+    /// The tool, which changes nothing, took longer than its time limit.
+    TimedOut,
 }
 
 impl ToolOutcome {
@@ -74,6 +76,19 @@ impl ToolOutcome {
     /// Whether the tool ran and returned a result.
     pub fn is_ok(&self) -> bool {
         matches!(self, Self::Ok(_))
+    }
+
+    /// The name of the outcome, as in its JSON: `ok`, `failed`, `denied`, `steered`, `in_doubt` or
+    /// `skipped`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Ok(_) => "ok",
+            Self::Failed { .. } => "failed",
+            Self::Denied { .. } => "denied",
+            Self::Steered { .. } => "steered",
+            Self::InDoubt => "in_doubt",
+            Self::Skipped => "skipped",
+        }
     }
 
     /// The content for the model. Outcomes without content have a fixed text.

@@ -1,6 +1,6 @@
 //! The tools that a model can call, by name.
 
-use super::{Tool, ToolCall, ToolFailure, ToolOutcome, ToolSpec};
+use super::{Tool, ToolCall, ToolCx, ToolFailure, ToolOutcome, ToolSpec};
 use crate::llm::{Message, ToolName};
 use futures_util::future::{BoxFuture, FutureExt, join_all};
 use std::collections::HashMap;
@@ -65,14 +65,26 @@ impl ToolSet {
         self.0.specs.is_empty()
     }
 
+    /// The spec of a tool.
+    pub fn spec(&self, name: &ToolName) -> Option<&ToolSpec> {
+        self.0.index.get(name).map(|&index| &self.0.specs[index])
+    }
+
     /// Runs one call. Every error is an outcome, including a panic of the tool.
+    ///
+    /// In a step, [`Cx::call_tools`](crate::Cx::call_tools) also protects the call from repetition.
     pub async fn call(&self, call: &ToolCall) -> ToolOutcome {
+        self.call_with(call, &ToolCx::new()).await
+    }
+
+    /// Runs one call of a tool that uses values of its caller, as [`call`](Self::call) does.
+    pub async fn call_with(&self, call: &ToolCall, cx: &ToolCx) -> ToolOutcome {
         let Some(&index) = self.0.index.get(&call.name) else {
             return ToolOutcome::failed(ToolFailure::UnknownTool, self.unknown(&call.name));
         };
         let tool: &dyn Tool = &*self.0.tools[index];
         // Inside a block, a panic before the first await is a panic of the future.
-        let run = async { tool.call(call).await };
+        let run = async { tool.call(call, cx).await };
         let error = match AssertUnwindSafe(run).catch_unwind().await {
             Ok(Ok(content)) => return ToolOutcome::Ok(content),
             Ok(Err(error)) => error,

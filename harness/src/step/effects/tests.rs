@@ -66,6 +66,8 @@ impl Effects for Reported {
         CallId::new("c")
     }
     fn end_call(&self, _: Place, _: CallId, _: &str, _: Option<&str>) {}
+    fn begin_tool(&self, _: Place, _: &ToolCall, _: EffectClass) {}
+    fn end_tool(&self, _: Place, _: &ToolCall, _: &'static str) {}
     fn ask(&self, _: Place, key: &str, asked: Asked) -> AskReply {
         self.call(format!("ask {key} {:?}", asked.expires));
         AskReply::Expired

@@ -20,7 +20,7 @@ impl Tool for Hasty {
         ToolSpec::new("hasty", "", json!({"type": "object"}))
     }
 
-    async fn call(&self, call: &ToolCall) -> Result<Content, ToolError> {
+    async fn call(&self, call: &ToolCall, _: &ToolCx) -> Result<Content, ToolError> {
         let args: Search = call.args()?;
         panic!("secret of {}", args.query);
     }
@@ -111,10 +111,15 @@ impl Tool for Early {
         ToolSpec::new("early", "", json!({"type": "object"}))
     }
 
-    fn call<'a, 'c, 'f>(&'a self, _: &'c ToolCall) -> BoxFuture<'f, Result<Content, ToolError>>
+    fn call<'a, 'c, 'x, 'f>(
+        &'a self,
+        _: &'c ToolCall,
+        _: &'x ToolCx,
+    ) -> BoxFuture<'f, Result<Content, ToolError>>
     where
         'a: 'f,
         'c: 'f,
+        'x: 'f,
         Self: 'f,
     {
         panic!("early")
