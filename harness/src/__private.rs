@@ -8,7 +8,7 @@ use std::fmt;
 
 /// The schema of the arguments of a tool.
 pub fn schema<A: schemars::JsonSchema>() -> serde_json::Value {
-    crate::llm::schema::<A>()
+    crate::llm::arguments_schema::<A>()
 }
 
 /// Prints an update as its name and the fields it sets.

@@ -24,6 +24,8 @@ pub enum Part {
     Json(Value),
     /// An image.
     Image(Image),
+    /// A document, such as a PDF.
+    Document(Document),
 }
 
 impl From<&str> for Part {
@@ -41,6 +43,12 @@ impl From<String> for Part {
 impl From<Value> for Part {
     fn from(value: Value) -> Self {
         Self::Json(value)
+    }
+}
+
+impl From<Document> for Part {
+    fn from(document: Document) -> Self {
+        Self::Document(document)
     }
 }
 
@@ -84,6 +92,49 @@ impl fmt::Debug for Image {
                 .debug_struct("Inline")
                 .field("media_type", media_type)
                 .field("base64", &format_args!("{} characters", base64.len()))
+                .finish(),
+        }
+    }
+}
+
+/// A document, such as a PDF, by URL or inline.
+///
+/// `Debug` shows the size of an inline document, not its data.
+///
+/// ```
+/// use harness::llm::{Document, Part, user};
+///
+/// let terms = Document::Url("https://example.com/terms.pdf".into());
+/// let question = user(vec![Part::from("may I cancel?"), terms.into()]);
+/// # let _ = question;
+/// ```
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Document {
+    /// A URL that the provider can load.
+    Url(String),
+    /// The document data.
+    Inline {
+        /// Its media type, such as `application/pdf`.
+        media_type: String,
+        /// Its bytes in standard base64.
+        base64: String,
+        /// Its title or file name, if it has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+    },
+}
+
+impl fmt::Debug for Document {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Url(url) => f.debug_tuple("Url").field(url).finish(),
+            Self::Inline { media_type, base64, name } => f
+                .debug_struct("Inline")
+                .field("media_type", media_type)
+                .field("base64", &format_args!("{} characters", base64.len()))
+                .field("name", name)
                 .finish(),
         }
     }
@@ -173,7 +224,7 @@ macro_rules! one_part {
     )+};
 }
 
-one_part!(&str, String, Value, Image, Part);
+one_part!(&str, String, Value, Image, Document, Part);
 
 /// Joins texts. `None` if there is no text, or only empty text.
 pub(super) fn joined<'a>(texts: impl Iterator<Item = &'a str>) -> Option<String> {
@@ -201,6 +252,22 @@ mod tests {
             format!("{image:?}"),
             @r#"Inline { media_type: "image/png", base64: 4 characters }"#
         );
+    }
+
+    #[test]
+    fn debug_of_a_document_shows_no_data() {
+        let (media_type, base64) = ("application/pdf".into(), "QUJD".into());
+        let document = Document::Inline { media_type, base64, name: Some("a.pdf".into()) };
+        insta::assert_snapshot!(
+            format!("{document:?}"),
+            @r#"Inline { media_type: "application/pdf", base64: 4 characters, name: Some("a.pdf") }"#
+        );
+        let stored = serde_json::to_string(&Content::from(document.clone())).unwrap();
+        insta::assert_snapshot!(
+            stored,
+            @r#"[{"document":{"inline":{"media_type":"application/pdf","base64":"QUJD","name":"a.pdf"}}}]"#
+        );
+        assert_eq!(serde_json::from_str::<Content>(&stored).unwrap(), document.into());
     }
 
     #[test]

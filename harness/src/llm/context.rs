@@ -1,6 +1,6 @@
 //! The context of a model call: its id, its deadline, its meter.
 
-use super::{CallId, Spend};
+use super::{CallId, Delta, Spend};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ pub trait Meter: Send + Sync {
     fn charge(&self, spend: &Spend);
 }
 
-/// The context of a model call. Clones share the meter.
+/// The context of a model call. Clones share the meter and the listener.
 ///
 /// ```
 /// use harness::llm::{CallCx, Tally};
@@ -46,12 +46,16 @@ pub struct CallCx {
     id: Option<CallId>,
     deadline: Option<Instant>,
     meter: Option<Arc<dyn Meter>>,
+    listener: Option<Listener>,
+    streaming: Option<Streaming>,
 }
 
+type Listener = Arc<dyn Fn(&Delta) + Send + Sync>;
+
 impl CallCx {
-    /// The context of a call outside any run: no id, no deadline, and no meter.
+    /// The context of a call outside any run: no id, no deadline, no meter and no listener.
     pub fn detached() -> Self {
-        Self { id: None, deadline: None, meter: None }
+        Self { id: None, deadline: None, meter: None, listener: None, streaming: None }
     }
 
     /// Sets the id of the call.
@@ -75,6 +79,36 @@ impl CallCx {
         self
     }
 
+    /// Sets the function that receives the parts of the reply, as they arrive. It is called on the
+    /// task of the model call, so it must not block.
+    #[must_use]
+    pub fn with_listener(mut self, listener: impl Fn(&Delta) + Send + Sync + 'static) -> Self {
+        self.listener = Some(Arc::new(listener));
+        self
+    }
+
+    /// Sets the model whose stream this call serves.
+    pub(super) fn with_streaming(mut self, streaming: Streaming) -> Self {
+        self.streaming = Some(streaming);
+        self
+    }
+
+    pub(super) fn streaming(&self) -> Option<Streaming> {
+        self.streaming
+    }
+
+    /// Whether the parts of the reply are listened to, so that streaming is of use.
+    pub fn is_listened_to(&self) -> bool {
+        self.listener.is_some()
+    }
+
+    /// Passes a part of the reply to the listener, if there is one.
+    pub fn emit(&self, delta: &Delta) {
+        if let Some(listener) = &self.listener {
+            listener(delta);
+        }
+    }
+
     /// The id of the call.
     pub fn id(&self) -> Option<&CallId> {
         self.id.as_ref()
@@ -88,7 +122,9 @@ impl CallCx {
     /// The time until the deadline, at least zero. `None` without a deadline.
     pub fn remaining(&self) -> Option<Duration> {
         let deadline = self.deadline?;
-        Some(deadline.saturating_duration_since(Instant::now()))
+        // The clock of the runtime, which tests pause.
+        let now = tokio::time::Instant::now().into_std();
+        Some(deadline.saturating_duration_since(now))
     }
 
     /// Charges the meter for one exchange.
@@ -105,7 +141,18 @@ impl fmt::Debug for CallCx {
             .field("id", &self.id)
             .field("deadline", &self.deadline)
             .field("metered", &self.meter.is_some())
+            .field("listened_to", &self.is_listened_to())
             .finish()
+    }
+}
+
+/// Identifies a model while its call streams.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Streaming(&'static str, usize);
+
+impl Streaming {
+    pub(super) fn of<L: ?Sized>(model: &L) -> Self {
+        Self(std::any::type_name::<L>(), std::ptr::from_ref(model).cast::<()>().addr())
     }
 }
 

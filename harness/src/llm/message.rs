@@ -1,6 +1,6 @@
 //! Messages.
 
-use super::{Content, Reply, ToolCallId, ToolOutcome, Turn};
+use super::{Content, Edit, Reply, ToolCallId, ToolOutcome, Turn};
 use serde::{Deserialize, Serialize};
 
 /// A message that is folded into a [`Transcript`](super::Transcript).
@@ -26,6 +26,8 @@ pub enum Message {
         /// The outcome.
         outcome: ToolOutcome,
     },
+    /// A change of earlier entries.
+    Edit(Edit),
 }
 
 /// Creates a message of the user from text or parts.
@@ -46,6 +48,12 @@ impl From<Turn> for Message {
 }
 
 /// The turn of the reply. Its model and stop reason are set from the reply if it has none.
+impl From<Edit> for Message {
+    fn from(edit: Edit) -> Self {
+        Self::Edit(edit)
+    }
+}
+
 impl From<Reply> for Message {
     fn from(reply: Reply) -> Self {
         let mut turn = reply.turn;

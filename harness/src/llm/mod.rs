@@ -38,6 +38,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Streaming
+//!
+//! [`Llm::complete`] is the one way to call a model. If its [`CallCx`] has a listener, the parts of
+//! the reply go to it as they arrive; [`Llm::stream`] makes them a stream. [`Accumulator`] is the one
+//! rule that folds parts into a reply.
+//!
 //! # Errors
 //!
 //! A failed model call returns an [`LlmError`]. Its [`Advice`] states whether a retry can help. A
@@ -45,37 +51,48 @@
 //! the model is a reply with [`StopReason::Refusal`].
 
 mod advice;
+mod caps;
 mod content;
 mod context;
+mod delta;
 mod error;
 mod message;
 mod name;
+mod options;
 mod reply;
 mod request;
+mod schema;
 pub mod scripted;
 mod stop;
+mod stream;
 mod tool;
 mod transcript;
 mod turn;
 mod usage;
 
 pub use advice::Advice;
-pub use content::{Content, Image, Part};
+pub use caps::Caps;
+pub use content::{Content, Document, Image, Part};
 pub use context::{CallCx, Meter, Tally};
+pub use delta::{Accumulator, Delta};
 pub use error::{LlmError, LlmErrorKind, TimeoutPhase};
 pub use message::{Message, user};
 pub use name::{CallId, ModelId, Protocol, ToolCallId, ToolName};
+pub use options::{CacheMark, Effort, Options, ResponseSchema, ToolChoice};
 pub use reply::Reply;
 pub use request::Request;
 #[doc(no_inline)]
 pub use scripted::Scripted;
 pub use stop::StopReason;
-pub(crate) use tool::schema;
+pub use stream::ReplyStream;
+pub(crate) use tool::schema as arguments_schema;
 pub use tool::{
     BadArguments, EffectClass, FnTool, MissingValue, Tool, ToolCall, ToolCx, ToolError,
     ToolFailure, ToolOutcome, ToolSet, ToolSetBuilder, ToolSetError, ToolSpec, tool,
 };
-pub use transcript::{Entry, Open, OpenCall, Pushed, RecordError, Sealed, Transcript};
+pub use transcript::{
+    Changed, Edit, EditError, Entry, Open, OpenCall, Pushed, RecordError, Sealed, Transcript,
+};
 pub use turn::{Block, Turn};
 pub use usage::{Spend, Usage};
 
@@ -120,6 +137,8 @@ pub use harness_macros::tool;
 #[doc(no_inline)]
 pub use schemars;
 
+pub(crate) use schema::schema_of;
+
 use async_trait::async_trait;
 use std::sync::Arc;
 
@@ -153,16 +172,32 @@ pub trait Llm: Send + Sync + 'static {
     /// The id of the model.
     fn id(&self) -> ModelId;
 
+    /// What the model can do. By default nothing is known.
+    fn caps(&self) -> Caps {
+        Caps::default()
+    }
+
     /// Calls the model and waits for the complete reply.
     ///
     /// An implementation charges the meter of `cx` once for every exchange with its provider,
-    /// including failures, and stops at the deadline of `cx`.
+    /// including failures, and stops at the deadline of `cx`. If `cx`
+    /// [is listened to](CallCx::is_listened_to), it emits the parts of the reply as they arrive;
+    /// [`Reply::collect`] emits and folds them. One that replies in one piece need not: its listener
+    /// gets the parts of the reply at the end. A wrapper that passes `cx` on streams what its model
+    /// streams.
     ///
     /// # Errors
     ///
     /// Fails if there is no complete reply. [`LlmError::kind`] is the cause, and
     /// [`LlmError::advice`] states whether a retry can help.
     async fn complete(&self, request: Request<'_>, cx: &CallCx) -> Result<Reply, LlmError>;
+
+    /// Calls the model and returns the parts of its reply as they arrive.
+    ///
+    /// This is [`complete`](Self::complete) with a listener, so there is nothing to implement.
+    fn stream<'a>(&'a self, request: Request<'a>, cx: &CallCx) -> ReplyStream<'a> {
+        ReplyStream::of(self, request, cx)
+    }
 }
 
 macro_rules! llm_by_pointer {
@@ -173,8 +208,16 @@ macro_rules! llm_by_pointer {
                 (**self).id()
             }
 
+            fn caps(&self) -> Caps {
+                (**self).caps()
+            }
+
             async fn complete(&self, request: Request<'_>, cx: &CallCx) -> Result<Reply, LlmError> {
                 (**self).complete(request, cx).await
+            }
+
+            fn stream<'a>(&'a self, request: Request<'a>, cx: &CallCx) -> ReplyStream<'a> {
+                (**self).stream(request, cx)
             }
         }
     };

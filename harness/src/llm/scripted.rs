@@ -1,14 +1,19 @@
 //! A scripted model, for tests and for examples without a network.
 
 use super::{
-    Advice, Block, CallCx, CallId, Llm, LlmError, LlmErrorKind, ModelId, Reply, Request, Spend,
-    StopReason, ToolCall, ToolName, ToolSpec, Transcript, Turn, Usage,
+    Advice, Block, CallCx, Caps, Llm, LlmError, LlmErrorKind, ModelId, Reply, Request, Spend,
+    StopReason, ToolCall, ToolName, Turn, Usage,
 };
 use async_trait::async_trait;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+mod seen;
+mod stream;
+
+pub use seen::Seen;
 
 /// A model that replies from a script. Clones share the script and the recorded requests.
 ///
@@ -34,9 +39,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 ///
 /// The id of a tool call contains the index of its turn and its call in the transcript. So ids are
 /// the same in every run and unique within a transcript. Deadlines are ignored.
+///
+/// A call that is listened to is streamed: text in words, arguments in halves. The model can do
+/// everything but structured output, which [`with_caps`](Self::with_caps) changes.
 #[derive(Clone)]
 pub struct Scripted {
     id: ModelId,
+    caps: Caps,
     script: Arc<Script>,
     seen: Arc<Mutex<Vec<Seen>>>,
 }
@@ -84,6 +93,11 @@ enum Piece {
 /// A reply with text.
 pub fn say(text: impl Into<String>) -> Line {
     Line::from(Draft::default()).and_say(text)
+}
+
+/// A reply with `value` as JSON text, for structured output.
+pub fn say_json(value: &Value) -> Line {
+    say(value.to_string())
 }
 
 /// A reply that calls a tool.
@@ -199,37 +213,6 @@ impl From<Reply> for Line {
     }
 }
 
-/// A request that a [`Scripted`] model received.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Seen {
-    /// The id of the call.
-    pub call: Option<CallId>,
-    /// The transcript.
-    pub transcript: Transcript,
-    /// The tools the model could call.
-    pub tools: Vec<ToolSpec>,
-    /// The system prompt.
-    pub system: Option<String>,
-    /// The token limit of the reply.
-    pub max_tokens: Option<u32>,
-    /// The sampling temperature.
-    pub temperature: Option<f32>,
-}
-
-impl Seen {
-    fn new(request: Request<'_>, cx: &CallCx) -> Self {
-        Self {
-            call: cx.id().cloned(),
-            transcript: request.transcript.transcript().clone(),
-            tools: request.tools.to_vec(),
-            system: request.system.map(str::to_owned),
-            max_tokens: request.max_tokens,
-            temperature: request.temperature,
-        }
-    }
-}
-
 impl Scripted {
     /// Creates a model that replies with these lines in order, one per request.
     ///
@@ -267,6 +250,20 @@ impl Scripted {
         self
     }
 
+    /// Sets what the model can do.
+    ///
+    /// ```
+    /// use harness::llm::{Caps, Llm, Scripted};
+    ///
+    /// let model = Scripted::new(["{}"]).with_caps(Caps::default().structured_output(true));
+    /// assert!(model.caps().structured_output);
+    /// ```
+    #[must_use]
+    pub fn with_caps(mut self, caps: Caps) -> Self {
+        self.caps = caps;
+        self
+    }
+
     /// Appends a line to the script. Has no effect on a model that computes its replies.
     pub fn push(&self, line: impl Into<Line>) {
         if let Script::Lines(lines) = &*self.script {
@@ -282,6 +279,14 @@ impl Scripted {
     fn of(script: Script) -> Self {
         Self {
             id: ModelId::new("scripted", "script"),
+            caps: Caps::default()
+                .streaming(true)
+                .tools(true)
+                .tool_choice(true)
+                .parallel_calls(true)
+                .images(true)
+                .documents(true)
+                .reasoning(true),
             script: Arc::new(script),
             seen: Arc::default(),
         }
@@ -302,6 +307,10 @@ impl Llm for Scripted {
         self.id.clone()
     }
 
+    fn caps(&self) -> Caps {
+        self.caps
+    }
+
     async fn complete(&self, request: Request<'_>, cx: &CallCx) -> Result<Reply, LlmError> {
         let seen = Seen::new(request, cx);
         let number = {
@@ -317,7 +326,14 @@ impl Llm for Scripted {
                 .with_advice(Advice::give_up()));
         };
         cx.charge(&line.spend);
-        line.read(request.transcript.len(), &self.id)
+        let reply = line.read(request.transcript.len(), &self.id)?;
+        if self.caps.streaming && cx.is_listened_to() {
+            for delta in stream::parts(&reply) {
+                cx.emit(&delta);
+                tokio::task::yield_now().await;
+            }
+        }
+        Ok(reply)
     }
 }
 

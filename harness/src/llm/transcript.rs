@@ -1,26 +1,28 @@
 //! The transcript of a conversation.
 //!
 //! A transcript is a list of entries and an index of the open tool calls. Folding a [`Message`]
-//! appends one entry or fills in one outcome. The result, [`Pushed`], reports which, so that a log
-//! stores a change no larger than the message.
+//! appends one entry, fills in one outcome, or edits earlier entries. The result, [`Pushed`], reports
+//! which, so that a log stores a change no larger than the message.
 //!
 //! # The index holds exactly the calls without an outcome, in transcript order
 //!
-//! Entries are only appended and outcomes only filled in. So each push updates the index, and
-//! loading a transcript rebuilds it. Listing the open calls costs their number, not the length of
+//! Each push updates the index; an [`Edit`], and loading a transcript, rebuild it. Listing the open calls costs their number, not the length of
 //! the transcript.
 //!
 //! # A transcript with an open call cannot be sent
 //!
 //! A request takes a [`Sealed`] transcript, which only [`Transcript::sealed`] creates.
 
+mod edit;
 mod sealed;
+mod stored;
 
+pub use edit::{Changed, Edit, EditError};
 pub use sealed::{Open, OpenCall, Sealed};
 
 use super::{Block, Content, Message, ToolCall, ToolCallId, ToolOutcome, Turn};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::collections::VecDeque;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, VecDeque};
 
 /// The conversation between users, a model and its tools.
 ///
@@ -39,11 +41,13 @@ use std::collections::VecDeque;
 ///
 /// # The JSON form is stable
 ///
-/// It is the array of the entries: `[{"user": […]}, {"assistant": {"blocks": […]}}]`.
+/// It is the array of the entries: `[{"user": […]}, {"assistant": {"blocks": […]}}]`. A pinned entry
+/// is `{"pinned": {"user": […]}}`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transcript {
     entries: Vec<Entry>,
     open: VecDeque<Place>,
+    pinned: BTreeSet<usize>,
 }
 
 /// The position of a block.
@@ -78,9 +82,12 @@ pub enum Pushed {
         /// The index of the entry that made the call.
         entry: usize,
         /// The index of the call's block. The JSON path of the new outcome is
-        /// `/{entry}/assistant/blocks/{block}/call/outcome`.
+        /// `/{entry}/assistant/blocks/{block}/call/outcome`, below `/{entry}/pinned` if the entry is
+        /// pinned.
         block: usize,
     },
+    /// Earlier entries were edited.
+    Edited,
     /// Nothing changed.
     Nothing,
 }
@@ -93,8 +100,8 @@ impl Transcript {
 
     /// Folds in a message.
     ///
-    /// Outcomes follow the rules of [`record`](Self::record). An outcome that `record` rejects is
-    /// dropped with a warning, because a fold cannot return an error.
+    /// Outcomes follow the rules of [`record`](Self::record), edits those of [`edit`](Self::edit). What
+    /// these reject is dropped with a warning, because a fold cannot return an error.
     pub fn push(&mut self, message: Message) -> Pushed {
         match message {
             Message::User(content) => self.enter(Entry::User(content)),
@@ -105,6 +112,13 @@ impl Transcript {
                     Pushed::Nothing
                 })
             }
+            Message::Edit(edit) => match self.edit(edit) {
+                Ok(_) => Pushed::Edited,
+                Err(error) => {
+                    tracing::warn!("dropped an edit of a transcript: {error}");
+                    Pushed::Nothing
+                }
+            },
         }
     }
 
@@ -189,12 +203,7 @@ impl Transcript {
 
     fn enter(&mut self, entry: Entry) -> Pushed {
         let index = self.entries.len();
-        if let Entry::Assistant(turn) = &entry {
-            let places = turn.blocks.iter().enumerate();
-            let open =
-                places.filter(|(_, block)| matches!(block, Block::Call { outcome: None, .. }));
-            self.open.extend(open.map(|(block, _)| Place { entry: index, block }));
-        }
+        self.open.extend(open_places(index, &entry));
         self.entries.push(entry);
         Pushed::Entry { index }
     }
@@ -252,16 +261,15 @@ impl FromIterator<Message> for Transcript {
     }
 }
 
-impl Serialize for Transcript {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.entries.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Transcript {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Vec::<Entry>::deserialize(deserializer).map(Self::from)
-    }
+/// Where the calls of an entry are that have no outcome.
+fn open_places(index: usize, entry: &Entry) -> impl Iterator<Item = Place> {
+    let blocks: &[Block] = match entry {
+        Entry::Assistant(turn) => &turn.blocks,
+        Entry::User(_) => &[],
+    };
+    let open = blocks.iter().enumerate();
+    open.filter(|(_, block)| matches!(block, Block::Call { outcome: None, .. }))
+        .map(move |(block, _)| Place { entry: index, block })
 }
 
 /// Why an outcome cannot be recorded.

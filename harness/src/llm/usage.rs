@@ -42,6 +42,16 @@ impl Usage {
         Self { input: Some(input), output: Some(output), ..Self::default() }
     }
 
+    /// Replaces each kind that `later` knows.
+    pub(super) fn update(&mut self, later: Self) {
+        let Self { input, output, cache_read, cache_write, reasoning } = later;
+        self.input = input.or(self.input);
+        self.output = output.or(self.output);
+        self.cache_read = cache_read.or(self.cache_read);
+        self.cache_write = cache_write.or(self.cache_write);
+        self.reasoning = reasoning.or(self.reasoning);
+    }
+
     /// Input plus output. `None` if neither is known.
     pub fn total(&self) -> Option<u64> {
         sum(self.input, self.output)

@@ -1,5 +1,5 @@
 use super::*;
-use crate::llm::{Tally, ToolOutcome, ToolSet, tool, user};
+use crate::llm::{Delta, Effort, Tally, ToolChoice, ToolOutcome, ToolSet, Transcript, tool, user};
 use serde_json::json;
 
 async fn ask(model: &Scripted, talk: &Transcript) -> Result<Reply, LlmError> {
@@ -77,8 +77,12 @@ async fn requests_are_recorded() {
     let request = Request::new(talk.sealed().unwrap())
         .system("be brief")
         .tools(&tools)
+        .tool_choice(ToolChoice::Tool("t"))
         .max_tokens(7)
-        .temperature(0.5);
+        .temperature(0.5)
+        .stop_sequences(&["END"])
+        .seed(3)
+        .effort(Effort::Low);
     let cx = CallCx::detached().with_id("first");
     model.complete(request, &cx).await.unwrap();
     ask(&model, &talk).await.unwrap_err();
@@ -91,6 +95,14 @@ async fn requests_are_recorded() {
         system: Some("be brief".into()),
         max_tokens: Some(7),
         temperature: Some(0.5),
+        tool_choice: ToolChoice::Tool("t".to_owned()),
+        schema: None,
+        stop_sequences: vec!["END".to_owned()],
+        seed: Some(3),
+        effort: Some(Effort::Low),
+        cache: vec![],
+        options: None,
+        streamed: false,
     };
     assert_eq!(seen[0], first);
     assert_eq!(seen[1].transcript, talk);
@@ -140,4 +152,22 @@ async fn replies_and_turns_are_returned_unchanged() {
     assert_eq!(plain.turn, turn);
     assert_eq!(plain.model, ModelId::new("p", "m"));
     assert_eq!(model.id(), plain.model);
+}
+
+#[tokio::test]
+async fn a_call_that_is_listened_to_is_streamed() {
+    let model = Scripted::new([say("one two").and_call("t", json!({"n": 1}))]);
+    let talk = talk();
+    let request = Request::new(talk.sealed().unwrap());
+    let mut stream = model.stream(request, &CallCx::detached());
+    let mut deltas = Vec::new();
+    while let Some(delta) = stream.next().await {
+        deltas.push(delta.unwrap());
+    }
+    assert_eq!(deltas[..2], [Delta::Text("one ".into()), Delta::Text("two".into())]);
+    let fragments = deltas.iter().filter(|it| matches!(it, Delta::CallArguments { .. })).count();
+    assert_eq!(fragments, 2);
+    assert!(model.seen()[0].streamed);
+    let reply = stream.reply().await.unwrap();
+    assert_eq!(reply.calls().next().unwrap().arguments, r#"{"n":1}"#);
 }

@@ -1,11 +1,11 @@
 //! Tools from async functions.
 
 use super::{EffectClass, Tool, ToolCall, ToolCx, ToolError, ToolSpec};
+use crate::llm::schema::schema_of;
 use crate::llm::{Content, ToolName};
 use async_trait::async_trait;
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fmt;
@@ -82,15 +82,9 @@ impl FnTool {
     }
 }
 
-/// The schema of `A`, without references where possible, because some protocols do not support
-/// them.
+/// The input schema of arguments of type `A`.
 pub(crate) fn schema<A: JsonSchema>() -> Value {
-    let settings = SchemaSettings::draft2020_12().with(|settings| {
-        settings.meta_schema = None;
-        settings.inline_subschemas = true;
-    });
-    let schema = settings.into_generator().into_root_schema_for::<A>();
-    match Value::from(schema) {
+    match schema_of::<A>() {
         // Any value is accepted, but models send objects.
         Value::Bool(true) => json!({"type": "object"}),
         Value::Object(mut any) if any.keys().all(|key| key == "title" || key == "description") => {

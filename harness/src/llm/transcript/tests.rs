@@ -176,6 +176,7 @@ fn replay(json: &mut Value, pushed: Pushed, after: &Transcript) {
             assert_eq!(before, None);
         }
         Pushed::Nothing => {}
+        Pushed::Edited => panic!("these messages edit nothing"),
     }
 }
 
