@@ -302,6 +302,7 @@ impl<C: Context, S: State> Agent<C, S> {
             withdraw: false,
             trace: None,
             detached: false,
+            tokens: false,
         }
     }
 

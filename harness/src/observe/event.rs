@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use crate::clock::UtcMillis;
 use crate::id::{AgentId, InterruptId, Position, RunId, Seq, SessionId};
-use crate::llm::{CallId, EffectClass, Spend, ToolCallId, ToolName};
+use crate::llm::{CallId, Delta, EffectClass, Spend, ToolCallId, ToolName};
 use crate::session::End;
 use crate::step::{Failure, Interrupt, Payload, StepId};
 
@@ -17,7 +17,7 @@ use crate::step::{Failure, Interrupt, Payload, StepId};
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Event {
-    /// The number of the event in the run, from 1.
+    /// The number of the event in the run, from 1. A token has the number of the event before it.
     pub number: u64,
     /// When it happened.
     pub at: UtcMillis,
@@ -103,6 +103,14 @@ pub enum EventKind {
         call: CallId,
         /// The model.
         model: String,
+    },
+    /// A part of the reply of a model call. Only observers that
+    /// [want tokens](super::Observer::wants_tokens) receive it, and one that is too slow misses some.
+    Token {
+        /// The id of the call. A new id after a failed call says that its parts are to be discarded.
+        call: CallId,
+        /// The part.
+        delta: Delta,
     },
     /// A model call returned.
     CallEnded {
@@ -266,6 +274,12 @@ impl Event {
     }
 }
 
+impl EventKind {
+    pub(super) fn is_token(&self) -> bool {
+        matches!(self, Self::Token { .. })
+    }
+}
+
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(step) = &self.step {
@@ -290,6 +304,7 @@ impl fmt::Display for EventKind {
             Self::StepStarted => f.write_str("started"),
             Self::Custom(payload) => write!(f, "emitted {}", payload.name()),
             Self::CallStarted { call, model } => write!(f, "called {model} ({call})"),
+            Self::Token { call, .. } => write!(f, "heard a part ({call})"),
             Self::CallEnded { call, model, error: None } => {
                 write!(f, "heard from {model} ({call})")
             }

@@ -27,16 +27,23 @@ impl fmt::Debug for Observers {
 /// Publishes a run's events to its observers and its stream, in one order.
 pub(crate) struct Fanout(Option<Box<Audience>>);
 
+/// The stream of a run's events.
+pub(crate) struct Outlet {
+    pub(crate) sender: broadcast::Sender<Arc<Event>>,
+    /// Whether tokens are a part of it.
+    pub(crate) tokens: bool,
+}
+
 /// The observers and the stream of a run that has any.
 struct Audience {
     feeds: Vec<Arc<Feed>>,
-    stream: Option<broadcast::Sender<Arc<Event>>>,
+    stream: Option<Outlet>,
     /// The event counter. It is locked while an event is published, so all receivers see one order.
     count: Mutex<u64>,
 }
 
 impl Fanout {
-    pub(crate) fn new(observers: Observers, stream: Option<broadcast::Sender<Arc<Event>>>) -> Self {
+    pub(crate) fn new(observers: Observers, stream: Option<Outlet>) -> Self {
         let feeds = observers.feeds;
         let listened = !feeds.is_empty() || stream.is_some();
         Self(listened.then(|| Box::new(Audience { feeds, stream, count: Mutex::new(0) })))
@@ -46,6 +53,13 @@ impl Fanout {
     #[inline]
     pub(crate) fn is_silent(&self) -> bool {
         self.0.is_none()
+    }
+
+    /// Whether any receiver wants the parts of replies.
+    pub(crate) fn wants_tokens(&self) -> bool {
+        let Some(audience) = &self.0 else { return false };
+        audience.stream.as_ref().is_some_and(|stream| stream.tokens)
+            || audience.feeds.iter().any(|feed| feed.wants_tokens())
     }
 
     /// Creates an event with its number and publishes it.
@@ -59,7 +73,21 @@ impl Fanout {
         }
         if let Some(stream) = &audience.stream {
             // A stream without a reader is not an error.
-            let _ = stream.send(event);
+            let _ = stream.sender.send(event);
+        }
+    }
+
+    /// Creates a token event and publishes it to those that want tokens. It does not count, so that
+    /// the others see every number.
+    pub(crate) fn publish_token(&self, make: impl FnOnce(u64) -> Event) {
+        let Some(audience) = &self.0 else { return };
+        let count = audience.count.lock().unwrap_or_else(PoisonError::into_inner);
+        let event = Arc::new(make(*count));
+        for feed in audience.feeds.iter().filter(|feed| feed.wants_tokens()) {
+            feed.feed(Arc::clone(&event));
+        }
+        if let Some(stream) = audience.stream.as_ref().filter(|stream| stream.tokens) {
+            let _ = stream.sender.send(event);
         }
     }
 

@@ -8,6 +8,9 @@
 //! Events about results ([`Committed`](EventKind::Committed) and those after it) follow the commit
 //! and never precede it. All others are live: a retried step emits them again, with a new attempt
 //! number.
+//!
+//! The parts of the replies of models are [`Token`](EventKind::Token) events, for observers that
+//! [want tokens](Observer::wants_tokens). Model calls of a step stream if there is one.
 
 mod event;
 mod fanout;
@@ -27,5 +30,5 @@ pub use stream::{Events, Streamed};
 #[cfg(feature = "terminal")]
 pub use terminal::Terminal;
 
-pub(crate) use fanout::{Fanout, Observers};
+pub(crate) use fanout::{Fanout, Observers, Outlet};
 pub(crate) use stream::stream;

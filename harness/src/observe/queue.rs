@@ -18,6 +18,8 @@ use super::{Event, Observer};
 const GRACE: Duration = Duration::from_secs(1);
 /// How many events an observer may have pending before it is dropped.
 const MOST_PENDING: usize = 65_536;
+/// How many events an observer may have pending before it misses tokens. Other events have room.
+const MOST_TOKENS: usize = 4_096;
 
 /// The feeding end of an observer's queue. The worker ends when the last one is dropped.
 pub(super) struct Feed {
@@ -39,6 +41,8 @@ struct State {
     working: bool,
     closed: bool,
     disconnected: bool,
+    /// Whether it has missed tokens.
+    missed_tokens: bool,
     /// The value of `done` when a flush last gave up. No flush waits again until it grows.
     stuck_at: Option<u64>,
 }
@@ -62,9 +66,19 @@ impl Feed {
         Self { queue: Arc::new(Queue { observer, state: Mutex::default(), fed: Condvar::new() }) }
     }
 
+    pub(super) fn wants_tokens(&self) -> bool {
+        self.queue.observer.wants_tokens()
+    }
+
     pub(super) fn feed(&self, event: Arc<Event>) {
         let mut state = self.queue.lock();
         if state.disconnected {
+            return;
+        }
+        if event.kind.is_token() && state.pending.len() >= MOST_TOKENS {
+            if !std::mem::replace(&mut state.missed_tokens, true) {
+                tracing::warn!(pending = MOST_TOKENS, "observer is too slow and misses tokens");
+            }
             return;
         }
         if state.pending.len() >= MOST_PENDING {

@@ -29,9 +29,17 @@ use super::{Event, Observer};
 #[derive(Clone, Debug, Default)]
 pub struct Recorder {
     seen: Arc<Mutex<Vec<Event>>>,
+    tokens: bool,
 }
 
 impl Recorder {
+    /// Keeps [`Token`](super::EventKind::Token) events too.
+    #[must_use]
+    pub fn with_tokens(mut self) -> Self {
+        self.tokens = true;
+        self
+    }
+
     /// The events so far.
     pub fn events(&self) -> Vec<Event> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -61,5 +69,9 @@ impl Recorder {
 impl Observer for Recorder {
     fn on_event(&self, event: &Event) {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(event.clone());
+    }
+
+    fn wants_tokens(&self) -> bool {
+        self.tokens
     }
 }

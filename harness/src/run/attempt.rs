@@ -118,6 +118,9 @@ impl<K: Deref<Target = RunCore>> Attempt<K> {
         let place = self.place;
         let span = self.span(place);
         let due = self.timeout.map(|limit| Instant::now() + limit);
+        if let Some(first) = due.into_iter().chain(self.wall).min() {
+            self.core.set_due(place, first);
+        }
         let polled = self.inside(&span, || {
             let mut body = make();
             match body.as_mut().poll(task) {

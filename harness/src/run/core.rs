@@ -5,6 +5,7 @@ use std::task::Waker;
 
 use serde_json::Value;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::clock::UtcMillis;
 use crate::graph::{Graph, Wiring};
@@ -198,6 +199,11 @@ impl RunCore {
             live.slots.enter(place);
         }
         Ok(place)
+    }
+
+    /// Sets when an attempt in flight is given up.
+    pub(super) fn set_due(&self, place: Place, due: Instant) {
+        self.live().slots.set_due(place, due);
     }
 
     /// Whether an attempt has asked something that has no answer. `waker` polls it again once it

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use serde_json::Value;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::journal::Broken;
-use crate::llm::{CallId, EffectClass, Spend, ToolCall};
+use crate::llm::{CallId, Delta, EffectClass, Spend, ToolCall};
 use crate::observe::EventKind;
 use crate::session::{AskedInterrupt, Change, EffectDone, EffectRecord, Intent, Resolution};
 use crate::step::{
@@ -88,6 +89,19 @@ impl Effects for RunCore {
         });
     }
 
+    fn wants_tokens(&self) -> bool {
+        self.fanout.wants_tokens()
+    }
+
+    fn token(&self, place: Place, call: &CallId, delta: &Delta) {
+        let kind = EventKind::Token { call: call.clone(), delta: delta.clone() };
+        self.publish_token(place, kind);
+    }
+
+    fn deadline(&self, place: Place) -> Option<Instant> {
+        self.live().slots.due(place)
+    }
+
     fn ask(&self, place: Place, key: &str, asked: Asked) -> AskReply {
         let mut live = self.live();
         let Live { session, slots, .. } = &mut *live;
@@ -130,6 +144,13 @@ impl Effects for RunCore {
             waker.wake();
         }
         AskReply::Waits
+    }
+
+    fn recorded(&self, place: Place, scope: EffectScope, key: &str) -> Option<Value> {
+        match self.live().session.effect(place.item, scope, key) {
+            Some(EffectRecord::Done(value)) => Some(value.clone()),
+            Some(EffectRecord::Intent | EffectRecord::Left(_)) | None => None,
+        }
     }
 
     fn begin_once(&self, place: Place, scope: EffectScope, key: &str, guard: Guard) -> OnceReply {

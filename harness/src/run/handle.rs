@@ -9,7 +9,7 @@ use tokio::sync::broadcast::{Receiver, WeakSender};
 use tokio::task::JoinHandle;
 
 use crate::id::RunId;
-use crate::observe::{Event, Events, stream};
+use crate::observe::{Event, Events, Outlet, stream};
 use crate::state::State;
 use crate::text::words;
 
@@ -65,9 +65,10 @@ impl<S: State> RunRequest<S> {
     /// # Panics
     /// Outside of a tokio runtime, as [`tokio::spawn`] does.
     pub fn start(self) -> Run<S> {
-        let (send, events) = stream();
-        let resubscribe = send.downgrade();
-        let (launched, refused) = self.options.launch(Some(send));
+        let (sender, events) = stream();
+        let resubscribe = sender.downgrade();
+        let outlet = Outlet { sender, tokens: self.options.tokens };
+        let (launched, refused) = self.options.launch(Some(outlet));
         let control = RunControl { run: launched.run.clone(), stop: launched.stop.clone() };
         let task = tokio::spawn(async move {
             match refused {

@@ -28,10 +28,26 @@ impl RunCore {
         }
     }
 
+    /// Publishes a part of a reply.
+    pub(crate) fn publish_token(&self, place: Place, kind: EventKind) {
+        let event = self.event(Some(place), None, kind);
+        self.fanout.publish_token(event);
+    }
+
     fn publish_as(&self, place: Option<Place>, seq: Option<Seq>, kind: EventKind) {
+        let event = self.event(place, seq, kind);
+        self.fanout.publish(event);
+    }
+
+    fn event(
+        &self,
+        place: Option<Place>,
+        seq: Option<Seq>,
+        kind: EventKind,
+    ) -> impl FnOnce(u64) -> Event {
         let at = place.unwrap_or_default();
         let step = place.map(|at| self.wiring().name_of(at.step));
-        self.fanout.publish(|number| Event {
+        move |number| Event {
             number,
             at: UtcMillis::now(),
             agent: self.ids.agent.clone(),
@@ -45,6 +61,6 @@ impl RunCore {
             attempt: at.attempt,
             seq,
             kind,
-        });
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::task::Waker;
 
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use crate::id::Position;
 use crate::step::{Asked, EffectScope, Place};
@@ -30,6 +31,8 @@ struct StepSlot {
     place: Option<Place>,
     /// Polls the attempt again, if it waits.
     waker: Option<Waker>,
+    /// When it is given up.
+    due: Option<Instant>,
     /// Most attempts do nothing of it.
     work: Option<Box<Work>>,
 }
@@ -72,6 +75,18 @@ impl Slots {
     pub(super) fn of(&mut self, place: Place) -> Option<&mut Work> {
         let slot = self.slot(place)?;
         Some(slot.work.get_or_insert_default())
+    }
+
+    /// Sets when an attempt in flight is given up.
+    pub(super) fn set_due(&mut self, place: Place, due: Instant) {
+        if let Some(slot) = self.slot(place) {
+            slot.due = Some(due);
+        }
+    }
+
+    /// When an attempt in flight is given up, if ever.
+    pub(super) fn due(&mut self, place: Place) -> Option<Instant> {
+        self.slot(place)?.due
     }
 
     fn slot(&mut self, place: Place) -> Option<&mut StepSlot> {

@@ -9,10 +9,11 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::id::{AgentId, OpId, Position, RunId, SessionId};
-use crate::llm::{CallId, EffectClass, Spend, ToolCall};
+use crate::llm::{CallId, Delta, EffectClass, Spend, ToolCall};
 use crate::question::Question;
 use crate::state::to_json;
 use crate::store::FormerHolder;
@@ -148,7 +149,15 @@ pub(crate) trait Effects: Send + Sync {
     fn end_call(&self, place: Place, call: CallId, model: &str, error: Option<&str>);
     fn begin_tool(&self, place: Place, call: &ToolCall, class: EffectClass);
     fn end_tool(&self, place: Place, call: &ToolCall, outcome: &'static str);
+    /// Whether an observer wants the parts of replies.
+    fn wants_tokens(&self) -> bool;
+    /// Publishes a part of a reply. Never blocks.
+    fn token(&self, place: Place, call: &CallId, delta: &Delta);
+    /// When the attempt is given up: the step's time-out or the end of the wall budget.
+    fn deadline(&self, place: Place) -> Option<Instant>;
     fn ask(&self, place: Place, key: &str, asked: Asked) -> AskReply;
+    /// The recorded result of an effect. Does not use the key.
+    fn recorded(&self, place: Place, scope: EffectScope, key: &str) -> Option<Value>;
     /// Asks for leave to run an effect. After [`OnceReply::Run`] the effect counts as running until
     /// exactly one of [`end_once`](Self::end_once) and [`drop_once`](Self::drop_once) is through.
     fn begin_once(&self, place: Place, scope: EffectScope, key: &str, guard: Guard) -> OnceReply;

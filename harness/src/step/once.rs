@@ -262,6 +262,36 @@ fn decoded<T: Stored>(value: Value, key: &str) -> Result<T, StepError> {
     })
 }
 
+/// The recorded result of an effect, if there is one.
+pub(super) fn recorded<T: Stored>(scope: &Scope, key: &str) -> Result<Option<T>, StepError> {
+    let within = EffectScope::Position;
+    if scope.effects.recorded(scope.place, within, key).is_none() {
+        return Ok(None);
+    }
+    // Uses the key.
+    match leave(scope.effects.begin_once(scope.place, within, key, Guard::AtLeastOnce), key)? {
+        Leave::Recorded(value) => decoded(value, key).map(Some),
+        Leave::Run => {
+            drop(Ticket::new(scope, within, key));
+            Ok(None)
+        }
+        Leave::InDoubt(_) => Ok(None),
+    }
+}
+
+/// Records the result of an effect that has happened.
+pub(super) async fn record<T>(scope: &Scope, key: &str, value: T) -> Result<T, StepError>
+where
+    T: Stored + Send + 'static,
+{
+    let within = EffectScope::Position;
+    match leave(scope.effects.begin_once(scope.place, within, key, Guard::AtLeastOnce), key)? {
+        Leave::Recorded(value) => decoded(value, key),
+        Leave::Run => Ticket::new(scope, within, key).record(value).await,
+        Leave::InDoubt(former) => Err(doubt::unknown(scope, key, former)),
+    }
+}
+
 impl<T, F, Fut> Plan<T, F>
 where
     T: Stored + Send + 'static,

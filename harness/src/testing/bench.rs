@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::UtcMillis;
 use crate::id::{InterruptId, Position};
-use crate::llm::{CallId, EffectClass, Spend, ToolCall};
+use crate::llm::{CallId, Delta, EffectClass, Spend, ToolCall};
 use crate::question::mismatch;
 use crate::step::{
     Answer, AskReply, Asked, EffectScope, Effects, Failure, Guard, Ids, Interrupt, OnceReply,
@@ -115,6 +115,21 @@ fn misfit(key: &str, asked: &Asked, said: &Said) -> Option<Kind> {
 }
 
 impl Effects for Bench {
+    fn wants_tokens(&self) -> bool {
+        false
+    }
+
+    fn token(&self, _: Place, _: &CallId, _: &Delta) {}
+
+    fn deadline(&self, _: Place) -> Option<tokio::time::Instant> {
+        None
+    }
+
+    fn recorded(&self, _: Place, _: EffectScope, _: &str) -> Option<Value> {
+        // A step under test is entered once.
+        None
+    }
+
     fn begin_tool(&self, _: Place, _: &ToolCall, _: EffectClass) {}
 
     fn end_tool(&self, _: Place, _: &ToolCall, _: &'static str) {}

@@ -14,6 +14,7 @@ mod events;
 mod expiry;
 mod finally;
 mod model;
+mod models;
 mod observers;
 mod order;
 mod panics;

@@ -1,13 +1,11 @@
 use std::fmt;
 use std::future::IntoFuture;
-use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use tokio::sync::broadcast::Sender;
 
 use crate::graph::Budget;
 use crate::id::{InvalidSessionId, RunId, SessionId};
-use crate::observe::{Event, Fanout, Observer, Observers};
+use crate::observe::{Fanout, Observer, Observers, Outlet};
 use crate::state::State;
 use crate::step::BoxFuture;
 
@@ -73,6 +71,8 @@ pub(crate) struct Options {
     pub(crate) trace: Option<Map<String, Value>>,
     /// Whether the run has no parent, also in a step.
     pub(crate) detached: bool,
+    /// Whether the stream of events has tokens.
+    pub(crate) tokens: bool,
 }
 
 /// A request on its way to the driver.
@@ -188,14 +188,18 @@ impl<S: State> RunRequest<S> {
         self.options.detached = true;
         self
     }
+
+    /// Makes [`Token`](crate::observe::EventKind::Token) events, the parts of the replies of models, a
+    /// part of [`Run::events`](crate::Run::events). Model calls then stream.
+    pub fn with_tokens(mut self) -> Self {
+        self.options.tokens = true;
+        self
+    }
 }
 
 impl Options {
     /// The request as the driver takes it, and why it is refused, if it is.
-    pub(in crate::run) fn launch(
-        self,
-        stream: Option<Sender<Arc<Event>>>,
-    ) -> (Launched, Option<RunError>) {
+    pub(in crate::run) fn launch(self, stream: Option<Outlet>) -> (Launched, Option<RunError>) {
         let (session, refused) = match self.session {
             Ok(id) => (id, None),
             Err(error) => (SessionId::fresh(), Some(Kind::from(error).into())),

@@ -68,6 +68,16 @@ impl Effects for Reported {
     fn end_call(&self, _: Place, _: CallId, _: &str, _: Option<&str>) {}
     fn begin_tool(&self, _: Place, _: &ToolCall, _: EffectClass) {}
     fn end_tool(&self, _: Place, _: &ToolCall, _: &'static str) {}
+    fn wants_tokens(&self) -> bool {
+        false
+    }
+    fn token(&self, _: Place, _: &CallId, _: &Delta) {}
+    fn deadline(&self, _: Place) -> Option<Instant> {
+        None
+    }
+    fn recorded(&self, _: Place, _: EffectScope, _: &str) -> Option<Value> {
+        None
+    }
     fn ask(&self, _: Place, key: &str, asked: Asked) -> AskReply {
         self.call(format!("ask {key} {:?}", asked.expires));
         AskReply::Expired
