@@ -1,4 +1,58 @@
-//! LLM adapters for [`harness`](https://docs.rs/harness).
+//! LLM adapters for [`harness`](https://docs.rs/harness): models that speak the protocols of vendors.
 //!
-//! This crate is empty. It is reserved for adapters to the protocols of vendors. A model is any type
-//! that implements `harness::llm::Llm`, such as `harness::llm::Scripted`.
+//! Each adapter is an [`Llm`](harness::llm::Llm), directly on HTTP, with one shared transport.
+//!
+//! ```no_run
+//! use harness::llm::{CallCx, Llm, Request, Transcript, user};
+//! use harness_providers::Anthropic;
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let model = Anthropic::from_env("claude-sonnet-4-5")?;
+//! let talk = Transcript::from_iter([user("hello")]);
+//! let reply = model.complete(Request::new(talk.sealed()?), &CallCx::detached()).await?;
+//! println!("{}", reply.text().unwrap_or_default());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What every adapter keeps to
+//!
+//! - A setting that the protocol cannot express fails as `Unsupported`, and nothing is sent.
+//! - A reply without the protocol's terminal event fails as `Stream`.
+//! - Errors hold no request, no header and no key. [`Secret`] shows nothing.
+//! - Each exchange is charged once, also if it fails or is dropped, with its cost if [`Prices`] has the
+//!   model.
+//! - Time is limited by phase, see [`Timeouts`], and by the deadline of the call. A reply has at most
+//!   16 MiB.
+//! - No redirect is followed, and no proxy of the environment is used unless
+//!   [the client](reqwest::Client) has one.
+//!
+//! # Features
+//!
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `anthropic` | yes | [`Anthropic`]: the Messages API |
+
+#[cfg(feature = "anthropic")]
+mod anthropic;
+mod bill;
+mod endpoint;
+mod env;
+mod exchange;
+mod failure;
+mod price;
+mod retry_after;
+mod schema;
+mod secret;
+mod sse;
+mod transport;
+
+#[cfg(feature = "anthropic")]
+pub use anthropic::Anthropic;
+pub use env::{EnvError, from_env};
+pub use price::{Price, Prices};
+pub use secret::Secret;
+pub use transport::Timeouts;
+
+/// The HTTP client that adapters take.
+pub use reqwest;

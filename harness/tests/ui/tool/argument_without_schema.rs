@@ -1,5 +1,5 @@
 //@ names: `Query`
-//@ remedy: the trait `harness::llm::schemars::JsonSchema` is not implemented for `Query`
+//@ remedy: the trait `JsonSchema` is not implemented for `Query`
 
 use harness::llm::ToolError;
 
