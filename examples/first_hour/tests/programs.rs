@@ -16,7 +16,7 @@ fn finish(child: Child) -> String {
 }
 
 fn support(dir: &Path, args: &[&str]) -> String {
-    let args = [&["store"], args].concat();
+    let args = [&["."], args].concat();
     finish(start(env!("CARGO_BIN_EXE_support"), dir, &args))
 }
 
@@ -69,7 +69,7 @@ fn many_processes_answer_many_tickets() {
     let dir = dir.path();
     let tickets: Vec<String> = (0..8).map(|n| format!("t-{n}")).collect();
     let support =
-        |args: &[&str]| start(env!("CARGO_BIN_EXE_support"), dir, &[&["store"], args].concat());
+        |args: &[&str]| start(env!("CARGO_BIN_EXE_support"), dir, &[&["."], args].concat());
     let at_once = |args: &[&str]| {
         let all = tickets.iter().map(|ticket| {
             let args: Vec<&str> =

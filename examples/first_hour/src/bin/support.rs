@@ -7,6 +7,8 @@
 //! support DIR answer TICKET yes|no          # decides, and resumes the ticket
 //! ```
 
+use std::path::{Path, PathBuf};
+
 use harness::prelude::*;
 use harness_store::FileStore;
 
@@ -18,6 +20,13 @@ struct Ticket {
     reply: Option<String>,
     #[state(reduce = append)]
     decisions: Vec<String>,
+}
+
+/// What the steps use.
+#[derive(Context)]
+struct Desk {
+    #[slot(required)]
+    dir: PathBuf,
 }
 
 #[derive(Question, Serialize, Deserialize)]
@@ -46,8 +55,8 @@ enum Decision {
     Refused,
 }
 
-fn support() -> Result<Harness<(), Ticket>, harness::BuildError> {
-    Harness::<(), Ticket>::builder("support")
+fn support() -> Result<Harness<Desk, Ticket>, harness::BuildError> {
+    Harness::<Desk, Ticket>::builder("support")
         .start(Step::Decide)
         .steps(|define, step| match step {
             Step::Decide => define
@@ -77,15 +86,15 @@ fn decided(ticket: &Ticket) -> Decision {
 }
 
 /// Pays the money back. The effect is recorded: no retry, crash or answer repeats it.
-async fn refund(ticket: View<Ticket>, cx: Cx<()>) -> StepResult<Ticket> {
+async fn refund(ticket: View<Ticket>, cx: Cx<Desk>) -> StepResult<Ticket> {
     let line = format!("{} {} cents", ticket.order, ticket.cents);
-    let receipt =
-        cx.once("refund", async move || append("refunds.txt", &line)).at_most_once().await?;
+    let file = cx.dir.join("refunds.txt");
+    let receipt = cx.once("refund", async move || append(&file, &line)).at_most_once().await?;
     Ok(Ticket::update().receipt(receipt))
 }
 
 /// Asks in the middle of the step whether the reply can be sent.
-async fn write(ticket: View<Ticket>, cx: Cx<()>) -> StepResult<Ticket> {
+async fn write(ticket: View<Ticket>, cx: Cx<Desk>) -> StepResult<Ticket> {
     let text = match &ticket.receipt {
         Some(receipt) => format!("Your refund for {} is on its way ({receipt}).", ticket.order),
         None => format!("We do not refund {}.", ticket.order),
@@ -94,13 +103,13 @@ async fn write(ticket: View<Ticket>, cx: Cx<()>) -> StepResult<Ticket> {
     if !cx.ask("reply", question).await? {
         return Ok(Ticket::update().decisions(["no reply".to_owned()]));
     }
-    let reply = text.clone();
-    cx.once("send", async move || append("replies.txt", &reply)).at_most_once().await?;
+    let (reply, file) = (text.clone(), cx.dir.join("replies.txt"));
+    cx.once("send", async move || append(&file, &reply)).at_most_once().await?;
     Ok(Ticket::update().reply(text))
 }
 
-/// The world outside: a line in a file of the working directory.
-fn append(file: &str, line: &str) -> Result<String, StepError> {
+/// The world outside: a line in a file.
+fn append(file: &Path, line: &str) -> Result<String, StepError> {
     use std::io::Write as _;
     let mut file = std::fs::OpenOptions::new().create(true).append(true).open(file)?;
     writeln!(file, "{line}")?;
@@ -112,8 +121,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let (dir, command) = args.split_first().ok_or("usage: support DIR start|waiting|answer ..")?;
-    let store = FileStore::open(dir).await?;
-    let agent = support()?.agent("support", ()).store(store.clone());
+    let store = FileStore::open(Path::new(dir).join("sessions")).await?;
+    let desk = Desk::required().dir(PathBuf::from(dir)).build();
+    let agent = support()?.agent("support", desk).store(store.clone());
     let sessions = harness::Sessions::new(store);
     let outcome = match *command {
         ["start", ticket, order, cents] => {
@@ -140,4 +150,54 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         other => println!("{other:?}"),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use harness::testing;
+
+    fn ticket() -> TicketUpdate {
+        Ticket::update().order("order-9").cents(4200_u64)
+    }
+
+    fn agent(dir: &Path) -> Agent<Desk, Ticket> {
+        support().unwrap().agent("support", Desk::required().dir(dir.to_owned()).build())
+    }
+
+    #[tokio::test]
+    async fn an_approved_refund_is_paid_before_the_reply() {
+        let dir = tempfile::tempdir().unwrap();
+        let test = testing::run(&agent(dir.path()), ticket())
+            .answer(Step::Decide, true)
+            .answer("reply", true)
+            .await
+            .unwrap();
+        assert_eq!(test.steps(), ["Decide", "Refund", "Write"]);
+        assert_eq!(test.questions::<ApproveRefund>()[0].cents, 4200);
+        assert!(test.ended().unwrap().state.reply.unwrap().contains("on its way"));
+    }
+
+    #[tokio::test]
+    async fn a_refused_refund_is_not_paid() {
+        let dir = tempfile::tempdir().unwrap();
+        let test = testing::run(&agent(dir.path()), ticket())
+            .answer(Step::Decide, false)
+            .answer("reply", true)
+            .await
+            .unwrap();
+        assert_eq!(test.steps(), ["Decide", "Write"]);
+        assert!(!dir.path().join("refunds.txt").exists());
+    }
+
+    #[tokio::test]
+    async fn a_reply_is_not_sent_without_an_answer() {
+        let dir = tempfile::tempdir().unwrap();
+        let ticket = Ticket { order: "order-9".to_owned(), ..Ticket::default() };
+        let desk = Desk { dir: dir.path().to_owned() };
+        let test = testing::step(write).slots(desk).state(ticket).await.unwrap();
+        let asked = test.question::<ApproveReply>("reply").unwrap();
+        assert_eq!(asked.text, "We do not refund order-9.");
+        assert!(test.effects().is_empty());
+    }
 }
