@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use harness::Durability;
+use harness::prelude::*;
 use harness::store::{Filter, InboxSeq, Phase, SessionStore as _};
 
 use crate::support::{append, claim, files, id, log, open};
@@ -122,4 +124,66 @@ async fn the_cost_of_an_append() {
         file.sync_data().unwrap();
     }
     println!("a write and a sync take {:?}", begun.elapsed() / 100);
+}
+
+#[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+struct Large {
+    text: String,
+    #[state(reduce = add)]
+    n: u32,
+}
+
+#[derive(StepId, Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Write,
+    Wait,
+}
+
+#[derive(Signal, Clone, Copy, Debug)]
+enum Next {
+    More,
+    Enough,
+}
+
+#[derive(Question, Serialize, Deserialize)]
+#[question(answer = bool)]
+struct Sure;
+
+/// The turn is larger than what the store takes at once.
+#[tokio::test]
+async fn a_turn_of_900_large_steps_is_written_at_its_end_and_resumed() {
+    const STEPS: u32 = 900;
+    let large = Harness::<(), Large>::builder("large")
+        .start(Step::Write)
+        .steps(|define, step| match step {
+            Step::Write => define
+                .run(|large: View<Large>, _| async move {
+                    let text = format!("{:08}", large.n).repeat(10_000);
+                    Ok(Large::update().text(text).n(1))
+                })
+                .route(
+                    |large: &Large| if large.n < STEPS { Next::More } else { Next::Enough },
+                    |next| match next {
+                        Next::More => to(Step::Write),
+                        Next::Enough => to(Step::Wait),
+                    },
+                ),
+            Step::Wait => define
+                .ask(|_, _| async move { Ok(Sure) })
+                .answer(|_, _, _| async move { Ok(Large::update()) })
+                .end(),
+        })
+        .build()
+        .unwrap();
+    for mode in [Durability::Settle, Durability::Relaxed] {
+        let dir = tempfile::tempdir().unwrap();
+        let agent = large.agent("a", ()).durability(mode);
+        let outcome = agent.clone().store(open(dir.path()).await).run(Large::update(), ());
+        let outcome = outcome.session("s").await.unwrap();
+        let Outcome::Interrupted(waiting) = outcome else { panic!("{mode:?}: {outcome:?}") };
+        let yes = waiting.pending::<Sure>().unwrap().answer(true);
+        let ended = agent.store(open(dir.path()).await).resume("s", yes, ()).await.unwrap();
+        let ended = ended.ended().unwrap();
+        assert_eq!((ended.state.n, ended.state.text.len()), (STEPS, 80_000), "{mode:?}");
+    }
 }

@@ -55,6 +55,7 @@ mod caps;
 mod content;
 mod context;
 mod delta;
+mod entry;
 mod error;
 mod message;
 mod name;
@@ -75,6 +76,7 @@ pub use caps::Caps;
 pub use content::{Content, Document, Image, Part};
 pub use context::{CallCx, Meter, Tally};
 pub use delta::{Accumulator, Delta};
+pub use entry::{Edit, Entry};
 pub use error::{LlmError, LlmErrorKind, TimeoutPhase};
 pub use message::{Message, user};
 pub use name::{CallId, ModelId, Protocol, ToolCallId, ToolName};
@@ -90,9 +92,7 @@ pub use tool::{
     BadArguments, EffectClass, FnTool, MissingValue, Tool, ToolCall, ToolCx, ToolError,
     ToolFailure, ToolOutcome, ToolSet, ToolSetBuilder, ToolSetError, ToolSpec, tool,
 };
-pub use transcript::{
-    Changed, Edit, EditError, Entry, Open, OpenCall, Pushed, RecordError, Sealed, Transcript,
-};
+pub use transcript::{Changed, EditError, Open, OpenCall, Pushed, RecordError, Sealed, Transcript};
 pub use turn::{Block, Turn};
 pub use usage::{Spend, Usage};
 

@@ -6,8 +6,8 @@
 //!
 //! # The index holds exactly the calls without an outcome, in transcript order
 //!
-//! Each push updates the index; an [`Edit`], and loading a transcript, rebuild it. Listing the open calls costs their number, not the length of
-//! the transcript.
+//! Each push updates the index; an [`Edit`](super::Edit), and loading a transcript, rebuild it. Listing the open
+//! calls costs their number, not the length of the transcript.
 //!
 //! # A transcript with an open call cannot be sent
 //!
@@ -17,11 +17,10 @@ mod edit;
 mod sealed;
 mod stored;
 
-pub use edit::{Changed, Edit, EditError};
+pub use edit::{Changed, EditError};
 pub use sealed::{Open, OpenCall, Sealed};
 
-use super::{Block, Content, Message, ToolCall, ToolCallId, ToolOutcome, Turn};
-use serde::{Deserialize, Serialize};
+use super::{Block, Entry, Message, ToolCall, ToolCallId, ToolOutcome, Turn};
 use std::collections::{BTreeSet, VecDeque};
 
 /// The conversation between users, a model and its tools.
@@ -55,17 +54,6 @@ pub struct Transcript {
 struct Place {
     entry: usize,
     block: usize,
-}
-
-/// An entry of a transcript.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Entry {
-    /// A message of the user.
-    User(Content),
-    /// A turn of the model. The outcomes of its calls are in its blocks.
-    Assistant(Turn),
 }
 
 /// What a folded message changed.

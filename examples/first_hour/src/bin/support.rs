@@ -24,7 +24,7 @@ struct Ticket {
 
 /// What the steps use.
 #[derive(Context)]
-struct Desk {
+struct Office {
     #[slot(required)]
     dir: PathBuf,
 }
@@ -55,8 +55,8 @@ enum Decision {
     Refused,
 }
 
-fn support() -> Result<Harness<Desk, Ticket>, harness::BuildError> {
-    Harness::<Desk, Ticket>::builder("support")
+fn support() -> Result<Harness<Office, Ticket>, harness::BuildError> {
+    Harness::<Office, Ticket>::builder("support")
         .start(Step::Decide)
         .steps(|define, step| match step {
             Step::Decide => define
@@ -86,7 +86,7 @@ fn decided(ticket: &Ticket) -> Decision {
 }
 
 /// Pays the money back. The effect is recorded: no retry, crash or answer repeats it.
-async fn refund(ticket: View<Ticket>, cx: Cx<Desk>) -> StepResult<Ticket> {
+async fn refund(ticket: View<Ticket>, cx: Cx<Office>) -> StepResult<Ticket> {
     let line = format!("{} {} cents", ticket.order, ticket.cents);
     let file = cx.dir.join("refunds.txt");
     let receipt = cx.once("refund", async move || append(&file, &line)).at_most_once().await?;
@@ -94,7 +94,7 @@ async fn refund(ticket: View<Ticket>, cx: Cx<Desk>) -> StepResult<Ticket> {
 }
 
 /// Asks in the middle of the step whether the reply can be sent.
-async fn write(ticket: View<Ticket>, cx: Cx<Desk>) -> StepResult<Ticket> {
+async fn write(ticket: View<Ticket>, cx: Cx<Office>) -> StepResult<Ticket> {
     let text = match &ticket.receipt {
         Some(receipt) => format!("Your refund for {} is on its way ({receipt}).", ticket.order),
         None => format!("We do not refund {}.", ticket.order),
@@ -122,8 +122,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let (dir, command) = args.split_first().ok_or("usage: support DIR start|waiting|answer ..")?;
     let store = FileStore::open(Path::new(dir).join("sessions")).await?;
-    let desk = Desk::required().dir(PathBuf::from(dir)).build();
-    let agent = support()?.agent("support", desk).store(store.clone());
+    let office = Office::required().dir(PathBuf::from(dir)).build();
+    let agent = support()?.agent("support", office).store(store.clone());
     let sessions = harness::Sessions::new(store);
     let outcome = match *command {
         ["start", ticket, order, cents] => {
@@ -161,8 +161,8 @@ mod tests {
         Ticket::update().order("order-9").cents(4200_u64)
     }
 
-    fn agent(dir: &Path) -> Agent<Desk, Ticket> {
-        support().unwrap().agent("support", Desk::required().dir(dir.to_owned()).build())
+    fn agent(dir: &Path) -> Agent<Office, Ticket> {
+        support().unwrap().agent("support", Office::required().dir(dir.to_owned()).build())
     }
 
     #[tokio::test]
@@ -194,8 +194,8 @@ mod tests {
     async fn a_reply_is_not_sent_without_an_answer() {
         let dir = tempfile::tempdir().unwrap();
         let ticket = Ticket { order: "order-9".to_owned(), ..Ticket::default() };
-        let desk = Desk { dir: dir.path().to_owned() };
-        let test = testing::step(write).slots(desk).state(ticket).await.unwrap();
+        let office = Office { dir: dir.path().to_owned() };
+        let test = testing::step(write).slots(office).state(ticket).await.unwrap();
         let asked = test.question::<ApproveReply>("reply").unwrap();
         assert_eq!(asked.text, "We do not refund order-9.");
         assert!(test.effects().is_empty());

@@ -1,7 +1,7 @@
 //! The JSON form of a transcript.
 
-use super::{Entry, Transcript};
-use crate::llm::{Content, Turn};
+use super::Transcript;
+use crate::llm::{Content, Entry, Turn};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// An entry as it is stored.
