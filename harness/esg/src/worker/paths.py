@@ -10,6 +10,7 @@ from _harness_files import fd_path
 
 _WRITES = os.O_WRONLY | os.O_RDWR
 _sorted = sorted
+_fsdecode = os.fsdecode
 
 
 class Paths:
@@ -56,7 +57,8 @@ class Paths:
         path, _mode, flags = args
         if type(path) is int:
             return
-        if type(path) not in (str, bytes):
+        path = _text(path)
+        if path is None:
             return
         dir_fd = self._open_fd
         files = self.files
@@ -94,10 +96,13 @@ class Paths:
         self.files.alter(target, False, target_fd)
 
     def _database(self, _event, args):
-        path = args[0]
-        if type(path) in (str, bytes) and path not in (":memory:", b":memory:", "", b""):
-            self.files.alter(path, True)
-            self.files.alter(path + ("-journal" if type(path) is str else b"-journal"), True)
+        path = _text(args[0])
+        if path is None:
+            return
+        # The event does not say whether the name is an URI.
+        for name in {path, _of_uri(path)} - {":memory:", "", None}:
+            for suffix in ("", "-journal", "-wal"):
+                self.files.alter(name + suffix, True)
 
     def _finder(self):
         """Whether the import system lists a directory to find a module. `modules` records which
@@ -204,6 +209,34 @@ class Scan:
 
 Scan.__name__ = Scan.__qualname__ = "ScandirIterator"
 Scan.__module__ = "posix"
+
+
+def _text(path):
+    """The path as exact text, whatever class the program gave it. None if it is none."""
+    try:
+        return str.__str__(_fsdecode(path))
+    except (TypeError, ValueError):
+        return None
+
+
+def _of_uri(name):
+    """The file that an URI of a database names. None if it is no such URI, or of none in a file."""
+    kind, colon, rest = name.partition(":")
+    if kind.lower() != "file" or not colon:
+        return None
+    rest, _, query = rest.partition("#")[0].partition("?")
+    if "mode=memory" in query.split("&"):
+        return None
+    if rest.startswith("//"):
+        _authority, slash, rest = rest[2:].partition("/")
+        rest = slash + rest
+    text = rest.encode("utf-8", "surrogateescape").split(b"%")
+    for at, part in enumerate(text[1:], 1):
+        try:
+            text[at] = bytes((int(part[:2], 16),)) + part[2:]
+        except ValueError:
+            text[at] = b"%" + part
+    return _fsdecode(b"".join(text))
 
 
 def _fd(args):
