@@ -3,6 +3,8 @@
 
 #[path = "scan/cases.rs"]
 mod cases;
+#[path = "scan/changed.rs"]
+mod changed;
 #[path = "scan/deep.rs"]
 mod deep;
 #[path = "scan/errors.rs"]

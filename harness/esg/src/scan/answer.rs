@@ -155,6 +155,8 @@ fn sets(flow: &mut Flow<'_>, scan: &mut Scan) {
         !sure && flow.names.known(name) == Known::No && !frame.reads.contains(name)
     });
     scan.deferred_reads = flow.names.set(late.into_iter());
+    let again = later.iter().copied().filter(|&name| frame.writes.contains(name));
+    scan.rebinds = flow.names.set(again);
     later.retain(|&name| !frame.writes.contains(name));
     scan.deferred_writes = flow.names.set(later.into_iter());
     let mut sure: Vec<Name> = frame.writes.list().to_vec();

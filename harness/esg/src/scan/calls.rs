@@ -100,8 +100,12 @@ impl<'a> Flow<'a> {
                     unknown = true;
                     Val::one(Tag::Result, number(one))
                 }
-                _ => {
+                (_, how) => {
                     unknown = true;
+                    if matches!(how, Reach::Part | Reach::Deep) {
+                        // It may be a bound method, which changes its object.
+                        self.escape(Val::of_origin(one));
+                    }
                     let held = self.values.held(one);
                     self.escape(held);
                     held

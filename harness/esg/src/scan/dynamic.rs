@@ -129,6 +129,14 @@ impl<'a> Flow<'a> {
                 let held = self.values.holding(all);
                 if name == "iter" { self.union(held, all) } else { held }
             }
+            "print" => {
+                // What it prints is only shown. What it prints to is changed.
+                let to = args.keyword.iter().find(|(name, _)| *name == "file");
+                let to = to.map_or(args.spread.unwrap_or(EMPTY), |(_, val)| *val);
+                self.mutate(to);
+                self.run(all);
+                EMPTY
+            }
             "property" | "staticmethod" | "classmethod" => all,
             "isinstance" | "issubclass" | "callable" | "hasattr" | "id" | "hash" => EMPTY,
             "setattr" | "delattr" => {

@@ -6,6 +6,18 @@ use super::parse::{Expr, ast, numbered};
 use super::state::Path;
 use super::value::{EMPTY, Tag, Val};
 
+/// Attributes that evaluate the parts of type parameters and type aliases.
+const EVALUATED: &[&str] = &[
+    "__bound__",
+    "__constraints__",
+    "__default__",
+    "__value__",
+    "evaluate_bound",
+    "evaluate_constraints",
+    "evaluate_default",
+    "evaluate_value",
+];
+
 impl<'a> Flow<'a> {
     /// Evaluates an expression.
     pub(super) fn eval(&mut self, expr: &'a Expr) -> Val {
@@ -202,9 +214,24 @@ impl<'a> Flow<'a> {
         self.opaque |=
             matches!(attr, "__globals__" | "f_globals" | "f_locals" | "f_back" | "f_builtins");
         let object = self.eval(&node.value);
+        if EVALUATED.contains(&attr) {
+            self.evaluate_lazily(object);
+        }
         let inside = self.values.inside(object);
         let found = self.attributes(object, attr);
         self.union(inside, found)
+    }
+
+    /// Evaluates the parts of every type parameter that the step has made: which of them belong to
+    /// `object` is not followed.
+    fn evaluate_lazily(&mut self, object: Val) {
+        self.run(object);
+        for scope in self.frame.created.list().to_vec() {
+            let body = self.bodies.get(scope as usize).map(|body| &body.code);
+            if let Some(Some(Code::Lazy(_))) = body {
+                self.run(Val::one(Tag::Body, scope));
+            }
+        }
     }
 
     fn subscript(&mut self, node: &'a ast::ExprSubscript) -> Val {

@@ -45,6 +45,8 @@ pub struct Scan {
     pub sure_writes: NameSet,
     /// Names bound only by bodies that the step defines and does not run.
     pub deferred_writes: NameSet,
+    /// The subset of `writes` that bodies which the step defines may bind too, whenever they run.
+    pub rebinds: NameSet,
     /// Names the step may unbind.
     pub deletes: NameSet,
     /// Names whose incoming object may be mutated.

@@ -115,6 +115,7 @@ impl Facts {
         let none = scan.summaries.is_empty()
             && scan.deferred_reads.is_empty()
             && scan.deferred_writes.is_empty()
+            && scan.rebinds.is_empty()
             && scan.deferred_mutates.is_empty();
         if none {
             return;
@@ -134,7 +135,8 @@ impl Facts {
             }
         }
         self.own.extend(self.bodies.iter().map(|body| (body.name, WRITE | BODY)));
-        let bound = scan.deferred_writes.iter().map(|name| (names.of_name(name), AFAR));
+        let bound = scan.deferred_writes.iter().chain(&scan.rebinds);
+        let bound = bound.map(|name| (names.of_name(name), AFAR));
         self.late_writes = bound.collect();
         let changed = scan.deferred_mutates.iter();
         self.late_writes.extend(changed.map(|name| (names.of_name(name), ALIAS | AFAR)));
