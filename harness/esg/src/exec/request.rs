@@ -160,7 +160,7 @@ pub(super) struct WireRun<'a> {
 struct WireBind<'a> {
     name: &'a str,
     /// As text, which the worker parses again for every binding.
-    json: String,
+    json: &'a str,
 }
 
 /// An empty object.
@@ -174,7 +174,7 @@ impl<'a> From<&RunStep<'a>> for WireRun<'a> {
             step: step.step,
             source: step.source,
             readings: step.readings,
-            bind: step.bind.map(|(name, json)| WireBind { name, json: json.to_string() }),
+            bind: step.bind.map(|(name, json)| WireBind { name, json }),
         }
     }
 }

@@ -85,8 +85,8 @@ pub struct RunStep<'a> {
     pub step: &'a str,
     /// Its source.
     pub source: &'a str,
-    /// Binds this name to this value instead of running the source.
-    pub bind: Option<(&'a str, &'a Json)>,
+    /// Binds this name to the value of this JSON text instead of running the source.
+    pub bind: Option<(&'a str, &'a str)>,
     /// Clock and entropy readings to replay.
     pub readings: Option<&'a [Json]>,
 }

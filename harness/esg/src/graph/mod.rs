@@ -19,7 +19,7 @@ use super::blobs::Blobs;
 use super::error::EsgError;
 use super::exec::{Executor, Value};
 use super::model::Entity;
-use super::program::{Program, ProgramError};
+use super::program::{INPUT, Program, ProgramError};
 use super::replay::{Engine, Options, Planned, Report};
 use super::state::State;
 use super::trace::Execution;
@@ -229,10 +229,10 @@ impl CodeGraph {
     /// The inputs, then the steps.
     pub(crate) fn planned(&self) -> Vec<Planned> {
         let inputs = self.program.inputs().map(|input| Planned {
-            id: format!("input/{}", input.name).into(),
+            id: format!("{INPUT}{}", input.name).into(),
             syntax: input.fingerprint,
             source: input.json.clone(),
-            bind: Some((input.name.clone(), serde_json::from_str(&input.json).unwrap_or_default())),
+            bind: Some((input.name.clone(), input.json.clone())),
             scan: Arc::default(),
         });
         let steps = self.program.steps().map(|step| Planned {

@@ -1,7 +1,6 @@
 //! Changes of a program. Every change is an operation.
 use std::sync::Arc;
 
-use ruff_python_ast::Expr;
 use serde_json::Value;
 
 use crate::model::Fingerprint;
@@ -9,13 +8,11 @@ use crate::scan::{Scan, scan};
 use crate::text::near;
 
 use super::artifact::Part;
+use super::check::{check_id, check_input, check_json, check_step, syntax_of};
 use super::operation::{Change, Operation};
 use super::order::Slot;
 use super::version::{Version, VersionId, VersionKind};
 use super::{Input, Node, Program, ProgramError, Removed, Step};
-
-/// The longest id, in bytes.
-const MAX_ID: usize = 200;
 
 /// The author of a version, and its cause.
 struct Sign<'a> {
@@ -121,9 +118,26 @@ impl Program {
     /// Binds a name before the first step, or changes its value.
     ///
     /// # Errors
-    /// [`ProgramError::BadInput`].
+    /// [`ProgramError::BadInput`], [`ProgramError::InputJson`].
     pub fn input(&mut self, name: &str, value: Value) -> Result<VersionId, ProgramError> {
         self.made(Change::Input { name: name.into(), value }, None)
+    }
+
+    /// As [`input`](Program::input), with the value as a JSON text. Python parses it, so its
+    /// integers have any size. A [`Value`] holds those of more than 64 bits as floats.
+    ///
+    /// ```
+    /// use harness_esg::Program;
+    ///
+    /// let mut program = Program::new();
+    /// program.input_json("keys", "[340282366920938463463374607431768211456]")?;
+    /// # Ok::<(), harness_esg::ProgramError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`input`](Program::input).
+    pub fn input_json(&mut self, name: &str, json: &str) -> Result<VersionId, ProgramError> {
+        self.made(Change::InputJson { name: name.into(), json: json.into() }, None)
     }
 
     /// Names a view over steps and names. Without parts, the artifact is removed.
@@ -174,7 +188,11 @@ impl Program {
             Change::Moved { step, before } => (self.do_move(step, before.as_deref())?, None),
             Change::RolledBack { version } => (self.do_roll_back(*version)?, Some(*version)),
             Change::Input { name, value } => {
-                let (done, version) = self.do_input(name, value, &sign)?;
+                let (done, version) = self.do_input(name, &value.to_string(), &sign)?;
+                (done, Some(version))
+            }
+            Change::InputJson { name, json } => {
+                let (done, version) = self.do_input(name, json.trim(), &sign)?;
                 (done, Some(version))
             }
             Change::Artifact { name, parts } => (self.do_artifact(name, parts)?, None),
@@ -196,7 +214,7 @@ impl Program {
         if self.steps.contains_key(id) {
             return Err(ProgramError::DuplicateStep { step: id.to_string() });
         }
-        check_id(id)?;
+        check_step(id)?;
         let rank = self.rank_before(before)?;
         let found = Arc::new(known.unwrap_or_else(|| scan(source)));
         let parent = self.removed.remove(id).map(|removed| removed.version);
@@ -300,11 +318,12 @@ impl Program {
     fn do_input(
         &mut self,
         name: &Arc<str>,
-        value: &Value,
+        json: &str,
         sign: &Sign<'_>,
     ) -> Result<(bool, VersionId), ProgramError> {
         check_input(name)?;
-        let json: Arc<str> = value.to_string().into();
+        check_json(name, json)?;
+        let json: Arc<str> = json.into();
         let fingerprint = Fingerprint::of(&[b"input", json.as_bytes()]);
         let slot = self.inputs.get(name).copied();
         let old = slot.and_then(|slot| match &self.nodes[slot.index()] {
@@ -404,38 +423,5 @@ impl Program {
             self.observed.remove(&slot);
             self.renew(slot);
         }
-    }
-}
-
-/// Identity of the code, or of the text if the text is not code.
-fn syntax_of(scan: &Scan, source: &str) -> Fingerprint {
-    if scan.errors.is_empty() && scan.syntax != [0; 32] {
-        Fingerprint::of(&[b"syntax", &scan.syntax])
-    } else {
-        Fingerprint::of(&[b"text", source.as_bytes()])
-    }
-}
-
-fn check_id(id: &str) -> Result<(), ProgramError> {
-    let why = match id.len() {
-        0 => "is empty",
-        length if length > MAX_ID => "is too long",
-        _ if id.chars().any(char::is_control) => "has a control character",
-        _ => return Ok(()),
-    };
-    Err(ProgramError::BadId { id: id.to_owned(), why })
-}
-
-/// The name of an input must be one that a step can load. The parser normalises names as Python
-/// does.
-fn check_input(name: &str) -> Result<(), ProgramError> {
-    let bad = || ProgramError::BadInput { name: name.to_owned() };
-    if name.len() > MAX_ID {
-        return Err(bad());
-    }
-    let parsed = ruff_python_parser::parse_expression(name).map_err(|_| bad())?;
-    match parsed.expr() {
-        Expr::Name(found) if found.id.as_str() == name => Ok(()),
-        _ => Err(bad()),
     }
 }

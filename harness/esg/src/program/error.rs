@@ -53,6 +53,17 @@ pub enum ProgramError {
         /// The name.
         name: String,
     },
+    /// The value of an input is no JSON, or is nested too deeply to be stored.
+    #[error(
+        "the value of the input `{}` is not usable as JSON: {why} (make a value that is nested more deeply in a step)",
+        shown(.name)
+    )]
+    InputJson {
+        /// The name.
+        name: String,
+        /// What is wrong with the value.
+        why: String,
+    },
     /// Two cells of a script or notebook have the same name.
     #[error(
         "{}, {first} and {second}, are both called `{}` (rename one)",

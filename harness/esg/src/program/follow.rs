@@ -46,8 +46,7 @@ impl Program {
         }
         for input in other.inputs() {
             if self.inputs().all(|ours| ours.name != input.name || ours.json != input.json) {
-                let value = serde_json::from_str(&input.json).unwrap_or_default();
-                self.input(&input.name, value)?;
+                self.input_json(&input.name, &input.json)?;
             }
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Programs: ordered steps of code, all their versions, and what may depend on what.
 mod artifact;
 mod cells;
+mod check;
 mod edges;
 mod edit;
 mod error;
@@ -16,6 +17,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
 pub use artifact::Part;
+pub(crate) use check::INPUT;
 pub use edges::{Edge, EdgeKind, EdgeSource, Edges, Observed, Origin};
 pub use error::ProgramError;
 pub use operation::{Change, Operation};

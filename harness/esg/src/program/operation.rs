@@ -93,6 +93,13 @@ pub enum Change {
         /// The value.
         value: Value,
     },
+    /// An input was bound or changed, to the value of a JSON text.
+    InputJson {
+        /// Its name.
+        name: Arc<str>,
+        /// The text.
+        json: Arc<str>,
+    },
     /// An artifact was set.
     Artifact {
         /// Its name.

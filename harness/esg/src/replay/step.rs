@@ -1,8 +1,6 @@
 //! A step as replay sees it.
 use std::sync::Arc;
 
-use serde_json::Value as Json;
-
 use crate::model::Fingerprint;
 use crate::scan::Scan;
 
@@ -12,7 +10,7 @@ pub(crate) struct Planned {
     pub(crate) id: Arc<str>,
     pub(crate) syntax: Fingerprint,
     pub(crate) source: Arc<str>,
-    /// An input: the name and the value to bind, instead of a source to run.
-    pub(crate) bind: Option<(Arc<str>, Json)>,
+    /// An input: the name to bind and the JSON of its value, instead of a source to run.
+    pub(crate) bind: Option<(Arc<str>, Arc<str>)>,
     pub(crate) scan: Arc<Scan>,
 }

@@ -55,7 +55,8 @@ fn a_unit_comes_back_in_another_worker() {
 fn a_value_is_bound_as_a_step_would_bind_it() {
     let mut python = worker(LONG);
     for value in [json!("a text"), json!([1, {"b": null}]), json!("[1]"), json!(2.5), json!(null)] {
-        let bind = Some(("input", &value));
+        let text = value.to_string();
+        let bind = Some(("input", &*text));
         let seq = u64::MAX / 2;
         let step = RunStep { seq, step: "", source: "", bind, readings: None };
         let ran = python.run(&step).unwrap();

@@ -87,7 +87,7 @@ impl CodeGraph {
         let Ok(version) = self.program.version(id) else { return Vec::new() };
         let is_it = |execution: &&Arc<Execution>| {
             execution.syntax == version.syntax
-                && execution.step.strip_prefix("input/").unwrap_or(&execution.step)
+                && execution.step.strip_prefix(crate::program::INPUT).unwrap_or(&execution.step)
                     == &*version.step
         };
         let Some(first) = self.executions().iter().find(is_it) else { return Vec::new() };

@@ -101,7 +101,7 @@ impl CodeGraph {
 
     /// The version of its step that an execution ran: the newest with that code.
     pub(super) fn version_of(&self, execution: &Execution) -> Option<VersionId> {
-        let step = execution.step.strip_prefix("input/").unwrap_or(&execution.step);
+        let step = execution.step.strip_prefix(crate::program::INPUT).unwrap_or(&execution.step);
         let mut versions = self.program.versions().iter().rev();
         let same =
             versions.find(|version| &*version.step == step && version.syntax == execution.syntax);

@@ -39,7 +39,7 @@ impl Engine {
                 seq: self.seq,
                 step: &step.id,
                 source: &step.source,
-                bind: step.bind.as_ref().map(|(name, value)| (&**name, value)),
+                bind: step.bind.as_ref().map(|(name, value)| (&**name, &**value)),
                 readings: self.readings.get(&step.id).map(Vec::as_slice),
             }) {
                 Ok(ran) => ran,
