@@ -11,6 +11,7 @@ use super::wire::Ending;
 pub(super) fn of_step(fault: Fault, end: Option<End>, cpu: Duration) -> Ending {
     match fault {
         Fault::Slow(limit) => Ending::Timeout { limit },
+        Fault::Stalled(limit) => Ending::Stalled { limit },
         Fault::Garbled(what) | Fault::Before(what) => Ending::Protocol { what },
         // The worker had no memory left to inspect the step's values.
         Fault::Failed(what) if what.starts_with("MemoryError") => Ending::OutOfMemory,
@@ -47,7 +48,7 @@ pub(super) fn outside(op: &str, fault: Fault, end: Option<End>) -> ExecError {
 pub(super) fn words(fault: &Fault, end: Option<&End>) -> String {
     let status = end.and_then(|end| end.status).map(|status| format!(" ({status})"));
     match fault {
-        Fault::Slow(limit) => format!("it took longer than {limit:?}"),
+        Fault::Slow(limit) | Fault::Stalled(limit) => format!("it took longer than {limit:?}"),
         Fault::Before(what) | Fault::Garbled(what) => what.clone() + &status.unwrap_or_default(),
         Fault::Failed(what) => format!("it failed: {what}"),
         Fault::System(error) => error.to_string(),

@@ -30,6 +30,8 @@ mod start_error;
 #[cfg(all(test, unix))]
 mod tests;
 mod trust;
+#[cfg(unix)]
+mod usage;
 mod wire;
 
 #[cfg(unix)]

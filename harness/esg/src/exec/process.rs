@@ -1,5 +1,6 @@
 //! The worker's process: starts it, exchanges messages in turns, kills it with everything it
 //! started.
+use std::io;
 use std::io::{ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -7,12 +8,12 @@ use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitSta
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-use std::{fs, io};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use super::frame::{Bounds, FrameError, Incoming, Message};
 use super::pipe::{self, Got};
+use super::usage::{cpu, is_victim, resident, starved};
 
 /// The interval at which the process and its CPU time are checked.
 const LOOK: Duration = Duration::from_millis(100);
@@ -29,8 +30,9 @@ const CHUNK: usize = 1024 * 1024;
 /// The read size before the length of a message is known, in bytes.
 const FEW: usize = 4 * 1024;
 
-/// CPU time has a resolution of a hundredth of a second.
-const TICK: Duration = Duration::from_millis(10);
+/// The share of its time that a step which exceeds its limit has worked. With less, it waited for
+/// something, or for its turn on a busy machine.
+const WORKED: f64 = 0.7;
 
 /// The process group of the running worker, shared with kill handles.
 #[derive(Debug, Default)]
@@ -63,6 +65,8 @@ pub(super) enum Fault {
     Before(String),
     /// It exceeded this time.
     Slow(Duration),
+    /// It exceeded this time, most of which it waited.
+    Stalled(Duration),
     /// It exited, or closed its output.
     Gone,
     /// It wrote something that is not a reply.
@@ -84,7 +88,7 @@ impl From<FrameError> for Fault {
 pub(super) struct End {
     /// Its exit status, or the signal of another process; `None` if it had to be killed.
     pub(super) status: Option<ExitStatus>,
-    /// Whether the OOM killer was active meanwhile.
+    /// Whether the OOM killer may have killed it.
     pub(super) starved: bool,
     /// The end of its standard error.
     pub(super) errors: String,
@@ -111,6 +115,8 @@ pub(super) struct Process {
     answered: bool,
     errors: Vec<u8>,
     starved: Option<u64>,
+    /// Its memory at the last check, in bytes.
+    resident: Option<u64>,
 }
 
 impl Process {
@@ -136,8 +142,18 @@ impl Process {
         let aside = child.stderr.take();
         let starved = starved();
         let group = Arc::clone(group);
-        let errors = Vec::new();
-        let process = Self { child, pid, group, to, from, aside, answered: false, errors, starved };
+        let process = Self {
+            child,
+            pid,
+            group,
+            to,
+            from,
+            aside,
+            answered: false,
+            errors: Vec::new(),
+            starved,
+            resident: None,
+        };
         pipe::unblock(&process.to)?;
         pipe::unblock(&process.from)?;
         process.aside.as_ref().map(pipe::unblock).transpose()?;
@@ -150,7 +166,8 @@ impl Process {
     /// In any other case. The process must be killed then.
     pub(super) fn turn(&mut self, parts: &[&[u8]], may: Allowance) -> Result<Message, Fault> {
         let now = Instant::now();
-        let mut watch = Watch { until: now + may.wall, may, cpu: None, look: now + LOOK };
+        let mut watch =
+            Watch { until: now + may.wall, may, first: None, look: now + LOOK, resident: None };
         if pipe::ready(self.from.as_fd(), None, None, Duration::ZERO).map_err(system)?.read {
             let mut byte = [0];
             return Err(Fault::Before(match pipe::read(&mut self.from, &mut byte) {
@@ -170,7 +187,7 @@ impl Process {
                 Ok(count) => part = &part[count..],
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     let to = Some(self.to.as_fd());
-                    let wait = watch.wait()?;
+                    let wait = watch.wait(self.pid)?;
                     let ready = pipe::ready(self.from.as_fd(), to, None, wait).map_err(system)?;
                     if ready.read {
                         return Err(self.early());
@@ -203,7 +220,7 @@ impl Process {
         let mut few = [0; FEW];
         while !incoming.is_whole() {
             // A process that never stops writing is never waited for.
-            let wait = watch.wait()?;
+            let wait = watch.wait(self.pid)?;
             if dry {
                 let aside = self.aside.as_ref().filter(|_| !self.answered).map(AsFd::as_fd);
                 let ready = pipe::ready(self.from.as_fd(), None, aside, wait).map_err(system)?;
@@ -211,7 +228,9 @@ impl Process {
                     self.listen_aside();
                 }
                 if !ready.read {
-                    if watch.look(self.pid)? {
+                    let exited = watch.look(self.pid)?;
+                    self.resident = watch.resident.or(self.resident);
+                    if exited {
                         // A child process may hold its output open.
                         return Err(Fault::Gone);
                     }
@@ -271,10 +290,7 @@ impl Process {
         };
         let status = self.stop();
         self.listen_aside();
-        let starved = match (self.starved, starved()) {
-            (Some(before), Some(after)) => after > before,
-            _ => false,
-        };
+        let starved = is_victim(self.starved, starved(), self.resident);
         let errors = String::from_utf8_lossy(&self.errors).into_owned();
         End { status: status.filter(|_| alone), starved, errors }
     }
@@ -314,16 +330,27 @@ impl Drop for Process {
 struct Watch {
     until: Instant,
     may: Allowance,
-    /// The CPU time at the first check. A process that replies before it is never checked.
-    cpu: Option<Duration>,
+    /// The first check, and the CPU time at it. A process that replies before it is never checked.
+    first: Option<(Instant, Duration)>,
     look: Instant,
+    /// The memory of the process at the last check, in bytes.
+    resident: Option<u64>,
 }
 
 impl Watch {
     /// How long to wait for the next event.
-    fn wait(&self) -> Result<Duration, Fault> {
-        let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(Fault::Slow(self.may.wall)) } else { Ok(left.min(LOOK)) }
+    fn wait(&self, pid: Pid) -> Result<Duration, Fault> {
+        let now = Instant::now();
+        let left = self.until.saturating_duration_since(now);
+        if !left.is_zero() {
+            return Ok(left.min(LOOK));
+        }
+        let worked = self.first.and_then(|(begun, before)| {
+            Some(cpu(pid)?.saturating_sub(before).as_secs_f64() / (now - begun).as_secs_f64())
+        });
+        let limit = self.may.wall;
+        let stalled = worked.is_some_and(|share| share < WORKED);
+        Err(if stalled { Fault::Stalled(limit) } else { Fault::Slow(limit) })
     }
 
     /// Whether the process has exited.
@@ -336,9 +363,10 @@ impl Watch {
             return Ok(false);
         }
         self.look = now + LOOK;
+        self.resident = resident(pid).or(self.resident);
         if let Some(limit) = self.may.cpu
             && let Some(used) = cpu(pid)
-            && used.saturating_sub(*self.cpu.get_or_insert(used)) > limit
+            && used.saturating_sub(self.first.get_or_insert((now, used)).1) > limit
         {
             return Err(Fault::Slow(limit));
         }
@@ -354,22 +382,4 @@ fn system(errno: rustix::io::Errno) -> Fault {
 fn has_exited(pid: Pid) -> bool {
     let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     !matches!(waitid(WaitId::Pid(pid), how), Ok(None))
-}
-
-/// Its CPU time on all cores. `None` if the system does not report it.
-fn cpu(pid: Pid) -> Option<Duration> {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-    // The name, in parentheses, may contain anything.
-    let (_, rest) = stat.rsplit_once(')')?;
-    let mut fields = rest.split_ascii_whitespace().skip(11);
-    let user: u32 = fields.next()?.parse().ok()?;
-    let kernel: u32 = fields.next()?.parse().ok()?;
-    Some(TICK * user.saturating_add(kernel))
-}
-
-/// How many processes the OOM killer has killed. `None` if the system does not report it.
-fn starved() -> Option<u64> {
-    let stat = fs::read_to_string("/proc/vmstat").ok()?;
-    let line = stat.lines().find_map(|line| line.strip_prefix("oom_kill "))?;
-    line.trim().parse().ok()
 }

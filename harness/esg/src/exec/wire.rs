@@ -166,6 +166,9 @@ impl fmt::Display for Ending {
             Self::Crashed { signal: Some(signal), .. } => {
                 write!(f, "the worker was killed by signal {signal}")
             }
+            Self::Stalled { limit } => {
+                write!(f, "it exceeded its time limit of {limit:?}, and mostly waited")
+            }
             Self::Crashed { code: Some(code), .. } => write!(f, "the worker exited with {code}"),
             Self::Crashed { .. } => f.write_str("the worker died"),
             Self::Protocol { what } => write!(f, "the worker violated the protocol: {what}"),
@@ -181,13 +184,18 @@ impl Ending {
         matches!(self, Self::Ok)
     }
 
-    /// Whether the cause was outside the step: a signal from another process, or the OOM killer.
-    /// The step may end differently the next time.
+    /// Whether the cause was outside the step: a signal from another process, the OOM killer, a busy
+    /// machine. The step may end differently the next time.
     #[must_use]
     pub fn is_accident(&self) -> bool {
         // Hang-up, interrupt, quit, kill and termination are sent to a process. It raises the
         // others itself.
-        matches!(self, Self::OutOfMemory | Self::Crashed { signal: Some(1 | 2 | 3 | 9 | 15), .. })
+        matches!(
+            self,
+            Self::OutOfMemory
+                | Self::Stalled { .. }
+                | Self::Crashed { signal: Some(1 | 2 | 3 | 9 | 15), .. }
+        )
     }
 }
 
@@ -229,6 +237,13 @@ impl fmt::Display for Untracked {
         f.write_str(&self.what)?;
         self.line.map_or(Ok(()), |line| write!(f, " (line {line})"))
     }
+impl Untracked {
+    /// An operation at an unknown line.
+    pub(crate) fn of(what: String) -> Self {
+        Self { what, line: None }
+    }
+}
+
 }
 
 /// What a step printed.

@@ -25,7 +25,7 @@ pub enum Reason {
     Invalidated,
     /// It last ran in another kind of worker.
     Worker,
-    /// Its last run was killed, or ran out of memory.
+    /// Its last run was killed, ran out of memory, or waited beyond its time limit.
     Accident,
     /// The program has untracked operations, so all of it runs.
     Untracked,
@@ -54,7 +54,9 @@ impl fmt::Display for Reason {
             Self::Rebuilt => f.write_str("it makes an unserializable value that is needed"),
             Self::Invalidated => f.write_str("it was invalidated"),
             Self::Worker => f.write_str("it last ran in another kind of worker"),
-            Self::Accident => f.write_str("its last run was killed or ran out of memory"),
+            Self::Accident => {
+                f.write_str("its last run was killed, ran out of memory or waited for too long")
+            }
             Self::Untracked => f.write_str("the program has untracked operations"),
         }
     }

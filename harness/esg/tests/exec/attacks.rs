@@ -41,7 +41,10 @@ fn loops_and_sleeps_end_at_the_limit() {
         "while True:\n    try:\n        while True: pass\n    except BaseException: pass",
         "import threading\nt = threading.Thread(target=time.sleep, args=(1000,))\nt.start()\nt.join()",
     ] {
-        assert_eq!(attack(limit, source), Ending::Timeout { limit }, "{source}");
+        // On a busy machine a loop waits too.
+        let late = [Ending::Timeout { limit }, Ending::Stalled { limit }];
+        let ending = attack(limit, source);
+        assert!(late.contains(&ending), "{source}: {ending:?}");
     }
 }
 

@@ -68,7 +68,7 @@ fn what_takes_the_worker_with_it_takes_nothing_else() {
     }
     let limit = Duration::from_secs(3);
     let (ending, _) = amid("xs.append(4)\nwhile True: pass", limit);
-    assert_eq!(ending, Ending::Timeout { limit });
+    assert!([Ending::Timeout { limit }, Ending::Stalled { limit }].contains(&ending), "{ending:?}");
     for step in [
         "xs.append(4)\nheld = bytearray(4 << 30)",
         "xs.append(4)\nheld = []\nwhile True: held.append(bytearray(1 << 24))",

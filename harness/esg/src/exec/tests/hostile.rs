@@ -38,7 +38,9 @@ fn what_takes_too_long_is_ended() {
         "while True: os.write(2, b'x' * 65536)",
     ] {
         let begun = Instant::now();
-        assert_eq!(broke(&mut hasty(), source), Ending::Timeout { limit }, "{source}");
+        let ending = broke(&mut hasty(), source);
+        let late = [Ending::Timeout { limit }, Ending::Stalled { limit }];
+        assert!(late.contains(&ending), "{source}: {ending:?}");
         assert!(begun.elapsed() < Duration::from_secs(10), "{source}");
     }
 }
