@@ -81,7 +81,7 @@ pub use blobs::{BlobError, BlobId, BlobLimits, Blobs, BlobsSwept, Stored};
 pub use error::EsgError;
 pub use exec::{
     Blob, Ending, ExecError, Executor, Frame, Isolation, KillHandle, Layer, Limits, Load, Output,
-    Ran, RunStep, Swept, Sync, Synced, Trust, Unstash, Untracked, Value, Wrote,
+    Ran, Readable, RunStep, Swept, Sync, Synced, Trust, Unstash, Untracked, Value, Wrote,
 };
 #[cfg(unix)]
 pub use exec::{CPython, Interpreter, Python, StartError};

@@ -9,7 +9,7 @@ use super::python::{Python, Setup};
 use super::scratch::Scratch;
 use super::sources;
 use super::start_error::StartError;
-use super::trust::{Isolation, Layer, Trust};
+use super::trust::{Isolation, Layer, Readable, Trust};
 
 /// The configuration of a worker: a CPython, and what its steps may do.
 ///
@@ -92,7 +92,8 @@ impl CPython {
     /// and is not removed at the end. The directory must be empty or a former scratch directory:
     /// what was left in it is moved to `before`, replacing what is there.
     ///
-    /// Default: a temporary directory, removed with the worker.
+    /// Default: the directory of the graph if it is [stored](crate::CodeGraph::open), or a
+    /// temporary one, removed with the worker.
     pub fn scratch(mut self, dir: impl Into<PathBuf>) -> Self {
         self.scratch = Some(dir.into());
         self
@@ -153,7 +154,9 @@ impl CPython {
             None => Scratch::temporary()?,
         };
         tracing::info!(%interpreter, "steps run in a process without kernel isolation");
-        let setup = Setup::new(interpreter, packages, self.limits, self.boot, self.modules);
+        // Untrusted code does not get here.
+        let (limits, readable) = (self.limits, Readable::Everything);
+        let setup = Setup::new(interpreter, packages, limits, self.boot, self.modules, readable);
         Python::start(Arc::new(setup), Arc::new(scratch), None)
     }
 

@@ -44,13 +44,14 @@ pub use limits::Limits;
 pub use python::Python;
 #[cfg(unix)]
 pub use start_error::StartError;
-pub use trust::{Isolation, Layer, Trust};
+pub use trust::{Isolation, Layer, Readable, Trust};
 pub use wire::{
     Blob, Ending, Frame, Load, Output, Ran, RunStep, Swept, Sync, Synced, Unstash, Untracked,
     Value, Wrote,
 };
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 /// A worker for one language.
@@ -66,6 +67,21 @@ pub trait Executor: Send + fmt::Debug {
     /// What values and fingerprints of this worker depend on: language, version, how steps are
     /// tracked. Two workers may share executions only if this is equal.
     fn fingerprint(&self) -> &str;
+
+    /// The files outside of scratch that steps may read. By default none.
+    fn readable(&self) -> Readable {
+        Readable::Nothing
+    }
+
+    /// Moves scratch below `dir`, before the first step, so that the worker of a later process finds
+    /// it at the same path. By default nothing moves.
+    ///
+    /// # Errors
+    /// If the directory cannot be used.
+    fn keep_scratch(&mut self, dir: &Path) -> Result<(), ExecError> {
+        let _ = dir;
+        Ok(())
+    }
 
     /// Replaces the worker by a fresh one with no live values and an empty scratch directory.
     ///

@@ -1,7 +1,7 @@
 //! The worker that runs Python, from the host's side.
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -25,6 +25,7 @@ use super::request::{
 };
 use super::scratch::{Loan, Scratch};
 use super::start_error::StartError;
+use super::trust::Readable;
 use super::wire::{Blob, Ran, RunStep, Swept, Sync, Synced, Value};
 use super::{Executor, KillHandle};
 
@@ -54,7 +55,9 @@ pub(super) struct Setup {
     limits: Limits,
     boot: &'static str,
     modules: &'static [(&'static str, &'static str)],
-    fingerprint: String,
+    /// The interpreter, the packages, and the worker's program.
+    kind: String,
+    readable: Readable,
 }
 
 impl Setup {
@@ -64,12 +67,13 @@ impl Setup {
         limits: Limits,
         boot: &'static str,
         modules: &'static [(&'static str, &'static str)],
+        readable: Readable,
     ) -> Self {
         let mut program = vec![boot.as_bytes()];
         program
             .extend(modules.iter().flat_map(|(name, source)| [name.as_bytes(), source.as_bytes()]));
         let [major, minor, patch] = interpreter.version();
-        let mut fingerprint = format!(
+        let mut kind = format!(
             "cpython {major}.{minor}.{patch} protocol {PROTOCOL} worker {} prefix {}",
             Fingerprint::of(&program),
             interpreter.prefix().display(),
@@ -77,9 +81,9 @@ impl Setup {
         if !packages.path.is_empty() {
             let names: Vec<_> = packages.distributions.iter().map(|name| name.as_bytes()).collect();
             // Writing to a string cannot fail.
-            let _ = write!(fingerprint, " packages {}", Fingerprint::of(&names));
+            let _ = write!(kind, " packages {}", Fingerprint::of(&names));
         }
-        Self { interpreter, packages, limits, boot, modules, fingerprint }
+        Self { interpreter, packages, limits, boot, modules, kind, readable }
     }
 
     /// The modules as an earlier worker of this process compiled them.
@@ -96,7 +100,18 @@ impl Setup {
 
     /// The interpreter and the fingerprint of its modules.
     fn program(&self) -> (PathBuf, String) {
-        (self.interpreter.path().to_owned(), self.fingerprint.clone())
+        (self.interpreter.path().to_owned(), self.kind.clone())
+    }
+
+    /// Whatever a step may find different in another worker. The path of a temporary directory is
+    /// left out, as it ends with the worker.
+    fn fingerprint(&self, scratch: &Scratch) -> String {
+        let (kind, limits) = (&self.kind, &self.limits);
+        let place = match scratch.is_temporary() {
+            true => "temporary".to_owned(),
+            false => scratch.path().display().to_string(),
+        };
+        format!("{kind} isolation process limits {limits:?} scratch {place}")
     }
 
     /// The limits for moving values.
@@ -115,7 +130,7 @@ impl Setup {
 ///
 /// A step that loops, exhausts memory or crashes kills its worker and nothing else. The next call
 /// starts a fresh one. Dropping it kills the process and its process group, and removes the scratch
-/// directory unless you named one.
+/// directory unless you named one or a stored graph keeps it.
 ///
 /// If a worker exits while no step runs, the next call fails with an error for which
 /// [`ExecError::lost`] holds.
@@ -127,6 +142,7 @@ pub struct Python {
     scratch: Arc<Scratch>,
     setup: Arc<Setup>,
     group: Arc<Group>,
+    fingerprint: String,
 }
 
 impl Python {
@@ -135,8 +151,8 @@ impl Python {
         scratch: Arc<Scratch>,
         loan: Option<Loan>,
     ) -> Result<Self, StartError> {
-        let group = Arc::default();
-        let mut python = Self { worker: None, loan, scratch, setup, group };
+        let (group, fingerprint) = (Arc::default(), setup.fingerprint(&scratch));
+        let mut python = Self { worker: None, loan, scratch, setup, group, fingerprint };
         python.ready()?;
         Ok(python)
     }
@@ -219,7 +235,22 @@ impl Python {
 
 impl Executor for Python {
     fn fingerprint(&self) -> &str {
-        &self.setup.fingerprint
+        &self.fingerprint
+    }
+
+    fn readable(&self) -> Readable {
+        self.setup.readable.clone()
+    }
+
+    fn keep_scratch(&mut self, dir: &Path) -> Result<(), ExecError> {
+        self.check()?;
+        if self.scratch.is_temporary() && self.loan.is_none() {
+            let scratch = Scratch::at(dir).map_err(ExecError::kept)?;
+            self.worker = None;
+            self.scratch = Arc::new(scratch);
+            self.fingerprint = self.setup.fingerprint(&self.scratch);
+        }
+        Ok(())
     }
 
     fn fresh(&mut self) -> Result<(), ExecError> {

@@ -225,6 +225,10 @@ impl RunReply {
         if let Some(entity) = self.wrote.keys().chain(&self.dirty).find(|e| !e.is_state()) {
             return Err(format!("`{entity}` is read-only, but was written"));
         }
+        let outside = |entity: &&Entity| matches!(entity, Entity::External(_) | Entity::Package(_));
+        if let Some(entity) = self.external.keys().find(|entity| !outside(entity)) {
+            return Err(format!("`{entity}` is not outside of the state"));
+        }
         let mine = format!("{seq}.");
         let mut units = Vec::with_capacity(self.units.len());
         let mut seen = BTreeSet::new();

@@ -26,7 +26,7 @@ const LOCK: &str = "lock";
 pub(super) struct Scratch {
     root: PathBuf,
     lent: AtomicBool,
-    _lock: File,
+    lock: File,
     // Removes the directory. Dropped last.
     temporary: Option<TempDir>,
 }
@@ -78,12 +78,17 @@ impl Scratch {
         })?;
         keep(&root).map_err(failed)?;
         make(&root.join(WORK)).map_err(failed)?;
-        Ok(Self { root, lent: AtomicBool::new(false), _lock: lock, temporary })
+        Ok(Self { root, lent: AtomicBool::new(false), lock, temporary })
     }
 
     /// The directory that steps see.
     pub(super) fn path(&self) -> PathBuf {
         self.root.join(WORK)
+    }
+
+    /// Whether it is removed with the worker.
+    pub(super) fn is_temporary(&self) -> bool {
+        self.temporary.is_some()
     }
 
     /// Removes everything in it.
@@ -130,6 +135,9 @@ impl Drop for Scratch {
             // A step may have removed its own permission to read a directory.
             remove(&self.path()).ok();
         }
+        // A process that another thread is starting may hold the file too, until it runs its
+        // program.
+        self.lock.unlock().ok();
     }
 }
 

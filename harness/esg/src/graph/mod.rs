@@ -75,7 +75,9 @@ impl CodeGraph {
             match record {
                 Record::Edited(operation) => {
                     graph.program.apply(operation)?;
+        let mut executor = executor;
                 }
+        executor.keep_scratch(&dir.join("scratch"))?;
                 Record::Ran(execution) => graph.engine.remember(execution),
                 Record::Invalid(step) => graph.engine.history.invalidate(&step),
                 Record::Settled { run, executions } => graph.engine.settled(run, &executions),
@@ -184,6 +186,9 @@ impl CodeGraph {
     ///
     /// # Errors
     /// If there is no such step, or this cannot be stored.
+        if self.engine.trim() {
+            self.trim_stored();
+        }
     pub fn invalidate(&mut self, step: &str) -> Result<(), EsgError> {
         let id = self.program.step(step)?.id.clone();
         if let Some(journal) = &mut self.journal {

@@ -46,7 +46,7 @@ impl CodeGraph {
         let steps = self.planned();
         let mut plan = Plan::default();
         let mut state = State::default();
-        let mut outside = Outside::default();
+        let mut outside = Outside::new(self.engine.executor.readable());
         let mut unknown: BTreeSet<Entity> = BTreeSet::new();
         for step in &steps {
             let valid = self.engine.valid(step, &state, &mut outside);

@@ -106,6 +106,10 @@ pub(super) struct Seen {
 fn observed(execution: &Execution, credit: &BTreeSet<Entity>) -> Observed {
     let trace = &execution.trace;
     let wrote = trace.wrote.keys().chain(credit);
-    Observed::new(trace.reads.keys().cloned(), wrote.cloned())
-        .altering(trace.altered.keys().cloned())
+    // No step writes the others.
+    let reads = trace
+        .reads
+        .keys()
+        .filter(|entity| !matches!(entity, Entity::External(_) | Entity::Package(_)));
+    Observed::new(reads.cloned(), wrote.cloned()).altering(trace.altered.keys().cloned())
 }

@@ -276,7 +276,7 @@ impl Engine {
     /// Makes one pass over the program.
     fn once(&mut self, pass: &mut Pass<'_>, record: OnExecution<'_>) -> Result<Walked, EsgError> {
         let mut state = State::default();
-        let mut outside = Outside::default();
+        let mut outside = Outside::new(self.executor.readable());
         let steps = pass.steps;
         for step in steps {
             if pass.spared.contains(&step.id)

@@ -43,8 +43,9 @@ impl Recorder<'_> {
                 .filter(|one| !ran.wrote.contains_key(*one))
                 .cloned(),
         );
+        let reads = reads.iter().chain(ran.external.keys());
         let mut trace = Trace {
-            reads: reads.iter().map(|entity| (entity.clone(), self.read(entity, &ran))).collect(),
+            reads: reads.map(|entity| (entity.clone(), self.read(entity, &ran))).collect(),
             ..Trace::default()
         };
         for entity in tied.iter().flat_map(|entity| self.before.group(entity)) {

@@ -280,8 +280,8 @@ class Channels:
         external = {}
         for name in self.modules.touched:
             self.packages.module(name, sys.modules.get(name), external)
-        for full, line in self.files.outside.items():
-            found, why = self.packages.file(full, external)
+        for full, (direct, line) in self.files.outside.items():
+            found, why = self.packages.file(full, external, direct)
             if why is not None:
                 self.watch.report(f"{why}: {full}", line)
         return external

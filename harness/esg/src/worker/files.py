@@ -8,6 +8,8 @@ import fcntl
 import hashlib
 import os
 import stat
+import sys
+from linecache import cache as _lines
 
 from _harness_tree import Tree
 
@@ -23,9 +25,14 @@ _fsdecode = os.fsdecode
 _getcwd = os.getcwd
 _realpath = os.path.realpath
 _abspath = os.path.abspath
+_open = os.open
 
 _LINKS = 40
 _FDS = ("/proc/self/fd", "/dev/fd")
+# Files above this size count by their size and time. The host has the same limit.
+_MOST = 64 << 20
+# The file names under which the sources of steps are in `linecache`.
+SOURCES = set()
 # Without such a link, the descriptor itself is queried.
 _GETPATH = getattr(fcntl, "F_GETPATH", None)
 
@@ -47,6 +54,8 @@ class Files:
 
     def begin(self):
         """Clears the previous step. Positions of its open handles are watched."""
+        if len(_lines) != len(SOURCES):
+            forget_cached_files()
         self.first = {}
         self.listings = set()
         self.outside = {}
@@ -102,7 +111,10 @@ class Files:
         for handle, (path, position) in self.handles.items():
             found = now.get(handle)
             if found is not None and found[0] == path and found[1] != position:
-                self.first.setdefault(path, "read")
+                if path.startswith("/"):
+                    self.outside.setdefault(path, (True, None))
+                else:
+                    self.first.setdefault(path, "read")
 
     # Called for events and by stand-ins.
 
@@ -180,8 +192,10 @@ class Files:
         return {name.partition(".")[0] for name in rest if "/" not in name}
 
     def _look_outside(self, full):
-        if full not in self.outside:
-            self.outside[full] = self.events.asker()[1]
+        # Its descriptor may outlive the step.
+        self.active = True
+        if full not in self.outside or not self.outside[full][0]:
+            self.outside[full] = self.events.asker()
 
     def _write_outside(self, full):
         if full not in ("/dev/null", "/dev/tty"):
@@ -196,7 +210,8 @@ class Files:
             if path is None:
                 return None, None
         try:
-            path = _fsdecode(path)
+            # Exact text, whatever class the program gave it.
+            path = str.__str__(_fsdecode(path))
         except TypeError:
             return None, None
         if "\0" in path:
@@ -268,8 +283,22 @@ def fd_path(number):
     return found if found.startswith("/") else None
 
 
+def forget_cached_files():
+    """Library modules keep the content of files. Each step reads them itself, so that it depends on
+    them."""
+    for name in _lines.keys() - SOURCES:
+        entry = _lines[name]
+        # Generated code has no time.
+        if len(entry) == 4 and entry[1] is not None:
+            del _lines[name]
+    compared = sys.modules.get("filecmp")
+    if compared is not None:
+        compared.clear_cache()
+
+
 def _positions(tree):
-    """Open descriptors of files in the tree, with their positions."""
+    """Open descriptors of files with their positions: by the path in the tree, or the absolute one
+    elsewhere."""
     numbers = range(3, 256)
     for place in _FDS:
         try:
@@ -288,9 +317,12 @@ def _positions(tree):
             if inodes is None:
                 inodes = {entry.stamp[0]: path for path, entry in tree.entries.items()}
                 device = _lstat(tree.scratch).st_dev
-            path = inodes.get(about.st_ino)
-            if path is not None and about.st_dev == device:
-                found[number] = path, _lseek(number, 0, os.SEEK_CUR)
+            path = inodes.get(about.st_ino) if about.st_dev == device else None
+            if path is None:
+                path = fd_path(number)
+                if path is None or path.startswith(tree.scratch + "/"):
+                    continue
+            found[number] = path, _lseek(number, 0, os.SEEK_CUR)
         except OSError:
             continue
     return found
@@ -300,13 +332,18 @@ def digest_outside(full):
     """The content hash of a path outside scratch. None if absent; None and the reason if it has no
     hash."""
     try:
-        mode = _stat(full).st_mode
+        about = _stat(full)
+        mode = about.st_mode
         if stat.S_ISDIR(mode):
             return _sha(b"directory").hexdigest(), None
         if not stat.S_ISREG(mode):
             return None, "reads a device"
+        if about.st_size > _MOST:
+            text = f"large {about.st_size} {about.st_mtime_ns} {about.st_ino}"
+            return _sha(text.encode()).hexdigest(), None
         total = _sha()
-        with open(full, "rb") as opened:
+        # The path may lead to a pipe by now.
+        with open(_open(full, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
             while block := opened.read(1 << 20):
                 total.update(block)
         return total.hexdigest(), None

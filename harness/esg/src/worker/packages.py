@@ -7,6 +7,10 @@ from _harness_files import digest_outside
 
 _realpath = os.path.realpath
 _SYSTEM = ("/usr/lib/", "/usr/share/zoneinfo", "/proc/self", "/dev/null", "/etc/localtime", "/lib/")
+# What the kernel computes when it is read.
+_COMPUTED = ("/proc/", "/sys/")
+# Of that, what stays the same, or what libraries ask about the process and the machine.
+_STEADY = ("/proc/self", "/proc/cpuinfo", "/proc/sys/", "/proc/version", "/proc/filesystems", "/proc/mounts", "/sys/")
 
 
 class Packages:
@@ -41,8 +45,11 @@ class Packages:
             return None
         return self._place(file)
 
-    def file(self, full, external):
-        """Adds a file outside scratch that was read. Returns `(added, reason if it does not count)`."""
+    def file(self, full, external, direct):
+        """Adds a file outside scratch that was read, by the program itself if `direct`. Returns
+        `(added, reason if it does not count)`."""
+        if full.startswith(_COMPUTED) and (direct or not full.startswith(_STEADY)):
+            return False, "reads the system"
         if full in self.above or full.startswith(_SYSTEM) or full.startswith("/proc/self"):
             return False, None
         if full in ("/dev/urandom", "/dev/random"):

@@ -7,6 +7,7 @@ from sys import getprofile, gettrace, setprofile, setrecursionlimit, settrace
 from time import perf_counter_ns
 
 from _harness_endings import OK, file_of, raised
+from _harness_files import SOURCES
 from _harness_scalar import LOAD, bind, done, foresee, read_and_bound
 from _harness_shapes import ATOM_IDS
 from _harness_wire import parse
@@ -32,6 +33,7 @@ def remember(step, source):
     """Makes the source of a step available to tracebacks, warnings and `inspect`. Returns its file
     name."""
     file = file_of(step)
+    SOURCES.add(file)
     # Without a time stamp it stays cached, although there is no such file.
     cache[file] = (len(source), None, source.splitlines(True), file)
     return file
