@@ -7,12 +7,18 @@
 mod damage;
 #[path = "survive/hosts.rs"]
 mod hosts;
+#[path = "survive/kept.rs"]
+mod kept;
 #[path = "survive/kills.rs"]
 mod kills;
+#[path = "survive/outside.rs"]
+mod outside;
 #[path = "survive/sizes.rs"]
 mod sizes;
 #[path = "survive/steps.rs"]
 mod steps;
+#[path = "survive/unseen.rs"]
+mod unseen;
 
 use std::path::PathBuf;
 use std::sync::OnceLock;

@@ -123,6 +123,11 @@ pub enum Ending {
         /// The limit.
         limit: Duration,
     },
+    /// It exceeded its time limit while it mostly waited, for something or for a busy machine.
+    Stalled {
+        /// The limit.
+        limit: Duration,
+    },
     /// It exceeded its memory limit and killed its worker.
     OutOfMemory,
     /// The isolation stopped it.
@@ -161,13 +166,13 @@ impl fmt::Display for Ending {
                 line.map_or(Ok(()), |line| write!(f, " (line {line})"))
             }
             Self::Timeout { limit } => write!(f, "it exceeded its time limit of {limit:?}"),
+            Self::Stalled { limit } => {
+                write!(f, "it exceeded its time limit of {limit:?}, and mostly waited")
+            }
             Self::OutOfMemory => f.write_str("it ran out of memory"),
             Self::Denied { what } => write!(f, "it was denied {what}"),
             Self::Crashed { signal: Some(signal), .. } => {
                 write!(f, "the worker was killed by signal {signal}")
-            }
-            Self::Stalled { limit } => {
-                write!(f, "it exceeded its time limit of {limit:?}, and mostly waited")
             }
             Self::Crashed { code: Some(code), .. } => write!(f, "the worker exited with {code}"),
             Self::Crashed { .. } => f.write_str("the worker died"),
@@ -232,11 +237,6 @@ pub struct Untracked {
     pub line: Option<usize>,
 }
 
-impl fmt::Display for Untracked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)?;
-        self.line.map_or(Ok(()), |line| write!(f, " (line {line})"))
-    }
 impl Untracked {
     /// An operation at an unknown line.
     pub(crate) fn of(what: String) -> Self {
@@ -244,6 +244,11 @@ impl Untracked {
     }
 }
 
+impl fmt::Display for Untracked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)?;
+        self.line.map_or(Ok(()), |line| write!(f, " (line {line})"))
+    }
 }
 
 /// What a step printed.

@@ -59,12 +59,18 @@ impl Journal {
         options.read(true).append(true).create(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(&path).map_err(io)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(fs::TryLockError::WouldBlock) => return Err(EsgError::in_use(&shown)),
-            Err(fs::TryLockError::Error(error)) => return Err(io(error)),
-        }
+        let file = loop {
+            let file = options.open(&path).map_err(io)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(fs::TryLockError::WouldBlock) => return Err(EsgError::in_use(&shown)),
+                Err(fs::TryLockError::Error(error)) => return Err(io(error)),
+            }
+            // Another process may have replaced it before it was locked here.
+            if is_at(&file, &path).map_err(io)? {
+                break file;
+            }
+        };
         // From here on it is unlocked in every case.
         let mut journal = Self { file, path: shown.clone() };
         let file = &mut journal.file;
@@ -85,6 +91,33 @@ impl Journal {
         Ok((journal, records))
     }
 
+    /// Replaces the journal by one without the records that are not to be kept. If it fails, the
+    /// journal stays as it is.
+    pub(super) fn rewrite(&mut self, keep: impl Fn(&Record) -> bool) -> Result<(), EsgError> {
+        let path = Path::new(&self.path).to_owned();
+        let text = fs::read(&path).map_err(|error| EsgError::io(&self.path, error))?;
+        let (records, _) = read(&text, &self.path)?;
+        let mut kept = Vec::new();
+        for record in records.iter().filter(|record| keep(record)) {
+            self.line(record, &mut kept)?;
+        }
+        let file = replace(&path, &kept).map_err(|error| EsgError::io(&self.path, error))?;
+        // The new file is locked already.
+        self.file = file;
+        Ok(())
+    }
+
+    /// Writes a record as a line.
+    fn line(&self, record: &Record, lines: &mut Vec<u8>) -> Result<(), EsgError> {
+        let json =
+            serde_json::to_vec(record).map_err(|error| EsgError::encode(&self.path, &error))?;
+        lines.extend_from_slice(digest(&json).as_bytes());
+        lines.push(b' ');
+        lines.extend_from_slice(&json);
+        lines.push(b'\n');
+        Ok(())
+    }
+
     /// Appends records, all or none, and syncs.
     pub(super) fn append(
         &mut self,
@@ -92,12 +125,7 @@ impl Journal {
     ) -> Result<(), EsgError> {
         let mut lines = Vec::new();
         for record in records {
-            let json = serde_json::to_vec(&record)
-                .map_err(|error| EsgError::encode(&self.path, &error))?;
-            lines.extend_from_slice(digest(&json).as_bytes());
-            lines.push(b' ');
-            lines.extend_from_slice(&json);
-            lines.push(b'\n');
+            self.line(&record, &mut lines)?;
         }
         if lines.is_empty() {
             return Ok(());
@@ -122,6 +150,45 @@ impl Drop for Journal {
             tracing::debug!(journal = self.path, %error, "failed to unlock a journal");
         }
     }
+}
+
+/// Replaces a file by a new one, which is locked before it gets the name.
+fn replace(path: &Path, content: &[u8]) -> std::io::Result<File> {
+    let new = path.with_extension("new");
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&new)?;
+    file.lock()?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    fs::rename(&new, path)?;
+    if let Some(dir) = path.parent() {
+        File::open(dir)?.sync_all()?;
+    }
+    Ok(file)
+}
+
+/// Whether the path leads to the open file.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> std::io::Result<bool> {
+    use std::os::unix::fs::MetadataExt as _;
+    let here = file.metadata()?;
+    match fs::metadata(path) {
+        Ok(there) => Ok((here.dev(), here.ino()) == (there.dev(), there.ino())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(not(unix))]
+fn is_at(_: &File, _: &Path) -> std::io::Result<bool> {
+    Ok(true)
 }
 
 fn create(dir: &Path) -> std::io::Result<()> {

@@ -6,9 +6,10 @@ mod plan;
 mod query;
 mod traced;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use compare::Verdict;
 pub use plan::Plan;
@@ -25,6 +26,9 @@ use super::state::State;
 use super::trace::Execution;
 use journal::{Journal, Record};
 use traced::Seen;
+
+/// How long a value that nothing refers to is kept.
+const GRACE: Duration = Duration::from_secs(60 * 60);
 
 /// A program whose steps run in a worker. After an edit it runs only the affected steps again.
 ///
@@ -61,6 +65,9 @@ impl CodeGraph {
     /// A graph stored in `dir`: its program, its executions and their values. What an earlier
     /// process completed there does not run again. A new directory holds an empty program.
     ///
+    /// The scratch directory of the steps is in `dir` too, unless the executor has one that you
+    /// named. So paths in values lead to the same files in the next process.
+    ///
     /// # Errors
     /// If the directory cannot be read or written, is in use by another process, or is damaged.
     pub fn open(
@@ -68,16 +75,16 @@ impl CodeGraph {
         executor: impl Executor + 'static,
     ) -> Result<Self, EsgError> {
         let dir = dir.as_ref();
+        let mut executor = executor;
         let (journal, records) = Journal::open(dir)?;
+        executor.keep_scratch(&dir.join("scratch"))?;
         let blobs = Blobs::dir(dir.join("blobs"))?;
         let mut graph = Self::new(Program::new(), executor, blobs);
         for record in records {
             match record {
                 Record::Edited(operation) => {
                     graph.program.apply(operation)?;
-        let mut executor = executor;
                 }
-        executor.keep_scratch(&dir.join("scratch"))?;
                 Record::Ran(execution) => graph.engine.remember(execution),
                 Record::Invalid(step) => graph.engine.history.invalidate(&step),
                 Record::Settled { run, executions } => graph.engine.settled(run, &executions),
@@ -179,16 +186,35 @@ impl CodeGraph {
             let executions = self.engine.standing(steps).map(|execution| execution.seq).collect();
             journal.append([Record::Settled { run: report.run, executions }])?;
         }
+        if self.engine.trim() {
+            self.trim_stored();
+        }
         Ok(report)
+    }
+
+    /// Removes discarded executions from the journal, and values that nothing refers to any more.
+    fn trim_stored(&mut self) {
+        let Some(journal) = &mut self.journal else { return };
+        let engine = &self.engine;
+        let rewritten = journal.rewrite(|record| match record {
+            Record::Edited(_) | Record::Invalid(_) => true,
+            Record::Ran(execution) => engine.knows(execution.seq),
+            Record::Settled { run, .. } => engine.runs.contains_key(run),
+        });
+        let swept = rewritten.and_then(|()| {
+            let all = engine.history.all().iter().flat_map(|one| one.trace.blobs());
+            Ok(engine.blobs.sweep(all, GRACE)?)
+        });
+        // Nothing is lost: both are only larger than they need to be.
+        if let Err(error) = swept {
+            tracing::warn!(%error, "failed to remove what is no longer needed");
+        }
     }
 
     /// Makes `step` run at the next replay in any case.
     ///
     /// # Errors
     /// If there is no such step, or this cannot be stored.
-        if self.engine.trim() {
-            self.trim_stored();
-        }
     pub fn invalidate(&mut self, step: &str) -> Result<(), EsgError> {
         let id = self.program.step(step)?.id.clone();
         if let Some(journal) = &mut self.journal {
@@ -214,12 +240,24 @@ impl CodeGraph {
         let mut record = |execution: &Arc<Execution>, blobs: &mut Blobs| {
             journal::record(journal, execution, blobs)
         };
-        let only = std::collections::BTreeSet::from([entity]);
+        let only = BTreeSet::from([entity]);
         let (state, only) = (&mut self.state, Some(&only));
         self.engine.ask(&steps, state, only, self.options, &mut record, |worker| worker.value(name))
     }
 
-    /// Every execution so far, oldest first.
+    /// Restores the files and the process to how they are after the last replay.
+    fn settle_world(&mut self) -> Result<(), EsgError> {
+        let steps = self.planned();
+        let journal = &mut self.journal;
+        let mut record = |execution: &Arc<Execution>, blobs: &mut Blobs| {
+            journal::record(journal, execution, blobs)
+        };
+        let (state, only) = (&mut self.state, Some(&BTreeSet::new()));
+        self.engine.materialise(&steps, state, only, self.options, &mut record)
+    }
+
+    /// The executions so far, oldest first. Those of more than 256 replays ago are discarded now and
+    /// then, unless they are used or among the newest of their step.
     #[must_use]
     pub fn executions(&self) -> &[Arc<Execution>] {
         self.engine.history.all()

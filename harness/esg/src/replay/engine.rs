@@ -1,9 +1,12 @@
 //! The engine: passes over the program.
+mod ask;
 mod close;
+mod keep;
 mod perform;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde_json::Value as Json;
 
@@ -12,13 +15,10 @@ use super::need::close;
 use super::{History, Outside, Planned, Reason, Report};
 use crate::blobs::Blobs;
 use crate::error::EsgError;
-use crate::exec::{ExecError, Executor};
+use crate::exec::{Executor, Untracked};
 use crate::model::{Entity, UnitKey};
 use crate::state::State;
 use crate::trace::{Execution, changed};
-
-/// How many workers in a row may die at the same operation while no step runs.
-const DEATHS: usize = 3;
 
 /// The options of a replay.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +44,8 @@ pub(crate) struct Engine {
     /// Whether a step with untracked operations has run in this worker. No other program may run in
     /// it then.
     pub(crate) tainted: bool,
+    /// Whether a replay ended early: what the worker holds may not be recorded.
+    pub(crate) spoiled: bool,
     /// The execution that represents each step since the last replay.
     pub(crate) chosen: BTreeMap<Arc<str>, Arc<Execution>>,
     /// The executions that represented the steps after each replay, in program order.
@@ -75,6 +77,8 @@ struct Pass<'a> {
     done: BTreeSet<Arc<str>>,
     /// A step of the program is known to have untracked operations.
     untracked: bool,
+    /// A sweep follows each step that runs, to attribute unseen changes.
+    watched: bool,
     widened: usize,
     /// The value of `widened` when a step last lacked something unserializable.
     used: usize,
@@ -97,6 +101,7 @@ impl<'a> Pass<'a> {
             chosen: BTreeMap::new(),
             done: BTreeSet::new(),
             untracked: false,
+            watched: false,
             widened: 0,
             used: 0,
             looked_for: BTreeMap::new(),
@@ -159,6 +164,7 @@ impl Engine {
             run: 0,
             lost: BTreeSet::new(),
             tainted: false,
+            spoiled: false,
             chosen: BTreeMap::new(),
             runs: BTreeMap::new(),
             readings: BTreeMap::new(),
@@ -172,6 +178,7 @@ impl Engine {
         options: Options,
         record: OnExecution<'_>,
     ) -> Result<(Report, State), EsgError> {
+        let begun = Instant::now();
         self.run += 1;
         let mut pass = Pass::new(steps, options);
         pass.untracked = self.is_untracked(steps);
@@ -180,13 +187,22 @@ impl Engine {
             let doubtful = pass.chosen.values().any(|execution| execution.is_doubtful());
             // Untracked state may connect steps. The executions are valid only as long as all of
             // them are, in this order.
-            let everything = doubtful && (!pass.order.is_empty() || self.differs(&pass))
-                || options.sweep && !pass.order.is_empty() && !self.sweep(&state, &pass, record)?;
+            let mut everything = doubtful && (!pass.order.is_empty() || self.differs(&pass));
+            let mut unseen = Vec::new();
+            if !everything && options.sweep && !pass.order.is_empty() {
+                let swept = self.sweep(&state)?;
+                everything = swept.as_ref().is_none_or(|found| !found.is_empty());
+                unseen = swept.unwrap_or_default();
+            }
             if everything {
+                pass.watched = !unseen.is_empty();
                 state = self.everything(&mut pass, record)?;
+                if pass.watched && !pass.chosen.values().any(|one| one.is_untracked()) {
+                    self.attribute(&unseen, &mut pass, record)?;
+                }
             }
         }
-        let report = self.report(&pass);
+        let report = self.report(&pass, begun.elapsed());
         self.chosen = pass.chosen;
         self.runs.insert(self.run, self.standing(steps).cloned().collect());
         Ok((report, state))
@@ -240,22 +256,14 @@ impl Engine {
         steps.iter().filter_map(|step| self.chosen.get(&step.id))
     }
 
-    /// Restores the executions that represented the steps after a replay of an earlier process.
-    pub(crate) fn settled(&mut self, run: u64, executions: &[u64]) {
-        let known =
-            executions.iter().filter_map(|seq| self.history.by_seq(*seq)).cloned().collect();
-        self.run = self.run.max(run);
-        self.runs.insert(run, known);
-    }
-
-    /// Restores an execution of an earlier process.
-    pub(crate) fn remember(&mut self, execution: Arc<Execution>) {
-        self.seq = self.seq.max(execution.seq);
-        self.run = self.run.max(execution.run);
-        self.history.push(execution);
-    }
-
     fn settle(&mut self, pass: &mut Pass<'_>, record: OnExecution<'_>) -> Result<State, EsgError> {
+        let settled = self.passes(pass, record);
+        self.spoiled |= settled.is_err();
+        settled
+    }
+
+    /// Makes passes until one completes.
+    fn passes(&mut self, pass: &mut Pass<'_>, record: OnExecution<'_>) -> Result<State, EsgError> {
         loop {
             let known = (pass.forced.len(), pass.widened, pass.spared.len());
             match self.once(pass, record)? {
@@ -309,43 +317,59 @@ impl Engine {
                 self.renew()?;
             }
             let reason = self.reason(pass, step, &state, &outside);
-            let execution = match self.perform(step, &state, pass)? {
+            let rebuilt = forced && (!pass.full || pass.stuck);
+            let stands = if rebuilt { self.valid(step, &state, &mut outside) } else { None };
+            let mut execution = match self.perform(step, &state, pass, stands.as_deref())? {
                 Ended::Ran(execution) => *execution,
                 Ended::Missing(entities) => {
-                    let makers = self.makers(&state, &entities);
-                    let before = pass.forced.len();
-                    pass.forced.extend(makers);
-                    // A discarded run consumed what the steps before it had made.
-                    let used = std::mem::replace(&mut pass.used, pass.widened) < pass.widened;
-                    if pass.forced.len() == before && !used {
-                        pass.forced.extend(self.changers(&state, &entities));
+                    if self.force(pass, &state, &entities) {
+                        return Ok(Walked::Again);
                     }
-                    if pass.forced.len() == before && !used && !pass.spare_failed() {
-                        if pass.full {
-                            return Err(EsgError::missing(&step.id, &entities));
-                        }
-                        pass.stuck = true;
-                        return Ok(Walked::Everything);
+                    if pass.full {
+                        return Err(EsgError::missing(&step.id, &entities));
                     }
-                    return Ok(Walked::Again);
+                    pass.stuck = true;
+                    return Ok(Walked::Everything);
                 }
             };
+            state.apply(&execution);
+            if pass.watched {
+                let unseen = self.sweep(&state)?.unwrap_or_default();
+                execution.trace.untracked.extend(unseen.into_iter().map(Untracked::of));
+                self.tainted |= execution.is_untracked();
+            }
             let execution = Arc::new(execution);
-            self.history.push(execution.clone());
             record(&execution, &mut self.blobs)?;
+            self.history.push(execution.clone());
             pass.reasons.entry(step.id.clone()).or_insert(reason);
             if pass.done.insert(step.id.clone()) {
                 pass.order.push(step.id.clone());
             }
             pass.fresh.push(execution.clone());
-            state.apply(&execution);
             let failed = !execution.ending.is_ok();
             pass.chosen.insert(step.id.clone(), execution);
             if pass.options.stop_on_failure && failed {
                 break;
             }
         }
+        // Files and the process are as a full run leaves them, whichever step ran last.
+        let missing = self.bring(&state, &state.world())?;
+        if !missing.is_empty() && self.force(pass, &state, &missing) {
+            return Ok(Walked::Again);
+        }
         Ok(Walked::Through(state))
+    }
+
+    /// Forces the steps that make what is missing. `false` if all of them ran already.
+    fn force(&self, pass: &mut Pass<'_>, state: &State, missing: &BTreeSet<Entity>) -> bool {
+        let before = pass.forced.len();
+        pass.forced.extend(self.makers(state, missing));
+        // A discarded run consumed what the steps before it had made.
+        let used = std::mem::replace(&mut pass.used, pass.widened) < pass.widened;
+        if pass.forced.len() == before && !used {
+            pass.forced.extend(self.changers(state, missing));
+        }
+        pass.forced.len() > before || used || pass.spare_failed()
     }
 
     /// The newest execution of the step's code that is valid in `state`.
@@ -406,68 +430,5 @@ impl Engine {
                 .latest(&step.id)
                 .is_some_and(|latest| latest.syntax == step.syntax && latest.is_doubtful())
         })
-    }
-
-    /// Brings what is needed, or everything, to the worker. Unserializable values are made again.
-    fn materialise(
-        &mut self,
-        steps: &[Planned],
-        state: &mut State,
-        only: Option<&BTreeSet<Entity>>,
-        options: Options,
-        record: OnExecution<'_>,
-    ) -> Result<(), EsgError> {
-        let mut pass = Pass::new(steps, options);
-        loop {
-            let all = || state.entities().map(|(entity, _)| entity.clone()).collect();
-            let wanted = only.cloned().unwrap_or_else(all);
-            let needed = close(state, wanted, std::collections::VecDeque::new());
-            let missing = self.bring(state, &needed)?;
-            if missing.is_empty() {
-                return Ok(());
-            }
-            let before = pass.forced.len();
-            let makers = self.makers(state, &missing);
-            pass.forced.extend(makers);
-            if pass.forced.len() > before || pass.spare_failed() {
-                *state = self.settle(&mut pass, record)?;
-            } else if pass.full {
-                return Err(EsgError::unreachable_state());
-            } else {
-                pass.stuck = true;
-                *state = self.everything(&mut pass, record)?;
-            }
-        }
-    }
-
-    /// Brings what is needed, or everything, to the worker and sends it a request. Repeats this if
-    /// the worker is lost meanwhile.
-    pub(crate) fn ask<T>(
-        &mut self,
-        steps: &[Planned],
-        state: &mut State,
-        only: Option<&BTreeSet<Entity>>,
-        options: Options,
-        record: OnExecution<'_>,
-        ask: impl Fn(&mut dyn Executor) -> Result<T, ExecError>,
-    ) -> Result<T, EsgError> {
-        let mut deaths = 0;
-        loop {
-            self.materialise(steps, state, only, options, &mut *record)?;
-            match ask(&mut *self.executor) {
-                Err(error) if self.survives(&error, &mut deaths) => {}
-                answer => return Ok(answer?),
-            }
-        }
-    }
-
-    /// Records the loss of the worker, if it is lost. The next worker may then try the same.
-    pub(crate) fn survives(&mut self, error: &ExecError, deaths: &mut usize) -> bool {
-        if error.lost() {
-            // What was live can be loaded into the next worker.
-            self.live.clear();
-            *deaths += 1;
-        }
-        error.lost() && *deaths <= DEATHS
     }
 }

@@ -1,5 +1,5 @@
 //! All executions, and those of each version of each step.
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::model::{Fingerprint, UnitKey};
@@ -8,6 +8,10 @@ use crate::trace::Execution;
 /// How many executions of one version are tried, newest first. Without a limit, a step that never
 /// verifies would cost more with each replay.
 const TRIED: usize = 8;
+
+/// How many executions more than twice those kept last time are kept without looking which of them
+/// are needed.
+const SPARE: usize = 1000;
 
 /// All executions, oldest first.
 #[derive(Debug, Default)]
@@ -21,6 +25,8 @@ pub(crate) struct History {
     made: HashMap<UnitKey, usize>,
     /// The number up to which a step's executions are invalid.
     invalid: HashMap<Arc<str>, u64>,
+    /// How many there were when old ones were last discarded.
+    floor: usize,
 }
 
 impl History {
@@ -84,6 +90,26 @@ impl History {
 
     pub(crate) fn all(&self) -> &[Arc<Execution>] {
         &self.all
+    }
+
+    /// Discards old executions once there are many more than last time: those that are not among
+    /// `needed` nor among the newest of their step. Returns whether it discarded any.
+    pub(crate) fn trim(&mut self, needed: impl Fn(&Execution) -> bool) -> bool {
+        let before = self.all.len();
+        if before <= 2 * self.floor + SPARE {
+            return false;
+        }
+        let newest: HashSet<usize> =
+            self.steps.values().flat_map(|at| at.iter().rev().take(TRIED)).copied().collect();
+        let invalid = std::mem::take(&mut self.invalid);
+        let all = std::mem::replace(self, Self { invalid, ..Self::default() }).all;
+        for (at, execution) in all.into_iter().enumerate() {
+            if newest.contains(&at) || needed(&execution) {
+                self.push(execution);
+            }
+        }
+        self.floor = self.all.len();
+        self.floor < before
     }
 
     /// Marks all executions of `step` so far as invalid.

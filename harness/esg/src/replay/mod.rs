@@ -20,7 +20,7 @@ mod step;
 pub(crate) use engine::{Engine, OnExecution, Options};
 pub(crate) use history::History;
 pub(crate) use looked::Outside;
-pub(crate) use need::close;
+pub(crate) use need::{close, need};
 pub use reason::Reason;
 pub use report::{Blocked, Report};
 pub(crate) use step::Planned;

@@ -28,9 +28,9 @@ pub struct Report {
     pub untracked: Vec<(Arc<str>, Untracked)>,
     /// How many runs were discarded because the step read more than expected.
     pub widened: usize,
-    /// How long the steps that ran took.
+    /// How long the replay took: running steps, inspecting, moving and storing their values.
     pub wall: Duration,
-    /// How long the kept steps had taken.
+    /// How long the kept steps had taken, in the same sense.
     pub saved: Duration,
     pub(crate) order: Vec<Arc<str>>,
 }

@@ -119,6 +119,17 @@ impl State {
         self.around.iter().filter_map(|entity| Some((entity, self.slots.get(entity)?)))
     }
 
+    /// The files, and the state of the process that no import determines: what is there after a run
+    /// without a look into the namespace.
+    pub(crate) fn world(&self) -> BTreeSet<Entity> {
+        let world = self.around.iter().filter(|entity| match entity {
+            Entity::File(_) => true,
+            Entity::Process(name) => !name.starts_with("import/"),
+            _ => false,
+        });
+        world.cloned().collect()
+    }
+
     /// The position of a reader that knows all of the state as it is now.
     pub(crate) fn seen(&self) -> Seen {
         Seen { id: self.id.0, upto: self.log.len() }

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
+use crate::blobs::{BlobId, Stored};
 use crate::exec::{Ending, Output, Untracked, Wrote};
 use crate::model::{Entity, Fingerprint, UnitKey};
 use crate::state::{FileKind, Made};
@@ -31,6 +32,9 @@ pub struct Execution {
     pub started: SystemTime,
     /// How long it ran.
     pub wall: Duration,
+    /// How long moving values to it, inspecting what it made and storing it took.
+    #[serde(default)]
+    pub host: Duration,
     /// How it ended.
     pub ending: Ending,
     /// Its standard output.
@@ -94,6 +98,17 @@ pub struct Read {
     pub by: Option<Arc<str>>,
     /// What it found outside the state.
     pub outside: Option<String>,
+}
+
+impl Trace {
+    /// The stored values that it refers to.
+    pub(crate) fn blobs(&self) -> impl Iterator<Item = BlobId> {
+        let again = self.again.iter().map(|(_, made)| made);
+        self.units.iter().chain(again).filter_map(|made| match made.stored {
+            Some(Stored::Blob(id)) => Some(id),
+            _ => None,
+        })
+    }
 }
 
 impl Execution {

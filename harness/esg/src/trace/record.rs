@@ -88,6 +88,7 @@ impl Recorder<'_> {
             executor: self.executor.clone(),
             started: self.started,
             wall: ran.wall,
+            host: std::time::Duration::ZERO,
             ending: ran.ending,
             stdout: ran.stdout,
             stderr: ran.stderr,

@@ -61,7 +61,10 @@ impl CodeGraph {
             }
             match self.engine.executor.value(name) {
                 Err(error) if self.engine.survives(&error, &mut deaths) => {}
-                value => return Ok(value?),
+                value => {
+                    self.settle_world()?;
+                    return Ok(value?);
+                }
             }
         }
     }

@@ -118,7 +118,9 @@ impl CodeGraph {
                 step: execution.step.clone(),
                 reads,
                 turned: turned(earlier.map(|one| &one.ending), &execution.ending),
-                printed: earlier.is_some_and(|earlier| earlier.stdout != execution.stdout),
+                printed: earlier.map_or(!execution.stdout.bytes.is_empty(), |earlier| {
+                    earlier.stdout != execution.stdout
+                }),
                 changed: differs,
             });
         }
@@ -159,8 +161,11 @@ fn differing(before: Option<&Arc<Execution>>, after: &Execution) -> Vec<Entity> 
         let members = execution.trace.units.iter().flat_map(|made| &made.unit.members);
         members.filter(|member| member.entity == *entity).map(|member| member.own).next()
     };
-    let empty = Execution::clone(after);
-    let before = before.map_or(&empty, |before| before);
+    // A new step wrote nothing before.
+    let Some(before) = before else {
+        let wrote = after.trace.wrote.keys();
+        return wrote.filter(|entity| !matches!(entity, Entity::Token(_))).cloned().collect();
+    };
     let known: BTreeSet<_> = before.trace.wrote.keys().chain(after.trace.wrote.keys()).collect();
     known
         .into_iter()

@@ -1,6 +1,7 @@
 //! The end of a replay: the sweep and the report.
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{Engine, OnExecution, Pass};
 use crate::error::EsgError;
@@ -10,20 +11,15 @@ use crate::state::State;
 use crate::trace::Execution;
 
 impl Engine {
-    /// Compares everything live with the recorded state. `false` if there is an unattributed
-    /// change, or if the worker is lost and cannot be inspected.
-    pub(super) fn sweep(
-        &mut self,
-        state: &State,
-        pass: &Pass<'_>,
-        record: OnExecution<'_>,
-    ) -> Result<bool, EsgError> {
+    /// Compares everything live with the recorded state: the unattributed changes, or `None` if the
+    /// worker is lost and cannot be inspected.
+    pub(super) fn sweep(&mut self, state: &State) -> Result<Option<Vec<String>>, EsgError> {
         // Removes what a failed step left behind.
         self.bring(state, &BTreeSet::new())?;
         let swept = match self.executor.sweep() {
             Ok(swept) => swept,
             // The worker cannot report any more what the steps changed.
-            Err(error) if self.survives(&error, &mut 0) => return Ok(false),
+            Err(error) if self.survives(&error, &mut 0) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
         let mut found: Vec<String> = swept.unattributed;
@@ -38,25 +34,30 @@ impl Engine {
                 found.push(format!("unattributed change of {}", member.entity));
             }
         }
-        if found.is_empty() {
-            return Ok(true);
-        }
-        // The change is attributed to all of them, because any may have made it.
-        for execution in pass.fresh.clone() {
-            let mut again = Execution::clone(&execution);
-            again
-                .trace
-                .untracked
-                .extend(found.iter().map(|what| Untracked { what: what.clone(), line: None }));
-            let again = Arc::new(again);
-            self.history.push(again.clone());
-            record(&again, &mut self.blobs)?;
-        }
-        Ok(false)
+        Ok(Some(found))
     }
 
-    pub(super) fn report(&self, pass: &Pass<'_>) -> Report {
-        let mut report = Report { run: self.run, widened: pass.widened, ..Report::default() };
+    /// Attributes changes to all steps that ran, because any may have made them.
+    pub(super) fn attribute(
+        &mut self,
+        unseen: &[String],
+        pass: &mut Pass<'_>,
+        record: OnExecution<'_>,
+    ) -> Result<(), EsgError> {
+        for step in &pass.order {
+            let Some(execution) = pass.chosen.get_mut(step) else { continue };
+            let mut again = Execution::clone(execution);
+            again.trace.untracked.extend(unseen.iter().cloned().map(Untracked::of));
+            *execution = Arc::new(again);
+            record(execution, &mut self.blobs)?;
+            self.history.push(execution.clone());
+        }
+        Ok(())
+    }
+
+    pub(super) fn report(&self, pass: &Pass<'_>, wall: Duration) -> Report {
+        let (run, widened) = (self.run, pass.widened);
+        let mut report = Report { run, widened, wall, ..Report::default() };
         for step in pass.steps {
             let Some(latest) = pass.chosen.get(&step.id) else { continue };
             let ran = pass.done.contains(&step.id);
@@ -67,10 +68,9 @@ impl Engine {
                     Reason::Rebuilt => report.rebuilt.push(step.id.clone()),
                     reason => report.ran.push((step.id.clone(), reason)),
                 }
-                report.wall += latest.wall;
             } else {
                 report.kept.push(step.id.clone());
-                report.saved += latest.wall;
+                report.saved += latest.wall + latest.host;
                 if latest.trace.clock {
                     report.kept_clock.push(step.id.clone());
                 }

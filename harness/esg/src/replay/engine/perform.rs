@@ -1,9 +1,10 @@
 //! Runs one step on exactly the state it must see.
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use super::{Ended, Engine, Pass};
+use crate::blobs::BlobError;
 use crate::error::EsgError;
 use crate::exec::{Ran, RunStep, Synced};
 use crate::model::{Entity, UnitKey};
@@ -13,14 +14,18 @@ use crate::state::{Made, State};
 use crate::trace::{Execution, Recorder, unify};
 
 impl Engine {
-    /// Runs the step on `state`.
+    /// Runs the step on `state`. If an earlier execution stands and the step only makes values
+    /// again, it finds the clocks and entropy of then.
     pub(super) fn perform(
         &mut self,
         step: &Planned,
         state: &State,
         pass: &mut Pass<'_>,
+        stands: Option<&Execution>,
     ) -> Result<Ended, EsgError> {
         let mut deaths = 0;
+        let begun = Instant::now();
+        let readings = stands.map(|stands| &*stands.trace.readings).filter(|all| !all.is_empty());
         loop {
             // What an earlier try in this pass read. The steps that make it may have run since.
             let (more, all) = pass.looked_for.get(&step.id).cloned().unwrap_or_default();
@@ -40,7 +45,7 @@ impl Engine {
                 step: &step.id,
                 source: &step.source,
                 bind: step.bind.as_ref().map(|(name, value)| (&**name, &**value)),
-                readings: self.readings.get(&step.id).map(Vec::as_slice),
+                readings: self.readings.get(&step.id).map(Vec::as_slice).or(readings),
             }) {
                 Ok(ran) => ran,
                 // It was lost before the step began, and its untracked state with it.
@@ -64,6 +69,7 @@ impl Engine {
             {
                 unify(&mut execution, &old, &|made| self.live.knows(made));
             }
+            execution.host = begun.elapsed().saturating_sub(execution.wall);
             return Ok(Ended::Ran(Box::new(execution)));
         }
     }
@@ -90,6 +96,9 @@ impl Engine {
         state: &State,
         needed: &BTreeSet<Entity>,
     ) -> Result<BTreeSet<Entity>, EsgError> {
+        if std::mem::take(&mut self.spoiled) {
+            self.renew().inspect_err(|_| self.spoiled = true)?;
+        }
         let mut deaths = 0;
         loop {
             let (blobs, lost) = (&mut self.blobs, &self.lost);
@@ -149,10 +158,14 @@ impl Engine {
         mut ran: Ran,
     ) -> Result<Execution, EsgError> {
         let mut made = Vec::with_capacity(ran.units.len());
-        for (unit, blob) in std::mem::take(&mut ran.units) {
-            let stored = match blob {
-                Some(bytes) if unit.unserializable.is_none() => Some(self.blobs.keep(bytes)?),
-                _ => None,
+        for (mut unit, blob) in std::mem::take(&mut ran.units) {
+            let blob = blob.filter(|_| unit.unserializable.is_none());
+            let stored = match blob.map(|bytes| self.blobs.keep(bytes)).transpose() {
+                Err(error @ BlobError::TooLarge { .. }) => {
+                    unit.unserializable = Some(error.to_string());
+                    None
+                }
+                stored => stored?,
             };
             made.push(Made { unit, stored });
         }
@@ -181,7 +194,7 @@ impl Engine {
     }
 
     /// The steps that made what is missing, from the first on.
-    pub(super) fn makers(&self, state: &State, missing: &BTreeSet<Entity>) -> BTreeSet<Arc<str>> {
+    pub(crate) fn makers(&self, state: &State, missing: &BTreeSet<Entity>) -> BTreeSet<Arc<str>> {
         let mut open: Vec<UnitKey> = missing
             .iter()
             .filter_map(|entity| state.slot(entity))
