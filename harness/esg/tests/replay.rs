@@ -8,6 +8,8 @@ mod cases;
 mod edges;
 #[path = "replay/engine.rs"]
 mod engine;
+#[path = "replay/plan.rs"]
+mod plan;
 #[path = "replay/trials.rs"]
 mod trials;
 

@@ -1,12 +1,15 @@
 //! What a replay would run.
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
 use super::CodeGraph;
 use crate::model::Entity;
-use crate::replay::{Outside, Planned, Reason};
+use crate::program::{EdgeKind, INPUT, Program};
+use crate::replay::{Outside, Planned, Reason, need};
+use crate::scan::Scan;
 use crate::state::State;
+use crate::trace::Execution;
 
 /// What a replay would run, as far as can be determined without running anything. A step that may
 /// run need not: a step whose outputs equal its earlier ones does not invalidate its readers.
@@ -41,52 +44,193 @@ impl fmt::Display for Plan {
 
 impl CodeGraph {
     /// What the next replay would run, and why.
+    ///
+    /// It contains every step that the replay runs, unless a step does what neither its source nor
+    /// its earlier runs show.
     #[must_use]
     pub fn plan(&self) -> Plan {
         let steps = self.planned();
-        let mut plan = Plan::default();
-        let mut state = State::default();
+        let mut ahead = Ahead::default();
         let mut outside = Outside::new(self.engine.executor.readable());
-        let mut unknown: BTreeSet<Entity> = BTreeSet::new();
+        let mut reasons: BTreeMap<&str, Reason> = BTreeMap::new();
         for step in &steps {
-            let valid = self.engine.valid(step, &state, &mut outside);
-            let may: Vec<Entity> = match &valid {
-                Some(execution) => execution
-                    .trace
-                    .known()
-                    .filter(|entity| unknown.contains(*entity))
-                    .cloned()
-                    .collect(),
-                None => Vec::new(),
-            };
-            match valid {
-                Some(execution) if may.is_empty() => {
-                    state.apply(&execution);
+            let valid = self.engine.valid(step, &ahead.state, &mut outside);
+            let may = valid.as_deref().map(|execution| ahead.unknown_of(step, execution));
+            match (valid, may) {
+                (Some(execution), Some(may)) if may.is_empty() => {
+                    ahead.keep(&execution);
                     continue;
                 }
-                Some(_) => plan.steps.push((step.id.clone(), Reason::May(may))),
-                None => {
-                    let reason =
-                        self.engine.stale(step, &state, &outside).unwrap_or(Reason::Invalidated);
-                    plan.steps.push((step.id.clone(), reason));
+                (_, Some(may)) => reasons.insert(&step.id, Reason::May(may)),
+                _ => {
+                    let stale = self.engine.stale(step, &ahead.state, &outside);
+                    reasons.insert(&step.id, stale.unwrap_or(Reason::Invalidated))
+                }
+            };
+            for maker in self.makers_for(step, &ahead.state) {
+                if let Some(maker) = steps.iter().find(|step| step.id == maker) {
+                    reasons.entry(&maker.id).or_insert(Reason::Rebuilt);
                 }
             }
-            self.assume(step, &mut state, &mut unknown);
+            ahead.assume(step, self.engine.history.latest(&step.id), &self.program);
+            ahead.follow(self, step);
         }
-        if !plan.is_empty() && self.engine.is_untracked(&steps) {
-            plan.steps = steps.iter().map(|step| (step.id.clone(), Reason::Untracked)).collect();
-        }
-        plan
+        let untracked = !reasons.is_empty() && self.engine.is_untracked(&steps);
+        let reason = |step: &Planned| match untracked {
+            true => Some(Reason::Untracked),
+            false => reasons.get(&*step.id).cloned(),
+        };
+        let planned = steps.iter().filter_map(|step| Some((step.id.clone(), reason(step)?)));
+        Plan { steps: planned.collect() }
     }
 
-    /// Marks what is unknown after `step` runs, assuming that it does what it did before.
-    fn assume(&self, step: &Planned, state: &mut State, unknown: &mut BTreeSet<Entity>) {
-        if let Some(latest) = self.engine.history.latest(&step.id) {
-            state.apply(latest);
-            unknown.extend(latest.trace.wrote.keys().cloned());
+    /// The steps that have to make unserializable values again for a step.
+    fn makers_for(&self, step: &Planned, state: &State) -> BTreeSet<Arc<str>> {
+        let engine = &self.engine;
+        let before = engine.history.of(&step.id, step.syntax, &engine.name).map(Arc::as_ref);
+        let needed = need(step, state, before, &BTreeSet::new(), false);
+        let gone = needed.into_iter().filter(|entity| {
+            state
+                .slot(entity)
+                .is_some_and(|slot| slot.made.stored.is_none() && !engine.live.holds(entity, slot))
+        });
+        engine.makers(state, &gone.collect())
+    }
+}
+
+/// The channel of all files in [`MEANS`].
+const FILES: &str = "files";
+
+/// Names through which a step may change files and the process, and what they may change.
+const MEANS: &[(&str, &[&str])] = &[
+    ("open", &[FILES]),
+    ("os", &[FILES, "cwd", "env"]),
+    ("pathlib", &[FILES]),
+    ("Path", &[FILES]),
+    ("random", &["rng"]),
+    ("shutil", &[FILES]),
+    ("sqlite3", &[FILES]),
+    ("sys", &["path"]),
+    ("tempfile", &[FILES]),
+    ("warnings", &["warn"]),
+    ("zipfile", &[FILES]),
+];
+
+/// The listing that changes with a file.
+fn folder(entity: &Entity) -> Option<Entity> {
+    let Entity::File(path) = entity else { return None };
+    let folder = path.rsplit_once('/').map_or(".", |(folder, _)| folder);
+    Some(Entity::Listing(folder.into()))
+}
+
+/// What is known of the state that a replay will reach, step by step.
+#[derive(Default)]
+struct Ahead {
+    state: State,
+    /// What steps that run may change.
+    unknown: BTreeSet<Entity>,
+    /// Whether steps that run may change any file.
+    files: bool,
+    /// By step: what it may read of steps that run, according to the sources.
+    readers: HashMap<Arc<str>, BTreeSet<Entity>>,
+}
+
+impl Ahead {
+    /// What a step read then and may find changed.
+    fn unknown_of(&self, step: &Planned, execution: &Execution) -> Vec<Entity> {
+        let read = execution.trace.known().filter(|entity| self.is_unknown(entity));
+        let mut may: BTreeSet<Entity> = read.cloned().collect();
+        may.extend(self.readers.get(&step.id).into_iter().flatten().cloned());
+        may.into_iter().collect()
+    }
+
+    /// Whether it, or a class or module that it refers to, may change.
+    fn is_unknown(&self, entity: &Entity) -> bool {
+        if self.unknown.contains(entity) {
+            return true;
         }
+        match entity {
+            Entity::File(_) | Entity::Listing(_) => self.files,
+            Entity::Name(_) | Entity::Token(_) | Entity::Module(_) => {
+                let reached = self.state.reach([entity.clone()]);
+                reached
+                    .iter()
+                    .any(|one| !matches!(one, Entity::Name(_)) && self.unknown.contains(one))
+            }
+            _ => false,
+        }
+    }
+
+    /// The step is kept: what it wrote is as it was.
+    fn keep(&mut self, execution: &Execution) {
+        self.state.apply(execution);
+        for wrote in execution.trace.wrote.keys() {
+            self.unknown.remove(wrote);
+        }
+    }
+
+    /// The step runs, and does what it did before or what its source allows.
+    fn assume(&mut self, step: &Planned, latest: Option<&Arc<Execution>>, program: &Program) {
         let scan = &step.scan;
-        let writes = scan.writes.iter().chain(&scan.mutates).chain(&scan.deletes);
-        unknown.extend(writes.map(Entity::name));
+        let changed = scan.mutates.iter().chain(&scan.escapes).chain(&scan.deferred_mutates);
+        // Reading an iterator, a file or a connection changes it.
+        let used = scan.reads.iter().filter(|name| {
+            let slot = self.state.slot(&Entity::name(name));
+            slot.is_some_and(|slot| {
+                slot.member().iterates || slot.made.unit.unserializable.is_some()
+            })
+        });
+        let changed: Vec<Entity> = changed.chain(used).map(Entity::name).collect();
+        for entity in changed {
+            self.unknown.extend(self.state.group(&entity));
+            self.defines(&entity, program);
+            self.unknown.insert(entity);
+        }
+        if latest.is_none_or(|latest| latest.syntax != step.syntax) {
+            self.look_around(scan);
+        }
+        let bound = scan.writes.iter().chain(&scan.deletes).chain(&scan.deferred_writes);
+        self.unknown.extend(bound.map(Entity::name));
+        if let Some(latest) = latest {
+            self.state.apply(latest);
+            self.unknown.extend(latest.trace.wrote.keys().cloned());
+            self.unknown.extend(latest.trace.wrote.keys().filter_map(folder));
+        }
+    }
+
+    /// Marks the class or module that a name is bound to.
+    fn defines(&mut self, entity: &Entity, program: &Program) {
+        let (Some(name), Some(slot)) = (entity.as_name(), self.state.slot(entity)) else { return };
+        let by = program.step(&slot.by).ok();
+        let is_class = by.is_some_and(|by| by.scan.summaries.contains_key(name));
+        let meant = slot.refs().filter(|one| is_class || matches!(one, Entity::Module(_)));
+        let meant: Vec<Entity> = meant.cloned().collect();
+        self.unknown.extend(meant);
+    }
+
+    /// Marks what new code may change outside of names, as far as it names the means.
+    fn look_around(&mut self, scan: &Scan) {
+        let imported = scan.imports.iter().flat_map(|import| {
+            import.names.iter().map(String::as_str).chain(import.module.split('.').next())
+        });
+        let named = scan.reads.iter().chain(&scan.builtin_reads).chain(imported);
+        for (_, channels) in named.filter_map(|name| MEANS.iter().find(|(known, _)| *known == name))
+        {
+            self.files |= channels.contains(&FILES);
+            let process = channels.iter().filter(|channel| **channel != FILES);
+            self.unknown.extend(process.map(|name| Entity::Process((*name).into())));
+        }
+    }
+
+    /// Takes the readers of a step that runs from the sources.
+    fn follow(&mut self, graph: &CodeGraph, step: &Planned) {
+        let edges = graph.program.edges();
+        let edges = match step.id.strip_prefix(INPUT) {
+            Some(name) if step.bind.is_some() => edges.of_input(name),
+            _ => edges.of(&step.id).unwrap_or_default(),
+        };
+        for edge in edges.into_iter().filter(|edge| edge.kind != EdgeKind::Order) {
+            self.readers.entry(edge.reader).or_default().extend(edge.channels);
+        }
     }
 }

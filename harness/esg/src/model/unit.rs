@@ -45,6 +45,9 @@ pub struct Member {
     /// Whether `own` does not depend on the content.
     #[serde(default)]
     pub opaque: bool,
+    /// Whether it is an iterator, which every use changes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub iterates: bool,
     /// The global names that its code may load.
     #[serde(default)]
     pub loads: Vec<Arc<str>>,

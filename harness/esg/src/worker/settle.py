@@ -15,6 +15,8 @@ from _harness_fingerprints import module_root, probe, share, unchanged
 from _harness_shapes import MRO
 from _harness_walk import TooLarge, Walk, World
 
+_names = type.__dict__["__dict__"].__get__
+
 _Module = types.ModuleType
 _module_dict = _Module.__dict__["__dict__"].__get__
 MISSING = object()
@@ -305,6 +307,8 @@ class Standing:
             described.append({"entity": e.entity, "own": e.own, "refs": own_refs, "opaque": e.opaque})
             if e.loads is not None:
                 described[-1]["loads"] = e.loads
+            if e.entity[0] == "n" and any("__next__" in _names(base) for base in MRO(type(e.value))):
+                described[-1]["iterates"] = True
             e.walk = None
             self.owners.add(e)
         unit.refs = refs

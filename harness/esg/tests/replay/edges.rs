@@ -87,9 +87,14 @@ impl Entry {
             }
             None => graph.edit(|program| program.remove(&edit.step)).unwrap(),
         }
+        let plan = graph.plan();
         let report = graph.replay().unwrap();
-        Self::in_step(&name, &graph, wrong);
+        let planned: BTreeSet<_> = plan.steps().map(|(step, _)| step.to_owned()).collect();
         let ran: BTreeSet<_> = report.executed().map(ToString::to_string).collect();
+        if !ran.is_subset(&planned) {
+            wrong.push(format!("{name}: ran {ran:?}, planned {planned:?}"));
+        }
+        Self::in_step(&name, &graph, wrong);
         if !edit.essential.is_subset(&ran) || !ran.is_subset(&edit.rerun) {
             wrong.push(format!("{name}: ran {ran:?}, minimal {:?}", edit.rerun));
         }

@@ -1,0 +1,88 @@
+//! The plan contains every step that the replay then runs.
+use std::collections::BTreeSet;
+
+use crate::{graph, pythons};
+
+/// A source that makes `xs` and what else is needed, and one that changes `xs`.
+const CHANGES: &[(&str, &str)] = &[
+    ("xs = [3, 1, 2]", "xs.append(4)"),
+    ("xs = [3, 1, 2]", "m = xs.append\nm(4)"),
+    ("import random\nxs = [3, 1, 2]", "random.shuffle(xs)"),
+    ("import heapq\nxs = [3, 1, 2]", "heapq.heapify(xs)"),
+    ("import bisect\nxs = [3, 1, 2]", "bisect.insort(xs, 4)"),
+    ("import io\nxs = io.StringIO()", "print(4, file=xs)"),
+    ("import io, json\nxs = io.StringIO()", "json.dump([], xs)"),
+    ("import operator\nxs = [3, 1, 2]", "operator.iadd(xs, [4])"),
+    ("import operator\nxs = [3, 1, 2]", "operator.methodcaller('append', 4)(xs)"),
+    ("import struct\nxs = bytearray(4)", "struct.pack_into('i', xs, 0, 7)"),
+    ("from collections import deque\nxs = deque([1])", "deque.append(xs, 4)"),
+    ("import functools\nxs = [3, 1, 2]", "functools.partial(xs.append, 5)()"),
+    ("import types\nxs = [3, 1, 2]", "types.MethodType(list.append, xs)(5)"),
+    ("xs = iter([3, 1, 2])", "for x in xs: break"),
+    ("xs = (x for x in [3, 1, 2])", "ys = next(xs)"),
+    ("import itertools\nxs = iter([3, 1, 2])", "ys = list(itertools.islice(xs, 2))"),
+    ("xs = iter([3, 1, 2])", "ys = list(zip('ab', xs))"),
+    ("xs = iter([3, 1, 2])", "ys = list(map(str, xs))"),
+    ("xs = iter([3, 1, 2])", "a, *b = xs"),
+    ("xs = [3, 1, 2]\ndef grow(): xs.append(4)", "grow()"),
+    ("xs = [3, 1, 2]\ngrow = lambda: xs.append(4)", "grow()"),
+    ("xs = [3, 1, 2]\ndef grow(to): to.append(4)", "grow(xs)"),
+    ("xs = [3, 1, 2]\nys = xs", "ys.append(4)"),
+    ("xs = [3, 1, 2]\nheld = {'a': xs}", "held['a'].append(4)"),
+    ("xs = [3, 1, 2]\ndef set_xs():\n    global xs\n    xs = [9]", "set_xs()"),
+    ("xs = [3, 1, 2]", "exec('xs.append(4)')"),
+    ("xs = [3, 1, 2]", "code = 'xs.append(4)'\nexec(code)"),
+    ("xs = [3, 1, 2]", "globals()['x' + 's'] = [5]"),
+    ("xs = [3, 1, 2]", "setattr(xs, 'a', 1) if 0 else xs.clear()"),
+    ("class C: xs = [1]\nxs = C()", "C.xs = [2]"),
+    ("class C: pass\nxs = C()", "C.__len__ = lambda self: 7"),
+    ("xs = [3, 1, 2]", "open('f', 'w').write('1')"),
+    ("xs = [3, 1, 2]", "import random\nrandom.seed(3)"),
+];
+
+#[test]
+fn the_plan_contains_every_step_that_runs() {
+    let mut wrong = Vec::new();
+    let python = pythons().remove(0);
+    for (make, change) in CHANGES {
+        for (before, after) in [("pass", *change), (*change, "pass")] {
+            let steps = [
+                ("make", *make),
+                ("change", before),
+                ("n", "n = [*xs] if hasattr(xs, '__iter__') else getattr(xs, 'xs', 0)"),
+                ("m", "m = n"),
+                ("more", "import os, random\nmore = (os.listdir(), random.random())"),
+                ("apart", "apart = 5"),
+            ];
+            let mut graph = graph(&python, &steps);
+            graph.replay().unwrap();
+            graph.edit(|program| program.replace("change", after)).unwrap();
+            let plan = graph.plan();
+            let planned: BTreeSet<_> = plan.steps().map(|(step, _)| step.to_owned()).collect();
+            let report = graph.replay().unwrap();
+            let ran: BTreeSet<_> = report.executed().map(ToString::to_string).collect();
+            if !ran.is_subset(&planned) {
+                wrong.push(format!("{make}\n{before}\n{after}\nran {ran:?}, planned {planned:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} plans:\n{}", wrong.len(), wrong.join("\n--\n"));
+}
+
+#[test]
+fn what_is_surely_kept_is_not_planned() {
+    let python = pythons().remove(0);
+    let steps = [
+        ("rows", "rows = [1, 2]"),
+        ("copy", "other = list(rows)"),
+        ("total", "total = sum(rows)"),
+        ("again", "total = 3"),
+        ("show", "print(total)"),
+    ];
+    let mut graph = graph(&python, &steps);
+    graph.replay().unwrap();
+    graph.edit(|program| program.replace("total", "total = max(rows)")).unwrap();
+    let plan = graph.plan();
+    let planned: Vec<_> = plan.steps().map(|(step, _)| step).collect();
+    assert_eq!(planned, ["total"]);
+}
