@@ -288,9 +288,11 @@ def forget_cached_files():
     them."""
     for name in _lines.keys() - SOURCES:
         entry = _lines[name]
-        # Generated code has no time.
         if len(entry) == 4 and entry[1] is not None:
             del _lines[name]
+        else:
+            # Generated code, which has no time.
+            SOURCES.add(name)
     compared = sys.modules.get("filecmp")
     if compared is not None:
         compared.clear_cache()
