@@ -10,6 +10,15 @@ use super::value::{EMPTY, Reach, Tag, Val, number, reach, tag};
 const KEEPING: &[&str] =
     &["add", "append", "appendleft", "extend", "insert", "put", "setdefault", "update"];
 
+/// The name of the function that an expression calls.
+fn called(call: &ast::ExprCall) -> Option<&str> {
+    match &*call.func {
+        Expr::Name(name) => Some(name.id.as_str()),
+        Expr::Attribute(node) => Some(node.attr.id.as_str()),
+        _ => None,
+    }
+}
+
 impl<'a> Flow<'a> {
     pub(super) fn call(&mut self, node: &'a ast::ExprCall) -> Val {
         if let Some(builtin) = self.builtin(&node.func) {
@@ -23,11 +32,21 @@ impl<'a> Flow<'a> {
                 };
                 let callee = self.load(symbol, false);
                 let args = self.args(&node.arguments);
+                if !self.is_body(callee) {
+                    self.changes_given(func.id.as_str(), None, &args);
+                }
                 self.invoke(callee, &args, &node.node_index)
             }
             func => {
                 let callee = self.eval(func);
                 let args = self.args(&node.arguments);
+                // `methodcaller('append', 4)(xs)`
+                if let Expr::Call(maker) = func
+                    && called(maker) == Some("methodcaller")
+                    && let Some(&first) = args.positional.first()
+                {
+                    self.mutate(first);
+                }
                 self.invoke(callee, &args, &node.node_index)
             }
         }
@@ -59,6 +78,12 @@ impl<'a> Flow<'a> {
             }
         }
         args
+    }
+
+    /// Whether `callee` is surely a body of this step.
+    fn is_body(&self, callee: Val) -> bool {
+        let callees = self.values.list(callee);
+        !callees.is_empty() && callees.iter().all(|one| tag(*one) == Tag::Body)
     }
 
     /// Everything a call passes.
@@ -104,7 +129,7 @@ impl<'a> Flow<'a> {
                     unknown = true;
                     if matches!(how, Reach::Part | Reach::Deep) {
                         // It may be a bound method, which changes its object.
-                        self.escape(Val::of_origin(one));
+                        self.mutate(Val::of_origin(one));
                     }
                     let held = self.values.held(one);
                     self.escape(held);
@@ -310,6 +335,9 @@ impl<'a> Flow<'a> {
             return result;
         }
         self.mutate(object);
+        if !ours {
+            self.changes_given(attr, Some(object), &args);
+        }
         let all = self.all(&args);
         let inside = self.values.inside(object);
         if ours && KEEPING.contains(&attr) && args.keyword.is_empty() {

@@ -16,6 +16,7 @@ mod flow;
 mod identity;
 mod index;
 mod legality;
+mod library;
 mod marks;
 mod names;
 mod parse;
