@@ -77,7 +77,7 @@ mod state;
 mod text;
 mod trace;
 
-pub use blobs::{BlobError, BlobId, BlobLimits, Blobs, BlobsSwept, Stored};
+pub use blobs::{BlobError, BlobId, BlobLimits, Blobs, BlobsSwept, StoredValue};
 pub use error::EsgError;
 pub use exec::{
     Blob, Ending, ExecError, Executor, Frame, Isolation, KillHandle, Layer, Limits, Load, Output,

@@ -31,7 +31,7 @@ pub(super) const INLINE: usize = 256;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Stored {
+pub enum StoredValue {
     /// Inline: at most 256 bytes. Hex in text formats.
     Inline(#[serde(with = "hex")] Arc<[u8]>),
     /// In the store, under this id.

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 pub use error::BlobError;
-pub use id::{BlobId, Stored};
+pub use id::{BlobId, StoredValue};
 
 use crate::exec::Blob;
 use crate::model::Fingerprint;
@@ -153,11 +153,11 @@ impl Blobs {
     ///
     /// # Errors
     /// As [`put`](Blobs::put).
-    pub(crate) fn keep(&self, blob: Blob) -> Result<Stored, BlobError> {
+    pub(crate) fn keep(&self, blob: Blob) -> Result<StoredValue, BlobError> {
         if blob.len() <= INLINE {
-            return Ok(Stored::Inline(blob));
+            return Ok(StoredValue::Inline(blob));
         }
-        self.place(&blob, || blob.clone()).map(Stored::Blob)
+        self.place(&blob, || blob.clone()).map(StoredValue::Blob)
     }
 
     fn place(&self, bytes: &[u8], blob: impl FnOnce() -> Blob) -> Result<BlobId, BlobError> {
@@ -182,11 +182,11 @@ impl Blobs {
     ///
     /// # Errors
     /// As [`put`](Blobs::put).
-    pub fn store(&self, bytes: &[u8]) -> Result<Stored, BlobError> {
+    pub fn store(&self, bytes: &[u8]) -> Result<StoredValue, BlobError> {
         if bytes.len() <= INLINE {
-            return Ok(Stored::Inline(bytes.into()));
+            return Ok(StoredValue::Inline(bytes.into()));
         }
-        self.put(bytes).map(Stored::Blob)
+        self.put(bytes).map(StoredValue::Blob)
     }
 
     /// A value, or `None` if it is missing or damaged.
@@ -213,14 +213,14 @@ impl Blobs {
         })
     }
 
-    /// The value of a [`Stored`].
+    /// The value of a [`StoredValue`].
     ///
     /// # Errors
     /// As [`get`](Blobs::get).
-    pub fn load(&self, stored: &Stored) -> Result<Option<Blob>, BlobError> {
+    pub fn load(&self, stored: &StoredValue) -> Result<Option<Blob>, BlobError> {
         match stored {
-            Stored::Inline(bytes) => Ok(Some(bytes.clone())),
-            Stored::Blob(id) => self.get(id),
+            StoredValue::Inline(bytes) => Ok(Some(bytes.clone())),
+            StoredValue::Blob(id) => self.get(id),
         }
     }
 

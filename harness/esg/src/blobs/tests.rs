@@ -73,16 +73,16 @@ fn small_values_stay_where_they_are_named() {
     let blobs = Blobs::memory();
     let small = blobs.store(&[7; 256]).unwrap();
     let large = blobs.store(&[7; 257]).unwrap();
-    assert!(matches!(small, Stored::Inline(_)) && matches!(large, Stored::Blob(_)));
+    assert!(matches!(small, StoredValue::Inline(_)) && matches!(large, StoredValue::Blob(_)));
     for (stored, length) in [(small, 256), (large, 257)] {
         assert_eq!(blobs.load(&stored).unwrap().unwrap().len(), length);
         let json = serde_json::to_string(&stored).unwrap();
-        assert_eq!(serde_json::from_str::<Stored>(&json).unwrap(), stored);
+        assert_eq!(serde_json::from_str::<StoredValue>(&json).unwrap(), stored);
     }
-    let json = serde_json::to_string(&Stored::Inline([1, 255].as_slice().into())).unwrap();
+    let json = serde_json::to_string(&StoredValue::Inline([1, 255].as_slice().into())).unwrap();
     assert_eq!(json, r#"{"inline":"01ff"}"#);
     for bad in ["0", "0g", "é"] {
-        assert!(serde_json::from_str::<Stored>(&format!(r#"{{"inline":"{bad}"}}"#)).is_err());
+        assert!(serde_json::from_str::<StoredValue>(&format!(r#"{{"inline":"{bad}"}}"#)).is_err());
     }
 }
 

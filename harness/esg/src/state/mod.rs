@@ -13,7 +13,7 @@ pub(crate) use joint::Looked;
 
 use serde::{Deserialize, Serialize};
 
-use super::blobs::Stored;
+use super::blobs::StoredValue;
 use super::model::{Entity, Member, Unit, UnitKey};
 
 /// A version of a unit, as a step made it.
@@ -22,7 +22,7 @@ pub(crate) struct Made {
     /// The unit.
     pub(crate) unit: Unit,
     /// Where its serialized form is; `None` if it is unserializable.
-    pub(crate) stored: Option<Stored>,
+    pub(crate) stored: Option<StoredValue>,
 }
 
 /// Where an entity is.
@@ -145,8 +145,8 @@ impl State {
         let Some(slot) = self.slots.get(entity) else { return FileKind::Nothing };
         // The first byte of a stored file is its kind. Directories and links are small.
         match &slot.made.stored {
-            Some(Stored::Inline(bytes)) if bytes.first() == Some(&b'd') => FileKind::Directory,
-            Some(Stored::Inline(bytes)) if bytes.first() == Some(&b'l') => FileKind::Link,
+            Some(StoredValue::Inline(bytes)) if bytes.first() == Some(&b'd') => FileKind::Directory,
+            Some(StoredValue::Inline(bytes)) if bytes.first() == Some(&b'l') => FileKind::Link,
             _ => FileKind::File,
         }
     }

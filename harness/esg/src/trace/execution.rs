@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use crate::blobs::{BlobId, Stored};
+use crate::blobs::{BlobId, StoredValue};
 use crate::exec::{Ending, Output, Untracked, Wrote};
 use crate::model::{Entity, Fingerprint, UnitKey};
 use crate::state::{FileKind, Made};
@@ -105,7 +105,7 @@ impl Trace {
     pub(crate) fn blobs(&self) -> impl Iterator<Item = BlobId> {
         let again = self.again.iter().map(|(_, made)| made);
         self.units.iter().chain(again).filter_map(|made| match made.stored {
-            Some(Stored::Blob(id)) => Some(id),
+            Some(StoredValue::Blob(id)) => Some(id),
             _ => None,
         })
     }

@@ -1,4 +1,4 @@
-//! Stored files are lost, damaged, or from another Python.
+//! StoredValue files are lost, damaged, or from another Python.
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
