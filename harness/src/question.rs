@@ -50,12 +50,11 @@ pub use harness_macros::Question;
 /// #[question(answer = bool, name = "proceed")]
 /// struct MayProceed { cost: u32 }
 ///
-/// fn answer<Q: Question>(json: &str) -> serde_json::Result<Q::Answer> {
-///     serde_json::from_str(json)
+/// fn yes<Q: Question<Answer = bool>>(_: &Q) -> Q::Answer {
+///     true
 /// }
-/// assert!(answer::<MayProceed>("true")?);
+/// assert!(yes(&MayProceed { cost: 70 }));
 /// assert_eq!(MayProceed::NAME, "proceed");
-/// # Ok::<(), serde_json::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a question",

@@ -34,5 +34,5 @@ pub use error::TestError;
 pub use faulty::{Call, Faults, Faulty};
 pub use recorder::{Asked, Record, Recorder};
 pub use script::{NoSlots, Slots, Slotted, Who};
-pub use step::{NotDone, StepTest, Stepped, handler, step};
+pub use step::{NotDone, StepTest, TestedStep, handler, step};
 pub use storage::{LostInStorage, survives_storage};

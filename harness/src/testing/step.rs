@@ -168,7 +168,7 @@ impl<C: Context, S: State, P> fmt::Debug for StepTest<C, S, P> {
 }
 
 impl<C: Context, S: State, P: Slotted<C>> IntoFuture for StepTest<C, S, P> {
-    type Output = Result<Stepped<S>, TestError>;
+    type Output = Result<TestedStep<S>, TestError>;
     type IntoFuture = Boxed<Self::Output>;
 
     /// # Errors
@@ -192,7 +192,7 @@ async fn enter<C: Context, S: State>(
     name: String,
     script: BTreeMap<String, Said>,
     failure: Option<StepError>,
-) -> Result<Stepped<S>, TestError> {
+) -> Result<TestedStep<S>, TestError> {
     let ids = Ids {
         agent: AgentId::new("test"),
         session: SessionId::fresh(),
@@ -224,7 +224,7 @@ async fn enter<C: Context, S: State>(
         .filter(|(_, it)| it.key.as_ref().is_some_and(|key| open.contains(key)))
         .map(|(at, _)| at)
         .collect();
-    let stepped = Stepped { state, failure, asked, spent, open, effects, emitted };
+    let stepped = TestedStep { state, failure, asked, spent, open, effects, emitted };
     match script.is_empty() {
         true => Ok(stepped),
         false => {
@@ -289,7 +289,7 @@ fn folded<S: State>(state: &mut S, update: S::Update) -> Result<(), StepError> {
 
 /// What a step under test did.
 #[non_exhaustive]
-pub struct Stepped<S> {
+pub struct TestedStep<S> {
     /// The state with the update folded in; unchanged if the step failed or waits for an answer.
     pub state: S,
     /// Why the step failed, if it did.
@@ -304,7 +304,7 @@ pub struct Stepped<S> {
     emitted: Vec<Arc<dyn Payload>>,
 }
 
-impl<S> Stepped<S> {
+impl<S> TestedStep<S> {
     /// This, if the step is done.
     ///
     /// # Errors
@@ -369,9 +369,9 @@ impl<S> Stepped<S> {
     }
 }
 
-impl<S: fmt::Debug> fmt::Debug for Stepped<S> {
+impl<S: fmt::Debug> fmt::Debug for TestedStep<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stepped")
+        f.debug_struct("TestedStep")
             .field("state", &self.state)
             .field("failure", &self.failure)
             .field("asked", &self.asked)

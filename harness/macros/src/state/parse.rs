@@ -103,7 +103,7 @@ fn parse_field<'a>(
         errors.push(
             &field.ty,
             format!(
-                "`{name}` cannot be nested: `{}` is not a state (a struct with \\
+                "`{name}` cannot be nested: `{}` is not a state (a struct with \
                  `#[derive(State, Clone, Default, Serialize, Deserialize)]` is one)",
                 text::type_name(&field.ty)
             ),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// An entry as it is stored.
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(super) enum Stored<'a> {
+pub(super) enum AsStored<'a> {
     Plain(&'a Entry),
     Pinned { pinned: &'a Entry },
 }
@@ -26,8 +26,8 @@ impl Transcript {
     pub(crate) fn stored(&self, index: usize) -> Option<impl Serialize + '_> {
         let entry = self.entries.get(index)?;
         Some(match self.is_pinned(index) {
-            false => Stored::Plain(entry),
-            true => Stored::Pinned { pinned: entry },
+            false => AsStored::Plain(entry),
+            true => AsStored::Pinned { pinned: entry },
         })
     }
 }
