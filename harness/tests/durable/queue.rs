@@ -129,6 +129,6 @@ async fn a_queued_input_says_what_to_do() {
     // The one that waits finds the input applied.
     let ended = waits.await.unwrap().ended().unwrap();
     assert_eq!(ended.state.lines, ["one", "worked", "two", "worked"]);
-    let over = agent.resume(&why.into_outcome(), Answers::none(), ()).await.unwrap_err();
+    let over = agent.resume(why.into_outcome(), Answers::none(), ()).await.unwrap_err();
     assert!(over.is_not_waiting(), "{over}");
 }

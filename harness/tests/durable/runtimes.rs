@@ -84,11 +84,10 @@ fn a_run_whose_runtime_ends_in_a_step_releases_its_session() {
                 .build()
                 .unwrap(),
         };
-        let run = runtime.block_on(async {
-            let run = agent.run(Doc::update(), ()).session("s").start();
-            at_work.acquire().await.unwrap().forget();
-            run
-        });
+        let entered = runtime.enter();
+        let run = agent.run(Doc::update(), ()).session("s").start();
+        drop(entered);
+        runtime.block_on(at_work.acquire()).unwrap().forget();
         assert!(!is_free(&rig), "{what}");
         drop(runtime);
         until(|| is_free(&rig), &what);
@@ -142,11 +141,10 @@ fn what_a_runtime_leaves_on_its_way_to_the_store_is_finished() {
         let rig = Rig::nth(&MemoryStore::new(), on, n, Act::Pause);
         let agent = harness(&at_work, false).agent("a", ()).store(rig.clone());
         let runtime = super::rig::runtime();
-        let run = runtime.block_on(async {
-            let run = agent.run(Doc::update(), ()).session("s").start();
-            rig.reached().await;
-            run
-        });
+        let entered = runtime.enter();
+        let run = agent.run(Doc::update(), ()).session("s").start();
+        drop(entered);
+        runtime.block_on(rig.reached());
         drop(runtime);
         drop(run);
         rig.go();

@@ -221,7 +221,10 @@ impl Program {
                 Err(Problem::Failed { id, why: format!("{:#}", failed.failure) })
             }
             Outcome::Interrupted(_) => self.hint(&id),
-            other => {
+            other @ (Outcome::Waiting(_)
+            | Outcome::Stopped(_)
+            | Outcome::Exhausted(_)
+            | Outcome::Queued(_)) => {
                 let why = other.ended().err().map(|why| why.to_string()).unwrap_or_default();
                 Err(Problem::Failed { id, why })
             }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Values that a caller gives to its tools: one of each type, such as a database client. A step gives
-/// its own [`Cx`](crate::Cx) too, see [`Cx::tools`](crate::Cx::tools).
+/// its own [`Cx`](crate::Cx) too, see [`Cx::call_tools`](crate::Cx::call_tools).
 ///
 /// ```
 /// use harness::llm::ToolCx;

@@ -12,7 +12,7 @@ use std::fmt;
 /// | `Write` | it runs again, under the same [`op_id`](crate::Cx::op_id) |
 /// | `External`, `Destructive` | it never runs again: its outcome is [`InDoubt`](super::ToolOutcome::InDoubt) |
 ///
-/// [`Cx::tools`](crate::Cx::tools) keeps this.
+/// [`Cx::call_tools`](crate::Cx::call_tools) keeps this.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
