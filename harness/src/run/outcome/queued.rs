@@ -61,7 +61,7 @@ pub struct Queued {
     pub input_id: String,
     /// What the input waits for.
     pub status: QueueStatus,
-    /// Nothing.
+    /// Always zero: it has not run. [`Outcome::spent`](crate::Outcome::spent) borrows it.
     spent: Spend,
 }
 
