@@ -20,6 +20,8 @@ const TARGETS: &[(&str, f64)] = &[
     ("each/", 3.0),
     ("sessions/", 3.0),
     ("sessions-peak/", 1.0),
+    ("llm-turn", 1.0),
+    ("llm-streams", 1.0),
 ];
 
 /// One figure of a case: ours beside the floor.

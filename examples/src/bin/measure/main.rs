@@ -20,6 +20,7 @@ mod esg_sync;
 mod figure;
 mod floor;
 mod growing;
+mod llm;
 mod log;
 mod ours;
 mod python;
@@ -53,6 +54,8 @@ const CASES: &[(&str, Case)] = &[
     ("resume-file", reopen::resume),
     ("open-memory", reopen::memory),
     ("open-file", reopen::file),
+    ("llm-turn", llm::turns),
+    ("llm-streams", llm::streams),
     ("esg-edges", edges::edges),
     ("esg-scan", scan::scans),
     ("esg-step", esg_step::steps),
