@@ -23,6 +23,7 @@ mod former;
 mod interrupts;
 mod leases;
 mod meanwhile;
+mod models;
 mod modes;
 mod nested;
 mod queue;
