@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use harness::State;
+use harness::llm::{Block, Edit, Entry as Said, Reply, ToolOutcome, Transcript};
 use harness::session::{Entry, Replay};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -150,4 +151,46 @@ fn the_past_keeps_what_is_easily_lost() {
     assert_eq!(bits(&state(9)["prices"]["ß"]), f64::MAX.to_bits());
     assert_eq!(state(9)["best"].as_i64(), Some(i64::MIN));
     assert_eq!(state(2)["talk"][0], json!("Grüß Gott, 世界 🦊\u{2028}\u{0}\"\\/"));
+}
+
+#[test]
+fn the_past_keeps_conversations() {
+    let golden = Golden::read("talk");
+    let state = |seq: usize| -> Value { serde_json::from_str(&golden.states[seq - 1]).unwrap() };
+    let talk = |seq: usize| -> Transcript {
+        let talk = state(seq)["talk"].clone();
+        let read: Transcript = serde_json::from_value(talk.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&read).unwrap(), talk, "at {seq}");
+        read
+    };
+    // A reply that is recorded.
+    let entry: Value = serde_json::from_str(&golden.entries[2]).unwrap();
+    let reply: Reply = serde_json::from_value(entry["effect"]["v"].clone()).unwrap();
+    assert_eq!((reply.text().as_deref(), reply.usage.total()), (Some("dear all"), Some(13)));
+    // Calls without outcomes, and with one of each kind.
+    assert_eq!(talk(11).open_calls().len(), 6);
+    assert_eq!(talk(11).open_calls()[1].arguments.as_str(), "{not json");
+    let talk_with_outcomes = talk(13);
+    let Said::Assistant(turn) = &talk_with_outcomes.entries()[2] else { panic!("no turn") };
+    let outcome = |block: &Block| match block {
+        Block::Call { outcome, .. } => outcome.clone(),
+        _ => None,
+    };
+    let outcomes: Vec<ToolOutcome> = turn.blocks.iter().filter_map(outcome).collect();
+    assert!(matches!(
+        &outcomes[..],
+        [
+            ToolOutcome::Ok(_),
+            ToolOutcome::Failed { .. },
+            ToolOutcome::Denied { .. },
+            ToolOutcome::Steered { .. },
+            ToolOutcome::InDoubt,
+            ToolOutcome::Skipped,
+        ]
+    ));
+    // Edits: the pinned turn is where it was.
+    let mut last = talk(18);
+    assert_eq!((talk_with_outcomes.len(), last.len()), (6, 5));
+    assert!(last.edit(Edit::remove(1..3)).is_ok_and(|_| last.len() == 4));
+    assert!(matches!(last.entries()[1], Said::Assistant(_)));
 }

@@ -44,7 +44,7 @@ impl Golden {
     }
 
     fn all() -> Vec<Self> {
-        ["turns", "pruned", "migrated", "fork", "items", "not_done"].map(Self::read).into()
+        ["turns", "pruned", "migrated", "fork", "items", "not_done", "talk"].map(Self::read).into()
     }
 
     fn seq(&self, at: usize) -> Seq {
