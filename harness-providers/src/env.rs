@@ -4,6 +4,36 @@ use crate::Secret;
 use harness::llm::Llm;
 use std::sync::Arc;
 
+/// How the models of a provider are made.
+struct Provider {
+    /// What the names of its models begin with, before the `/`.
+    name: &'static str,
+    /// The Cargo feature that has its adapter.
+    feature: &'static str,
+    /// `None` without that feature.
+    make: Option<fn(&str) -> Result<Arc<dyn Llm>, EnvError>>,
+}
+
+macro_rules! providers {
+    ($($name:literal, $feature:literal => $make:path;)+) => {
+        /// One line for each provider.
+        const PROVIDERS: &[Provider] = &[$(
+            Provider {
+                name: $name,
+                feature: $feature,
+                #[cfg(feature = $feature)]
+                make: Some(|model| Ok(Arc::new($make(model)?))),
+                #[cfg(not(feature = $feature))]
+                make: None,
+            },
+        )+];
+    };
+}
+
+providers! {
+    "anthropic", "anthropic" => crate::Anthropic::from_env;
+}
+
 /// The model of a name such as `anthropic/claude-sonnet-4-5`, with its key from the environment.
 ///
 /// | name begins with | key | base URL, if set |
@@ -12,28 +42,24 @@ use std::sync::Arc;
 ///
 /// ```
 /// let error = harness_providers::from_env("acme/m-1").err().unwrap();
-/// assert_eq!(
-///     error.to_string(),
-///     "unknown provider `acme` of the model `acme/m-1` (use `anthropic/..`)",
-/// );
+/// assert!(error.to_string().starts_with("unknown provider `acme` of the model `acme/m-1` (use "));
 /// ```
 ///
 /// # Errors
 ///
-/// The provider is unknown, or its key is not set.
+/// The provider is unknown or its feature is off, or a variable that it needs is not set.
 pub fn from_env(name: &str) -> Result<Arc<dyn Llm>, EnvError> {
-    let unknown = |provider: &str| EnvError::UnknownProvider {
-        provider: provider.to_owned(),
-        name: name.to_owned(),
+    let (provider, model) = name.split_once('/').unwrap_or((name, ""));
+    let known = PROVIDERS.iter().find(|known| known.name == provider && !model.is_empty());
+    let Some(known) = known else {
+        return Err(EnvError::UnknownProvider {
+            provider: provider.to_owned(),
+            name: name.to_owned(),
+        });
     };
-    let Some((provider, model)) = name.split_once('/') else { return Err(unknown(name)) };
-    match provider {
-        #[cfg(feature = "anthropic")]
-        "anthropic" => Ok(Arc::new(crate::Anthropic::from_env(model)?)),
-        _ => {
-            let _ = model;
-            Err(unknown(provider))
-        }
+    match known.make {
+        Some(make) => make(model),
+        None => Err(EnvError::FeatureOff { provider: known.name, feature: known.feature }),
     }
 }
 
@@ -66,20 +92,71 @@ pub enum EnvError {
         /// The environment variable.
         variable: &'static str,
     },
+    /// The base URL is not set, and the provider has none of its own.
+    NoBaseUrl {
+        /// The environment variable.
+        variable: &'static str,
+    },
+    /// The adapter of the provider is not built.
+    FeatureOff {
+        /// The provider.
+        provider: &'static str,
+        /// The Cargo feature that has it.
+        feature: &'static str,
+    },
 }
 
 impl std::fmt::Display for EnvError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::UnknownProvider { provider, name } => write!(
-                f,
-                "unknown provider `{provider}` of the model `{name}` (use `anthropic/..`)"
-            ),
+            Self::UnknownProvider { provider, name } => {
+                write!(f, "unknown provider `{provider}` of the model `{name}` (use ")?;
+                for (place, known) in PROVIDERS.iter().enumerate() {
+                    let comma = if place == 0 { "" } else { ", " };
+                    write!(f, "{comma}`{}/..`", known.name)?;
+                }
+                f.write_str(")")
+            }
             Self::NoKey { variable } => {
                 write!(f, "the environment variable `{variable}` is not set (set it to a key)")
             }
+            Self::NoBaseUrl { variable } => write!(
+                f,
+                "the environment variable `{variable}` is not set (set it to the URL of the server)"
+            ),
+            Self::FeatureOff { provider, feature } => write!(
+                f,
+                "the adapter of `{provider}` is not built (enable the feature `{feature}` of \
+                 `harness-providers`)"
+            ),
         }
     }
 }
 
 impl std::error::Error for EnvError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(name: &str) -> EnvError {
+        from_env(name).err().unwrap()
+    }
+
+    #[test]
+    fn names_without_provider_or_model_are_unknown() {
+        for name in ["", "m-1", "acme/m-1", "anthropic", "anthropic/"] {
+            let error = error(name);
+            assert!(matches!(error, EnvError::UnknownProvider { .. }), "{error}");
+            assert!(error.to_string().contains("`anthropic/..`"), "{error}");
+        }
+    }
+
+    #[test]
+    fn providers_have_names_of_their_own() {
+        let mut names: Vec<_> = PROVIDERS.iter().map(|known| known.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), PROVIDERS.len());
+    }
+}
