@@ -1,4 +1,4 @@
-//! Tests of steps, loops and stores (feature `testing`). The guide has a page on it:
+//! Tests of steps, loops, stores and adapters (feature `testing`). The guide has a page on it:
 //! [testing](crate::_guide::testing).
 //!
 //! Of loops:
@@ -17,9 +17,17 @@
 //! - [`Recorder`] wraps a store and records its calls, so that a test can assert what did *not*
 //!   happen.
 //! - [`survives_storage`] checks that a state is the same after it was stored.
+//!
+//! Of adapters:
+//!
+//! - [`AdapterContract`] asks an [`Llm`](crate::llm::Llm) that speaks the protocol of a vendor whether it
+//!   keeps every promise, clause by clause, against a server in this process that speaks through a
+//!   [`Wire`].
 
 mod bench;
+#[macro_use]
 mod contract;
+mod adapter;
 mod drive;
 mod error;
 mod faulty;
@@ -28,6 +36,7 @@ mod script;
 mod step;
 mod storage;
 
+pub use adapter::{AdapterContract, Wire, WireRequest};
 pub use contract::{Checked, Contract, Damage, Report, Verdict, child_worker};
 pub use drive::{LoopTest, MakesSlots, RunSlots, Tested, run};
 pub use error::TestError;

@@ -6,7 +6,7 @@ mod child;
 mod clauses;
 mod hooks;
 mod report;
-mod stop;
+pub(super) mod stop;
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;

@@ -1,4 +1,4 @@
-//! Which clauses a store has kept, and which not.
+//! Which clauses of a contract are kept, and which not.
 
 use std::fmt;
 
@@ -22,16 +22,16 @@ pub struct Checked {
 /// What was found about a clause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The store keeps it.
+    /// It is kept.
     Kept,
-    /// The store breaks it: what was expected and what was found.
+    /// It is broken: what was expected and what was found.
     Broken(String),
     /// It was left out, for this reason.
     Skipped(String),
 }
 
 impl Report {
-    /// The names of the clauses that the store breaks.
+    /// The names of the clauses that are broken.
     pub fn broken(&self) -> impl Iterator<Item = &str> {
         self.checked
             .iter()

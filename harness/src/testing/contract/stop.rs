@@ -5,16 +5,16 @@ use crate::store::StoreError;
 
 /// Why a clause came to no good end.
 #[derive(Debug)]
-pub(super) enum Stop {
-    /// The store does not keep it.
+pub(in crate::testing) enum Stop {
+    /// It is not kept.
     Broken(String),
-    /// It cannot be asked of this store.
+    /// It cannot be asked for.
     Skipped(String),
 }
 
-pub(super) use Stop::Broken;
+pub(in crate::testing) use Stop::Broken;
 
-pub(super) type Kept<T = ()> = Result<T, Stop>;
+pub(in crate::testing) type Kept<T = ()> = Result<T, Stop>;
 
 impl From<StoreError> for Stop {
     fn from(error: StoreError) -> Self {

@@ -20,7 +20,7 @@ pub(super) const LONG: Duration = Duration::from_secs(600);
 macro_rules! ensure {
     ($holds:expr, $($why:tt)*) => {
         if !$holds {
-            return Err(crate::testing::contract::world::Broken(format!($($why)*)));
+            return Err(crate::testing::contract::stop::Stop::Broken(format!($($why)*)));
         }
     };
 }

@@ -51,7 +51,6 @@ impl Answer {
 }
 
 type Seen = Arc<Mutex<Vec<(String, Value)>>>;
-type Reject = fn(&str, &Value) -> Option<Answer>;
 
 pub(crate) struct Server {
     url: String,
@@ -60,14 +59,14 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) async fn start(answers: VecDeque<Answer>, reject: Reject) -> Self {
+    pub(crate) async fn start(answers: VecDeque<Answer>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let seen = Seen::default();
         let (answers, kept) = (Arc::new(Mutex::new(answers)), Arc::clone(&seen));
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, Arc::clone(&answers), Arc::clone(&kept), reject));
+                tokio::spawn(serve(stream, Arc::clone(&answers), Arc::clone(&kept)));
             }
         });
         Self { url, seen, task }
@@ -107,16 +106,10 @@ async fn request(stream: &mut TcpStream) -> Option<(String, Value)> {
     }
 }
 
-async fn serve(
-    mut stream: TcpStream,
-    answers: Arc<Mutex<VecDeque<Answer>>>,
-    seen: Seen,
-    reject: Reject,
-) {
+async fn serve(mut stream: TcpStream, answers: Arc<Mutex<VecDeque<Answer>>>, seen: Seen) {
     while let Some((head, body)) = request(&mut stream).await {
-        let rejected = reject(&head, &body);
         seen.lock().unwrap().push((head, body));
-        let answer = rejected.or_else(|| answers.lock().unwrap().pop_front());
+        let answer = answers.lock().unwrap().pop_front();
         let Some(answer) = answer else { return };
         if stream.write_all(answer.head.as_bytes()).await.is_err() {
             return;

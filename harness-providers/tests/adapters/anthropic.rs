@@ -1,17 +1,13 @@
 //! The adapter against a server in this process that speaks the Messages API, and rejects what the
 //! vendor rejects.
-#![cfg(feature = "anthropic")]
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
-mod server;
-
+use crate::server::{Answer, Server, Step};
 use harness::llm::{
     Advice, CallCx, Delta, Llm, LlmError, LlmErrorKind, Message, Reply, Request, StopReason, Tally,
     TimeoutPhase, ToolOutcome, ToolSet, Transcript, tool, user,
 };
 use harness_providers::{Anthropic, Price, Prices, Secret, Timeouts};
 use serde_json::{Value, json};
-use server::{Answer, Server, Step};
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,55 +52,9 @@ fn stream_of(text: &str) -> Vec<String> {
     events
 }
 
-/// What the vendor rejects of a request.
-fn rejects(headers: &str, body: &Value) -> Option<(u16, &'static str, &'static str)> {
-    let headers = headers.to_ascii_lowercase();
-    if !headers.contains(&format!("x-api-key: {KEY}")) {
-        return Some((401, "authentication_error", "invalid x-api-key"));
-    }
-    let bad = |what| Some((400, "invalid_request_error", what));
-    if !headers.contains("anthropic-version: 2023-06-01") {
-        return bad("anthropic-version: header is required");
-    }
-    if !body["max_tokens"].is_u64() {
-        return bad("max_tokens: Field required");
-    }
-    let messages = body["messages"].as_array()?;
-    let mut called: Vec<&str> = Vec::new();
-    let mut last = "assistant";
-    for message in messages {
-        let role = message["role"].as_str().unwrap_or_default();
-        let blocks = message["content"].as_array().map(Vec::as_slice).unwrap_or_default();
-        if role == last || blocks.is_empty() {
-            return bad("messages: roles must alternate and content must not be empty");
-        }
-        last = if role == "user" { "user" } else { "assistant" };
-        let of = |name: &str, field: &str| -> Vec<&str> {
-            let of_type = blocks.iter().filter(|block| block["type"] == name);
-            of_type.filter_map(|block| block[field].as_str()).collect()
-        };
-        if of("tool_result", "tool_use_id") != called {
-            return bad("messages: `tool_use` ids without `tool_result` blocks right after");
-        }
-        called = of("tool_use", "id");
-        for block in blocks {
-            let blank = block["text"].as_str().is_some_and(|text| text.trim().is_empty());
-            if blank || (block["type"] == "tool_use" && !block["input"].is_object()) {
-                return bad("messages: content is blank, or input is no object");
-            }
-        }
-    }
-    None
-}
-
 async fn server(answers: impl IntoIterator<Item = Answer>) -> (Server, Anthropic) {
     let answers = answers.into_iter().collect();
-    let server = Server::start(answers, |headers, body| {
-        let (status, name, message) = rejects(headers, body)?;
-        let error = json!({"type": "error", "error": {"type": name, "message": message}});
-        Some(Answer::json(status, &error))
-    })
-    .await;
+    let server = Server::start(answers).await;
     let model = Anthropic::new("claude-x", Secret::new(KEY)).base_url(server.url());
     (server, model)
 }

@@ -1,0 +1,23 @@
+//! Every adapter keeps the contract of adapters.
+
+use harness::testing::{AdapterContract, Report, Verdict, Wire};
+
+/// Checks the adapter of a wire, and makes sure that only these clauses are skipped.
+async fn keeps(wire: impl Wire, skipped: &[&str]) {
+    let report: Report = AdapterContract::new(wire).run().await;
+    report.assert();
+    let left_out: Vec<_> = report
+        .checked
+        .iter()
+        .filter(|checked| matches!(checked.verdict, Verdict::Skipped(_)))
+        .map(|checked| checked.clause.as_str())
+        .collect();
+    assert_eq!(left_out, skipped, "{report}");
+    assert_eq!(report.checked.len(), AdapterContract::clauses().count());
+}
+
+#[cfg(feature = "anthropic")]
+#[tokio::test]
+async fn anthropic() {
+    keeps(crate::wires::anthropic::Messages, &["withheld-reply-is-a-reply"]).await;
+}

@@ -1,0 +1,10 @@
+//! Each adapter against a server in this process that speaks its vendor's protocol, and rejects what
+//! the vendor rejects.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+
+#[cfg(feature = "anthropic")]
+mod anthropic;
+mod contract;
+#[cfg(feature = "anthropic")]
+mod server;
+mod wires;

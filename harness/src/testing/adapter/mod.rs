@@ -1,0 +1,141 @@
+//! The contract of adapters as a suite.
+
+mod clauses;
+mod server;
+mod wire;
+mod world;
+
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+
+use super::contract::stop::Stop;
+use super::{Checked, Report, Verdict};
+use clauses::Clause;
+pub use wire::{Wire, WireRequest};
+use world::World;
+
+/// How long a clause may take; then the adapter counts as stuck.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Checks an adapter, which is an [`Llm`](crate::llm::Llm) that speaks the protocol of a vendor, for
+/// every promise that a loop relies on.
+///
+/// The author of the adapter writes a [`Wire`]: how the vendor's server speaks. The suite runs such a
+/// server on the loopback interface, and asks the adapter for each promise by name.
+///
+/// ```no_run
+/// use harness::testing::{AdapterContract, Wire};
+///
+/// # fn wire() -> impl Wire { struct W; impl Wire for W {
+/// # fn adapter(&self, _: &str, _: &str) -> std::sync::Arc<dyn harness::llm::Llm> { unimplemented!() }
+/// # fn protocol(&self) -> &'static str { "" }
+/// # fn whole(&self, _: &harness::llm::Reply) -> String { String::new() }
+/// # fn frames(&self, _: &[harness::llm::Delta]) -> Vec<String> { Vec::new() }
+/// # fn rejects(&self, _: &harness::testing::WireRequest) -> Option<(u16, String)> { None }
+/// # fn error(&self, _: harness::llm::LlmErrorKind, _: &str) -> Option<(u16, String)> { None }
+/// # } W }
+/// // #[tokio::test]
+/// async fn every_clause_is_kept() {
+///     AdapterContract::new(wire())
+///         .skip("reply-that-is-too-large-is-refused", "the client of this adapter has no limit")
+///         .check()
+///         .await;
+/// }
+/// ```
+///
+/// It needs a tokio runtime with I/O and timers, and real time. Clauses that the vendor or the model
+/// cannot keep, by what [`Llm::caps`](crate::llm::Llm::caps) and the wire say, are reported as
+/// [skipped](Verdict::Skipped). Every clause has a name that stays.
+pub struct AdapterContract {
+    wire: Arc<dyn Wire>,
+    only: Option<Vec<String>>,
+    skip: Vec<(String, String)>,
+}
+
+impl AdapterContract {
+    /// Checks the adapter of this wire.
+    pub fn new(wire: impl Wire) -> Self {
+        Self { wire: Arc::new(wire), only: None, skip: Vec::new() }
+    }
+
+    /// Checks only these clauses. A name that no clause has is a failure.
+    #[must_use]
+    pub fn only(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.only = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Leaves a clause out, and says so in the report. A name that no clause has is a failure.
+    #[must_use]
+    pub fn skip(mut self, name: impl Into<String>, why: impl Into<String>) -> Self {
+        self.skip.push((name.into(), why.into()));
+        self
+    }
+
+    /// The names of all clauses, in the order in which they are checked.
+    pub fn clauses() -> impl Iterator<Item = &'static str> {
+        clauses::all().map(|clause| clause.name)
+    }
+
+    /// Checks the adapter.
+    ///
+    /// # Panics
+    /// If it breaks a clause, with the list of those it breaks.
+    pub async fn check(self) {
+        self.run().await.assert();
+    }
+
+    /// Checks the adapter and reports the result.
+    pub async fn run(self) -> Report {
+        let mut checked = self.unknown();
+        for clause in clauses::all() {
+            if self.only.as_ref().is_some_and(|only| only.iter().all(|name| name != clause.name)) {
+                continue;
+            }
+            let skipped = self.skip.iter().find(|(name, _)| name == clause.name);
+            let verdict = match skipped {
+                Some((_, why)) => Verdict::Skipped(why.clone()),
+                None => one(clause, self.wire.clone()).await,
+            };
+            checked.push(Checked { clause: clause.name.into(), verdict });
+        }
+        Report { checked }
+    }
+
+    /// A failure for each name that was given and is no clause.
+    fn unknown(&self) -> Vec<Checked> {
+        let given = self.only.iter().flatten().chain(self.skip.iter().map(|(name, _)| name));
+        given
+            .filter(|name| clauses::all().all(|clause| clause.name != **name))
+            .map(|name| Checked {
+                clause: name.clone(),
+                verdict: Verdict::Broken("there is no clause of this name".into()),
+            })
+            .collect()
+    }
+}
+
+async fn one(clause: &Clause, wire: Arc<dyn Wire>) -> Verdict {
+    let run = AssertUnwindSafe((clause.run)(World { wire })).catch_unwind();
+    match tokio::time::timeout(PATIENCE, run).await {
+        Ok(Ok(Ok(()))) => Verdict::Kept,
+        Ok(Ok(Err(Stop::Broken(why)))) => Verdict::Broken(why),
+        Ok(Ok(Err(Stop::Skipped(why)))) => Verdict::Skipped(why),
+        Ok(Err(_)) => Verdict::Broken("the adapter or its wire panicked".into()),
+        Err(_) => Verdict::Broken(format!("the adapter did not return within {PATIENCE:?}")),
+    }
+}
+
+impl fmt::Debug for AdapterContract {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AdapterContract")
+            .field("protocol", &self.wire.protocol())
+            .field("only", &self.only)
+            .field("skip", &self.skip)
+            .finish()
+    }
+}
