@@ -32,6 +32,9 @@ macro_rules! providers {
 
 providers! {
     "anthropic", "anthropic" => crate::Anthropic::from_env;
+    "openai", "openai-responses" => crate::OpenAiResponses::from_env;
+    "openai-chat", "openai-chat" => crate::OpenAiChat::from_env;
+    "openai-compatible", "openai-chat" => crate::OpenAiChat::compatible_from_env;
 }
 
 /// The model of a name such as `anthropic/claude-sonnet-4-5`, with its key from the environment.
@@ -39,6 +42,14 @@ providers! {
 /// | name begins with | key | base URL, if set |
 /// |---|---|---|
 /// | `anthropic/` | `ANTHROPIC_API_KEY` | `ANTHROPIC_BASE_URL` |
+/// | `openai/` | `OPENAI_API_KEY` | `OPENAI_BASE_URL` |
+/// | `openai-chat/` | `OPENAI_API_KEY` | `OPENAI_BASE_URL` |
+/// | `openai-compatible/` | `OPENAI_COMPATIBLE_API_KEY`, if set | `OPENAI_COMPATIBLE_BASE_URL`, which must be set |
+///
+/// `openai/` speaks the Responses API and not Chat Completions, because only there the reasoning of the
+/// model goes back to it between the calls of a turn. `openai-chat/` is for requests with a seed or stop
+/// sequences, which the Responses API does not have. Other servers that speak Chat Completions are
+/// `openai-compatible/`.
 ///
 /// ```
 /// let error = harness_providers::from_env("acme/m-1").err().unwrap();
@@ -69,6 +80,13 @@ pub(crate) fn key(variable: &'static str) -> Result<Secret, EnvError> {
         Ok(key) if !key.trim().is_empty() => Ok(Secret::new(key.trim())),
         _ => Err(EnvError::NoKey { variable }),
     }
+}
+
+/// The key of a provider that may need none, if it is set.
+#[cfg(feature = "openai-chat")]
+pub(crate) fn optional_key(variable: &str) -> Option<Secret> {
+    let key = std::env::var(variable).ok()?;
+    (!key.trim().is_empty()).then(|| Secret::new(key.trim()))
 }
 
 /// The base URL of a provider, if it is set.

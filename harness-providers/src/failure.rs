@@ -17,6 +17,8 @@ pub(crate) struct Said {
     pub(crate) about: Option<String>,
     /// Whether it is about the length of the request.
     pub(crate) too_long: bool,
+    /// What its code means, where the status alone means something else.
+    pub(crate) kind: Option<LlmErrorKind>,
 }
 
 /// The error of a response that is not a success.
@@ -28,6 +30,7 @@ pub(crate) fn of_status(
 ) -> LlmError {
     let kind = match status.as_u16() {
         400 | 413 if said.too_long => LlmErrorKind::ContextLength,
+        400..=499 if let Some(kind) = said.kind => kind,
         401..=403 => LlmErrorKind::Auth,
         404 => LlmErrorKind::UnknownModel,
         429 => LlmErrorKind::RateLimited { retry_after },

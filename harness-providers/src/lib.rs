@@ -32,6 +32,8 @@
 //! | feature | default | what it adds |
 //! |---|---|---|
 //! | `anthropic` | yes | [`Anthropic`]: the Messages API |
+//! | `openai-chat` | no | `OpenAiChat`: the Chat Completions API, and every server compatible with it |
+//! | `openai-responses` | no | `OpenAiResponses`: the Responses API |
 
 #[cfg(feature = "anthropic")]
 mod anthropic;
@@ -40,6 +42,8 @@ mod endpoint;
 mod env;
 mod exchange;
 mod failure;
+#[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
+mod openai;
 mod price;
 mod retry_after;
 mod schema;
@@ -50,6 +54,10 @@ mod transport;
 #[cfg(feature = "anthropic")]
 pub use anthropic::Anthropic;
 pub use env::{EnvError, from_env};
+#[cfg(feature = "openai-chat")]
+pub use openai::OpenAiChat;
+#[cfg(feature = "openai-responses")]
+pub use openai::OpenAiResponses;
 pub use price::{Price, Prices};
 pub use secret::Secret;
 pub use transport::Timeouts;

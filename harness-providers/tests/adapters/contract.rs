@@ -21,3 +21,23 @@ async fn keeps(wire: impl Wire, skipped: &[&str]) {
 async fn anthropic() {
     keeps(crate::wires::anthropic::Messages, &["withheld-reply-is-a-reply"]).await;
 }
+
+#[cfg(feature = "openai-chat")]
+#[tokio::test]
+async fn openai_chat() {
+    let skipped = ["opaque-blocks-go-back-to-their-model-only"];
+    keeps(crate::wires::openai_chat::Completions { compatible: false }, &skipped).await;
+}
+
+#[cfg(feature = "openai-chat")]
+#[tokio::test]
+async fn openai_compatible() {
+    let skipped = ["opaque-blocks-go-back-to-their-model-only"];
+    keeps(crate::wires::openai_chat::Completions { compatible: true }, &skipped).await;
+}
+
+#[cfg(feature = "openai-responses")]
+#[tokio::test]
+async fn openai_responses() {
+    keeps(crate::wires::openai_responses::Responses, &[]).await;
+}

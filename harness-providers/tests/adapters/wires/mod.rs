@@ -2,6 +2,12 @@
 
 #[cfg(feature = "anthropic")]
 pub(crate) mod anthropic;
+#[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
+mod openai;
+#[cfg(feature = "openai-chat")]
+pub(crate) mod openai_chat;
+#[cfg(feature = "openai-responses")]
+pub(crate) mod openai_responses;
 
 use serde_json::Value;
 
