@@ -8,3 +8,5 @@ mod contract;
 #[cfg(feature = "anthropic")]
 mod server;
 mod wires;
+#[cfg(all(feature = "openai-chat", feature = "openai-responses"))]
+mod wrong;
