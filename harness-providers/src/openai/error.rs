@@ -35,9 +35,13 @@ fn said_in(error: &Value) -> Said {
 fn kind(code: &str) -> Option<LlmErrorKind> {
     match code {
         // Waiting does not help: the account has no money or no right left.
-        "insufficient_quota" | "billing_hard_limit_reached" | "billing_not_active" => {
-            Some(LlmErrorKind::Auth)
-        }
+        "billing_hard_limit_reached"
+        | "billing_not_active"
+        | "credit_balance_exhausted"
+        | "insufficient_quota"
+        | "organization_spend_limit_exceeded"
+        | "organization_usage_limit_exceeded"
+        | "project_spend_limit_exceeded" => Some(LlmErrorKind::Auth),
         "invalid_api_key" => Some(LlmErrorKind::Auth),
         "model_not_found" => Some(LlmErrorKind::UnknownModel),
         _ => None,
@@ -87,7 +91,8 @@ mod tests {
         of_status(StatusCode::from_u16(status).unwrap(), &said, None, &model).kind()
     }
 
-    /// The guide "Error codes" of <https://platform.openai.com/docs>, as of November 2026.
+    /// <https://developers.openai.com/docs/guides/error-codes> and
+    /// <https://help.openai.com/en/articles/6614457>, as of November 2026.
     #[test]
     fn statuses_and_codes_have_their_kind() {
         let error = |name: &str, code: &str| json!({"error": {"message": "m", "type": name, "param": null, "code": code}});
@@ -105,6 +110,9 @@ mod tests {
             (404, error("invalid_request_error", "model_not_found"), LlmErrorKind::UnknownModel),
             (429, error("requests", "rate_limit_exceeded"), limit),
             (429, error("insufficient_quota", "insufficient_quota"), LlmErrorKind::Auth),
+            (429, error("rate_limit_error", "slow_down"), limit),
+            (429, error("insufficient_quota", "project_spend_limit_exceeded"), LlmErrorKind::Auth),
+            (429, error("", "credit_balance_exhausted"), LlmErrorKind::Auth),
             (500, error("server_error", ""), LlmErrorKind::Unavailable),
             (503, error("server_error", "slow_down"), LlmErrorKind::Overloaded),
             // Servers compatible with it.

@@ -1,5 +1,5 @@
 //! Schemas that OpenAI guarantees to follow: the guide "Structured outputs" of
-//! <https://platform.openai.com/docs>, section "Supported schemas", as of November 2026.
+//! <https://platform.openai.com/docs>, section "Supported schemas", as of February 2026.
 
 use serde_json::{Map, Value, json};
 

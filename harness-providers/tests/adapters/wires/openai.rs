@@ -1,5 +1,6 @@
-//! What the protocols of OpenAI have in common: <https://platform.openai.com/docs>, the guides "Error
-//! codes" and "Structured outputs", as of November 2026.
+//! What the protocols of OpenAI have in common: <https://developers.openai.com/docs/guides/error-codes>, as
+//! of November 2026, and the guide "Structured outputs" of <https://platform.openai.com/docs>, section
+//! "Supported schemas", as of February 2026.
 
 use harness::llm::{LlmErrorKind, Usage};
 use harness::testing::WireRequest;

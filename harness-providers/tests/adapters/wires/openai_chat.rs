@@ -1,5 +1,6 @@
 //! The Chat Completions API: <https://platform.openai.com/docs/api-reference/chat>, the pages "Create
-//! chat completion" and "Streaming", as of November 2026.
+//! chat completion" and "Streaming", whose source is `openapi.yaml` of
+//! <https://github.com/openai/openai-openapi>, as of 21 August 2026.
 
 use super::data;
 use super::openai::{body, error, format_fault, rejection, unauthorized, usage};

@@ -1,5 +1,6 @@
 //! The Responses API: <https://platform.openai.com/docs/api-reference/responses>, the pages "Create a
-//! model response" and "Streaming events", and the guide "Reasoning models", as of November 2026.
+//! model response" and "Streaming events", whose source is `openapi.yaml` of
+//! <https://github.com/openai/openai-openapi>, as of 21 August 2026.
 
 use super::openai::{body, error, format_fault, rejection, unauthorized, usage};
 use harness::llm::{Block, Delta, Llm, LlmErrorKind, Reply, StopReason};

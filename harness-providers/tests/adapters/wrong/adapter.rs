@@ -162,6 +162,7 @@ impl Wrong {
                 *last = reply.usage;
             }
             EmitsAtTheEnd => heard.lock().unwrap().iter().for_each(|delta| cx.emit(delta)),
+            AddsToTheReply => reply.turn.blocks.push("more".into()),
             TrimsText => change_text(&mut reply.turn, |text| text.trim().to_owned()),
             BreaksCharacters => {
                 change_text(&mut reply.turn, |text| text.replace('\u{fc}', "\u{fffd}"));

@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bug {
     Nothing,
+    AddsToTheReply,
     BreaksAreNoReplies,
     BreaksCharacters,
     ChargesNothing,
@@ -67,6 +68,7 @@ use Bug::*;
 const FOUND_BY: &[(Bug, &str)] = &[
     (DropsUsage, "reply-in-one-piece"),
     (SkipsText, "reply-in-parts"),
+    (AddsToTheReply, "what-is-heard-is-the-reply"),
     (BreaksCharacters, "reply-in-single-bytes"),
     (TrimsText, "text-is-kept-to-the-character"),
     (EmptyIsAnError, "reply-can-be-empty"),

@@ -1,5 +1,6 @@
 //! Bodies as the reference describes them: <https://platform.openai.com/docs/api-reference/chat>, the
-//! page "Create chat completion", as of November 2026.
+//! page "Create chat completion", whose source is `openapi.yaml` of
+//! <https://github.com/openai/openai-openapi>, as of 21 August 2026.
 
 use super::*;
 use harness::llm::{

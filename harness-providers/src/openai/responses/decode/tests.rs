@@ -1,6 +1,7 @@
 //! Replies and events as the reference describes them:
 //! <https://platform.openai.com/docs/api-reference/responses>, the pages "The response object" and
-//! "Streaming events", as of November 2026. They are written for these tests.
+//! "Streaming events", whose source is `openapi.yaml` of <https://github.com/openai/openai-openapi>, as of
+//! 21 August 2026. They are written for these tests.
 
 use super::*;
 use crate::bill::Bill;

@@ -1,5 +1,6 @@
 //! Bodies as the reference describes them: <https://platform.openai.com/docs/api-reference/responses>,
-//! the page "Create a model response", and the guide "Reasoning models", as of November 2026.
+//! the page "Create a model response", whose source is `openapi.yaml` of
+//! <https://github.com/openai/openai-openapi>, as of 21 August 2026.
 
 use super::*;
 use harness::llm::{

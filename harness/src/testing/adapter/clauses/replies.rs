@@ -2,13 +2,14 @@
 
 use crate::llm::{Delta, LlmErrorKind, StopReason};
 
-use super::super::server::Play;
-use super::super::world::{Kept, World, end, text_of, texts};
+use super::super::server::{Play, folded};
+use super::super::world::{Kept, Stop, World, call, end, text_of, texts};
 use super::clauses;
 
 clauses! {
     "reply-in-one-piece" => whole,
     "reply-in-parts" => parts,
+    "what-is-heard-is-the-reply" => heard,
     "reply-in-single-bytes" => bytewise,
     "text-is-kept-to-the-character" => unicode,
     "reply-can-be-empty" => empty,
@@ -44,6 +45,23 @@ async fn parts(w: World) -> Kept {
         let count = heard.iter().filter(|part| matches!(part, Delta::Text(_))).count();
         ensure!(count > 1, "the parts of the reply were heard as one");
     }
+    Ok(())
+}
+
+/// A person reads the parts, and the loop continues with the reply: they are the same.
+async fn heard(w: World) -> Kept {
+    let mut said = vec![Delta::Text("one ".into()), Delta::Text("two".into())];
+    said.extend(call(0, "c0", "first", "{\"n\":1}"));
+    said.extend(end(StopReason::ToolCalls));
+    let setup = w.setup([Play::Reply(said)]).await?;
+    let (heard, reply) = setup.stream().await?;
+    let reply = reply?;
+    let Some(folded) = folded(heard) else {
+        return Err(Stop::Broken("the parts that were heard are no reply".into()));
+    };
+    same!("the turn", folded.turn.blocks, reply.turn.blocks);
+    same!("why it stopped", folded.stop, reply.stop);
+    same!("the usage", folded.usage, reply.usage);
     Ok(())
 }
 
