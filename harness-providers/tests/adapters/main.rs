@@ -5,6 +5,7 @@
 #[cfg(feature = "anthropic")]
 mod anthropic;
 mod contract;
+mod loops;
 #[cfg(feature = "anthropic")]
 mod server;
 mod wires;

@@ -23,6 +23,7 @@
 //! - [`AdapterContract`] asks an [`Llm`](crate::llm::Llm) that speaks the protocol of a vendor whether it
 //!   keeps every promise, clause by clause, against a server in this process that speaks through a
 //!   [`Wire`].
+//! - [`WireServer`] is that server, for tests of loops over HTTP.
 
 mod bench;
 #[macro_use]
@@ -36,7 +37,7 @@ mod script;
 mod step;
 mod storage;
 
-pub use adapter::{AdapterContract, Wire, WireRequest};
+pub use adapter::{AdapterContract, Wire, WireRequest, WireServer};
 pub use contract::{Checked, Contract, Damage, Report, Verdict, child_worker};
 pub use drive::{LoopTest, MakesSlots, RunSlots, Tested, run};
 pub use error::TestError;

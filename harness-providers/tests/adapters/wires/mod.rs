@@ -9,7 +9,22 @@ pub(crate) mod openai_chat;
 #[cfg(feature = "openai-responses")]
 pub(crate) mod openai_responses;
 
+use harness::testing::Wire;
 use serde_json::Value;
+
+/// The wire of every adapter.
+pub(crate) fn all() -> Vec<Box<dyn Wire>> {
+    vec![
+        #[cfg(feature = "anthropic")]
+        Box::new(anthropic::Messages),
+        #[cfg(feature = "openai-chat")]
+        Box::new(openai_chat::Completions { compatible: false }),
+        #[cfg(feature = "openai-chat")]
+        Box::new(openai_chat::Completions { compatible: true }),
+        #[cfg(feature = "openai-responses")]
+        Box::new(openai_responses::Responses),
+    ]
+}
 
 /// A server-sent event without a name.
 #[allow(dead_code)]

@@ -1,6 +1,7 @@
 //! The contract of adapters as a suite.
 
 mod clauses;
+mod outside;
 mod server;
 mod wire;
 mod world;
@@ -15,6 +16,7 @@ use futures_util::FutureExt;
 use super::contract::stop::Stop;
 use super::{Checked, Report, Verdict};
 use clauses::Clause;
+pub use outside::WireServer;
 pub use wire::{Wire, WireRequest};
 use world::World;
 

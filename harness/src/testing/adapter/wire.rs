@@ -8,7 +8,8 @@ use crate::llm::{Delta, Llm, LlmErrorKind, Reply, StopReason, Usage};
 
 /// How a vendor's server speaks, in the way of an adapter that is to be checked.
 ///
-/// It is the adapter read backwards: where the adapter decodes the vendor's bytes into the parts of a
+/// [`AdapterContract`](super::AdapterContract) and [`WireServer`](super::WireServer) speak through it. It is
+/// the adapter read backwards: where the adapter decodes the vendor's bytes into the parts of a
 /// reply, the wire writes parts as those bytes, by the vendor's published reference and not by the
 /// adapter's code.
 pub trait Wire: Send + Sync + 'static {
@@ -92,5 +93,60 @@ impl WireRequest {
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut found = self.headers.iter().filter(|(header, _)| header == name);
         found.next().map(|(_, value)| value.as_str())
+    }
+}
+
+/// A wire behind a pointer is a wire.
+impl Wire for Box<dyn Wire> {
+    fn adapter(&self, url: &str, key: &str) -> Arc<dyn Llm> {
+        (**self).adapter(url, key)
+    }
+
+    fn protocol(&self) -> &'static str {
+        (**self).protocol()
+    }
+
+    fn whole(&self, reply: &Reply) -> String {
+        (**self).whole(reply)
+    }
+
+    fn frames(&self, parts: &[Delta]) -> Vec<String> {
+        (**self).frames(parts)
+    }
+
+    fn rejects(&self, request: &WireRequest) -> Option<(u16, String)> {
+        (**self).rejects(request)
+    }
+
+    fn error(&self, kind: LlmErrorKind, message: &str) -> Option<(u16, String)> {
+        (**self).error(kind, message)
+    }
+
+    fn error_frame(&self, kind: LlmErrorKind, message: &str) -> Option<String> {
+        (**self).error_frame(kind, message)
+    }
+
+    fn streams(&self, request: &WireRequest) -> bool {
+        (**self).streams(request)
+    }
+
+    fn media_type(&self) -> &'static str {
+        (**self).media_type()
+    }
+
+    fn has_stop(&self, reason: &StopReason) -> bool {
+        (**self).has_stop(reason)
+    }
+
+    fn reported(&self, usage: Usage) -> Usage {
+        (**self).reported(usage)
+    }
+
+    fn has_text_arguments(&self) -> bool {
+        (**self).has_text_arguments()
+    }
+
+    fn opaque(&self, mark: &str) -> Option<Value> {
+        (**self).opaque(mark)
     }
 }

@@ -229,7 +229,7 @@ async fn what_does_not_follow_the_protocol_is_a_bad_reply() {
         json!({"type": "response.completed", "response": {}}),
     ];
     for event in bad {
-        let error = of(&[event.clone()]).await.unwrap_err();
+        let error = of(std::slice::from_ref(&event)).await.unwrap_err();
         assert_eq!(error.kind(), LlmErrorKind::BadReply, "{event}");
     }
     let error = streamed([&b"data: not json\n\n"[..]]).await.unwrap_err();
