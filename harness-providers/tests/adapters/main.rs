@@ -5,6 +5,8 @@
 #[cfg(feature = "anthropic")]
 mod anthropic;
 mod contract;
+#[cfg(all(feature = "openai-chat", feature = "openai-responses"))]
+mod env;
 mod loops;
 #[cfg(feature = "anthropic")]
 mod server;
