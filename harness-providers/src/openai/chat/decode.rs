@@ -125,7 +125,7 @@ impl Events {
             Value::String(fragment) => {
                 deltas.push(Delta::CallArguments { index, fragment: fragment.clone() });
             }
-            // Not to the letter of the protocol, and clear.
+            // Some servers send an object, which is no text.
             value => {
                 deltas.push(Delta::CallArguments { index, fragment: value.to_string() });
             }

@@ -51,6 +51,8 @@ type Choose = Arc<dyn Fn(&WireRequest) -> Option<Play> + Send + Sync>;
 pub(super) struct Server {
     url: String,
     seen: Arc<Mutex<Vec<WireRequest>>>,
+    /// A permit for each request.
+    arrived: Arc<Semaphore>,
     /// A permit for each client that went while the server was silent.
     gone: Arc<Semaphore>,
     task: JoinHandle<()>,
@@ -72,8 +74,8 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}", listener.local_addr()?);
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let gone = Arc::new(Semaphore::new(0));
-        let (kept, left) = (seen.clone(), gone.clone());
+        let (arrived, gone) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+        let (kept, came, left) = (seen.clone(), arrived.clone(), gone.clone());
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let serve = Serve {
@@ -81,12 +83,13 @@ impl Server {
                     wire: wire.clone(),
                     choose: choose.clone(),
                     seen: kept.clone(),
+                    arrived: came.clone(),
                     gone: left.clone(),
                 };
                 tokio::spawn(serve.run());
             }
         });
-        Ok(Self { url, seen, gone, task })
+        Ok(Self { url, seen, arrived, gone, task })
     }
 
     pub(super) fn url(&self) -> &str {
@@ -98,11 +101,20 @@ impl Server {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Waits for one more request.
+    pub(super) async fn arrival(&self) {
+        take(&self.arrived).await;
+    }
+
     /// Waits until a client has gone while the server was silent.
     pub(super) async fn client_gone(&self) {
-        if let Ok(permit) = self.gone.acquire().await {
-            permit.forget();
-        }
+        take(&self.gone).await;
+    }
+}
+
+async fn take(permits: &Semaphore) {
+    if let Ok(permit) = permits.acquire().await {
+        permit.forget();
     }
 }
 
@@ -117,6 +129,7 @@ struct Serve {
     wire: Arc<dyn Wire>,
     choose: Choose,
     seen: Arc<Mutex<Vec<WireRequest>>>,
+    arrived: Arc<Semaphore>,
     gone: Arc<Semaphore>,
 }
 
@@ -130,6 +143,7 @@ impl Serve {
                 None => (self.choose)(&request),
             };
             self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
+            self.arrived.add_permits(1);
             let Some(play) = play else { return };
             if self.play(&request, play).await != Some(()) {
                 return;

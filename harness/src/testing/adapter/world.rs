@@ -1,8 +1,11 @@
 //! What a clause has at hand.
 
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+
+use futures_util::future::{Either, select};
 
 use crate::llm::{
     CallCx, Delta, Llm, LlmError, Open, Reply, Request, StopReason, Tally, Transcript, Usage, user,
@@ -95,6 +98,17 @@ impl Setup {
             }
         }
         Ok((heard, stream.reply().await))
+    }
+}
+
+/// Runs a call until the server has its request, and drops it. The result if the call ends first.
+pub(super) async fn dropped_in_flight<T>(
+    server: &Server,
+    call: impl Future<Output = T>,
+) -> Option<T> {
+    match select(pin!(call), pin!(server.arrival())).await {
+        Either::Left((result, _)) => Some(result),
+        Either::Right(_) => None,
     }
 }
 

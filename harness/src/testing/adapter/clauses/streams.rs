@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::llm::{CallCx, Delta, LlmErrorKind, Request, TimeoutPhase};
 
 use super::super::server::{Play, Then};
-use super::super::world::{Kept, PROMPT, SOON, Setup, Stop, World, talk, texts};
+use super::super::world::{Kept, PROMPT, SOON, Setup, Stop, World, dropped_in_flight, talk, texts};
 use super::clauses;
 
 clauses! {
@@ -117,19 +117,31 @@ async fn dropped(w: World) -> Kept {
     let mut stream = setup.model.stream(Request::new(talk.sealed()?), &CallCx::detached());
     let begun = async {
         while let Some(Ok(part)) = stream.next().await {
+            // A model that does not stream has no part before the end.
             if matches!(part, Delta::Text(_)) {
+                setup.server.arrival().await;
                 break;
             }
         }
     };
-    // A model that does not stream has no part before the end.
-    let limit = if setup.model.caps().streaming { SOON } else { Duration::from_millis(200) };
-    let _ = tokio::time::timeout(limit, begun).await;
+    match setup.model.caps().streaming {
+        true => {
+            let begun = tokio::time::timeout(SOON, begun).await;
+            ensure!(begun.is_ok(), "the first part is not heard before the second is sent");
+        }
+        false => ensure!(
+            dropped_in_flight(&setup.server, begun).await.is_none(),
+            "the call returns without a response"
+        ),
+    }
     drop(stream);
     let setup = gone(setup).await?;
     let cx = CallCx::detached();
     let call = setup.model.complete(Request::new(talk.sealed()?), &cx);
-    let _ = tokio::time::timeout(Duration::from_millis(100), call).await;
+    ensure!(
+        dropped_in_flight(&setup.server, call).await.is_none(),
+        "the call returns without a response"
+    );
     gone(setup).await?;
     Ok(())
 }

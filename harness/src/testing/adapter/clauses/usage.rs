@@ -1,7 +1,6 @@
 //! Usage and its meter.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::join_all;
 
@@ -9,7 +8,7 @@ use crate::llm::{Delta, LlmErrorKind, Reply, Request, StopReason, Transcript, Us
 
 use super::super::server::{Play, Server, Then};
 use super::super::wire::WireRequest;
-use super::super::world::{KEY, Kept, Setup, Stop, World, metered, talk, texts};
+use super::super::world::{KEY, Kept, Setup, Stop, World, dropped_in_flight, metered, talk, texts};
 use super::clauses;
 
 clauses! {
@@ -70,7 +69,7 @@ async fn dropped(w: World) -> Kept {
     let talk = talk();
     let call = setup.model.complete(Request::new(talk.sealed()?), &cx);
     ensure!(
-        tokio::time::timeout(Duration::from_millis(200), call).await.is_err(),
+        dropped_in_flight(&setup.server, call).await.is_none(),
         "the call returns without a response"
     );
     same!("exchanges", tally.exchanges(), 1);
