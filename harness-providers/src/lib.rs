@@ -27,6 +27,11 @@
 //! - No redirect is followed, and no proxy of the environment is used unless
 //!   [the client](reqwest::Client) has one.
 //!
+//! # Models made of models
+//!
+//! The module [`wrap`] has models that contain models: another model after an error, one by the request,
+//! a budget, a cache, rate limits, and recordings for tests without a network.
+//!
 //! # Features
 //!
 //! | feature | default | what it adds |
@@ -50,6 +55,7 @@ mod schema;
 mod secret;
 mod sse;
 mod transport;
+pub mod wrap;
 
 #[cfg(feature = "anthropic")]
 pub use anthropic::Anthropic;

@@ -37,6 +37,8 @@ use std::time::Duration;
 pub struct Advice {
     /// Whether the same call may succeed later.
     pub retryable: bool,
+    /// Whether another model may succeed now.
+    pub elsewhere: bool,
     /// How long to wait first, if the provider says so.
     pub after: Option<Duration>,
     /// The cause of the error.
@@ -44,14 +46,27 @@ pub struct Advice {
 }
 
 impl Advice {
-    /// A retry may help.
+    /// A retry may help, and so may another model.
     pub fn retry() -> Self {
-        Self { retryable: true, after: None, source: None }
+        Self { retryable: true, elsewhere: true, after: None, source: None }
     }
 
-    /// A retry fails the same way.
+    /// A retry fails the same way, with any model.
     pub fn give_up() -> Self {
-        Self { retryable: false, ..Self::retry() }
+        Self { retryable: false, elsewhere: false, ..Self::retry() }
+    }
+
+    /// Sets whether another model may succeed.
+    ///
+    /// ```
+    /// use harness::llm::Advice;
+    ///
+    /// let key_is_refused = Advice::give_up().elsewhere(true);
+    /// assert!(!key_is_refused.retryable);
+    /// ```
+    pub fn elsewhere(mut self, may: bool) -> Self {
+        self.elsewhere = may;
+        self
     }
 
     /// Sets how long to wait before the next attempt.

@@ -115,12 +115,11 @@ impl LlmErrorKind {
             | Self::BadReply
             | Self::Stream
             | Self::Unavailable => Advice::retry(),
-            Self::ContextLength
-            | Self::Auth
-            | Self::InvalidRequest
-            | Self::UnknownModel
-            | Self::Unsupported
-            | Self::Budget => Advice::give_up(),
+            // What one model lacks, another may have.
+            Self::ContextLength | Self::Auth | Self::UnknownModel | Self::Unsupported => {
+                Advice::give_up().elsewhere(true)
+            }
+            Self::InvalidRequest | Self::Budget => Advice::give_up(),
         }
     }
 

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// Whether a model may or must call tools.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolChoice<N = String> {
     /// It decides.
@@ -32,7 +33,7 @@ impl ToolChoice<&str> {
 }
 
 /// The JSON schema that a reply has to follow.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ResponseSchema<'a> {
     /// Its name, of `a-z`, `A-Z`, `0-9`, `_` and `-`.
@@ -67,7 +68,8 @@ pub enum Effort {
 /// Up to where a provider caches a request. Order: tools, system prompt, entries.
 ///
 /// A mark saves cost and changes no reply, so protocols that cache by themselves ignore it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CacheMark {
     /// Up to the last tool.

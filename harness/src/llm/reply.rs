@@ -24,18 +24,36 @@ pub struct Reply {
     pub usage: Usage,
     /// The model that replied. It may differ from the requested one.
     pub model: ModelId,
+    /// Whether it is the reply to an earlier, equal request, so that there was no exchange.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cached: bool,
 }
 
 impl Reply {
     /// Creates a reply with unknown usage.
     pub fn new(turn: impl Into<Turn>, stop: StopReason, model: ModelId) -> Self {
-        Self { turn: turn.into(), stop, usage: Usage::default(), model }
+        Self { turn: turn.into(), stop, usage: Usage::default(), model, cached: false }
     }
 
     /// Sets the usage of the exchange.
     #[must_use]
     pub fn with_usage(mut self, usage: Usage) -> Self {
         self.usage = usage;
+        self
+    }
+
+    /// Marks the reply as one to an earlier, equal request. Its usage is zero.
+    ///
+    /// ```
+    /// use harness::llm::{ModelId, Reply, StopReason, Usage};
+    ///
+    /// let reply = Reply::new("hello", StopReason::End, ModelId::new("p", "m")).as_cached();
+    /// assert!(reply.cached && reply.usage == Usage::tokens(0, 0));
+    /// ```
+    #[must_use]
+    pub fn as_cached(mut self) -> Self {
+        self.cached = true;
+        self.usage = Usage::tokens(0, 0);
         self
     }
 

@@ -1,11 +1,13 @@
 //! Requests to models.
 
 use super::{CacheMark, Effort, Options, ResponseSchema, Sealed, ToolChoice, ToolSet, ToolSpec};
+use serde::Serialize;
 use serde_json::Value;
 
 /// A request to a model: the transcript, the tools and the options.
 ///
-/// It borrows everything, so it is cheap to create. A provider that does not support part of a
+/// It borrows everything, so it is cheap to create. Its JSON has all of it, so requests with the same
+/// JSON are equal. A provider that does not support part of a
 /// request fails with [`LlmErrorKind::Unsupported`](super::LlmErrorKind) and omits nothing.
 ///
 /// ```
@@ -17,7 +19,7 @@ use serde_json::Value;
 /// assert_eq!(request.max_tokens, Some(100));
 /// # Ok::<(), harness::llm::Open>(())
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Request<'a> {
     /// The transcript.

@@ -2,12 +2,14 @@
 
 use super::Transcript;
 use crate::llm::{ToolCallId, ToolName};
+use serde::Serialize;
 use std::fmt;
 use std::ops::Deref;
 
 /// A transcript without open calls, created by [`Transcript::sealed`]. It dereferences to the
 /// transcript.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(transparent)]
 pub struct Sealed<'a>(&'a Transcript);
 
 impl<'a> Sealed<'a> {
