@@ -32,6 +32,7 @@ macro_rules! providers {
 
 providers! {
     "anthropic", "anthropic" => crate::Anthropic::from_env;
+    "gemini", "gemini" => crate::Gemini::from_env;
     "openai", "openai-responses" => crate::OpenAiResponses::from_env;
     "openai-chat", "openai-chat" => crate::OpenAiChat::from_env;
     "openai-compatible", "openai-chat" => crate::OpenAiChat::compatible_from_env;
@@ -42,6 +43,7 @@ providers! {
 /// | name begins with | key | base URL, if set |
 /// |---|---|---|
 /// | `anthropic/` | `ANTHROPIC_API_KEY` | `ANTHROPIC_BASE_URL` |
+/// | `gemini/` | `GEMINI_API_KEY` | `GEMINI_BASE_URL` |
 /// | `openai/` | `OPENAI_API_KEY` | `OPENAI_BASE_URL` |
 /// | `openai-chat/` | `OPENAI_API_KEY` | `OPENAI_BASE_URL` |
 /// | `openai-compatible/` | `OPENAI_COMPATIBLE_API_KEY`, if set | `OPENAI_COMPATIBLE_BASE_URL`, which must be set |
@@ -83,7 +85,7 @@ pub(crate) fn key(variable: &'static str) -> Result<Secret, EnvError> {
 }
 
 /// The key of a provider that may need none, if it is set.
-#[cfg(feature = "openai-chat")]
+#[cfg(any(feature = "ollama", feature = "openai-chat"))]
 pub(crate) fn optional_key(variable: &str) -> Option<Secret> {
     let key = std::env::var(variable).ok()?;
     (!key.trim().is_empty()).then(|| Secret::new(key.trim()))

@@ -19,6 +19,8 @@ pub(crate) struct Said {
     pub(crate) too_long: bool,
     /// What its code means, where the status alone means something else.
     pub(crate) kind: Option<LlmErrorKind>,
+    /// The wait that it asks for, where no header does.
+    pub(crate) wait: Option<Duration>,
 }
 
 /// The error of a response that is not a success.
@@ -28,6 +30,7 @@ pub(crate) fn of_status(
     retry_after: Option<Duration>,
     model: &ModelId,
 ) -> LlmError {
+    let retry_after = retry_after.or(said.wait);
     let kind = match status.as_u16() {
         400 | 413 if said.too_long => LlmErrorKind::ContextLength,
         400..=499 if let Some(kind) = said.kind => kind,

@@ -37,8 +37,12 @@
 //! | feature | default | what it adds |
 //! |---|---|---|
 //! | `anthropic` | yes | [`Anthropic`]: the Messages API |
+//! | `gemini` | no | `Gemini`: the Gemini API of Google |
 //! | `openai-chat` | no | `OpenAiChat`: the Chat Completions API, and every server compatible with it |
 //! | `openai-responses` | no | `OpenAiResponses`: the Responses API |
+
+// Which of the parts below adapters use depends on the adapters that are built. This one uses all.
+#![cfg_attr(not(feature = "anthropic"), allow(dead_code, unused_imports, unused_macros))]
 
 #[cfg(feature = "anthropic")]
 mod anthropic;
@@ -47,6 +51,12 @@ mod endpoint;
 mod env;
 mod exchange;
 mod failure;
+#[cfg(feature = "gemini")]
+mod gemini;
+#[cfg(feature = "gemini")]
+mod made_ids;
+#[cfg(feature = "gemini")]
+mod merge;
 #[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
 mod openai;
 mod price;
@@ -60,6 +70,8 @@ pub mod wrap;
 #[cfg(feature = "anthropic")]
 pub use anthropic::Anthropic;
 pub use env::{EnvError, from_env};
+#[cfg(feature = "gemini")]
+pub use gemini::Gemini;
 #[cfg(feature = "openai-chat")]
 pub use openai::OpenAiChat;
 #[cfg(feature = "openai-responses")]

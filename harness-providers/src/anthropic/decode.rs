@@ -23,7 +23,7 @@ fn said_in(error: &Value) -> Said {
         too_long: ["prompt is too long", "exceed context limit", "context window"]
             .iter()
             .any(|words| lower.contains(words)),
-        kind: None,
+        ..Said::default()
     }
 }
 

@@ -28,6 +28,7 @@ fn said_in(error: &Value) -> Said {
         about: text("param").map(str::to_owned),
         too_long,
         kind: [text("code"), text("type")].into_iter().flatten().find_map(kind),
+        ..Said::default()
     }
 }
 

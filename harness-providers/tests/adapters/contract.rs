@@ -41,3 +41,11 @@ async fn openai_compatible() {
 async fn openai_responses() {
     keeps(crate::wires::openai_responses::Responses, &[]).await;
 }
+
+#[cfg(feature = "gemini")]
+#[tokio::test]
+async fn gemini() {
+    let skipped = ["refusal-is-a-reply", "malformed-arguments-are-kept"];
+    keeps(crate::wires::gemini::GenerateContent("gemini-2.5-flash"), &skipped).await;
+    keeps(crate::wires::gemini::GenerateContent("gemini-3-pro-preview"), &skipped).await;
+}

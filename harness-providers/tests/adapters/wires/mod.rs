@@ -2,6 +2,8 @@
 
 #[cfg(feature = "anthropic")]
 pub(crate) mod anthropic;
+#[cfg(feature = "gemini")]
+pub(crate) mod gemini;
 #[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
 mod openai;
 #[cfg(feature = "openai-chat")]
