@@ -33,6 +33,7 @@ macro_rules! providers {
 providers! {
     "anthropic", "anthropic" => crate::Anthropic::from_env;
     "gemini", "gemini" => crate::Gemini::from_env;
+    "ollama", "ollama" => crate::Ollama::from_env;
     "openai", "openai-responses" => crate::OpenAiResponses::from_env;
     "openai-chat", "openai-chat" => crate::OpenAiChat::from_env;
     "openai-compatible", "openai-chat" => crate::OpenAiChat::compatible_from_env;
@@ -44,6 +45,7 @@ providers! {
 /// |---|---|---|
 /// | `anthropic/` | `ANTHROPIC_API_KEY` | `ANTHROPIC_BASE_URL` |
 /// | `gemini/` | `GEMINI_API_KEY` | `GEMINI_BASE_URL` |
+/// | `ollama/` | `OLLAMA_API_KEY`, if set | `OLLAMA_HOST` |
 /// | `openai/` | `OPENAI_API_KEY` | `OPENAI_BASE_URL` |
 /// | `openai-chat/` | `OPENAI_API_KEY` | `OPENAI_BASE_URL` |
 /// | `openai-compatible/` | `OPENAI_COMPATIBLE_API_KEY`, if set | `OPENAI_COMPATIBLE_BASE_URL`, which must be set |
@@ -161,6 +163,13 @@ mod tests {
 
     fn error(name: &str) -> EnvError {
         from_env(name).err().unwrap()
+    }
+
+    #[cfg(feature = "ollama")]
+    #[test]
+    fn a_server_on_this_machine_needs_no_key() {
+        let model = from_env("ollama/library/qwen3:8b").ok().unwrap();
+        assert_eq!(model.id().to_string(), "ollama/library/qwen3:8b");
     }
 
     #[test]

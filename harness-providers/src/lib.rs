@@ -38,6 +38,7 @@
 //! |---|---|---|
 //! | `anthropic` | yes | [`Anthropic`]: the Messages API |
 //! | `gemini` | no | `Gemini`: the Gemini API of Google |
+//! | `ollama` | no | `Ollama`: the chat API of Ollama |
 //! | `openai-chat` | no | `OpenAiChat`: the Chat Completions API, and every server compatible with it |
 //! | `openai-responses` | no | `OpenAiResponses`: the Responses API |
 
@@ -53,10 +54,14 @@ mod exchange;
 mod failure;
 #[cfg(feature = "gemini")]
 mod gemini;
-#[cfg(feature = "gemini")]
+#[cfg(any(feature = "gemini", feature = "ollama"))]
 mod made_ids;
-#[cfg(feature = "gemini")]
+#[cfg(any(feature = "gemini", feature = "ollama"))]
 mod merge;
+#[cfg(feature = "ollama")]
+mod ndjson;
+#[cfg(feature = "ollama")]
+mod ollama;
 #[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
 mod openai;
 mod price;
@@ -72,6 +77,8 @@ pub use anthropic::Anthropic;
 pub use env::{EnvError, from_env};
 #[cfg(feature = "gemini")]
 pub use gemini::Gemini;
+#[cfg(feature = "ollama")]
+pub use ollama::Ollama;
 #[cfg(feature = "openai-chat")]
 pub use openai::OpenAiChat;
 #[cfg(feature = "openai-responses")]

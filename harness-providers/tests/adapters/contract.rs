@@ -49,3 +49,15 @@ async fn gemini() {
     keeps(crate::wires::gemini::GenerateContent("gemini-2.5-flash"), &skipped).await;
     keeps(crate::wires::gemini::GenerateContent("gemini-3-pro-preview"), &skipped).await;
 }
+
+#[cfg(feature = "ollama")]
+#[tokio::test]
+async fn ollama() {
+    let skipped = [
+        "refusal-is-a-reply",
+        "withheld-reply-is-a-reply",
+        "malformed-arguments-are-kept",
+        "opaque-blocks-go-back-to-their-model-only",
+    ];
+    keeps(crate::wires::ollama::Chat, &skipped).await;
+}

@@ -4,6 +4,8 @@
 pub(crate) mod anthropic;
 #[cfg(feature = "gemini")]
 pub(crate) mod gemini;
+#[cfg(feature = "ollama")]
+pub(crate) mod ollama;
 #[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
 mod openai;
 #[cfg(feature = "openai-chat")]
