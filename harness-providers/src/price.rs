@@ -5,14 +5,35 @@ use std::collections::BTreeMap;
 
 /// The price of a model, in US dollars per million tokens.
 ///
+/// It has the kinds of [`Usage`], which every adapter converts to: `input` has the cached tokens in it,
+/// and `output` has the reasoning, which providers charge as output. The numbers here are examples:
+///
 /// ```
 /// use harness_providers::Price;
 ///
 /// let price = Price::new(3.0, 15.0).cache_read(0.3).cache_write(3.75);
-/// # let _ = price;
+/// // Some models cost more with a long request: all of its tokens, and those of the reply.
+/// let tiered = price.above(200_000, Price::new(6.0, 22.5).cache_read(0.6).cache_write(7.5));
+/// // A model on a machine of your own, for a budget that requires a price.
+/// let own = Price::new(0.0, 0.0);
+/// # let _ = (tiered, own);
 /// ```
+///
+/// | adapter | reports as `cache_read` | as `cache_write` | as `reasoning` |
+/// |---|---|---|---|
+/// | `Anthropic` | input read from the cache | input written to it, of every duration | - |
+/// | `Gemini` | cached content, implicit or by name | - | thoughts |
+/// | `Ollama` | - | - | - |
+/// | `OpenAiChat`, `OpenAiResponses` | input read from the cache | input written to it, if reported | reasoning |
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Price {
+    rates: Rates,
+    /// The price of requests with more input than this.
+    long: Option<(u64, Rates)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Rates {
     input: f64,
     output: f64,
     cache_read: Option<f64>,
@@ -22,34 +43,45 @@ pub struct Price {
 impl Price {
     /// The prices of input and output. Cached input costs the same, unless set.
     pub const fn new(input: f64, output: f64) -> Self {
-        Self { input, output, cache_read: None, cache_write: None }
+        Self { rates: Rates { input, output, cache_read: None, cache_write: None }, long: None }
     }
 
     /// Sets the price of input that is read from a cache.
     #[must_use]
     pub const fn cache_read(mut self, price: f64) -> Self {
-        self.cache_read = Some(price);
+        self.rates.cache_read = Some(price);
         self
     }
 
     /// Sets the price of input that is written to a cache.
     #[must_use]
     pub const fn cache_write(mut self, price: f64) -> Self {
-        self.cache_write = Some(price);
+        self.rates.cache_write = Some(price);
+        self
+    }
+
+    /// Sets the price of an exchange with more input than `tokens`.
+    #[must_use]
+    pub const fn above(mut self, tokens: u64, price: Self) -> Self {
+        self.long = Some((tokens, price.rates));
         self
     }
 
     /// The cost in millionths of a US dollar, rounded up. `None` if the usage is not known.
     fn micros(&self, usage: &Usage) -> Option<u64> {
         let (input, output) = (usage.input?, usage.output?);
+        let rates = match self.long {
+            Some((tokens, rates)) if input > tokens => rates,
+            _ => self.rates,
+        };
         let (read, write) = (usage.cache_read.unwrap_or(0), usage.cache_write.unwrap_or(0));
         let plain = input.saturating_sub(read.saturating_add(write));
         // Dollars per million tokens are millionths of a dollar per token.
         let sum = [
-            (plain, self.input),
-            (read, self.cache_read.unwrap_or(self.input)),
-            (write, self.cache_write.unwrap_or(self.input)),
-            (output, self.output),
+            (plain, rates.input),
+            (read, rates.cache_read.unwrap_or(rates.input)),
+            (write, rates.cache_write.unwrap_or(rates.input)),
+            (output, rates.output),
         ];
         let sum: f64 = sum.into_iter().map(|(tokens, price)| tokens as f64 * price).sum();
         Some(sum.ceil() as u64)
@@ -103,5 +135,16 @@ mod tests {
         assert_eq!(prices.cost_micros("m-2", &Usage::tokens(1, 1)), Some(200));
         assert_eq!(prices.cost_micros("x", &usage), None);
         assert_eq!(prices.cost_micros("m", &Usage::default()), None);
+    }
+
+    #[test]
+    fn reasoning_is_output_and_a_long_request_has_its_own_price() {
+        let price = Price::new(1.0, 10.0).above(100, Price::new(2.0, 20.0).cache_read(0.5));
+        let prices = Prices::new().with("m", price);
+        let usage = Usage { reasoning: Some(4), ..Usage::tokens(100, 6) };
+        assert_eq!(prices.cost_micros("m", &usage), Some(160));
+        // 61 at 2, 40 at 0.5, 6 at 20
+        let long = Usage { cache_read: Some(40), ..Usage::tokens(101, 6) };
+        assert_eq!(prices.cost_micros("m", &long), Some(262));
     }
 }
