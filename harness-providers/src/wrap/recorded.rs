@@ -19,8 +19,8 @@ use std::sync::{Arc, Mutex};
 /// Records the replies of a model in a file, and replays them without one.
 ///
 /// The file has a line of JSON for each request, with its reply and what it has spent. An equal request
-/// gets the recorded reply, also while recording, so each request is made once. Errors are not
-/// recorded. In a test, [`replay`](Self::replay) needs no model, no key and no network:
+/// gets the recorded reply, also while recording, so each request is made once. Of equal requests at the
+/// same time, the first reply counts for all. Errors are not recorded. In a test, [`replay`](Self::replay) needs no model, no key and no network:
 ///
 /// ```
 /// use harness::llm::{CallCx, Llm, Request, Scripted, Transcript, user};

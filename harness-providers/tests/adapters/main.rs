@@ -13,3 +13,5 @@ mod server;
 mod wires;
 #[cfg(all(feature = "openai-chat", feature = "openai-responses"))]
 mod wrong;
+#[cfg(all(feature = "anthropic", feature = "gemini"))]
+mod wrap;
