@@ -8,7 +8,11 @@ use std::process::Command;
 /// The test below, which does nothing unless it is started with this variable.
 const NAME: &str = "HARNESS_PROVIDERS_TEST_NAME";
 
-const VARIABLES: [&str; 4] = [
+const VARIABLES: [&str; 8] = [
+    "GEMINI_API_KEY",
+    "GEMINI_BASE_URL",
+    "OLLAMA_API_KEY",
+    "OLLAMA_HOST",
     "OPENAI_API_KEY",
     "OPENAI_BASE_URL",
     "OPENAI_COMPATIBLE_API_KEY",
@@ -61,6 +65,24 @@ fn a_name_picks_the_adapter() {
             "the environment variable `OPENAI_COMPATIBLE_BASE_URL` is not set",
         ),
         ("acme/m-1", &[], "unknown provider `acme` of the model `acme/m-1` (use `anthropic/..`, "),
+    ];
+    for (name, variables, expected) in cases {
+        let made = made(name, variables);
+        assert!(made.starts_with(expected), "{name}: {made}");
+        assert!(!made.contains("canary"), "{made}");
+    }
+}
+
+#[cfg(all(feature = "gemini", feature = "ollama"))]
+#[test]
+fn a_name_picks_a_model_of_google_or_of_a_machine() {
+    let google = [("GEMINI_API_KEY", "sk-canary"), ("GEMINI_BASE_URL", "http://127.0.0.1:1")];
+    let machine = [("OLLAMA_HOST", "127.0.0.1:1"), ("OLLAMA_API_KEY", "sk-canary")];
+    let cases: [(&str, &[(&str, &str)], &str); 4] = [
+        ("gemini/gemini-x", &google, "gemini/gemini-x Unavailable"),
+        ("gemini/gemini-x", &[], "the environment variable `GEMINI_API_KEY` is not set"),
+        ("ollama/org/m:8b", &machine, "ollama/org/m:8b Unavailable"),
+        ("ollama/m", &machine[..1], "ollama/m Unavailable"),
     ];
     for (name, variables, expected) in cases {
         let made = made(name, variables);

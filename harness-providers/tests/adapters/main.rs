@@ -11,7 +11,7 @@ mod loops;
 #[cfg(feature = "anthropic")]
 mod server;
 mod wires;
-#[cfg(all(feature = "openai-chat", feature = "openai-responses"))]
-mod wrong;
 #[cfg(all(feature = "anthropic", feature = "gemini"))]
 mod wrap;
+#[cfg(all(feature = "openai-chat", feature = "openai-responses"))]
+mod wrong;

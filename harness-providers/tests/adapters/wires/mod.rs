@@ -27,6 +27,10 @@ pub(crate) fn all() -> Vec<Box<dyn Wire>> {
         Box::new(openai_chat::Completions { compatible: true }),
         #[cfg(feature = "openai-responses")]
         Box::new(openai_responses::Responses),
+        #[cfg(feature = "gemini")]
+        Box::new(gemini::GenerateContent("gemini-3-pro-preview")),
+        #[cfg(feature = "ollama")]
+        Box::new(ollama::Chat),
     ]
 }
 
