@@ -103,7 +103,9 @@ impl<L: Llm> RateLimited<L> {
     fn wait(&self, due: Option<Instant>, wait: Duration) -> Result<Instant, LlmError> {
         match Instant::now().checked_add(wait) {
             Some(at) if wait.is_zero() || due.is_none_or(|due| at <= due) => Ok(at),
-            _ => Err(self.limited(Some(wait))),
+            Some(_) => Err(self.limited(Some(wait))),
+            // An amount of zero never refills.
+            None => Err(self.limited(None)),
         }
     }
 

@@ -72,9 +72,9 @@ async fn a_wait_that_passes_the_deadline_fails_at_once_and_sends_nothing() {
     assert_eq!(inner.seen().len(), 1);
     ask(&model, &until(MINUTE * 2)).await.unwrap();
     assert!(passed(start, 60.0), "{:?}", start.elapsed());
-    // Never is a wait too.
     let never = RateLimited::new(inner).requests(0, MINUTE);
-    ask(&never, &CallCx::detached()).await.unwrap_err();
+    let error = ask(&never, &CallCx::detached()).await.unwrap_err();
+    assert_eq!(error.kind(), LlmErrorKind::RateLimited { retry_after: None });
 }
 
 #[tokio::test(start_paused = true)]

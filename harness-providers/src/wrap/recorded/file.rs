@@ -62,6 +62,9 @@ impl Recording {
         // What was not completed is replaced.
         file.set_len(whole as u64).map_err(&bad)?;
         file.seek(SeekFrom::End(0)).map_err(&bad)?;
+        if bytes[..whole].last().is_some_and(|byte| *byte != b'\n') {
+            file.write_all(b"\n").map_err(&bad)?;
+        }
         match head {
             Some(head) if head.model != *id => {
                 return Err(RecordedError::OtherModel {
@@ -83,8 +86,13 @@ impl Recording {
 
     /// Reads the lines, and the length of those that were completed.
     fn of(path: &Path, bytes: &[u8]) -> Result<(Self, Option<Head>, usize), RecordedError> {
-        // Each line was completed by its end.
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        // Each line was completed by its end, of which an editor may leave out the last.
+        let ended = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let is_whole = match ended {
+            0 => serde_json::from_slice::<Head>(bytes).is_ok(),
+            _ => serde_json::from_slice::<Line>(&bytes[ended..]).is_ok(),
+        };
+        let whole = if is_whole { bytes.len() } else { ended };
         let mut recording = Self { lines: Vec::new(), by_key: HashMap::new(), next: 1, file: None };
         let mut head = None;
         for line in bytes[..whole].split_inclusive(|byte| *byte == b'\n') {

@@ -71,7 +71,7 @@ async fn a_last_line_that_was_not_completed_loses_nothing_else() {
     drop(model);
     let whole = fs::read(&path).unwrap();
     let last = whole[..whole.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
-    for cut in last..whole.len() {
+    for cut in last..whole.len() - 1 {
         fs::write(&path, &whole[..cut]).unwrap();
         let replay = Recorded::replay(&path).unwrap();
         assert_eq!(text(&replay, "a").await, a, "cut at {cut}");
@@ -81,6 +81,13 @@ async fn a_last_line_that_was_not_completed_loses_nothing_else() {
         drop(again);
         assert_eq!(fs::read(&path).unwrap(), whole, "cut at {cut}");
     }
+    // A line without its end is complete.
+    fs::write(&path, &whole[..whole.len() - 1]).unwrap();
+    assert_eq!(text(&Recorded::replay(&path).unwrap(), "b").await, b);
+    let again = Recorded::record(echo(), &path).unwrap();
+    text(&again, "c").await;
+    drop(again);
+    assert!(fs::read(&path).unwrap().starts_with(&whole));
     // A file whose first line was not completed is a new one.
     fs::write(&path, &whole[..9]).unwrap();
     assert!(matches!(Recorded::replay(&path), Err(RecordedError::File { .. })));
