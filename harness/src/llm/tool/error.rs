@@ -1,6 +1,6 @@
 //! Errors of tools and of their arguments.
 
-use super::ToolFailure;
+use super::{ToolFailure, ToolOutcome};
 use crate::llm::ToolName;
 use std::error::Error;
 use std::fmt;
@@ -74,18 +74,48 @@ impl ToolError {
         Self(text.into().into())
     }
 
+    /// Creates an error that becomes this outcome, for a tool that knows more than a text: that it is
+    /// unknown whether the call took effect, or an error with an image.
+    ///
+    /// ```
+    /// use harness::llm::{ToolError, ToolOutcome};
+    ///
+    /// let error = ToolError::outcome(ToolOutcome::InDoubt);
+    /// assert!(error.to_string().starts_with("the call was started and its result is not known"));
+    /// ```
+    pub fn outcome(outcome: ToolOutcome) -> Self {
+        Self(Box::new(Known(outcome)))
+    }
+
     /// The failure that the call gets as its outcome.
     pub fn failure(&self) -> ToolFailure {
-        match self.bad_arguments() {
-            Some(_) => ToolFailure::BadArguments,
-            None => ToolFailure::Errored,
+        match (self.bad_arguments(), self.known()) {
+            (Some(_), _) => ToolFailure::BadArguments,
+            (None, Some(ToolOutcome::Failed { kind, .. })) => *kind,
+            (None, _) => ToolFailure::Errored,
         }
+    }
+
+    pub(super) fn known(&self) -> Option<&ToolOutcome> {
+        self.0.downcast_ref::<Known>().map(|known| &known.0)
     }
 
     pub(super) fn bad_arguments(&self) -> Option<&BadArguments> {
         self.0.downcast_ref()
     }
 }
+
+/// An outcome on its way to the set of tools.
+#[derive(Debug)]
+struct Known(ToolOutcome);
+
+impl fmt::Display for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.content().text().unwrap_or_else(|| self.0.kind().to_owned()))
+    }
+}
+
+impl Error for Known {}
 
 impl<E: Error + Send + Sync + 'static> From<E> for ToolError {
     fn from(error: E) -> Self {

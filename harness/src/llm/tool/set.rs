@@ -93,6 +93,9 @@ impl ToolSet {
                 return ToolOutcome::failed(ToolFailure::Panicked, text);
             }
         };
+        if let Some(outcome) = error.known() {
+            return outcome.clone();
+        }
         let text = match error.bad_arguments() {
             Some(bad) => {
                 let schema = &self.0.specs[index].input_schema;

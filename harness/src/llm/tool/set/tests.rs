@@ -97,6 +97,20 @@ async fn an_error_is_an_outcome() {
 }
 
 #[tokio::test]
+async fn an_error_may_be_any_outcome() {
+    let failed = ToolOutcome::failed(ToolFailure::TimedOut, json!({"waited": 5}));
+    for outcome in [ToolOutcome::InDoubt, failed] {
+        let error = outcome.clone();
+        let known = tool("known", "", move |_: Value| {
+            let error = ToolError::outcome(error.clone());
+            async { Err::<(), _>(error) }
+        });
+        let tools = ToolSet::builder().with(known).build().unwrap();
+        assert_eq!(tools.call(&ToolCall::new("c", "known", "{}")).await, outcome);
+    }
+}
+
+#[tokio::test]
 async fn a_panic_is_an_outcome_without_its_message() {
     let (kind, text) = failure("hasty", r#"{"query":"x"}"#).await;
     assert_eq!(kind, ToolFailure::Panicked);
