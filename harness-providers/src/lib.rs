@@ -44,6 +44,8 @@
 
 // Which of the parts below adapters use depends on the adapters that are built. This one uses all.
 #![cfg_attr(not(feature = "anthropic"), allow(dead_code, unused_imports, unused_macros))]
+//! | `http-fetch` | no | `HttpFetch`: a tool that fetches pages, and no address that is not public |
+//! | `mcp` | no | `mcp`: tools of MCP servers |
 
 #[cfg(feature = "anthropic")]
 mod anthropic;
@@ -64,6 +66,8 @@ mod ndjson;
 mod ollama;
 #[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
 mod openai;
+#[cfg(feature = "http-fetch")]
+mod fetch;
 mod price;
 mod retry_after;
 mod schema;
@@ -83,6 +87,8 @@ pub use ollama::Ollama;
 pub use openai::OpenAiChat;
 #[cfg(feature = "openai-responses")]
 pub use openai::OpenAiResponses;
+#[cfg(feature = "http-fetch")]
+pub use fetch::HttpFetch;
 pub use price::{Price, Prices};
 pub use secret::Secret;
 pub use transport::Timeouts;
