@@ -1,4 +1,4 @@
-//! The examples that are a single file: what they print.
+//! The examples that run by themselves: what they print.
 #![allow(clippy::unwrap_used)]
 
 use std::process::Command;
@@ -22,4 +22,12 @@ fn a_fork_leaves_its_source_unchanged() {
     assert!(out.contains(&format!("ended after 6 hours: {coast}\n")), "{}", out);
     assert!(out.contains("it ended after 9 hours: the gate, the mill, the bridge, the hills"));
     assert!(out.ends_with(&format!("the first session is unchanged: {coast}\n")), "{}", out);
+}
+
+#[test]
+fn the_tools_of_an_mcp_server_are_used() {
+    let out = run(env!("CARGO_BIN_EXE_mcp"));
+    let expected = "notes_add (external): Adds a note.\nnotes_list (read): Lists the notes.\n\
+                    - 1 notes\n- milk\nMilk is on your list.\n";
+    assert_eq!(out, expected);
 }

@@ -41,11 +41,11 @@
 //! | `ollama` | no | `Ollama`: the chat API of Ollama |
 //! | `openai-chat` | no | `OpenAiChat`: the Chat Completions API, and every server compatible with it |
 //! | `openai-responses` | no | `OpenAiResponses`: the Responses API |
+//! | `http-fetch` | no | `HttpFetch`: a tool that fetches pages, from public addresses only |
+//! | `mcp` | no | `mcp`: tools of MCP servers, over stdio and streamable HTTP |
 
 // Which of the parts below adapters use depends on the adapters that are built. This one uses all.
 #![cfg_attr(not(feature = "anthropic"), allow(dead_code, unused_imports, unused_macros))]
-//! | `http-fetch` | no | `HttpFetch`: a tool that fetches pages, and no address that is not public |
-//! | `mcp` | no | `mcp`: tools of MCP servers |
 
 #[cfg(feature = "anthropic")]
 mod anthropic;
@@ -54,10 +54,14 @@ mod endpoint;
 mod env;
 mod exchange;
 mod failure;
+#[cfg(feature = "http-fetch")]
+mod fetch;
 #[cfg(feature = "gemini")]
 mod gemini;
 #[cfg(any(feature = "gemini", feature = "ollama"))]
 mod made_ids;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 #[cfg(any(feature = "gemini", feature = "ollama"))]
 mod merge;
 #[cfg(feature = "ollama")]
@@ -66,8 +70,6 @@ mod ndjson;
 mod ollama;
 #[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
 mod openai;
-#[cfg(feature = "http-fetch")]
-mod fetch;
 mod price;
 mod retry_after;
 mod schema;
