@@ -287,10 +287,10 @@ async fn pages_are_cut_at_the_limit_after_unpacking() {
         })
     })
     .await;
-    for (path, letter) in [("/bomb", 'x'), ("/long", 'y')] {
+    for (path, sign) in [("/bomb", 'x'), ("/long", 'y')] {
         let text = text(fetch(local().max_bytes(1000), &site.url(path)).await);
-        let letters = String::from(letter).repeat(1000);
-        assert!(text.ends_with(&format!("cut: only the first 1000 bytes are shown\n\n{letters}")));
+        let filled = String::from(sign).repeat(1000);
+        assert!(text.ends_with(&format!("cut: only the first 1000 bytes are shown\n\n{filled}")));
     }
     for (path, expected) in
         [("/damaged", "or damaged"), ("/brotli", "not supported"), ("/half", "broke")]

@@ -34,7 +34,7 @@ impl McpError {
 pub enum McpErrorKind {
     /// The name is not legal.
     #[error(
-        "the name is not legal (use 1 to 24 letters, digits and `-`, the first of them a letter)"
+        "the name is not legal (use 1 to 24 of `a-z`, `A-Z`, `0-9` and `-`, the first of them no digit and no `-`)"
     )]
     BadName,
     /// Two servers of a client have this name.

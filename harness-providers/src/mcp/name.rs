@@ -10,7 +10,7 @@ const LONGEST: usize = 64;
 const LONGEST_SERVER: usize = 24;
 
 /// Whether a name of a server is legal. Without `_`, which separates it from the name of the tool, and
-/// with a letter first, as some vendors want it.
+/// with none of `0-9` and `-` first, as some vendors want it.
 pub(super) fn is_legal_server(name: &str) -> bool {
     (1..=LONGEST_SERVER).contains(&name.len())
         && name.starts_with(|first: char| first.is_ascii_alphabetic())

@@ -33,7 +33,7 @@ const DROPPED: &[&str] = &[
 
 /// The schema of arguments for models: of type `object` without a choice at its root, with references
 /// resolved, every list with the schema of its items, and names of arguments that vendors accept. It
-/// accepts all that the server's schema accepts; the server checks arguments itself.
+/// accepts everything that the server's schema accepts; the server checks arguments itself.
 ///
 /// Fails with why no vendor would accept it.
 pub(super) fn clean(schema: &Map<String, Value>) -> Result<Value, &'static str> {

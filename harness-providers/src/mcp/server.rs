@@ -239,8 +239,8 @@ pub(super) type OnProgress = Arc<dyn Fn(&Progress) + Send + Sync>;
 pub(super) type MetaOf = Arc<dyn Fn() -> Map<String, Value> + Send + Sync>;
 
 impl Server {
-    /// A server in a child process. The name is part of the names of its tools: 1 to 24 letters, digits
-    /// and `-`, and the first a letter.
+    /// A server in a child process. The name is part of the names of its tools: 1 to 24 of `a-z`, `A-Z`,
+    /// `0-9` and `-`, beginning with one of `a-z` and `A-Z`.
     pub fn stdio(name: impl Into<String>, stdio: Stdio) -> Self {
         Self::new(name.into(), Transport::Stdio(stdio))
     }

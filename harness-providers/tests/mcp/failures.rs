@@ -127,9 +127,9 @@ async fn a_call_that_takes_too_long_is_in_doubt_or_timed_out_and_cancelled() {
 async fn servers_that_cannot_be_used_are_typed_errors_without_secrets() {
     let canary = "canary";
     let quick = Limits::default().connect(Duration::from_secs(20));
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let nobody_at = nobody.local_addr().unwrap();
-    drop(nobody);
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let free_at = free.local_addr().unwrap();
+    drop(free);
     let mut guarded = Place::new(Way::Http).await;
     guarded.start(&["--token", "right"]).await;
     let python_does = |code: &str| Stdio::new(python()).args(["-c", code]).env("KEY", canary);
@@ -155,7 +155,7 @@ async fn servers_that_cannot_be_used_are_typed_errors_without_secrets() {
             McpErrorKind::BadHeader { name: "a b".into() },
         ),
         (
-            Server::http("s", Http::new(format!("http://{nobody_at}/{canary}"))),
+            Server::http("s", Http::new(format!("http://{free_at}/{canary}"))),
             McpErrorKind::Unreachable,
         ),
         (
@@ -216,7 +216,7 @@ async fn processes_end_with_their_client() {
         let about: Value = serde_json::from_str(&about).unwrap();
         let process = i32::try_from(about["pid"].as_i64().unwrap()).unwrap();
         let process = pidfd_open(Pid::from_raw(process).unwrap(), PidfdFlags::empty()).unwrap();
-        let process = tokio::io::unix::AsyncFd::new(process).unwrap();
+        let process = tokio::io::unix::AsyncFd::register(process).unwrap();
         let clone = client.clone();
         drop(client);
         assert_eq!(text(&call(&tools, "t_echo", json!({"text": "on"})).await), "on");
