@@ -252,7 +252,7 @@ mod tests {
         let cut = |most| read(of(json!({"content": blocks})), most).unwrap();
         let note = |most| format!("[cut: the result has 473 bytes, and {most} are allowed]");
         assert_eq!(cut(473).len(), 3);
-        assert_eq!(cut(472)[2..], [Part::from(&*"en"), Part::from(note(472))]);
+        assert_eq!(cut(472)[2..], [Part::from("en"), Part::from(note(472))]);
         assert_eq!(cut(100)[1..], [Part::from(note(100))]);
         assert_eq!(cut(10)[..], [Part::from("żółwż"), Part::from(note(10))]);
         assert_eq!(cut(0)[..], [Part::from(note(0))]);

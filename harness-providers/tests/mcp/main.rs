@@ -3,7 +3,7 @@
 //!
 //! `HARNESS_MCP_PYTHON` names a Python with the package; `.ci/test` makes one.
 #![cfg(feature = "mcp")]
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod calls;
 mod failures;
