@@ -81,6 +81,8 @@ pub mod wrap;
 #[cfg(feature = "anthropic")]
 pub use anthropic::Anthropic;
 pub use env::{EnvError, from_env};
+#[cfg(feature = "http-fetch")]
+pub use fetch::HttpFetch;
 #[cfg(feature = "gemini")]
 pub use gemini::Gemini;
 #[cfg(feature = "ollama")]
@@ -89,8 +91,6 @@ pub use ollama::Ollama;
 pub use openai::OpenAiChat;
 #[cfg(feature = "openai-responses")]
 pub use openai::OpenAiResponses;
-#[cfg(feature = "http-fetch")]
-pub use fetch::HttpFetch;
 pub use price::{Price, Prices};
 pub use secret::Secret;
 pub use transport::Timeouts;

@@ -1,6 +1,5 @@
 //! Names of tools that every vendor accepts.
 
-use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 
 /// The greatest length of a tool's name at vendors.
@@ -30,7 +29,7 @@ fn legal(server: &str, tool: &str) -> String {
 }
 
 fn hashed(server: &str, tool: &str) -> String {
-    let digest = Sha256::digest(format!("{server}\0{tool}"));
+    let digest = hmac_sha256::Hash::hash(format!("{server}\0{tool}").as_bytes());
     let hash: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
     let room = LONGEST - hash.len() - 1;
     let is_legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
