@@ -96,6 +96,7 @@ extern crate self as harness;
 #[cfg(any(doc, doctest))]
 pub mod _guide;
 mod agent;
+pub mod approval;
 mod clock;
 pub mod compat;
 pub mod context;
@@ -110,6 +111,7 @@ pub mod observe;
 pub mod prelude;
 pub mod question;
 mod recovery;
+mod rule;
 pub mod run;
 pub mod session;
 pub mod signal;

@@ -5,7 +5,7 @@ mod schema;
 use std::borrow::Cow;
 
 #[allow(unused_imports, reason = "for sessions opened without their types")]
-pub(crate) use schema::mismatch;
+pub(crate) use schema::{DENIED, mismatch};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 const LAYERS: &[&[&str]] = &[
     // Leaves: plain data, traits.
     &["clock", "text"],
-    &["id"],
+    &["id", "rule"],
     &["llm", "store"],
     // The model: no runtime, no I/O.
     &["state"],
@@ -36,6 +36,9 @@ const LAYERS: &[&[&str]] = &[
     &["recovery", "inspect", "declare"],
     // The front door.
     &["agent"],
+    // Prebuilt parts, of what any program can use.
+    &["approval"],
+    &["loops"],
     // The facade: names everything, and nothing names it.
     &["lib", "prelude", "testing", "__private", "_guide"],
 ];

@@ -188,6 +188,8 @@ fn answers(session: &Session, now: &BTreeMap<String, Value>, differences: &mut V
         .iter()
         .chain(parked)
         .filter(|asked| matches!(asked.resolution, None | Some(Resolution::Answered { .. })))
+        // An inline question can narrow its answer by the data that it has.
+        .filter(|asked| asked.interrupt.key.is_none())
         .filter(|AskedInterrupt { interrupt, .. }| {
             now.get(&interrupt.name).is_some_and(|schema| *schema != interrupt.answer_schema)
         })

@@ -90,7 +90,7 @@ pub use stream::ReplyStream;
 pub(crate) use tool::schema as arguments_schema;
 pub use tool::{
     BadArguments, EffectClass, FnTool, MissingValue, Tool, ToolCall, ToolCx, ToolError,
-    ToolFailure, ToolOutcome, ToolSet, ToolSetBuilder, ToolSetError, ToolSpec, tool,
+    ToolFailure, ToolOutcome, ToolQuestion, ToolSet, ToolSetBuilder, ToolSetError, ToolSpec, tool,
 };
 pub use transcript::{Changed, EditError, Open, OpenCall, Pushed, RecordError, Sealed, Transcript};
 pub use turn::{Block, Turn};

@@ -14,6 +14,7 @@ use std::fmt::{self, Write as _};
 
 use serde_json::{Map, Number, Value};
 
+use crate::rule::Arguments;
 use crate::text::{listed, shown};
 
 /// The greatest depth of nested schemas and values that is checked.
@@ -21,10 +22,15 @@ const DEEPEST: usize = 96;
 /// The greatest number of comparisons of a schema with a value.
 const MOST: u32 = 200_000;
 
+/// The keyword of a schema that lists conditions which a value must not meet. It is not one of JSON
+/// schema: a program that does not know it ignores it, and the answer is refused when it is given.
+pub(crate) const DENIED: &str = "x-denied";
+
 /// Why `value` does not match `schema`, and where. `None` if it matches, or if checking it takes
 /// too long.
 pub(crate) fn mismatch(schema: &Value, value: &Value) -> Option<String> {
-    let check = Check { root: schema, left: Cell::new(MOST) };
+    let left = Cell::new(MOST);
+    let check = Check { root: schema, left: &left };
     check.fits(schema, value, &Path::Root, 0).err().map(|fault| fault.to_string())
 }
 
@@ -80,7 +86,7 @@ type Fits = Result<(), Fault>;
 struct Check<'a> {
     /// The schema that references are resolved in.
     root: &'a Value,
-    left: Cell<u32>,
+    left: &'a Cell<u32>,
 }
 
 impl Check<'_> {
@@ -90,13 +96,19 @@ impl Check<'_> {
             return Ok(());
         }
         self.left.set(left - 1);
-        let schema = match schema {
+        let fields = match schema {
             Value::Bool(false) => {
                 return Err(fault(path, format!("expected no value, found {}", quoted(value))));
             }
-            Value::Object(schema) => schema,
+            Value::Object(fields) => fields,
             _ => return Ok(()),
         };
+        if fields.contains_key("$id") && !std::ptr::eq(schema, self.root) {
+            // A schema of its own, with references to itself.
+            return Check { root: schema, left: self.left }.fits(schema, value, path, depth);
+        }
+        let schema = fields;
+        not_denied(schema, value, path)?;
         typed(schema, value, path)?;
         one_of_values(schema, value, path)?;
         match value {
@@ -273,6 +285,31 @@ fn unescaped(text: &str) -> Option<String> {
         }
     }
     String::from_utf8(bytes).ok()
+}
+
+fn of_value(conditions: &Value) -> Result<Arguments, serde_json::Error> {
+    serde::Deserialize::deserialize(conditions)
+}
+
+/// Not limited: what is denied is refused however large the value is.
+fn not_denied(schema: &Map<String, Value>, value: &Value, path: &Path<'_>) -> Fits {
+    let denied = schema.get(DENIED).and_then(Value::as_array);
+    for (at, conditions) in denied.into_iter().flatten().enumerate() {
+        let caught = match of_value(conditions) {
+            Ok(conditions) => conditions.catch(value),
+            // Written by a later version: what it means is not known.
+            Err(_) => true,
+        };
+        if caught {
+            let what = format!(
+                "rule {} denies these arguments: {}",
+                at + 1,
+                shown(&conditions.to_string())
+            );
+            return Err(fault(path, what));
+        }
+    }
+    Ok(())
 }
 
 fn typed(schema: &Map<String, Value>, value: &Value, path: &Path<'_>) -> Fits {

@@ -55,6 +55,43 @@ impl<Q: Question> Ask<Q> {
         self
     }
 
+    /// Narrows what an answer may be: a JSON schema in place of the one of the answer's type. An answer
+    /// that does not match is refused when it is given, in any process. What the schema accepts has to
+    /// decode as the type.
+    ///
+    /// ```
+    /// # use harness::prelude::*;
+    /// # #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+    /// # struct Trip { seats: u8 }
+    /// # #[derive(Question, Serialize, Deserialize)] #[question(answer = u8)] struct Seats { free: u8 }
+    /// async fn book(_trip: View<Trip>, cx: Cx<()>) -> StepResult<Trip> {
+    ///     let free = 3;
+    ///     let few = serde_json::json!({"type": "integer", "minimum": 1, "maximum": free});
+    ///     let seats = cx.ask("seats", Seats { free }).accepts(few).await?;
+    ///     Ok(Trip::update().seats(seats))
+    /// }
+    /// ```
+    ///
+    /// Call it before the first poll of the question; later it has no effect.
+    pub fn accepts(mut self, schema: Value) -> Self {
+        if let AskState::Unasked(Ok(asked)) = &mut self.state {
+            asked.answer_schema = schema;
+        }
+        self
+    }
+
+    /// Asks in the words of another question that has the same type of answer, for code that learns at
+    /// run time what to ask: its [`NAME`](Question::NAME) and its JSON. The person sees only that
+    /// question.
+    ///
+    /// Call it before the first poll of the question; later it has no effect.
+    pub fn worded(mut self, name: &'static str, question: Value) -> Self {
+        if let AskState::Unasked(Ok(asked)) = &mut self.state {
+            (asked.name, asked.question) = (name, question);
+        }
+        self
+    }
+
     /// The answer with who gave it and when, in place of the answer alone.
     ///
     /// ```

@@ -64,6 +64,35 @@ pub trait Tool: Send + Sync + 'static {
     /// Any error; its text is sent to the model. Read the arguments with [`ToolCall::args`] and
     /// `?`, so that the model receives the expected schema.
     async fn call(&self, call: &ToolCall, cx: &ToolCx) -> Result<Content, ToolError>;
+
+    /// What a person is asked before a call, in place of the general question, if the tool wants a
+    /// person to approve it. [`Approve::approve_with`](crate::approval::Approve::approve_with) sets it.
+    ///
+    /// # Errors
+    ///
+    /// The arguments do not decode: the call gets this as its outcome, and no person is asked.
+    fn approval(&self, call: &ToolCall) -> Result<Option<ToolQuestion>, BadArguments> {
+        let _ = call;
+        Ok(None)
+    }
+}
+
+/// The question that a tool asks before a call: a name and JSON, as
+/// [`Question`](trait@crate::Question) defines them.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ToolQuestion {
+    /// The stored name of the question.
+    pub name: &'static str,
+    /// The question as JSON.
+    pub question: Value,
+}
+
+impl ToolQuestion {
+    /// Creates a question from its name and its JSON.
+    pub fn new(name: &'static str, question: Value) -> Self {
+        Self { name, question }
+    }
 }
 
 #[async_trait]
@@ -75,6 +104,10 @@ impl<T: Tool + ?Sized> Tool for Arc<T> {
     async fn call(&self, call: &ToolCall, cx: &ToolCx) -> Result<Content, ToolError> {
         (**self).call(call, cx).await
     }
+
+    fn approval(&self, call: &ToolCall) -> Result<Option<ToolQuestion>, BadArguments> {
+        (**self).approval(call)
+    }
 }
 
 #[async_trait]
@@ -85,6 +118,10 @@ impl<T: Tool + ?Sized> Tool for Box<T> {
 
     async fn call(&self, call: &ToolCall, cx: &ToolCx) -> Result<Content, ToolError> {
         (**self).call(call, cx).await
+    }
+
+    fn approval(&self, call: &ToolCall) -> Result<Option<ToolQuestion>, BadArguments> {
+        (**self).approval(call)
     }
 }
 

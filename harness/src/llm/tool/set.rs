@@ -1,6 +1,8 @@
 //! The tools that a model can call, by name.
 
-use super::{Tool, ToolCall, ToolCx, ToolFailure, ToolOutcome, ToolSpec};
+use super::{
+    BadArguments, Tool, ToolCall, ToolCx, ToolFailure, ToolOutcome, ToolQuestion, ToolSpec,
+};
 use crate::llm::{Message, ToolName};
 use futures_util::future::{BoxFuture, FutureExt, join_all};
 use std::collections::HashMap;
@@ -70,6 +72,19 @@ impl ToolSet {
         self.0.index.get(name).map(|&index| &self.0.specs[index])
     }
 
+    /// What a person is asked before a call, in the words of the tool. `None` if the tool has no such
+    /// question, or there is no such tool.
+    ///
+    /// # Errors
+    ///
+    /// The arguments do not decode.
+    pub fn approval(&self, call: &ToolCall) -> Result<Option<ToolQuestion>, BadArguments> {
+        match self.0.index.get(&call.name) {
+            Some(&index) => self.0.tools[index].approval(call),
+            None => Ok(None),
+        }
+    }
+
     /// Runs one call. Every error is an outcome, including a panic of the tool.
     ///
     /// In a step, [`Cx::call_tools`](crate::Cx::call_tools) also protects the call from repetition.
@@ -130,7 +145,7 @@ impl ToolSet {
 
     /// The error for the model when it calls an unknown tool. The invented name and the list of
     /// tools are bounded.
-    fn unknown(&self, name: &ToolName) -> String {
+    pub(crate) fn unknown(&self, name: &ToolName) -> String {
         let name: String = name.as_str().chars().take(NAME).collect();
         let names = || self.0.specs.iter().map(|spec| spec.name.as_str());
         let near = names()
