@@ -72,6 +72,8 @@
 //! | list, inspect, answer and delete sessions | [`Sessions`], [`inspect`] |
 //! | read the past of a session, or fork it | [`Agent::history`], [`Agent::fork`] |
 //! | call a model and tools | [`llm`], [`Cx::llm`] |
+//! | have an agent with tools in ten lines | [`loops::tool_loop`] |
+//! | decide which tools run, and ask a person | [`approval`] |
 //! | observe runs | [`observe`] |
 //! | test a step or a loop | `testing` (feature `testing`) |
 //! | run code that an agent writes step by step | `esg` (feature `code`) |
@@ -107,6 +109,7 @@ mod inbox;
 pub mod inspect;
 mod journal;
 pub mod llm;
+pub mod loops;
 pub mod observe;
 pub mod prelude;
 pub mod question;

@@ -93,6 +93,7 @@ impl RuleBook {
         store: Arc<dyn SessionStore>,
         agent: impl Into<String>,
     ) -> Result<Self, BuildError> {
+        let session = format!("{RULES}/{}", agent.into());
         let agent = Harness::<(), Rules>::builder(RULES)
             .start(Step::Keep)
             .steps(|define, Step::Keep| {
@@ -101,7 +102,6 @@ impl RuleBook {
             .build()?
             .agent(RULES, ())
             .shared_store(Arc::clone(&store));
-        let session = format!("{RULES}/{}", agent.into());
         Ok(Self { agent, sessions: Sessions::shared(store), session })
     }
 

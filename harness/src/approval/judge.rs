@@ -25,6 +25,13 @@ pub struct Ruling {
     pub denied: Vec<Arguments>,
 }
 
+impl Ruling {
+    /// The outcome of the call, if it is denied.
+    pub fn outcome(&self) -> Option<ToolOutcome> {
+        (self.decision == Decision::Deny).then(denied)
+    }
+}
+
 /// A call of a tool that there is, with arguments that match.
 pub(super) struct Seen<'a> {
     pub(super) spec: &'a ToolSpec,

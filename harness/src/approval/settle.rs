@@ -13,7 +13,6 @@ use super::{Approval, ApproveCall, Decision, Policy, Remember, Rule, Ruling, Sco
 
 /// What came of a ruling.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub enum Settled {
     /// The call may be made.
     Call {
@@ -63,7 +62,6 @@ impl Policy {
     ///     match cx.policy.settle(&cx, &cx.tools, &call, &ruling).await? {
     ///         Settled::Call { call, .. } => cx.call_tools(&cx.tools, [call]).await,
     ///         Settled::Outcome(outcome) => Ok(vec![Message::Outcome { call: call.id, outcome }]),
-    ///         _ => Ok(Vec::new()),
     ///     }
     /// }
     /// ```
