@@ -33,6 +33,7 @@ mod runtimes;
 mod sessions;
 mod stops;
 mod table;
+mod tool_loop;
 mod tools;
 mod trace;
 mod versions;
