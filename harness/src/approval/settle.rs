@@ -32,7 +32,7 @@ impl Settled {
     pub fn noted(call: &ToolCall, edited: bool, outcome: ToolOutcome) -> ToolOutcome {
         let note = |content: Content| {
             let text =
-                format!("A person changed the arguments of this call to {}.", call.arguments);
+                format!("A person changed the arguments of this call to {}.\n", call.arguments);
             let parts = std::iter::once(Part::Text(text)).chain(content.iter().cloned());
             Content::from(parts.collect::<Vec<_>>())
         };

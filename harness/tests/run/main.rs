@@ -21,3 +21,4 @@ mod panics;
 mod sessions;
 mod spans;
 mod stop;
+mod tool_loop;
