@@ -6,7 +6,8 @@
 //! - [questions]: gates, inline questions, answers
 //! - [running]: outcomes, stopping, events, observers
 //! - [sessions]: stores, resuming in another process, effects, versions, the past
-//! - [models]: models, transcripts, tools
+//! - [models]: models, transcripts, calls of tools
+//! - [tools]: the loop of an agent with tools, approvals, rules
 //! - [testing]: one step, a whole loop with scripted answers, time, crashes (feature `testing`)
 //! - [why it is so](design): the decisions, their reasons and their costs
 //! - [beside other frameworks](compare): what others do that this one does not, and the reverse
@@ -34,6 +35,9 @@ pub mod sessions {}
 
 #[doc = include_str!("../docs/models.md")]
 pub mod models {}
+
+#[doc = include_str!("../docs/tools.md")]
+pub mod tools {}
 
 #[cfg_attr(feature = "testing", doc = include_str!("../docs/testing.md"))]
 #[cfg_attr(not(feature = "testing"), doc = "This page needs the feature `testing`.")]

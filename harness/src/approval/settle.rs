@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::llm::{Content, Part, ToolCall, ToolOutcome, ToolSet};
 use crate::question::mismatch;
-use crate::step::{Cx, StepError};
+use crate::step::{APPROVE, Cx, StepError};
 
 use super::answer::answer_schema;
 use super::judge::{Seen, bad, denied, seen};
@@ -111,7 +111,7 @@ impl Policy {
         // An answer is to this tool, these arguments and this choice of answers: another one is
         // another question.
         let bound = Sha256::of(&json!([digest, schema]));
-        let key = format!("approve/{}/{bound}", call.id);
+        let key = format!("{APPROVE}{}/{bound}", call.id);
         let question = ApproveCall::new(spec, arguments.clone());
         let mut ask = cx.ask(key, question).accepts(schema);
         if let Some(own) = own {

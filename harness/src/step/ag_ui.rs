@@ -38,7 +38,7 @@ use serde_json::{Map, Value};
 use crate::clock::UtcMillis;
 use crate::id::{InterruptId, Position};
 
-use super::interrupt::{Answers, Interrupt};
+use super::interrupt::{APPROVE, Answers, Interrupt};
 
 /// An open question in AG-UI format.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,7 +46,8 @@ use super::interrupt::{Answers, Interrupt};
 pub struct AgUiInterrupt {
     /// The id of the question. The answer must carry it.
     pub id: InterruptId,
-    /// `confirmation` if the answer is a boolean, otherwise `input_required`.
+    /// `tool_call` if it is about one, `confirmation` if the answer is a boolean, otherwise
+    /// `input_required`.
     pub reason: String,
     /// The text to show to a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -120,6 +121,12 @@ struct Rest {
     expires_at: Option<UtcMillis>,
 }
 
+/// The tool call that the key of an approval names.
+fn call_of(key: &str) -> Option<String> {
+    let (call, digest) = key.strip_prefix(APPROVE)?.rsplit_once('/')?;
+    (digest.len() == 64).then(|| call.to_owned())
+}
+
 /// The key of this data in `metadata`.
 const REST: &str = "harness";
 
@@ -140,13 +147,19 @@ impl Interrupt {
             asked_at: self.asked_at,
             expires_at: self.expires_at.filter(|_| expires_at.is_none()),
         };
+        let tool_call_id = self.key.as_deref().and_then(call_of);
         // Plain data always encodes.
         let rest = serde_json::to_value(rest).unwrap_or_default();
         AgUiInterrupt {
             id: self.id.clone(),
-            reason: if is_bool { "confirmation" } else { "input_required" }.to_owned(),
+            reason: match (&tool_call_id, is_bool) {
+                (Some(_), _) => "tool_call",
+                (None, true) => "confirmation",
+                (None, false) => "input_required",
+            }
+            .to_owned(),
             message: self.question.get("message").and_then(Value::as_str).map(str::to_owned),
-            tool_call_id: None,
+            tool_call_id,
             response_schema: Some(self.answer_schema.clone()),
             expires_at,
             metadata: Some(Map::from_iter([(REST.to_owned(), rest)])),

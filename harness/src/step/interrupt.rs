@@ -12,6 +12,9 @@ use crate::state::{of_json, to_json};
 
 use super::{ResultExt, StepError};
 
+/// What precedes the id of a call and a digest in the key of the question whether a tool may be called.
+pub(crate) const APPROVE: &str = "approve/";
+
 /// Checks that a JSON value decodes as the answer to a question, or returns why it does not.
 pub(crate) type Check = fn(&Value) -> Result<(), String>;
 

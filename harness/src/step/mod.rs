@@ -47,7 +47,7 @@ pub(crate) use body::BoxFuture;
 pub(crate) use cx::Shared;
 pub(crate) use each::{EachBody, ItemBody, ItemEnd, decoded, item_body, merged, plan_body};
 pub(crate) use effects::{AskReply, Asked, Effects, Guard, Ids, OnceReply, Place};
-pub(crate) use interrupt::{Answer, QuestionType};
+pub(crate) use interrupt::{APPROVE, Answer, QuestionType};
 pub(crate) use part::Lens;
 pub(crate) use policy::Policy;
 pub(crate) use scope::RunScope;

@@ -285,6 +285,9 @@ async fn a_tool_asks_in_its_own_words() {
     let agent = agent(&model, only(own), Policy::allow_all());
     let asked = waiting(agent.run(Conversation::say("go"), ()).await.unwrap());
     let question = asked.pending::<MaySend>().unwrap();
+    let ag_ui = asked.questions[0].to_ag_ui();
+    assert_eq!((&*ag_ui.reason, ag_ui.tool_call_id.as_deref()), ("tool_call", Some("call-1-2")));
+    assert_eq!(Interrupt::from_ag_ui(&ag_ui).unwrap(), asked.questions[0]);
     assert_eq!(question.question, MaySend { to: "sam".into() });
     let ended = asked.resume(question.answer(Approval::approve()), ()).await.unwrap();
     let outcomes = outcomes(&ended.ended().unwrap().state);

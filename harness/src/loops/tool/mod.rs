@@ -220,7 +220,7 @@ impl<S: Converses, C: Context> ToolLoop<S, C> {
         self.change(|settings| settings.budget = Some(budget))
     }
 
-    /// How often a failed model call is retried. The default is [`Retry::exponential`].
+    /// How often a model call that failed is retried, and rules that could not be read. The default is [`Retry::exponential`].
     pub fn retry(self, retry: Retry) -> Self {
         self.change(|settings| settings.retry = retry)
     }

@@ -101,8 +101,9 @@ impl<S: Converses, C: Context> Asking<'_, S, C> {
             false => self.system.clone(),
         };
         let mut request = Request::new(sealed);
-        if !in_text && !self.tools.is_empty() {
-            // Tools stay known in the last request, because the transcript has calls of them.
+        let chooses = self.model.caps().tool_choice;
+        // Tools stay known in the last request where they can, because the transcript has calls of them.
+        if !in_text && !self.tools.is_empty() && (self.with_tools || chooses) {
             request = request.tools(&self.tools);
             if !self.with_tools {
                 request = request.tool_choice(ToolChoice::None);
