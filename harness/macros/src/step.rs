@@ -209,6 +209,7 @@ fn emit(model: &Model<'_>) -> TokenStream {
     let aliases = aliases(variants);
     quote! {
         #[automatically_derived]
+        #[diagnostic::do_not_recommend]
         impl ::harness::step::StepId for #name {
             type End = #ends;
 

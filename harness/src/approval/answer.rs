@@ -134,6 +134,8 @@ pub struct ApproveCall {
     pub arguments: Value,
 }
 
+// Not derived, for the attribute: see `EffectInDoubt`.
+#[diagnostic::do_not_recommend]
 impl Question for ApproveCall {
     const NAME: &'static str = "approve_call";
     type Answer = Approval;

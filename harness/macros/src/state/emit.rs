@@ -117,7 +117,7 @@ fn setter(model: &Model<'_>, field: &Field<'_>) -> TokenStream {
     }
 }
 
-/// `impl Has<Transcript> for Chat`, with the span of `provides`.
+/// `impl Has<Transcript> for Chat`, which the compiler does not list for other states, with the span of `provides`.
 fn provided(model: &Model<'_>, field: &Field<'_>) -> Option<TokenStream> {
     let span = field.provides?;
     let (state, name) = (model.name, field.name);
@@ -126,6 +126,7 @@ fn provided(model: &Model<'_>, field: &Field<'_>) -> Option<TokenStream> {
     let change = text::point_at(&Parts::of(model, field).change, span);
     Some(quote_spanned! {span=>
         #[automatically_derived]
+        #[diagnostic::do_not_recommend]
         impl ::harness::state::Has<#ty> for #state {
             type Change = #change;
 
@@ -194,6 +195,7 @@ fn state(model: &Model<'_>) -> TokenStream {
         }
 
         #[automatically_derived]
+        #[diagnostic::do_not_recommend]
         impl ::harness::state::State for #name {
             type Update = #update;
 

@@ -19,9 +19,9 @@ fn the_canonical_form_is_that_of_the_rfc() {
     assert_eq!(written(&serde_json::from_str(sample).unwrap()), expected);
     let keys = r#"{
         "\u20ac": "Euro Sign", "\r": "Carriage Return",
-        "\ufb33": "Hebrew Letter Dalet With Dagesh", "1": "One",
+        "\ufb33": "Hebrew Dalet With Dagesh", "1": "One",
         "\ud83d\ude00": "Emoji: Grinning Face", "\u0080": "Control",
-        "\u00f6": "Latin Small Letter O With Diaeresis"
+        "\u00f6": "Latin Small O With Diaeresis"
     }"#;
     let text = written(&serde_json::from_str(keys).unwrap());
     let order = ["Carriage", "One", "Control", "Latin", "Euro", "Emoji", "Hebrew"];

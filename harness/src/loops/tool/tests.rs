@@ -84,8 +84,8 @@ fn strings_hold_what_models_write_into_them() {
 fn a_nested_object_is_never_the_call() {
     for text in [
         // Cut short.
-        r#"{"tool": "mail", "arguments": {"tool": "rm", "arguments": {}}"#,
-        "{\"tool\": \"mail\", \"arguments\":\n{\"tool\": \"rm\", \"arguments\": {}}",
+        r#"{"tool": "post", "arguments": {"tool": "rm", "arguments": {}}"#,
+        "{\"tool\": \"post\", \"arguments\":\n{\"tool\": \"rm\", \"arguments\": {}}",
         "{\"calls\": [\n{\"tool\": \"rm\", \"arguments\": {}},\n{\"tool\": \"rm\"}",
         // Quotes that end a string too early.
         r#"{"tool": "x", "thought": "he said "no" to me", "arguments": {"tool": "rm"}}"#,

@@ -53,7 +53,7 @@ pub(super) fn read(text: &str) -> Reading {
                 if is_like_a_call(&text[start..]) {
                     broken.get_or_insert_with(|| "a JSON value is not closed".to_owned());
                 }
-                // Its inside is skipped as far as it can be known: up to a line that begins anew.
+                // Its inside is skipped as far as it can be known: up to the next line.
                 let Some(line) = text[start..].find('\n') else { break };
                 at = start + line;
                 if broken.is_none() {
