@@ -71,7 +71,7 @@ impl Calls {
     }
 }
 
-/// Decides about calls of tools. The [module](self::super) has the order of what decides.
+/// Decides about calls of tools. The [module](crate::approval) has the order of what decides.
 ///
 /// The default allows reads and writes, and asks about external and destructive calls.
 ///

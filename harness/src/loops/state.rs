@@ -53,6 +53,8 @@ pub trait Converses:
 {
 }
 
+// The note above says more than the bounds.
+#[diagnostic::do_not_recommend]
 impl<S> Converses for S where
     S: Has<Transcript, Change = Vec<Message>> + Has<ToolUse, Change = ToolUseUpdate>
 {
