@@ -23,6 +23,7 @@ mod growing;
 mod llm;
 mod log;
 mod ours;
+mod programs;
 mod python;
 mod reopen;
 mod runs;
@@ -61,6 +62,7 @@ const CASES: &[(&str, Case)] = &[
     ("esg-step", esg_step::steps),
     ("esg-sync", esg_sync::syncs),
     ("esg-replay", esg_replay::replays),
+    ("esg-programs", programs::programs),
 ];
 
 fn main() -> ExitCode {
