@@ -36,9 +36,11 @@
 //! module path, warning filters, output and endings. A step is a transaction: if it fails, it changes
 //! nothing.
 //!
-//! A step that does anything else (weak references, introspection, logging levels, threads, the
-//! network) is recorded as [`Untracked`]. A program with such a step runs as a whole, in a fresh
-//! worker, whenever any of it has to run. Clock and entropy readings are recorded: a step that made
+//! Packages are part of the environment: state inside them counts as caches and constants, except for
+//! [ambient channels](Ambient) such as options of pandas or levels of loggers; see [`Strictness`].
+//!
+//! A step that does anything else (weak references, introspection, threads that outlive it) is recorded
+//! as [`Untracked`]. It runs again when anything before it did, and everything after it with it. Clock and entropy readings are recorded: a step that made
 //! some is kept while its inputs are the same, and the report lists it. [`CodeGraph::invalidate`]
 //! makes it run again. [`CodeGraph::verify`] compares the state with that of a full run.
 //!
@@ -79,12 +81,12 @@ mod trace;
 
 pub use blobs::{BlobError, BlobId, BlobLimits, Blobs, BlobsSwept, StoredValue};
 pub use error::EsgError;
+#[cfg(unix)]
+pub use exec::{Ambient, CPython, Interpreter, Python, StartError, Strictness};
 pub use exec::{
     Blob, Ending, ExecError, Executor, Frame, Isolation, KillHandle, Layer, Limits, Load, Output,
     Ran, Readable, RunStep, Swept, Sync, Synced, Trust, Unstash, Untracked, Value, Wrote,
 };
-#[cfg(unix)]
-pub use exec::{CPython, Interpreter, Python, StartError};
 pub use graph::{
     Chain, CodeGraph, Effect, Link, Plan, RanAt, Subject, Touched, TracedEdge, Verdict,
 };

@@ -2,10 +2,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::ambient::{Ambient, Strictness};
 use super::interpreter::Interpreter;
 use super::limits::Limits;
 use super::packages::Packages;
-use super::python::{Python, Setup};
+use super::python::{Python, Rules, Setup};
 use super::scratch::Scratch;
 use super::sources;
 use super::start_error::StartError;
@@ -32,6 +33,8 @@ pub struct CPython {
     scratch: Option<PathBuf>,
     read_only: Vec<PathBuf>,
     venv: Option<PathBuf>,
+    strictness: Strictness,
+    ambient: Vec<Ambient>,
     boot: &'static str,
     modules: &'static [(&'static str, &'static str)],
 }
@@ -46,6 +49,8 @@ impl CPython {
             scratch: None,
             read_only: Vec::new(),
             venv: None,
+            strictness: Strictness::default(),
+            ambient: Vec::new(),
             boot: sources::BOOT,
             modules: sources::MODULES,
         }
@@ -113,6 +118,18 @@ impl CPython {
         self
     }
 
+    /// What of the state inside packages is compared. Default: [`Strictness::Packages`].
+    pub fn strictness(mut self, strictness: Strictness) -> Self {
+        self.strictness = strictness;
+        self
+    }
+
+    /// Adds a channel for state inside a package.
+    pub fn ambient(mut self, channel: Ambient) -> Self {
+        self.ambient.push(channel);
+        self
+    }
+
     /// Replaces the worker's program, for tests of misbehaving workers.
     #[cfg(test)]
     pub(super) fn speaking(
@@ -156,7 +173,8 @@ impl CPython {
         tracing::info!(%interpreter, "steps run in a process without kernel isolation");
         // Untrusted code does not get here.
         let (limits, readable) = (self.limits, Readable::Everything);
-        let setup = Setup::new(interpreter, packages, limits, self.boot, self.modules, readable);
+        let rules = Rules { strictness: self.strictness, ambient: self.ambient, readable };
+        let setup = Setup::new(interpreter, packages, limits, rules, self.boot, self.modules);
         Python::start(Arc::new(setup), Arc::new(scratch), None)
     }
 

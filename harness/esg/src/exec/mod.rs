@@ -1,5 +1,7 @@
 //! Where steps run: a worker that holds live values, loads a state and runs one step at a time.
 #[cfg(unix)]
+mod ambient;
+#[cfg(unix)]
 mod cpython;
 #[cfg(unix)]
 mod ending;
@@ -34,6 +36,8 @@ mod trust;
 mod usage;
 mod wire;
 
+#[cfg(unix)]
+pub use ambient::{Ambient, Strictness};
 #[cfg(unix)]
 pub use cpython::CPython;
 pub use error::ExecError;

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::model::Fingerprint;
 
+use super::ambient::{Ambient, Strictness};
 use super::ending;
 use super::error::ExecError;
 use super::frame::{Bounds, HEAD, head};
@@ -53,11 +54,19 @@ pub(super) struct Setup {
     interpreter: Interpreter,
     packages: Packages,
     limits: Limits,
+    rules: Rules,
     boot: &'static str,
     modules: &'static [(&'static str, &'static str)],
     /// The interpreter, the packages, and the worker's program.
     kind: String,
-    readable: Readable,
+}
+
+/// What counts as state, and what steps may read.
+#[derive(Debug)]
+pub(super) struct Rules {
+    pub(super) strictness: Strictness,
+    pub(super) ambient: Vec<Ambient>,
+    pub(super) readable: Readable,
 }
 
 impl Setup {
@@ -65,9 +74,9 @@ impl Setup {
         interpreter: Interpreter,
         packages: Packages,
         limits: Limits,
+        rules: Rules,
         boot: &'static str,
         modules: &'static [(&'static str, &'static str)],
-        readable: Readable,
     ) -> Self {
         let mut program = vec![boot.as_bytes()];
         program
@@ -83,7 +92,15 @@ impl Setup {
             // Writing to a string cannot fail.
             let _ = write!(kind, " packages {}", Fingerprint::of(&names));
         }
-        Self { interpreter, packages, limits, boot, modules, kind, readable }
+        if rules.strictness != Strictness::default() {
+            let _ = write!(kind, " strictness {}", rules.strictness.name());
+        }
+        if !rules.ambient.is_empty() {
+            let parts: Vec<_> =
+                rules.ambient.iter().flat_map(Ambient::parts).map(str::as_bytes).collect();
+            let _ = write!(kind, " ambient {}", Fingerprint::of(&parts));
+        }
+        Self { interpreter, packages, limits, rules, boot, modules, kind }
     }
 
     /// The modules as an earlier worker of this process compiled them.
@@ -239,7 +256,7 @@ impl Executor for Python {
     }
 
     fn readable(&self) -> Readable {
-        self.setup.readable.clone()
+        self.setup.rules.readable.clone()
     }
 
     fn keep_scratch(&mut self, dir: &Path) -> Result<(), ExecError> {
@@ -357,6 +374,8 @@ fn greet(
         scratch,
         baseline: Baseline { env: Ordered(env), path: &setup.packages.path },
         limits: WireLimits::from(&setup.limits),
+        strictness: setup.rules.strictness.name(),
+        ambient: setup.rules.ambient.iter().map(Ambient::parts).collect(),
     };
     let blobs: Vec<&Blob> = compiled.iter().collect();
     let fault = match turn::<HelloReply>(&mut process, "hello", hello, &blobs, setup.service()) {

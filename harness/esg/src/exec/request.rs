@@ -33,6 +33,10 @@ pub(super) struct Hello<'a> {
     pub(super) scratch: &'a str,
     pub(super) baseline: Baseline<'a>,
     pub(super) limits: WireLimits,
+    /// What of the state inside packages is compared.
+    pub(super) strictness: &'a str,
+    /// Further channels: name, module, source.
+    pub(super) ambient: Vec<[&'a str; 3]>,
 }
 
 /// The process before the first step.

@@ -12,7 +12,7 @@ pub(super) const BOOT: &str = include_str!("../worker/boot.py");
 
 /// The modules. The bootstrap runs them in the order of their imports.
 pub(super) const MODULES: &[(&str, &str)] = modules! {
-    "bynames" "calm" "capture" "channels" "clock" "codeforms" "codes" "endings" "events" "files"
+    "ambient" "boundary" "bynames" "calm" "capture" "channels" "clock" "codeforms" "codes" "endings" "events" "files"
     "fingerprints" "funcs" "groups" "guard" "identity" "imports" "klass" "layouts" "levels" "library"
     "library_state" "loading" "main" "modules" "names" "owners" "packages" "paths" "payloads"
     "pickles" "plain" "process" "reads" "rows" "scalar" "scratch" "settle" "shapes"

@@ -35,7 +35,7 @@ const GRACE: Duration = Duration::from_secs(60 * 60);
 /// [`replay`](Self::replay) leaves the state that running every step in a fresh worker would leave,
 /// in everything that is tracked: names and what they share, classes, attributes of modules, files
 /// in scratch, random state, working directory, environment, output. A step that touches anything
-/// else is reported, and such a program runs as a whole.
+/// else is reported, and runs again when anything before it did.
 #[derive(Debug)]
 pub struct CodeGraph {
     program: Program,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::CodeGraph;
-use crate::model::Entity;
+use crate::model::{Entity, Fingerprint};
 use crate::program::{EdgeKind, INPUT, Program};
 use crate::replay::{Outside, Planned, Reason, need};
 use crate::scan::Scan;
@@ -75,13 +75,8 @@ impl CodeGraph {
             ahead.assume(step, self.engine.history.latest(&step.id), &self.program);
             ahead.follow(self, step);
         }
-        let untracked = !reasons.is_empty() && self.engine.is_untracked(&steps);
-        let reason = |step: &Planned| match untracked {
-            true => Some(Reason::Untracked),
-            false => reasons.get(&*step.id).cloned(),
-        };
-        let planned = steps.iter().filter_map(|step| Some((step.id.clone(), reason(step)?)));
-        Plan { steps: planned.collect() }
+        let reason = |step: &Planned| Some((step.id.clone(), reasons.get(&*step.id)?.clone()));
+        Plan { steps: steps.iter().filter_map(reason).collect() }
     }
 
     /// The steps that have to make unserializable values again for a step.
@@ -171,6 +166,9 @@ impl Ahead {
 
     /// The step runs, and does what it did before or what its source allows.
     fn assume(&mut self, step: &Planned, latest: Option<&Arc<Execution>>, program: &Program) {
+        // Untracked operations after it may depend on it.
+        let past = self.state.past();
+        self.state.set_past(past.after(Fingerprint::of(&[b"planned"]), false));
         let scan = &step.scan;
         let changed = scan.mutates.iter().chain(&scan.escapes).chain(&scan.deferred_mutates);
         // Reading an iterator, a file or a connection changes it.

@@ -20,6 +20,9 @@ use crate::model::{Entity, UnitKey};
 use crate::state::State;
 use crate::trace::{Execution, changed};
 
+/// How often a replay may replace the worker because of untracked operations. Then everything runs.
+const RENEWALS: usize = 8;
+
 /// The options of a replay.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options {
@@ -41,9 +44,6 @@ pub(crate) struct Engine {
     pub(crate) run: u64,
     /// Units whose stored form is lost.
     pub(crate) lost: BTreeSet<UnitKey>,
-    /// Whether a step with untracked operations has run in this worker. No other program may run in
-    /// it then.
-    pub(crate) tainted: bool,
     /// Whether a replay ended early: what the worker holds may not be recorded.
     pub(crate) spoiled: bool,
     /// The execution that represents each step since the last replay.
@@ -64,7 +64,11 @@ struct Pass<'a> {
     /// unserializable values that a failed step read again after it, and the failed step would miss
     /// them indefinitely.
     spared: BTreeSet<Arc<str>>,
-    /// Everything runs, because something is untracked or cannot be restored otherwise.
+    /// Steps that run again in a fresh worker to leave what their untracked operations left.
+    revived: BTreeSet<Arc<str>>,
+    /// How often the worker was replaced because of untracked operations.
+    renewed: usize,
+    /// Everything runs, because something changed unseen or cannot be restored otherwise.
     full: bool,
     /// Running only the steps that made it does not restore what is missing.
     stuck: bool,
@@ -75,8 +79,6 @@ struct Pass<'a> {
     chosen: BTreeMap<Arc<str>, Arc<Execution>>,
     /// The steps that ran since everything has to run.
     done: BTreeSet<Arc<str>>,
-    /// A step of the program is known to have untracked operations.
-    untracked: bool,
     /// A sweep follows each step that runs, to attribute unseen changes.
     watched: bool,
     widened: usize,
@@ -93,6 +95,8 @@ impl<'a> Pass<'a> {
             options,
             forced: BTreeSet::new(),
             spared: BTreeSet::new(),
+            revived: BTreeSet::new(),
+            renewed: 0,
             full: false,
             stuck: false,
             reasons: BTreeMap::new(),
@@ -100,7 +104,6 @@ impl<'a> Pass<'a> {
             fresh: Vec::new(),
             chosen: BTreeMap::new(),
             done: BTreeSet::new(),
-            untracked: false,
             watched: false,
             widened: 0,
             used: 0,
@@ -136,7 +139,7 @@ enum Walked {
     Through(State),
     /// More steps have to run.
     Again,
-    /// Something has to run, and something is untracked.
+    /// Nothing less than everything restores what is needed.
     Everything,
 }
 
@@ -145,6 +148,8 @@ enum Ended {
     Ran(Box<Execution>),
     /// These have to be made first.
     Missing(BTreeSet<Entity>),
+    /// Untracked operations left something else in the worker than this step has to see.
+    Elsewhere,
 }
 
 /// Receives each execution before the next step runs.
@@ -163,7 +168,6 @@ impl Engine {
             seq: 0,
             run: 0,
             lost: BTreeSet::new(),
-            tainted: false,
             spoiled: false,
             chosen: BTreeMap::new(),
             runs: BTreeMap::new(),
@@ -181,24 +185,15 @@ impl Engine {
         let begun = Instant::now();
         self.run += 1;
         let mut pass = Pass::new(steps, options);
-        pass.untracked = self.is_untracked(steps);
         let mut state = self.settle(&mut pass, record)?;
-        if !pass.full {
-            let doubtful = pass.chosen.values().any(|execution| execution.is_doubtful());
-            // Untracked state may connect steps. The executions are valid only as long as all of
-            // them are, in this order.
-            let mut everything = doubtful && (!pass.order.is_empty() || self.differs(&pass));
-            let mut unseen = Vec::new();
-            if !everything && options.sweep && !pass.order.is_empty() {
-                let swept = self.sweep(&state)?;
-                everything = swept.as_ref().is_none_or(|found| !found.is_empty());
-                unseen = swept.unwrap_or_default();
-            }
-            if everything {
+        if !pass.full && options.sweep && !pass.order.is_empty() {
+            let swept = self.sweep(&state)?;
+            if swept.as_ref().is_none_or(|found| !found.is_empty()) {
+                let unseen = swept.unwrap_or_default();
                 pass.watched = !unseen.is_empty();
                 state = self.everything(&mut pass, record)?;
                 if pass.watched && !pass.chosen.values().any(|one| one.is_untracked()) {
-                    self.attribute(&unseen, &mut pass, record)?;
+                    self.attribute(&unseen, &mut pass, &mut state, record)?;
                 }
             }
         }
@@ -206,13 +201,6 @@ impl Engine {
         self.chosen = pass.chosen;
         self.runs.insert(self.run, self.standing(steps).cloned().collect());
         Ok((report, state))
-    }
-
-    /// Whether the executions differ from those after the last replay, or their order does.
-    fn differs(&self, pass: &Pass<'_>) -> bool {
-        let last = self.runs.last_key_value().map_or(&[][..], |(_, run)| run);
-        let now = pass.steps.iter().filter_map(|step| pass.chosen.get(&step.id));
-        !now.map(|one| one.seq).eq(last.iter().map(|one| one.seq))
     }
 
     /// Runs everything in a fresh worker.
@@ -227,6 +215,7 @@ impl Engine {
         pass.done.clear();
         pass.forced.clear();
         pass.spared.clear();
+        pass.revived.clear();
         self.settle(pass, record)
     }
 
@@ -234,7 +223,6 @@ impl Engine {
     fn renew(&mut self) -> Result<(), EsgError> {
         self.executor.fresh()?;
         self.live.clear();
-        self.tainted = false;
         Ok(())
     }
 
@@ -265,11 +253,14 @@ impl Engine {
     /// Makes passes until one completes.
     fn passes(&mut self, pass: &mut Pass<'_>, record: OnExecution<'_>) -> Result<State, EsgError> {
         loop {
-            let known = (pass.forced.len(), pass.widened, pass.spared.len());
+            let known = (pass.forced.len(), pass.widened, pass.spared.len(), pass.renewed);
             match self.once(pass, record)? {
                 Walked::Through(state) => return Ok(state),
                 Walked::Everything => return self.everything(pass, record),
-                Walked::Again if (pass.forced.len(), pass.widened, pass.spared.len()) == known => {
+                Walked::Again
+                    if (pass.forced.len(), pass.widened, pass.spared.len(), pass.renewed)
+                        == known =>
+                {
                     if pass.full {
                         return Err(EsgError::unreachable_state());
                     }
@@ -296,7 +287,14 @@ impl Engine {
             }
             let forced =
                 pass.full && !pass.done.contains(&step.id) || pass.forced.contains(&step.id);
-            if !forced && let Some(valid) = self.valid(step, &state, &mut outside) {
+            let whole = forced && pass.full && !pass.stuck;
+            let mut stands = if whole { None } else { self.valid(step, &state, &mut outside) };
+            let keeps = |valid: &Execution| {
+                !pass.revived.contains(&step.id)
+                    || !valid.is_untracked()
+                    || self.live.passed(state.past().residue_with(valid.identity()))
+            };
+            if let Some(valid) = stands.take_if(|valid| !forced && keeps(valid)) {
                 state.apply(&valid);
                 let failed = !valid.ending.is_ok();
                 pass.chosen.insert(step.id.clone(), valid);
@@ -305,22 +303,23 @@ impl Engine {
                 }
                 continue;
             }
-            if pass.untracked && !pass.full {
-                return Ok(Walked::Everything);
-            }
-            if self.tainted && !pass.full {
-                // The worker's values may be lost, and what a step of this pass made cannot be
-                // restored.
-                if pass.fresh.iter().any(|execution| execution.is_untracked()) {
-                    return Ok(Walked::Everything);
-                }
-                self.renew()?;
-            }
             let reason = self.reason(pass, step, &state, &outside);
-            let rebuilt = forced && (!pass.full || pass.stuck);
-            let stands = if rebuilt { self.valid(step, &state, &mut outside) } else { None };
             let mut execution = match self.perform(step, &state, pass, stands.as_deref())? {
                 Ended::Ran(execution) => *execution,
+                Ended::Elsewhere => {
+                    if pass.renewed >= RENEWALS {
+                        pass.stuck = true;
+                        return Ok(Walked::Everything);
+                    }
+                    self.renew()?;
+                    pass.renewed += 1;
+                    let before = steps.iter().take_while(|one| one.id != step.id);
+                    let untracked = before.filter(|one| {
+                        pass.chosen.get(&one.id).is_some_and(|chosen| chosen.is_untracked())
+                    });
+                    pass.revived = untracked.map(|one| one.id.clone()).collect();
+                    return Ok(Walked::Again);
+                }
                 Ended::Missing(entities) => {
                     if self.force(pass, &state, &entities) {
                         return Ok(Walked::Again);
@@ -332,11 +331,15 @@ impl Engine {
                     return Ok(Walked::Everything);
                 }
             };
+            let past = state.past();
             state.apply(&execution);
             if pass.watched {
                 let unseen = self.sweep(&state)?.unwrap_or_default();
                 execution.trace.untracked.extend(unseen.into_iter().map(Untracked::of));
-                self.tainted |= execution.is_untracked();
+                state.set_past(execution.follows(past));
+            }
+            if execution.is_untracked() {
+                self.live.entered(state.past().residue);
             }
             let execution = Arc::new(execution);
             record(&execution, &mut self.blobs)?;
@@ -399,7 +402,8 @@ impl Engine {
             return Reason::Untracked;
         }
         let stale = self.stale(step, state, outside);
-        let forced = pass.stuck || pass.forced.contains(&step.id);
+        let forced =
+            pass.stuck || pass.forced.contains(&step.id) || pass.revived.contains(&step.id);
         if forced && !matches!(stale, Some(Reason::New | Reason::Edited)) {
             return Reason::Rebuilt;
         }
@@ -422,13 +426,5 @@ impl Engine {
             return Some(Reason::Accident);
         }
         changed(latest, state, outside).map(Reason::from)
-    }
-
-    pub(crate) fn is_untracked(&self, steps: &[Planned]) -> bool {
-        steps.iter().any(|step| {
-            self.history
-                .latest(&step.id)
-                .is_some_and(|latest| latest.syntax == step.syntax && latest.is_doubtful())
-        })
     }
 }

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::exec::{Ran, Synced, Wrote};
-use crate::model::{Entity, UnitKey};
+use crate::model::{Entity, Fingerprint, UnitKey};
 use crate::state::{Made, Seen, Slot, State};
 use crate::trace::Held as Known;
 
@@ -54,6 +54,8 @@ pub(crate) struct Live {
     moved: bool,
     /// The source that the worker knows of each step.
     sources: HashMap<Arc<str>, Arc<str>>,
+    /// What untracked operations may have left in the worker, after each step that had some.
+    residues: Vec<Fingerprint>,
 }
 
 /// The limit of all stashed units, in bytes.
@@ -63,6 +65,21 @@ impl Live {
     /// Clears everything, for a new worker.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
+    }
+
+    /// What untracked operations may have left in the worker.
+    pub(crate) fn residue(&self) -> Option<Fingerprint> {
+        self.residues.last().copied()
+    }
+
+    /// Whether untracked operations that led to this have run in the worker.
+    pub(crate) fn passed(&self, residue: Fingerprint) -> bool {
+        self.residues.contains(&residue)
+    }
+
+    /// A step with untracked operations ran.
+    pub(crate) fn entered(&mut self, residue: Option<Fingerprint>) {
+        self.residues.extend(residue);
     }
 
     /// Whether the namespace has the entity.

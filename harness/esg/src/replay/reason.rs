@@ -27,13 +27,15 @@ pub enum Reason {
     Worker,
     /// Its last run was killed, ran out of memory, or waited beyond its time limit.
     Accident,
-    /// The program has untracked operations, so all of it runs.
+    /// An untracked operation before it changed, or it has one itself and anything before it changed.
     Untracked,
 }
 
 impl From<Changed> for Reason {
     fn from(changed: Changed) -> Self {
-        if changed.inputs.is_empty() {
+        if changed.elsewhere {
+            Self::Untracked
+        } else if changed.inputs.is_empty() {
             Self::Aliases(changed.aliases)
         } else {
             Self::Inputs(changed.inputs)
@@ -57,7 +59,7 @@ impl fmt::Display for Reason {
             Self::Accident => {
                 f.write_str("its last run was killed, ran out of memory or waited for too long")
             }
-            Self::Untracked => f.write_str("the program has untracked operations"),
+            Self::Untracked => f.write_str("what untracked operations depend on or leave changed"),
         }
     }
 }

@@ -24,7 +24,8 @@ pub struct Report {
     pub failed: Vec<(Arc<str>, Ending)>,
     /// Of those, the ones that failed because an earlier failed step did not bind a name.
     pub blocked: Vec<Blocked>,
-    /// The untracked operations of steps. If there is any, everything ran in a fresh worker.
+    /// The untracked operations of steps. Such a step runs again when anything before it did, and
+    /// everything after it runs again with it.
     pub untracked: Vec<(Arc<str>, Untracked)>,
     /// How many runs were discarded because the step read more than expected.
     pub widened: usize,

@@ -4,12 +4,14 @@
 //! any part of it can be computed without a worker.
 mod group;
 mod joint;
+mod past;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) use joint::Looked;
+pub(crate) use past::Past;
 
 use serde::{Deserialize, Serialize};
 
@@ -74,6 +76,7 @@ pub(crate) struct State {
     /// The entities put or removed, in order.
     log: Vec<Entity>,
     id: Id,
+    past: Past,
 }
 
 /// Identifies a state. A copy is another state.
@@ -101,6 +104,16 @@ pub(crate) struct Seen {
 }
 
 impl State {
+    /// What ran so far.
+    pub(crate) fn past(&self) -> Past {
+        self.past
+    }
+
+    /// Corrects what ran so far.
+    pub(crate) fn set_past(&mut self, past: Past) {
+        self.past = past;
+    }
+
     pub(crate) fn slot(&self, entity: &Entity) -> Option<&Slot> {
         self.slots.get(entity)
     }

@@ -9,6 +9,7 @@ use crate::state::{Slot, State};
 impl State {
     /// Applies what `execution` did.
     pub(crate) fn apply(&mut self, execution: &Execution) {
+        self.set_past(execution.follows(self.past()));
         if !execution.ending.is_ok() {
             return;
         }

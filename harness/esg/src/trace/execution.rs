@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use crate::blobs::{BlobId, StoredValue};
 use crate::exec::{Ending, Output, Untracked, Wrote};
 use crate::model::{Entity, Fingerprint, UnitKey};
-use crate::state::{FileKind, Made};
+use crate::state::{FileKind, Made, Past};
 
 /// One run of one version of a step: when it ran, how it ended, and its trace.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -58,10 +58,16 @@ pub struct Trace {
     pub wrote: BTreeMap<Entity, Wrote>,
     /// The untracked operations it performed.
     pub untracked: Vec<Untracked>,
-    /// Whether an earlier step in the same worker performed an untracked operation, which may have
-    /// affected this one.
+    /// Whether an earlier step in the same worker performed an untracked operation. Only of
+    /// executions that do not record which: these are not valid any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) tainted: bool,
+    /// The untracked operations of the steps before it, which may have affected it.
     #[serde(default)]
-    pub tainted: bool,
+    pub(crate) residue: Option<Fingerprint>,
+    /// Everything that ran before it, if it performed an untracked operation.
+    #[serde(default)]
+    pub(crate) past: Option<Fingerprint>,
     /// The values it read from clocks and entropy sources, in order.
     pub readings: Vec<Json>,
     /// Whether it read a clock or an entropy source.
@@ -118,8 +124,14 @@ impl Execution {
         !self.trace.untracked.is_empty()
     }
 
-    /// Whether its result may depend on untracked state, its own or its worker's.
-    pub(crate) fn is_doubtful(&self) -> bool {
-        self.trace.tainted || self.is_untracked()
+    /// What came before the step after it.
+    pub(crate) fn follows(&self, past: Past) -> Past {
+        past.after(self.identity(), self.is_untracked())
+    }
+
+    /// A fingerprint of what ran, and on what.
+    pub(crate) fn identity(&self) -> Fingerprint {
+        let joint = self.trace.joint.map(|joint| *joint.bytes()).unwrap_or_default();
+        Fingerprint::of(&[self.step.as_bytes(), self.syntax.bytes(), &joint])
     }
 }

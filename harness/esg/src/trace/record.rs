@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Execution, Trace, execution::Read};
 use crate::exec::{Ran, Wrote};
 use crate::model::{Entity, Fingerprint};
-use crate::state::{Looked, Made, State};
+use crate::state::{Looked, Made, Past, State};
 
 /// The context of one execution.
 #[derive(Debug)]
@@ -77,6 +77,8 @@ impl Recorder<'_> {
                 .collect();
         }
         trace.untracked = std::mem::take(&mut ran.untracked);
+        let Past { ran: past, residue } = self.before.past();
+        (trace.past, trace.residue) = (past, residue);
         trace.readings = std::mem::take(&mut ran.readings);
         trace.clock = ran.clock;
         Execution {

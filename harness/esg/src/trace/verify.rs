@@ -13,6 +13,9 @@ pub(crate) struct Changed {
     pub(crate) inputs: Vec<Entity>,
     /// What it altered without reading it.
     pub(crate) aliases: Vec<Entity>,
+    /// Nothing of these, but untracked operations before it differ; or it has untracked operations,
+    /// and anything before it differs.
+    pub(crate) elsewhere: bool,
 }
 
 /// What changed since `execution` ran; `None` if its trace holds in `state`.
@@ -23,11 +26,17 @@ pub(crate) fn changed(
 ) -> Option<Changed> {
     let trace = &execution.trace;
     let Some(joint) = trace.joint else { return Some(Changed::default()) };
+    let elsewhere = trace.tainted
+        || trace.residue != state.past().residue
+        || execution.is_untracked() && trace.past != state.past().ran;
     let now = state.joint(trace.known(), looked);
     let same = now.fingerprint == joint
         && same_tokens(trace, &now.visited)
         && same_groups(trace, state)
         && same_kinds(trace, state);
+    if same && elsewhere {
+        return Some(Changed { elsewhere, ..Changed::default() });
+    }
     (!same).then(|| differing(trace, state, looked))
 }
 
@@ -68,6 +77,7 @@ fn differing(trace: &Trace, state: &State, looked: &dyn Looked) -> Changed {
     let mut changed = Changed {
         inputs: trace.reads.iter().filter_map(differs).collect(),
         aliases: trace.altered.iter().filter_map(differs).collect(),
+        elsewhere: false,
     };
     if changed.inputs.is_empty() && changed.aliases.is_empty() {
         // Each entity is as it was, but what they share with each other or with others is not.

@@ -75,6 +75,7 @@ class Calm:
             or clock.overflow
             or clock.given is not None
             or self._watch.found
+            or self._watch.external
             or self._events.failures
             # What changes without an event.
             or not modules.still()

@@ -105,6 +105,14 @@ class Streams:
             ]
         self._all = [text["stdout"][0], text["stderr"][0], self._stdin]
 
+    def mark(self, name):
+        """The number of bytes kept of `name` so far."""
+        return len(self._text[name][1]._kept)
+
+    def forget(self, name, mark):
+        """Discards what was written to `name` since."""
+        del self._text[name][1]._kept[mark:]
+
     def take(self, name):
         """The bytes written to `name` since the last call, and the number beyond the limit."""
         text, sink = self._text[name]

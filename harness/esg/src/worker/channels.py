@@ -53,7 +53,7 @@ class Channels:
         self.events = Events(namespace)
         self.files = Files(self.events, scratch, limit)
         self.clock = Clock(self.events)
-        self.process = Process(self.events, self.files.scratch)
+        self.process = Process(self.events, self.files.scratch, (limits or {}).get("ambient", ()))
         self.files.on_cwd = lambda: self.process.read("cwd")
         self.paths = Paths(self.events, self.files)
         self.watch = Watch(self.events, namespace)
@@ -61,8 +61,12 @@ class Channels:
         self._always = frozenset(sys.modules)
         for name in self._always:
             self.clock.imported(name, sys.modules[name])
-        self.modules = Modules(self.events, namespace, self.files, self.process)
-        self.modules.appeared.append(self.clock.imported)
+        strict = (limits or {}).get("strictness") == "everything"
+        self.modules = Modules(self.events, namespace, self.files, self.process, strict)
+        self.modules.boundary.imported += (self.process.imported, self.process.ambient.discover)
+        self.modules.appeared += (self.clock.imported, self._appeared)
+        # Names that functions of packages looked up in the namespace of their callers.
+        self.looked = set()
         self.clock.loading = self.modules.imports
         self.packages = Packages(self.files)
         self.reader = Reader()
@@ -77,6 +81,10 @@ class Channels:
         self._pending = set()
         self._code = None
 
+    def prints_to(self, streams):
+        """The streams that steps and imports write to."""
+        self.modules.boundary.streams = streams
+
     # Steps.
 
     def begin(self, code, readings=None, seq=0):
@@ -84,6 +92,8 @@ class Channels:
         keys of units, which are unique without it too."""
         self._seq = seq
         self._code = code
+        if self.looked:
+            self.looked = set()
         self.process.begin()
         self.files.begin()
         self.paths.begin()
@@ -91,6 +101,8 @@ class Channels:
         self.modules.submodules.begin()
         self.clock.begin(readings)
         self.watch.begin()
+        if code is not None and self.modules.boundary.filters:
+            self.modules.boundary.again(self.reader.one(code).imports)
         events = self.events
         events.failures.clear()
         events.filename = None if code is None else code.co_filename
@@ -143,12 +155,17 @@ class Channels:
                 self._hints(traits, touched)
         finally:
             self.events.running = False
+        external, outside = self.watch.ended(self.modules.boundary.threads)
+        if outside:
+            # Another process may have read everything.
+            self.files.everything()
         listed = self.paths.scanned
         if listed and not _DETAILS.isdisjoint(traits.names):
             for rel in listed:
                 self.files.children(rel)
         file_reads, file_writes = self.files.end()
-        process_reads, process_writes = self.process.end()
+        tops = {name.partition(".")[0] for name in touched}
+        process_reads, process_writes = self.process.end(tops, traits.names)
         watch = self.watch
         if own is not None:
             watch.code(own, traits, values)
@@ -177,7 +194,7 @@ class Channels:
             watch.report("the readings to replay do not fit")
         if self.clock.overflow:
             watch.report("more readings of the clock than are kept")
-        world.clock = bool(world.readings)
+        world.clock = bool(world.readings) or external
         world.dirty = [] if ok else [*world.wrote, *(f"m:{name}" for name in self.modules.changed)]
         world.units = self._units(world.wrote) if ok else []
         self._imported(ok, world)
@@ -189,6 +206,21 @@ class Channels:
                 self.keys.pop(entity, None)
         world.untracked = watch.found
         return world
+
+    def _appeared(self, name, module):
+        """`DataFrame.query` and `pandas.eval` resolve names in the frames of their callers."""
+        if name != "pandas.core.computation.scope":
+            return
+        scope, events, channels = module.Scope, self.events, self
+        real = scope.resolve
+
+        def resolve(self, key, is_local):
+            if events.running and type(key) is str:
+                channels.looked.add(key)
+            return real(self, key, is_local)
+
+        resolve.__module__, resolve.__qualname__, resolve.__doc__ = real.__module__, real.__qualname__, real.__doc__
+        scope.resolve = resolve
 
     def _submodules(self, packages, traits):
         """Submodules that the step may have looked for, whether they exist or not."""
@@ -302,18 +334,20 @@ class Channels:
         key = f"{self._seq}.{self._minted}"
         self._minted += 1
         self.keys[entity] = key
+        opaque = False
         if entity.startswith(_IMPORTED):
             own, blob = self.modules.submodules.member(entity[len(_IMPORTED) :])
             reason = None
         elif entity[0] == "p":
             own, blob, reason = self.process.member(entity[2:])
+            opaque = self.process.is_open(entity[2:])
         else:
             own = self.files.tree.entries[entity[2:]].own()
             blob, reason = self.files.tree.blob(entity[2:])
         unit = {
             "key": key,
             "refs": [],
-            "members": [{"entity": entity, "own": own, "refs": [], "opaque": False}],
+            "members": [{"entity": entity, "own": own, "refs": [], "opaque": opaque}],
             "share": [],
             "blob": blob,
         }
@@ -364,7 +398,7 @@ class Channels:
             if entity.startswith(_IMPORTED):
                 self._stash[key] = entity, None
             elif entity[0] == "p":
-                self._stash[key] = entity, self.process.known[name]
+                self._stash[key] = entity, self.process.keep(name)
             else:
                 self._stash[key] = entity, self.files.tree.blob(name)[0]
             self.drop(entity)
@@ -437,7 +471,7 @@ class Channels:
         unattributed += self.modules.sweep(set(accounted))
         units = []
         imported = [entity for entity in self.keys if entity.startswith(_IMPORTED)]
-        process = [f"p:{name}" for name in self.process.NAMES]
+        process = [f"p:{name}" for name in self.process.names()]
         for entity in [f"f:{path}" for path in after] + process + imported:
             held = self.keys.get(entity)
             if held is None and entity[0] == "p" and f"{entity} changed" not in unattributed:

@@ -85,7 +85,7 @@ class Events:
                 frame = _getframe(1)
                 while frame is not None and _ours(frame):
                     frame = frame.f_back
-            while frame is not None and skip and _get(frame.f_globals, "__name__") in skip:
+            while frame is not None and skip and (_get(frame.f_globals, "__name__") in skip or _ours(frame)):
                 frame = frame.f_back
             direct = frame is not None and not _ours(frame) and self.is_program(frame)
             while frame is not None:

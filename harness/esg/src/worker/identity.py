@@ -101,9 +101,11 @@ def _operand(code, before):
         return Operand("chain", (first.argval, *reversed(attributes))), before[:at]
     if first.opname.startswith(("LOAD_FAST", "LOAD_DEREF", "LOAD_CLOSURE")):
         if type(first.argval) is tuple:
-            # Two at once.
-            own = code.co_varnames[:1] == (first.argval[-1],) == ("self",)
-            return _SURE if own and not attributes else _ANY, None
+            # Two at once. What comes before the second one is the first one.
+            one, two = first.argval
+            own = code.co_varnames[:1] == (two,) == ("self",)
+            rest = before[:at] + [first._replace(argval=one)]
+            return _SURE if own and not attributes else _ANY, rest
         if not attributes and code.co_varnames[:1] == (first.argval,) and first.argval in ("self", "cls"):
             return _SURE, before[:at]
         return _ANY, before[:at]

@@ -20,6 +20,10 @@ _MODULE = type.__dict__["__module__"].__get__
 _QUALNAME = type.__dict__["__qualname__"].__get__
 _Getset, _Member = types.GetSetDescriptorType, types.MemberDescriptorType
 _HEAP, _FIXED = 1 << 9, 1 << 8
+_RUNNING = frozenset((
+    ("threading", "Thread"), ("concurrent.futures._base", "Executor"), ("concurrent.futures._base", "Future"),
+    ("subprocess", "Popen"), ("multiprocessing.process", "BaseProcess"),
+))
 _FOREIGN = frozenset(map(id, (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)))
 
 
@@ -146,6 +150,10 @@ class Instance(Kind):
 def instance_kind(cls):
     """The layout of a class: an `Instance`, or an `Unserializable` if its C ancestor is unknown."""
     base, mro = cls, MRO(cls)
+    for one in mro:
+        # By name, as their modules may not be loaded. Numbers that the system gave are in them.
+        if (_MODULE(one), _QUALNAME(one)) in _RUNNING:
+            return Unserializable("type " + _MODULE(one) + "." + _QUALNAME(one), kids=lambda walk, o: [])
     while python_made(base):
         base = _BASE(base)
     payload = payload_of(base)

@@ -3,12 +3,17 @@
 import os
 import sys
 
+from _harness_boundary import Boundary
+
 _type = type
 _loaded = sys.modules
 _bootstrap = sys.modules["_frozen_importlib"]
 _lexists = os.path.lexists
 
 
+# Its frames count as those of the code that imports.
+_IMPORTING = ("importlib", "importlib._bootstrap", "importlib._bootstrap_external", "_frozen_importlib",
+              "_frozen_importlib_external")
 _FileFinder = _loaded["_frozen_importlib_external"].FileFinder
 
 
@@ -24,6 +29,11 @@ def look_again():
             finder.invalidate_caches()
 
 
+def _hidden(code):
+    """The code as of the import system, whose frames tracebacks leave out."""
+    return code.replace(co_filename="<frozen importlib._bootstrap>")
+
+
 class Loading:
     """The part of `Modules` that stands in the import system."""
 
@@ -37,8 +47,8 @@ class Loading:
         def _find_and_load(name, import_):
             return load(real, name, import_)
 
-        for function in (_find_and_load, Loading._load):
-            function.__code__ = function.__code__.replace(co_filename="<frozen importlib._bootstrap>")
+        for function in (_find_and_load, Loading._load, Loading._load_package, Boundary.apart):
+            function.__code__ = _hidden(function.__code__)
         _bootstrap._find_and_load = _find_and_load
 
     def _load(self, real, name, import_):
@@ -48,8 +58,11 @@ class Loading:
             return real(name, import_)
         if not events.running or events.busy:
             return submodules.load(real, name, import_)
+        boundary = self.boundary
+        if not boundary.strict and boundary.is_package(name):
+            return self._load_package(real, name, import_)
         with_it = {name}
-        if not self.imports:
+        if not self.imports and boundary.strict:
             self._quietly(self.before_load)
         self.imports.append(with_it)
         self._quietly(self._search, name)
@@ -61,8 +74,31 @@ class Loading:
                 self.imports[-1] |= with_it
             self._with[name] = with_it
             self._quietly(self._note_new)
-            if not self.imports:
+            if not self.imports and boundary.strict:
                 self._quietly(self.after_load)
+
+    def _load_package(self, real, name, import_):
+        """Loads a package, or a module of one."""
+        boundary, submodules = self.boundary, self.submodules
+        before = set(_loaded)
+        # A package that is loaded on the way to a module of it is wanted by the same code.
+        direct = self.direct[-1] if self.direct else bool(self.imports or self.events.asker(_IMPORTING)[0])
+        self._quietly(self._search, name)
+
+        def apart(name, import_):
+            return boundary.apart(real, name, import_)
+
+        apart.__code__ = _hidden(apart.__code__)
+        self.direct.append(direct)
+        try:
+            return submodules.load(apart, name, import_, direct)
+        finally:
+            self.direct.pop()
+            # Those that are searched for where the program's own modules may be.
+            self._with[name] = {name} | {one for one in _loaded if type(one) is str and "." not in one and one not in before}
+            if not direct:
+                submodules.lazy.update(one for one in _loaded if one not in before)
+            self._quietly(self._note_new)
 
     def _quietly(self, function, *args):
         events = self.events

@@ -37,7 +37,7 @@ def prepare():
 
 def start(hello, fds):
     """Builds the worker. Returns the loop, which never returns."""
-    limits = hello["limits"]
+    limits = {**hello["limits"], "strictness": hello.get("strictness"), "ambient": hello.get("ambient") or ()}
     scratch = hello["scratch"]
     sys.path.insert(0, scratch)
     sys.path.extend(hello["baseline"].get("path") or ())
@@ -48,6 +48,7 @@ def start(hello, fds):
     tracker = Tracker(scratch)
     sys.modules["__main__"] = tracker.main
     channels = Channels(scratch, tracker.namespace, limits)
+    channels.prints_to(streams)
     for event in tracker.EVENTS:
         channels.events.listen(event, tracker.rebound)
     graph = Graph(tracker.namespace, channels.modules, limits)

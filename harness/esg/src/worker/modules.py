@@ -10,6 +10,7 @@ import types
 from operator import is_ as _is
 
 import _harness_standins as standins
+from _harness_boundary import Boundary
 from _harness_library_state import Library, Reach, is_cache, users
 from _harness_loading import Loading, look_again
 from _harness_scratch import FILE, SOURCE, Scratch
@@ -20,6 +21,7 @@ _MISSING = object()
 _inside = types.ModuleType.__dict__["__dict__"].__get__
 _MAPPING = type.__dict__["__dict__"].__get__
 _FLAGS = type.__dict__["__flags__"].__get__
+_QUALNAME = type.__dict__["__qualname__"].__get__
 _IMMUTABLE = 1 << 8
 _ModuleType = types.ModuleType
 _type = type
@@ -61,8 +63,9 @@ class Modules(Loading, Scratch):
 
     DELETED = DELETED
 
-    def __init__(self, events, namespace, files, process):
+    def __init__(self, events, namespace, files, process, strict=False):
         self.events = events
+        self.boundary = Boundary(events, files, strict)
         self.namespace = namespace
         self.files = files
         self.process = process
@@ -79,6 +82,8 @@ class Modules(Loading, Scratch):
         self._with = {}
         # The imports in progress, outermost first, each with the modules it has loaded so far.
         self.imports = []
+        # Whether the program wants the packages that are being loaded, outermost first.
+        self.direct = []
         self.touched = set()
         self.changed = set()
         self.library = Library()
@@ -102,7 +107,8 @@ class Modules(Loading, Scratch):
         for name, module in list(_loaded.items()):
             if name in self.base or name == "__main__" or name.startswith("_harness_"):
                 continue
-            if not issubclass(_type(module), _ModuleType):
+            if not issubclass(_type(module), _ModuleType) or module.__dict__ is self.namespace:
+                # Multiprocessing gives `__main__` a second name.
                 continue
             spec = module.__dict__.get("__spec__")
             if getattr(spec, "_initializing", False):
@@ -120,7 +126,8 @@ class Modules(Loading, Scratch):
             else:
                 self.base[name] = dict(names)
                 self.seen[name] = dict(names)
-                self.library.note(name, names)
+                if self.boundary.strict:
+                    self.library.note(name, names)
             self._names.append(name)
             self._dicts.append(names)
             self._sizes.append(len(names))
@@ -162,8 +169,9 @@ class Modules(Loading, Scratch):
             self._touch_value(value)
         if touched:
             self._touch_inside(traits.names)
-        self.reached = self._reached(traits, values)
-        self._by_itself(traits)
+        if self.boundary.strict:
+            self.reached = self._reached(traits, values)
+            self._by_itself(traits)
         sizes = list(map(len, self._dicts))
         suspects = set()
         if sizes != self._sizes:
@@ -258,7 +266,8 @@ class Modules(Loading, Scratch):
     def loaded_by_itself(self):
         """Modules were loaded while no step ran."""
         self._note_new()
-        self.after_load()
+        if self.boundary.strict:
+            self.after_load()
 
     def _rebound(self, modules):
         """Variables of modules that were rebound."""
@@ -316,11 +325,45 @@ class Modules(Loading, Scratch):
 
     def inside(self, traits):
         """What the step changed inside library modules, where no entity accounts for it."""
+        if not self.boundary.strict:
+            return self.unattributed + self._classes(traits)
         changes = self.unattributed + self.library.changed(traits, self.reached)
         for name, key in self.inner:
             if name in self.reached and (key in traits.names or not is_cache(name, key)):
                 changes.append(f"{name}.{key} was changed in place")
         return changes
+
+    def _classes(self, traits):
+        """Attributes that the step's code sets on classes of packages, and on what packages hold."""
+        found = []
+        for key in traits.stored:
+            for code in traits.codes:
+                if key not in code.co_names:
+                    continue
+                for _, before, op in uses(code, key):
+                    if op in ("STORE_ATTR", "DELETE_ATTR"):
+                        owner = self._held(before)
+                        if owner is not None:
+                            found.append(f"{owner}.{key} was replaced")
+        return found
+
+    def _held(self, name):
+        """The name of a class of a package, or of what a package holds, which the program calls
+        `name`."""
+        if type(name) is not str:
+            return None
+        value = dict.get(self.namespace, name, self)
+        if value is not self:
+            if not issubclass(_type(value), type) or _FLAGS(value) & _IMMUTABLE:
+                return None
+            home = _MAPPING(value).get("__module__")
+            known = home in self.base and home not in self.scratch
+            return f"{home}.{_QUALNAME(value)}" if known else None
+        for module in sorted(self.touched - self.scratch.keys()):
+            names = inside_of(_loaded.get(module))
+            if names is not None and name in names and not issubclass(_type(names[name]), _ModuleType):
+                return f"{module}.{name}"
+        return None
 
     # The queries of `Graph`.
 
@@ -416,7 +459,7 @@ class Modules(Loading, Scratch):
             module = self.submodules.at(name)
             if module is None or module.__dict__ is not self._dicts[self._names.index(name)]:
                 unattributed.append(f"sys.modules[{name!r}] was taken away or replaced")
-            elif name not in self.scratch and f"m:{name}" not in accounted:
+            elif self.boundary.strict and name not in self.scratch and f"m:{name}" not in accounted:
                 now, seen = module.__dict__, self.seen[name]
                 for key in now.keys() | seen.keys():
                     value = now.get(key, _MISSING)
@@ -426,7 +469,7 @@ class Modules(Loading, Scratch):
                     # Modules fill in plain values lazily, but not functions.
                     if issubclass(_type(old), _CODE_LIKE):
                         unattributed.append(f"{name}.{key} was replaced")
-        return unattributed + self.library.sweep()
+        return unattributed + self.library.sweep() if self.boundary.strict else unattributed
 
 
 def _named(key, traits):

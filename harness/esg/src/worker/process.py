@@ -16,6 +16,7 @@ import sys
 import warnings
 
 import _harness_standins as standins
+from _harness_ambient import PREFIX, Ambients
 
 _dumps = json.dumps
 _loads = json.loads
@@ -32,7 +33,7 @@ class Process:
 
     NAMES = ("rng", "cwd", "env", "path", "warn")
 
-    def __init__(self, events, scratch):
+    def __init__(self, events, scratch, ambient=()):
         self.events = events
         self.scratch = scratch
         self.untracked = []
@@ -41,9 +42,12 @@ class Process:
         self._get = {name: getattr(self, f"_get_{name}") for name in self.NAMES}
         self._put = {name: getattr(self, f"_put_{name}") for name in self.NAMES}
         self._real_getcwd = standins.original(os.getcwd)
+        # What packages set while they were imported.
+        self._own_env = {}
         random.seed(0)
         self.known = {name: self._get[name]() for name in self.NAMES}
         self.initial = dict(self.known)
+        self.ambient = Ambients(events, ambient)
         self._path_list = sys.path
         self._install_random()
         self._install_environment()
@@ -54,6 +58,7 @@ class Process:
     def begin(self):
         self.first = {}
         self.untracked = []
+        self.ambient.begin()
         warnings.onceregistry.clear()
 
     def read(self, name):
@@ -72,8 +77,16 @@ class Process:
         if dict.__contains__(namespace, "__warningregistry__"):
             self.first.setdefault("warn", "read")
 
-    def end(self):
-        """`(reads, wrote)`. `wrote` maps entities to how they were written."""
+    def end(self, tops=(), names=frozenset()):
+        """`(reads, wrote)`. `wrote` maps entities to how they were written. `tops` and `names`: the
+        packages that the step used, and what its code names."""
+        reads, wrote = self._end()
+        more, changed = self.ambient.end(tops, names)
+        reads += [f"p:{name}" for name in more]
+        wrote.update((f"p:{name}", "mutated") for name in changed)
+        return reads, wrote
+
+    def _end(self):
         first = self.first
         # State that was replaced without a read counts as written even if it is unchanged: its former
         # value is not an input, so nothing else records that this step made it so.
@@ -101,7 +114,8 @@ class Process:
     def still(self):
         """Whether state that changes without an event is unchanged."""
         path, filters = _sys.get("path"), _warnings.get("filters")
-        return path is self._path_list and _same(path, self.known["path"]) and _same(filters, self.known["warn"])
+        same = path is self._path_list and _same(path, self.known["path"]) and _same(filters, self.known["warn"])
+        return same and self.ambient.still()
 
     def _refresh(self, name):
         now = self._get[name]()
@@ -124,27 +138,52 @@ class Process:
 
     def member(self, name):
         """`(own, blob, reason)` of the state as recorded."""
+        if name.startswith(PREFIX):
+            return self.ambient.member(name)
         try:
             blob = self._encode(name, self.known[name])
         except (TypeError, ValueError, struct.error) as failure:
             return _sha(repr(type(self.known[name])).encode()).hexdigest(), None, f"value {failure}"
         return _sha(f"p:{name}\0".encode() + blob).hexdigest(), blob, None
 
+    def names(self):
+        """All there are."""
+        return (*self.NAMES, *self.ambient.active)
+
+    def is_open(self, name):
+        """Whether the content of the state has no fingerprint."""
+        return name.startswith(PREFIX) and self.ambient.is_open(name)
+
+    def keep(self, name):
+        """The state, to be set again in this process."""
+        return self.ambient.keep(name) if name.startswith(PREFIX) else self.known[name]
+
     def drop(self, name):
         """Resets the state to that of the start of the process."""
+        if name.startswith(PREFIX):
+            self.ambient.drop(name)
+            return
         self.set(name, self.initial[name])
 
     def load(self, name, blob):
         """Restores stored state."""
+        if name.startswith(PREFIX):
+            self.ambient.load(name, blob)
+            return
         self.set(name, self._decode(name, blob))
 
     def set(self, name, state):
+        """Makes the state what it was in this process."""
+        if name.startswith(PREFIX):
+            self.ambient.set(name, state)
+            return
         self._put[name](state)
         self.known[name] = self._get[name]()
 
     def unattributed(self):
         """Changes outside any step."""
-        return [f"p:{name}" for name in self.NAMES if self._refresh(name)]
+        changed = [name for name in self.NAMES if self._refresh(name)]
+        return [f"p:{name}" for name in changed + self.ambient.changed_outside()]
 
     def _encode(self, name, state):
         if name == "rng":
@@ -194,13 +233,23 @@ class Process:
         except OSError:
             os.chdir(self.scratch)
 
+    def imported(self):
+        """A package was imported. What it set in the environment is no state of the program."""
+        was = set(self.known["env"])
+        for key, value in os.environ._data.items():
+            if (key, value) not in was and key not in self._own_env:
+                self._own_env[key] = value
+        self._refresh("env")
+
     def _get_env(self):
-        return list(os.environ._data.items())
+        own = self._own_env
+        return [(key, value) for key, value in os.environ._data.items() if own.get(key) != value]
 
     def _put_env(self, state):
         have = os.environ._data
-        if list(have.items()) == state:
+        if self._get_env() == state:
             return
+        state = [*state, *((key, value) for key, value in self._own_env.items() if key not in dict(state))]
         for key in list(have):
             os.unsetenv(key)
         have.clear()

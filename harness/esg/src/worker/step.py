@@ -79,6 +79,8 @@ class Steps:
             ending = self._bind(request["bind"])
         ran = perf_counter_ns()
         reads = self._tracker.end()
+        if self._channels.looked:
+            reads.names.update(self._channels.looked)
         return self._end(request["seq"], ending, reads, ran - begun)
 
     def _begin(self, request):
@@ -231,7 +233,9 @@ class Steps:
         if world.external:
             reply["external"] = world.external
         if world.readings:
-            reply["readings"], reply["clock"] = world.readings, True
+            reply["readings"] = world.readings
+        if world.clock:
+            reply["clock"] = True
         for name in _STREAMS:
             data, dropped = self._streams.take(name)
             if data:

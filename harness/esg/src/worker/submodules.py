@@ -56,6 +56,8 @@ class Submodules:
         self._files = {}
         self._children = {}
         self._counted = len(_loaded)
+        # Those that functions of packages loaded for themselves.
+        self.lazy = set()
         self._stirred = False
         # What the step imported, and what it may only have looked for.
         self.asked = set()
@@ -135,9 +137,12 @@ class Submodules:
             self._uncover(name)
         self._note(self.asked, name)
 
-    def load(self, real, name, import_):
-        """Loads a missing module, using `real`."""
-        self.imported(name)
+    def load(self, real, name, import_, asked=True):
+        """Loads a missing module, using `real`. `asked`: for the program."""
+        if asked:
+            self.imported(name)
+        elif self.hidden:
+            self._uncover(name)
         if name in _loaded:
             return real(name, import_)
         parent, _, last = name.rpartition(".")
@@ -168,7 +173,7 @@ class Submodules:
     def is_own(self, name):
         """Whether it is a submodule that exists only if some code loads it."""
         parent = name.rpartition(".")[0]
-        if not parent or name in self.preloaded or self.modules.is_scratch(name):
+        if not parent or name in self.preloaded or name in self.lazy or self.modules.is_scratch(name):
             return False
         # The interpreter caches codecs: only the first use loads one.
         return parent != "encodings" and name not in self.reach(parent)
@@ -298,7 +303,9 @@ class Submodules:
     def _is_there(self, name):
         """Whether a loaded module is visible in this state."""
         parent = name.rpartition(".")[0]
-        if not parent or name in self.preloaded or name in self.present:
+        if not parent or name in self.preloaded or name in self.present or name in self.lazy:
+            return True
+        if parent == "encodings":
             return True
         if self.modules.is_scratch(name) or name.startswith("_harness_") or name not in self._needs:
             return True

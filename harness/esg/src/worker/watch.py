@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sized
 
 import _harness_standins as standins
+from _harness_boundary import alive, children, sockets
 from _harness_traits import line_of, uses
 
 _type = type
@@ -21,12 +22,20 @@ _ABCMeta = _type(Sized)
 _LIBRARY = sys.stdlib_module_names
 _ADDRESS = re.compile(rb" at 0x[0-9a-fA-F]{6,}")
 
-# Modules whose use by the program's own code is untracked.
+# Modules whose use by the program's own code is untracked. Importing one is not.
 MODULES = frozenset(
-    "gc weakref _weakref ctypes _ctypes cffi signal _signal logging atexit faulthandler tracemalloc "
+    "gc weakref _weakref ctypes _ctypes cffi signal _signal atexit faulthandler tracemalloc "
     "mmap fcntl resource readline contextvars _contextvars posix _posixsubprocess _thread dbm shelve "
     "tkinter curses termios _testcapi _testinternalcapi _xxsubinterpreters _interpreters".split()
 )
+# What the program may use of them: it reads no state and leaves none that a step can see.
+HARMLESS = {
+    "gc": frozenset("collect enable disable freeze unfreeze".split()),
+    "contextvars": frozenset(("ContextVar",)),
+    "_contextvars": frozenset(("ContextVar",)),
+}
+# Other modules give these functions to programs.
+_STATE = MODULES - {"_thread", "posix", "_posixsubprocess", "resource", "fcntl"}
 # Attributes that are untracked on any object.
 ATTRIBUTES = frozenset(
     "__subclasses__ __globals__ __builtins__ f_back f_locals f_globals f_builtins tb_frame gi_frame "
@@ -45,8 +54,6 @@ FUNCTIONS = {
     "_current_frames getallocatedblocks set_asyncgen_hooks set_coroutine_origin_tracking_depth "
     "ps1 ps2 tracebacklimit addaudithook monitoring setdlopenflags meta_path path_hooks path_importer_cache activate_stack_trampoline",
     "time": "tzset",
-    "locale": "setlocale",
-    "decimal": "getcontext setcontext localcontext DefaultContext BasicContext ExtendedContext",
     "inspect": "currentframe stack getouterframes getinnerframes trace",
     "threading": "settrace setprofile get_ident get_native_id stack_size setprofile_all_threads "
     "settrace_all_threads",
@@ -55,7 +62,7 @@ FUNCTIONS = {
     "asyncio": "set_event_loop set_event_loop_policy get_event_loop",
     "codecs": "register register_error unregister",
     "copyreg": "pickle constructor add_extension remove_extension dispatch_table",
-    "csv": "register_dialect unregister_dialect field_size_limit",
+    "csv": "register_dialect unregister_dialect",
     "mimetypes": "init add_type",
     "socket": "setdefaulttimeout",
     "sqlite3": "register_adapter register_converter enable_callback_tracebacks",
@@ -73,31 +80,32 @@ FUNCTIONS = {
     "shutil": "register_archive_format register_unpack_format unregister_archive_format",
     "abc": "update_abstractmethods",
     "re": "purge",
-    "numpy": "seterr seterrcall setbufsize set_printoptions",
+    "numpy": "seterrcall",
     "linecache": "clearcache checkcache updatecache cache",
 }
 FUNCTIONS = {module: frozenset(names.split()) for module, names in FUNCTIONS.items()}
 _DOTTED = {module.rpartition(".")[2]: module for module in FUNCTIONS if "." in module and module != "os.path"}
 _FUNCTION_NAMES = frozenset().union(*FUNCTIONS.values())
 NOTED = ATTRIBUTES | DEFINED | _FUNCTION_NAMES
-_NUMPY_STATE = frozenset(
-    "seed rand randn randint random_sample ranf sample random choice shuffle permutation normal uniform "
-    "standard_normal binomial poisson exponential get_state set_state".split()
-)
-_NUMPY_OWN = frozenset(("default_rng", "RandomState", "Generator"))
 
 # Reported regardless of the caller.
 ALWAYS = frozenset(
-    "subprocess.Popen os.system os.exec os.fork os.forkpty os.posix_spawn os.spawn os.kill os.killpg "
-    "os.startfile pty.spawn _thread.start_new_thread _thread.start_joinable_thread socket.connect "
-    "socket.bind socket.sendto socket.sendmsg socket.getaddrinfo socket.gethostbyname "
-    "socket.gethostbyaddr socket.getnameinfo socket.sethostname mmap.__new__ "
-    "resource.setrlimit resource.prlimit signal.pthread_kill webbrowser.open shutil.chown os.lockf "
-    "sqlite3.load_extension sqlite3.enable_load_extension ctypes.dlsym ctypes.call_function "
-    "code.__interact builtins.breakpoint sys.addaudithook".split()
+    "os.exec os.fork os.forkpty os.kill os.killpg os.startfile pty.spawn socket.bind socket.sethostname "
+    "mmap.__new__ resource.setrlimit resource.prlimit signal.pthread_kill shutil.chown os.lockf "
+    "sqlite3.load_extension sqlite3.enable_load_extension code.__interact builtins.breakpoint "
+    "sys.addaudithook".split()
+)
+# External work, if it has ended when the step ends.
+THREADS = frozenset(("_thread.start_new_thread", "_thread.start_joinable_thread"))
+PROCESSES = frozenset(("subprocess.Popen", "os.system", "os.posix_spawn", "os.spawn", "webbrowser.open"))
+SOCKETS = frozenset(
+    "socket.connect socket.sendto socket.sendmsg socket.getaddrinfo socket.gethostbyname "
+    "socket.gethostbyaddr socket.getnameinfo".split()
 )
 # Reported if called by the program's own code.
 DIRECT = {
+    "ctypes.dlsym": "ctypes",
+    "ctypes.call_function": "ctypes",
     "sys._getframe": "sys._getframe",
     "sys._getframemodulename": "sys._getframemodulename",
     "sys._current_frames": "sys._current_frames",
@@ -125,8 +133,14 @@ class Watch:
         self.namespace = namespace
         self.found = []
         self._seen = set()
+        # What the step did outside the process, by kind, with the line.
+        self.external = {}
         for event in ALWAYS:
             events.listen(event, self._always)
+        for event in THREADS:
+            events.listen(event, self._started)
+        for event in PROCESSES | SOCKETS:
+            events.listen(event, self._outside)
         for event in DIRECT:
             events.listen(event, self._direct)
         # Event loops create a pair of sockets for themselves.
@@ -136,6 +150,8 @@ class Watch:
     def begin(self):
         self.found = []
         self._seen = set()
+        if self.external:
+            self.external = {}
 
     def report(self, what, line=None):
         """Records a construct, once per step and line."""
@@ -143,6 +159,34 @@ class Watch:
         if key not in self._seen and len(self.found) < _MAX_REPORTS:
             self._seen.add(key)
             self.found.append({"what": what, "line": line})
+
+    def _started(self, event, _args):
+        """A thread that the program itself starts cannot be awaited."""
+        direct, line = self.events.asker()
+        if direct:
+            self.report(event, line)
+        else:
+            self.external.setdefault(event, line)
+
+    def _outside(self, event, _args):
+        self.external.setdefault(event, self.events.asker()[1])
+
+    def ended(self, threads):
+        """Reports external work that has not ended with the step. `threads`: those that do not
+        belong to the program. Returns whether there was any, and whether in another process."""
+        if not self.external:
+            return False, False
+        outside = False
+        for event, line in self.external.items():
+            if event in THREADS:
+                running = alive(threads)
+            elif event in PROCESSES:
+                outside, running = True, children()
+            else:
+                running = sockets()
+            if running:
+                self.report(event, line)
+        return True, outside
 
     def _always(self, event, _args):
         self.report(event, self.events.asker()[1])
@@ -174,7 +218,7 @@ class Watch:
 
         def start_new_thread(_self, /, *args, **named):
             if events.running:
-                self.report("_thread.start_new_thread", events.asker()[1])
+                self._started("_thread.start_new_thread", None)
             return real(*args, **named)
 
         standins.install(_thread, "start_new_thread", start_new_thread, raw=True)
@@ -200,12 +244,16 @@ class Watch:
         for module in traits.imports:
             top = module.partition(".")[0]
             if top in MODULES or module in MODULES:
-                self.report(top, line_of(code, top))
+                self._module(code, traits, top)
         for value in values:
             if _type(value) is _ModuleType:
                 name = value.__dict__.get("__name__")
                 if name in MODULES:
-                    self.report(name, self._named(code, value))
+                    self._module(code, traits, name)
+            elif _type(value) is type or _type(value) is _Builtin or _type(value) is _Function:
+                home = value.__module__
+                if home in _STATE and value.__name__ not in HARMLESS.get(home, ()):
+                    self.report(home, self._named(code, value))
         if not NOTED.isdisjoint(names):
             for name in ATTRIBUTES & names:
                 for line in self._places(code, traits, name):
@@ -228,9 +276,22 @@ class Watch:
                 home = "os" if home == "posix" else home
                 if name in FUNCTIONS.get(home, ()):
                     self.report(f"{home}.{name}", line_of(code, name))
-        if "random" in names and names & _NUMPY_STATE and not names & _NUMPY_OWN:
-            if any(_is_module(value, "numpy") for value in values):
-                self.report("numpy.random", line_of(code, "random"))
+
+    def _module(self, code, traits, name):
+        """Reports the use of a module, if any."""
+        inside = sys.modules.get(name)
+        inside = inside.__dict__ if _type(inside) is _ModuleType else {}
+        harmless = HARMLESS.get(name, ())
+        for inner in traits.codes:
+            for used in inner.co_names:
+                if used not in inside or used in harmless or used[:2] == "__":
+                    continue
+                for line, before, _op in uses(inner, used):
+                    value = dict.get(self.namespace, before) if _type(before) is str else None
+                    if before == name or _type(value) is _ModuleType and value.__dict__ is inside:
+                        self.report(name, line if inner.co_filename == code.co_filename else None)
+        if name in traits.imports and "*" in traits.strings:
+            self.report(name, line_of(code, name))
 
     def _places(self, code, traits, name):
         """Lines of the step that use an attribute; None for uses in code of other steps."""
@@ -296,7 +357,3 @@ def _by_address(value):
     if value is None:
         return _NONE_BY_ADDRESS
     return _attribute(kind, "__hash__") is _object_hash or kind is _Builtin
-
-
-def _is_module(value, name):
-    return _type(value) is _ModuleType and value.__dict__.get("__name__") == name

@@ -52,10 +52,10 @@ const CONSTRUCTS: &[(&str, Is, &str, &str)] = &[
         "r = k, n",
     ),
     ("a decimal", Is::Tracked, "from decimal import Decimal\nq = Decimal('1.50')", "r = q * n"),
-    ("a logger's name", Is::Untracked, "import logging\nlogging.basicConfig(level=10)", "r = n"),
+    ("a logger's name", Is::Tracked, "import logging\nlogging.basicConfig(level=10)", "r = n"),
     (
         "the decimal context",
-        Is::Untracked,
+        Is::Tracked,
         "import decimal\ndecimal.getcontext().prec = 4",
         "r = decimal.Decimal(n) / 7",
     ),
@@ -80,7 +80,7 @@ const CONSTRUCTS: &[(&str, Is, &str, &str)] = &[
     ("id", Is::Untracked, "xs = []\nk = id(xs) == id(xs)", "r = k, n"),
     (
         "a thread",
-        Is::Untracked,
+        Is::Tracked,
         "import threading\nxs = []\nt = threading.Thread(target=xs.append, args=(n,))\nt.start()\nt.join()\ndel t",
         "r = xs",
     ),
@@ -99,8 +99,8 @@ const CONSTRUCTS: &[(&str, Is, &str, &str)] = &[
         "from collections.abc import Sized\nclass A: pass\nSized.register(A)",
         "r = isinstance(A(), Sized), n",
     ),
-    ("a process", Is::Untracked, "import subprocess\nsubprocess.run(['true'])", "r = n"),
-    ("a locale", Is::Untracked, "import locale\nlocale.setlocale(locale.LC_ALL, 'C')", "r = n"),
+    ("a process", Is::Tracked, "import subprocess\nsubprocess.run(['true'])", "r = n"),
+    ("a locale", Is::Tracked, "import locale\nlocale.setlocale(locale.LC_ALL, 'C')", "r = n"),
     ("atexit", Is::Untracked, "import atexit\natexit.register(print)", "r = n"),
     ("a trace function", Is::Untracked, "import sys\nsys.settrace(None)", "r = n"),
     ("a builtin replaced", Is::Untracked, "import builtins\nbuiltins.len = lambda z: n", "r = n"),
@@ -135,7 +135,7 @@ fn every_construct_is_right_or_reported() {
                 wrong.push(format!("{what}, {}: {found:?}\n{report}", python.display()));
             }
             if *is == Is::Untracked && report.executed().count() != 4 {
-                wrong.push(format!("{what}: not everything ran\n{report}"));
+                wrong.push(format!("{what}: not everything behind the edit ran\n{report}"));
             }
             if !report.ok() {
                 wrong.push(format!("{what}: a step failed\n{report}"));

@@ -24,7 +24,7 @@ EFFECTS = [
     ("clock", "time.time()", "readings"),
     ("entropy", "os.urandom(4)", "readings"),
     ("import of a submodule", "__import__('xml.dom.minidom')", "p:import/xml.dom"),
-    ("thread", "threading.Thread(target=int).start()", "_thread.start_"),
+    ("thread", "threading.Thread(target=int).start()", "'clock': True"),
     ("child", "os.waitpid(os.fork() or os._exit(0), 0)", "os.fork"),
     ("builtin replaced", "builtins.print = None", "builtins.print replaced"),
     ("file outside", "open('/etc/passwd').close()", "x:/etc/passwd"),

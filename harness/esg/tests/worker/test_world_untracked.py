@@ -1,10 +1,13 @@
 """Untracked operations are reported, with a descriptive name."""
 
+import os
+import tempfile
+
 from world import WorldTest
 
 # Steps of one program, and the reports for each.
 STEPS = [
-    ('import gc\ngc.collect()', 'gc'),
+    ('import gc', None),
     ('n = gc.get_count()', 'gc'),
     ('import weakref\nclass A: pass\na = A()\nr = weakref.ref(a)', 'weakref'),
     ('subs = A.__subclasses__()', '__subclasses__'),
@@ -12,24 +15,14 @@ STEPS = [
     ('k = id(a)', 'id'),
     ('ks = sorted([a, f], key=id)', 'id'),
     ('class B:\n    def __del__(self): pass', '__del__'),
-    ('import threading\nt = threading.Thread(target=f); t.start(); t.join()', '_thread.start'),
-    ('from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(1) as ex:\n    list(ex.map(f.__call__, []))\n    ex.submit(f).result()', '_thread.start'),
-    ("import subprocess\nsubprocess.run(['true'])", 'subprocess.Popen'),
-    ("import os\nos.system('true')", 'os.system'),
-    ('pid = os.fork()\nif pid == 0:\n    os._exit(0)', 'os.fork'),
+    ('import os\npid = os.fork()\nif pid == 0:\n    os._exit(0)', 'os.fork'),
     ('import socket\ns = socket.socket()', 'socket'),
     ("import urllib.request\ntry:\n    urllib.request.urlopen('http://127.0.0.1:9/', timeout=1)\nexcept OSError:\n    pass", 'socket.connect'),
-    ('import ctypes', 'ctypes'),
-    ('import signal', 'signal'),
     ('import atexit\natexit.register(f)', 'atexit'),
     ('import sys\nsys.settrace(None)', 'settrace'),
     ('sys.setprofile(None)', 'setprofile'),
     ('fr = sys._getframe()', '_getframe'),
     ('import inspect\nz = inspect.currentframe()', 'inspect.currentframe'),
-    ('import logging\nlogging.getLogger().setLevel(10)', 'logging'),
-    ('from decimal import getcontext\ngetcontext().prec = 5', 'decimal'),
-    ('import decimal\nwith decimal.localcontext() as c:\n    c.prec = 3', 'decimal'),
-    ("import locale\nlocale.setlocale(locale.LC_ALL, 'C')", 'locale'),
     ('m = sys.modules', 'sys.modules'),
     ("open('/tmp/out_of_scratch', 'w').close()", 'writes /tmp'),
     ("os.remove('/tmp/out_of_scratch')", 'writes /tmp'),
@@ -41,8 +34,7 @@ STEPS = [
     ('from os import umask as um\num(0o22)', 'os.umask'),
     ("os.link('w', 'w2')", 'hard link'),
     ("os.mkfifo('ff')", 'special file'),
-    ("os.remove('w2'); os.remove('ff')\nimport mmap", 'mmap'),
-    ('import contextvars', 'contextvars'),
+    ("os.remove('w2'); os.remove('ff')\nimport mmap\nmm = mmap.mmap(-1, 10)", 'mmap'),
     ('h = hash(object())', 'hash'),
     ('h = hash(f)', 'hash'),
     ('import json\njson.JSONEncoder.default = f', 'JSONEncoder'),
@@ -60,43 +52,46 @@ STEPS = [
     ('import reprlib\nreprlib.aRepr.maxlist = 1', 'reprlib.aRepr'),
     ('import json\njson._default_encoder.indent = 2', 'json._default_encoder'),
     ('import gettext\nf = gettext.textdomain\nf("zz")', 'gettext'),
-    ('from email import charset\ncharset.ALIASES["zz"] = "utf-8"', 'email.charset.ALIASES'),
-    ('import copy\ncopy._deepcopy_dispatch[complex] = None', 'copy._deepcopy_dispatch'),
     ('pair = (1, 2)\ntwin = pair\nr = pair is twin', 'identity'),
     ('def same(x, y):\n    return x is y\nr = same(pair, twin)', 'identity'),
     ('words = ["ab" * n for n in (2, 2)]\nr = words[0] is words[1]', 'identity'),
 ]
 
 
-class UntrackedTest(WorldTest):
-    """Each of these must be detected, whatever came before it."""
+# Constructs that are no effect on untracked state: what they do ends with the step, is the
+# environment's, or belongs to a channel.
+TRACKED = [
+    'import gc, weakref, ctypes, signal, mmap, contextvars, atexit, logging, resource\ngc.collect()',
+    'import threading\ndef f(): return 1\nt = threading.Thread(target=f); t.start(); t.join()',
+    'from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(1) as ex:\n    ex.submit(f).result()',
+    "import subprocess\ndone = subprocess.run(['true'])",
+    "import os\nos.system('true')",
+    'from decimal import *\ngetcontext().prec = 5',
+    "import locale\nlocale.setlocale(locale.LC_ALL, 'C.UTF-8')",
+    'import logging\nlogging.getLogger().setLevel(10)',
+]
+# State inside packages.
+INSIDE = [
+    ("import calendar\ncalendar.mdays.append(1)", "calendar.mdays was changed in place"),
+    ('from email import charset\ncharset.ALIASES["zz"] = "utf-8"', "email.charset.ALIASES was changed in place"),
+    ("import copy\ncopy._deepcopy_dispatch[complex] = None", "copy._deepcopy_dispatch was changed in place"),
+]
 
-    def test_untracked_constructs_are_reported(self):
-        answers = self.session(*(source for source, _ in STEPS))
-        for (source, want), answer in zip(STEPS, answers):
-            with self.subTest(source):
-                self.assertIsNone(answer["error"])
-                reported = [found["what"] for found in answer["untracked"]]
-                self.assertTrue(any(want in what for what in reported), (want, reported))
 
-    def test_the_line_is_that_of_the_step(self):
-        answers = self.session("x = 1\ny = 2\nk = id(x)", "def f():\n    return id(x)", "z = 1\n\nf()")
-        self.assertEqual(answers[0]["untracked"], [{"what": "id", "line": 3}])
-        self.assertEqual(answers[1]["untracked"], [])
-        self.assertEqual(answers[2]["untracked"], [{"what": "id", "line": 3}])
+class EverythingTest(WorldTest):
+    """State inside packages is compared."""
 
-    def test_a_library_function_replaced_where_others_use_it(self):
-        answers = self.session("import json.decoder\njson.decoder.scanstring = None")
-        self.assertIn("json.decoder.scanstring", answers[0]["untracked"][0]["what"])
+    strictness = "everything"
 
-    def test_a_list_of_a_library_changed_in_place(self):
-        answers = self.session("import calendar", "calendar.mdays.append(1)", "n = len(calendar.mdays)")
-        reported = [[found["what"] for found in answer["untracked"]] for answer in answers]
-        self.assertEqual(reported, [[], ["calendar.mdays was changed in place"], []])
+    def test_state_inside_packages_is_compared(self):
+        for answer, (_, want) in zip(self.session(*(source for source, _ in INSIDE)), INSIDE):
+            self.assertEqual([found["what"] for found in answer["untracked"]], [want])
 
-    def test_a_file_that_takes_the_name_of_a_loaded_module(self):
-        answers = self.session("import csv", "open('csv.py', 'w').close()", "import csv")
-        self.assertEqual(answers[1]["untracked"][0]["what"], "csv.py takes the name of a loaded module")
+    def test_what_an_import_does_is_the_steps(self):
+        write(self, "starts.py", THREAD)
+        path = f"import sys\nsys.path.append({self.packages!r})"
+        answers = self.session(["python", path], "import starts")
+        self.assertTrue(answers[1]["untracked"])
 
     def test_the_sweep_sees_what_no_step_accounts_for(self):
         answers = self.session(
@@ -110,6 +105,116 @@ class UntrackedTest(WorldTest):
         unattributed = " ".join(answers[4]["unattributed"])
         for part in ("f:sneak", "p:rng", "json.dumps"):
             self.assertIn(part, unattributed)
+
+
+THREAD = """
+import os, random, subprocess, threading, warnings
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+subprocess.run(["true"])
+os.listdir("/")
+random.random()
+warnings.filterwarnings("ignore", "of starts")
+"""
+
+
+def write(test, name, source):
+    """A module outside of the program's directories."""
+    made = tempfile.TemporaryDirectory()
+    test.addCleanup(made.cleanup)
+    test.packages = made.name
+    with open(os.path.join(made.name, name), "w") as file:
+        file.write(source)
+
+
+class PackagesTest(WorldTest):
+    """State inside packages counts as constant, except for channels."""
+
+    def test_what_ends_with_the_step_or_has_a_channel_is_tracked(self):
+        for source, answer in zip(TRACKED, self.session(*TRACKED)):
+            with self.subTest(source):
+                self.assertIsNone(answer["error"])
+                self.assertEqual(answer["untracked"], [])
+
+    def test_external_work_is_reported_as_such(self):
+        answers = self.session(TRACKED[1], TRACKED[3], "x = [1]")
+        self.assertEqual([answer["clock"] for answer in answers], [True, True, False])
+
+    def test_another_process_may_read_every_file(self):
+        answers = self.session("open('a', 'w').write('1')", "import subprocess\ndone = subprocess.run(['true'])")
+        self.assertIn("f:a", answers[1]["reads"])
+        self.assertIn("d:.", answers[1]["reads"])
+
+    def test_what_has_not_ended_is_untracked(self):
+        wait = "import threading\ne = threading.Event()\nt = threading.Thread(target=e.wait, daemon=True)\nt.start()"
+        process = "import subprocess\np = subprocess.Popen(['sleep', '60'])"
+        answers = self.session(wait, "e.set(); t.join()", process, "p.kill(); c = p.wait()")
+        reported = [[found["what"] for found in answer["untracked"]] for answer in answers]
+        self.assertEqual(len(reported[0]), 1)
+        self.assertIn("_thread.start", reported[0][0])
+        self.assertEqual(reported[2], ["subprocess.Popen"])
+
+    def test_state_inside_packages_is_not_compared(self):
+        for answer in self.session(*(source for source, _ in INSIDE)):
+            self.assertEqual(answer["untracked"], [])
+
+    def test_what_an_import_does_is_the_environments(self):
+        write(self, "starts.py", THREAD)
+        path = f"import sys\nsys.path.append({self.packages!r})\n"
+        path += "channels.modules.boundary.places |= {sys.path[-1]}\nchannels.process.set('path', sys.path)"
+        answers = self.session(
+            ["python", path],
+            "import random\nrandom.seed(1)",
+            "import starts",
+            "x = random.random()",
+            "def f(): pass\nimport threading\nt = threading.Thread(target=f); t.start(); t.join()",
+        )
+        for answer in answers[1:]:
+            self.assertIsNone(answer["error"])
+            self.assertEqual(answer["untracked"], [])
+        self.assertTrue(all(name[:2] in ("f:", "p:") for name in answers[2]["reads"]), answers[2]["reads"])
+        self.assertIn("f:starts.py", answers[2]["reads"])
+        self.assertNotIn("f:starts.so", answers[2]["reads"])
+        self.assertNotIn("p:rng", answers[2]["wrote"])
+
+    def test_what_a_first_import_leaves_is_there_after_the_step_ran_again(self):
+        write(self, "starts.py", THREAD)
+        path = f"import sys\nsys.path.append({self.packages!r})\n"
+        path += "channels.modules.boundary.places |= {sys.path[-1]}\nchannels.process.set('path', sys.path)"
+        count = "import warnings\nanswer = sum(1 for one in warnings.filters if one[1] and one[1].pattern == 'of starts')"
+        answers = self.session(
+            ["python", path], "import starts", ["python", count], ["drop", "p:warn"], ["python", count],
+            "import starts", ["python", count],
+        )
+        self.assertEqual([answers[2], answers[4], answers[6]], [1, 0, 1])
+
+
+class UntrackedTest(WorldTest):
+    """Each of these must be detected, whatever came before it."""
+
+    def test_untracked_constructs_are_reported(self):
+        answers = self.session(*(source for source, _ in STEPS))
+        for (source, want), answer in zip(STEPS, answers):
+            with self.subTest(source):
+                self.assertIsNone(answer["error"])
+                reported = [found["what"] for found in answer["untracked"]]
+                if want is None:
+                    self.assertEqual(reported, [])
+                    continue
+                self.assertTrue(any(want in what for what in reported), (want, reported))
+
+    def test_the_line_is_that_of_the_step(self):
+        answers = self.session("x = 1\ny = 2\nk = id(x)", "def f():\n    return id(x)", "z = 1\n\nf()")
+        self.assertEqual(answers[0]["untracked"], [{"what": "id", "line": 3}])
+        self.assertEqual(answers[1]["untracked"], [])
+        self.assertEqual(answers[2]["untracked"], [{"what": "id", "line": 3}])
+
+    def test_a_library_function_replaced_where_others_use_it(self):
+        answers = self.session("import json.decoder\njson.decoder.scanstring = None")
+        self.assertIn("json.decoder.scanstring", answers[0]["untracked"][0]["what"])
+
+    def test_a_file_that_takes_the_name_of_a_loaded_module(self):
+        answers = self.session("import csv", "open('csv.py', 'w').close()", "import csv")
+        self.assertEqual(answers[1]["untracked"][0]["what"], "csv.py takes the name of a loaded module")
 
     def test_no_code_of_the_program_runs_while_it_is_looked_at(self):
         wild = """

@@ -50,7 +50,7 @@ def codes_of(code, namespace, into):
 class Driver:
     """A worker without its loop."""
 
-    def __init__(self, scratch):
+    def __init__(self, scratch, strictness):
         os.chdir(scratch)
         sys.path.insert(0, os.path.realpath(scratch))
         module = types.ModuleType("__main__")
@@ -58,7 +58,7 @@ class Driver:
         self.namespace = module.__dict__
         import _harness_channels
 
-        self.channels = _harness_channels.Channels(scratch, self.namespace, {"value_bytes": 1 << 20})
+        self.channels = _harness_channels.Channels(scratch, self.namespace, {"value_bytes": 1 << 20, "strictness": strictness})
         self.blobs = {}
         self.history = {}
         self.step = 0
@@ -149,7 +149,7 @@ class Driver:
 def main():
     request = json.load(sys.stdin)
     dumps = json.dumps
-    driver = Driver(request["scratch"])
+    driver = Driver(request["scratch"], request["strictness"])
     answers = [getattr(driver, name)(*args) for name, *args in request["calls"]]
     sys.__stdout__.write(dumps(answers))
 

@@ -7,7 +7,7 @@ use super::{Engine, OnExecution, Pass};
 use crate::error::EsgError;
 use crate::exec::{Ending, Untracked};
 use crate::replay::{Blocked, Planned, Reason, Report};
-use crate::state::State;
+use crate::state::{Past, State};
 use crate::trace::Execution;
 
 impl Engine {
@@ -42,12 +42,22 @@ impl Engine {
         &mut self,
         unseen: &[String],
         pass: &mut Pass<'_>,
+        state: &mut State,
         record: OnExecution<'_>,
     ) -> Result<(), EsgError> {
-        for step in &pass.order {
-            let Some(execution) = pass.chosen.get_mut(step) else { continue };
+        state.set_past(Past::default());
+        for step in pass.steps {
+            let Some(execution) = pass.chosen.get_mut(&step.id) else { continue };
+            if !pass.done.contains(&step.id) {
+                state.set_past(execution.follows(state.past()));
+                continue;
+            }
             let mut again = Execution::clone(execution);
             again.trace.untracked.extend(unseen.iter().cloned().map(Untracked::of));
+            let before = state.past();
+            (again.trace.past, again.trace.residue) = (before.ran, before.residue);
+            state.set_past(again.follows(before));
+            self.live.entered(state.past().residue);
             *execution = Arc::new(again);
             record(execution, &mut self.blobs)?;
             self.history.push(execution.clone());

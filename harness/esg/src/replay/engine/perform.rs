@@ -7,7 +7,7 @@ use super::{Ended, Engine, Pass};
 use crate::blobs::BlobError;
 use crate::error::EsgError;
 use crate::exec::{Ran, RunStep, Synced};
-use crate::model::{Entity, UnitKey};
+use crate::model::{Entity, Fingerprint, UnitKey};
 use crate::replay::Planned;
 use crate::replay::need::need;
 use crate::state::{Made, State};
@@ -33,6 +33,9 @@ impl Engine {
             let before: Vec<_> =
                 self.history.of(&step.id, step.syntax, &self.name).cloned().collect();
             let needed = need(step, state, before.iter().map(Arc::as_ref), &more, all);
+            if self.live.residue() != state.past().residue && !pass.full {
+                return Ok(Ended::Elsewhere);
+            }
             let missing = self.bring(state, &needed)?;
             if !missing.is_empty() {
                 return Ok(Ended::Missing(missing));
@@ -62,8 +65,10 @@ impl Engine {
                 continue;
             }
             let mut execution = self.record(step, state, &needed, started, ran)?;
-            // A fresh worker holds no old objects.
+            // A fresh worker holds no old objects, and untracked operations may refer to the new ones.
             if !pass.full
+                && execution.trace.residue.is_none()
+                && !execution.is_untracked()
                 && execution.ending.is_ok()
                 && let Some(old) = self.history.last_good(&step.id, &self.name).cloned()
             {
@@ -145,6 +150,9 @@ impl Engine {
         );
         if ran.lost {
             self.live.clear();
+        } else if !ran.untracked.is_empty() {
+            // It stays in the worker, and belongs to no step.
+            self.live.entered(Some(Fingerprint::of(&[b"discarded", &self.seq.to_le_bytes()])));
         }
         self.live.spoil(dirty);
     }
@@ -187,10 +195,7 @@ impl Engine {
             before: state,
             shown,
         };
-        let mut execution = recorder.record(ran, made);
-        execution.trace.tainted = self.tainted;
-        self.tainted |= execution.is_untracked();
-        Ok(execution)
+        Ok(recorder.record(ran, made))
     }
 
     /// The steps that made what is missing, from the first on.

@@ -1,0 +1,186 @@
+//! An untracked operation costs what depends on it, and nothing else; state inside packages belongs
+//! to channels.
+use std::fmt::Write as _;
+
+use harness_esg::{Ambient, Blobs, CPython, CodeGraph, Program, Reason, Trust};
+
+use crate::{graph, pythons};
+
+/// A step whose effect no channel has: it counts in a builtin function's place.
+const UNTRACKED: &str = "import sys\nframe = sys._getframe().f_globals['k'] + 1";
+
+fn ran(graph: &mut CodeGraph) -> Vec<String> {
+    let report = graph.replay().unwrap();
+    assert!(report.ok(), "{report}");
+    let ran = report.executed().map(|step| step.to_string()).collect();
+    let verdict = graph.verify().unwrap();
+    assert!(verdict.same, "{verdict}\n{report}");
+    ran
+}
+
+fn program() -> CodeGraph {
+    let steps = [
+        ("k", "k = 1"),
+        ("free", "free = 2"),
+        ("untracked", UNTRACKED),
+        ("behind", "behind = 3"),
+        ("last", "last = free"),
+    ];
+    let mut graph = graph(&pythons()[0], &steps);
+    assert_eq!(ran(&mut graph).len(), 5);
+    graph
+}
+
+#[test]
+fn an_edit_behind_an_untracked_operation_runs_what_reads_it() {
+    let mut graph = program();
+    graph.edit(|program| program.replace("last", "last = free + 1")).unwrap();
+    assert_eq!(ran(&mut graph), ["last"]);
+}
+
+#[test]
+fn an_edit_of_an_untracked_operation_runs_it_and_everything_behind_it() {
+    let mut graph = program();
+    graph.edit(|program| program.replace("untracked", &UNTRACKED.replace("+ 1", "+ 2"))).unwrap();
+    assert_eq!(ran(&mut graph), ["untracked", "behind", "last"]);
+}
+
+#[test]
+fn an_edit_before_an_untracked_operation_spares_the_steps_between() {
+    let mut graph = program();
+    graph.edit(|program| program.replace("k", "k = 5")).unwrap();
+    let planned: Vec<_> = graph.plan().steps().map(|(step, _)| step.to_string()).collect();
+    assert_eq!(planned, ["k", "untracked", "behind", "last"]);
+    assert_eq!(ran(&mut graph), ["k", "untracked", "behind", "last"]);
+    graph.edit(|program| program.replace("k", "k = 1")).unwrap();
+    assert!(ran(&mut graph).is_empty(), "what ran before is known");
+}
+
+#[test]
+fn a_fresh_worker_gets_back_what_untracked_operations_left() {
+    let steps = [
+        ("k", "k = 1"),
+        ("hook", "import atexit\natexit.register(print)"),
+        ("read", "n = atexit._ncallbacks() + k"),
+        ("other", "import atexit as a\na.register(len)\nm = a._ncallbacks()"),
+        ("last", "last = 1"),
+    ];
+    let mut graph = graph(&pythons()[0], &steps);
+    assert_eq!(ran(&mut graph).len(), 5);
+    let before = graph.value("n").unwrap().repr;
+    // The live worker has seen `other`, which this step must not see.
+    graph.edit(|program| program.replace("read", "n = atexit._ncallbacks() + k + 0")).unwrap();
+    let report = graph.replay().unwrap();
+    assert_eq!(graph.value("n").unwrap().repr, before, "{report}");
+    assert_eq!(*report.rebuilt, ["hook".into()], "{report}");
+    assert!(report.ran.iter().any(|(step, why)| &**step == "other" && *why == Reason::Untracked));
+    assert!(graph.verify().unwrap().same);
+}
+
+#[test]
+fn what_the_sweep_found_is_remembered() {
+    let steps = [
+        ("xs", "xs = [1]"),
+        ("name", "name = 'x' + 's'"),
+        ("hidden", "y = 1"),
+        ("n", "n = len(xs)"),
+    ];
+    let mut graph = graph(&pythons()[0], &steps);
+    assert_eq!(ran(&mut graph).len(), 4);
+    // A list reached through the collector, whose use is not seen when it is hidden in a string.
+    let hidden = "import gc\nfind = getattr(gc, 'get_' + 'objects')\n\
+                  [o for o in find() if type(o) is list and o == [1]][0].append(2)\ny = 1";
+    for _ in 0..2 {
+        graph.edit(|program| program.replace("hidden", hidden)).unwrap();
+        graph.replay().unwrap();
+        graph.edit(|program| program.replace("hidden", "y = 1")).unwrap();
+        graph.replay().unwrap();
+        assert!(graph.verify().unwrap().same);
+        assert_eq!(graph.value("n").unwrap().repr, "1");
+    }
+}
+
+/// Channels of the standard library: the step that sets the state, and one that depends on it.
+const CHANNELS: &[(&str, &str, &str, &str)] = &[
+    (
+        "the decimal context",
+        "from decimal import *\ngetcontext().prec = 5",
+        "getcontext().prec = 7",
+        "r = str(Decimal(1) / 3)",
+    ),
+    (
+        "levels of loggers",
+        "import logging, sys\nlogging.basicConfig(level=logging.INFO, stream=sys.stdout)",
+        "import logging, sys\nlogging.basicConfig(level=logging.WARNING, stream=sys.stdout)",
+        "logging.getLogger('job').info('said')",
+    ),
+    (
+        "the limit of csv",
+        "from csv import *\nfield_size_limit(10)",
+        "from csv import *\nfield_size_limit(20)",
+        "r = field_size_limit()",
+    ),
+];
+
+#[test]
+fn state_that_programs_set_on_purpose_is_versioned_and_restored() {
+    let mut wrong = String::new();
+    for (at, (what, set, other, read)) in CHANNELS.iter().enumerate() {
+        let pythons = pythons();
+        let python = &pythons[at % pythons.len()];
+        let first = set.lines().next().unwrap();
+        let steps = [
+            ("import", first),
+            ("set", *set),
+            ("read", *read),
+            ("free", "x = [1]"),
+            ("end", "y = 1"),
+        ];
+        let mut graph = graph(python, &steps);
+        let mut check = |graph: &mut CodeGraph, expected: &[&str]| {
+            let report = graph.replay().unwrap();
+            let ran: Vec<_> = report.executed().map(|step| step.to_string()).collect();
+            let verdict = graph.verify().unwrap();
+            let missing = expected.iter().any(|step| !ran.iter().any(|ran| ran == step));
+            if missing || !report.untracked.is_empty() || !report.ok() || !verdict.same {
+                writeln!(wrong, "{what}: {ran:?} {verdict}\n{report}").unwrap();
+            }
+        };
+        check(&mut graph, &["set", "read"]);
+        graph.edit(|program| program.replace("set", other)).unwrap();
+        check(&mut graph, &["set", "read"]);
+        graph.edit(|program| program.replace("end", "y = 2")).unwrap();
+        check(&mut graph, &["end"]);
+        graph.edit(|program| program.remove("set")).unwrap();
+        check(&mut graph, &["read"]);
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn a_user_adds_a_channel() {
+    let python = &pythons()[0];
+    let unit = Ambient::new(
+        "calendar",
+        "calendar",
+        "import calendar\ndef read():\n    return calendar.mdays[2]\n\
+         def restore(days):\n    calendar.mdays[2] = days\n",
+    );
+    let worker = CPython::at(python).ambient(unit).trust(Trust::Mine).start().unwrap();
+    let mut program = Program::new();
+    for (id, source) in [
+        ("import", "import calendar"),
+        ("set", "calendar.mdays[2] = 29"),
+        ("read", "n = sum(calendar.mdays)"),
+    ] {
+        program.push(id, source).unwrap();
+    }
+    let mut graph = CodeGraph::new(program, worker, Blobs::memory());
+    assert_eq!(ran(&mut graph).len(), 3);
+    graph.edit(|program| program.replace("set", "calendar.mdays[2] = 30")).unwrap();
+    assert_eq!(ran(&mut graph), ["set", "read"]);
+    assert_eq!(graph.value("n").unwrap().repr, "367");
+    graph.edit(|program| program.remove("set")).unwrap();
+    assert_eq!(ran(&mut graph), ["read"]);
+    assert_eq!(graph.value("n").unwrap().repr, "365");
+}
