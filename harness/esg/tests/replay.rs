@@ -8,6 +8,8 @@ mod cases;
 mod edges;
 #[path = "replay/engine.rs"]
 mod engine;
+#[path = "replay/field.rs"]
+mod field;
 #[path = "replay/local.rs"]
 mod local;
 #[path = "replay/plan.rs"]

@@ -12,10 +12,10 @@ pub(super) const BOOT: &str = include_str!("../worker/boot.py");
 
 /// The modules. The bootstrap runs them in the order of their imports.
 pub(super) const MODULES: &[(&str, &str)] = modules! {
-    "ambient" "boundary" "bynames" "calm" "capture" "channels" "clock" "codeforms" "codes" "endings" "events" "files"
+    "ambient" "boundary" "bynames" "calm" "capture" "channels" "clock" "codeforms" "codes" "endings" "events" "field" "files"
     "fingerprints" "funcs" "groups" "guard" "identity" "imports" "klass" "layouts" "levels" "library"
     "library_state" "loading" "main" "modules" "names" "owners" "packages" "paths" "payloads"
-    "pickles" "plain" "process" "reads" "rows" "scalar" "scratch" "settle" "shapes"
+    "pickles" "plain" "process" "reads" "rows" "scalar" "scratch" "settings" "settle" "shapes"
     "show" "standins" "step" "submodules" "track_dict" "track_monitor" "trail" "traits" "tree"
     "units" "walk" "watch" "wire"
 };

@@ -136,7 +136,7 @@ fn stands(failed: &Execution, state: &State, outside: &mut Outside) -> bool {
 /// How a pass over the program ended.
 enum Walked {
     /// It completed.
-    Through(State),
+    Through(Box<State>),
     /// More steps have to run.
     Again,
     /// Nothing less than everything restores what is needed.
@@ -255,7 +255,7 @@ impl Engine {
         loop {
             let known = (pass.forced.len(), pass.widened, pass.spared.len(), pass.renewed);
             match self.once(pass, record)? {
-                Walked::Through(state) => return Ok(state),
+                Walked::Through(state) => return Ok(*state),
                 Walked::Everything => return self.everything(pass, record),
                 Walked::Again
                     if (pass.forced.len(), pass.widened, pass.spared.len(), pass.renewed)
@@ -360,7 +360,7 @@ impl Engine {
         if !missing.is_empty() && self.force(pass, &state, &missing) {
             return Ok(Walked::Again);
         }
-        Ok(Walked::Through(state))
+        Ok(Walked::Through(Box::new(state)))
     }
 
     /// Forces the steps that make what is missing. `false` if all of them ran already.

@@ -8,15 +8,25 @@ what it leaves in state that steps share is left again when the importing step r
 import os
 import random
 import sys
+import types
 import warnings
+
+from _harness_traits import uses
 
 _loaded = sys.modules
 _lstat = os.lstat
 _getstate, _setstate = random.getstate, random.setstate
+_type = type
+_ModuleType = types.ModuleType
+_inside = _ModuleType.__dict__["__dict__"].__get__
+_MAPPING = type.__dict__["__dict__"].__get__
+_FLAGS = type.__dict__["__flags__"].__get__
+_QUALNAME = type.__dict__["__qualname__"].__get__
+_IMMUTABLE = 1 << 8
 
 
 class Boundary:
-    """Tells packages from the program's own modules, and keeps what their imports leave."""
+    """Distinguishes packages from the program's own modules, and keeps what their imports leave."""
 
     def __init__(self, events, files, strict):
         self.events = events
@@ -146,3 +156,41 @@ def sockets():
         return False
     except OSError:
         return True
+
+
+def set_on_packages(modules, traits):
+    """Attributes that the step's code sets on classes of packages, and on what packages hold."""
+    found = []
+    for key in traits.stored:
+        for code in traits.codes:
+            if key not in code.co_names:
+                continue
+            for _, before, op in uses(code, key):
+                if op in ("STORE_ATTR", "DELETE_ATTR"):
+                    owner = _held(modules, before)
+                    if owner is not None:
+                        found.append(f"{owner}.{key} was replaced")
+    return found
+
+
+def _held(modules, name):
+    """The name of a class of a package, or of what a package holds, which the program calls
+    `name`."""
+    if type(name) is not str:
+        return None
+    value = dict.get(modules.namespace, name, modules)
+    if value is not modules:
+        if not issubclass(_type(value), type) or _FLAGS(value) & _IMMUTABLE:
+            return None
+        home = _MAPPING(value).get("__module__")
+        known = home in modules.base and home not in modules.scratch
+        return f"{home}.{_QUALNAME(value)}" if known else None
+    for module in sorted(modules.touched - modules.scratch.keys()):
+        names = _names_of(_loaded.get(module))
+        if names is not None and name in names and not issubclass(_type(names[name]), _ModuleType):
+            return f"{module}.{name}"
+    return None
+
+
+def _names_of(module):
+    return _inside(module) if issubclass(_type(module), _ModuleType) else None

@@ -13,7 +13,7 @@ from _harness_walk import TooLarge, Walk
 class Entry:
     """An entity as last seen."""
     __slots__ = ("entity", "value", "ids", "_own", "refs", "unserializable", "opaque", "codes", "loads", "notes",
-                 "unit", "walk", "sign", "blind", "_known", "trail")
+                 "unit", "walk", "sign", "blind", "_known", "trail", "inside")
 
     @property
     def own(self):
@@ -75,7 +75,7 @@ def probe(world, entity, value, known=None, keep=False):
         found = leaf(value)
         if found is not None:
             e.walk, e.own = found
-            e.ids, e.refs, e.codes, e.notes, e._known = [], [], [], [], None
+            e.ids, e.refs, e.codes, e.notes, e._known, e.inside = [], [], [], [], None, ()
             e.unserializable, e.opaque, e.blind, e.loads = None, False, False, None
             return e
     inner = (id(value),) if kind == "t" else ()
@@ -95,8 +95,12 @@ def probe(world, entity, value, known=None, keep=False):
         if follower is not None:
             return probe(world, entity, value, None, keep)
         walk.unserializable, walk.opaque, walk.blind, e.own = str(why) or "too large", True, True, "0" * 64
+    e.inside = walk.inside
     e.ids, e.refs, e.unserializable, e.opaque, e.blind = walk.order, walk.refs, walk.unserializable, walk.opaque, walk.blind
     e.codes, e.notes, e._known = walk.codes, walk.notes, walk.everything()
+    if walk.inside:
+        # Parts whose identity counts only if something else refers to them.
+        e.ids, e._known = [*walk.order, *(o for o in walk.inside if o not in walk.ordinals())], None
     e.loads = walk.loads() if walk.codes else None
     if kind == "t" and type(value) is Function:
         e.sign = sign(value)
@@ -111,12 +115,20 @@ def module_root(diff):
     return tuple([v for pair in diff.items() for v in pair])
 
 
+def _places(e):
+    at = dict(zip(e.ids, range(len(e.ids))))
+    for o in e.inside:
+        if at.get(o, -1) >= len(e.ids) - len(e.inside):
+            at[o] = -1 - e.inside[o]
+    return at
+
+
 def share(entries):
     """For each pair of members that share objects, a digest of what they share: ordinals in both walks.
 
     A pair appears in the order of the names. The name of a token shows only when it was made, so a
     pair of tokens appears in both orders."""
-    at = [dict(zip(e.ids, range(len(e.ids)))) for e in entries]
+    at = [_places(e) for e in entries]
     out = []
     for i, a in enumerate(entries):
         for j in range(i + 1, len(entries)):

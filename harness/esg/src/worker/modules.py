@@ -10,7 +10,7 @@ import types
 from operator import is_ as _is
 
 import _harness_standins as standins
-from _harness_boundary import Boundary
+from _harness_boundary import Boundary, set_on_packages
 from _harness_library_state import Library, Reach, is_cache, users
 from _harness_loading import Loading, look_again
 from _harness_scratch import FILE, SOURCE, Scratch
@@ -21,7 +21,6 @@ _MISSING = object()
 _inside = types.ModuleType.__dict__["__dict__"].__get__
 _MAPPING = type.__dict__["__dict__"].__get__
 _FLAGS = type.__dict__["__flags__"].__get__
-_QUALNAME = type.__dict__["__qualname__"].__get__
 _IMMUTABLE = 1 << 8
 _ModuleType = types.ModuleType
 _type = type
@@ -326,44 +325,12 @@ class Modules(Loading, Scratch):
     def inside(self, traits):
         """What the step changed inside library modules, where no entity accounts for it."""
         if not self.boundary.strict:
-            return self.unattributed + self._classes(traits)
+            return self.unattributed + set_on_packages(self, traits)
         changes = self.unattributed + self.library.changed(traits, self.reached)
         for name, key in self.inner:
             if name in self.reached and (key in traits.names or not is_cache(name, key)):
                 changes.append(f"{name}.{key} was changed in place")
         return changes
-
-    def _classes(self, traits):
-        """Attributes that the step's code sets on classes of packages, and on what packages hold."""
-        found = []
-        for key in traits.stored:
-            for code in traits.codes:
-                if key not in code.co_names:
-                    continue
-                for _, before, op in uses(code, key):
-                    if op in ("STORE_ATTR", "DELETE_ATTR"):
-                        owner = self._held(before)
-                        if owner is not None:
-                            found.append(f"{owner}.{key} was replaced")
-        return found
-
-    def _held(self, name):
-        """The name of a class of a package, or of what a package holds, which the program calls
-        `name`."""
-        if type(name) is not str:
-            return None
-        value = dict.get(self.namespace, name, self)
-        if value is not self:
-            if not issubclass(_type(value), type) or _FLAGS(value) & _IMMUTABLE:
-                return None
-            home = _MAPPING(value).get("__module__")
-            known = home in self.base and home not in self.scratch
-            return f"{home}.{_QUALNAME(value)}" if known else None
-        for module in sorted(self.touched - self.scratch.keys()):
-            names = inside_of(_loaded.get(module))
-            if names is not None and name in names and not issubclass(_type(names[name]), _ModuleType):
-                return f"{module}.{name}"
-        return None
 
     # The queries of `Graph`.
 

@@ -61,6 +61,7 @@ class Standing:
         self.namespace, self.modules, self.limits = namespace, modules, limits
         self.world = World(namespace, modules)
         self.world.deleted = getattr(modules, "DELETED", None)
+        self.world.limit = limits.get("unit_bytes", 1 << 62)
         self.objects = {}       # t: entity -> object
         self.entries = {}       # entity -> Entry
         self.owners = Owners()

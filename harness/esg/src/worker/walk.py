@@ -10,6 +10,7 @@ import types
 from _blake2 import blake2b
 from _pickle import Pickler
 
+import _harness_field as field
 import _harness_klass as klass
 import _harness_layouts as layouts
 import _harness_library as library
@@ -88,6 +89,7 @@ class Walk:
         self.sink = Sink()
         self.spaces = self.plain = None
         self.levels = None      # the content of each level, if it is recorded
+        self.inside = {}        # id of a part inside an object of a package -> its number there
         pickler = Pickler(self.sink, 4)
         pickler.fast = True
         self.put = pickler.dump
@@ -168,6 +170,9 @@ class Walk:
             return CACHED.pick(self, o)
         if id(t) in library.PICKS:
             return library.PICKS[id(t)](self, o)
+        found = field.pick(self, o, t)
+        if found is not None:
+            return found
         if "_member_map_" in MAPPING(t) and id(t) not in self.inner and \
                 object.__getattribute__(o, "__dict__").get("_value_", self) is not self:
             return klass.MEMBER
@@ -203,6 +208,8 @@ class Walk:
             if not groups:
                 if self.levels is not None:
                     self.levels.append((begin, len(self.sink.parts), above, summary, noted, 0))
+                if field.mixed(self):
+                    self.fail("a part of an object of a package that is shared")
                 return self
             flat, width = [], 0
             for kind, objs in groups.items():

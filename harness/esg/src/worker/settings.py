@@ -1,0 +1,324 @@
+"""The table of ambient channels: how the state of each is read and restored, and what depends on it."""
+
+import sys
+
+_modules = sys.modules
+# Steps depend on it whatever they name.
+ALL = None
+
+
+class Unstorable(TypeError):
+    """State that only the code that set it can make again."""
+
+
+class Ambient:
+    """A channel. `read()` returns its state as plain data, `restore(state)` sets it.
+
+    `packages`: the first parts of the names of modules whose use depends on the state; `ALL` for
+    state on which everything may depend, such as how values are printed."""
+
+    packages = ALL
+    # Names in code whose use depends on it, whatever modules it uses.
+    names = frozenset()
+
+    def __init__(self, name, module, read, restore, packages=ALL, names=(), keep=None):
+        self.name, self.module, self.read, self.restore = name, module, read, restore
+        # Returns a function that sets state that cannot be written down as it is now.
+        self.keep = keep
+        self.packages = packages if packages is ALL else frozenset(packages)
+        self.names = frozenset(names)
+
+    def uses(self, tops, names):
+        """Whether a step with these modules and names depends on the state."""
+        return self.packages is ALL or not self.packages.isdisjoint(tops) or not self.names.isdisjoint(names)
+
+
+# numpy.
+
+
+def _numpy():
+    return _modules["numpy"]
+
+
+def _read_random():
+    return _modules["numpy.random.mtrand"]._rand.get_state(legacy=False)
+
+
+def _restore_random(state):
+    _modules["numpy.random.mtrand"]._rand.set_state(state)
+
+
+def _plain_random():
+    state = _read_random()
+    inner = {key: value.tobytes() if key == "key" else value for key, value in state["state"].items()}
+    return {**state, "state": inner}
+
+
+def _restore_plain_random(state):
+    inner = state["state"]
+    if type(inner.get("key")) is bytes:
+        numpy = _numpy()
+        inner = {**inner, "key": numpy.frombuffer(inner["key"], dtype=numpy.uint32).copy()}
+    _restore_random({**state, "state": inner})
+
+
+def _read_numpy():
+    numpy = _numpy()
+    return dict(numpy.get_printoptions()), dict(numpy.geterr()), numpy.getbufsize()
+
+
+def _restore_numpy(state):
+    numpy = _numpy()
+    options, errors, size = state
+    legacy = options.pop("legacy", False)
+    numpy.set_printoptions(**options, legacy=legacy)
+    numpy.seterr(**errors)
+    numpy.setbufsize(size)
+
+
+# pandas.
+
+
+def _pandas_options():
+    return _modules["pandas._config.config"]._global_config
+
+
+def _flat(options, prefix=""):
+    for key, value in options.items():
+        if type(value) is dict:
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def _read_pandas():
+    return tuple(_flat(_pandas_options()))
+
+
+def _restore_pandas(state):
+    config = _modules["pandas._config.config"]
+    now = dict(_flat(_pandas_options()))
+    for key, value in state:
+        if now.get(key, state) is not value and now.get(key) != value:
+            config.set_option(key, value)
+
+
+# matplotlib.
+
+
+def _read_style():
+    held = _modules["matplotlib"].rcParams
+    get = dict.__getitem__
+    # The backend is a property of its own, whose lookup may choose one.
+    return tuple((key, get(held, key)) for key in sorted(dict.keys(held)) if key != "backend")
+
+
+def _restore_style(state):
+    dict.update(_modules["matplotlib"].rcParams, state)
+
+
+def _read_figures():
+    """pyplot's open figures. Only that there are none can be stored."""
+    open_figures = _modules["matplotlib._pylab_helpers"].Gcf.figs
+    if open_figures:
+        return Open(tuple(open_figures))
+    return ()
+
+
+def _restore_figures(state):
+    _modules["matplotlib._pylab_helpers"].Gcf.figs.clear()
+
+
+def _keep_figures():
+    held = _modules["matplotlib._pylab_helpers"].Gcf.figs
+    kept = list(held.items())
+
+    def put_back():
+        held.clear()
+        held.update(kept)
+
+    return put_back
+
+
+class Open:
+    """Open figures: never equal, because what was drawn on them is not compared."""
+
+    def __init__(self, numbers):
+        self.numbers = numbers
+
+    def __reduce__(self):
+        raise Unstorable("an open figure of pyplot")
+
+
+# The standard library.
+
+
+def _read_decimal():
+    context = _modules["decimal"].getcontext()
+    traps = tuple(sorted(signal.__name__ for signal, on in context.traps.items() if on))
+    return (context.prec, context.rounding, context.Emin, context.Emax, context.capitals, context.clamp, traps)
+
+
+def _restore_decimal(state):
+    decimal = _modules["decimal"]
+    context = decimal.getcontext()
+    context.prec, context.rounding, context.Emin, context.Emax, context.capitals, context.clamp, traps = state
+    for signal in list(context.traps):
+        context.traps[signal] = signal.__name__ in traps
+
+
+def _read_locale():
+    return _modules["locale"].setlocale(_modules["locale"].LC_ALL)
+
+
+def _restore_locale(state):
+    _modules["locale"].setlocale(_modules["locale"].LC_ALL, state)
+
+
+def _read_csv():
+    return _modules["_csv"].field_size_limit()
+
+
+def _restore_csv(state):
+    _modules["_csv"].field_size_limit(state)
+
+
+def _loggers(logging):
+    found = [("", logging.root)]
+    for name, one in sorted(logging.root.manager.loggerDict.items()):
+        if issubclass(type(one), logging.Logger):
+            found.append((name, one))
+    return found
+
+
+def _read_logging():
+    """Levels, handlers and switches of the loggers that differ from a new one."""
+    logging = _modules["logging"]
+    found = []
+    for name, one in _loggers(logging):
+        held = one.__dict__
+        handlers = [_handler(logging, handler) for handler in held["handlers"]]
+        state = (held["level"], bool(held["disabled"]), bool(held["propagate"]), handlers, _filters(held))
+        if state != (0, False, True, [], ()):
+            found.append((name, state))
+    return logging.root.manager.disable, found
+
+
+def _filters(held):
+    if held["filters"]:
+        return (Foreign("a filter of a logger"),)
+    return ()
+
+
+class Foreign:
+    """What only the code that made it can make again."""
+
+    def __init__(self, what):
+        self.what = what
+
+    def __eq__(self, other):
+        return False
+
+    __hash__ = None
+
+    def __reduce__(self):
+        raise Unstorable(self.what)
+
+
+_STREAMS = ("stdout", "stderr")
+
+
+def _handler(logging, handler):
+    """A handler to a standard stream with a usual formatter, which no name of the program holds."""
+    kind, held = type(handler), handler.__dict__
+    formatter = held.get("formatter")
+    inside = None if formatter is None else formatter.__dict__
+    if inside is not None:
+        style = inside["_style"]
+        if type(formatter) is not logging.Formatter or type(style) not in (style for style, _ in logging._STYLES.values()):
+            return Foreign("a formatter of a class of its own")
+        sign = next(key for key, (one, _) in logging._STYLES.items() if one is type(style))
+        inside = (inside["_fmt"], inside["datefmt"], sign)
+    common = (held["level"], inside)
+    if held["filters"] or _referred(handler):
+        return Foreign("a handler of a logger")
+    if kind is logging.NullHandler:
+        return ("null", *common)
+    if kind is logging.StreamHandler:
+        stream = next((name for name in _STREAMS if getattr(sys, name) is held["stream"]), None)
+        if stream is not None:
+            return ("stream", *common, stream)
+    if kind is logging._StderrHandler:
+        return ("last", *common)
+    return Foreign("a handler of a logger")
+
+
+# The list that holds it, and three names of the functions that look at it.
+_USUAL = 5
+
+
+def _referred(handler):
+    return sys.getrefcount(handler) > _USUAL
+
+
+def _restore_logging(state):
+    logging = _modules["logging"]
+    disable, found = state
+    logging.root.manager.disable = disable
+    want = dict(found)
+    for name, one in _loggers(logging):
+        level, disabled, propagate, handlers, _ = want.pop(name, (0, False, True, [], ()))
+        _set_logger(logging, one, level, disabled, propagate, handlers)
+    for name, (level, disabled, propagate, handlers, _) in want.items():
+        _set_logger(logging, logging.getLogger(name), level, disabled, propagate, handlers)
+    logging.root.manager._clear_cache()
+
+
+def _set_logger(logging, one, level, disabled, propagate, handlers):
+    now = [_handler(logging, handler) for handler in one.handlers]
+    one.level, one.disabled, one.propagate = level, disabled, propagate
+    if now == handlers:
+        return
+    del one.handlers[:], one.filters[:]
+    for kind, level, formatter, *stream in handlers:
+        made = logging.NullHandler() if kind == "null" else logging.StreamHandler(getattr(sys, stream[0]))
+        made.level = level
+        if formatter is not None:
+            made.setFormatter(logging.Formatter(formatter[0], formatter[1], formatter[2]))
+        one.handlers.append(made)
+
+
+def _keep_logging():
+    logging = _modules["logging"]
+    kept = [
+        (one, one.level, one.disabled, one.propagate, list(one.handlers), list(one.filters))
+        for _, one in _loggers(logging)
+    ]
+    disable = logging.root.manager.disable
+
+    def put_back():
+        logging.root.manager.disable = disable
+        for one, one.level, one.disabled, one.propagate, one.handlers[:], one.filters[:] in kept:
+            pass
+        logging.root.manager._clear_cache()
+
+    return put_back
+
+
+_PLOTS = frozenset("plot hist boxplot scatter bar barh pie".split())
+_DRAWS = ("matplotlib", "mpl_toolkits", "seaborn", "pylab")
+
+TABLE = [
+    Ambient("numpy.random", "numpy.random.mtrand", _plain_random, _restore_plain_random, (),
+            ("get_state", "set_state", "get_bit_generator", "_rand", "mtrand")),
+    Ambient("numpy.options", "numpy", _read_numpy, _restore_numpy),
+    Ambient("pandas.options", "pandas._config.config", _read_pandas, _restore_pandas),
+    Ambient("matplotlib.rcParams", "matplotlib", _read_style, _restore_style, _DRAWS, _PLOTS),
+    Ambient("matplotlib.figures", "matplotlib._pylab_helpers", _read_figures, _restore_figures, _DRAWS, _PLOTS,
+            _keep_figures),
+    Ambient("logging", "logging", _read_logging, _restore_logging, ("logging",), keep=_keep_logging),
+    Ambient("decimal", "decimal", _read_decimal, _restore_decimal),
+    Ambient("locale", "locale", _read_locale, _restore_locale),
+    Ambient("csv", "_csv", _read_csv, _restore_csv, ("csv", "_csv", "pandas"),
+            ("field_size_limit", "reader", "DictReader")),
+]

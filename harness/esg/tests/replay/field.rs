@@ -1,0 +1,123 @@
+//! Programs on arrays, frames, figures and estimators. `HARNESS_VENV` names a virtual environment with
+//! numpy, pandas, matplotlib and scikit-learn; without it nothing is tested.
+use std::path::PathBuf;
+use std::time::Duration;
+
+use harness_esg::{Blobs, CPython, CodeGraph, Limits, Program, Trust};
+
+/// A program with these packages, after its first run.
+fn program(steps: &[(&str, &str)]) -> Option<CodeGraph> {
+    let Some(venv) = std::env::var_os("HARNESS_VENV").map(PathBuf::from) else {
+        eprintln!("nothing is tested: `HARNESS_VENV` names no virtual environment");
+        return None;
+    };
+    let wall = Duration::from_secs(600);
+    let limits =
+        Limits { wall, cpu: wall, service: wall, address_space: 8 << 30, ..Limits::default() };
+    let python = CPython::at(venv.join("bin/python")).limits(limits).trust(Trust::Mine);
+    let mut program = Program::new();
+    for (id, source) in steps {
+        program.push(id, source).unwrap();
+    }
+    let mut graph = CodeGraph::new(program, python.start().unwrap(), Blobs::memory());
+    assert_eq!(ran(&mut graph).len(), steps.len());
+    Some(graph)
+}
+
+/// What a replay ran. Nothing may be untracked, or differ from a full run.
+fn ran(graph: &mut CodeGraph) -> Vec<String> {
+    let report = graph.replay().unwrap();
+    assert!(report.ok() && report.untracked.is_empty(), "{report}");
+    let ran = report.executed().map(|step| step.to_string()).collect();
+    let verdict = graph.verify().unwrap();
+    assert!(verdict.same, "{verdict}\n{report}");
+    ran
+}
+
+fn edit(graph: &mut CodeGraph, step: &str, from: &str, to: &str) -> Vec<String> {
+    let source = graph.program().step(step).unwrap().source.replace(from, to);
+    graph.edit(|program| program.replace(step, &source)).unwrap();
+    ran(graph)
+}
+
+#[test]
+fn an_edit_of_a_program_on_frames_runs_what_it_must() {
+    let steps = [
+        (
+            "imports",
+            "import numpy as np\nimport pandas as pd\nimport matplotlib\n\
+                     matplotlib.use('Agg')\nimport matplotlib.pyplot as plt",
+        ),
+        ("load", "df = pd.DataFrame({'k': list('abab'), 'v': np.arange(4.0)})"),
+        ("extra", "df['w'] = df['v'] * 2"),
+        ("threshold", "low = 1.0"),
+        ("query", "few = df.query('v > @low')"),
+        ("mean", "mean = df.groupby('k')['w'].mean()"),
+        (
+            "plot",
+            "fig, ax = plt.subplots()\nax.plot(mean.index, mean.values)\n\
+                  fig.savefig('mean.png')\nplt.close(fig)",
+        ),
+        ("report", "print(mean.round(1).to_dict(), len(few))"),
+    ];
+    let Some(mut graph) = program(&steps) else { return };
+    assert_eq!(edit(&mut graph, "report", "round(1)", "round(2)"), ["report"]);
+    assert_eq!(edit(&mut graph, "plot", "mean.index", "list(mean.index)"), ["plot"]);
+    assert_eq!(edit(&mut graph, "threshold", "1.0", "2.0"), ["threshold", "query", "report"]);
+    let after = edit(&mut graph, "extra", "* 2", "* 3");
+    assert_eq!(after, ["extra", "query", "mean", "plot", "report"]);
+}
+
+#[test]
+fn arrays_changed_in_place_and_generators_are_followed() {
+    let steps = [
+        ("imports", "import numpy as np"),
+        ("seed", "np.random.seed(1)"),
+        ("draw", "a = np.random.rand(1000)"),
+        ("view", "v = a[10:20]"),
+        ("change", "v[0] = 5.0"),
+        ("sum", "s = float(a.sum())"),
+        ("options", "np.set_printoptions(precision=3)"),
+        ("shown", "print(v)"),
+        ("other", "n = 1"),
+    ];
+    let Some(mut graph) = program(&steps) else { return };
+    assert_eq!(edit(&mut graph, "other", "1", "2"), ["other"]);
+    let after = edit(&mut graph, "seed", "1", "2");
+    assert!(
+        ["seed", "draw", "change", "sum", "shown"]
+            .iter()
+            .all(|step| after.contains(&(*step).to_owned())),
+        "{after:?}"
+    );
+    let after = edit(&mut graph, "options", "3", "5");
+    assert!(
+        after.contains(&"shown".to_owned()) && !after.contains(&"draw".to_owned()),
+        "{after:?}"
+    );
+    let after = edit(&mut graph, "change", "5.0", "6.0");
+    assert!(after.contains(&"sum".to_owned()) && !after.contains(&"draw".to_owned()), "{after:?}");
+}
+
+#[test]
+fn an_estimator_is_kept() {
+    let steps = [
+        (
+            "imports",
+            "import numpy as np\nfrom sklearn.ensemble import RandomForestClassifier\n\
+                     from sklearn.metrics import accuracy_score",
+        ),
+        (
+            "data",
+            "X = np.random.default_rng(0).normal(size=(200, 4))\ny = (X[:, 0] > 0).astype(int)",
+        ),
+        ("fit", "model = RandomForestClassifier(n_estimators=10, random_state=0).fit(X, y)"),
+        ("score", "score = float(accuracy_score(y, model.predict(X)))"),
+        ("report", "print(round(score, 2))"),
+    ];
+    let Some(mut graph) = program(&steps) else { return };
+    assert_eq!(edit(&mut graph, "report", "2", "3"), ["report"]);
+    assert_eq!(edit(&mut graph, "score", "y, model", "list(y), model"), ["score"]);
+    let after = edit(&mut graph, "fit", "10", "2");
+    assert_eq!(after[..2], ["fit", "score"]);
+}

@@ -1,0 +1,185 @@
+"""Values of numpy, pandas and scikit-learn: stored, restored, found when changed in place.
+
+`HARNESS_VENV` names a virtual environment where these are installed. Without it, and under another
+version of Python, nothing is tested."""
+import os
+import sys
+import unittest
+
+VENV = os.environ.get("HARNESS_VENV")
+PLACE = os.path.join(VENV or "", "lib", "python%d.%d" % sys.version_info[:2], "site-packages")
+if VENV and PLACE not in sys.path:
+    sys.path.append(PLACE)
+
+from support import Session  # noqa: E402
+
+
+def installed(name):
+    """Whether this interpreter can import a package."""
+    if not VENV:
+        return False
+    try:
+        __import__(name)
+    except ImportError:
+        return False
+    return True
+
+
+NUMPY, PANDAS, SKLEARN = (installed(name) for name in ("numpy", "pandas", "sklearn"))
+
+
+def restored(session):
+    """Another namespace, with everything that is stored."""
+    other = Session()
+    failed = other.graph.load(session.items())
+    return other, failed
+
+
+@unittest.skipUnless(NUMPY, "numpy is not installed")
+class ArrayTest(unittest.TestCase):
+    """Arrays of numpy."""
+
+    def kept(self, source, *names):
+        session = Session()
+        session.run("import numpy as np\n" + source)
+        for name in names:
+            self.assertIsNone(session.unserializable(name), name)
+        other, failed = restored(session)
+        self.assertEqual(failed, [])
+        twin = Session()
+        twin.run("import numpy as np\n" + source)
+        for name in names:
+            self.assertEqual(twin.own(name), session.own(name), name)
+            again = Session()
+            again.ns.update(other.names())
+            again.run("pass")
+            self.assertEqual(again.own(name), session.own(name), name)
+        return session, other
+
+    def test_arrays_of_every_kind_are_restored(self):
+        import numpy as np
+        source = """
+a = np.arange(12.0).reshape(3, 4)
+f = np.asfortranarray(a)
+e = np.empty((0, 3), 'i4')
+s = np.array(3)
+t = np.array(['x', 'yy'])
+d = np.array(['2020-01-01'], 'M8[D]')
+r = np.zeros(2, [('p', 'i1'), ('q', 'f8')])
+o = np.array([1, 'two', None], object)
+c = np.array([1 + 2j])
+b = np.array([True, False])
+x = np.float64(1.5), np.int64(2), np.bool_(True), np.dtype('f4')
+fixed = np.ones(2); fixed.flags.writeable = False
+g = np.random.default_rng(1)
+"""
+        names = "a f e s t d r o c b x fixed g".split()
+        session, other = self.kept(source, *names)
+        for name in "a f e s t d r o c b fixed".split():
+            one, two = session.ns[name], other.ns[name]
+            self.assertTrue(np.array_equal(one, two), name)
+            self.assertEqual((one.dtype, one.flags.f_contiguous, one.flags.writeable),
+                             (two.dtype, two.flags.f_contiguous, two.flags.writeable), name)
+        self.assertEqual(session.ns["g"].random(), other.ns["g"].random())
+
+    def test_a_change_in_place_is_found(self):
+        session = Session()
+        session.run("import numpy as np\na = np.zeros(1000)\nb = [a]\nc = np.zeros(3)")
+        settled = session.run("a[500] = 1")
+        self.assertEqual(settled.mutated, {"n:a", "n:b"})
+
+    def test_a_view_is_one_unit_with_its_array(self):
+        source = "a = np.arange(10)\nv = a[2:8:2]\nw = a.reshape(2, 5)\nother = np.arange(10)"
+        session, other = self.kept(source, "a", "v", "w", "other")
+        self.assertEqual(session.group("a"), ["n:a", "n:v", "n:w"])
+        self.assertEqual(session.group("other"), ["n:other"])
+        other.ns["a"][2] = 99
+        self.assertEqual((int(other.ns["v"][0]), int(other.ns["w"][0, 2])), (99, 99))
+
+    def test_too_large_a_value_is_hashed_and_not_stored(self):
+        session = Session({"unit_bytes": 1000})
+        session.run("import numpy as np\na = np.zeros(1000)")
+        self.assertEqual(session.unserializable("a"), "too large")
+        before = session.member("n:a")["own"]
+        session.run("a[3] = 1")
+        self.assertNotEqual(session.member("n:a")["own"], before)
+
+    def test_objects_of_the_program_in_an_array_keep_their_identity(self):
+        source = "class A: pass\nx = A()\na = np.array([x, None], object)"
+        session, other = self.kept(source, "a", "x")
+        self.assertEqual(session.group("a"), ["n:a", "n:x"])
+        self.assertIs(other.ns["a"][0], other.ns["x"])
+
+
+@unittest.skipUnless(PANDAS, "pandas is not installed")
+class FrameTest(ArrayTest):
+    """Frames of pandas."""
+
+    def test_frames_are_restored(self):
+        source = """
+import pandas as pd
+df = pd.DataFrame({'a': [1, 2, 3], 'b': [1.5, None, 2.5], 'c': ['x', 'y', None]})
+df['when'] = pd.to_datetime(['2020-01-01', '2020-01-02', '2020-01-03'])
+df['kind'] = pd.Categorical(['p', 'q', 'p'])
+s = df['b']
+i = df.set_index('when').index
+m = df.groupby('kind', observed=True)['a'].sum()
+t = pd.Timestamp('2020-01-01'), pd.NaT, pd.NA, pd.Timedelta(1, 'h')
+"""
+        session, other = self.kept(source, "df", "s", "i", "m", "t")
+        self.assertTrue(session.ns["df"].equals(other.ns["df"]))
+        self.assertTrue(session.ns["m"].equals(other.ns["m"]))
+
+    def test_caches_are_no_content(self):
+        session = Session()
+        session.run("import pandas as pd\ndf = pd.DataFrame({'a': range(5)})")
+        settled = session.run("x = df['a'].sum(), df.index.is_unique, df.loc[2], repr(df)")
+        self.assertEqual(settled.mutated, set())
+
+    def test_a_frame_changed_in_place_is_found(self):
+        session = Session()
+        session.run("import pandas as pd\ndf = pd.DataFrame({'a': range(5)})\nother = df.copy()")
+        for change in ("df.loc[2, 'a'] = 9", "df['b'] = 1", "df.drop(columns='b', inplace=True)"):
+            self.assertEqual(session.run(change).mutated, {"n:df"}, change)
+
+    def test_a_frame_with_objects_of_the_program_is_not_stored(self):
+        session = Session()
+        session.run("import pandas as pd\nclass A: pass\ndf = pd.DataFrame({'a': [A()]})")
+        self.assertIn("of the program", session.unserializable("df"))
+
+
+@unittest.skipUnless(SKLEARN, "scikit-learn is not installed")
+class EstimatorTest(unittest.TestCase):
+    """Estimators of scikit-learn."""
+
+    def test_an_estimator_is_restored_and_fit_is_a_change(self):
+        session = Session()
+        session.run("""
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+X = np.random.default_rng(0).normal(size=(60, 3))
+y = (X[:, 0] > 0).astype(int)
+rf = RandomForestClassifier(n_estimators=5, random_state=0).fit(X, y)
+lr = LogisticRegression()
+""")
+        self.assertIsNone(session.unserializable("rf"))
+        other, failed = restored(session)
+        self.assertEqual(failed, [])
+        self.assertEqual(list(other.ns["rf"].predict(other.ns["X"])), list(session.ns["rf"].predict(session.ns["X"])))
+        self.assertEqual(session.run("p = rf.predict(X)").mutated, set())
+        self.assertEqual(session.run("lr.fit(X, y)").mutated, {"n:lr"})
+
+    def test_a_part_that_a_name_shares_is_one_unit(self):
+        session = Session()
+        session.run("from sklearn.pipeline import Pipeline\nfrom sklearn.linear_model import LinearRegression\n"
+                    "import numpy as np\nX, y = np.arange(4.0).reshape(4, 1), np.arange(4.0)\n"
+                    "step = LinearRegression()\npipe = Pipeline([('a', step)])\nalone = LinearRegression()")
+        self.assertEqual(session.group("pipe"), ["n:pipe", "n:step"])
+        self.assertIn("n:pipe", session.run("step.fit(X, y)").mutated)
+        session.run("alone.fit(X, y)\ncoef = alone.coef_")
+        self.assertEqual(session.group("coef"), ["n:alone", "n:coef"])
+
+
+if __name__ == "__main__":
+    unittest.main()
