@@ -123,6 +123,13 @@ def _places(e):
     return at
 
 
+def _outermost(common, at):
+    """Of shared parts inside objects of packages only the first counts, and none if whole objects are
+    shared: how many more are noticed depends on what else refers to them."""
+    whole = [o for o in common if at[o] >= 0]
+    return whole or [max(common, key=at.__getitem__)]
+
+
 def share(entries):
     """For each pair of members that share objects, a digest of what they share: ordinals in both walks.
 
@@ -136,6 +143,8 @@ def share(entries):
             common = at[i].keys() & at[j].keys()
             if not common:
                 continue
+            if a.inside or b.inside:
+                common = _outermost(common, at[i])
             ways = [(i, j), (j, i)]
             if a.entity[0] != "t" or b.entity[0] != "t":
                 ways = ways[:1] if a.entity < b.entity else ways[1:]
