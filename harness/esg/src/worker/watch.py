@@ -65,6 +65,7 @@ FUNCTIONS = {
     "csv": "register_dialect unregister_dialect",
     "mimetypes": "init add_type",
     "socket": "setdefaulttimeout",
+    "multiprocessing.reduction": "register ForkingPickler",
     "sqlite3": "register_adapter register_converter enable_callback_tracebacks",
     "fileinput": "input",
     "urllib.request": "install_opener",
