@@ -1,5 +1,6 @@
 //! Programs on arrays, frames, figures and estimators. `HARNESS_VENV` names a virtual environment with
-//! numpy, pandas, matplotlib and scikit-learn; without it nothing is tested.
+//! numpy, pandas, matplotlib and scikit-learn. Without it nothing is tested, which `.ci/test` does not
+//! allow.
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -15,13 +15,10 @@ from support import Session  # noqa: E402
 
 
 def installed(name):
-    """Whether this interpreter can import a package."""
-    if not VENV:
+    """Whether this interpreter can import a package. Its own environment must have it."""
+    if not VENV or not os.path.isdir(PLACE):
         return False
-    try:
-        __import__(name)
-    except ImportError:
-        return False
+    __import__(name)
     return True
 
 
