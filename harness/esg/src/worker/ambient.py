@@ -117,8 +117,9 @@ class Ambients:
             return why
 
     def begin(self):
-        """Right before a step."""
+        """Right before a step. Loading its values may have imported modules."""
         self.used.clear()
+        self.discover()
 
     def end(self, tops, names):
         """`(reads, changed)` of the step, which used these top-level packages and names."""

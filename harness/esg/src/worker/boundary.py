@@ -39,8 +39,8 @@ class Boundary:
         self.filters = {}
         # Threads that packages started while they were imported.
         self.threads = set()
-        # Called after an import.
-        self.imported = []
+        # Called before and after an import.
+        self.importing, self.imported = [], []
         # The output of the step.
         self.streams = None
 
@@ -76,6 +76,8 @@ class Boundary:
         before, streams = _threads(), self.streams
         mark = streams.mark("stderr") if streams is not None else 0
         events.running = False
+        for notify in self.importing:
+            notify()
         try:
             return real(name, import_)
         finally:

@@ -43,7 +43,7 @@ class Process:
         self._put = {name: getattr(self, f"_put_{name}") for name in self.NAMES}
         self._real_getcwd = standins.original(os.getcwd)
         # What packages set while they were imported.
-        self._own_env = {}
+        self._own_env, self._before_import = {}, set()
         random.seed(0)
         self.known = {name: self._get[name]() for name in self.NAMES}
         self.initial = dict(self.known)
@@ -233,13 +233,16 @@ class Process:
         except OSError:
             os.chdir(self.scratch)
 
+    def importing(self):
+        """A package will be imported. The step may have changed the environment before."""
+        self._before_import = set(os.environ._data.items())
+
     def imported(self):
         """A package was imported. What it set in the environment is no state of the program."""
-        was = set(self.known["env"])
         for key, value in os.environ._data.items():
-            if (key, value) not in was and key not in self._own_env:
+            if (key, value) not in self._before_import and key not in self._own_env:
                 self._own_env[key] = value
-        self._refresh("env")
+        self.known["env"] = [(key, value) for key, value in self.known["env"] if key not in self._own_env]
 
     def _get_env(self):
         own = self._own_env

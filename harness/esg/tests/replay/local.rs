@@ -184,3 +184,31 @@ fn a_user_adds_a_channel() {
     assert_eq!(ran(&mut graph), ["read"]);
     assert_eq!(graph.value("n").unwrap().repr, "365");
 }
+
+#[test]
+fn what_an_import_leaves_is_not_what_a_step_set() {
+    // The import follows the assignment, and the module comes back with a fresh worker.
+    let steps = [
+        ("set", "import os\nos.environ['PLACE'] = '5'\nimport colorsys"),
+        ("get", "import os\nplace = os.environ.get('PLACE', 'none')"),
+        ("decimal", "import decimal"),
+        ("exact", "exact = 1"),
+        ("untracked", UNTRACKED.replace("['k']", "['exact']").leak()),
+    ];
+    let mut graph = graph(&pythons()[0], &steps);
+    assert_eq!(ran(&mut graph).len(), 5);
+    let source = "import decimal\ndecimal.getcontext().prec = 6\nexact = 1";
+    graph.edit(|program| program.replace("exact", source)).unwrap();
+    assert_eq!(ran(&mut graph), ["exact", "untracked"]);
+    graph.edit(|program| program.replace("set", "import os, colorsys")).unwrap();
+    assert_eq!(ran(&mut graph), ["set", "get", "untracked"]);
+}
+
+#[test]
+fn a_function_whose_attributes_are_elsewhere_has_not_changed() {
+    let steps = [("f", "def f():\n    return a"), ("a", "a = 1"), ("seen", "f.seen = [1]")];
+    let mut graph = graph(&pythons()[0], &steps);
+    assert_eq!(ran(&mut graph).len(), 3);
+    graph.edit(|program| program.replace("a", "a = 2")).unwrap();
+    assert_eq!(ran(&mut graph), ["a"]);
+}

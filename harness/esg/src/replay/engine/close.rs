@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::{Engine, OnExecution, Pass};
 use crate::error::EsgError;
 use crate::exec::{Ending, Untracked};
+use crate::model::Entity;
 use crate::replay::{Blocked, Planned, Reason, Report};
 use crate::state::{Past, State};
 use crate::trace::Execution;
@@ -26,7 +27,11 @@ impl Engine {
         for member in swept.units.iter().flat_map(|unit| &unit.members) {
             let Some(slot) = state.slot(&member.entity) else { continue };
             let there = slot.member();
-            if !there.opaque
+            // A function whose content is elsewhere looks like another one.
+            let whole =
+                slot.refs().all(|one| !matches!(one, Entity::Token(_)) || self.live.has(one));
+            if whole
+                && !there.opaque
                 && !member.opaque
                 && there.own != member.own
                 && self.live.holds(&member.entity, slot)
