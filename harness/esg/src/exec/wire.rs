@@ -202,6 +202,14 @@ impl Ending {
                 | Self::Crashed { signal: Some(1 | 2 | 3 | 9 | 15), .. }
         )
     }
+
+    /// Whether there was not enough memory, which a fresh worker may have.
+    pub(crate) fn lacks_memory(&self) -> bool {
+        match self {
+            Self::Raised { type_name, .. } => type_name.ends_with("MemoryError"),
+            other => matches!(other, Self::OutOfMemory),
+        }
+    }
 }
 
 /// A line of a step that an exception passed through.

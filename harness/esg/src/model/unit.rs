@@ -27,7 +27,7 @@ pub struct Unit {
     /// Why the unit cannot be serialized, if it cannot.
     #[serde(default, rename = "hole")]
     pub unserializable: Option<String>,
-    /// The size of the stored form in bytes.
+    /// The size of the stored form in bytes; of an unserializable unit, about what it would be.
     #[serde(default)]
     pub size: u64,
 }

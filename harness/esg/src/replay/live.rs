@@ -56,6 +56,8 @@ pub(crate) struct Live {
     sources: HashMap<Arc<str>, Arc<str>>,
     /// What untracked operations may have left in the worker, after each step that had some.
     residues: Vec<Fingerprint>,
+    /// Whether anything has left the namespace.
+    used: bool,
 }
 
 /// The limit of all stashed units, in bytes.
@@ -65,6 +67,12 @@ impl Live {
     /// Clears everything, for a new worker.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
+    }
+
+    /// Whether the worker held values that the present state does not have. Their memory may not be
+    /// free again.
+    pub(crate) fn is_used(&self) -> bool {
+        self.used
     }
 
     /// What untracked operations may have left in the worker.

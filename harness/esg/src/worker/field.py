@@ -197,6 +197,7 @@ def contents(walk, view, fixed):
     """The bytes of a buffer; or their hash, if it is too large to be stored."""
     if view.nbytes > getattr(walk.world, "limit", _LIMIT):
         walk.fail("too large")
+        walk.beside += view.nbytes
         return blake2b(view, digest_size=32).digest(), None
     return bytes(view), fixed
 

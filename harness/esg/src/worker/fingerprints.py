@@ -52,7 +52,7 @@ def sign(f):
     if f.__closure__ or f.__dict__:
         return None
     return (f.__code__, f.__defaults__, f.__doc__, f.__module__, f.__name__, f.__qualname__, f.__globals__,
-            *_parts(f.__kwdefaults__ or {}), None, *_parts(f.__annotations__))
+            *_parts(f.__kwdefaults__ or {}), f.__kwdefaults__ is None, *_parts(f.__annotations__))
 
 
 def unchanged(entry, value):

@@ -94,13 +94,15 @@ def settle(standing, probe, make, out, touched, bound):
 
 def _unit(standing, unit, entry):
     blob, reason = join(entry.walk), None
+    size = len(blob)
     if not standing.blobs:
         blob = None
-    elif len(blob) > standing.limits.get("unit_bytes", 1 << 62):
+    elif size > standing.limits.get("unit_bytes", 1 << 62):
         blob, reason = None, "too large"
     unit.key = "%s.%d" % (standing.seq, standing.keys)
     standing.keys += 1
     unit.live, unit.members, unit.refs = True, {entry.entity: entry}, []
     entry.unit, entry.walk = unit, None
     member = {"entity": entry.entity, "own": entry.own, "refs": [], "opaque": False}
-    return {"key": unit.key, "members": [member], "refs": [], "unserializable": reason, "blob": blob, "share": []}
+    found = {"key": unit.key, "members": [member], "refs": [], "unserializable": reason, "blob": blob, "share": []}
+    return found if reason is None else {**found, "size": size}

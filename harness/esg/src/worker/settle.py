@@ -288,10 +288,11 @@ class Standing:
             except (TooLarge, MemoryError) as why:
                 reason = reason or str(why) or "too large"
         refs = [self.entity(r) for r in joint.refs]
+        size = None if reason is None else joint.size()
         if reason is None and self.blobs:
             blob = pickles.join(joint)
             if len(blob) > self.limits.get("unit_bytes", 1 << 62):
-                reason, blob = "too large", None
+                reason, blob, size = "too large", None, len(blob)
             elif not joint.sure:
                 reason = pickles.trial(self.world, joint, blob, inner)
                 blob = None if reason else blob
@@ -313,8 +314,12 @@ class Standing:
             e.walk = None
             self.owners.add(e)
         unit.refs = refs
-        return {"key": unit.key, "members": described, "refs": refs, "unserializable": reason, "blob": blob,
-                "share": share(members) if len(members) > 1 else []}
+        found = {"key": unit.key, "members": described, "refs": refs, "unserializable": reason, "blob": blob,
+                 "share": share(members) if len(members) > 1 else []}
+        if blob is None and size is not None:
+            # It takes memory, wherever it is.
+            found["size"] = size
+        return found
 
     def rank(self, e):
         """Classes before their instances, bases first; then by name."""

@@ -308,5 +308,5 @@ class _Parts:
         if blob is None:
             return unit
         if self._length + len(blob) > BLOB_BYTES:
-            return {**unit, "blob": None, "unserializable": "too large"}
+            return {**unit, "blob": None, "unserializable": "too large", "size": len(blob)}
         return {**unit, "blob": self.add(blob)}

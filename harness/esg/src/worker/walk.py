@@ -89,6 +89,7 @@ class Walk:
         self.sink = Sink()
         self.spaces = self.plain = None
         self.levels = None      # the content of each level, if it is recorded
+        self.beside = 0         # the size of what is too large to be written
         self.inside = {}        # id of a part inside an object of a package -> its number there
         pickler = Pickler(self.sink, 4)
         pickler.fast = True
@@ -336,6 +337,10 @@ class Walk:
     # -- results --------------------------------------------------------------------------
     def stream(self):
         return b"".join(self.sink.parts)
+
+    def size(self):
+        """The approximate size of the content, written or not."""
+        return self.beside + sum(map(len, self.sink.parts))
 
     def own(self):
         """The fingerprint: 32 bytes in hex."""

@@ -276,3 +276,19 @@ fn what_only_old_replays_used_is_discarded() {
     assert_eq!(shown(&mut graph, "c"), "399");
     assert!(graph.ran_at(390, 0).is_some());
 }
+
+#[test]
+fn values_of_earlier_versions_do_not_use_up_the_memory() {
+    // Each is too large to be stored, and sixteen do not fit.
+    let limits = Limits { address_space: 1 << 30, value: 1 << 20, ..Limits::default() };
+    let python = CPython::at(&interpreters()[0]).limits(limits).trust(Trust::Mine).start().unwrap();
+    let mut graph = CodeGraph::new(Program::new(), python, Blobs::memory());
+    let source = |n: usize| format!("xs = [{n}] * 8_000_000");
+    graph.edit(|program| push(program, &[("xs", &source(0)), ("n", "n = xs[0]")])).unwrap();
+    for n in 0..20 {
+        graph.edit(|program| program.replace("xs", &source(n)).map(drop)).unwrap();
+        let report = graph.replay().unwrap();
+        assert!(report.ok(), "{n}: {report}");
+    }
+    assert_eq!(shown(&mut graph, "n"), "19");
+}

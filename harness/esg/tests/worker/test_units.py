@@ -110,6 +110,7 @@ class Steps(unittest.TestCase):
         f = session.units["n:f"]["refs"][0]
         self.assertEqual(session.run("f.note = 1", {"n:f2"}).mutated, {f})
         self.assertEqual(session.run("f.__defaults__ = ()", {"n:f"}).mutated, {f})
+        self.assertEqual(session.run("f.__kwdefaults__ = {}", {"n:f"}).mutated, {f})
         self.assertEqual(session.run("def g(): return 5\nf.__code__ = g.__code__", {"n:f"}).mutated, {f})
 
     def test_methods_of_c_types_lead_to_their_objects_and_run_nothing_of_them(self):

@@ -55,6 +55,11 @@ impl Engine {
                 Err(error) if self.survives(&error, &mut deaths) && !pass.full => continue,
                 Err(error) => return Err(error.into()),
             };
+            if ran.ending.lacks_memory() && self.live.is_used() && !pass.full {
+                // Values of earlier versions take memory too.
+                self.renew()?;
+                continue;
+            }
             let short = self.short(&ran, state);
             if !short.is_empty() {
                 self.discard(&ran);

@@ -41,6 +41,7 @@ impl Live {
         }
         self.stale(state, changed, &mut moves);
         self.trim(&mut moves);
+        self.used |= !moves.sync.stash.is_empty() || !moves.sync.drop.is_empty();
         self.agreed = Some(state.seen());
         self.placed.clear();
         moves
