@@ -14,7 +14,7 @@ pub(super) const BOOT: &str = include_str!("../worker/boot.py");
 pub(super) const MODULES: &[(&str, &str)] = modules! {
     "ambient" "boundary" "bynames" "calm" "capture" "channels" "clock" "codeforms" "codes" "endings" "events" "field" "files"
     "fingerprints" "funcs" "groups" "guard" "identity" "imports" "klass" "layouts" "levels" "library"
-    "library_state" "loading" "main" "modules" "names" "owners" "packages" "paths" "payloads"
+    "library_state" "loading" "main" "modules" "moments" "names" "owners" "packages" "paths" "payloads"
     "pickles" "plain" "process" "reads" "rows" "scalar" "scratch" "settings" "settle" "shapes"
     "show" "standins" "step" "submodules" "track_dict" "track_monitor" "trail" "traits" "tree"
     "units" "walk" "watch" "wire"

@@ -14,6 +14,7 @@ import _harness_field as field
 import _harness_klass as klass
 import _harness_layouts as layouts
 import _harness_library as library
+import _harness_moments as moments
 from _harness_codeforms import loads as code_loads
 from _harness_funcs import BOUND_BUILTIN, CACHED, CACHED_TYPE, FUNC, Builtin, Function, stateless
 from _harness_bynames import Names, module_dict, ours, streams
@@ -171,7 +172,7 @@ class Walk:
             return CACHED.pick(self, o)
         if id(t) in library.PICKS:
             return library.PICKS[id(t)](self, o)
-        found = field.pick(self, o, t)
+        found = field.pick(self, o, t) or moments.late(t)
         if found is not None:
             return found
         if "_member_map_" in MAPPING(t) and id(t) not in self.inner and \
@@ -293,7 +294,7 @@ class Walk:
 
     def settled(self, t):
         """The kind of all objects of a type, or None if they need individual inspection."""
-        kind = TABLE.get(id(t))
+        kind = TABLE.get(id(t)) or moments.late(t)
         if kind is not None:
             return kind
         if not _FLAGS(t) & 512 or "_member_map_" in MAPPING(t) or issubclass(t, type) or issubclass(t, _Module) or \

@@ -1,0 +1,95 @@
+"""Dates, times, decimals, fractions and UUIDs: written as plain data, many at once.
+
+Nothing refers to parts of them, and their identity does not count. A time zone of a class of its own
+is an object like any other.
+"""
+import datetime
+import sys
+
+from _harness_shapes import MAPPING, TABLE, Kind, register
+
+_modules = sys.modules
+_MODULE = type.__dict__["__module__"].__get__
+_NAME = type.__dict__["__name__"].__get__
+_Zone, _Delta = datetime.timezone, datetime.timedelta
+_offset = MAPPING(_Zone)["__getinitargs__"]
+
+
+class Moment(Kind):
+    """Objects of one class of `datetime`, by the arguments of their own reduction."""
+    mutable, early = False, False
+
+    def __init__(self, cls):
+        self.tag, self.cls = "dt" + _NAME(cls), cls
+        held = MAPPING(cls)
+        # Protocol 4 distinguishes the two times of an hour that repeats.
+        self.reduce = held.get("__reduce_ex__") or (lambda o, _, reduce=held["__reduce__"]: reduce(o))
+
+    def split(self, walk, objs):
+        reduce, head, kids, zones = self.reduce, [], [], {}
+        for o in objs:
+            args = reduce(o, 4)[1]
+            if len(args) == 2:
+                state, zone = args
+                if type(zone) is not _Zone:
+                    kids.append(zone)
+                    args = state, None
+                else:
+                    known = zones.get(id(zone))
+                    if known is None:
+                        delta, *name = _offset(zone)
+                        known = zones[id(zone)] = (delta.days, delta.seconds, delta.microseconds, *name)
+                    args = state, known
+            head.append(args)
+        return head, kids
+
+    def build(self, load, head, kids, n):
+        cls, kids, made = self.cls, iter(kids), []
+        for args in head:
+            if len(args) == 2:
+                state, zone = args
+                args = state, next(kids) if zone is None else _Zone(_Delta(*zone[:3]), *zone[3:])
+            made.append(cls(*args))
+        return made
+
+
+class Late(Kind):
+    """Objects of one class whose module may not be loaded, by a function that gives plain data and one
+    that takes it."""
+    mutable, early = False, False
+
+    def __init__(self, module, name, take, make):
+        self.tag, self.module, self.name, self.take, self.make = "lt" + name, module, name, take, make
+
+    def split(self, walk, objs):
+        return list(map(self.take, objs)), []
+
+    def build(self, load, head, kids, n):
+        cls = getattr(_modules.get(self.module) or __import__(self.module), self.name)
+        return [self.make(cls, part) for part in head]
+
+
+def _decimal(o):
+    sign, digits, exponent = MAPPING(type(o))["as_tuple"](o)
+    return sign, bytes(digits), exponent
+
+
+_LATE = {(kind.module, kind.name): register(kind) for kind in (
+    Late("decimal", "Decimal", _decimal, lambda cls, part: cls((part[0], tuple(part[1]), part[2]))),
+    Late("fractions", "Fraction", lambda o: (o._numerator, o._denominator), lambda cls, part: cls(*part)),
+    Late("uuid", "UUID", lambda o: (o.int, o.is_safe.value),
+         lambda cls, part: cls(int=part[0], is_safe=_modules["uuid"].SafeUUID(part[1]))),
+)}
+for _cls in (datetime.date, datetime.datetime, datetime.time, datetime.timedelta):
+    register(Moment(_cls), _cls)
+
+
+def late(t):
+    """The kind of a class whose module was loaded meanwhile, or None."""
+    kind = _LATE.get((_MODULE(t), _NAME(t)))
+    if kind is None or vars(_modules.get(kind.module, kind)).get(kind.name) is not t:
+        return None
+    TABLE[id(t)] = kind
+    # The table is by address.
+    kind.cls = t
+    return kind
