@@ -29,6 +29,8 @@ _CLASSES = frozenset(("__class__",))
 FUNCTIONS = frozenset(("is_", "is_not", "assertIs", "assertIsNot"))
 _UNKNOWN = object()
 _memo = {}
+# What the methods that `dataclasses` makes compare with.
+_SENTINELS = frozenset(("__dataclass_HAS_DEFAULT_FACTORY__", "_HAS_DEFAULT_FACTORY"))
 
 
 class Operand:
@@ -99,6 +101,8 @@ def _operand(code, before):
         return _SURE, before[:at] if first.opname.startswith("LOAD") else None
     if first.opname in _NAMES:
         return Operand("chain", (first.argval, *reversed(attributes))), before[:at]
+    if first.argval in _SENTINELS and code.co_filename == "<string>":
+        return _SURE, before[:at]
     if first.opname.startswith(("LOAD_FAST", "LOAD_DEREF", "LOAD_CLOSURE")):
         if type(first.argval) is tuple:
             # Two at once. What comes before the second one is the first one.
@@ -167,12 +171,14 @@ class Identity:
             value = names.get(name, _UNKNOWN)
             if value is _UNKNOWN:
                 value = vars(builtins).get(name, _UNKNOWN)
+            if value is _UNKNOWN:
+                if name not in self._namespace:
+                    return None
+                continue
             for attribute in attributes:
                 value = _get(value, attribute)
             if value is _UNKNOWN:
-                if attributes or name not in self._namespace:
-                    return None
-                continue
+                return None
             if risky(value) and not any(value is one for one in found):
                 found.append(value)
         return found

@@ -69,6 +69,11 @@ TRACKED = [
     'from decimal import *\ngetcontext().prec = 5',
     "import locale\nlocale.setlocale(locale.LC_ALL, 'C.UTF-8')",
     'import logging\nlogging.getLogger().setLevel(10)',
+    "import enum\nfrom dataclasses import dataclass, field\nclass Kind(enum.Enum):\n    A = 'aa'\n"
+    "@dataclass\nclass Item:\n    name: str\n    price: float\n    kind: Kind\n    tags: list = field(default_factory=list)\n"
+    "def is_a(item):\n    return item.kind is Kind.A",
+    'items = [Item("n" * 3, 1.5 + n % 2, Kind.A) for n in range(9)]',
+    'found = [is_a(item) for item in items]',
 ]
 # State inside packages.
 INSIDE = [
