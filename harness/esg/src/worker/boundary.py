@@ -2,14 +2,13 @@
 
 A package is an installed distribution or a part of the standard library. Its import happens once in
 a worker, whichever step comes first. So nothing that it does counts as an action of that step, and
-what it leaves in state that steps share is left again when the importing step runs again.
+what it leaves in state that steps share is no state of the program.
 """
 
 import os
 import random
 import sys
 import types
-import warnings
 
 from _harness_traits import uses
 
@@ -35,8 +34,6 @@ class Boundary:
         self.strict = strict
         # Where packages are. Every other entry of `sys.path` is the program's.
         self.places = frozenset(sys.path) - {files.scratch, files.alias}
-        # The warning filters that the first import of a module added, with their neighbour below.
-        self.filters = {}
         # Threads that packages started while they were imported.
         self.threads = set()
         # Called before and after an import.
@@ -72,7 +69,7 @@ class Boundary:
     def apart(self, real, name, import_):
         """Imports a package, outside the step."""
         events = self.events
-        filters, generator = list(warnings.filters), _getstate()
+        generator = _getstate()
         before, streams = _threads(), self.streams
         mark = streams.mark("stderr") if streams is not None else 0
         events.running = False
@@ -88,23 +85,8 @@ class Boundary:
             if _getstate() != generator:
                 _setstate(generator)
             self.threads |= _threads() - before
-            known = set(map(id, filters))
-            added = [entry for entry in warnings.filters if id(entry) not in known]
-            if added:
-                self.filters[name] = added
             for notify in self.imported:
                 notify()
-
-    def again(self, names):
-        """The step imports modules that are loaded already: what their first import left in state
-        that steps share has to be there."""
-        for name in names:
-            while name:
-                for entry in reversed(self.filters.get(name, ())):
-                    if entry not in warnings.filters:
-                        warnings.filters.insert(0, entry)
-                        warnings._filters_mutated()
-                name = name.rpartition(".")[0]
 
 
 def _exists(path):

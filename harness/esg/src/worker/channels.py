@@ -102,8 +102,6 @@ class Channels:
         self.modules.submodules.begin()
         self.clock.begin(readings)
         self.watch.begin()
-        if code is not None and self.modules.boundary.filters:
-            self.modules.boundary.again(self.reader.one(code).imports)
         events = self.events
         events.failures.clear()
         events.filename = None if code is None else code.co_filename

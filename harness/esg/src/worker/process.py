@@ -44,6 +44,7 @@ class Process:
         self._real_getcwd = standins.original(os.getcwd)
         # What packages set while they were imported.
         self._own_env, self._before_import = {}, set()
+        self._own_filters, self._filters_before = [], []
         random.seed(0)
         self.known = {name: self._get[name]() for name in self.NAMES}
         self.initial = dict(self.known)
@@ -100,7 +101,7 @@ class Process:
         if not _same(sys.path, self.known["path"]) or sys.path is not self._path_list:
             if self._refresh("path"):
                 changed.append("path")
-        if not _same(warnings.filters, self.known["warn"]):
+        if not _same(self._filters(), self.known["warn"]):
             if self._refresh("warn"):
                 changed.append("warn")
         if not first and not changed:
@@ -113,7 +114,7 @@ class Process:
 
     def still(self):
         """Whether state that changes without an event is unchanged."""
-        path, filters = _sys.get("path"), _warnings.get("filters")
+        path, filters = _sys.get("path"), self._filters()
         same = path is self._path_list and _same(path, self.known["path"]) and _same(filters, self.known["warn"])
         return same and self.ambient.still()
 
@@ -236,9 +237,13 @@ class Process:
     def importing(self):
         """A package will be imported. The step may have changed the environment before."""
         self._before_import = set(os.environ._data.items())
+        self._filters_before = list(warnings.filters)
 
     def imported(self):
-        """A package was imported. What it set in the environment is no state of the program."""
+        """A package was imported. What it set in the environment, and its warning filters, are no state
+        of the program."""
+        before = set(map(id, self._filters_before))
+        self._own_filters += [entry for entry in warnings.filters if id(entry) not in before]
         for key, value in os.environ._data.items():
             if (key, value) not in self._before_import and key not in self._own_env:
                 self._own_env[key] = value
@@ -269,10 +274,19 @@ class Process:
         sys.path[:] = state
 
     def _get_warn(self):
-        return list(warnings.filters)
+        now = self._filters()
+        return list(now)
+
+    def _filters(self):
+        """The warning filters, without those of packages."""
+        now = _warnings.get("filters")
+        if not self._own_filters or type(now) is not list:
+            return now
+        own = set(map(id, self._own_filters))
+        return [entry for entry in now if id(entry) not in own]
 
     def _put_warn(self, state):
-        warnings.filters[:] = state
+        warnings.filters[:] = [*self._own_filters, *state]
         warnings._filters_mutated()
 
     # The stand-ins.
