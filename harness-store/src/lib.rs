@@ -1,12 +1,25 @@
 //! Session stores for [`harness`](https://docs.rs/harness): where the logs of durable sessions are
 //! kept.
+//!
+//! | feature | store | shared by |
+//! |---|---|---|
+//! | `file` (on) | `FileStore`: a log of readable lines for each session | the processes of one machine |
+//! | `sqlite` | `SqliteStore`: all sessions in one SQLite database, which is compiled in | the processes of one machine |
 
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "file")]
 mod file;
+#[cfg(any(feature = "file", feature = "sqlite"))]
+mod local;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
 pub use harness::store::MemoryStore;
 
 #[cfg(feature = "file")]
-pub use file::{Backup, FileStore, FileStoreOptions, Sync};
+pub use file::{Backup, FileStore, FileStoreOptions};
+#[cfg(any(feature = "file", feature = "sqlite"))]
+pub use local::Sync;
+#[cfg(feature = "sqlite")]
+pub use sqlite::{SqliteStore, SqliteStoreOptions};

@@ -6,24 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use harness::SessionId;
 
+pub(crate) use crate::local::Sync;
+
 use super::catalog::Catalog;
 use super::disk::Disk;
 use super::liveness::Liveness;
 use super::paths::Paths;
 use super::place::Place;
 use super::session::Session;
-
-/// When writes are synced, so that they survive a loss of power.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Sync {
-    /// Before a write is acknowledged, if the caller asks for a flush.
-    #[default]
-    Flush,
-    /// When the system does it. Acknowledged writes survive the end of the process, and may be lost
-    /// with a loss of power. For tests, and for sessions that can be lost.
-    Never,
-}
 
 /// What the clones of a store share.
 #[derive(Debug)]

@@ -15,13 +15,11 @@ mod backup;
 mod catalog;
 mod checkpoint;
 mod claim;
-mod disk;
 mod error;
 mod index;
 mod inner;
 mod lease;
 mod list;
-mod liveness;
 mod paths;
 mod place;
 mod read;
@@ -34,6 +32,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 
+use crate::local::{disk, liveness};
+
 pub use backup::Backup;
-pub use inner::Sync;
 pub use store::{FileStore, FileStoreOptions};

@@ -17,6 +17,8 @@ use harness::UtcMillis;
 use harness::store::{OpenInterrupt, SessionSummary};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use crate::local::clock::boot_id;
+
 use super::record::MessageText;
 
 /// How much of a log must lie before a snapshot, and between two, so that it pays to start there.
@@ -51,10 +53,4 @@ pub(crate) struct Start {
     /// The start of the machine until whose end it holds; if there is none, it was durable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) boot: Option<String>,
-}
-
-/// Identifies the current boot of this machine.
-pub(crate) fn boot_id() -> Option<String> {
-    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(id.trim().to_owned())
 }

@@ -1,4 +1,4 @@
-//! The store of sessions in files.
+//! The stores of sessions in files and in a database.
 #![cfg(feature = "file")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -10,4 +10,6 @@ mod model;
 mod process;
 mod rewrite;
 mod size;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod support;

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use crate::support::{LONG, id, summary};
 
 #[derive(Clone, Debug)]
-enum Op {
+pub(crate) enum Op {
     Claim {
         session: u8,
     },
@@ -52,7 +52,7 @@ enum Op {
     },
 }
 
-fn op() -> impl Strategy<Value = Op> {
+pub(crate) fn op() -> impl Strategy<Value = Op> {
     let lease = 0..6_usize;
     let session = 0..2_u8;
     prop_oneof![
@@ -121,7 +121,7 @@ fn plain(text: String) -> String {
 }
 
 /// Does it, and says what came of it.
-async fn perform(store: &dyn SessionStore, op: &Op, leases: &mut Vec<Lease>) -> String {
+pub(crate) async fn perform(store: &dyn SessionStore, op: &Op, leases: &mut Vec<Lease>) -> String {
     let pick = |leases: &[Lease], number: usize| {
         (!leases.is_empty()).then(|| leases[leases.len() - 1 - number % leases.len()].clone())
     };

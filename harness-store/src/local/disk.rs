@@ -1,5 +1,6 @@
 //! What is asked of the disk: everything on which durability rests goes through here, so that a
 //! test can record it and compute what a loss of power may leave.
+#![cfg_attr(not(feature = "file"), allow(dead_code))]
 
 use std::fmt;
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
@@ -69,7 +70,7 @@ pub(crate) trait Disk: Send + Sync + fmt::Debug {
     fn exists(&self, path: &Path) -> bool;
     /// Identifies the current boot of this machine, where the system says so.
     fn boot_id(&self) -> Option<String> {
-        super::start::boot_id()
+        super::clock::boot_id()
     }
 }
 

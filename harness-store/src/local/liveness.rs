@@ -42,7 +42,7 @@ pub(crate) struct Liveness {
     boot: u64,
     dir: PathBuf,
     disk: Arc<dyn Disk>,
-    pub(super) file: Arc<dyn DiskFile>,
+    pub(crate) file: Arc<dyn DiskFile>,
 }
 
 impl Liveness {
