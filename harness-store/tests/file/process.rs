@@ -1,6 +1,6 @@
 //! Several processes on one directory. The others are this test binary, started again.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -12,15 +12,20 @@ use crate::support::{LONG, append, claim, id, open, page};
 const ROLE: &str = "HARNESS_STORE_TEST_ROLE";
 const DIR: &str = "HARNESS_STORE_TEST_DIR";
 
-struct Other {
+pub(crate) struct Other {
     child: Child,
     out: BufReader<ChildStdout>,
 }
 
 impl Other {
     fn start(role: &str, dir: &Path) -> Self {
+        Self::of("process::other", role, dir)
+    }
+
+    /// One that runs this test.
+    pub(crate) fn of(test: &str, role: &str, dir: &Path) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "process::other", "--nocapture", "--test-threads=1"])
+            .args(["--exact", test, "--nocapture", "--test-threads=1"])
             .env(ROLE, role)
             .env(DIR, dir)
             .stdin(Stdio::piped())
@@ -31,12 +36,12 @@ impl Other {
         Self { child, out }
     }
 
-    fn say(&mut self, line: &str) {
+    pub(crate) fn say(&mut self, line: &str) {
         writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
     /// What it says next, past what the test harness prints.
-    fn hear(&mut self) -> String {
+    pub(crate) fn hear(&mut self) -> String {
         let mut line = String::new();
         loop {
             line.clear();
@@ -47,9 +52,19 @@ impl Other {
         }
     }
 
-    fn signal(&self, signal: rustix::process::Signal) {
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         let id = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(id, signal).unwrap();
+    }
+}
+
+impl Other {
+    /// Ends it at once; everything that it has said until then, and that was not heard.
+    pub(crate) fn kill(mut self) -> Vec<String> {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        let lines = self.out.by_ref().lines().map_while(Result::ok);
+        lines.filter_map(|line| Some(line.split_once("said: ")?.1.trim().to_owned())).collect()
     }
 }
 
@@ -60,21 +75,25 @@ impl Drop for Other {
     }
 }
 
-fn hear() -> String {
+pub(crate) fn hear() -> String {
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).unwrap();
     line.trim().to_owned()
 }
 
-fn say(what: &str) {
+pub(crate) fn say(what: &str) {
     println!("said: {what}");
+}
+
+/// What this process does for another, and in which directory; `None` if it is not started by one.
+pub(crate) fn role() -> Option<(String, String)> {
+    Some((std::env::var(ROLE).ok()?, std::env::var(DIR).ok()?))
 }
 
 /// What the other process does; nothing if this is not one.
 #[tokio::test]
 async fn other() {
-    let Ok(role) = std::env::var(ROLE) else { return };
-    let dir = std::env::var(DIR).unwrap();
+    let Some((role, dir)) = role() else { return };
     let store = open(Path::new(&dir)).await;
     match role.as_str() {
         "hold" => {

@@ -8,11 +8,11 @@ use harness::llm::{Spend, Usage};
 use harness::prelude::*;
 use harness::session::Change;
 use harness::{FailureKind, Outcome, Retry, Sessions, observe};
-use harness_store::FileStore;
 
 use crate::check::Log;
 use crate::child::{Other, say, setting};
 use crate::place::{Place, report};
+use crate::store::{Kind, Store};
 use crate::work::open;
 
 #[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ async fn costs(_: View<Doc>, cx: Cx<()>) -> StepResult<Doc> {
     }
 }
 
-fn agent(store: FileStore, what: &str) -> Agent<(), Doc> {
+fn agent(store: Store, what: &str) -> Agent<(), Doc> {
     let costly = what == "costs";
     Harness::<(), Doc>::builder("crashes")
         .start(Step::First)
@@ -95,8 +95,19 @@ fn run_or_resume(dir: &Path, session: &str, what: &str, more: (&str, &str)) -> (
 
 #[test]
 fn a_step_that_ends_its_process_is_given_up_after_five_takeovers() {
+    give_up(Kind::Files);
+}
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn in_a_database_a_step_that_ends_its_process_is_given_up_after_five_takeovers() {
+    give_up(Kind::Database);
+}
+
+fn give_up(kind: Kind) {
     let _alone = crate::alone();
     let dir = Place::new("crashes", None);
+    kind.choose(dir.path());
     let mut crashes = 0;
     let said = loop {
         let (lives, said) = run_or_resume(dir.path(), "x", "aborts", ("SPARED", "0"));
@@ -126,8 +137,19 @@ fn a_step_that_ends_its_process_is_given_up_after_five_takeovers() {
 
 #[test]
 fn what_failed_attempts_have_spent_survives_the_end_of_the_process() {
+    spend_and_end(Kind::Files);
+}
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn in_a_database_what_failed_attempts_have_spent_survives_the_end_of_the_process() {
+    spend_and_end(Kind::Database);
+}
+
+fn spend_and_end(kind: Kind) {
     let _alone = crate::alone();
     let dir = Place::new("crashes", None);
+    kind.choose(dir.path());
     assert!(!run_or_resume(dir.path(), "killed", "costs", ("ABORTS", "1")).0);
     for session in ["killed", "whole"] {
         let (lives, said) = run_or_resume(dir.path(), session, "costs", ("ABORTS", "0"));

@@ -9,10 +9,10 @@ use std::time::Instant;
 use harness::inspect::Phase;
 use harness::prelude::*;
 use harness::{Interrupt, Outcome, Sessions};
-use harness_store::FileStore;
 
 use crate::child::{Other, say, setting};
 use crate::place::{Place, report};
+use crate::store::{Kind, Store};
 use crate::work::open;
 
 const SESSIONS: u64 = 20;
@@ -64,7 +64,7 @@ async fn async_ask(cx: &Cx<()>, number: u64) -> Result<u64, StepError> {
     Ok(cx.ask(format!("q{number}"), Ask { number }).await?)
 }
 
-fn agent(store: FileStore) -> Agent<(), Survey> {
+fn agent(store: Store) -> Agent<(), Survey> {
     Harness::<(), Survey>::builder("survey")
         .start(Step::Ask)
         .steps(|define, step| match step {
@@ -111,8 +111,19 @@ pub async fn answerer(dir: &Path) {
 
 #[test]
 fn of_many_answers_of_many_processes_none_is_refused_starved_or_lost() {
+    many_answers(Kind::Files);
+}
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn in_a_database_of_many_answers_of_many_processes_none_is_refused_starved_or_lost() {
+    many_answers(Kind::Database);
+}
+
+fn many_answers(kind: Kind) {
     let _alone = crate::alone();
     let dir = Place::new("crowd", None);
+    kind.choose(dir.path());
     let runtime = crate::work::runtime();
     let begun = Instant::now();
     let store = runtime.block_on(open(dir.path(), true));
@@ -174,7 +185,7 @@ const ITEMS: u64 = 10_000;
 /// How many answers a process gives at a time.
 const AT_A_TIME: usize = 500;
 
-fn item_agent(store: FileStore) -> Agent<(), Survey> {
+fn item_agent(store: Store) -> Agent<(), Survey> {
     Harness::<(), Survey>::builder("items")
         .start(Step::Ask)
         .steps(|define, step| match step {
@@ -225,8 +236,19 @@ pub async fn item_answerer(dir: &Path) {
 
 #[test]
 fn of_many_answers_to_items_of_many_processes_none_is_refused_starved_or_lost() {
+    many_answers_to_items(Kind::Files);
+}
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn in_a_database_of_many_answers_to_items_of_many_processes_none_is_refused_starved_or_lost() {
+    many_answers_to_items(Kind::Database);
+}
+
+fn many_answers_to_items(kind: Kind) {
     let _alone = crate::alone();
     let dir = Place::new("crowd-of-items", None);
+    kind.choose(dir.path());
     let runtime = crate::work::runtime();
     let begun = Instant::now();
     let store = runtime.block_on(open(dir.path(), true));

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use harness::Sessions;
-use harness_store::FileStore;
 
 use crate::check::{Found, Log, ended, traces, undisturbed};
 use crate::child::Other;
@@ -14,6 +13,7 @@ use crate::drive::name;
 use crate::outside::{AIMS, Outside, Phase, SLOTS};
 use crate::place::{Place, report};
 use crate::random::Random;
+use crate::store::{Kind, Store};
 use crate::work::{open, runtime};
 
 /// How many kills there are at least in each phase.
@@ -22,7 +22,7 @@ const EACH: usize = 20;
 /// What the processes that were killed have said, and what became of it.
 struct Torture<'a> {
     dir: &'a Path,
-    store: FileStore,
+    store: Store,
     /// What was acknowledged, by session.
     acknowledged: BTreeMap<u64, BTreeSet<u64>>,
     done: BTreeSet<u64>,
@@ -115,12 +115,23 @@ fn aim(file: &std::fs::File, phase: Phase) {
 
 #[test]
 fn whatever_is_killed_when_nothing_acknowledged_is_lost_and_nothing_done_twice() {
+    torture(Kind::Files);
+}
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn in_a_database_whatever_is_killed_when_nothing_acknowledged_is_lost_and_nothing_done_twice() {
+    torture(Kind::Database);
+}
+
+fn torture(kind: Kind) {
     let _alone = crate::alone();
     let kills = std::env::var("HARNESS_TORTURE_KILLS").ok().and_then(|n| n.parse().ok());
     let kills: usize = kills.unwrap_or(500);
     let (mut random, seed) = Random::seeded();
     let place = Place::new("torture", Some(seed));
     let dir = place.path();
+    kind.choose(dir);
     let begun = Instant::now();
     let runtime = runtime();
     std::fs::write(dir.join("phases"), [Phase::Other as u8; SLOTS]).unwrap();

@@ -1,4 +1,4 @@
-//! What the end of a process, and other processes, can do to sessions in files: kills at any
+//! What the end of a process, and other processes, can do to sessions in files and in a database: kills at any
 //! moment, processes that stop and continue, and many that want the same.
 //!
 //! The other processes are this test binary, started again. What they do outside is counted in a
@@ -28,6 +28,7 @@ mod place;
 mod races;
 mod random;
 mod stops;
+mod store;
 mod work;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use harness::prelude::*;
 use harness::{Outcome, Sessions};
-use harness_store::FileStore;
 
 use crate::child::{Other, hear, say};
 use crate::loops::Ctx;
 use crate::outside::Outside;
 use crate::place::{Place, report};
+use crate::store::{Kind, Store};
 use crate::work::open;
 
 const RACES: usize = 200;
@@ -41,7 +41,7 @@ async fn act(_: View<Approval>, cx: Cx<Ctx>) -> StepResult<Approval> {
     Ok(Approval::update())
 }
 
-fn agent(store: FileStore, outside: Outside) -> Agent<Ctx, Approval> {
+fn agent(store: Store, outside: Outside) -> Agent<Ctx, Approval> {
     let harness = Harness::<Ctx, Approval>::builder("approval")
         .start(Step::Ask)
         .steps(|define, step| match step {
@@ -88,8 +88,19 @@ pub async fn racer(dir: &Path) {
 
 #[test]
 fn of_two_processes_that_answer_at_once_one_decides_and_it_happens_once() {
+    answers_at_once(Kind::Files);
+}
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn in_a_database_of_two_processes_that_answer_at_once_one_decides_and_it_happens_once() {
+    answers_at_once(Kind::Database);
+}
+
+fn answers_at_once(kind: Kind) {
     let _alone = crate::alone();
     let dir = Place::new("races", None);
+    kind.choose(dir.path());
     let runtime = crate::work::runtime();
     let effects = dir.path().join("effects");
     let agent =

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use harness::observe::{self, Streamed};
 use harness::prelude::*;
 use harness::{FailureKind, OnBusy, Outcome};
-use harness_store::FileStore;
 use rustix::process::Signal;
 
 use crate::check::Log;
@@ -15,6 +14,7 @@ use crate::loops::Ctx;
 use crate::outside::Outside;
 use crate::place::{Place, report};
 use crate::random::Random;
+use crate::store::Store;
 use crate::work::open;
 
 const STOPS: usize = 200;
@@ -56,7 +56,7 @@ async fn tick(tally: View<Tally>, cx: Cx<Ctx>) -> StepResult<Tally> {
     Ok(Tally::update().by(std::process::id()).done(1))
 }
 
-fn agent(store: FileStore, outside: Outside, lease: Duration) -> Agent<Ctx, Tally> {
+fn agent(store: Store, outside: Outside, lease: Duration) -> Agent<Ctx, Tally> {
     let harness = Harness::<Ctx, Tally>::builder("tally")
         .start(Step::Tick)
         .budget(Budget::steps(1_000_000))

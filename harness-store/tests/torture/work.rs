@@ -2,16 +2,15 @@
 
 use std::path::Path;
 
-use harness_store::{FileStore, FileStoreOptions, Sync};
 use tokio::runtime::Runtime;
 
 use crate::child::{say, setting};
 use crate::drive::Driver;
 use crate::outside::{Outside, WORKERS, Watched};
+use crate::store::Store;
 
-pub async fn open(dir: &Path, sync: bool) -> FileStore {
-    let sync = if sync { Sync::Flush } else { Sync::Never };
-    FileStoreOptions::new().sync(sync).open(dir.join("store")).await.unwrap()
+pub async fn open(dir: &Path, sync: bool) -> Store {
+    Store::open(dir, sync).await
 }
 
 pub fn runtime() -> Runtime {

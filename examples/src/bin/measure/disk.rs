@@ -13,7 +13,7 @@ use super::growing::{self, message};
 use super::{Figure, block_on, compare_waiting, failed};
 
 /// The line of a message, with the number of its step: the least that a program would keep.
-fn line(nth: usize) -> String {
+pub(super) fn line(nth: usize) -> String {
     format!("{{\"seq\":{nth:>6},\"message\":\"{}\"}}\n", message(nth))
 }
 

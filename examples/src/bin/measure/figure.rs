@@ -15,6 +15,8 @@ const TARGETS: &[(&str, f64)] = &[
     ("log-file/", 3.5),
     ("log-file-bytes/", 1.5),
     ("log-file-sync/", 1.3),
+    ("log-sqlite/", 1.5),
+    ("sessions-sqlite/", 0.2),
     ("resume-file/", 2.5),
     ("runs/", 2.0),
     ("each/", 3.0),

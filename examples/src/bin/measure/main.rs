@@ -29,6 +29,7 @@ mod reopen;
 mod runs;
 mod scan;
 mod sessions;
+mod sqlite;
 
 use std::process::ExitCode;
 
@@ -52,6 +53,8 @@ const CASES: &[(&str, Case)] = &[
     ("log-memory-allocations", log::allocations),
     ("log-file", disk::time),
     ("log-file-bytes", disk::bytes),
+    ("log-sqlite", sqlite::log),
+    ("sessions-sqlite", sqlite::sessions),
     ("resume-file", reopen::resume),
     ("open-memory", reopen::memory),
     ("open-file", reopen::file),

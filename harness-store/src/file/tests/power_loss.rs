@@ -13,7 +13,8 @@ use proptest::test_runner::{RngAlgorithm, TestRng};
 use super::recording::{Op, Recording, Restarted};
 use super::{append, claim, id, message, open, page};
 use crate::file::place::PLACE;
-use crate::file::{FileStore, FileStoreOptions, Sync};
+use crate::file::{FileStore, FileStoreOptions};
+use crate::local::Sync;
 
 /// What a caller was promised, and when.
 #[derive(Clone, Debug)]

@@ -9,9 +9,10 @@ use harness::store::{InboxSeq, Phase, ReadFrom, Remove, Sent, StoreError};
 
 use super::recording::Recording;
 use super::{append, claim, id, message, open, page};
+use crate::file::FileStoreOptions;
 use crate::file::disk::{Disk, RealDisk};
 use crate::file::lease::read_small;
-use crate::file::{FileStoreOptions, Sync};
+use crate::local::Sync;
 
 const STEPS: u64 = 120;
 const SNAPSHOT: u64 = 100;

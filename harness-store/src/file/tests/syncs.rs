@@ -9,9 +9,10 @@ use harness::store::{Phase, ReadFrom, Remove};
 
 use super::recording::{Op, Recording};
 use super::{append, claim, id, message, open, page};
+use crate::file::FileStore;
 use crate::file::FileStoreOptions;
 use crate::file::disk::Disk;
-use crate::file::{FileStore, Sync};
+use crate::local::Sync;
 
 /// Which directories were synced since some place on the tape, and how often files were.
 fn syncs(disk: &Recording, from: usize) -> (Vec<String>, usize) {

@@ -1,12 +1,11 @@
 //! The store of sessions in an SQLite database.
 
+mod backup;
 mod contract;
 mod damage;
-mod groups;
 mod model;
 mod process;
 mod size;
-mod versions;
 
 use std::path::{Path, PathBuf};
 
