@@ -1,5 +1,6 @@
 //! The store of sessions in an SQLite database.
 
+mod agents;
 mod backup;
 mod contract;
 mod damage;
