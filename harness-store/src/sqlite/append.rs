@@ -5,10 +5,10 @@ use harness::store::rules::Append;
 use harness::store::{Appended, InboxSeq, Lease, StoreError, rules};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::batch::{self, COLUMNS, MAX_SEQ, Prepared, Stored, bytes, place};
+use super::batch::{self, COLUMNS, MAX_SEQ, Prepared, Stored, place};
 use super::claim::check;
 use super::error::Fault;
-use super::row::{self, Session};
+use super::row::{self, Session, bytes};
 use super::shared::Known;
 
 pub(crate) fn append(

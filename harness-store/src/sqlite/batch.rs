@@ -2,7 +2,7 @@
 //! four bytes that have its length and whether it is a snapshot.
 
 use harness::store::rules::Outline;
-use harness::store::{Batch, NewEntry, OpenInterrupt, SessionSummary, StoreError, Token};
+use harness::store::{Batch, NewEntry, OpenInterrupt, SessionSummary, StoreError};
 use harness::{InterruptId, Seq, SessionId, UtcMillis};
 use rusqlite::{Connection, Row};
 
@@ -186,11 +186,6 @@ pub(crate) fn walk(
         true => Ok(true),
         false => Err(corrupt(&session.id, next - 1, "the entries after it are missing").into()),
     }
-}
-
-/// The bytes of a token.
-pub(crate) fn bytes(token: Token) -> [u8; 16] {
-    token.as_u128().to_be_bytes()
 }
 
 /// The last snapshot at or below a seq.

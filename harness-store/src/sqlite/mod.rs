@@ -15,6 +15,7 @@ mod claim;
 mod error;
 mod list;
 mod open;
+mod options;
 mod read;
 mod readers;
 mod remove;
@@ -28,4 +29,5 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use store::{SqliteStore, SqliteStoreOptions};
+pub use options::SqliteStoreOptions;
+pub use store::SqliteStore;

@@ -15,10 +15,10 @@ use crate::local::error::{failed, refuse_foreign, refuse_network};
 use crate::local::liveness::Liveness;
 
 use super::error::{Fault, is_busy};
+use super::options::SqliteStoreOptions;
 use super::readers::{self, Read};
 use super::schema::{self, Kind};
 use super::shared::{Known, Shared};
-use super::store::SqliteStoreOptions;
 use super::writer::{Call, Writer};
 
 /// A write-ahead log that has grown beyond this is cut back when it begins again.

@@ -1,11 +1,10 @@
-//! The row of a session: all that is kept of it but its entries, messages and interrupts.
+//! The row of a session: everything that is kept of it but its entries, messages and interrupts.
 
 use harness::store::{OpenInterrupt, Phase, SessionSummary, StoreError, Token};
 use harness::{InterruptId, Seq, SessionId, UtcMillis};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::batch::bytes;
 use super::error::{Fault, corrupt};
 
 /// The row of a session.
@@ -36,6 +35,11 @@ pub(crate) const COLUMNS: &str = "key, made, fence, token, owner, until, bare, h
 /// A number of 64 bits, of which the database knows the signed form.
 pub(crate) fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get::<_, i64>(column).map(i64::cast_unsigned)
+}
+
+/// The bytes of a token.
+pub(crate) fn bytes(token: Token) -> [u8; 16] {
+    token.as_u128().to_be_bytes()
 }
 
 fn optional<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<Option<&'a [u8]>> {

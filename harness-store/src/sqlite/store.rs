@@ -12,11 +12,11 @@ use harness::store::{
 };
 use tokio::sync::oneshot;
 
-use crate::local::Sync;
 use crate::local::error::failed;
 
 use super::batch::{MAX_BATCH, Prepared};
 use super::error::ended;
+use super::options::SqliteStoreOptions;
 use super::readers::spawn;
 use super::shared::Shared;
 use super::{append, claim, list, open, read, remove, send};
@@ -81,50 +81,7 @@ pub struct SqliteStore {
     pub(crate) shared: Arc<Shared>,
 }
 
-/// How a [`SqliteStore`] is opened.
-#[derive(Clone, Debug)]
-pub struct SqliteStoreOptions {
-    pub(crate) sync: Sync,
-    pub(crate) patience: Duration,
-    pub(crate) readers: usize,
-}
-
-impl Default for SqliteStoreOptions {
-    fn default() -> Self {
-        Self { sync: Sync::Flush, patience: Duration::from_secs(10), readers: 4 }
-    }
-}
-
 impl SqliteStoreOptions {
-    /// What [`SqliteStore::open`] uses.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// When writes are synced; the default is [`Sync::Flush`]. With [`Sync::Never`], a loss of power
-    /// may take the last writes, and leaves the database consistent.
-    #[must_use]
-    pub fn sync(mut self, sync: Sync) -> Self {
-        self.sync = sync;
-        self
-    }
-
-    /// How long a call waits for another process that writes; the default is ten seconds. Then it
-    /// fails with [`StoreError::Unavailable`], without an effect.
-    #[must_use]
-    pub fn busy_timeout(mut self, timeout: Duration) -> Self {
-        self.patience = timeout;
-        self
-    }
-
-    /// How many threads read, each with a connection of its own; the default is 4.
-    #[must_use]
-    pub fn readers(mut self, readers: usize) -> Self {
-        self.readers = readers.max(1);
-        self
-    }
-
     /// Opens the store in this database, which is created if it is missing, with its directory. One of
     /// an older version is brought to this one, in one transaction.
     ///

@@ -12,7 +12,7 @@ use harness::{Seq, SessionId};
 use rusqlite::Connection;
 
 use super::schema::{self, FORMAT, VERSIONS};
-use super::store::{SqliteStore, SqliteStoreOptions};
+use super::{SqliteStore, SqliteStoreOptions};
 use crate::local::Sync;
 
 const LONG: Duration = Duration::from_secs(600);

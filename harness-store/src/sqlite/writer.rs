@@ -28,7 +28,7 @@ pub(crate) trait Call: Send {
     /// Does it, perhaps not for the first time: what was done before was undone. Says whether the
     /// database could do it; the result waits for the end of the transaction.
     fn run(&mut self, conn: &Connection) -> Result<(), ()>;
-    /// Whether it must survive a loss of power, and so must all that was written before.
+    /// Whether it must survive a loss of power, and so must everything that was written before.
     fn flush(&self) -> bool;
     fn bytes(&self) -> u64;
     /// Answers it. `end` is what came of its transaction.

@@ -40,7 +40,7 @@ fn outside(contract: Contract, dir: &Path) -> Contract {
         })
 }
 
-/// A byte of the second entry. A tail cannot be cut off: SQLite drops what of its log is not whole. A
+/// A byte of the second entry. A tail cannot be cut: SQLite drops what of its log is not whole. A
 /// newer format is one of the whole database.
 fn damage(dir: &Path, session: &SessionId, how: Damage) -> bool {
     if !matches!(how, Damage::Flip) {
