@@ -62,7 +62,6 @@ mod gemini;
 mod made_ids;
 #[cfg(feature = "mcp")]
 pub mod mcp;
-#[cfg(any(feature = "gemini", feature = "ollama"))]
 mod merge;
 #[cfg(feature = "ollama")]
 mod ndjson;
@@ -72,7 +71,6 @@ mod ollama;
 mod openai;
 mod price;
 mod retry_after;
-mod schema;
 mod secret;
 mod sse;
 mod transport;

@@ -1,11 +1,12 @@
 //! Requests as JSON.
 
 use super::PROTOCOL;
+use super::schema::of_reply;
 use crate::failure::unsupported;
-use crate::schema::closed;
+use crate::merge::merge_options;
 use harness::llm::{
-    Block, CacheMark, Content, Document, Effort, Entry, Image, LlmError, LlmErrorKind, ModelId,
-    Part, Request, ToolCall, ToolChoice, ToolOutcome, Turn,
+    Block, CacheMark, Content, Document, Effort, Entry, Image, LlmError, ModelId, Part, Request,
+    ToolCall, ToolChoice, ToolOutcome, Turn,
 };
 use serde_json::{Map, Value, json};
 
@@ -44,17 +45,19 @@ pub(super) fn body(
         body.insert("stop_sequences".into(), json!(request.stop_sequences));
     }
     output(model, request, &mut body)?;
-    if let Some(own) = request.options.map(|options| options.of(PROTOCOL)).transpose()?.flatten() {
-        for (name, value) in own {
-            if RESERVED.contains(&name.as_str()) {
-                return Err(LlmError::new(LlmErrorKind::InvalidRequest)
-                    .with_model(model.clone())
-                    .with_detail(format!("the option `{name}` belongs to the adapter")));
-            }
-            body.insert(name.clone(), value.clone());
-        }
+    merge_options(&mut body, request, PROTOCOL, model, RESERVED)?;
+    let thinks = ["enabled", "adaptive"].iter().any(|name| body_type(&body, "thinking") == *name);
+    if thinks && ["any", "tool"].iter().any(|name| body_type(&body, "tool_choice") == *name) {
+        return Err(unsupported(
+            model,
+            "the protocol cannot require a tool call of a model that thinks",
+        ));
     }
     Ok(Value::Object(body))
+}
+
+fn body_type<'a>(body: &'a Map<String, Value>, field: &str) -> &'a str {
+    body.get(field).and_then(|value| value["type"].as_str()).unwrap_or_default()
 }
 
 fn tools(request: &Request<'_>, body: &mut Map<String, Value>) {
@@ -109,7 +112,7 @@ fn output(
         config.insert("effort".into(), json!(effort));
     }
     if let Some(schema) = &request.schema {
-        let format = json!({"type": "json_schema", "schema": closed(schema.schema)});
+        let format = json!({"type": "json_schema", "schema": of_reply(model, schema.schema)?});
         config.insert("format".into(), format);
     }
     if !config.is_empty() {

@@ -2,6 +2,7 @@
 
 mod decode;
 mod encode;
+mod schema;
 
 use crate::bill::Bill;
 use crate::endpoint::{Endpoint, settings};
@@ -29,10 +30,11 @@ const PROTOCOL: &str = "anthropic-messages";
 /// |---|---|
 /// | `max_tokens` | `max_tokens`, which the protocol requires: [`max_tokens`](Self::max_tokens) of the adapter if it is not set |
 /// | `effort` | `output_config.effort`; `Minimal` is `low`, `Off` disables `thinking` |
-/// | `schema` | `output_config.format`, with every object closed to other fields |
+/// | `schema` | `output_config.format`, with every object closed to other fields. What the API does not apply, such as `minimum`, `maxLength` or a recursive schema, fails as `Unsupported` |
+/// | `tool_choice` | `tool_choice`; to require a call of a model that thinks fails as `Unsupported` |
 /// | `cache` | `cache_control` of the last block up to the mark |
 /// | `seed` | not at all: it fails as `Unsupported` |
-/// | options of `anthropic-messages` | fields of the body, such as `thinking` or `top_k` |
+/// | options of `anthropic-messages` | fields of the body, merged: `thinking`, `top_k`, more `tools` |
 ///
 /// Reasoning goes back with its signature, to the same model. Arguments of a call that are not a JSON
 /// object go back as `{}`, because the protocol takes nothing else.

@@ -46,7 +46,7 @@ pub(super) fn body(model: &ModelId, request: &Request<'_>) -> Result<Value, LlmE
     if !config.is_empty() {
         body.insert("generationConfig".into(), Value::Object(config));
     }
-    merge_options(&mut body, request, PROTOCOL, model, &["contents"], &["tools"])?;
+    merge_options(&mut body, request, PROTOCOL, model, &["contents"])?;
     Ok(Value::Object(body))
 }
 

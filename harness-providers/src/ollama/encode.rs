@@ -45,7 +45,7 @@ pub(super) fn body(
     if !options.is_empty() {
         body.insert("options".into(), Value::Object(options));
     }
-    merge_options(&mut body, request, PROTOCOL, model, RESERVED, &[])?;
+    merge_options(&mut body, request, PROTOCOL, model, RESERVED)?;
     Ok(Value::Object(body))
 }
 

@@ -15,9 +15,7 @@ pub use responses::OpenAiResponses;
 use crate::endpoint::Endpoint;
 use crate::failure::unsupported;
 use crate::{EnvError, Secret, env};
-use harness::llm::{
-    Content, Effort, LlmError, LlmErrorKind, ModelId, Part, Request, ToolCallId, ToolOutcome,
-};
+use harness::llm::{Content, Effort, LlmError, ModelId, Part, Request, ToolCallId, ToolOutcome};
 use serde_json::{Map, Value, json};
 
 /// Where OpenAI is, with the version of its API, as in the settings of its own libraries.
@@ -62,38 +60,6 @@ fn format(request: &Request<'_>) -> Option<Map<String, Value>> {
     format.insert("schema".into(), sent);
     format.insert("strict".into(), json!(strict));
     Some(format)
-}
-
-/// Adds the options of a protocol to a body: objects are merged, and lists are appended to.
-fn add_options(
-    model: &ModelId,
-    protocol: &str,
-    request: &Request<'_>,
-    reserved: &[&str],
-    body: &mut Map<String, Value>,
-) -> Result<(), LlmError> {
-    let own = request.options.map(|options| options.of(protocol)).transpose()?.flatten();
-    for (name, value) in own.into_iter().flatten() {
-        if reserved.contains(&name.as_str()) {
-            return Err(LlmError::new(LlmErrorKind::InvalidRequest)
-                .with_model(model.clone())
-                .with_detail(format!("the option `{name}` belongs to the adapter")));
-        }
-        merge(body.entry(name.clone()).or_insert(Value::Null), value);
-    }
-    Ok(())
-}
-
-fn merge(into: &mut Value, value: &Value) {
-    match (into, value) {
-        (Value::Object(into), Value::Object(value)) => {
-            for (name, value) in value {
-                merge(into.entry(name.clone()).or_insert(Value::Null), value);
-            }
-        }
-        (Value::Array(into), Value::Array(value)) => into.extend(value.iter().cloned()),
-        (into, value) => *into = value.clone(),
-    }
 }
 
 /// The URL of bytes.
@@ -150,12 +116,5 @@ mod tests {
         let mut ids = CallIds::new(40);
         let sent = [&long, &short, &other, &long].map(|id| ids.of(id));
         assert_eq!(sent, ["harness_call_0", "call_1", "harness_call_1", "harness_call_0"]);
-    }
-
-    #[test]
-    fn options_are_merged() {
-        let mut body = json!({"a": {"b": 1, "c": 2}, "d": ["x"], "e": 1});
-        merge(&mut body, &json!({"a": {"b": 3}, "d": ["y"], "e": {"f": 1}}));
-        assert_eq!(body, json!({"a": {"b": 3, "c": 2}, "d": ["x", "y"], "e": {"f": 1}}));
     }
 }

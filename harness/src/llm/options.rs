@@ -83,7 +83,8 @@ pub enum CacheMark {
 /// Options of single protocols, by the name of the protocol.
 ///
 /// An adapter adds its own options to the body of the request, and ignores those of other
-/// protocols.
+/// protocols. Objects are merged by field, lists are appended to, and everything else is replaced. A
+/// field that the adapter depends on, such as the messages, cannot be set.
 ///
 /// ```
 /// use harness::llm::Options;

@@ -2,7 +2,7 @@
 //! pages "Messages", "Tool use", "Prompt caching" and "Structured outputs", as of November 2026.
 
 use super::*;
-use harness::llm::{Message, Options, ToolFailure, ToolSet, Transcript, tool, user};
+use harness::llm::{LlmErrorKind, Message, Options, ToolFailure, ToolSet, Transcript, tool, user};
 use serde_json::json;
 
 fn model() -> ModelId {
@@ -124,6 +124,36 @@ fn what_the_protocol_cannot_express_is_refused() {
     let request = Request::new(talk.sealed().unwrap()).options(&options);
     let error = body(&model(), 1, &request, false).unwrap_err();
     assert_eq!(error.kind(), LlmErrorKind::InvalidRequest);
+}
+
+#[test]
+fn a_call_is_not_required_of_a_model_that_thinks() {
+    let talk = Transcript::from_iter([user("hi")]);
+    let options =
+        Options::new().with("anthropic-messages", json!({"thinking": {"type": "adaptive"}}));
+    let tools = ToolSet::builder().with(tool("t", "T", async |_: Value| Ok("x"))).build().unwrap();
+    let request = Request::new(talk.sealed().unwrap()).tools(&tools);
+    let sent = |request: Request<'_>| body(&model(), 1, &request, false).map_err(|e| e.kind());
+    let required = request.tool_choice(ToolChoice::Required);
+    assert!(sent(required).is_ok());
+    assert!(sent(request.options(&options)).is_ok());
+    assert_eq!(sent(required.options(&options)), Err(LlmErrorKind::Unsupported));
+}
+
+#[test]
+fn options_are_merged_into_what_is_sent() {
+    let options =
+        json!({"tools": [{"type": "web_search", "name": "web"}], "output_config": {"x": 1}});
+    let options = Options::new().with("anthropic-messages", options);
+    let talk = Transcript::from_iter([user("hi")]);
+    let tools = ToolSet::builder().with(tool("t", "T", async |_: Value| Ok("x"))).build().unwrap();
+    let request = Request::new(talk.sealed().unwrap()).tools(&tools).effort(Effort::Low);
+    let body = body(&model(), 1, &request.options(&options), false).unwrap();
+    assert_eq!(
+        (&body["tools"][0]["name"], &body["tools"][1]["name"]),
+        (&json!("t"), &json!("web"))
+    );
+    assert_eq!(body["output_config"], json!({"effort": "low", "x": 1}));
 }
 
 #[test]

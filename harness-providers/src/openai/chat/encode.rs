@@ -1,8 +1,9 @@
 //! Requests as JSON.
 
-use super::super::{CallIds, add_options, data_url, effort, format, outcome_content};
+use super::super::{CallIds, data_url, effort, format, outcome_content};
 use super::{Dialect, PROTOCOL};
 use crate::failure::unsupported;
+use crate::merge::merge_options;
 use harness::llm::{
     Block, Content, Document, Entry, Image, LlmError, ModelId, Part, Request, ToolChoice, Turn,
 };
@@ -59,7 +60,7 @@ pub(super) fn body(
         let format = json!({"type": "json_schema", "json_schema": format});
         body.insert("response_format".into(), format);
     }
-    add_options(model, PROTOCOL, request, RESERVED, &mut body)?;
+    merge_options(&mut body, request, PROTOCOL, model, RESERVED)?;
     Ok(Value::Object(body))
 }
 

@@ -44,7 +44,7 @@ enum Dialect {
 /// | `schema` | `response_format`, strict where strict schemas can say it: every object is closed and every property required, so that an optional one is written too. Others guide the model, and do not bind it |
 /// | `stop_sequences` | `stop`; OpenAI takes four |
 /// | `cache` | not at all: servers cache by themselves, and a mark changes no reply |
-/// | options of `openai-chat` | fields of the body, such as `top_p` or `verbosity`. Objects are merged |
+/// | options of `openai-chat` | fields of the body, merged: `top_p`, `verbosity` |
 ///
 /// Images go by URL or inline, documents inline and as PDF only, outcomes of tools as text and JSON only.
 /// The protocol does not mark an outcome as a failure, so the text of a failure begins with `error: `.

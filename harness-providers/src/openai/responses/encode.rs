@@ -1,8 +1,9 @@
 //! Requests as JSON.
 
-use super::super::{CallIds, add_options, data_url, effort, format, outcome_content};
+use super::super::{CallIds, data_url, effort, format, outcome_content};
 use super::PROTOCOL;
 use crate::failure::unsupported;
+use crate::merge::merge_options;
 use harness::llm::{
     Block, Content, Document, Entry, Image, LlmError, ModelId, Part, Request, ToolChoice, Turn,
 };
@@ -56,7 +57,7 @@ pub(super) fn body(
         format.insert("type".into(), json!("json_schema"));
         body.insert("text".into(), json!({"format": format}));
     }
-    add_options(model, PROTOCOL, request, RESERVED, &mut body)?;
+    merge_options(&mut body, request, PROTOCOL, model, RESERVED)?;
     Ok(Value::Object(body))
 }
 

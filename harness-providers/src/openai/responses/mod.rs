@@ -36,7 +36,7 @@ const PROTOCOL: &str = "openai-responses";
 /// | `schema` | `text.format`, strict where strict schemas can say it: every object is closed and every property required, so that an optional one is written too. Others guide the model, and do not bind it |
 /// | `cache` | not at all: the provider caches by itself, and a mark changes no reply |
 /// | `seed`, `stop_sequences` | not at all: they fail as `Unsupported` |
-/// | options of `openai-responses` | fields of the body, such as `{"reasoning": {"summary": "auto"}}` or `service_tier`. Objects are merged, lists are appended to |
+/// | options of `openai-responses` | fields of the body, merged: `{"reasoning": {"summary": "auto"}}`, `service_tier` |
 ///
 /// Reasoning goes back as its encrypted items, in order, to the same model. A model that does not reason
 /// rejects a request for them, so they are asked for only if the [`caps`](Self::caps) have `reasoning`:
