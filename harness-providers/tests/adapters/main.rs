@@ -1,6 +1,13 @@
 //! Each adapter against a server in this process that speaks its vendor's protocol, and rejects what
 //! the vendor rejects.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+#![cfg(any(
+    feature = "anthropic",
+    feature = "gemini",
+    feature = "ollama",
+    feature = "openai-chat",
+    feature = "openai-responses"
+))]
 
 #[cfg(feature = "anthropic")]
 mod anthropic;
