@@ -122,8 +122,10 @@ impl<'a, L: Llm + ?Sized> Calling<'a, L> {
         let call = effects.begin_call(*place, &name);
         let charged = Arc::new(Charge { scope: self.scope.clone(), spends: Mutex::default() });
         let mut cx = CallCx::detached().with_id(call.clone()).with_meter(charged.clone());
-        let (own, attempt) =
-            (self.within.map(|limit| Instant::now() + limit), effects.deadline(*place));
+        let (own, attempt) = (
+            self.within.and_then(|limit| Instant::now().checked_add(limit)),
+            effects.deadline(*place),
+        );
         if let Some(first) = own.into_iter().chain(attempt).min() {
             cx = cx.with_deadline(first.into_std());
         }
@@ -171,8 +173,8 @@ impl<'a, L: Llm + ?Sized> Calling<'a, L> {
     /// The reply as a `T`, read from JSON that follows the schema of `T`.
     ///
     /// A model with structured output gets the schema as a setting. One without it gets a tool that it
-    /// must call, or else the schema in its instructions. A reply that does not match is sent back
-    /// once, with what is wrong.
+    /// must call, or else the schema in its instructions. So does one whose protocol cannot express the
+    /// schema in one of these ways. A reply that does not match is sent back once, with what is wrong.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -221,6 +223,10 @@ impl<L: Llm + ?Sized> Ask for Calling<'_, L> {
 
     fn ask<'a>(&'a self, request: Request<'a>, _: u32) -> BoxFuture<'a, Result<Reply, LlmError>> {
         self.request(request).boxed()
+    }
+
+    fn is_unsupported(error: &LlmError) -> bool {
+        error.kind() == LlmErrorKind::Unsupported
     }
 }
 
@@ -303,6 +309,11 @@ impl<L: Llm + ?Sized> Ask for Recorded<'_, L> {
             once::record(scope, &key, reply).await
         }
         .boxed()
+    }
+
+    fn is_unsupported(error: &StepError) -> bool {
+        let error = error.source().downcast_ref::<LlmError>();
+        error.is_some_and(|error| error.kind() == LlmErrorKind::Unsupported)
     }
 }
 

@@ -95,6 +95,9 @@ pub(super) trait Ask: Sync {
         request: Request<'a>,
         again: u32,
     ) -> BoxFuture<'a, Result<Reply, Self::Error>>;
+
+    /// Whether the request was refused before anything was sent.
+    fn is_unsupported(error: &Self::Error) -> bool;
 }
 
 /// Why there is no value: no reply, or none that can be read.
@@ -112,6 +115,19 @@ enum Mode {
     Tool,
     /// In its instructions.
     Text,
+}
+
+impl Mode {
+    /// The first way of `caps`, or the next one after another.
+    fn after(before: Option<Self>, caps: Caps) -> Option<Self> {
+        let tool = (caps.tools && caps.tool_choice).then_some(Self::Tool);
+        match before {
+            None if caps.structured_output => Some(Self::Native),
+            None | Some(Self::Native) => tool.or(Some(Self::Text)),
+            Some(Self::Tool) => Some(Self::Text),
+            Some(Self::Text) => None,
+        }
+    }
 }
 
 /// The schema of a type, as an object, which providers require.
@@ -164,38 +180,53 @@ where
     A: Ask,
 {
     let shape = Shape::of::<T>();
-    let mode = match caps {
-        Caps { structured_output: true, .. } => Mode::Native,
-        Caps { tools: true, tool_choice: true, .. } => Mode::Tool,
-        _ => Mode::Text,
-    };
-    let tools = tools(mode, &request, &shape);
-    let system = system(mode, request.system, &shape);
-    let mut asked = request;
-    (asked.tools, asked.system, asked.schema) = (&tools, system.as_deref(), None);
-    asked.tool_choice = match mode {
-        Mode::Tool => ToolChoice::Tool(ANSWER),
-        // Tools stay known, because the transcript may have calls of them.
-        Mode::Native | Mode::Text => ToolChoice::None,
-    };
-    if mode == Mode::Native {
-        asked = asked.schema(ANSWER, &shape.schema);
-    }
-    let reply = asks.ask(asked, 0).await.map_err(Failed::Asking)?;
-    let wrong = match read(mode, &shape, &reply).map_err(Failed::Reading)? {
+    let mut mode = Mode::after(None, caps).unwrap_or(Mode::Text);
+    let reply = ask(asks, caps, &mut mode, &shape, request, 0).await.map_err(Failed::Asking)?;
+    let wrong = match read(&shape, &reply).map_err(Failed::Reading)? {
         Ok(value) => return Ok(value),
         Err(wrong) => wrong,
     };
-    let talk = with_violation(asked.transcript.transcript(), reply, &wrong);
-    asked.transcript = match talk.sealed() {
+    let talk = with_violation(request.transcript.transcript(), reply, &wrong);
+    let mut second = request;
+    second.transcript = match talk.sealed() {
         Ok(sealed) => sealed,
         // Every call has its outcome.
         Err(_) => return Err(Failed::Reading(mismatched(wrong))),
     };
-    let reply = asks.ask(asked, 1).await.map_err(Failed::Asking)?;
-    match read(mode, &shape, &reply).map_err(Failed::Reading)? {
+    let reply = ask(asks, caps, &mut mode, &shape, second, 1).await.map_err(Failed::Asking)?;
+    match read(&shape, &reply).map_err(Failed::Reading)? {
         Ok(value) => Ok(value),
         Err(wrong) => Err(Failed::Reading(mismatched(wrong))),
+    }
+}
+
+/// Asks in the way of `mode`, or in the next one if the protocol cannot express the schema so: the
+/// value is checked here in any case.
+async fn ask<A: Ask>(
+    asks: &A,
+    caps: Caps,
+    mode: &mut Mode,
+    shape: &Shape,
+    request: Request<'_>,
+    again: u32,
+) -> Result<Reply, A::Error> {
+    loop {
+        let tools = tools(*mode, &request, shape);
+        let system = system(*mode, request.system, shape);
+        let mut asked = request;
+        (asked.tools, asked.system, asked.schema) = (&tools, system.as_deref(), None);
+        asked.tool_choice = match mode {
+            Mode::Tool => ToolChoice::Tool(ANSWER),
+            // Tools stay known, because the transcript may have calls of them.
+            Mode::Native | Mode::Text => ToolChoice::None,
+        };
+        if *mode == Mode::Native {
+            asked = asked.schema(ANSWER, &shape.schema);
+        }
+        match (asks.ask(asked, again).await, Mode::after(Some(*mode), caps)) {
+            (Err(error), Some(next)) if A::is_unsupported(&error) => *mode = next,
+            (result, _) => return result,
+        }
     }
 }
 
@@ -229,7 +260,6 @@ fn system<'a>(mode: Mode, system: Option<&'a str>, shape: &Shape) -> Option<Cow<
 
 /// The value of a reply, or what is wrong with it. The error ends the extraction.
 fn read<T: DeserializeOwned>(
-    mode: Mode,
     shape: &Shape,
     reply: &Reply,
 ) -> Result<Result<T, String>, ExtractError> {
@@ -237,9 +267,10 @@ fn read<T: DeserializeOwned>(
         return Err(ExtractError::Refused { stop: reply.stop.clone(), advice: Advice::give_up() });
     }
     let call = reply.calls().find(|call| call.name.as_str() == ANSWER);
-    let json = match (mode, call) {
-        (Mode::Tool, Some(call)) => call.json().map_err(|error| error.to_string()),
-        _ => json_in(&reply.text().unwrap_or_default()),
+    // The reply tells how it was asked for: a recorded one may be of another way.
+    let json = match call {
+        Some(call) => call.json().map_err(|error| error.to_string()),
+        None => json_in(&reply.text().unwrap_or_default()),
     };
     let read = json.and_then(|json| shape.read(json)).map_err(|wrong| {
         let cut = match reply.stop {

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use harness::llm::scripted::{fail, say};
+use harness::llm::scripted::{call, fail, say};
 use harness::llm::{
-    CallCx, Delta, Llm, LlmError, LlmErrorKind, ModelId, Reply, Request, Scripted, Spend,
+    CallCx, Caps, Delta, Llm, LlmError, LlmErrorKind, ModelId, Reply, Request, Scripted, Spend,
     StopReason, TimeoutPhase, Usage,
 };
 use harness::observe::{self, EventKind, Recorder, Streamed};
@@ -330,6 +330,35 @@ async fn a_recorded_reply_is_not_drafted_again_after_the_answer() {
     assert_eq!(ended.state.lines, ["first true"]);
     assert_eq!(model.seen().len(), 1);
     assert_eq!(ended.spent.usage.total(), Some(3));
+}
+
+#[tokio::test]
+async fn a_recorded_value_is_read_as_it_was_asked_for() {
+    let harness = Harness::<Ctx, Log>::builder("drafts")
+        .start(Step::Think)
+        .steps(|define, step| match step {
+            Step::Think => define
+                .run(async |_, cx: Cx<Ctx>| {
+                    let mood: Mood = cx.llm(&cx.model).recorded("m").extract(&talk()).await?;
+                    let sent = cx.ask("send", Send { text: mood.name.clone() }).await?;
+                    Ok(Log::update().lines([format!("{} {sent}", mood.name)]))
+                })
+                .end(),
+        })
+        .build()
+        .unwrap();
+    // Its protocol cannot express the schema, and it calls the tool in its place.
+    let refused = fail(LlmError::new(LlmErrorKind::Unsupported));
+    let caps = Caps::default().structured_output(true).tools(true).tool_choice(true);
+    let replies = [refused, call("answer", serde_json::json!({"name": "calm"}))];
+    let model = Scripted::new(replies).with_caps(caps);
+    let agent = harness.agent("d", ());
+    let waiting = agent.run(Log::update(), slots(model.clone())).await.unwrap();
+    let Outcome::Interrupted(waiting) = waiting else { panic!("{waiting:?}") };
+    let answers = waiting.pending::<Send>().unwrap().answer(true);
+    let resumed = agent.resume(&waiting, answers, slots(model.clone())).await.unwrap();
+    assert_eq!(resumed.ended().unwrap().state.lines, ["calm true"]);
+    assert_eq!(model.seen().len(), 2);
 }
 
 #[tokio::test]

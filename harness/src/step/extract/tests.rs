@@ -1,5 +1,5 @@
 use super::*;
-use crate::llm::scripted::{call, say, say_json};
+use crate::llm::scripted::{Line, call, say, say_json};
 use crate::llm::{CallCx, Llm, LlmErrorKind, Scripted};
 use futures_util::FutureExt;
 use serde::Deserialize;
@@ -19,6 +19,10 @@ impl Ask for Scripted {
 
     fn ask<'a>(&'a self, request: Request<'a>, _: u32) -> BoxFuture<'a, Result<Reply, LlmError>> {
         async move { self.complete(request, &CallCx::detached()).await }.boxed()
+    }
+
+    fn is_unsupported(error: &LlmError) -> bool {
+        error.kind() == LlmErrorKind::Unsupported
     }
 }
 
@@ -65,6 +69,38 @@ async fn another_model_is_instructed_and_may_add_words() {
     assert_eq!(extracted::<Mood>(&model).await.unwrap().level, 3);
     let system = model.seen()[0].system.clone().unwrap();
     assert!(system.starts_with("be kind\n\n") && system.contains("\"level\""), "{system}");
+}
+
+fn unsupported() -> LlmError {
+    LlmError::new(LlmErrorKind::Unsupported)
+}
+
+#[tokio::test]
+async fn a_schema_that_one_way_cannot_express_goes_the_next() {
+    let all = Caps::default().structured_output(true).tools(true).tool_choice(true);
+    let ways = |model: &Scripted| {
+        let ways = |seen: &crate::llm::scripted::Seen| match seen {
+            seen if seen.schema.is_some() => "native",
+            seen if !seen.tools.is_empty() => "tool",
+            _ => "text",
+        };
+        model.seen().iter().map(ways).collect::<Vec<_>>()
+    };
+    let model = Scripted::new([Line::from(unsupported()), call("answer", mood(3))]).with_caps(all);
+    assert_eq!(extracted::<Mood>(&model).await.unwrap().level, 3);
+    assert_eq!(ways(&model), ["native", "tool"]);
+    // The second request goes the way that has worked.
+    let bad = json!({"name": "calm", "level": 300});
+    let refused = || Line::from(unsupported());
+    let script = [refused(), refused(), say_json(&bad), say_json(&mood(3))];
+    let model = Scripted::new(script).with_caps(all);
+    assert_eq!(extracted::<Mood>(&model).await.unwrap().level, 3);
+    assert_eq!(ways(&model), ["native", "tool", "text", "text"]);
+    // Without tools the instructions are next, and after them there is nothing.
+    let model = native(Scripted::new([unsupported(), unsupported()]));
+    let error = extracted::<Mood>(&model).await.unwrap_err();
+    assert!(matches!(&error, ExtractError::Llm(llm) if llm.kind() == LlmErrorKind::Unsupported));
+    assert_eq!(ways(&model), ["native", "text"]);
 }
 
 #[tokio::test]
