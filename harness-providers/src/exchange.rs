@@ -3,7 +3,8 @@
 use crate::bill::Bill;
 use futures_core::Stream;
 use futures_util::StreamExt;
-use harness::llm::{Accumulator, CallCx, Delta, LlmError, ModelId, Reply};
+use harness::llm::{Accumulator, CallCx, Delta, LlmError, ModelId, Reply, ToolCallId};
+use std::collections::HashSet;
 use std::pin::pin;
 
 /// Decodes the events of one reply.
@@ -25,9 +26,11 @@ pub(crate) async fn reply(
 ) -> Result<Reply, LlmError> {
     let mut events = pin!(events);
     let mut parts = Accumulator::new(asked);
+    let mut ids = Ids::default();
     while !decoder.is_done() {
         let Some(event) = events.next().await else { break };
         for delta in decoder.event(&event?)?.into_iter().filter(|delta| !is_empty(delta)) {
+            let delta = ids.own(delta);
             bill.note(&delta);
             cx.emit(&delta);
             parts.push(delta)?;
@@ -45,6 +48,26 @@ fn is_empty(delta: &Delta) -> bool {
     }
 }
 
+/// The ids of a reply's calls. Some servers give two calls one id, and then an outcome has no call of its
+/// own.
+#[derive(Default)]
+struct Ids(HashSet<ToolCallId>);
+
+impl Ids {
+    /// The part, with an id of its own if it starts a call.
+    fn own(&mut self, mut delta: Delta) -> Delta {
+        if let Delta::CallStart { id, .. } = &mut delta {
+            let given = id.clone();
+            let mut count = 2_u64;
+            while !self.0.insert(id.clone()) {
+                *id = ToolCallId::new(format!("{given}_{count}"));
+                count += 1;
+            }
+        }
+        delta
+    }
+}
+
 /// Folds a reply that came in one piece.
 pub(crate) fn whole(
     asked: ModelId,
@@ -52,9 +75,30 @@ pub(crate) fn whole(
     bill: &mut Bill<'_>,
 ) -> Result<Reply, LlmError> {
     let mut parts = Accumulator::new(asked);
+    let mut ids = Ids::default();
     for delta in deltas {
+        let delta = ids.own(delta);
         bill.note(&delta);
         parts.push(delta)?;
     }
     parts.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::price::Prices;
+    use harness::llm::StopReason;
+
+    #[test]
+    fn calls_of_one_reply_have_ids_of_their_own() {
+        let call = |index, id: &str| Delta::CallStart { index, id: id.into(), name: "t".into() };
+        let starts = [call(0, "a"), call(1, "a"), call(2, "a_2"), call(3, "a")];
+        let deltas = starts.into_iter().chain([Delta::Stop(StopReason::ToolCalls)]).collect();
+        let (cx, prices) = (CallCx::detached(), Prices::new());
+        let mut bill = Bill::new(&cx, &prices, "m");
+        let reply = whole(ModelId::new("p", "m"), deltas, &mut bill).unwrap();
+        let ids: Vec<_> = reply.calls().map(|call| call.id.as_str()).collect();
+        assert_eq!(ids, ["a", "a_2", "a_2_2", "a_3"]);
+    }
 }

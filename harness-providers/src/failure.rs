@@ -39,12 +39,16 @@ pub(crate) fn of_status(
         429 => LlmErrorKind::RateLimited { retry_after },
         503 | 529 => LlmErrorKind::Overloaded,
         408 | 409 | 500.. => LlmErrorKind::Unavailable,
-        300..=399 => LlmErrorKind::BadReply,
+        // Such as a base URL without `https`. It stays as it is when the call is repeated.
+        300..=399 => LlmErrorKind::InvalidRequest,
         _ => LlmErrorKind::InvalidRequest,
     };
     let mut error = LlmError::new(kind)
         .with_model(model.clone())
         .with_detail(detail(&format!("HTTP status {}", status.as_u16()), said));
+    if status.is_redirection() {
+        error = error.with_remedy("no redirect is followed: check the base URL");
+    }
     // Providers of overloaded models ask to wait as well.
     if !matches!(kind, LlmErrorKind::RateLimited { .. })
         && error.is_retryable()

@@ -147,10 +147,13 @@ impl Clock {
         (limit, phase): (Duration, TimeoutPhase),
         work: impl Future<Output = T>,
     ) -> Result<T, LlmError> {
-        let due = Instant::now() + limit;
-        let (due, phase) = match self.deadline {
-            Some(deadline) if deadline <= due => (deadline, TimeoutPhase::Total),
-            _ => (due, phase),
+        // A limit beyond the end of time is none.
+        let due = Instant::now().checked_add(limit);
+        let (due, phase) = match (self.deadline, due) {
+            (Some(deadline), Some(due)) if due < deadline => (due, phase),
+            (Some(deadline), _) => (deadline, TimeoutPhase::Total),
+            (None, Some(due)) => (due, phase),
+            (None, None) => return Ok(work.await),
         };
         timeout_at(due, work).await.map_err(|_| {
             LlmError::new(LlmErrorKind::Timeout { phase }).with_model(self.model.clone())

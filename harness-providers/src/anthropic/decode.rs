@@ -198,11 +198,15 @@ impl Decode for Events {
             Some("error") => {
                 let said = said_in(&json["error"]);
                 let kind = match said.code.as_deref() {
+                    _ if said.too_long => LlmErrorKind::ContextLength,
                     Some("overloaded_error") => LlmErrorKind::Overloaded,
                     Some("rate_limit_error") => LlmErrorKind::RateLimited { retry_after: None },
-                    Some("authentication_error" | "permission_error") => LlmErrorKind::Auth,
+                    Some("authentication_error" | "billing_error" | "permission_error") => {
+                        LlmErrorKind::Auth
+                    }
+                    Some("not_found_error") => LlmErrorKind::UnknownModel,
                     Some("invalid_request_error") => LlmErrorKind::InvalidRequest,
-                    Some("api_error") => LlmErrorKind::Unavailable,
+                    Some("api_error" | "timeout_error") => LlmErrorKind::Unavailable,
                     _ => LlmErrorKind::Stream,
                 };
                 Err(inside(kind, &said, &self.model))

@@ -9,6 +9,7 @@ use harness::llm::{
     ToolCall, ToolChoice, ToolOutcome, Turn,
 };
 use serde_json::{Map, Value, json};
+use std::collections::HashSet;
 
 /// The fields of a body that options cannot replace.
 const RESERVED: &[&str] = &["messages", "model", "stream"];
@@ -125,12 +126,14 @@ fn output(
 /// follows it.
 fn messages(model: &ModelId, request: &Request<'_>) -> Result<Vec<Value>, LlmError> {
     let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
+    let mut ids = CallIds::default();
     for (index, entry) in request.transcript.entries().iter().enumerate() {
         match entry {
             Entry::User(content) => push(&mut messages, "user", parts(model, content)?),
             Entry::Assistant(turn) => {
-                push(&mut messages, "assistant", blocks(model, turn));
-                push(&mut messages, "user", results(model, turn)?);
+                let ids = ids.of(turn);
+                push(&mut messages, "assistant", blocks(model, turn, &ids));
+                push(&mut messages, "user", results(model, turn, &ids)?);
             }
             _ => return Err(unsupported(model, "the protocol does not know this entry")),
         }
@@ -205,8 +208,9 @@ fn document_block(model: &ModelId, document: &Document) -> Result<Value, LlmErro
 }
 
 /// The blocks of a turn, without the outcomes of its calls.
-fn blocks(model: &ModelId, turn: &Turn) -> Vec<Value> {
+fn blocks(model: &ModelId, turn: &Turn, ids: &[String]) -> Vec<Value> {
     let mut blocks = Vec::new();
+    let mut ids = ids.iter();
     let mut thought = "";
     for block in &turn.blocks {
         let reasoning = std::mem::take(&mut thought);
@@ -217,7 +221,7 @@ fn blocks(model: &ModelId, turn: &Turn) -> Vec<Value> {
             Block::Reasoning(text) => thought = text,
             Block::Call { call, .. } => blocks.push(json!({
                 "type": "tool_use",
-                "id": legal_id(call),
+                "id": ids.next(),
                 "name": call.name,
                 "input": input(call),
             })),
@@ -233,17 +237,27 @@ fn blocks(model: &ModelId, turn: &Turn) -> Vec<Value> {
             _ => {}
         }
     }
+    // The protocol rejects reasoning at the end of a message, as a reply has that was cut in it.
+    let reasons =
+        |block: &Value| ["thinking", "redacted_thinking"].iter().any(|name| block["type"] == *name);
+    while blocks.last().is_some_and(reasons) {
+        blocks.pop();
+    }
     blocks
 }
 
 /// The outcomes of a turn's calls.
-fn results(model: &ModelId, turn: &Turn) -> Result<Vec<Value>, LlmError> {
+fn results(model: &ModelId, turn: &Turn, ids: &[String]) -> Result<Vec<Value>, LlmError> {
     let mut results = Vec::new();
-    for block in &turn.blocks {
-        let Block::Call { call, outcome: Some(outcome) } = block else { continue };
+    let outcomes = turn.blocks.iter().filter_map(|block| match block {
+        Block::Call { outcome, .. } => Some(outcome),
+        _ => None,
+    });
+    for (id, outcome) in ids.iter().zip(outcomes) {
+        let Some(outcome) = outcome else { continue };
         let mut result = json!({
             "type": "tool_result",
-            "tool_use_id": legal_id(call),
+            "tool_use_id": id,
             "content": parts(model, &outcome.content())?,
         });
         if !matches!(outcome, ToolOutcome::Ok(_) | ToolOutcome::Steered { .. }) {
@@ -262,10 +276,28 @@ fn input(call: &ToolCall) -> Value {
     }
 }
 
-/// The id of a call, of the characters that the protocol allows: another provider may have made it.
-fn legal_id(call: &ToolCall) -> String {
-    let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    call.id.as_str().chars().map(|c| if legal(c) { c } else { '_' }).collect()
+/// The ids of the calls so far. They have the characters that the protocol allows, and each is of one call:
+/// another provider may have made others, and may use one again.
+#[derive(Default)]
+struct CallIds(HashSet<String>);
+
+impl CallIds {
+    /// The ids of a turn's calls, in order: the same ones each time.
+    fn of(&mut self, turn: &Turn) -> Vec<String> {
+        turn.calls().map(|call| self.next(call)).collect()
+    }
+
+    fn next(&mut self, call: &ToolCall) -> String {
+        let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        let id: String = call.id.as_str().chars().map(|c| if legal(c) { c } else { '_' }).collect();
+        let mut free = if id.is_empty() { "_".to_owned() } else { id.clone() };
+        let mut count = 2_u64;
+        while !self.0.insert(free.clone()) {
+            free = format!("{id}_{count}");
+            count += 1;
+        }
+        free
+    }
 }
 
 #[cfg(test)]

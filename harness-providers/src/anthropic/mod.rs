@@ -36,7 +36,8 @@ const PROTOCOL: &str = "anthropic-messages";
 /// | `seed` | not at all: it fails as `Unsupported` |
 /// | options of `anthropic-messages` | fields of the body, merged: `thinking`, `top_k`, more `tools` |
 ///
-/// Reasoning goes back with its signature, to the same model. Arguments of a call that are not a JSON
+/// Reasoning goes back with its signature, to the same model, unless nothing follows it in its turn, which
+/// the provider rejects. Arguments of a call that are not a JSON
 /// object go back as `{}`, because the protocol takes nothing else.
 #[derive(Debug)]
 pub struct Anthropic {

@@ -258,7 +258,12 @@ fn phase_of(error: &LlmError) -> Option<TimeoutPhase> {
 #[tokio::test]
 async fn the_first_byte_has_a_limit_and_so_has_the_whole() {
     let hang = || Answer { head: String::new(), steps: vec![Step::Hang] };
-    let (_server, model) = server([hang()]).await;
+    let (_server, model) = server([hang(), hang()]).await;
+    // A limit beyond the end of time is none.
+    let model = model.timeouts(Timeouts::default().first_byte(Duration::MAX));
+    let soon = std::time::Instant::now() + Duration::from_millis(20);
+    let error = complete(&model, &CallCx::detached().with_deadline(soon)).await.unwrap_err();
+    assert_eq!(phase_of(&error), Some(TimeoutPhase::Total));
     let model = model.timeouts(Timeouts::default().first_byte(Duration::from_millis(20)));
     let error = complete(&model, &CallCx::detached()).await.unwrap_err();
     assert_eq!(phase_of(&error), Some(TimeoutPhase::Headers));
@@ -311,7 +316,8 @@ async fn a_redirect_is_not_followed() {
     let redirect = Answer::json(302, &json!({})).header("location: http://127.0.0.1:1/canary");
     let (server, model) = server([redirect]).await;
     let error = complete(&model, &CallCx::detached()).await.unwrap_err();
-    assert_eq!((error.kind(), server.seen().len()), (LlmErrorKind::BadReply, 1));
+    assert_eq!((error.kind(), server.seen().len()), (LlmErrorKind::InvalidRequest, 1));
+    assert!(!error.is_retryable() && error.to_string().contains("check the base URL"), "{error}");
     assert!(!shown(&error).contains("canary"));
 }
 

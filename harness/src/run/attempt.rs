@@ -117,7 +117,7 @@ impl<K: Deref<Target = RunCore>> Attempt<K> {
     ) -> Begun<T> {
         let place = self.place;
         let span = self.span(place);
-        let due = self.timeout.map(|limit| Instant::now() + limit);
+        let due = self.timeout.and_then(|limit| Instant::now().checked_add(limit));
         if let Some(first) = due.into_iter().chain(self.wall).min() {
             self.core.set_due(place, first);
         }

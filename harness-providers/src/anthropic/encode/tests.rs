@@ -127,6 +127,44 @@ fn what_the_protocol_cannot_express_is_refused() {
 }
 
 #[test]
+fn an_id_that_another_provider_uses_again_is_of_one_call() {
+    let turn = |ids: &[&str]| {
+        let calls = ids.iter().map(|id| Block::Call {
+            call: ToolCall::new(*id, "t", "{}"),
+            outcome: Some(ToolOutcome::ok(*id)),
+        });
+        Message::Assistant(Turn::new(calls))
+    };
+    let talk = Transcript::from_iter([user("hi"), turn(&["a.b", "a_b", ""]), turn(&["a.b"])]);
+    let messages = messages_of(&talk);
+    let of = |at: usize, field: &str| -> Vec<String> {
+        let blocks = messages[at]["content"].as_array().unwrap().iter();
+        blocks.map(|block| block[field].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(of(1, "id"), ["a_b", "a_b_2", "_"]);
+    assert_eq!(of(2, "tool_use_id"), ["a_b", "a_b_2", "_"]);
+    assert_eq!((of(3, "id"), of(4, "tool_use_id")), (vec!["a_b_3".into()], vec!["a_b_3".into()]));
+}
+
+#[test]
+fn reasoning_that_nothing_follows_does_not_go_back() {
+    let opaque = |data| Block::Opaque { protocol: PROTOCOL.into(), model: model(), data };
+    let signed = || opaque(json!({"type": "thinking", "signature": "sig"}));
+    let cut = Turn::new([Block::Reasoning("hm".into()), signed()]);
+    let half = Turn::new([
+        "so".into(),
+        signed(),
+        opaque(json!({"type": "redacted_thinking", "data": "enc"})),
+    ]);
+    let talk =
+        Transcript::from_iter([user("hi"), cut.into(), user("and?"), half.into(), user("?")]);
+    let messages = messages_of(&talk);
+    let roles: Vec<_> = messages.as_array().unwrap().iter().map(|one| &one["role"]).collect();
+    assert_eq!(roles, ["user", "assistant", "user"]);
+    assert_eq!(messages[1]["content"], json!([{"type": "text", "text": "so"}]));
+}
+
+#[test]
 fn a_call_is_not_required_of_a_model_that_thinks() {
     let talk = Transcript::from_iter([user("hi")]);
     let options =

@@ -178,6 +178,7 @@ fn rejected(request: &WireRequest) -> Option<&'static str> {
     }
     let messages = body["messages"].as_array()?;
     let mut called: Vec<&str> = Vec::new();
+    let mut used: Vec<&str> = Vec::new();
     let mut last = "assistant";
     for message in messages {
         let role = message["role"].as_str().unwrap_or_default();
@@ -194,6 +195,16 @@ fn rejected(request: &WireRequest) -> Option<&'static str> {
             return Some("messages: `tool_use` ids without `tool_result` blocks right after");
         }
         called = of("tool_use", "id");
+        for id in &called {
+            if used.contains(id) {
+                return Some("messages: `tool_use` ids must be unique");
+            }
+            used.push(id);
+        }
+        let ends = blocks.last().map(|block| &block["type"]);
+        if ends.is_some_and(|name| name == "thinking" || name == "redacted_thinking") {
+            return Some("messages: The final block in an assistant message cannot be `thinking`");
+        }
         for block in blocks {
             let blank = block["text"].as_str().is_some_and(|text| text.trim().is_empty());
             if blank || (block["type"] == "tool_use" && !block["input"].is_object()) {
