@@ -17,14 +17,14 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 #[derive(State, Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
-struct Chat {
+pub(crate) struct Chat {
     #[state(reduce = transcript)]
     talk: Transcript,
     answer: Option<String>,
 }
 
 #[derive(Context)]
-struct Ctx {
+pub(crate) struct Ctx {
     tools: ToolSet,
     #[slot(runtime)]
     model: Arc<dyn Llm>,
@@ -44,7 +44,7 @@ fn next(chat: &Chat) -> Next {
 }
 
 #[derive(StepId, Clone, Debug, PartialEq, Eq)]
-enum Step {
+pub(crate) enum Step {
     Think,
     Act,
 }
@@ -55,7 +55,7 @@ enum Next {
     Answer,
 }
 
-fn agent(store: &MemoryStore) -> Agent<Ctx, Chat> {
+pub(crate) fn agent(store: &MemoryStore) -> Agent<Ctx, Chat> {
     let weather = tool("weather", "Reports the weather", async |at: Value| {
         Ok(format!("It rains in {}.", at["city"]))
     });
@@ -77,7 +77,7 @@ fn agent(store: &MemoryStore) -> Agent<Ctx, Chat> {
 }
 
 /// A call of a tool, and then an answer.
-fn replies(answer: &str) -> [Vec<Delta>; 2] {
+pub(crate) fn replies(answer: &str) -> [Vec<Delta>; 2] {
     let call = vec![
         Delta::CallStart { index: 0, id: "call_1".into(), name: "weather".into() },
         Delta::CallArguments { index: 0, fragment: "{\"city\":".into() },

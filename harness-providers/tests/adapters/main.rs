@@ -17,6 +17,14 @@ mod env;
 mod loops;
 #[cfg(feature = "anthropic")]
 mod server;
+#[cfg(all(
+    feature = "anthropic",
+    feature = "gemini",
+    feature = "ollama",
+    feature = "openai-chat",
+    feature = "openai-responses"
+))]
+mod swap;
 mod wires;
 #[cfg(all(feature = "anthropic", feature = "gemini"))]
 mod wrap;

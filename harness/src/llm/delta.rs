@@ -11,7 +11,8 @@ use std::collections::HashMap;
 /// A part of a reply, as a model writes it.
 ///
 /// Parts arrive in the order of the blocks. Only tool calls may interleave; an index identifies
-/// each. [`Accumulator`] folds the parts into a [`Reply`].
+/// each. [`Accumulator`] folds the parts into a [`Reply`]. Whether a reply was kept from an earlier request
+/// is no part of it: [`Reply::cached`] says so, with the usage of zero that its parts have.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

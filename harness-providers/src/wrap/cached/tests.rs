@@ -1,6 +1,6 @@
 use super::*;
 use harness::llm::scripted::{fail, say};
-use harness::llm::{Scripted, Tally, Transcript, Usage, user};
+use harness::llm::{Delta, Scripted, Tally, Transcript, Usage, user};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
@@ -21,9 +21,19 @@ async fn a_hit_has_the_reply_and_no_usage_and_charges_nothing() {
     assert_eq!((first.cached, first.usage.total()), (false, Some(7)));
     assert_eq!((again.cached, again.usage), (true, Usage::tokens(0, 0)));
     assert_eq!((tally.exchanges(), tally.spend().usage.total()), (1, Some(7)));
+    let talk = Transcript::from_iter([user("a")]);
+    let mut stream = model.stream(Request::new(talk.sealed().unwrap()), &cx);
+    let mut heard = Vec::new();
+    while let Some(delta) = stream.next().await {
+        heard.push(delta.unwrap());
+    }
+    // Who listens hears of no usage that was not spent, and the reply says that it was kept.
+    assert!(heard.contains(&Delta::Text("one".into())));
+    assert!(heard.contains(&Delta::Usage(Usage::tokens(0, 0))));
+    assert!(stream.reply().await.unwrap().cached);
     assert_eq!(ask(&model, "b", &cx).await.unwrap().text().as_deref(), Some("two"));
     assert_eq!(inner.seen().len(), 2);
-    assert_eq!(model.counts(), CacheCounts { hits: 1, misses: 2, kept: 2 });
+    assert_eq!(model.counts(), CacheCounts { hits: 2, misses: 2, kept: 2 });
 }
 
 #[tokio::test]

@@ -82,6 +82,14 @@ impl Wrong {
             DropsTheSystemPrompt => request.system = None,
             IgnoresTheEffort => request.effort = request.effort.map(|_| Effort::Medium),
             IgnoresTheToolChoice => request.tool_choice = ToolChoice::Auto,
+            RefusesChoiceAlone
+                if request.tools.is_empty() && request.tool_choice != ToolChoice::Auto =>
+            {
+                return Err(LlmError::new(LlmErrorKind::Unsupported));
+            }
+            RefusesReasoningAlone if says_nothing(request) => {
+                return Err(LlmError::new(LlmErrorKind::InvalidRequest));
+            }
             RefusesMarks if !request.cache.is_empty() => {
                 return Err(LlmError::new(LlmErrorKind::Unsupported));
             }
@@ -229,6 +237,13 @@ impl Wrong {
             _ => Err(error),
         }
     }
+}
+
+fn says_nothing(request: &Request<'_>) -> bool {
+    request.transcript.entries().iter().any(|entry| match entry {
+        Entry::Assistant(turn) => turn.text().is_none() && turn.calls().next().is_none(),
+        _ => false,
+    })
 }
 
 fn heard_call(heard: &Mutex<Vec<Delta>>) -> bool {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::llm::{
     Block, CacheMark, CallCx, Document, Effort, Image, LlmErrorKind, ModelId, Options, Part,
-    Request, Transcript, Turn, user,
+    Request, ToolChoice, Transcript, Turn, user,
 };
 
 use super::super::server::Play;
@@ -20,6 +20,8 @@ clauses! {
     "options-go-to-their-protocol-only" => options,
     "opaque-blocks-go-back-to-their-model-only" => opaque,
     "reasoning-without-proof-is-no-text" => reasoning,
+    "turn-that-says-nothing-can-be-followed" => nothing_said,
+    "tool-choice-without-tools-has-no-effect" => choice_alone,
 }
 
 /// The body that is sent of a request. `None` if it is refused, and nothing is sent.
@@ -186,6 +188,37 @@ async fn reasoning(w: World) -> Kept {
         return Err(Stop::Broken("a turn with reasoning is refused".into()));
     };
     ensure!(!as_text(&body), "reasoning is sent as text: {body}");
+    Ok(())
+}
+
+/// A reply that was cut before its text has nothing, or reasoning alone. The session goes on.
+async fn nothing_said(w: World) -> Kept {
+    let own = w.wire.adapter("http://127.0.0.1:1", "").id();
+    let opaque = w.wire.opaque("opaque-mark").map(|data| Block::Opaque {
+        protocol: w.wire.protocol().into(),
+        model: own,
+        data,
+    });
+    let reasoned: Vec<_> = [Block::Reasoning("hm".into())].into_iter().chain(opaque).collect();
+    for turn in [Turn::new([]), Turn::new([Block::Reasoning("hm".into())]), Turn::new(reasoned)] {
+        let talk = Transcript::from_iter([user(PROMPT), turn.into(), user("said-after")]);
+        let Some(body) = sent(&w, Request::new(talk.sealed()?)).await? else {
+            return Err(Stop::Broken("a turn without text is refused".into()));
+        };
+        ensure!(body.to_string().contains("said-after"), "what follows is not sent: {body}");
+    }
+    Ok(())
+}
+
+async fn choice_alone(w: World) -> Kept {
+    let talk = talk();
+    let plain = Request::new(talk.sealed()?);
+    let without = sent(&w, plain).await?;
+    ensure!(without.is_some(), "a plain request is refused");
+    for choice in [ToolChoice::None, ToolChoice::Required, ToolChoice::Tool("first")] {
+        let body = sent(&w, plain.tool_choice(choice)).await?;
+        same!(format!("what is sent with {choice:?}"), body, without);
+    }
     Ok(())
 }
 
