@@ -19,6 +19,8 @@
 //!
 //! - A setting that the protocol cannot express fails as `Unsupported`, and nothing is sent.
 //! - A reply without the protocol's terminal event fails as `Stream`.
+//! - [`Options`](harness::llm::Options) of the protocol are merged into the body: objects by field, lists
+//!   are appended to, and everything else is replaced.
 //! - Errors hold no request, no header and no key. [`Secret`] shows nothing.
 //! - Each exchange is charged once, also if it fails or is dropped, with its cost if [`Prices`] has the
 //!   model.
