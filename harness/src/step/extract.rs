@@ -267,7 +267,7 @@ fn read<T: DeserializeOwned>(
         return Err(ExtractError::Refused { stop: reply.stop.clone(), advice: Advice::give_up() });
     }
     let call = reply.calls().find(|call| call.name.as_str() == ANSWER);
-    // The reply tells how it was asked for: a recorded one may be of another way.
+    // A recorded reply may have been asked for in another way.
     let json = match call {
         Some(call) => call.json().map_err(|error| error.to_string()),
         None => json_in(&reply.text().unwrap_or_default()),

@@ -191,7 +191,8 @@ async fn reasoning(w: World) -> Kept {
     Ok(())
 }
 
-/// A reply that was cut before its text has nothing, or reasoning alone. The session goes on.
+/// A reply that was cut before its text has nothing, or reasoning alone. The session resumes with the
+/// next input.
 async fn nothing_said(w: World) -> Kept {
     let own = w.wire.adapter("http://127.0.0.1:1", "").id();
     let opaque = w.wire.opaque("opaque-mark").map(|data| Block::Opaque {
