@@ -52,6 +52,7 @@
 #[cfg(feature = "anthropic")]
 mod anthropic;
 mod bill;
+mod decimal;
 mod endpoint;
 mod env;
 mod exchange;

@@ -2,6 +2,7 @@
 
 use super::PROTOCOL;
 use super::schema::of_reply;
+use crate::decimal::decimal;
 use crate::failure::unsupported;
 use crate::merge::merge_options;
 use harness::llm::{
@@ -40,7 +41,7 @@ pub(super) fn body(
     }
     tools(request, &mut body);
     if let Some(temperature) = request.temperature {
-        body.insert("temperature".into(), json!(temperature));
+        body.insert("temperature".into(), decimal(temperature));
     }
     if !request.stop_sequences.is_empty() {
         body.insert("stop_sequences".into(), json!(request.stop_sequences));

@@ -2,6 +2,7 @@
 
 use super::PROTOCOL;
 use super::schema::{of_reply, of_tool};
+use crate::decimal::decimal;
 use crate::failure::unsupported;
 use crate::merge::merge_options;
 use harness::llm::{
@@ -81,7 +82,7 @@ fn generation(model: &ModelId, request: &Request<'_>) -> Result<Map<String, Valu
         config.insert("maxOutputTokens".into(), json!(tokens));
     }
     if let Some(temperature) = request.temperature {
-        config.insert("temperature".into(), json!(temperature));
+        config.insert("temperature".into(), decimal(temperature));
     }
     if request.stop_sequences.len() > MOST_STOPS {
         return Err(unsupported(model, "the protocol takes at most five stop sequences"));

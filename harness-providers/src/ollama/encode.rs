@@ -1,6 +1,7 @@
 //! Requests as JSON.
 
 use super::PROTOCOL;
+use crate::decimal::decimal;
 use crate::failure::unsupported;
 use crate::merge::merge_options;
 use harness::llm::{
@@ -80,7 +81,7 @@ fn options(model: &ModelId, request: &Request<'_>) -> Result<Map<String, Value>,
         options.insert("num_predict".into(), json!(tokens));
     }
     if let Some(temperature) = request.temperature {
-        options.insert("temperature".into(), json!(temperature));
+        options.insert("temperature".into(), decimal(temperature));
     }
     if let Some(seed) = request.seed {
         let seed = i64::try_from(seed)

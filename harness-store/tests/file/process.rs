@@ -1,6 +1,6 @@
 //! Several processes on one directory. The others are this test binary, started again.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -58,9 +58,11 @@ impl Other {
     }
 }
 
+#[cfg(feature = "sqlite")]
 impl Other {
     /// Ends it at once; everything that it has said until then, and that was not heard.
     pub(crate) fn kill(mut self) -> Vec<String> {
+        use std::io::Read as _;
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         let lines = self.out.by_ref().lines().map_while(Result::ok);

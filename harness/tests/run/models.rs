@@ -399,10 +399,13 @@ async fn a_step_extracts_a_typed_value() {
         .steps(|define, step| match step {
             Step::Think => define
                 .run(async |_, cx: Cx<Ctx>| {
-                    let mood: Mood = cx.llm(&cx.model).extract(&talk()).await?;
+                    // A limit beyond the end of time is none.
+                    let model = cx.llm(&cx.model).within(Duration::MAX);
+                    let mood: Mood = model.extract(&talk()).await?;
                     let again: Mood = cx.llm(&cx.model).recorded("m").extract(&talk()).await?;
                     Ok(Log::update().lines([mood.name, again.name]))
                 })
+                .timeout(Duration::MAX)
                 .end(),
         })
         .build()

@@ -2,6 +2,7 @@
 
 use super::super::{CallIds, data_url, effort, format, outcome_content};
 use super::{Dialect, PROTOCOL};
+use crate::decimal::decimal;
 use crate::failure::unsupported;
 use crate::merge::merge_options;
 use harness::llm::{
@@ -42,7 +43,7 @@ pub(super) fn body(
         body.insert(name.into(), json!(tokens));
     }
     if let Some(temperature) = request.temperature {
-        body.insert("temperature".into(), json!(temperature));
+        body.insert("temperature".into(), decimal(temperature));
     }
     if let Some(seed) = request.seed {
         body.insert("seed".into(), json!(seed));

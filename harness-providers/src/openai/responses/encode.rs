@@ -2,6 +2,7 @@
 
 use super::super::{CallIds, data_url, effort, format, outcome_content};
 use super::PROTOCOL;
+use crate::decimal::decimal;
 use crate::failure::unsupported;
 use crate::merge::merge_options;
 use harness::llm::{
@@ -48,7 +49,7 @@ pub(super) fn body(
         body.insert("max_output_tokens".into(), json!(tokens));
     }
     if let Some(temperature) = request.temperature {
-        body.insert("temperature".into(), json!(temperature));
+        body.insert("temperature".into(), decimal(temperature));
     }
     if let Some(asked) = request.effort {
         body.insert("reasoning".into(), json!({"effort": effort(model, asked)?}));
