@@ -133,7 +133,7 @@ fn set_up(conn: &Connection, patience: Duration) -> Result<(), Fault> {
 
 fn try_set_up(conn: &Connection) -> Result<(), Fault> {
     // A file that is not ours is left as it is.
-    match schema::kind(conn)? {
+    match schema::kind_at_once(conn)? {
         Kind::Other => return Err(schema::foreign().into()),
         Kind::Store(found) if found > schema::FORMAT => {
             return Err(StoreError::NewerFormat { found, known: schema::FORMAT }.into());
@@ -152,7 +152,7 @@ fn try_set_up(conn: &Connection) -> Result<(), Fault> {
     conn.pragma_update(None, "journal_size_limit", MAX_WAL)?;
     // The first transaction of a database must be there as a whole, whatever comes.
     conn.pragma_update(None, "synchronous", "FULL")?;
-    match schema::kind(conn)? {
+    match schema::kind_at_once(conn)? {
         Kind::Store(schema::FORMAT) => {}
         _ => schema::migrate(conn, schema::VERSIONS)?,
     }

@@ -99,7 +99,16 @@ pub(crate) enum Kind {
     Other,
 }
 
-pub(crate) fn kind(conn: &Connection) -> rusqlite::Result<Kind> {
+/// As of one moment: another process may be making the tables.
+pub(crate) fn kind_at_once(conn: &Connection) -> rusqlite::Result<Kind> {
+    let snapshot = conn.unchecked_transaction()?;
+    let kind = kind(&snapshot)?;
+    snapshot.finish()?;
+    Ok(kind)
+}
+
+/// Within a transaction.
+fn kind(conn: &Connection) -> rusqlite::Result<Kind> {
     let application: i32 = conn.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     let version = version(conn)?;
     if application == APPLICATION {

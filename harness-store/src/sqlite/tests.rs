@@ -234,6 +234,28 @@ async fn an_older_database_is_migrated_and_a_newer_one_refused() {
     assert!(is_newer(&refused), "{refused}");
 }
 
+/// What one of them sees of the tables while another makes them is not taken for another program's.
+#[test]
+fn stores_that_make_one_database_at_once_all_open() {
+    const STORES: usize = 8;
+    let options = SqliteStoreOptions::new().sync(Sync::Never).readers(1);
+    for _ in 0..40 {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.db");
+        let start = std::sync::Barrier::new(STORES);
+        std::thread::scope(|threads| {
+            let open = || {
+                start.wait();
+                super::open::open(&path, &options).map(drop)
+            };
+            let opened: Vec<_> = (0..STORES).map(|_| threads.spawn(open)).collect();
+            for opened in opened {
+                opened.join().unwrap().unwrap();
+            }
+        });
+    }
+}
+
 #[tokio::test]
 async fn what_is_no_database_of_the_store_is_refused_and_left_as_it_is() {
     let dir = tempfile::tempdir().unwrap();
