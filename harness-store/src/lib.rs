@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | `file` (on) | `FileStore`: a log of readable lines for each session | the processes of one machine |
 //! | `sqlite` | `SqliteStore`: all sessions in one SQLite database, which is compiled in | the processes of one machine |
+//! | `postgres` | `PostgresStore`: all sessions in one PostgreSQL database | all processes that reach its server |
 
 #![forbid(unsafe_code)]
 
@@ -12,6 +13,8 @@
 mod file;
 #[cfg(any(feature = "file", feature = "sqlite"))]
 mod local;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
@@ -21,5 +24,7 @@ pub use harness::store::MemoryStore;
 pub use file::{Backup, FileStore, FileStoreOptions};
 #[cfg(any(feature = "file", feature = "sqlite"))]
 pub use local::Sync;
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresStore, PostgresStoreOptions};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteStore, SqliteStoreOptions};

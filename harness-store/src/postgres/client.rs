@@ -1,0 +1,214 @@
+//! Connections: a pool of them, time limits, and transactions.
+
+use std::fmt;
+use std::time::Duration;
+
+use deadpool_postgres::{
+    Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime,
+};
+use harness::store::StoreError;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Config, Row};
+
+use super::error::{failed, is_missing, no_connection, too_late};
+use super::options::PostgresStoreOptions;
+use super::schema;
+use super::tls;
+
+pub(crate) type Value<'a> = &'a (dyn ToSql + Sync);
+
+#[derive(Clone)]
+pub(crate) struct Client {
+    pool: Pool,
+    pub(crate) schema: String,
+    wait: Duration,
+    timeout: Duration,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Nothing of the configuration of the connections, which has a password.
+        f.debug_struct("Client")
+            .field("schema", &self.schema)
+            .field("connections", &self.pool.status().size)
+            .finish()
+    }
+}
+
+impl Client {
+    pub(crate) fn new(
+        config: Config,
+        wants_tls: bool,
+        options: &PostgresStoreOptions,
+    ) -> Result<Self, StoreError> {
+        let setup = setup(options);
+        let recycling_method = RecyclingMethod::Fast;
+        let manager = ManagerConfig { recycling_method };
+        let manager = match wants_tls {
+            true => tls::manager(config, manager)?,
+            false => Manager::from_config(config, tokio_postgres::NoTls, manager),
+        };
+        let pool = Pool::builder(manager)
+            .max_size(options.max_connections)
+            .wait_timeout(Some(options.wait))
+            .create_timeout(Some(options.connect))
+            .runtime(Runtime::Tokio1)
+            .post_create(Hook::async_fn(move |client, _| {
+                let setup = setup.clone();
+                Box::pin(
+                    async move { client.batch_execute(&setup).await.map_err(HookError::Backend) },
+                )
+            }))
+            .build();
+        Ok(Self {
+            pool: pool.map_err(|error| StoreError::unavailable("failed to make a pool", error))?,
+            schema: options.schema.clone(),
+            wait: options.wait,
+            timeout: options.timeout,
+        })
+    }
+
+    pub(crate) async fn connection(&self) -> Result<Connection<'_>, StoreError> {
+        let size = self.pool.status().max_size;
+        match self.pool.get().await {
+            Ok(object) => Ok(Connection { of: self, object: Some(object), engaged: false }),
+            Err(error) => Err(no_connection(error, size, self.wait)),
+        }
+    }
+
+    /// Runs one statement on a connection of its own.
+    pub(crate) async fn query(
+        &self,
+        text: &str,
+        values: &[Value<'_>],
+        writes: bool,
+    ) -> Result<Vec<Row>, StoreError> {
+        self.connection().await?.query(text, values, writes).await
+    }
+}
+
+/// What each connection begins with.
+fn setup(options: &PostgresStoreOptions) -> String {
+    // The server gives up a statement, and the locks of a transaction, when this end does. What the
+    // statements of a store read is found by an index, whatever the statistics say.
+    let limit = options.timeout.as_millis().clamp(1, 1 << 30);
+    format!(
+        "SET search_path TO {}, pg_catalog; SET client_min_messages TO warning; \
+         SET default_transaction_isolation TO 'read committed'; \
+         SET statement_timeout TO {limit}; SET idle_in_transaction_session_timeout TO {limit}; \
+         SET enable_seqscan TO off; SET enable_bitmapscan TO off; SET enable_hashjoin TO off; \
+         SET enable_mergejoin TO off; SET jit TO off",
+        schema::quoted(&options.schema)
+    )
+}
+
+/// A connection that no other call uses.
+pub(crate) struct Connection<'a> {
+    of: &'a Client,
+    object: Option<Object>,
+    /// Whether a statement or a transaction is under way.
+    engaged: bool,
+}
+
+impl Connection<'_> {
+    fn client(&mut self) -> Result<&mut Object, StoreError> {
+        self.object.as_mut().ok_or_else(|| too_late(Duration::ZERO, false))
+    }
+
+    /// Runs a statement. `writes` says that it commits what it does.
+    pub(crate) async fn query(
+        &mut self,
+        text: &str,
+        values: &[Value<'_>],
+        writes: bool,
+    ) -> Result<Vec<Row>, StoreError> {
+        let (limit, inside) = (self.of.timeout, self.engaged);
+        self.engaged = true;
+        let client = self.client()?;
+        let prepared = tokio::time::timeout(limit, client.prepare_cached(text)).await;
+        let prepared = match prepared.map_err(|_| too_late(limit, false))? {
+            Ok(prepared) => prepared,
+            Err(error) => return Err(self.explained(&error, false).await),
+        };
+        let client = self.client()?;
+        let done = tokio::time::timeout(limit, client.query(&prepared, values)).await;
+        match done.map_err(|_| too_late(limit, writes))? {
+            Ok(rows) => {
+                self.engaged = inside;
+                Ok(rows)
+            }
+            Err(error) => Err(self.explained(&error, writes).await),
+        }
+    }
+
+    /// Runs statements without values or answers.
+    pub(crate) async fn execute(&mut self, text: &str, writes: bool) -> Result<(), StoreError> {
+        let (limit, inside) = (self.of.timeout, self.engaged);
+        self.engaged = true;
+        let client = self.client()?;
+        let done = tokio::time::timeout(limit, client.batch_execute(text)).await;
+        done.map_err(|_| too_late(limit, writes))?.map_err(|error| failed(&error, writes))?;
+        self.engaged = inside;
+        Ok(())
+    }
+
+    /// Begins a transaction, which ends without an effect unless it is committed.
+    pub(crate) async fn begin(&mut self) -> Result<(), StoreError> {
+        self.execute("BEGIN", false).await?;
+        self.engaged = true;
+        Ok(())
+    }
+
+    pub(crate) async fn commit(&mut self) -> Result<(), StoreError> {
+        self.execute("COMMIT", true).await?;
+        self.engaged = false;
+        Ok(())
+    }
+
+    /// Ends a transaction that has written nothing.
+    pub(crate) async fn end(&mut self) -> Result<(), StoreError> {
+        self.execute("ROLLBACK", false).await?;
+        self.engaged = false;
+        Ok(())
+    }
+
+    /// What the failure of a statement means; where the functions are missing, a newer version may
+    /// have replaced them.
+    async fn explained(&mut self, error: &tokio_postgres::Error, writes: bool) -> StoreError {
+        let is_closed = self.object.as_ref().is_none_or(|client| client.is_closed());
+        if is_missing(error) && !is_closed {
+            let newer = Box::pin(self.newer()).await;
+            return newer.unwrap_or_else(|| failed(error, writes));
+        }
+        if error.as_db_error().is_some() && !is_closed {
+            // A new transaction can begin; one that is open ends with the connection.
+            self.engaged = false;
+            if self.execute("ROLLBACK", false).await.is_err() {
+                self.engaged = true;
+            }
+        }
+        failed(error, writes)
+    }
+
+    async fn newer(&mut self) -> Option<StoreError> {
+        self.engaged = false;
+        self.execute("ROLLBACK", false).await.ok()?;
+        let schema = self.of.schema.clone();
+        match schema::found(self, &schema).await {
+            Ok(Some(found)) if found > schema::FORMAT => Some(schema::newer(found)),
+            _ => None,
+        }
+    }
+}
+
+/// A connection that may be in the middle of a statement or a transaction is not used again: the server
+/// undoes what was not committed when it is closed.
+impl Drop for Connection<'_> {
+    fn drop(&mut self) {
+        if self.engaged
+            && let Some(object) = self.object.take()
+        {
+            drop(Object::take(object));
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Sessions in a PostgreSQL database, for processes of any number of machines.
+//!
+//! Each method but `send` and `remove` is one statement, which calls one function that the
+//! `schema` makes: one round trip. The function locks the row of the session, decides and writes, so
+//! the order in which transactions take that lock decides, across processes too. What it decides is
+//! what the rules of all stores decide: when nothing was written, it reports what it has found, and
+//! they say what follows.
+//!
+//! `client` has the connections and what their failures mean, `batch` what is kept of a batch.
+
+mod append;
+mod batch;
+mod claim;
+mod client;
+mod error;
+mod list;
+mod options;
+mod read;
+mod remove;
+mod schema;
+mod send;
+mod store;
+mod tls;
+
+pub use options::PostgresStoreOptions;
+pub use store::PostgresStore;

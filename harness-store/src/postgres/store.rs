@@ -1,0 +1,108 @@
+//! The store itself.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use harness::SessionId;
+use harness::store::{
+    Appended, Batch, Claimed, Filter, InboxSeq, Lease, Listing, Message, Page, ReadRequest,
+    Released, Remove, Sent, SessionStore, StoreError,
+};
+
+use super::batch::MAX_BATCH;
+use super::client::Client;
+use super::options::PostgresStoreOptions;
+use super::{append, claim, list, read, remove, send};
+
+/// Keeps sessions in a PostgreSQL database (version 13 or newer), for any number of processes on any
+/// number of machines. Its clones share their connections.
+///
+/// An append is one round trip: one statement that checks the lease and the head and writes the
+/// batch. With [`flush`](Batch::flush) it commits with the server's `synchronous_commit`, which is
+/// `on` where the server has it off; without, it commits with `off`: it then outlives this process,
+/// but a crash of the server itself may take what was appended in the last second, up to the last
+/// flushed batch of any session. So the server loses the end of what was written, and never a part
+/// in the middle.
+///
+/// Leases expire by the clock of the server. The store does not know whether a holder is dead: the
+/// lease of a process that was killed is free once it expires.
+///
+/// A claim has the server verify the log from its last snapshot on, and so does a message.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), harness::store::StoreError> {
+/// use std::time::Duration;
+///
+/// use harness::SessionId;
+/// use harness::store::SessionStore as _;
+/// use harness_store::PostgresStore;
+///
+/// let store = PostgresStore::connect("postgres://agents:secret@localhost/agents").await?;
+/// let id = SessionId::fresh();
+/// let claimed = store.claim(&id, Duration::from_secs(30)).await?;
+/// assert_eq!(claimed.head.0, 0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct PostgresStore {
+    pub(crate) client: Client,
+}
+
+impl PostgresStore {
+    /// The most bytes of entries in one batch, and of messages in one call: 64 MiB.
+    pub const MAX_BATCH: u64 = MAX_BATCH;
+
+    /// Connects to the database of a URL such as `postgres://user:password@host:5432/database`, and
+    /// creates the tables of the store, in the schema `harness`, if they are missing.
+    ///
+    /// # Errors
+    /// As [`PostgresStoreOptions::connect`].
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        PostgresStoreOptions::new().connect(url).await
+    }
+}
+
+#[async_trait]
+impl SessionStore for PostgresStore {
+    async fn claim(&self, session: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
+        claim::claim(&self.client, session, ttl).await
+    }
+
+    async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {
+        claim::renew(&self.client, lease, ttl).await
+    }
+
+    async fn release(&self, lease: &Lease, read: InboxSeq) -> Result<Released, StoreError> {
+        claim::release(&self.client, lease, read).await
+    }
+
+    async fn append(&self, lease: &Lease, batch: Batch<'_>) -> Result<Appended, StoreError> {
+        append::append(&self.client, lease, &batch).await
+    }
+
+    async fn send(&self, to: &SessionId, messages: &[Message]) -> Result<Sent, StoreError> {
+        send::send(&self.client, to, messages).await
+    }
+
+    async fn read(
+        &self,
+        session: &SessionId,
+        request: ReadRequest,
+    ) -> Result<Option<Page>, StoreError> {
+        read::read(&self.client, session, request).await
+    }
+
+    async fn list(
+        &self,
+        filter: &Filter,
+        after: Option<&[u8]>,
+        limit: u32,
+    ) -> Result<Listing, StoreError> {
+        list::list(&self.client, filter, after, limit).await
+    }
+
+    async fn remove(&self, lease: &Lease, what: Remove) -> Result<(), StoreError> {
+        remove::remove(&self.client, lease, what).await
+    }
+}

@@ -1,0 +1,17 @@
+//! The store of sessions in a PostgreSQL database, against the server of `HARNESS_POSTGRES_URL`. Each
+//! test has a schema of its own there; those that kill a server start one.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod contract;
+mod faults;
+mod model;
+#[path = "../file/model.rs"]
+mod operations;
+mod place;
+mod process;
+mod server;
+mod size;
+#[path = "../file/support.rs"]
+#[allow(dead_code)]
+mod support;
+mod versions;
