@@ -31,12 +31,13 @@ pub(crate) async fn found(
     connection: &mut Connection<'_>,
     schema: &str,
 ) -> Result<Option<u32>, StoreError> {
-    let table = format!("{}.store", quoted(schema));
-    let there = connection.query("SELECT to_regclass($1) IS NOT NULL", &[&table], false).await?;
-    if !there.first().is_some_and(|row| row.try_get(0).unwrap_or(false)) {
+    // Not `to_regclass`: while it waits for a lock, it does not see what others have made since.
+    let text = "SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+                WHERE n.nspname = $1 AND c.relname = 'store'";
+    if connection.query(text, &[&schema], false).await?.is_empty() {
         return Ok(None);
     }
-    // Not prepared: what it means changes when the schema is made again.
+    let table = format!("{}.store", quoted(schema));
     let rows = connection.query(&format!("SELECT version FROM {table}"), &[], false).await?;
     let version = rows.first().and_then(|row| row.try_get::<_, i32>(0).ok());
     match version.and_then(|version| u32::try_from(version).ok()) {
