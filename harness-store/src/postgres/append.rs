@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use harness::Seq;
 use harness::store::rules::{self, Append, Outline};
-use harness::store::{
-    Appended, Batch, InboxSeq, Lease, NewEntry, OpenInterrupt, Phase, StoreError,
-};
+use harness::store::{Appended, Batch, InboxSeq, Lease, OpenInterrupt, Phase, StoreError};
 
 use super::batch::{Framed, check_id, encode, get, seq, signed, sum, token, token_of};
 use super::client::Client;
@@ -39,7 +37,7 @@ pub(crate) async fn append(
 ) -> Result<Appended, StoreError> {
     let (after, outline) = (seq(batch.after), Outline::from(batch));
     let count = signed(outline.entries);
-    let framed = Framed::new(after + 1, batch.entries.iter().map(|it: &NewEntry<'_>| *it))?;
+    let framed = Framed::new(after + 1, batch.entries.iter().copied())?;
     let own = token(lease.token);
     let sum = sum(&lease.session, after + 1, after + count, &own, &framed.framed);
     // The last of those with one id counts.

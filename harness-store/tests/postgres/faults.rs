@@ -178,7 +178,7 @@ async fn a_server_that_is_killed_and_started_again_keeps_what_it_has_acknowledge
         .connect(&server.url())
         .await
         .unwrap();
-    let (told, heads) = watch::channel(0_u64);
+    let (done, heads) = watch::channel(0_u64);
     let writer = tokio::spawn(async move {
         let lease = claim(&store, &id("x")).await;
         let (mut head, mut unsure, mut failures) = (0, 0, 0);
@@ -187,7 +187,7 @@ async fn a_server_that_is_killed_and_started_again_keeps_what_it_has_acknowledge
                 Ok(appended) => {
                     assert_eq!(appended.head, Seq(head + 1));
                     head += 1;
-                    told.send(head).unwrap();
+                    done.send(head).unwrap();
                 }
                 // The same batch is sent again.
                 Err(error @ StoreError::Unavailable { .. }) => {
