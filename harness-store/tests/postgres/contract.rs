@@ -38,7 +38,7 @@ fn outside(contract: Contract, place: &Place) -> Contract {
         })
 }
 
-/// A byte of the second entry. A tail cannot be cut off: the server drops what of its log is not
+/// A byte of the second entry. A tail cannot be taken away: the server drops what of its log is not
 /// whole. A newer format is one of the whole schema.
 async fn damage(place: &Place, session: &SessionId, how: Damage) -> bool {
     if !matches!(how, Damage::Flip) {

@@ -110,10 +110,10 @@ async fn a_name_of_a_schema_may_have_any_characters() {
 async fn a_user_that_the_server_refuses_is_unsuitable() {
     let place = Place::new("versions_user").await;
     let mut config: tokio_postgres::Config = place.url.parse().unwrap();
-    config.user("nobody_of_this_name").password("tiger");
+    config.user("no_such_user").password("tiger");
     let tokio_postgres::config::Host::Tcp(host) = &config.get_hosts()[0] else { panic!() };
     let url = format!(
-        "postgres://nobody_of_this_name:tiger@{host}:{}/{}",
+        "postgres://no_such_user:tiger@{host}:{}/{}",
         config.get_ports()[0],
         config.get_dbname().unwrap()
     );
