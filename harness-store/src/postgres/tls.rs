@@ -13,7 +13,7 @@ pub(crate) fn manager(config: Config, options: ManagerConfig) -> Result<Manager,
     let tls = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .and_then(rustls_platform_verifier::BuilderVerifierExt::with_platform_verifier)
-        .map(rustls::ConfigBuilder::with_no_client_auth)
+        .map(|tls| tls.with_no_client_auth())
         .map_err(|error| StoreError::unavailable("failed to set up TLS", error))?;
     Ok(Manager::from_config(config, tokio_postgres_rustls::MakeRustlsConnect::new(tls), options))
 }
