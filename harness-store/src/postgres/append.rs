@@ -4,31 +4,16 @@ use std::collections::BTreeMap;
 
 use harness::Seq;
 use harness::store::rules::{self, Append, Outline};
-use harness::store::{Appended, Batch, InboxSeq, Lease, OpenInterrupt, Phase, StoreError};
+use harness::store::{Appended, Batch, InboxSeq, Lease, OpenInterrupt, StoreError};
 
-use super::batch::{Framed, check_id, encode, get, seq, signed, sum, token, token_of};
+use crate::sql::{batch_size, encode, frame, phase_number};
+
+use super::batch::{check_id, get, seq, signed, snapshots, sum, token, token_of};
 use super::client::Client;
 use super::error::unexpected;
 
 const APPEND: &str = "SELECT * FROM append_2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, \
                       $13, $14, $15, $16, $17, $18)";
-
-/// How a phase is stored.
-pub(crate) fn phase_number(phase: Phase) -> Result<i16, StoreError> {
-    Ok(match phase {
-        Phase::Running => 0,
-        Phase::Interrupted => 1,
-        Phase::Waiting => 2,
-        Phase::Ended => 3,
-        Phase::Stopped => 4,
-        Phase::Exhausted => 5,
-        Phase::Failed => 6,
-        _ => {
-            let what = "this phase is not known to the store (use versions of one release)";
-            return Err(StoreError::Unsuitable(what.into()));
-        }
-    })
-}
 
 pub(crate) async fn append(
     client: &Client,
@@ -37,9 +22,10 @@ pub(crate) async fn append(
 ) -> Result<Appended, StoreError> {
     let (after, outline) = (seq(batch.after), Outline::from(batch));
     let count = signed(outline.entries);
-    let framed = Framed::new(after + 1, batch.entries.iter().copied())?;
+    let bytes = signed(batch_size(batch.entries)?);
+    let framed = frame(batch.entries);
     let own = token(lease.token);
-    let sum = sum(&lease.session, after + 1, after + count, &own, &framed.framed);
+    let sum = sum(&lease.session, after + 1, after + count, &own, &framed);
     // The last of those with one id counts.
     let open: BTreeMap<&str, &OpenInterrupt> =
         batch.open.iter().map(|open| (open.id.as_str(), open)).collect();
@@ -72,10 +58,10 @@ pub(crate) async fn append(
                 &own,
                 &after,
                 &count,
-                &signed(framed.bytes),
-                &framed.framed,
+                &bytes,
+                &framed,
                 &sum,
-                &framed.snapshots,
+                &snapshots(after + 1, batch.entries),
                 &signed(batch.at.0),
                 &agent,
                 &phase,

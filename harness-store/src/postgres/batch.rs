@@ -1,15 +1,13 @@
-//! What is kept of a batch with entries: one row, with the entries one after the other, each after
-//! four bytes that have its length and whether it is a snapshot.
+//! What is kept of a batch with entries: one row.
 
 use harness::store::{Message, NewEntry, StoreError, Token};
 use harness::{Seq, SessionId};
 use hmac_sha256::Hash;
 use tokio_postgres::Row;
 
-use super::error::{corrupt, unexpected};
+use crate::sql::{corrupt, unframe};
 
-/// The most bytes of entries in a batch, and of messages in a call.
-pub(crate) const MAX_BATCH: u64 = 64 << 20;
+use super::error::unexpected;
 
 /// The most bytes that an index takes of an id.
 pub(crate) const MAX_ID: u64 = 1_024;
@@ -32,10 +30,6 @@ pub(crate) fn token_of(bytes: &[u8]) -> Option<Token> {
     Some(Token::from_u128(u128::from_be_bytes(bytes.try_into().ok()?)))
 }
 
-pub(crate) fn encode(value: &impl serde::Serialize) -> Result<Vec<u8>, StoreError> {
-    serde_json::to_vec(value).map_err(|error| StoreError::unavailable("failed to encode", error))
-}
-
 pub(crate) fn check_id(id: &str) -> Result<(), StoreError> {
     match id.len() as u64 {
         bytes if bytes > MAX_ID => Err(StoreError::TooLarge { bytes, limit: MAX_ID }),
@@ -43,50 +37,10 @@ pub(crate) fn check_id(id: &str) -> Result<(), StoreError> {
     }
 }
 
-/// Entries as they are stored.
-#[derive(Debug)]
-pub(crate) struct Framed {
-    pub(crate) bytes: u64,
-    pub(crate) framed: Vec<u8>,
-    pub(crate) snapshots: Option<Vec<i64>>,
-}
-
-impl Framed {
-    pub(crate) fn new<'a>(
-        first: i64,
-        entries: impl Iterator<Item = NewEntry<'a>>,
-    ) -> Result<Self, StoreError> {
-        let (mut bytes, mut framed, mut snapshots) = (0, Vec::new(), Vec::new());
-        for (entry, seq) in entries.zip(first..) {
-            bytes += entry.bytes.len() as u64;
-            if bytes > MAX_BATCH {
-                continue;
-            }
-            let head = (entry.bytes.len() as u32) << 1 | u32::from(entry.snapshot);
-            framed.extend(head.to_le_bytes());
-            framed.extend_from_slice(entry.bytes);
-            if entry.snapshot {
-                snapshots.push(seq);
-            }
-        }
-        if bytes > MAX_BATCH {
-            return Err(StoreError::TooLarge { bytes, limit: MAX_BATCH });
-        }
-        Ok(Self { bytes, framed, snapshots: Some(snapshots).filter(|it| !it.is_empty()) })
-    }
-}
-
-/// The entries of a framed batch, and whether each is a snapshot; `None` if it is not whole.
-fn unframe(mut framed: &[u8]) -> Option<Vec<(&[u8], bool)>> {
-    let mut entries = Vec::new();
-    while !framed.is_empty() {
-        let (head, rest) = framed.split_first_chunk::<4>()?;
-        let head = u32::from_le_bytes(*head);
-        let (entry, rest) = rest.split_at_checked((head >> 1) as usize)?;
-        entries.push((entry, head & 1 == 1));
-        framed = rest;
-    }
-    Some(entries)
+/// The places of the snapshots among entries, of which the first is at `first`; `None` without one.
+pub(crate) fn snapshots(first: i64, entries: &[NewEntry<'_>]) -> Option<Vec<i64>> {
+    let places = entries.iter().zip(first..).filter(|(entry, _)| entry.snapshot);
+    Some(places.map(|(_, seq)| seq).collect::<Vec<_>>()).filter(|it| !it.is_empty())
 }
 
 fn digest(hash: Hash) -> Vec<u8> {

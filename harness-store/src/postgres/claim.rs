@@ -10,9 +10,11 @@ use harness::store::{
 use harness::{Seq, SessionId, UtcMillis};
 use tokio_postgres::Row;
 
+use crate::sql::corrupt;
+
 use super::batch::{get, token, token_of};
 use super::client::Client;
-use super::error::{corrupt, unexpected};
+use super::error::unexpected;
 
 /// A time to live in microseconds, of which the sum with any time of the server is a number.
 fn micros(ttl: Duration) -> i64 {

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use deadpool_postgres::{HookError, PoolError, TimeoutType};
 use harness::store::StoreError;
-use harness::{Seq, SessionId};
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
@@ -105,10 +104,6 @@ pub(crate) fn too_late(waited: Duration, may_have_effect: bool) -> StoreError {
         ambiguous: may_have_effect,
         source: None,
     }
-}
-
-pub(crate) fn corrupt(session: &SessionId, after: u64, what: impl Into<String>) -> StoreError {
-    StoreError::Corrupt { session: session.clone(), after: Seq(after), what: what.into() }
 }
 
 /// What it means that the answer of a function lacks what it should have.

@@ -1,27 +1,13 @@
 //! Lists of sessions and of open interrupts, a page at a time, by an index.
 
-use harness::store::{Filter, Listing, OpenInterrupt, Row, StoreError, rules};
+use harness::store::{Filter, Listing, OpenInterrupt, Row, StoreError};
 use harness::{Seq, SessionId, UtcMillis};
 
-use super::append::phase_number;
+use crate::sql::{apart, phase_number};
+
 use super::batch::get;
 use super::claim::summary;
 use super::client::{Client, Value};
-
-/// The key of a row, taken apart: the id of its session, and that of its interrupt.
-fn apart(key: &[u8]) -> (Vec<u8>, Option<&[u8]>) {
-    let session = rules::session_part(key);
-    let mut id = Vec::with_capacity(session.len());
-    let mut escaped = false;
-    for byte in session {
-        // After a zero byte stands 255, which is not part of the id.
-        if !escaped {
-            id.push(*byte);
-        }
-        escaped = !escaped && *byte == 0;
-    }
-    (id, key.get(session.len()..).and_then(|rest| rest.strip_prefix(&[0, 1])))
-}
 
 pub(crate) async fn list(
     client: &Client,

@@ -7,10 +7,11 @@ use harness::store::{
 use harness::{InterruptId, Seq, SessionId, UtcMillis};
 use tokio_postgres::Row;
 
+use crate::sql::corrupt;
+
 use super::batch::{Found, Stored, message_sum, seq, signed};
 use super::claim::{holder, summary};
 use super::client::Client;
-use super::error::corrupt;
 
 pub(crate) async fn read(
     client: &Client,

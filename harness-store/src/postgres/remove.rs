@@ -3,7 +3,9 @@
 use harness::Seq;
 use harness::store::{Lease, NewEntry, Remove, StoreError, rules};
 
-use super::batch::{Framed, Stored, get, signed, sum, token_of};
+use crate::sql::{batch_size, frame};
+
+use super::batch::{Stored, get, signed, snapshots, sum, token_of};
 use super::client::{Client, Connection};
 
 pub(crate) async fn remove(client: &Client, lease: &Lease, what: Remove) -> Result<(), StoreError> {
@@ -57,18 +59,19 @@ async fn prune(
             let skipped = usize::try_from(kept - first).unwrap_or(usize::MAX);
             let entries = batch.entries.into_iter().skip(skipped);
             let entries = entries.map(|(bytes, snapshot)| NewEntry { bytes, snapshot });
-            let framed = Framed::new(kept, entries)?;
-            let sum = sum(&lease.session, kept, last, token, &framed.framed);
-            Some((last, token, framed, sum))
+            let entries: Vec<_> = entries.collect();
+            let framed = frame(&entries);
+            let sum = sum(&lease.session, kept, last, token, &framed);
+            let bytes = signed(batch_size(&entries)?);
+            Some((last, token, bytes, snapshots(kept, &entries), framed, sum))
         }
         None => None,
     };
-    let last = partial.as_ref().map(|(last, ..)| *last);
-    let token = partial.as_ref().map(|(_, token, ..)| *token);
-    let bytes = partial.as_ref().map(|(_, _, framed, _)| signed(framed.bytes));
-    let snapshots = partial.as_ref().and_then(|(_, _, framed, _)| framed.snapshots.as_ref());
-    let framed = partial.as_ref().map(|(_, _, framed, _)| &framed.framed);
-    let sum = partial.as_ref().map(|(.., sum)| sum);
+    let partial = partial.as_ref();
+    let (last, token) = partial.map(|(last, token, ..)| (*last, *token)).unzip();
+    let bytes = partial.map(|(_, _, bytes, ..)| *bytes);
+    let snapshots = partial.and_then(|(_, _, _, snapshots, ..)| snapshots.as_ref());
+    let (framed, sum) = partial.map(|(.., framed, sum)| (framed, sum)).unzip();
     let text = "SELECT prune_2($1, $2, $3, $4, $5, $6, $7, $8)";
     let values: [super::client::Value<'_>; 8] =
         [&key, &kept, &last, &bytes, &token, &snapshots, &framed, &sum];

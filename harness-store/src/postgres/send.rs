@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use harness::store::{InboxSeq, Message, OpenInterrupt, Sent, StoreError, rules};
 use harness::{InterruptId, Seq, SessionId, UtcMillis};
 
-use super::batch::{MAX_BATCH, get, message_sum};
+use crate::sql::{corrupt, messages_size};
+
+use super::batch::{get, message_sum};
 use super::client::Client;
-use super::error::{corrupt, unexpected};
+use super::error::unexpected;
 use super::read::{found, interrupt, message};
 
 pub(crate) async fn send(
@@ -15,11 +17,7 @@ pub(crate) async fn send(
     id: &SessionId,
     messages: &[Message],
 ) -> Result<Sent, StoreError> {
-    let sizes = messages.iter().map(|it| it.key.len() + it.digest.len() + it.body.len());
-    let bytes = sizes.map(|bytes| bytes as u64).sum();
-    if bytes > MAX_BATCH {
-        return Err(StoreError::TooLarge { bytes, limit: MAX_BATCH });
-    }
+    messages_size(messages)?;
     let mut connection = client.connection().await?;
     connection.begin().await?;
     let keys: Vec<&[u8]> = messages.iter().map(|message| message.key.as_bytes()).collect();

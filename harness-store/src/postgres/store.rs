@@ -9,7 +9,8 @@ use harness::store::{
     Released, Remove, Sent, SessionStore, StoreError,
 };
 
-use super::batch::MAX_BATCH;
+use crate::sql::MAX_BATCH;
+
 use super::client::Client;
 use super::options::PostgresStoreOptions;
 use super::{append, claim, list, read, remove, send};

@@ -1,16 +1,14 @@
-//! What is kept of a batch with entries: one row, with the entries one after the other, each after
-//! four bytes that have its length and whether it is a snapshot.
+//! What is kept of a batch with entries: one row.
 
 use harness::store::rules::Outline;
-use harness::store::{Batch, NewEntry, OpenInterrupt, SessionSummary, StoreError};
+use harness::store::{Batch, OpenInterrupt, SessionSummary, StoreError};
 use harness::{InterruptId, Seq, SessionId, UtcMillis};
 use rusqlite::{Connection, Row};
 
-use super::error::{Fault, corrupt};
-use super::row::{Session, number};
+use crate::sql::{batch_size, corrupt, encode, frame, unframe};
 
-/// The most bytes of entries in a batch, and of messages in a call.
-pub(crate) const MAX_BATCH: u64 = 64 << 20;
+use super::error::Fault;
+use super::row::{Session, number};
 
 /// The most that fits into the lower half of a place.
 pub(crate) const MAX_SEQ: u64 = u32::MAX as u64;
@@ -30,10 +28,7 @@ pub(crate) struct Prepared {
 
 impl Prepared {
     pub(crate) fn new(batch: &Batch<'_>) -> Result<Self, StoreError> {
-        let bytes: u64 = batch.entries.iter().map(|entry| entry.bytes.len() as u64).sum();
-        if bytes > MAX_BATCH {
-            return Err(StoreError::TooLarge { bytes, limit: MAX_BATCH });
-        }
+        batch_size(batch.entries)?;
         let summary = match batch.summary {
             Some(summary) => Some((summary.clone(), encode(summary)?)),
             None => None,
@@ -55,35 +50,6 @@ impl Prepared {
         let summary = self.summary.as_ref().map(|(summary, _)| summary);
         encode(&(summary, &self.open, &self.close))
     }
-}
-
-pub(crate) fn encode(value: &impl serde::Serialize) -> Result<Vec<u8>, StoreError> {
-    serde_json::to_vec(value).map_err(|error| StoreError::unavailable("failed to encode", error))
-}
-
-pub(crate) fn frame(entries: &[NewEntry<'_>]) -> Vec<u8> {
-    let bytes: usize = entries.iter().map(|entry| entry.bytes.len() + 4).sum();
-    let mut framed = Vec::with_capacity(bytes);
-    for entry in entries {
-        // A batch has at most 64 MiB.
-        let head = (entry.bytes.len() as u32) << 1 | u32::from(entry.snapshot);
-        framed.extend(head.to_le_bytes());
-        framed.extend_from_slice(entry.bytes);
-    }
-    framed
-}
-
-/// The entries of a framed batch, and whether each is a snapshot; `None` if it is not whole.
-pub(crate) fn unframe(mut framed: &[u8]) -> Option<Vec<(&[u8], bool)>> {
-    let mut entries = Vec::new();
-    while !framed.is_empty() {
-        let (head, rest) = framed.split_first_chunk::<4>()?;
-        let head = u32::from_le_bytes(*head);
-        let (entry, rest) = rest.split_at_checked((head >> 1) as usize)?;
-        entries.push((entry, head & 1 == 1));
-        framed = rest;
-    }
-    Some(entries)
 }
 
 /// Where the row of an entry or a message is.

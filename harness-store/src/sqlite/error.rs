@@ -1,8 +1,10 @@
 //! Failures of SQLite, as the caller of a store understands them.
 
+use harness::SessionId;
 use harness::store::StoreError;
-use harness::{Seq, SessionId};
 use rusqlite::ffi::{self, ErrorCode};
+
+use crate::sql::corrupt;
 
 /// Why work on the database ended early.
 #[derive(Debug)]
@@ -80,10 +82,6 @@ pub(crate) fn failed(error: rusqlite::Error, session: Option<&SessionId>) -> Sto
         },
         _ => StoreError::unavailable("SQLite failed", error),
     }
-}
-
-pub(crate) fn corrupt(session: &SessionId, after: u64, what: impl Into<String>) -> StoreError {
-    StoreError::Corrupt { session: session.clone(), after: Seq(after), what: what.into() }
 }
 
 /// What a call answers whose thread ended before it did.

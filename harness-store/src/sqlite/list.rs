@@ -1,28 +1,15 @@
 //! Lists of sessions and of open interrupts, a page at a time, by an index.
 
 use harness::SessionId;
-use harness::store::{Filter, Listing, Row, rules};
+use harness::store::{Filter, Listing, Row};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
+use crate::sql::{apart, phase_number};
+
 use super::batch::id_of;
 use super::error::Fault;
-use super::row::{COLUMNS, Session, interrupts, phase_number};
-
-/// The key of a row, taken apart: the id of its session, and that of its interrupt.
-fn apart(key: &[u8]) -> (Vec<u8>, Option<&[u8]>) {
-    let session = rules::session_part(key);
-    let mut id = Vec::with_capacity(session.len());
-    let mut escaped = false;
-    for byte in session {
-        // After a zero byte stands 255, which is not part of the id.
-        if !escaped {
-            id.push(*byte);
-        }
-        escaped = !escaped && *byte == 0;
-    }
-    (id, key.get(session.len()..).and_then(|rest| rest.strip_prefix(&[0, 1])))
-}
+use super::row::{COLUMNS, Session, interrupts};
 
 /// Sessions after an id, in order: those with a damaged row are left out.
 struct Sessions<'a> {
@@ -61,7 +48,7 @@ impl Sessions<'_> {
             with(" AND agent = ?", Value::Blob(agent.as_str().as_bytes().to_vec()));
         }
         if let Some(phase) = self.filter.phase {
-            with(" AND phase = ?", Value::Integer(phase_number(phase)?));
+            with(" AND phase = ?", Value::Integer(phase_number(phase)?.into()));
         }
         if let Some(after) = self.after.take() {
             with(if self.including { " AND id >= ?" } else { " AND id > ?" }, Value::Blob(after));

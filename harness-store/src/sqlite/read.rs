@@ -4,9 +4,11 @@ use harness::store::{InboxSeq, Page, ReadFrom, ReadRequest, StoredEntry, rules};
 use harness::{Seq, SessionId};
 use rusqlite::Connection;
 
+use crate::sql::corrupt;
+
 use super::batch::{snapshot, walk};
 use super::claim::holder;
-use super::error::{Fault, corrupt};
+use super::error::Fault;
 use super::row::{Session, interrupts};
 use super::send::messages_after;
 use super::shared::Known;

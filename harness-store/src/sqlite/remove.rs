@@ -4,7 +4,9 @@ use harness::Seq;
 use harness::store::{Lease, NewEntry, Remove, rules};
 use rusqlite::{Connection, params};
 
-use super::batch::{self, frame, place, walk};
+use crate::sql::frame;
+
+use super::batch::{self, place, walk};
 use super::claim::{forget, held};
 use super::error::Fault;
 use super::row::Session;

@@ -1,11 +1,13 @@
 //! The row of a session: everything that is kept of it but its entries, messages and interrupts.
 
-use harness::store::{OpenInterrupt, Phase, SessionSummary, StoreError, Token};
+use harness::store::{OpenInterrupt, SessionSummary, StoreError, Token};
 use harness::{InterruptId, Seq, SessionId, UtcMillis};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::error::{Fault, corrupt};
+use crate::sql::{corrupt, phase_number};
+
+use super::error::Fault;
 
 /// The row of a session.
 #[derive(Clone, Debug)]
@@ -46,24 +48,6 @@ fn optional<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<Option<&'a 
     Ok(match row.get_ref(column)? {
         ValueRef::Blob(bytes) | ValueRef::Text(bytes) => Some(bytes),
         _ => None,
-    })
-}
-
-/// How a phase is written. The numbers are in users' databases.
-pub(crate) fn phase_number(phase: Phase) -> Result<i64, StoreError> {
-    Ok(match phase {
-        Phase::Running => 1,
-        Phase::Interrupted => 2,
-        Phase::Waiting => 3,
-        Phase::Ended => 4,
-        Phase::Stopped => 5,
-        Phase::Exhausted => 6,
-        Phase::Failed => 7,
-        other => {
-            return Err(StoreError::Unsuitable(format!(
-                "this version of the store does not know the phase {other:?} (upgrade it)"
-            )));
-        }
     })
 }
 
@@ -186,7 +170,7 @@ impl Session {
         let columns = |session: &Self| match &session.summary {
             Some((summary, _)) => {
                 let agent = summary.agent.as_str().as_bytes().to_vec();
-                Ok::<_, StoreError>((Some(agent), Some(phase_number(summary.phase)?)))
+                Ok::<_, StoreError>((Some(agent), Some(i64::from(phase_number(summary.phase)?))))
             }
             None => Ok((None, None)),
         };

@@ -6,20 +6,12 @@ use harness::store::{InboxSeq, Message, OpenInterrupt, Sent, StoreError, StoredM
 use harness::{InterruptId, SessionId, UtcMillis};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::batch::{MAX_BATCH, MAX_SEQ, place};
-use super::error::{Fault, corrupt};
+use crate::sql::corrupt;
+
+use super::batch::{MAX_SEQ, place};
+use super::error::Fault;
 use super::row::{self, Session, number};
 use super::shared::Known;
-
-/// The bytes of messages, which are not too many.
-pub(crate) fn size(messages: &[Message]) -> Result<u64, StoreError> {
-    let size = |message: &Message| message.key.len() + message.digest.len() + message.body.len();
-    let bytes = messages.iter().map(|message| size(message) as u64).sum();
-    match bytes > MAX_BATCH {
-        true => Err(StoreError::TooLarge { bytes, limit: MAX_BATCH }),
-        false => Ok(bytes),
-    }
-}
 
 pub(crate) fn send(
     conn: &Connection,

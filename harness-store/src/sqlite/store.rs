@@ -13,8 +13,9 @@ use harness::store::{
 use tokio::sync::oneshot;
 
 use crate::local::error::failed;
+use crate::sql::{MAX_BATCH, messages_size};
 
-use super::batch::{MAX_BATCH, Prepared};
+use super::batch::Prepared;
 use super::error::ended;
 use super::options::SqliteStoreOptions;
 use super::readers::spawn;
@@ -148,7 +149,7 @@ impl SessionStore for SqliteStore {
     }
 
     async fn send(&self, to: &SessionId, messages: &[Message]) -> Result<Sent, StoreError> {
-        let bytes = send::size(messages)?;
+        let bytes = messages_size(messages)?;
         self.shared.check(to).await?;
         let (id, known, messages) = (to.clone(), Arc::clone(&self.shared.known), messages.to_vec());
         let send = move |conn: &_| send::send(conn, &known, &id, &messages);

@@ -51,7 +51,7 @@ async fn pages_in_the_middle_of_100_000_sessions_that_wait() {
         .run(&format!(
             "INSERT INTO session (id, written, head, has_open, agent, phase, summary)
              SELECT convert_to('s' || lpad(n::text, 6, '0'), 'UTF8'), true, 1, true,
-                 convert_to('a' || n % 3, 'UTF8'), 1, '{summary}'
+                 convert_to('a' || n % 3, 'UTF8'), 2, '{summary}'
              FROM generate_series(1, 100000) n;
              INSERT INTO interrupt SELECT key, 'q', 5, NULL FROM session"
         ))

@@ -40,7 +40,7 @@ async fn the_tables_of_an_older_version_become_those_of_this_one() {
     let summary = serde_json::to_vec(&summary(Phase::Running)).unwrap();
     let insert = "WITH s AS (
             INSERT INTO session (id, written, agent, phase, summary, head)
-            VALUES ('kept', true, 'a', 0, $1, 1) RETURNING key, id
+            VALUES ('kept', true, 'a', 1, $1, 1) RETURNING key, id
         ), b AS (SELECT decode(repeat('07', 16), 'hex') AS token, '\\x06000000'::bytea || 'one' AS entries)
         INSERT INTO batch SELECT key, 1, 1, 3, token, NULL, entries,
             substr(sha256(int8send(1) || int8send(1) || token || int8send(octet_length(id))
