@@ -12,8 +12,8 @@ use tokio_postgres::{Config, Row};
 
 use super::error::{failed, is_missing, no_connection, too_late};
 use super::options::PostgresStoreOptions;
-use super::schema;
 use super::tls;
+use super::version::{FORMAT, newer, quoted};
 
 pub(crate) type Value<'a> = &'a (dyn ToSql + Sync);
 
@@ -98,7 +98,7 @@ fn setup(options: &PostgresStoreOptions) -> String {
          SET statement_timeout TO {limit}; SET idle_in_transaction_session_timeout TO {limit}; \
          SET enable_seqscan TO off; SET enable_bitmapscan TO off; SET enable_hashjoin TO off; \
          SET enable_mergejoin TO off; SET jit TO off",
-        schema::quoted(&options.schema)
+        quoted(&options.schema)
     )
 }
 
@@ -193,10 +193,30 @@ impl Connection<'_> {
     async fn newer(&mut self) -> Option<StoreError> {
         self.engaged = false;
         self.execute("ROLLBACK", false).await.ok()?;
-        let schema = self.of.schema.clone();
-        match schema::found(self, &schema).await {
-            Ok(Some(found)) if found > schema::FORMAT => Some(schema::newer(found)),
+        match self.version().await {
+            Ok(Some(found)) if found > FORMAT => Some(newer(found)),
             _ => None,
+        }
+    }
+
+    /// The version of the tables; `None` if the schema has no store.
+    pub(crate) async fn version(&mut self) -> Result<Option<u32>, StoreError> {
+        let schema = self.of.schema.clone();
+        // Not `to_regclass`: while it waits for a lock, it does not see what others have made since.
+        let text = "SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+                    WHERE n.nspname = $1 AND c.relname = 'store'";
+        if self.query(text, &[&schema], false).await?.is_empty() {
+            return Ok(None);
+        }
+        let text = format!("SELECT version FROM {}.store", quoted(&schema));
+        let rows = self.query(&text, &[], false).await?;
+        let version = rows.first().and_then(|row| row.try_get::<_, i32>(0).ok());
+        match version.and_then(|version| u32::try_from(version).ok()) {
+            Some(version) => Ok(Some(version)),
+            None => Err(StoreError::Unsuitable(format!(
+                "the schema `{schema}` has a table `store` of another program (choose another \
+                 schema)"
+            ))),
         }
     }
 }

@@ -14,6 +14,7 @@ mod claim;
 mod client;
 mod error;
 mod list;
+mod open;
 mod options;
 mod read;
 mod remove;
@@ -21,6 +22,7 @@ mod schema;
 mod send;
 mod store;
 mod tls;
+mod version;
 
 pub use options::PostgresStoreOptions;
 pub use store::PostgresStore;

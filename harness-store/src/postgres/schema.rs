@@ -4,9 +4,11 @@ use harness::store::StoreError;
 
 use super::client::Connection;
 use super::error::unexpected;
+use super::version::{FORMAT, newer, quoted};
 
 /// The versions of the tables, the first one first.
-const VERSIONS: [&str; 2] = [include_str!("schema/1.sql"), include_str!("schema/2.sql")];
+const VERSIONS: [&str; FORMAT as usize] =
+    [include_str!("schema/1.sql"), include_str!("schema/2.sql")];
 /// The functions of the last version.
 const FUNCTIONS: &str = include_str!("schema/functions.sql");
 /// The names of the functions that some version has, without the version.
@@ -14,39 +16,6 @@ const NAMES: [&str; 14] = [
     "now", "durable", "damage", "claim", "renew", "release", "append", "snapshot", "read", "inbox",
     "put", "lock", "remove", "prune",
 ];
-/// The last version.
-pub(crate) const FORMAT: u32 = VERSIONS.len() as u32;
-
-/// The name of a schema in a statement.
-pub(crate) fn quoted(schema: &str) -> String {
-    format!("\"{}\"", schema.replace('"', "\"\""))
-}
-
-pub(crate) fn newer(found: u32) -> StoreError {
-    StoreError::NewerFormat { found, known: FORMAT }
-}
-
-/// The version of the tables in a schema; `None` if it has no store.
-pub(crate) async fn found(
-    connection: &mut Connection<'_>,
-    schema: &str,
-) -> Result<Option<u32>, StoreError> {
-    // Not `to_regclass`: while it waits for a lock, it does not see what others have made since.
-    let text = "SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
-                WHERE n.nspname = $1 AND c.relname = 'store'";
-    if connection.query(text, &[&schema], false).await?.is_empty() {
-        return Ok(None);
-    }
-    let table = format!("{}.store", quoted(schema));
-    let rows = connection.query(&format!("SELECT version FROM {table}"), &[], false).await?;
-    let version = rows.first().and_then(|row| row.try_get::<_, i32>(0).ok());
-    match version.and_then(|version| u32::try_from(version).ok()) {
-        Some(version) => Ok(Some(version)),
-        None => Err(StoreError::Unsuitable(format!(
-            "the schema `{schema}` has a table `store` of another program (choose another schema)"
-        ))),
-    }
-}
 
 /// Makes the tables, or brings those of an older version to this one, in one transaction. Of several
 /// processes that do so at once, one does it.
@@ -54,7 +23,7 @@ pub(crate) async fn set_up(
     connection: &mut Connection<'_>,
     schema: &str,
 ) -> Result<(), StoreError> {
-    match found(connection, schema).await? {
+    match connection.version().await? {
         Some(FORMAT) => return Ok(()),
         Some(version) if version > FORMAT => return Err(newer(version)),
         _ => {}
@@ -63,7 +32,7 @@ pub(crate) async fn set_up(
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended('harness ' || $1, 0))";
     connection.query(lock, &[&schema], false).await?;
     // Another process may have done it in between.
-    let version = found(connection, schema).await?.unwrap_or(0);
+    let version = connection.version().await?.unwrap_or(0);
     if version > FORMAT {
         return Err(newer(version));
     }

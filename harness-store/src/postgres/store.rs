@@ -12,7 +12,6 @@ use harness::store::{
 use crate::sql::MAX_BATCH;
 
 use super::client::Client;
-use super::options::PostgresStoreOptions;
 use super::{append, claim, list, read, remove, send};
 
 /// Keeps sessions in a PostgreSQL database (version 13 or newer), for any number of processes on any
@@ -53,15 +52,6 @@ pub struct PostgresStore {
 impl PostgresStore {
     /// The most bytes of entries in one batch, and of messages in one call: 64 MiB.
     pub const MAX_BATCH: u64 = MAX_BATCH;
-
-    /// Connects to the database of a URL such as `postgres://user:password@host:5432/database`, and
-    /// creates the tables of the store, in the schema `harness`, if they are missing.
-    ///
-    /// # Errors
-    /// As [`PostgresStoreOptions::connect`].
-    pub async fn connect(url: &str) -> Result<Self, StoreError> {
-        PostgresStoreOptions::new().connect(url).await
-    }
 }
 
 #[async_trait]
