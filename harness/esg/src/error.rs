@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use super::blobs::BlobError;
 use super::exec::ExecError;
+use super::ledger::JournalError;
 use super::model::{Entity, List};
 use super::program::ProgramError;
 
@@ -37,8 +38,8 @@ enum Kind {
     InUse { path: String },
     #[error("`{path}` is damaged at byte {at} [restore it from a copy, or use another directory]")]
     Damaged { path: String, at: usize },
-    #[error("failed to encode a record of `{path}`: {why}")]
-    Encode { path: String, why: String },
+    #[error(transparent)]
+    Journal(#[from] JournalError),
     #[error("failed to restore the state: no step of the program made the missing part")]
     Unreachable,
 }
@@ -68,10 +69,6 @@ impl EsgError {
 
     pub(crate) fn damaged(path: &str, at: usize) -> Self {
         Kind::Damaged { path: path.into(), at }.into()
-    }
-
-    pub(crate) fn encode(path: &str, error: &serde_json::Error) -> Self {
-        Kind::Encode { path: path.into(), why: error.to_string() }.into()
     }
 
     /// The error of the program, if the program refused a change.
@@ -108,6 +105,12 @@ impl From<ExecError> for EsgError {
 
 impl From<BlobError> for EsgError {
     fn from(error: BlobError) -> Self {
+        Kind::from(error).into()
+    }
+}
+
+impl From<JournalError> for EsgError {
+    fn from(error: JournalError) -> Self {
         Kind::from(error).into()
     }
 }

@@ -71,11 +71,14 @@ mod blobs;
 mod error;
 mod exec;
 mod graph;
+mod ledger;
 mod model;
 mod program;
 mod replay;
 mod scan;
 mod state;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod text;
 mod trace;
 
@@ -90,6 +93,7 @@ pub use exec::{
 pub use graph::{
     Chain, CodeGraph, Effect, Link, Plan, RanAt, Subject, Touched, TracedEdge, Verdict,
 };
+pub use ledger::{Journal, JournalError, Ledger, Record, Snapshot};
 pub use model::{Entity, EntityError, Fingerprint, Member, Unit, UnitKey};
 pub use program::{
     Change, Edge, EdgeKind, EdgeSource, Edges, Input, Observed, Operation, Origin, Part, Program,

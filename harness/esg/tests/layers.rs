@@ -20,10 +20,12 @@ const LAYERS: &[&[&str]] = &[
     &["blobs"],
     &["state"],
     &["trace"],
+    &["ledger"],
     &["error"],
     &["replay"],
     &["graph"],
     // The facade: names everything, and nothing names it.
+    &["testing"],
     &["lib"],
 ];
 

@@ -7,6 +7,7 @@ use super::CodeGraph;
 use crate::blobs::Blobs;
 use crate::error::EsgError;
 use crate::exec::Swept;
+use crate::ledger::Ledger;
 use crate::model::{Entity, Fingerprint};
 use crate::replay::Engine;
 use crate::state::{Looked, Made, Slot, State};
@@ -51,35 +52,29 @@ impl CodeGraph {
     /// If the worker fails to start.
     pub fn verify(&mut self) -> Result<Verdict, EsgError> {
         let steps = self.planned();
-        let ran: BTreeMap<_, _> = self.engine.chosen.clone();
+        let ran: BTreeMap<_, _> = self.engine.ledger.standing().clone();
         let steps: Vec<_> = steps.into_iter().filter(|step| ran.contains_key(&step.id)).collect();
-        let before = self.engine.history.all().len();
-        let journal = &mut self.journal;
-        let mut record = |execution: &Arc<Execution>, blobs: &mut Blobs| {
-            super::journal::record(journal, execution, blobs)
-        };
+        let before = self.engine.ledger.history.all().len();
         let (state, options) = (&mut self.state, self.options);
-        let swept =
-            self.engine.ask(&steps, state, None, options, &mut record, |worker| worker.sweep())?;
+        let swept = self.engine.ask(&steps, state, None, options, |worker| worker.sweep())?;
         let ours = view(&swept);
-        let rebuilt = self.engine.history.all().len() - before;
+        let rebuilt = self.engine.ledger.history.all().len() - before;
 
         let twin = self.engine.executor.twin()?;
-        let mut other = Engine::new(twin, Blobs::memory());
+        let mut other = Engine::new(Ledger::default(), twin, Blobs::memory());
         other.readings = ran
             .iter()
             .map(|(step, execution)| (step.clone(), execution.trace.readings.clone()))
             .collect();
         let mut whole = other.whole(&steps, options)?;
         // What failed steps left behind is removed only when the worker is synced again.
-        let ignore: crate::replay::OnExecution<'_> = &mut |_, _| Ok(());
-        let swept =
-            other.ask(&steps, &mut whole, None, options, ignore, |worker| worker.sweep())?;
+        let swept = other.ask(&steps, &mut whole, None, options, |worker| worker.sweep())?;
         let theirs = view(&swept);
 
         let mut differences = differing(&ours, &theirs);
         for step in &steps {
-            let (Some(one), Some(two)) = (ran.get(&step.id), other.chosen.get(&step.id)) else {
+            let (Some(one), Some(two)) = (ran.get(&step.id), other.ledger.execution(&step.id))
+            else {
                 continue;
             };
             differences.extend(outputs(&step.id, one, two));

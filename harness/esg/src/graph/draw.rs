@@ -52,7 +52,7 @@ impl CodeGraph {
 
     fn drawing(&self) -> Drawing {
         let steps = self.planned();
-        let look = |id: &str| match self.engine.chosen.get(id) {
+        let look = |id: &str| match self.engine.ledger.execution(id) {
             Some(execution) if !execution.ending.is_ok() => Look::Failed,
             _ => Look::Step,
         };

@@ -1,7 +1,7 @@
 //! A program, its executions, and its worker.
 mod compare;
 mod draw;
-mod journal;
+mod kept;
 mod plan;
 mod query;
 mod traced;
@@ -19,12 +19,13 @@ pub use traced::TracedEdge;
 use super::blobs::Blobs;
 use super::error::EsgError;
 use super::exec::{Executor, Value};
+use super::ledger::{Journal, Ledger, Record};
 use super::model::Entity;
 use super::program::{INPUT, Program, ProgramError};
 use super::replay::{Engine, Options, Planned, Report};
 use super::state::State;
 use super::trace::Execution;
-use journal::{Journal, Record};
+use kept::DirJournal;
 use traced::Seen;
 
 /// How long a value that nothing refers to is kept.
@@ -38,12 +39,12 @@ const GRACE: Duration = Duration::from_secs(60 * 60);
 /// else is reported, and runs again when anything before it did.
 #[derive(Debug)]
 pub struct CodeGraph {
-    program: Program,
     engine: Engine,
-    journal: Option<Journal>,
     /// The state after the last replay.
     state: State,
     options: Options,
+    /// Whether the values of no other graph are in the blob store.
+    owns_blobs: bool,
     /// The last recorded effects of each step, from which its edges follow.
     seen: HashMap<Arc<str>, Seen>,
 }
@@ -52,14 +53,32 @@ impl CodeGraph {
     /// A graph in memory.
     #[must_use]
     pub fn new(program: Program, executor: impl Executor + 'static, blobs: Blobs) -> Self {
-        Self {
-            program,
-            engine: Engine::new(Box::new(executor), blobs),
-            journal: None,
+        Self::resume(program.into(), executor, blobs)
+    }
+
+    /// The graph whose ledger this is. What was executed before does not run again, as far as `blobs`
+    /// has its values and the worker is of the same kind.
+    #[must_use]
+    pub fn resume(ledger: Ledger, executor: impl Executor + 'static, blobs: Blobs) -> Self {
+        let mut graph = Self {
+            engine: Engine::new(ledger, Box::new(executor), blobs),
             state: State::default(),
             options: Options { stop_on_failure: false, sweep: true },
+            owns_blobs: false,
             seen: HashMap::new(),
-        }
+        };
+        graph.take_in();
+        graph
+    }
+
+    /// Stores every later record in `journal`, before it counts. Values are flushed before the record
+    /// that refers to them.
+    ///
+    /// The journal holds the ledger so far: append [`Ledger::snapshot`] to an empty one.
+    #[must_use]
+    pub fn with_journal(mut self, journal: impl Journal + 'static) -> Self {
+        self.engine.journal = Some(Box::new(journal));
+        self
     }
 
     /// A graph stored in `dir`: its program, its executions and their values. What an earlier
@@ -76,28 +95,24 @@ impl CodeGraph {
     ) -> Result<Self, EsgError> {
         let dir = dir.as_ref();
         let mut executor = executor;
-        let (journal, records) = Journal::open(dir)?;
+        let (journal, records) = DirJournal::open(dir)?;
         executor.keep_scratch(&dir.join("scratch"))?;
         let blobs = Blobs::dir(dir.join("blobs"))?;
-        let mut graph = Self::new(Program::new(), executor, blobs);
-        for record in records {
-            match record {
-                Record::Edited(operation) => {
-                    graph.program.apply(operation)?;
-                }
-                Record::Ran(execution) => graph.engine.remember(execution),
-                Record::Invalid(step) => graph.engine.history.invalidate(&step),
-                Record::Settled { run, executions } => graph.engine.settled(run, &executions),
-            }
-        }
-        graph.journal = Some(journal);
-        Ok(graph)
+        let ledger = Ledger::fold(&records)?;
+        let graph = Self::resume(ledger, executor, blobs).with_journal(journal);
+        Ok(Self { owns_blobs: true, ..graph })
+    }
+
+    /// What is known of the program: its versions, its executions and its replays.
+    #[must_use]
+    pub fn ledger(&self) -> &Ledger {
+        &self.engine.ledger
     }
 
     /// The program.
     #[must_use]
     pub fn program(&self) -> &Program {
-        &self.program
+        self.engine.ledger.program()
     }
 
     /// Changes the program. If `edit` fails, none of its changes apply.
@@ -108,32 +123,22 @@ impl CodeGraph {
         &mut self,
         edit: impl FnOnce(&mut Program) -> Result<T, ProgramError>,
     ) -> Result<T, EsgError> {
-        let mark = self.program.mark();
-        let answer = match edit(&mut self.program) {
-            Ok(answer) => answer,
-            Err(error) => {
-                self.take_back(mark)?;
-                return Err(error.into());
+        let Engine { ledger, journal, .. } = &mut self.engine;
+        let mark = ledger.program.mark();
+        let done = edit(&mut ledger.program).map_err(EsgError::from).and_then(|answer| {
+            let operations = ledger.program.operations(mark).iter().cloned();
+            let records: Vec<_> = operations.map(Record::Edited).collect();
+            match journal {
+                Some(journal) if !records.is_empty() => journal.append(&records)?,
+                _ => {}
             }
-        };
-        if let Some(journal) = &mut self.journal {
-            let operations = self.program.operations(mark).iter().cloned().map(Record::Edited);
-            if let Err(error) = journal.append(operations) {
-                self.take_back(mark)?;
-                return Err(error);
-            }
-        }
-        Ok(answer)
-    }
-
-    /// Undoes the changes to the program since `mark`.
-    fn take_back(&mut self, mark: usize) -> Result<(), EsgError> {
-        if self.program.mark() != mark {
-            let before = self.program.operations(0)[..mark].to_vec();
-            self.program = Program::fold(before)?;
+            Ok(answer)
+        });
+        if done.is_err() && self.program().mark() != mark {
+            self.engine.ledger.take_back(mark)?;
             self.take_in();
         }
-        Ok(())
+        done
     }
 
     /// Whether the steps after a failed one do not run. Without this they run, and fail or succeed
@@ -166,7 +171,7 @@ impl CodeGraph {
     /// # Errors
     /// As [`replay`](Self::replay), or if there is no such step.
     pub fn replay_to(&mut self, step: &str) -> Result<Report, EsgError> {
-        self.program.step(step)?;
+        self.program().step(step)?;
         let mut steps = self.planned();
         if let Some(at) = steps.iter().position(|one| &*one.id == step) {
             steps.truncate(at + 1);
@@ -175,40 +180,32 @@ impl CodeGraph {
     }
 
     fn replay_steps(&mut self, steps: &[Planned]) -> Result<Report, EsgError> {
-        let journal = &mut self.journal;
-        let mut record = |execution: &Arc<Execution>, blobs: &mut Blobs| {
-            journal::record(journal, execution, blobs)
-        };
-        let (report, state) = self.engine.replay(steps, self.options, &mut record)?;
+        let (report, state) = self.engine.replay(steps, self.options)?;
         self.state = state;
         self.take_in();
-        if let Some(journal) = &mut self.journal {
-            let executions = self.engine.standing(steps).map(|execution| execution.seq).collect();
-            journal.append([Record::Settled { run: report.run, executions }])?;
-        }
-        if self.engine.trim() {
-            self.trim_stored();
+        if self.engine.ledger.is_long()
+            && let Err(error) = self.compact()
+        {
+            // Nothing is lost: both are only larger than they need to be.
+            tracing::warn!(%error, "failed to remove what is no longer needed");
         }
         Ok(report)
     }
 
-    /// Removes discarded executions from the journal, and values that nothing refers to any more.
-    fn trim_stored(&mut self) {
-        let Some(journal) = &mut self.journal else { return };
-        let engine = &self.engine;
-        let rewritten = journal.rewrite(|record| match record {
-            Record::Edited(_) | Record::Invalid(_) => true,
-            Record::Ran(execution) => engine.knows(execution.seq),
-            Record::Settled { run, .. } => engine.runs.contains_key(run),
-        });
-        let swept = rewritten.and_then(|()| {
-            let all = engine.history.all().iter().flat_map(|one| one.trace.blobs());
-            Ok(engine.blobs.sweep(all, GRACE)?)
-        });
-        // Nothing is lost: both are only larger than they need to be.
-        if let Err(error) = swept {
-            tracing::warn!(%error, "failed to remove what is no longer needed");
+    /// Discards what only replays of long ago used, in the ledger and its journal, and the values that
+    /// nothing refers to any more if the graph is [stored](Self::open) in a directory. Replays do so
+    /// now and then by themselves. Versions of the program stay.
+    ///
+    /// # Errors
+    /// If the journal cannot be written or values cannot be removed. Nothing that is needed is lost.
+    pub fn compact(&mut self) -> Result<(), EsgError> {
+        let snapshot = self.engine.ledger.snapshot();
+        self.engine.commit(Record::Snapshot(snapshot))?;
+        self.take_in();
+        if self.owns_blobs {
+            self.engine.blobs.sweep(self.engine.ledger.blobs(), GRACE)?;
         }
+        Ok(())
     }
 
     /// Makes `step` run at the next replay in any case.
@@ -216,12 +213,8 @@ impl CodeGraph {
     /// # Errors
     /// If there is no such step, or this cannot be stored.
     pub fn invalidate(&mut self, step: &str) -> Result<(), EsgError> {
-        let id = self.program.step(step)?.id.clone();
-        if let Some(journal) = &mut self.journal {
-            journal.append([Record::Invalid(id.clone())])?;
-        }
-        self.engine.history.invalidate(&id);
-        Ok(())
+        let id = self.program().step(step)?.id.clone();
+        self.engine.commit(Record::Invalid(id))
     }
 
     /// The value of a name after the last replay. An unserializable value is made again if
@@ -236,49 +229,41 @@ impl CodeGraph {
             return Err(EsgError::unbound(name, crate::text::near(name, names)));
         }
         let steps = self.planned();
-        let journal = &mut self.journal;
-        let mut record = |execution: &Arc<Execution>, blobs: &mut Blobs| {
-            journal::record(journal, execution, blobs)
-        };
         let only = BTreeSet::from([entity]);
         let (state, only) = (&mut self.state, Some(&only));
-        self.engine.ask(&steps, state, only, self.options, &mut record, |worker| worker.value(name))
+        self.engine.ask(&steps, state, only, self.options, |worker| worker.value(name))
     }
 
     /// Restores the files and the process to how they are after the last replay.
     fn settle_world(&mut self) -> Result<(), EsgError> {
         let steps = self.planned();
-        let journal = &mut self.journal;
-        let mut record = |execution: &Arc<Execution>, blobs: &mut Blobs| {
-            journal::record(journal, execution, blobs)
-        };
         let (state, only) = (&mut self.state, Some(&BTreeSet::new()));
-        self.engine.materialise(&steps, state, only, self.options, &mut record)
+        self.engine.materialise(&steps, state, only, self.options)
     }
 
     /// The executions so far, oldest first. Those of more than 256 replays ago are discarded now and
     /// then, unless they are used or among the newest of their step.
     #[must_use]
     pub fn executions(&self) -> &[Arc<Execution>] {
-        self.engine.history.all()
+        self.engine.ledger.executions()
     }
 
     /// The execution that represents `step` since the last replay.
     #[must_use]
     pub fn execution(&self, step: &str) -> Option<&Arc<Execution>> {
-        self.engine.chosen.get(step)
+        self.engine.ledger.execution(step)
     }
 
     /// The inputs, then the steps.
     pub(crate) fn planned(&self) -> Vec<Planned> {
-        let inputs = self.program.inputs().map(|input| Planned {
+        let inputs = self.program().inputs().map(|input| Planned {
             id: format!("{INPUT}{}", input.name).into(),
             syntax: input.fingerprint,
             source: input.json.clone(),
             bind: Some((input.name.clone(), input.json.clone())),
             scan: Arc::default(),
         });
-        let steps = self.program.steps().map(|step| Planned {
+        let steps = self.program().steps().map(|step| Planned {
             id: step.id.clone(),
             syntax: step.syntax,
             source: step.source.clone(),

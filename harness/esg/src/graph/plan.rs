@@ -72,7 +72,7 @@ impl CodeGraph {
                     reasons.entry(&maker.id).or_insert(Reason::Rebuilt);
                 }
             }
-            ahead.assume(step, self.engine.history.latest(&step.id), &self.program);
+            ahead.assume(step, self.engine.ledger.history.latest(&step.id), self.program());
             ahead.follow(self, step);
         }
         let reason = |step: &Planned| Some((step.id.clone(), reasons.get(&*step.id)?.clone()));
@@ -82,7 +82,7 @@ impl CodeGraph {
     /// The steps that have to make unserializable values again for a step.
     fn makers_for(&self, step: &Planned, state: &State) -> BTreeSet<Arc<str>> {
         let engine = &self.engine;
-        let before = engine.history.of(&step.id, step.syntax, &engine.name).map(Arc::as_ref);
+        let before = engine.ledger.history.of(&step.id, step.syntax, &engine.name).map(Arc::as_ref);
         let needed = need(step, state, before, &BTreeSet::new(), false);
         let gone = needed.into_iter().filter(|entity| {
             state
@@ -222,7 +222,7 @@ impl Ahead {
 
     /// Takes the readers of a step that runs from the sources.
     fn follow(&mut self, graph: &CodeGraph, step: &Planned) {
-        let edges = graph.program.edges();
+        let edges = graph.program().edges();
         let edges = match step.id.strip_prefix(INPUT) {
             Some(name) if step.bind.is_some() => edges.of_input(name),
             _ => edges.of(&step.id).unwrap_or_default(),

@@ -27,7 +27,7 @@ impl CodeGraph {
     pub fn traced_edges(&self) -> impl Iterator<Item = TracedEdge> {
         let mut edges = Vec::new();
         for step in self.planned() {
-            let Some(execution) = self.engine.chosen.get(&step.id) else { continue };
+            let Some(execution) = self.engine.ledger.execution(&step.id) else { continue };
             let mut from: BTreeMap<Arc<str>, TracedEdge> = BTreeMap::new();
             let reads = execution.trace.reads.iter().map(|(entity, read)| (entity, read, true));
             let alters = execution.trace.altered.iter().map(|(entity, read)| (entity, read, false));
@@ -52,25 +52,32 @@ impl CodeGraph {
     ///
     /// Unlike [`traced_edges`](Self::traced_edges), these follow the edits of the program.
     pub fn edges(&self) -> Edges<'_> {
-        self.program.edges()
+        self.program().edges()
     }
 
     /// Reports to the program what its steps did.
     pub(super) fn take_in(&mut self) {
         let mut credits = self.credits();
-        let ids: Vec<Arc<str>> = self.program.steps().map(|step| step.id.clone()).collect();
+        let ids: Vec<Arc<str>> = self.program().steps().map(|step| step.id.clone()).collect();
         for step in ids {
-            let Some(execution) = self.engine.chosen.get(&step) else {
-                self.program.unobserve(&step);
+            let Some(execution) = self.engine.ledger.execution(&step) else {
+                self.engine.ledger.program.unobserve(&step);
                 continue;
             };
             let now =
                 Seen { seq: execution.seq, credit: credits.remove(&step).unwrap_or_default() };
-            if self.seen.get(&step) == Some(&now) && self.program.is_observed(&step) {
+            if self.seen.get(&step) == Some(&now) && self.program().is_observed(&step) {
                 continue;
             }
-            let same = self.program.step(&step).is_ok_and(|at| at.syntax == execution.syntax);
-            if same && self.program.observe(&step, observed(execution, &now.credit)).is_ok() {
+            let same = self.program().step(&step).is_ok_and(|at| at.syntax == execution.syntax);
+            if same
+                && self
+                    .engine
+                    .ledger
+                    .program
+                    .observe(&step, observed(execution, &now.credit))
+                    .is_ok()
+            {
                 self.seen.insert(step, now);
             }
         }
@@ -80,11 +87,11 @@ impl CodeGraph {
     /// A step that changes a class changes what the names of its instances refer to.
     fn credits(&self) -> HashMap<Arc<str>, BTreeSet<Entity>> {
         let mut credits: HashMap<Arc<str>, BTreeSet<Entity>> = HashMap::new();
-        for execution in self.engine.chosen.values() {
+        for execution in self.engine.ledger.standing().values() {
             let trace = &execution.trace;
             for (entity, read) in trace.reads.iter().chain(&trace.altered) {
                 let Some(by) = &read.by else { continue };
-                let writer = self.engine.chosen.get(by);
+                let writer = self.engine.ledger.execution(by);
                 if writer.is_some_and(|writer| !writer.trace.wrote.contains_key(entity)) {
                     credits.entry(by.clone()).or_default().insert(entity.clone());
                 }

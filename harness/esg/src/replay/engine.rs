@@ -1,7 +1,6 @@
 //! The engine: passes over the program.
 mod ask;
 mod close;
-mod keep;
 mod perform;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,10 +11,11 @@ use serde_json::Value as Json;
 
 use super::live::Live;
 use super::need::close;
-use super::{History, Outside, Planned, Reason, Report};
+use super::{Outside, Planned, Reason, Report};
 use crate::blobs::Blobs;
 use crate::error::EsgError;
 use crate::exec::{Executor, Untracked};
+use crate::ledger::{Journal, Ledger, Record};
 use crate::model::{Entity, UnitKey};
 use crate::state::State;
 use crate::trace::{Execution, changed};
@@ -32,11 +32,12 @@ pub(crate) struct Options {
     pub(crate) sweep: bool,
 }
 
-/// Runs programs in one worker, and knows all executions so far.
+/// Runs a program in one worker, and records what happens.
 #[derive(Debug)]
 pub(crate) struct Engine {
     pub(crate) executor: Box<dyn Executor>,
-    pub(crate) history: History,
+    pub(crate) ledger: Ledger,
+    pub(crate) journal: Option<Box<dyn Journal>>,
     pub(crate) blobs: Blobs,
     pub(crate) live: Live,
     pub(crate) name: Arc<str>,
@@ -46,10 +47,6 @@ pub(crate) struct Engine {
     pub(crate) lost: BTreeSet<UnitKey>,
     /// Whether a replay ended early: what the worker holds may not be recorded.
     pub(crate) spoiled: bool,
-    /// The execution that represents each step since the last replay.
-    pub(crate) chosen: BTreeMap<Arc<str>, Arc<Execution>>,
-    /// The executions that represented the steps after each replay, in program order.
-    pub(crate) runs: BTreeMap<u64, Vec<Arc<Execution>>>,
     /// Clock readings to replay, by step.
     pub(crate) readings: BTreeMap<Arc<str>, Vec<Json>>,
 }
@@ -152,27 +149,36 @@ enum Ended {
     Elsewhere,
 }
 
-/// Receives each execution before the next step runs.
-pub(crate) type OnExecution<'a> =
-    &'a mut dyn FnMut(&Arc<Execution>, &mut Blobs) -> Result<(), EsgError>;
-
 impl Engine {
-    pub(crate) fn new(executor: Box<dyn Executor>, blobs: Blobs) -> Self {
-        let name = executor.fingerprint().into();
+    pub(crate) fn new(ledger: Ledger, executor: Box<dyn Executor>, blobs: Blobs) -> Self {
         Self {
+            name: executor.fingerprint().into(),
             executor,
-            history: History::default(),
+            journal: None,
             blobs,
             live: Live::default(),
-            name,
-            seq: 0,
-            run: 0,
+            seq: ledger.history.last_seq(),
+            run: ledger.run(),
+            ledger,
             lost: BTreeSet::new(),
             spoiled: false,
-            chosen: BTreeMap::new(),
-            runs: BTreeMap::new(),
             readings: BTreeMap::new(),
         }
+    }
+
+    /// Records what happened. Nothing counts before it is in the journal, after the values it refers
+    /// to.
+    pub(crate) fn commit(&mut self, record: Record) -> Result<(), EsgError> {
+        if let Some(journal) = &mut self.journal {
+            if matches!(record, Record::Ran(_)) {
+                self.blobs.flush()?;
+            }
+            match &record {
+                Record::Snapshot(_) => journal.compact(&record)?,
+                _ => journal.append(std::slice::from_ref(&record))?,
+            }
+        }
+        Ok(self.ledger.apply(&record)?)
     }
 
     /// Replays `steps`. Returns the report and the final state.
@@ -180,35 +186,36 @@ impl Engine {
         &mut self,
         steps: &[Planned],
         options: Options,
-        record: OnExecution<'_>,
     ) -> Result<(Report, State), EsgError> {
         let begun = Instant::now();
         self.run += 1;
         let mut pass = Pass::new(steps, options);
-        let mut state = self.settle(&mut pass, record)?;
+        let mut state = self.settle(&mut pass)?;
         if !pass.full && options.sweep && !pass.order.is_empty() {
             let swept = self.sweep(&state)?;
             if swept.as_ref().is_none_or(|found| !found.is_empty()) {
                 let unseen = swept.unwrap_or_default();
                 pass.watched = !unseen.is_empty();
-                state = self.everything(&mut pass, record)?;
+                state = self.everything(&mut pass)?;
                 if pass.watched && !pass.chosen.values().any(|one| one.is_untracked()) {
-                    self.attribute(&unseen, &mut pass, &mut state, record)?;
+                    self.attribute(&unseen, &mut pass, &mut state)?;
                 }
             }
         }
         let report = self.report(&pass, begun.elapsed());
-        self.chosen = pass.chosen;
-        self.runs.insert(self.run, self.standing(steps).cloned().collect());
+        self.settled(&pass)?;
         Ok((report, state))
     }
 
+    /// Records the end of a replay.
+    fn settled(&mut self, pass: &Pass<'_>) -> Result<(), EsgError> {
+        let standing = pass.steps.iter().filter_map(|step| pass.chosen.get(&step.id));
+        let executions = standing.map(|execution| execution.seq).collect();
+        self.commit(Record::Settled { run: self.run, executions })
+    }
+
     /// Runs everything in a fresh worker.
-    fn everything(
-        &mut self,
-        pass: &mut Pass<'_>,
-        record: OnExecution<'_>,
-    ) -> Result<State, EsgError> {
+    fn everything(&mut self, pass: &mut Pass<'_>) -> Result<State, EsgError> {
         self.renew()?;
         pass.full = true;
         pass.order.clear();
@@ -216,7 +223,7 @@ impl Engine {
         pass.forced.clear();
         pass.spared.clear();
         pass.revived.clear();
-        self.settle(pass, record)
+        self.settle(pass)
     }
 
     /// Continues in a fresh worker.
@@ -231,32 +238,24 @@ impl Engine {
         self.run += 1;
         let mut pass = Pass::new(steps, options);
         pass.full = true;
-        let state = self.settle(&mut pass, &mut |_, _| Ok(()))?;
-        self.chosen = pass.chosen;
+        let state = self.settle(&mut pass)?;
+        self.settled(&pass)?;
         Ok(state)
     }
 
-    /// The executions that represent `steps` since the last replay.
-    pub(crate) fn standing<'a>(
-        &'a self,
-        steps: &'a [Planned],
-    ) -> impl Iterator<Item = &'a Arc<Execution>> {
-        steps.iter().filter_map(|step| self.chosen.get(&step.id))
-    }
-
-    fn settle(&mut self, pass: &mut Pass<'_>, record: OnExecution<'_>) -> Result<State, EsgError> {
-        let settled = self.passes(pass, record);
+    fn settle(&mut self, pass: &mut Pass<'_>) -> Result<State, EsgError> {
+        let settled = self.passes(pass);
         self.spoiled |= settled.is_err();
         settled
     }
 
     /// Makes passes until one completes.
-    fn passes(&mut self, pass: &mut Pass<'_>, record: OnExecution<'_>) -> Result<State, EsgError> {
+    fn passes(&mut self, pass: &mut Pass<'_>) -> Result<State, EsgError> {
         loop {
             let known = (pass.forced.len(), pass.widened, pass.spared.len(), pass.renewed);
-            match self.once(pass, record)? {
+            match self.once(pass)? {
                 Walked::Through(state) => return Ok(*state),
-                Walked::Everything => return self.everything(pass, record),
+                Walked::Everything => return self.everything(pass),
                 Walked::Again
                     if (pass.forced.len(), pass.widened, pass.spared.len(), pass.renewed)
                         == known =>
@@ -265,7 +264,7 @@ impl Engine {
                         return Err(EsgError::unreachable_state());
                     }
                     pass.stuck = true;
-                    return self.everything(pass, record);
+                    return self.everything(pass);
                 }
                 Walked::Again => {}
             }
@@ -273,7 +272,7 @@ impl Engine {
     }
 
     /// Makes one pass over the program.
-    fn once(&mut self, pass: &mut Pass<'_>, record: OnExecution<'_>) -> Result<Walked, EsgError> {
+    fn once(&mut self, pass: &mut Pass<'_>) -> Result<Walked, EsgError> {
         let mut state = State::default();
         let mut outside = Outside::new(self.executor.readable());
         let steps = pass.steps;
@@ -342,8 +341,7 @@ impl Engine {
                 self.live.entered(state.past().residue);
             }
             let execution = Arc::new(execution);
-            record(&execution, &mut self.blobs)?;
-            self.history.push(execution.clone());
+            self.commit(Record::Ran(execution.clone()))?;
             pass.reasons.entry(step.id.clone()).or_insert(reason);
             if pass.done.insert(step.id.clone()) {
                 pass.order.push(step.id.clone());
@@ -382,7 +380,7 @@ impl Engine {
         state: &State,
         outside: &mut Outside,
     ) -> Option<Arc<Execution>> {
-        let executions = self.history.of(&step.id, step.syntax, &self.name);
+        let executions = self.ledger.history.of(&step.id, step.syntax, &self.name);
         for execution in executions.filter(|execution| !execution.ending.is_accident()) {
             for (entity, read) in &execution.trace.reads {
                 if matches!(entity, Entity::Package(_)) {
@@ -412,14 +410,14 @@ impl Engine {
 
     /// Why the step's latest execution is not valid in `state`; `None` if it is.
     pub(crate) fn stale(&self, step: &Planned, state: &State, outside: &Outside) -> Option<Reason> {
-        let Some(latest) = self.history.latest(&step.id) else { return Some(Reason::New) };
+        let Some(latest) = self.ledger.history.latest(&step.id) else { return Some(Reason::New) };
         if latest.syntax != step.syntax {
             return Some(Reason::Edited);
         }
         if latest.executor != self.name {
             return Some(Reason::Worker);
         }
-        if self.history.is_invalid(latest) {
+        if self.ledger.history.is_invalid(latest) {
             return Some(Reason::Invalidated);
         }
         if latest.ending.is_accident() {

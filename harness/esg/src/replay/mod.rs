@@ -9,7 +9,6 @@
 //! earliest on: the pass starts again with those steps forced. Each pass forces more steps than the
 //! one before, so this terminates.
 mod engine;
-mod history;
 mod live;
 mod looked;
 mod need;
@@ -17,8 +16,7 @@ mod reason;
 mod report;
 mod step;
 
-pub(crate) use engine::{Engine, OnExecution, Options};
-pub(crate) use history::History;
+pub(crate) use engine::{Engine, Options};
 pub(crate) use looked::Outside;
 pub(crate) use need::{close, need};
 pub use reason::Reason;

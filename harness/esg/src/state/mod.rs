@@ -19,7 +19,7 @@ use super::blobs::StoredValue;
 use super::model::{Entity, Member, Unit, UnitKey};
 
 /// A version of a unit, as a step made it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Made {
     /// The unit.
     pub(crate) unit: Unit,

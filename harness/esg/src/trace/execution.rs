@@ -12,7 +12,7 @@ use crate::model::{Entity, Fingerprint, UnitKey};
 use crate::state::{FileKind, Made, Past};
 
 /// One run of one version of a step: when it ran, how it ended, and its trace.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Execution {
     /// Its number in this graph. Later executions have higher numbers.
@@ -46,7 +46,7 @@ pub struct Execution {
 }
 
 /// What an execution read and what it changed.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Trace {
     /// What it read, with the fingerprint of what it found and the step that last wrote it.

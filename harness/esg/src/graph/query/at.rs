@@ -27,7 +27,7 @@ impl CodeGraph {
     /// inputs first, then steps.
     #[must_use]
     pub fn ran_at(&self, run: u64, n: usize) -> Option<RanAt> {
-        let execution = self.engine.runs.get(&run)?.get(n)?.clone();
+        let execution = self.engine.ledger.replayed(run)?.get(n)?.clone();
         Some(RanAt { version: self.version_of(&execution), ran: execution.run == run, execution })
     }
 
@@ -39,7 +39,7 @@ impl CodeGraph {
     /// and was not kept, or the worker fails.
     pub fn value_at(&mut self, run: u64, n: usize, name: &str) -> Result<Value, EsgError> {
         let mut state = State::default();
-        let executions = self.engine.runs.get(&run).filter(|executions| n < executions.len());
+        let executions = self.engine.ledger.replayed(run).filter(|executions| n < executions.len());
         let Some(executions) = executions else { return Err(EsgError::no_such_run(run, n)) };
         for execution in &executions[..=n] {
             state.apply(execution);

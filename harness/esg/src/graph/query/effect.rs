@@ -84,7 +84,7 @@ impl CodeGraph {
     }
 
     fn effect_of_version(&self, id: crate::program::VersionId) -> Vec<Touched> {
-        let Ok(version) = self.program.version(id) else { return Vec::new() };
+        let Ok(version) = self.program().version(id) else { return Vec::new() };
         let is_it = |execution: &&Arc<Execution>| {
             execution.syntax == version.syntax
                 && execution.step.strip_prefix(crate::program::INPUT).unwrap_or(&execution.step)
@@ -100,7 +100,7 @@ impl CodeGraph {
         let mut changed: BTreeSet<Entity> = BTreeSet::new();
         let mut touched = Vec::new();
         for execution in
-            self.engine.runs.get(&run).into_iter().flatten().filter(|one| one.run == run)
+            self.engine.ledger.replayed(run).into_iter().flatten().filter(|one| one.run == run)
         {
             let earlier = before(&execution.step);
             let reads: Vec<_> = execution
@@ -131,7 +131,7 @@ impl CodeGraph {
         let mut changed = BTreeSet::from([entity.clone()]);
         let mut touched = Vec::new();
         for step in self.planned() {
-            let Some(execution) = self.engine.chosen.get(&step.id) else { continue };
+            let Some(execution) = self.engine.ledger.execution(&step.id) else { continue };
             let reads: Vec<_> = execution
                 .trace
                 .known()

@@ -76,7 +76,7 @@ impl CodeGraph {
         let mut seen = BTreeSet::from([by.clone()]);
         let mut open = std::collections::VecDeque::from([by.clone()]);
         while let Some(step) = open.pop_front() {
-            let Some(execution) = self.engine.chosen.get(&step) else { continue };
+            let Some(execution) = self.engine.ledger.execution(&step) else { continue };
             let trace = &execution.trace;
             let read = trace.reads.iter().chain(&trace.altered);
             let reads: Vec<_> = read
@@ -102,7 +102,7 @@ impl CodeGraph {
     /// The version of its step that an execution ran: the newest with that code.
     pub(super) fn version_of(&self, execution: &Execution) -> Option<VersionId> {
         let step = execution.step.strip_prefix(crate::program::INPUT).unwrap_or(&execution.step);
-        let mut versions = self.program.versions().iter().rev();
+        let mut versions = self.program().versions().iter().rev();
         let same =
             versions.find(|version| &*version.step == step && version.syntax == execution.syntax);
         same.map(|version| version.id)

@@ -14,7 +14,7 @@ impl CodeGraph {
     /// # Errors
     /// If there is no such step.
     pub fn why_stale(&self, step: &str) -> Result<Option<String>, EsgError> {
-        self.program.step(step)?;
+        self.program().step(step)?;
         let plan = self.plan();
         let reason =
             |step: &str| plan.steps().find(|(id, _)| *id == step).map(|(_, reason)| reason.clone());
@@ -42,7 +42,7 @@ impl CodeGraph {
         let steps = self.planned();
         let end = steps.iter().position(|one| &*one.id == step)?;
         let wrote = steps[..end].iter().rev().find(|one| {
-            let latest = self.engine.history.latest(&one.id);
+            let latest = self.engine.ledger.history.latest(&one.id);
             latest.is_some_and(|latest| latest.trace.wrote.contains_key(entity))
                 || entity.as_name().is_some_and(|name| {
                     one.scan.writes.contains(name) || one.scan.mutates.contains(name)
@@ -59,19 +59,19 @@ impl CodeGraph {
     pub fn if_changed(&self, step_or_symbol: &str) -> Result<Plan, EsgError> {
         let mut plan = Plan::default();
         let mut changed: BTreeSet<Entity> = BTreeSet::new();
-        let is_step = self.program.step(step_or_symbol).is_ok();
+        let is_step = self.program().step(step_or_symbol).is_ok();
         let symbol = Entity::name(step_or_symbol);
         let mut begun = false;
         if !is_step {
             if self.state.by(&symbol).is_none() {
-                self.program.step(step_or_symbol)?;
+                self.program().step(step_or_symbol)?;
             }
             changed.insert(symbol.clone());
         }
         // The symbol counts from its last binding.
         let from = self.state.by(&symbol).filter(|_| !is_step).cloned();
         for step in self.planned() {
-            let Some(execution) = self.engine.chosen.get(&step.id) else {
+            let Some(execution) = self.engine.ledger.execution(&step.id) else {
                 if begun {
                     plan.add(&step.id, Reason::New);
                 }

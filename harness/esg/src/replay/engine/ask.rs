@@ -1,7 +1,7 @@
 //! Brings values to the worker and asks it about them.
 use std::collections::{BTreeSet, VecDeque};
 
-use super::{Engine, OnExecution, Options, Pass};
+use super::{Engine, Options, Pass};
 use crate::error::EsgError;
 use crate::exec::{ExecError, Executor};
 use crate::model::Entity;
@@ -20,7 +20,6 @@ impl Engine {
         state: &mut State,
         only: Option<&BTreeSet<Entity>>,
         options: Options,
-        record: OnExecution<'_>,
     ) -> Result<(), EsgError> {
         let mut pass = Pass::new(steps, options);
         loop {
@@ -35,12 +34,12 @@ impl Engine {
             let makers = self.makers(state, &missing);
             pass.forced.extend(makers);
             if pass.forced.len() > before || pass.spare_failed() {
-                *state = self.settle(&mut pass, record)?;
+                *state = self.settle(&mut pass)?;
             } else if pass.full {
                 return Err(EsgError::unreachable_state());
             } else {
                 pass.stuck = true;
-                *state = self.everything(&mut pass, record)?;
+                *state = self.everything(&mut pass)?;
             }
         }
     }
@@ -53,12 +52,11 @@ impl Engine {
         state: &mut State,
         only: Option<&BTreeSet<Entity>>,
         options: Options,
-        record: OnExecution<'_>,
         ask: impl Fn(&mut dyn Executor) -> Result<T, ExecError>,
     ) -> Result<T, EsgError> {
         let mut deaths = 0;
         loop {
-            self.materialise(steps, state, only, options, &mut *record)?;
+            self.materialise(steps, state, only, options)?;
             match ask(&mut *self.executor) {
                 Err(error) if self.survives(&error, &mut deaths) => {}
                 answer => return Ok(answer?),

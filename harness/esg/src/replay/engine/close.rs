@@ -3,9 +3,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Engine, OnExecution, Pass};
+use super::{Engine, Pass};
 use crate::error::EsgError;
 use crate::exec::{Ending, Untracked};
+use crate::ledger::Record;
 use crate::model::Entity;
 use crate::replay::{Blocked, Planned, Reason, Report};
 use crate::state::{Past, State};
@@ -48,7 +49,6 @@ impl Engine {
         unseen: &[String],
         pass: &mut Pass<'_>,
         state: &mut State,
-        record: OnExecution<'_>,
     ) -> Result<(), EsgError> {
         state.set_past(Past::default());
         for step in pass.steps {
@@ -64,8 +64,7 @@ impl Engine {
             state.set_past(again.follows(before));
             self.live.entered(state.past().residue);
             *execution = Arc::new(again);
-            record(execution, &mut self.blobs)?;
-            self.history.push(execution.clone());
+            self.commit(Record::Ran(execution.clone()))?;
         }
         Ok(())
     }

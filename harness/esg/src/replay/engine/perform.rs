@@ -31,7 +31,7 @@ impl Engine {
             let (more, all) = pass.looked_for.get(&step.id).cloned().unwrap_or_default();
             let all = all || pass.full;
             let before: Vec<_> =
-                self.history.of(&step.id, step.syntax, &self.name).cloned().collect();
+                self.ledger.history.of(&step.id, step.syntax, &self.name).cloned().collect();
             let needed = need(step, state, before.iter().map(Arc::as_ref), &more, all);
             if self.live.residue() != state.past().residue && !pass.full {
                 return Ok(Ended::Elsewhere);
@@ -75,7 +75,7 @@ impl Engine {
                 && execution.trace.residue.is_none()
                 && !execution.is_untracked()
                 && execution.ending.is_ok()
-                && let Some(old) = self.history.last_good(&step.id, &self.name).cloned()
+                && let Some(old) = self.ledger.history.last_good(&step.id, &self.name).cloned()
             {
                 unify(&mut execution, &old, &|made| self.live.knows(made));
             }
@@ -121,7 +121,8 @@ impl Engine {
             };
             let mut moves = self.live.moves(state, needed, &mut read);
             if !moves.sync.load.is_empty() {
-                moves.sync.sources = self.live.unknown_sources(self.history.latest_sources());
+                moves.sync.sources =
+                    self.live.unknown_sources(self.ledger.history.latest_sources());
             }
             let synced = if moves.sync.is_empty() {
                 Synced::default()
@@ -214,7 +215,7 @@ impl Engine {
         let (mut seen, mut makers) = (BTreeSet::new(), BTreeSet::new());
         while let Some(key) = open.pop() {
             if seen.insert(key.clone())
-                && let Some(execution) = self.history.maker(&key)
+                && let Some(execution) = self.ledger.history.maker(&key)
             {
                 makers.insert(execution.step.clone());
                 open.extend(execution.trace.unserializable.iter().cloned());
@@ -235,7 +236,7 @@ impl Engine {
             }
             let Some(slot) = state.slot(entity) else { continue };
             open.extend(&slot.made.unit.refs);
-            changers.extend(self.history.maker(slot.key()).map(|maker| maker.step.clone()));
+            changers.extend(self.ledger.history.maker(slot.key()).map(|maker| maker.step.clone()));
         }
         changers
     }

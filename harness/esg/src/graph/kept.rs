@@ -1,54 +1,24 @@
-//! The journal of a stored graph: the changes of its program, and each execution.
+//! The journal of a graph that is stored in a directory.
 //!
 //! A file of lines: 16 hex digits of the BLAKE3 hash of the rest, a space, a record as JSON. A line
 //! ends with a newline. A last line without one was being written when the process died, and is
 //! truncated. Any other damage is an error. Values are in the blob store beside the journal, and
 //! are durable before the line that refers to them.
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
-use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
-use crate::blobs::Blobs;
 use crate::error::EsgError;
-use crate::program::Operation;
-use crate::trace::Execution;
-
-/// One line.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Record {
-    /// The program changed.
-    Edited(Operation),
-    /// A step ran.
-    Ran(Arc<Execution>),
-    /// Executions of the step so far are no longer valid.
-    Invalid(Arc<str>),
-    /// A replay completed. These executions represent its steps, in order.
-    Settled { run: u64, executions: Vec<u64> },
-}
+use crate::ledger::{Journal, JournalError, Record};
 
 /// The open file. It is locked while it is open.
 #[derive(Debug)]
-pub(super) struct Journal {
+pub(super) struct DirJournal {
     file: File,
     path: String,
 }
 
-/// Appends an execution, after its values.
-pub(super) fn record(
-    journal: &mut Option<Journal>,
-    execution: &Arc<Execution>,
-    blobs: &mut Blobs,
-) -> Result<(), EsgError> {
-    let Some(journal) = journal else { return Ok(()) };
-    blobs.flush()?;
-    journal.append([Record::Ran(execution.clone())])
-}
-
-impl Journal {
+impl DirJournal {
     /// Opens or creates the journal in `dir`, and reads it.
     pub(super) fn open(dir: &Path) -> Result<(Self, Vec<Record>), EsgError> {
         let path = dir.join("journal");
@@ -91,58 +61,53 @@ impl Journal {
         Ok((journal, records))
     }
 
-    /// Replaces the journal by one without the records that are not to be kept. If it fails, the
-    /// journal stays as it is.
-    pub(super) fn rewrite(&mut self, keep: impl Fn(&Record) -> bool) -> Result<(), EsgError> {
-        let path = Path::new(&self.path).to_owned();
-        let text = fs::read(&path).map_err(|error| EsgError::io(&self.path, error))?;
-        let (records, _) = read(&text, &self.path)?;
-        let mut kept = Vec::new();
-        for record in records.iter().filter(|record| keep(record)) {
-            self.line(record, &mut kept)?;
-        }
-        let file = replace(&path, &kept).map_err(|error| EsgError::io(&self.path, error))?;
-        // The new file is locked already.
-        self.file = file;
-        Ok(())
+    fn io(&self, error: io::Error) -> JournalError {
+        JournalError::new(format!("failed to write to `{}`", self.path)).with_source(error)
     }
 
-    /// Writes a record as a line.
-    fn line(&self, record: &Record, lines: &mut Vec<u8>) -> Result<(), EsgError> {
-        let json =
-            serde_json::to_vec(record).map_err(|error| EsgError::encode(&self.path, &error))?;
-        lines.extend_from_slice(digest(&json).as_bytes());
-        lines.push(b' ');
-        lines.extend_from_slice(&json);
-        lines.push(b'\n');
-        Ok(())
-    }
-
-    /// Appends records, all or none, and syncs.
-    pub(super) fn append(
-        &mut self,
-        records: impl IntoIterator<Item = Record>,
-    ) -> Result<(), EsgError> {
+    /// The records as lines.
+    fn lines(&self, records: &[Record]) -> Result<Vec<u8>, JournalError> {
         let mut lines = Vec::new();
         for record in records {
-            self.line(&record, &mut lines)?;
+            let json = serde_json::to_vec(record).map_err(|error| {
+                JournalError::new(format!("failed to encode a record for `{}`", self.path))
+                    .with_source(error)
+            })?;
+            lines.extend_from_slice(digest(&json).as_bytes());
+            lines.push(b' ');
+            lines.extend_from_slice(&json);
+            lines.push(b'\n');
         }
+        Ok(lines)
+    }
+}
+
+impl Journal for DirJournal {
+    fn append(&mut self, records: &[Record]) -> Result<(), JournalError> {
+        let lines = self.lines(records)?;
         if lines.is_empty() {
             return Ok(());
         }
-        let end = self.file.metadata().map_err(|error| EsgError::io(&self.path, error))?.len();
+        let end = self.file.metadata().map_err(|error| self.io(error))?.len();
         let written = self.file.write_all(&lines).and_then(|()| self.file.sync_data());
         written.map_err(|error| {
             // A partial record must not be read as the start of the next one.
             if let Err(error) = self.file.set_len(end) {
                 tracing::error!(journal = self.path, %error, "failed to truncate an incomplete record");
             }
-            EsgError::io(&self.path, error)
+            self.io(error)
         })
+    }
+
+    fn compact(&mut self, snapshot: &Record) -> Result<(), JournalError> {
+        let lines = self.lines(std::slice::from_ref(snapshot))?;
+        // The new file is locked already. If this fails, the journal stays as it is.
+        self.file = replace(Path::new(&self.path), &lines).map_err(|error| self.io(error))?;
+        Ok(())
     }
 }
 
-impl Drop for Journal {
+impl Drop for DirJournal {
     fn drop(&mut self) {
         // A process that another thread is starting may hold the file too, until it runs its
         // program. Closing the file alone would keep the lock until then.

@@ -1,5 +1,5 @@
 //! All executions, and those of each version of each step.
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::model::{Fingerprint, UnitKey};
@@ -9,12 +9,8 @@ use crate::trace::Execution;
 /// verifies would cost more with each replay.
 const TRIED: usize = 8;
 
-/// How many executions more than twice those kept last time are kept without looking which of them
-/// are needed.
-const SPARE: usize = 1000;
-
 /// All executions, oldest first.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct History {
     all: Vec<Arc<Execution>>,
     /// By step and code, positions in `all`.
@@ -23,17 +19,22 @@ pub(crate) struct History {
     steps: HashMap<Arc<str>, Vec<usize>>,
     /// The execution that made each unit.
     made: HashMap<UnitKey, usize>,
+    /// By number; the latest record if there are several.
+    numbers: HashMap<u64, usize>,
     /// The number up to which a step's executions are invalid.
-    invalid: HashMap<Arc<str>, u64>,
-    /// How many there were when old ones were last discarded.
-    floor: usize,
+    invalid: BTreeMap<Arc<str>, u64>,
 }
 
 impl History {
-    pub(crate) fn push(&mut self, execution: Arc<Execution>) {
+    pub(super) fn new(invalid: BTreeMap<Arc<str>, u64>) -> Self {
+        Self { invalid, ..Self::default() }
+    }
+
+    pub(super) fn push(&mut self, execution: Arc<Execution>) {
         let at = self.all.len();
         self.versions.entry((execution.step.clone(), execution.syntax)).or_default().push(at);
         self.steps.entry(execution.step.clone()).or_default().push(at);
+        self.numbers.insert(execution.seq, at);
         for made in &execution.trace.units {
             self.made.entry(made.unit.key.clone()).or_insert(at);
         }
@@ -83,39 +84,31 @@ impl History {
     }
 
     /// The execution with that number; the latest record if there are several.
-    pub(crate) fn by_seq(&self, seq: u64) -> Option<&Arc<Execution>> {
-        let end = self.all.partition_point(|execution| execution.seq <= seq);
-        self.all[..end].last().filter(|execution| execution.seq == seq)
+    pub(super) fn by_seq(&self, seq: u64) -> Option<&Arc<Execution>> {
+        self.numbers.get(&seq).map(|&at| &self.all[at])
+    }
+
+    /// The newest executions of each step: those that may be tried.
+    pub(super) fn newest(&self) -> impl Iterator<Item = &Arc<Execution>> {
+        self.steps.values().flat_map(|at| at.iter().rev().take(TRIED)).map(|&at| &self.all[at])
+    }
+
+    /// The number of the latest execution.
+    pub(crate) fn last_seq(&self) -> u64 {
+        self.all.last().map_or(0, |execution| execution.seq)
+    }
+
+    pub(super) fn invalid(&self) -> BTreeMap<Arc<str>, u64> {
+        self.invalid.clone()
     }
 
     pub(crate) fn all(&self) -> &[Arc<Execution>] {
         &self.all
     }
 
-    /// Discards old executions once there are many more than last time: those that are not among
-    /// `needed` nor among the newest of their step. Returns whether it discarded any.
-    pub(crate) fn trim(&mut self, needed: impl Fn(&Execution) -> bool) -> bool {
-        let before = self.all.len();
-        if before <= 2 * self.floor + SPARE {
-            return false;
-        }
-        let newest: HashSet<usize> =
-            self.steps.values().flat_map(|at| at.iter().rev().take(TRIED)).copied().collect();
-        let invalid = std::mem::take(&mut self.invalid);
-        let all = std::mem::replace(self, Self { invalid, ..Self::default() }).all;
-        for (at, execution) in all.into_iter().enumerate() {
-            if newest.contains(&at) || needed(&execution) {
-                self.push(execution);
-            }
-        }
-        self.floor = self.all.len();
-        self.floor < before
-    }
-
     /// Marks all executions of `step` so far as invalid.
-    pub(crate) fn invalidate(&mut self, step: &Arc<str>) {
-        let last = self.all.last().map_or(0, |execution| execution.seq);
-        self.invalid.insert(step.clone(), last);
+    pub(super) fn invalidate(&mut self, step: &Arc<str>) {
+        self.invalid.insert(step.clone(), self.last_seq());
     }
 
     pub(crate) fn is_invalid(&self, execution: &Execution) -> bool {
