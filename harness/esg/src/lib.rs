@@ -96,8 +96,8 @@ pub use graph::{
 pub use ledger::{Journal, JournalError, Ledger, Record, Snapshot};
 pub use model::{Entity, EntityError, Fingerprint, Member, Unit, UnitKey};
 pub use program::{
-    Change, Edge, EdgeKind, EdgeSource, Edges, Input, Observed, Operation, Origin, Part, Program,
-    ProgramError, Step, Version, VersionId, VersionKind,
+    Change, Edge, EdgeKind, EdgeSource, Edges, Edit, Input, Observed, Operation, Origin, Part,
+    Program, ProgramError, Provenance, ProvenanceKind, Step, Version, VersionId, VersionKind,
 };
 pub use replay::{Blocked, Reason, Report};
 pub use scan::{Definition, Import, NameIter, NameMap, NameSet, Scan, SyntaxError, scan};

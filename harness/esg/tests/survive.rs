@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use harness_esg::{Blobs, CPython, CodeGraph, Limits, Program, ProgramError, Python, Trust};
+use harness_esg::{Blobs, CPython, CodeGraph, Edit, Limits, Program, ProgramError, Python, Trust};
 
 /// Every installed interpreter, one for each minor version.
 fn interpreters() -> &'static [PathBuf] {
@@ -58,7 +58,7 @@ fn graph(steps: &[(&str, &str)]) -> CodeGraph {
     graph
 }
 
-fn push(program: &mut Program, steps: &[(&str, &str)]) -> Result<(), ProgramError> {
+fn push(program: &mut Edit<'_>, steps: &[(&str, &str)]) -> Result<(), ProgramError> {
     steps.iter().try_for_each(|(id, source)| program.push(id, source).map(drop))
 }
 

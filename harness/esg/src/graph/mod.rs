@@ -21,7 +21,7 @@ use super::error::EsgError;
 use super::exec::{Executor, Value};
 use super::ledger::{Journal, Ledger, Record};
 use super::model::Entity;
-use super::program::{INPUT, Program, ProgramError};
+use super::program::{Edit, INPUT, Program, ProgramError};
 use super::replay::{Engine, Options, Planned, Report};
 use super::state::State;
 use super::trace::Execution;
@@ -115,18 +115,18 @@ impl CodeGraph {
         self.engine.ledger.program()
     }
 
-    /// Changes the program. If `edit` fails, none of its changes apply.
+    /// Changes the program. If `edit` fails, or its changes cannot be stored, none of them apply.
     ///
     /// # Errors
-    /// The error of `edit`, or a failure to store the change.
+    /// The error of `edit`, or a failure to store the changes.
     pub fn edit<T>(
         &mut self,
-        edit: impl FnOnce(&mut Program) -> Result<T, ProgramError>,
+        edit: impl FnOnce(&mut Edit<'_>) -> Result<T, ProgramError>,
     ) -> Result<T, EsgError> {
         let Engine { ledger, journal, .. } = &mut self.engine;
-        let mark = ledger.program.mark();
-        let done = edit(&mut ledger.program).map_err(EsgError::from).and_then(|answer| {
-            let operations = ledger.program.operations(mark).iter().cloned();
+        let mut changes = Edit::new(&mut ledger.program);
+        let done = edit(&mut changes).map_err(EsgError::from).and_then(|answer| {
+            let operations = changes.changes().iter().cloned();
             let records: Vec<_> = operations.map(Record::Edited).collect();
             match journal {
                 Some(journal) if !records.is_empty() => journal.append(&records)?,
@@ -134,9 +134,12 @@ impl CodeGraph {
             }
             Ok(answer)
         });
-        if done.is_err() && self.program().mark() != mark {
-            self.engine.ledger.take_back(mark)?;
-            self.take_in();
+        match done {
+            Ok(_) => changes.keep(),
+            Err(_) => {
+                drop(changes);
+                self.take_in();
+            }
         }
         done
     }

@@ -174,14 +174,6 @@ impl Ledger {
     pub fn blobs(&self) -> impl Iterator<Item = BlobId> {
         self.history.all().iter().flat_map(|execution| execution.trace.blobs())
     }
-
-    /// Undoes the changes to the program since `mark`, which were not recorded.
-    pub(crate) fn take_back(&mut self, mark: usize) -> Result<(), ProgramError> {
-        if self.program.mark() != mark {
-            self.program = Program::fold(self.program.operations(0)[..mark].to_vec())?;
-        }
-        Ok(())
-    }
 }
 
 impl From<Program> for Ledger {

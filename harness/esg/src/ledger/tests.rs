@@ -166,6 +166,23 @@ proptest! {
 }
 
 #[test]
+fn an_edit_that_panics_leaves_nothing() {
+    let mut graph = graph(&Kept::default());
+    graph.edit(|edit| edit.push("a", "a = 1")).unwrap();
+    let before = graph.ledger().clone();
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        graph.edit(|edit| -> Result<(), crate::ProgramError> {
+            edit.push("b", "b = 1")?;
+            assert_eq!(edit.len(), 2);
+            panic!("a caller's own mistake")
+        })
+    }));
+    assert!(panicked.is_err() && *graph.ledger() == before);
+    let refused = graph.edit(|edit| edit.push("b", "b = 1").and(edit.push("a", "")));
+    assert!(refused.is_err() && *graph.ledger() == before);
+}
+
+#[test]
 fn only_old_replays_leave_a_snapshot() {
     let mut graph = graph(&Kept::default());
     graph.edit(|program| program.push("a", "a = 0")).unwrap();

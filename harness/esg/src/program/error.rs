@@ -31,6 +31,19 @@ pub enum ProgramError {
         /// How many versions the program has had.
         count: usize,
     },
+    /// The change was made for another version than the current one.
+    #[error(
+        "the change of `{}` was made for {parent}, and {current} is current (look at {current} and \
+         make the change for it, or roll back to {parent} first)", shown(.step)
+    )]
+    Outdated {
+        /// The step or the input.
+        step: String,
+        /// The version that the change was made for.
+        parent: VersionId,
+        /// The current version.
+        current: VersionId,
+    },
     /// A step with that id exists.
     #[error("step `{}` already exists (replace it, or use another id)", shown(.step))]
     DuplicateStep {

@@ -1,4 +1,5 @@
 //! Programs: ordered steps of code, all their versions, and what may depend on what.
+mod apply;
 mod artifact;
 mod cells;
 mod check;
@@ -6,9 +7,11 @@ mod edges;
 mod edit;
 mod error;
 mod follow;
+mod guard;
 mod notebook;
 mod operation;
 mod order;
+mod provenance;
 mod script;
 mod step;
 mod version;
@@ -20,7 +23,9 @@ pub use artifact::Part;
 pub(crate) use check::INPUT;
 pub use edges::{Edge, EdgeKind, EdgeSource, Edges, Observed, Origin};
 pub use error::ProgramError;
+pub use guard::Edit;
 pub use operation::{Change, Operation};
+pub use provenance::{Provenance, ProvenanceKind};
 pub use step::{Input, Step};
 pub use version::{Version, VersionId, VersionKind};
 

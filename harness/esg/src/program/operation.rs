@@ -4,10 +4,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::VersionId;
 use super::artifact::Part;
+use super::{Provenance, VersionId};
 
-/// One change of a program, with its author and cause.
+/// One change of a program, and where it comes from.
 ///
 /// A program replays from its operations: applied in order to an empty program they give the same
 /// program, down to the ids of its versions.
@@ -16,33 +16,23 @@ use super::artifact::Part;
 pub struct Operation {
     /// The change.
     pub change: Change,
-    /// The author.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub author: Option<Arc<str>>,
-    /// The cause.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cause: Option<Arc<str>>,
+    /// Where it comes from.
+    #[serde(default, skip_serializing_if = "Provenance::is_default")]
+    pub provenance: Provenance,
 }
 
 impl Operation {
-    /// Sets the author.
+    /// Sets where it comes from.
     #[must_use]
-    pub fn by(mut self, author: &str) -> Self {
-        self.author = Some(author.into());
-        self
-    }
-
-    /// Sets the cause.
-    #[must_use]
-    pub fn because(mut self, cause: &str) -> Self {
-        self.cause = Some(cause.into());
+    pub fn signed(mut self, provenance: Provenance) -> Self {
+        self.provenance = provenance;
         self
     }
 }
 
 impl From<Change> for Operation {
     fn from(change: Change) -> Self {
-        Self { change, author: None, cause: None }
+        Self { change, provenance: Provenance::default() }
     }
 }
 

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -129,21 +131,55 @@ fn what_is_refused_says_so_and_changes_nothing() {
 }
 
 #[test]
-fn an_operation_has_an_author_and_a_cause() {
+fn a_version_knows_where_it_comes_from() {
     let mut program = three();
-    let change = Operation::from(Change::replaced("a", "a = 2")).by("model").because("NameError");
-    let version = program.apply(change).unwrap().unwrap();
-    let version = program.version(version).unwrap();
-    assert_eq!(version.author.as_deref(), Some("model"));
-    assert_eq!(version.cause.as_deref(), Some("NameError"));
+    let first = program.step("a").unwrap().version;
+    let patch = Provenance::new(ProvenanceKind::Patched).agent("fixer").call("c-3").parent(first);
+    let change = Operation::from(Change::replaced("a", "a = 2")).signed(patch.clone());
+    let version = program.apply(change.clone()).unwrap().unwrap();
+    let made = program.version(version).unwrap();
+    assert_eq!((&made.provenance, made.parent), (&patch, Some(first)));
     assert_eq!(
         serde_json::to_value(&program.operations(3)[0]).unwrap(),
         json!({
             "change": {"replaced": {"step": "a", "source": "a = 2"}},
-            "author": "model",
-            "cause": "NameError",
+            "provenance": {"kind": "patched", "agent": "fixer", "call": "c-3", "parent": first},
         })
     );
+    assert_eq!(
+        serde_json::to_value(&program.operations(0)[0]).unwrap(),
+        json!({"change": {"added": {"step": "a", "source": "a = 1"}}}),
+    );
+}
+
+#[test]
+fn a_change_for_a_former_version_is_refused() {
+    let mut program = three();
+    program.input("k", json!(1)).unwrap();
+    let [a, k] = [0, 3].map(|at| program.versions()[at].id);
+    let current = program.replace("a", "a = 2").unwrap();
+    program.input("k", json!(2)).unwrap();
+    let before = program.clone();
+    let id = |id: &str| -> Arc<str> { id.into() };
+    for (change, parent) in [
+        (Change::replaced("a", "a = 3"), a),
+        (Change::Removed { step: id("a") }, a),
+        (Change::Moved { step: id("a"), before: None }, a),
+        (Change::RolledBack { version: a }, a),
+        (Change::Input { name: id("k"), value: json!(3) }, k),
+        (Change::InputJson { name: id("k"), json: id("3") }, k),
+        (Change::RolledBack { version: k }, k),
+    ] {
+        let sign = Provenance::default().parent(parent);
+        let refused = program.apply(Operation::from(change.clone()).signed(sign)).unwrap_err();
+        assert!(
+            matches!(&refused, ProgramError::Outdated { parent: was, .. } if *was == parent),
+            "{change:?}: {refused}"
+        );
+    }
+    assert_eq!(program, before);
+    let sign = Provenance::default().parent(current);
+    program.apply(Operation::from(Change::replaced("a", "a = 3")).signed(sign)).unwrap();
 }
 
 /// A random change. Few names make conflicts likely.

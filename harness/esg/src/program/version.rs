@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Fingerprint;
 
+use super::provenance::Provenance;
+
 /// The number of a version. Displays as `v7`.
 ///
 /// Versions are numbered in the order of their creation, so the same operations give the same
@@ -47,8 +49,6 @@ pub struct Version {
     /// Identity of the code. Two versions of one step with the same syntax behave the same;
     /// comments and layout do not matter.
     pub syntax: Fingerprint,
-    /// The author, if given.
-    pub author: Option<Arc<str>>,
-    /// The cause, if given.
-    pub cause: Option<Arc<str>>,
+    /// Where it comes from.
+    pub provenance: Provenance,
 }

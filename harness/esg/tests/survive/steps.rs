@@ -22,9 +22,9 @@ print(text)";
 /// Runs `step` between a step that makes something and one that uses it. Returns its ending, and
 /// whether it was reported as untracked.
 fn amid(step: &str, wall: Duration) -> (Ending, bool) {
-    let mut program = Program::new();
-    push(&mut program, &[("before", BEFORE), ("bad", step), ("after", AFTER)]).unwrap();
-    let mut graph = CodeGraph::new(program, worker_of(0, wall), Blobs::memory());
+    let mut graph = CodeGraph::new(Program::new(), worker_of(0, wall), Blobs::memory());
+    let steps = [("before", BEFORE), ("bad", step), ("after", AFTER)];
+    graph.edit(|program| push(program, &steps)).unwrap();
     let report = graph.replay().unwrap();
     let right = |graph: &mut CodeGraph, when: &str| {
         let after = graph.execution("after").unwrap();
