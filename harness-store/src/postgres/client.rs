@@ -1,6 +1,9 @@
 //! Connections: a pool of them, time limits, and transactions.
 
 use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use deadpool_postgres::{
@@ -8,7 +11,7 @@ use deadpool_postgres::{
 };
 use harness::store::StoreError;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Config, Row};
+use tokio_postgres::{Config, Row, Statement};
 
 use super::error::{failed, is_missing, no_connection, too_late};
 use super::options::PostgresStoreOptions;
@@ -21,7 +24,7 @@ pub(crate) type Value<'a> = &'a (dyn ToSql + Sync);
 pub(crate) struct Client {
     pool: Pool,
     pub(crate) schema: String,
-    wait: Duration,
+    pub(crate) wait: Duration,
     timeout: Duration,
 }
 
@@ -68,11 +71,20 @@ impl Client {
         })
     }
 
+    /// How many connections there are at most.
+    pub(crate) fn max_connections(&self) -> usize {
+        self.pool.status().max_size
+    }
+
+    /// How many transactions append at once: the other connections are for the other calls.
+    pub(crate) fn lanes(&self) -> usize {
+        (self.max_connections() / 2).max(1)
+    }
+
     pub(crate) async fn connection(&self) -> Result<Connection<'_>, StoreError> {
-        let size = self.pool.status().max_size;
         match self.pool.get().await {
             Ok(object) => Ok(Connection { of: self, object: Some(object), engaged: false }),
-            Err(error) => Err(no_connection(error, size, self.wait)),
+            Err(error) => Err(no_connection(error, self.max_connections(), self.wait)),
         }
     }
 
@@ -102,6 +114,42 @@ fn setup(options: &PostgresStoreOptions) -> String {
     )
 }
 
+/// In a transaction of several calls, each waits for a lock no longer than this.
+const BEGIN_TOGETHER: &str = "BEGIN; SET LOCAL lock_timeout TO 200";
+
+/// What came of a transaction of several calls.
+#[derive(Debug)]
+pub(crate) enum Together {
+    /// It was committed. These are the rows of each.
+    Done(Vec<Vec<Row>>),
+    /// It had no effect, because the server could not do one of them in time.
+    Undone,
+    Failed(StoreError),
+}
+
+type Call<'a> = Pin<Box<dyn Future<Output = Result<Vec<Row>, tokio_postgres::Error>> + Send + 'a>>;
+
+/// The answers to calls, which are sent in this order: a call is sent when it is polled for the first
+/// time.
+async fn in_order(mut calls: Vec<Call<'_>>) -> Vec<Result<Vec<Row>, tokio_postgres::Error>> {
+    let mut answers: Vec<_> = calls.iter().map(|_| None).collect();
+    poll_fn(|context| {
+        for (call, answer) in calls.iter_mut().zip(&mut answers) {
+            if answer.is_none()
+                && let Poll::Ready(rows) = call.as_mut().poll(context)
+            {
+                *answer = Some(rows);
+            }
+        }
+        match answers.iter().all(Option::is_some) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    })
+    .await;
+    answers.into_iter().flatten().collect()
+}
+
 /// A connection that no other call uses.
 pub(crate) struct Connection<'a> {
     of: &'a Client,
@@ -124,12 +172,7 @@ impl Connection<'_> {
     ) -> Result<Vec<Row>, StoreError> {
         let (limit, inside) = (self.of.timeout, self.engaged);
         self.engaged = true;
-        let client = self.client()?;
-        let prepared = tokio::time::timeout(limit, client.prepare_cached(text)).await;
-        let prepared = match prepared.map_err(|_| too_late(limit, false))? {
-            Ok(prepared) => prepared,
-            Err(error) => return Err(self.explained(&error, false).await),
-        };
+        let prepared = self.prepared(text).await?;
         let client = self.client()?;
         let done = tokio::time::timeout(limit, client.query(&prepared, values)).await;
         match done.map_err(|_| too_late(limit, writes))? {
@@ -138,6 +181,54 @@ impl Connection<'_> {
                 Ok(rows)
             }
             Err(error) => Err(self.explained(&error, writes).await),
+        }
+    }
+
+    async fn prepared(&mut self, text: &str) -> Result<Statement, StoreError> {
+        let limit = self.of.timeout;
+        let prepared = tokio::time::timeout(limit, self.client()?.prepare_cached(text)).await;
+        match prepared.map_err(|_| too_late(limit, false))? {
+            Ok(prepared) => Ok(prepared),
+            Err(error) => Err(self.explained(&error, false).await),
+        }
+    }
+
+    /// Runs a statement with each of these values, in one transaction and one round trip.
+    pub(crate) async fn together(&mut self, text: &str, all: &[&[Value<'_>]]) -> Together {
+        let limit = self.of.timeout;
+        self.engaged = true;
+        let prepared = match self.prepared(text).await {
+            Ok(prepared) => prepared,
+            Err(error) => return Together::Failed(error),
+        };
+        let client = match self.client() {
+            Ok(client) => &*client,
+            Err(error) => return Together::Failed(error),
+        };
+        let begin = async || client.batch_execute(BEGIN_TOGETHER).await.map(|()| Vec::new());
+        let end = async || client.batch_execute("COMMIT").await.map(|()| Vec::new());
+        let mut calls: Vec<Call<'_>> = vec![Box::pin(begin())];
+        for values in all {
+            calls.push(Box::pin(client.query(&prepared, values)));
+        }
+        calls.push(Box::pin(end()));
+        let Ok(answers) = tokio::time::timeout(limit, in_order(calls)).await else {
+            return Together::Failed(too_late(limit, true));
+        };
+        match answers.into_iter().collect::<Result<Vec<_>, _>>() {
+            Ok(mut rows) => {
+                self.engaged = false;
+                rows.truncate(all.len() + 1);
+                Together::Done(rows.split_off(1))
+            }
+            Err(error) => match failed(&error, true) {
+                // After a failed statement, the end undoes the others.
+                failed if error.as_db_error().is_some() && !failed.is_ambiguous() => {
+                    self.engaged = client.is_closed();
+                    Together::Undone
+                }
+                failed => Together::Failed(failed),
+            },
         }
     }
 

@@ -87,14 +87,40 @@ pub(crate) fn no_connection(error: PoolError, size: usize, waited: Duration) -> 
                 },
             };
         }
-        PoolError::Timeout(TimeoutType::Wait) => format!(
-            "all {size} connections were in use for {waited:?} (allow more with \
-             `max_connections`, or use the store less at once)"
-        ),
+        PoolError::Timeout(TimeoutType::Wait) => return exhausted(size, waited),
         PoolError::Timeout(_) => "the server did not accept a connection in time".into(),
         other => format!("there is no connection to the server: {other}"),
     };
     StoreError::Unavailable { what, ambiguous: false, source: None }
+}
+
+/// What it means that all connections were in use for too long.
+pub(crate) fn exhausted(size: usize, waited: Duration) -> StoreError {
+    StoreError::Unavailable {
+        what: format!(
+            "all {size} connections were in use for {waited:?} (allow more with \
+             `max_connections`, or use the store less at once)"
+        ),
+        ambiguous: false,
+        source: None,
+    }
+}
+
+/// The same failure for another call of the same transaction.
+pub(crate) fn again(error: &StoreError) -> StoreError {
+    match error {
+        StoreError::NewerFormat { found, known } => {
+            StoreError::NewerFormat { found: *found, known: *known }
+        }
+        StoreError::Full(what) => StoreError::Full(what.clone()),
+        StoreError::Unsuitable(what) => StoreError::Unsuitable(what.clone()),
+        StoreError::Unavailable { what, ambiguous, source } => StoreError::Unavailable {
+            what: what.clone(),
+            ambiguous: *ambiguous,
+            source: source.as_ref().map(|source| source.to_string().into()),
+        },
+        other => StoreError::Unavailable { what: other.to_string(), ambiguous: true, source: None },
+    }
 }
 
 /// What it means that the server has not answered in time.

@@ -6,13 +6,15 @@
 //! what the rules of all stores decide: when nothing was written, it reports what it has found, and
 //! they say what follows.
 //!
-//! `client` has the connections and what their failures mean, `batch` what is kept of a batch.
+//! `client` has the connections and what their failures mean, `batch` what is kept of a batch, `group`
+//! the appends that share a transaction.
 
 mod append;
 mod batch;
 mod claim;
 mod client;
 mod error;
+mod group;
 mod list;
 mod open;
 mod options;

@@ -8,6 +8,7 @@ use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 
 use super::client::Client;
+use super::group::Groups;
 use super::options::PostgresStoreOptions;
 use super::schema;
 use super::store::PostgresStore;
@@ -58,7 +59,7 @@ impl PostgresStoreOptions {
         }
         schema::set_up(&mut connection, &self.schema).await?;
         drop(connection);
-        Ok(PostgresStore { client })
+        Ok(PostgresStore { groups: Groups::new(client.clone()), client })
     }
 }
 

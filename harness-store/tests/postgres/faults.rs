@@ -108,7 +108,7 @@ async fn a_call_to_a_server_that_hangs_ends_and_says_what_may_have_happened() {
 #[tokio::test]
 async fn calls_wait_for_a_connection_and_then_fail_without_an_effect() {
     let place = Place::new("faults_pool").await;
-    let store = patient(&place).max_connections(2).connect(&place.url).await.unwrap();
+    let store = place.options().max_connections(2).connect(&place.url).await.unwrap();
     let slow = patient(&place)
         .max_connections(1)
         .call_timeout(Duration::from_secs(30))

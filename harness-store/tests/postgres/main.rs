@@ -4,6 +4,7 @@
 
 mod contract;
 mod faults;
+mod group;
 mod model;
 #[path = "../file/model.rs"]
 mod operations;
