@@ -75,6 +75,7 @@
 //! | have an agent with tools in ten lines | [`loops::tool_loop`] |
 //! | decide which tools run, and ask a person | [`approval`] |
 //! | observe runs | [`observe`] |
+//! | run sessions on a durable-execution engine | [`engine`] |
 //! | test a step or a loop | `testing` (feature `testing`) |
 //! | run code that an agent writes step by step | `esg` (feature `code`) |
 //!
@@ -103,6 +104,7 @@ mod clock;
 pub mod compat;
 pub mod context;
 pub mod declare;
+pub mod engine;
 pub mod graph;
 pub mod id;
 mod inbox;

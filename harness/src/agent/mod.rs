@@ -291,6 +291,19 @@ impl<C: Context, S: State> Agent<C, S> {
         })
     }
 
+    /// The outcome of a stored session as it is. Nothing runs.
+    pub(crate) fn at_rest(&self, session: String, slots: C::Runtime) -> RunRequest<S> {
+        let (agent, mut options) = (self.clone(), self.options());
+        options.session = SessionId::new(session);
+        RunRequest::new(options, move |launched| match agent.inner.storage.clone() {
+            Some(storage) => {
+                let taker = agent.taker(storage, slots, launched);
+                Box::pin(recovery::at_rest(taker))
+            }
+            None => Box::pin(ready(Err(Kind::NoStore(launched.session).into()))),
+        })
+    }
+
     fn options(&self) -> Options {
         Options {
             session: Ok(SessionId::fresh()),

@@ -12,7 +12,7 @@ use crate::compat::{Compatibility, Compatible, LoopIdentity, check};
 use crate::context::Context;
 use crate::graph::{Program, Wiring};
 use crate::id::{AgentId, SessionId};
-use crate::journal::{Durability, Journal, LeaseGuard, Start, When};
+use crate::journal::{Durability, Journal, LeaseGuard, Start, When, read};
 use crate::run::{Begin, Driver, Kind, Launched, Outcome, Resumer, RunCore, RunError, Settlement};
 use crate::session::{AsNamed, Change, Entry, Recorded, Session};
 use crate::state::State;
@@ -139,6 +139,17 @@ impl<C: Context, S: State> Taker<C, S> {
             home,
         })))
     }
+}
+
+/// The outcome of a session as it is. Nothing runs.
+pub(crate) async fn at_rest<C: Context, S: State>(
+    taker: Taker<C, S>,
+) -> Result<Outcome<S>, RunError> {
+    let id = taker.session();
+    let found = read(taker.store(), id).await.map_err(|error| refuse::read_error(id, error))?;
+    let recorded = found.ok_or_else(|| Kind::NotFound(id.clone()))?.recorded;
+    let compatible = taker.check(&recorded)?;
+    Ok(taker.at_rest(&recorded.session, compatible.state).outcome().await)
 }
 
 /// A recovered session.

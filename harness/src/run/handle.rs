@@ -11,6 +11,7 @@ use tokio::task::JoinHandle;
 use crate::id::RunId;
 use crate::observe::{Event, Events, Outlet, stream};
 use crate::state::State;
+use crate::step::BoxFuture;
 use crate::text::words;
 
 use super::RunError;
@@ -68,15 +69,25 @@ impl<S: State> RunRequest<S> {
         let (sender, events) = stream();
         let resubscribe = sender.downgrade();
         let outlet = Outlet { sender, tokens: self.options.tokens };
-        let (launched, refused) = self.options.launch(Some(outlet));
-        let control = RunControl { run: launched.run.clone(), stop: launched.stop.clone() };
-        let task = tokio::spawn(async move {
-            match refused {
-                Some(error) => Err(error),
-                None => (self.launch)(launched).await,
-            }
-        });
+        let (control, run) = self.controlled(Some(outlet));
+        let task = tokio::spawn(run);
         Run { task, control, events: Some(events), resubscribe, done: false }
+    }
+
+    /// The run as a future, and what stops it.
+    pub(crate) fn controlled(
+        self,
+        stream: Option<Outlet>,
+    ) -> (RunControl, BoxFuture<Result<Outcome<S>, RunError>>) {
+        let (launched, refused) = self.options.launch(stream);
+        let control = RunControl { run: launched.run.clone(), stop: launched.stop.clone() };
+        // Nothing runs before the first poll. The future is built here, so that a running one does
+        // not contain the request.
+        let run = match refused {
+            Some(error) => Box::pin(std::future::ready(Err(error))),
+            None => (self.launch)(launched),
+        };
+        (control, run)
     }
 }
 

@@ -16,6 +16,7 @@ mod basics;
 mod busy;
 mod crashes;
 mod effects;
+mod engine;
 mod equal;
 mod faults;
 mod forks;

@@ -225,13 +225,7 @@ impl<S: State> IntoFuture for RunRequest<S> {
     type IntoFuture = BoxFuture<Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        // Nothing runs before the first poll. The future is built here, so that a running one does
-        // not contain the request.
-        let (launched, refused) = self.options.launch(None);
-        match refused {
-            Some(error) => Box::pin(std::future::ready(Err(error))),
-            None => (self.launch)(launched),
-        }
+        self.controlled(None).1
     }
 }
 

@@ -53,6 +53,11 @@ impl Log {
         Seq(self.pruned + 1)
     }
 
+    /// Begins an empty log after entries that were pruned.
+    pub(super) fn begin_after(&mut self, pruned: Seq) {
+        self.pruned = pruned.0;
+    }
+
     pub(super) fn push(&mut self, token: Token, entries: &[NewEntry<'_>]) {
         if entries.is_empty() {
             return;

@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use dashmap::DashMap;
 use dashmap::mapref::one::RefMut;
 
-use crate::id::{Fence, SessionId};
+use crate::id::{Fence, Seq, SessionId};
 
 use super::{
     Appended, Batch, Claimed, Filter, InboxSeq, Lease, Listing, Message, Page, ReadRequest,
@@ -64,6 +64,25 @@ impl MemoryStore {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+}
+
+/// For a session whose writes were acknowledged elsewhere: they are repeated here without a lease, and
+/// without being judged again.
+impl MemoryStore {
+    /// Begins a session whose entries up to `pruned` are not here.
+    pub(crate) fn begin_after(&self, session: &SessionId, pruned: Seq) {
+        self.shared.sessions.entry(session.clone()).or_default().log.begin_after(pruned);
+    }
+
+    /// Repeats an append.
+    pub(crate) fn repeat_append(&self, session: &SessionId, batch: &Batch<'_>) {
+        self.shared.sessions.entry(session.clone()).or_default().put(Token::random(), batch);
+    }
+
+    /// Repeats a send.
+    pub(crate) fn repeat_send(&self, session: &SessionId, messages: Vec<Message>) {
+        self.shared.sessions.entry(session.clone()).or_default().deliver(messages);
     }
 }
 

@@ -125,12 +125,18 @@ impl Session {
         if let rules::Append::Done(head) = judged? {
             return Ok(Appended::new(head, self.inbox()));
         }
+        self.put(lease.token, batch);
+        Ok(Appended::new(self.log.head(), self.inbox()))
+    }
+
+    /// Appends a batch that was judged.
+    pub(super) fn put(&mut self, token: Token, batch: &Batch<'_>) {
         if !self.exists() {
             self.created = batch.at;
         }
         self.updated = batch.at;
-        self.log.push(lease.token, batch.entries);
-        self.remember(lease.token, batch);
+        self.log.push(token, batch.entries);
+        self.remember(token, batch);
         if let Some(summary) = batch.summary {
             match &mut self.summary {
                 Some(own) => replace(own, summary),
@@ -143,7 +149,6 @@ impl Session {
         for id in batch.close {
             self.interrupts.remove(id);
         }
-        Ok(Appended::new(self.log.head(), self.inbox()))
     }
 
     /// Whether the batch was appended before.
@@ -187,11 +192,18 @@ impl Session {
             Ok(new) => new.into_iter().cloned().collect::<Vec<_>>(),
             Err(refused) => return refused,
         };
-        for message in new {
-            self.keys.insert(message.key.clone(), self.messages.len());
-            self.messages.push(message);
-        }
+        self.deliver(new);
         Sent::Accepted(self.inbox())
+    }
+
+    /// Adds messages that were judged, but for those whose key is taken.
+    pub(super) fn deliver(&mut self, messages: impl IntoIterator<Item = Message>) {
+        for message in messages {
+            if !self.keys.contains_key(&message.key) {
+                self.keys.insert(message.key.clone(), self.messages.len());
+                self.messages.push(message);
+            }
+        }
     }
 
     pub(super) fn read(

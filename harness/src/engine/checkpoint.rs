@@ -1,0 +1,99 @@
+//! A session between two invocations.
+
+use std::string::FromUtf8Error;
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::UtcMillis;
+use crate::id::{Seq, SessionId};
+use crate::store::{
+    Batch, InboxSeq, MemoryStore, OpenInterrupt, ReadRequest, SessionStore, SessionSummary,
+    StoreError,
+};
+
+use super::write::{Line, Text};
+
+/// What an engine keeps of a session between two invocations: its log from the last snapshot on, its
+/// inbox, and what stores list of it.
+///
+/// Serialized, it is one JSON object. Its size is that of the state, a few times over, and of the
+/// messages that the session has received.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// The last entry that is not in it.
+    after: Seq,
+    log: Vec<Line>,
+    created: UtcMillis,
+    updated: UtcMillis,
+    summary: SessionSummary,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    open: Vec<OpenInterrupt>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    inbox: Vec<Text>,
+}
+
+impl Checkpoint {
+    /// The agent, phase and step of the session, and when it is due.
+    #[must_use]
+    pub fn summary(&self) -> &SessionSummary {
+        &self.summary
+    }
+
+    /// The interrupts that wait.
+    #[must_use]
+    pub fn interrupts(&self) -> &[OpenInterrupt] {
+        &self.open
+    }
+
+    /// A session as a store has it; `None` if it has none.
+    pub(super) async fn of(
+        store: &MemoryStore,
+        session: &SessionId,
+    ) -> Result<Option<Self>, StoreError> {
+        let request = ReadRequest::from_snapshot().with_messages_after(InboxSeq(0));
+        let Some(page) = store.read(session, request.limit(u64::MAX)).await? else {
+            return Ok(None);
+        };
+        let after = page.entries.first().map_or(page.head, |first| Seq(first.seq.0 - 1));
+        let text = |error: FromUtf8Error| StoreError::unavailable("a checkpoint holds text", error);
+        // The page begins at the last snapshot, or else at the first entry, where a reader can start
+        // anyway.
+        let line = |(at, entry): (usize, Vec<u8>)| {
+            Ok(Line { entry: String::from_utf8(entry)?, snapshot: at == 0 })
+        };
+        let entries = page.entries.into_iter().map(|entry| entry.bytes).enumerate();
+        let inbox = page.messages.iter().map(|stored| Text::of(&stored.message));
+        Ok(Some(Self {
+            after,
+            log: entries.map(line).collect::<Result<_, _>>().map_err(text)?,
+            created: page.created,
+            updated: page.updated,
+            summary: page.summary,
+            open: page.interrupts,
+            inbox: inbox.collect::<Result<_, _>>().map_err(text)?,
+        }))
+    }
+
+    /// Puts the session into a store that has none of that id.
+    pub(super) fn restore(self, store: &MemoryStore, session: &SessionId) {
+        store.begin_after(session, self.after);
+        let entries: Vec<_> = self.log.iter().map(Line::as_entry).collect();
+        let (after, summary) = (self.after, Some(&self.summary));
+        let log = Batch { after, at: self.created, entries: &entries, summary, ..Batch::default() };
+        store.repeat_append(session, &log);
+        let rest = Batch { at: self.updated, open: &self.open, ..Batch::default() };
+        store.repeat_append(session, &rest);
+        store.repeat_send(session, self.inbox.into_iter().map(Text::into_message).collect());
+    }
+}
+
+impl std::fmt::Debug for Checkpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Checkpoint")
+            .field("after", &self.after)
+            .field("entries", &self.log.len())
+            .field("summary", &self.summary)
+            .field("interrupts", &self.open.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,260 @@
+//! One invocation: journalled writes are repeated, then the run begins where they end.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures_util::future::{BoxFuture, FutureExt};
+use tokio::sync::{Mutex, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::Agent;
+use crate::context::{Context, RuntimeSlots};
+use crate::id::SessionId;
+use crate::run::{Kind, Outcome, RunError, RunRequest};
+use crate::state::State;
+use crate::step::Answers;
+use crate::store::{MemoryStore, Phase, StoreError};
+
+use super::checkpoint::Checkpoint;
+use super::journalled::{Journalled, Pending};
+use super::write::Write;
+use super::{Engine, EngineError};
+
+/// What one invocation of an engine does with a session of an agent.
+///
+/// The agent's own store, if it has one, is not used.
+pub struct Invocation<C: Context, S: State> {
+    agent: Agent<C, S>,
+    session: String,
+    checkpoint: Option<Checkpoint>,
+    at_most: Option<u64>,
+}
+
+/// How an invocation has ended.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Turn<S: State> {
+    /// The run has settled.
+    #[non_exhaustive]
+    Settled {
+        /// How.
+        outcome: Outcome<S>,
+        /// What the engine keeps for the next invocation.
+        checkpoint: Checkpoint,
+    },
+    /// The invocation has made [as many writes as it may](Invocation::at_most). The next one has to
+    /// [resume](Invocation::resume) the session, without answers.
+    #[non_exhaustive]
+    Unfinished {
+        /// What the engine keeps for the next invocation.
+        checkpoint: Checkpoint,
+    },
+}
+
+/// Why an invocation has no outcome.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// The engine gave the invocation up. The session is as of the last result that it journalled.
+    #[error("the engine gave up the invocation: {0}")]
+    Engine(#[source] EngineError),
+    /// The journal holds something that is not the result of a piece of work.
+    #[error(
+        "result {number} in the journal of the engine is not a write of a session: {source} (the \
+         engine must return each result as it was)"
+    )]
+    Journal {
+        /// The number of the piece of work.
+        number: u64,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// The session cannot be run or resumed, and is unchanged.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The session cannot be kept for the next invocation.
+    #[error(transparent)]
+    Checkpoint(#[from] StoreError),
+}
+
+impl<C: Context, S: State> Invocation<C, S> {
+    /// An invocation for a session of this agent that has no checkpoint.
+    pub fn new(agent: &Agent<C, S>, session: impl Into<String>) -> Self {
+        Self { agent: agent.clone(), session: session.into(), checkpoint: None, at_most: None }
+    }
+
+    /// Sets what the engine has kept of the session.
+    #[must_use = "it returns the invocation with the checkpoint"]
+    pub fn checkpoint(mut self, checkpoint: Checkpoint) -> Self {
+        self.checkpoint = Some(checkpoint);
+        self
+    }
+
+    /// Bounds the invocation, because an engine has to read all results of one to replay it. After so
+    /// many writes (at least 1) the run stops at its next boundary, which takes a few more.
+    #[must_use = "it returns the invocation with the bound"]
+    pub fn at_most(mut self, writes: u64) -> Self {
+        self.at_most = Some(writes);
+        self
+    }
+
+    /// Runs a turn of the session, as [`Agent::run`]. `id` identifies the input: a second invocation
+    /// with the same one returns what came of the first.
+    ///
+    /// # Errors
+    /// A [`HostError`].
+    pub async fn run(
+        self,
+        engine: &(dyn Engine + '_),
+        id: impl Into<String>,
+        input: S::Update,
+        slots: impl RuntimeSlots<C>,
+    ) -> Result<Turn<S>, HostError> {
+        let id = id.into();
+        self.host(engine, slots.filled(), move |agent, slots, session| {
+            agent.run(input, slots).session(session).input_id(id)
+        })
+        .await
+    }
+
+    /// Resumes the session, as [`Agent::resume`].
+    ///
+    /// # Errors
+    /// A [`HostError`].
+    pub async fn resume(
+        self,
+        engine: &(dyn Engine + '_),
+        answers: Answers,
+        slots: impl RuntimeSlots<C>,
+    ) -> Result<Turn<S>, HostError> {
+        self.host(engine, slots.filled(), move |agent, slots, session| {
+            agent.resume(session, answers, slots)
+        })
+        .await
+    }
+
+    async fn host(
+        self,
+        engine: &(dyn Engine + '_),
+        slots: C::Runtime,
+        request: impl FnOnce(&Agent<C, S>, C::Runtime, String) -> RunRequest<S> + Send + 'static,
+    ) -> Result<Turn<S>, HostError> {
+        let Self { agent, session, checkpoint, at_most } = self;
+        let id = SessionId::new(&session).map_err(|error| RunError::from(Kind::from(error)))?;
+        let memory = MemoryStore::new();
+        if let Some(checkpoint) = checkpoint {
+            checkpoint.restore(&memory, &id);
+        }
+        let (store, writes) = Journalled::new(memory.clone());
+        let agent = agent.store(store);
+        let (settled, bound) = (Arc::new(AtomicBool::new(false)), CancellationToken::new());
+        let run = {
+            let (settled, bound) = (Arc::clone(&settled), bound.clone());
+            async move {
+                let request = match settled.load(Ordering::Relaxed) {
+                    // The journal has everything that the run has written.
+                    true => agent.at_rest(session, slots),
+                    false => request(&agent, slots, session),
+                };
+                let (control, mut run) = request.controlled(None);
+                tokio::select! {
+                    biased;
+                    () = bound.cancelled() => {
+                        control.stop();
+                        run.await
+                    }
+                    outcome = &mut run => outcome,
+                }
+            }
+        };
+        let live = Live { run: run.boxed(), writes, pending: None, outcome: None };
+        let live = Arc::new(Mutex::new(live));
+        // The writes since the run began: those before are no progress.
+        let (mut number, mut since) = (0, None);
+        let outcome = loop {
+            number += 1;
+            if at_most.zip(since).is_some_and(|(most, since)| number - since > most.max(1)) {
+                bound.cancel();
+            }
+            let result = engine.run(number, work(Arc::clone(&live)).boxed()).await;
+            let result = result.map_err(HostError::Engine)?;
+            let mut live = live.lock().await;
+            if let Some(pending) = live.pending.take() {
+                since = since.or(pending.write.phase().map(|_| number));
+                pending.acknowledge();
+                continue;
+            }
+            if let Some(outcome) = live.outcome.take() {
+                break outcome?;
+            }
+            // The result of an earlier time.
+            let write: Write = serde_json::from_slice(&result)
+                .map_err(|source| HostError::Journal { number, source })?;
+            match write {
+                Write::Over if settled.load(Ordering::Relaxed) => break (&mut live.run).await?,
+                // It was refused. It is asked for again, in the next piece of work.
+                Write::Over => {}
+                write => {
+                    if let Some(phase) = write.phase() {
+                        since = since.or(Some(number));
+                        settled.store(phase != Phase::Running, Ordering::Relaxed);
+                    }
+                    write.repeat(&memory, &id);
+                }
+            }
+        };
+        let Some(checkpoint) = Checkpoint::of(&memory, &id).await? else {
+            return Err(StoreError::Gone { session: id }.into());
+        };
+        Ok(match bound.is_cancelled() && matches!(outcome, Outcome::Stopped(_)) {
+            true => Turn::Unfinished { checkpoint },
+            false => Turn::Settled { outcome, checkpoint },
+        })
+    }
+}
+
+/// The run of an invocation. It begins at its first poll, when the journal has no more results.
+struct Live<S: State> {
+    run: BoxFuture<'static, Result<Outcome<S>, RunError>>,
+    writes: mpsc::UnboundedReceiver<Pending>,
+    /// The write that the engine journals now.
+    pending: Option<Pending>,
+    outcome: Option<Result<Outcome<S>, RunError>>,
+}
+
+/// Runs the session up to its next write. The run is polled nowhere else, so no step works while the
+/// engine does not know of it.
+async fn work<S: State>(live: Arc<Mutex<Live<S>>>) -> Vec<u8> {
+    let mut live = live.lock().await;
+    let Live { run, writes, .. } = &mut *live;
+    let write = tokio::select! {
+        biased;
+        Some(pending) = writes.recv() => {
+            let write = to_vec(&pending.write);
+            live.pending = Some(pending);
+            write
+        }
+        outcome = run => {
+            live.outcome = Some(outcome);
+            to_vec(&Write::Over)
+        }
+    };
+    write
+}
+
+fn to_vec(write: &Write) -> Vec<u8> {
+    // Strings, numbers and lists: nothing in it fails.
+    serde_json::to_vec(write).unwrap_or_default()
+}
+
+impl<C: Context, S: State> fmt::Debug for Invocation<C, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Invocation")
+            .field("agent", &self.agent)
+            .field("session", &self.session)
+            .field("checkpoint", &self.checkpoint)
+            .field("at_most", &self.at_most)
+            .finish()
+    }
+}

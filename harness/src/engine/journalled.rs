@@ -1,0 +1,104 @@
+//! The store of a run on an engine: each write waits until the engine has journalled it.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::id::SessionId;
+use crate::store::{
+    Appended, Batch, Claimed, Filter, InboxSeq, Lease, Listing, MemoryStore, Message, Page,
+    ReadRequest, Released, Remove, Sent, SessionStore, StoreError,
+};
+
+use super::write::Write;
+
+/// A session in memory whose writes go through an engine.
+pub(super) struct Journalled {
+    memory: MemoryStore,
+    writes: mpsc::UnboundedSender<Pending>,
+}
+
+/// A write that is done in memory and not journalled.
+pub(super) struct Pending {
+    pub(super) write: Write,
+    journalled: oneshot::Sender<()>,
+}
+
+impl Pending {
+    /// Acknowledges the write.
+    pub(super) fn acknowledge(self) {
+        // A run that is dropped waits for nothing.
+        let _ = self.journalled.send(());
+    }
+}
+
+impl Journalled {
+    /// The store, and the writes that wait.
+    pub(super) fn new(memory: MemoryStore) -> (Self, mpsc::UnboundedReceiver<Pending>) {
+        let (writes, pending) = mpsc::unbounded_channel();
+        (Self { memory, writes }, pending)
+    }
+
+    async fn journal(
+        &self,
+        write: Result<Write, std::string::FromUtf8Error>,
+    ) -> Result<(), StoreError> {
+        let write = write.map_err(|error| StoreError::unavailable("an engine journals text", error))?;
+        let (journalled, wait) = oneshot::channel();
+        // The invocation is given up with everything that it has in memory.
+        let gone = || StoreError::unavailable("the invocation of the engine is over", "gave up");
+        self.writes.send(Pending { write, journalled }).map_err(|_| gone())?;
+        wait.await.map_err(|_| gone())
+    }
+}
+
+#[async_trait]
+impl SessionStore for Journalled {
+    async fn claim(&self, session: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
+        self.memory.claim(session, ttl).await
+    }
+
+    async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {
+        self.memory.renew(lease, ttl).await
+    }
+
+    async fn release(&self, lease: &Lease, read: InboxSeq) -> Result<Released, StoreError> {
+        self.memory.release(lease, read).await
+    }
+
+    async fn append(&self, lease: &Lease, batch: Batch<'_>) -> Result<Appended, StoreError> {
+        let appended = self.memory.append(lease, batch).await?;
+        self.journal(Write::append(&batch)).await?;
+        Ok(appended)
+    }
+
+    async fn send(&self, to: &SessionId, messages: &[Message]) -> Result<Sent, StoreError> {
+        let sent = self.memory.send(to, messages).await?;
+        if matches!(sent, Sent::Accepted(_)) {
+            self.journal(Write::send(messages)).await?;
+        }
+        Ok(sent)
+    }
+
+    async fn read(
+        &self,
+        session: &SessionId,
+        request: ReadRequest,
+    ) -> Result<Option<Page>, StoreError> {
+        self.memory.read(session, request).await
+    }
+
+    async fn list(
+        &self,
+        filter: &Filter,
+        after: Option<&[u8]>,
+        limit: u32,
+    ) -> Result<Listing, StoreError> {
+        self.memory.list(filter, after, limit).await
+    }
+
+    async fn remove(&self, lease: &Lease, what: Remove) -> Result<(), StoreError> {
+        self.memory.remove(lease, what).await
+    }
+}
