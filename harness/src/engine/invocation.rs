@@ -36,7 +36,6 @@ pub struct Invocation<C: Context, S: State> {
 #[non_exhaustive]
 pub enum Turn<S: State> {
     /// The run has settled.
-    #[non_exhaustive]
     Settled {
         /// How.
         outcome: Outcome<S>,
@@ -45,7 +44,6 @@ pub enum Turn<S: State> {
     },
     /// The invocation has made [as many writes as it may](Invocation::at_most). The next one has to
     /// [resume](Invocation::resume) the session, without answers.
-    #[non_exhaustive]
     Unfinished {
         /// What the engine keeps for the next invocation.
         checkpoint: Checkpoint,

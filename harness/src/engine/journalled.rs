@@ -44,7 +44,8 @@ impl Journalled {
         &self,
         write: Result<Write, std::string::FromUtf8Error>,
     ) -> Result<(), StoreError> {
-        let write = write.map_err(|error| StoreError::unavailable("an engine journals text", error))?;
+        let write =
+            write.map_err(|error| StoreError::unavailable("an engine journals text", error))?;
         let (journalled, wait) = oneshot::channel();
         // The invocation is given up with everything that it has in memory.
         let gone = || StoreError::unavailable("the invocation of the engine is over", "gave up");

@@ -62,7 +62,6 @@ mod write;
 pub use checkpoint::Checkpoint;
 pub use invocation::{HostError, Invocation, Turn};
 
-
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 

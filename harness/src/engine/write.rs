@@ -6,9 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::UtcMillis;
 use crate::id::{InterruptId, Seq, SessionId};
-use crate::store::{
-    Batch, MemoryStore, Message, NewEntry, OpenInterrupt, Phase, SessionSummary,
-};
+use crate::store::{Batch, MemoryStore, Message, NewEntry, OpenInterrupt, Phase, SessionSummary};
 
 /// One write of a session, or the end of its run.
 #[derive(Serialize, Deserialize)]

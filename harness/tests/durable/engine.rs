@@ -89,9 +89,9 @@ fn agent() -> Agent<Ctx, Order> {
                 })
                 .fold(|_, parts: Vec<u32>| Ok(Order::update().sum(parts.into_iter().sum())))
                 .then(Step::Close),
-            Step::Close => define
-                .run(|_, _| async { Ok(Order::update().done(["closed".to_owned()])) })
-                .end(),
+            Step::Close => {
+                define.run(|_, _| async { Ok(Order::update().done(["closed".to_owned()])) }).end()
+            }
         })
         .build()
         .unwrap()
@@ -133,9 +133,8 @@ impl Toy {
     fn kinds(&self) -> Vec<String> {
         let journal = self.journal.lock().unwrap();
         let writes = journal.iter().map(|result| serde_json::from_slice(result).unwrap());
-        let entries = writes.filter_map(|write: serde_json::Value| {
-            write["append"]["entries"].as_array().cloned()
-        });
+        let entries = writes
+            .filter_map(|write: serde_json::Value| write["append"]["entries"].as_array().cloned());
         entries.flatten().map(|line| kind(line["e"].as_str().unwrap())).collect()
     }
 }
@@ -210,7 +209,7 @@ fn json(checkpoint: &Checkpoint) -> String {
 /// The question, and what is kept until it is answered.
 fn asked(turn: Turn<Order>) -> (Answers, String) {
     match turn {
-        Turn::Settled { outcome: Outcome::Interrupted(waiting), checkpoint, .. } => {
+        Turn::Settled { outcome: Outcome::Interrupted(waiting), checkpoint } => {
             assert_eq!(checkpoint.summary().phase, Phase::Interrupted);
             assert_eq!(checkpoint.interrupts().len(), 1);
             (waiting.pending::<Send>().unwrap().answer(true).by("sam"), json(&checkpoint))
@@ -316,7 +315,7 @@ fn an_invocation_that_is_bounded_is_continued_by_others() {
         let mut invocations = 1;
         let state = loop {
             let (answers, checkpoint) = match turn {
-                Turn::Unfinished { checkpoint, .. } => (Answers::none(), json(&checkpoint)),
+                Turn::Unfinished { checkpoint } => (Answers::none(), json(&checkpoint)),
                 Turn::Settled { outcome: Outcome::Ended(it), .. } => break it.state,
                 other => asked(other),
             };
@@ -354,12 +353,4 @@ fn results_that_are_no_writes_are_reported() {
     toy.journal.lock().unwrap().push(b"{}".to_vec());
     let Err(error) = starts(&World::default(), &toy) else { panic!() };
     assert!(matches!(error, HostError::Journal { number: 1, .. }), "{error}");
-}
-
-#[test]
-fn a_session_is_given_up_with_its_invocation() {
-    // Nothing of a run that an engine gave up goes on in the background.
-    let (world, toy) = (World::default(), Toy::default().dies(Death::Before(3)));
-    assert!(starts(&world, &toy).is_err());
-    assert_eq!(toy.length(), 2);
 }
