@@ -2,6 +2,7 @@
 
 import os
 import sys
+from functools import partial
 
 from _harness_boundary import Boundary
 
@@ -84,11 +85,7 @@ class Loading:
         # A package that is loaded on the way to a module of it is wanted by the same code.
         direct = self.direct[-1] if self.direct else bool(self.imports or self.events.asker(_IMPORTING)[0])
         self._quietly(self._search, name)
-
-        def apart(name, import_):
-            return boundary.apart(real, name, import_)
-
-        apart.__code__ = _hidden(apart.__code__)
+        apart = partial(boundary.apart, real)
         self.direct.append(direct)
         try:
             return submodules.load(apart, name, import_, direct)

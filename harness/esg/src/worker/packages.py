@@ -2,6 +2,7 @@
 
 import os
 import sys
+from _io import open as _open
 
 from _harness_files import digest_outside
 
@@ -91,15 +92,35 @@ class Packages:
 
 
 def _distributions(home):
-    """By top-level name: its distribution, with the version."""
-    found = {}
-    import importlib.metadata as metadata
+    """By top-level name: its distribution, with the version.
 
-    for distribution in metadata.distributions(path=[home]):
-        name = distribution.metadata["Name"]
-        tops = (distribution.read_text("top_level.txt") or "").split()
+    Not with `importlib.metadata`, which looks up every file of every distribution, and whose modules
+    would have to be hidden from the program."""
+    found = {}
+    for folder in sorted(os.listdir(home)):
+        if not folder.endswith((".dist-info", ".egg-info")):
+            continue
+        folder = f"{home}/{folder}"
+        about = _text(folder, "METADATA") or _text(folder, "PKG-INFO") or _text(folder, "")
+        fields = dict(_field(line) for line in about.partition("\n\n")[0].splitlines()[::-1])
+        tops = _text(folder, "top_level.txt").split()
         if not tops:
-            tops = {str(file).split("/")[0].partition(".")[0] for file in distribution.files or ()}
+            rows = _text(folder, "RECORD").splitlines()
+            tops = {row.partition(",")[0].partition("/")[0].partition(".")[0] for row in rows}
         for top in tops:
-            found.setdefault(top, (f"k:{name}", distribution.version))
+            found.setdefault(top, (f"k:{fields.get('Name')}", fields.get("Version")))
     return found
+
+
+def _field(line):
+    name, _, value = line.partition(":")
+    return name, value.strip()
+
+
+def _text(folder, name):
+    """The text of a file about a distribution, or nothing."""
+    try:
+        with _open(f"{folder}/{name}" if name else folder, encoding="utf-8", errors="replace") as opened:
+            return opened.read()
+    except OSError:
+        return ""

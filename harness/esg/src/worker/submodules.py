@@ -56,6 +56,8 @@ class Submodules:
         self._files = {}
         self._children = {}
         self._counted = len(_loaded)
+        # Those with nothing hidden among what their loading loads.
+        self._clear = set()
         # Those that functions of packages loaded for themselves.
         self.lazy = set()
         self._stirred = False
@@ -97,7 +99,7 @@ class Submodules:
         """A loaded module is imported, or an attribute was not found in it."""
         if type(name) is not str or name.startswith("_harness_"):
             return
-        if name in self.asked and not self._loading and not self.hidden:
+        if name in self.asked and not self._loading and (not self.hidden or name in self._clear):
             return
         frame = caller(2)
         code, at = frame.f_code, frame.f_lasti
@@ -106,8 +108,7 @@ class Submodules:
             self.imported(name)
         elif operation not in _LOOKING and code.co_name != "_find_and_load":
             # Called from C, or not an import.
-            if self.hidden:
-                self._uncover(name)
+            self._uncover(name)
             self._note(self.doubted, name)
 
     def _listed(self, module, fromlist):
@@ -133,15 +134,14 @@ class Submodules:
 
     def imported(self, name):
         """The module is imported, whether it was loaded or not."""
-        if self.hidden:
-            self._uncover(name)
+        self._uncover(name)
         self._note(self.asked, name)
 
     def load(self, real, name, import_, asked=True):
         """Loads a missing module, using `real`. `asked`: for the program."""
         if asked:
             self.imported(name)
-        elif self.hidden:
+        else:
             self._uncover(name)
         if name in _loaded:
             return real(name, import_)
@@ -165,8 +165,10 @@ class Submodules:
             self._reached.clear()
             self._brought.clear()
             self._children.clear()
-            if not self._loading and self.present:
-                self._bring()
+            if not self._loading:
+                self._clear.clear()
+                if self.present:
+                    self._bring()
 
     # Queries.
 
@@ -211,8 +213,9 @@ class Submodules:
         """The submodules that also exist because of the step."""
         found = set()
         for name in self.asked | self.doubted:
-            found |= self.brings(name)
-        return [name for name in found if name in _loaded]
+            if name not in found:
+                found |= self.reach(name)
+        return [name for name in found if name in _loaded and self.is_own(name)]
 
     def reads(self, packages, traits, own, nested):
         """The submodules that the code may have looked for on packages. `own`: the step's code,
@@ -340,6 +343,7 @@ class Submodules:
             under = (self._under[name],) if name in self._under else ()
             self.modules.rebind(parent, last, *under)
         self.hidden[name] = module, bound
+        self._clear.clear()
 
     def _show(self, name):
         module, bound = self.hidden.pop(name)
@@ -350,11 +354,16 @@ class Submodules:
 
     def _uncover(self, name):
         """The module is imported: it becomes visible, with what its loading loaded."""
-        for other in sorted(self.reach(name) & self.hidden.keys()):
-            parent = other.rpartition(".")[0]
-            if parent in _loaded:
+        if not self.hidden or name in self._clear:
+            return
+        reach = self.reach(name)
+        covered = sorted([other for other in self.hidden if other in reach])
+        for other in covered:
+            if other.rpartition(".")[0] in _loaded:
                 self._show(other)
-        self._stirred = True
+        if covered:
+            self._stirred = True
+        self._clear.add(name)
 
     def at(self, name):
         """The module of that name, hidden or not."""

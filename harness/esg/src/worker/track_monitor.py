@@ -61,6 +61,8 @@ class Tracker:
         # The step's own code, and whether other code of the program may be disabled.
         self._own = self._alone = None
         self._again = True
+        # Whether the program has ever given its names as a whole to other code.
+        self._given = False
         # Whether library code may hold the program's names, to run with at any time.
         self._shared = False
         self._tool = None
@@ -112,24 +114,34 @@ class Tracker:
         if self._again:
             # Everything until the next step would be reported.
             _set_events(self._tool, 0)
-        return self._ledger.end()
+        reads = self._ledger.end()
+        self._given = self._given or reads.everything
+        return reads
 
     def rebound(self, event, args):
-        """An audit event: code may be about to run with other names."""
-        if event == "exec":
-            # The step's code is new, as is that of an imported module.
-            if args[0] is self._own:
-                return
+        """An audit event: code may be about to run with other names.
+
+        With the program's names it can only run if the program itself is the cause, or has given its
+        names as a whole away. What libraries do among themselves costs nothing."""
+        # The step's code is new.
+        if event == "exec" and args[0] is self._own or event == "object.__setattr__" and args[1] != "__code__":
+            return
+        if not self._given and not self._ledger.reads.everything:
             frame = caller(1)
             while _is_ours(frame):
                 frame = frame.f_back
-            if frame.f_code.co_filename.startswith("<frozen importlib"):
+            if not self._is_program(frame):
                 return
-        elif event == "object.__setattr__" and args[1] != "__code__":
-            return
-        else:
+        if event != "exec":
             self._shared = True
         _restart_events()
+
+    def _is_program(self, frame):
+        """Whether the frame runs code of a step, of a scratch module, or that such code compiled."""
+        if frame.f_globals is self._ledger.namespace:
+            return True
+        file = frame.f_code.co_filename
+        return file.startswith(("<step:", "<string>")) or self._scratch is not None and file.startswith(self._scratch)
 
     def late(self, reads, codes_of):
         """Nothing is left to determine from the code alone."""

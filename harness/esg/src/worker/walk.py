@@ -250,7 +250,7 @@ class Walk:
                 return summary
         elif set(map(id, map(type, flat))) <= ATOM_IDS:
             return None, flat, None, put_atoms(self, flat)
-        seen, order, marks, kind_marks = self.ordinals(), self.order, [], {}
+        seen, order, marks, kind_marks, same = self.ordinals(), self.order, [], {}, {}
         for o in flat:
             t = type(o)
             if id(t) in ATOM_IDS:
@@ -262,7 +262,13 @@ class Walk:
                 continue
             kind = TABLE.get(id(t))
             if kind is None:
-                kind = self.pick(o, t)
+                kind = same.get(id(t))
+                if kind is None:
+                    kind = self.settled(t)
+                    if kind is not None:
+                        same[id(t)] = kind
+                    else:
+                        kind = self.pick(o, t)
                 if type(kind) is tuple:
                     marks.append(kind)
                     continue

@@ -1,0 +1,49 @@
+"""Which distribution a module of a package belongs to, and that code of packages costs no tracking."""
+
+import os
+import sys
+import tempfile
+import unittest
+
+import _harness_packages as packages
+from driver import Worker, sources
+
+
+def put(folder, **files):
+    os.makedirs(folder)
+    for name, text in files.items():
+        name = {"top_level": "top_level.txt", "PKG_INFO": "PKG-INFO"}.get(name, name)
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as opened:
+            opened.write(text)
+
+
+class PackagesTest(unittest.TestCase):
+    def test_distributions_are_found_by_their_records(self):
+        with tempfile.TemporaryDirectory() as home:
+            about = "Metadata-Version: 2.1\nName: {}\nVersion: {}\n\nVersion: of the text\n"
+            rows = "scikit/__init__.py,sha256=x,1\nscikit/core.py,,\nsingle.py,,\n../../bin/tool,,\n"
+            put(f"{home}/scikit_learn-1.2.dist-info", METADATA=about.format("scikit-learn", "1.2"), RECORD=rows)
+            put(f"{home}/other-3.egg-info", PKG_INFO=about.format("Other", "3"), top_level="other\n_other\n")
+            put(f"{home}/empty-1.dist-info")
+            with open(f"{home}/old-4.egg-info", "w", encoding="utf-8") as opened:
+                opened.write(about.format("old", "4"))
+            found = packages._distributions(home)
+        expected = {name: ("k:scikit-learn", "1.2") for name in ("scikit", "single")}
+        expected.update({name: ("k:Other", "3") for name in ("other", "_other")})
+        self.assertEqual({name: found.get(name) for name in expected}, expected)
+
+    @unittest.skipIf(sys.version_info < (3, 12), "no monitoring")
+    def test_code_of_packages_is_reported_once_after_an_import(self):
+        tracker = sources()["track_monitor"]
+        count = (
+            "    def _starts(self, code, _offset):\n"
+            "        if code.co_name == '_split_chunks':\n"
+            "            dict.__setitem__(self.namespace, 'starts', self.namespace.get('starts', 0) + 1)\n"
+        )
+        tracker = tracker.replace("    def _starts(self, code, _offset):\n", count)
+        with Worker(replaced=[("track_monitor", tracker)]) as worker:
+            worker.run("import textwrap, colorsys, calendar")
+            worker.run("import sched\nfor _ in range(50):\n    textwrap.fill('a b')")
+            worker.run("from collections import namedtuple\nP = namedtuple('P', 'a b')")
+            reply = worker.run("print(starts)")
+        self.assertLessEqual(int(reply["stdout"]["text"]), 2)
