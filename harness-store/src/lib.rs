@@ -6,9 +6,12 @@
 //! | `file` (on) | `FileStore`: a log of readable lines for each session | the processes of one machine |
 //! | `sqlite` | `SqliteStore`: all sessions in one SQLite database, which is compiled in | the processes of one machine |
 //! | `postgres` | `PostgresStore`: all sessions in one PostgreSQL database | all processes that reach its server |
+//! | `encrypt` | `Encrypted`: encrypts what any store keeps | as the store inside |
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "encrypt")]
+mod encrypt;
 #[cfg(feature = "file")]
 mod file;
 #[cfg(any(feature = "file", feature = "sqlite"))]
@@ -22,6 +25,8 @@ mod sqlite;
 
 pub use harness::store::MemoryStore;
 
+#[cfg(feature = "encrypt")]
+pub use encrypt::{Encrypted, Key, KeyError, Keys};
 #[cfg(feature = "file")]
 pub use file::{Backup, FileStore, FileStoreOptions};
 #[cfg(any(feature = "file", feature = "sqlite"))]

@@ -44,7 +44,7 @@ fn name_of(session: &SessionId) -> String {
     format!("\"id\":\"{session}\"")
 }
 
-fn log_of(dir: &Path, session: &SessionId) -> PathBuf {
+pub(crate) fn log_of(dir: &Path, session: &SessionId) -> PathBuf {
     let name = name_of(session);
     let is_its = |path: &PathBuf| {
         let bytes = std::fs::read(path).unwrap();
@@ -53,7 +53,7 @@ fn log_of(dir: &Path, session: &SessionId) -> PathBuf {
     files(dir, "log").into_iter().find(is_its).unwrap()
 }
 
-fn damage(log: &Path, session: &SessionId, how: Damage) -> bool {
+pub(crate) fn damage(log: &Path, session: &SessionId, how: Damage) -> bool {
     let mut bytes = std::fs::read(log).unwrap();
     match how {
         Damage::Flip => {

@@ -5,6 +5,8 @@
 mod contract;
 mod damage;
 mod disk;
+#[cfg(feature = "encrypt")]
+mod encrypted;
 mod golden;
 mod model;
 mod process;

@@ -75,6 +75,28 @@ pub enum StoreError {
         /// The last entry it has.
         head: Seq,
     },
+    /// What is stored is encrypted with a key that the store was not given.
+    #[error(
+        "session `{session:#}` is encrypted with the key `{key}`, which the store was not given (give \
+         it to read what it has encrypted)"
+    )]
+    MissingKey {
+        /// The session.
+        session: SessionId,
+        /// The id of the key.
+        key: String,
+    },
+    /// What is stored is encrypted with another key than the one given under its id.
+    #[error(
+        "session `{session:#}` is encrypted with another key than the one given as `{key}` (the id \
+         is the same, the secret differs)"
+    )]
+    WrongKey {
+        /// The session.
+        session: SessionId,
+        /// The id of the keys.
+        key: String,
+    },
     /// No room is left.
     #[error("the store is full: {0}")]
     Full(String),

@@ -56,7 +56,7 @@ fn damage(dir: &Path, session: &SessionId, how: Damage) -> bool {
 }
 
 /// The rows of a session as text, its lease left out.
-fn stored(dir: &Path, session: &SessionId) -> Vec<u8> {
+pub(crate) fn stored(dir: &Path, session: &SessionId) -> Vec<u8> {
     let conn = raw(dir);
     let mut text = Vec::new();
     for select in [

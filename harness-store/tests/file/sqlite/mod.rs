@@ -2,7 +2,7 @@
 
 mod agents;
 mod backup;
-mod contract;
+pub(crate) mod contract;
 mod damage;
 mod model;
 mod process;
@@ -30,7 +30,7 @@ async fn open(dir: &Path) -> SqliteStore {
 }
 
 /// The database as another program sees it.
-fn raw(dir: &Path) -> Connection {
+pub(crate) fn raw(dir: &Path) -> Connection {
     let conn = Connection::open(database(dir)).unwrap();
     conn.busy_timeout(std::time::Duration::from_secs(10)).unwrap();
     conn
