@@ -119,7 +119,8 @@ impl SessionId {
 }
 
 impl AgentId {
-    pub(crate) fn new(id: impl Into<String>) -> Self {
+    /// An id from its text, to list or to claim the sessions of the agent that has it.
+    pub fn new(id: impl Into<String>) -> Self {
         Self(id.into().into())
     }
 }

@@ -10,6 +10,7 @@ use harness::{Seq, SessionId, UtcMillis, id::Fence};
 
 use super::disk::{DiskFile, Mode};
 use super::error::failed;
+use super::index::Index;
 use super::inner::Inner;
 use super::lease::{Renewal, boot_millis, deadline, on_the_wall, read_small, write_small};
 use super::record::{self, ClaimRecord, Header, Record};
@@ -20,6 +21,17 @@ const TRIES: u32 = 50;
 
 impl Inner {
     pub(crate) fn claim(&self, id: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
+        let claimed = self.claim_if(id, ttl, |_| true)?;
+        claimed.ok_or_else(|| StoreError::Gone { session: id.clone() })
+    }
+
+    /// Claims a session, unless its log says that the caller does not want it.
+    pub(crate) fn claim_if(
+        &self,
+        id: &SessionId,
+        ttl: Duration,
+        wanted: impl FnOnce(&Index) -> bool,
+    ) -> Result<Option<Claimed>, StoreError> {
         let session = self.session(id);
         let mut state = session.lock();
         let state = &mut *state;
@@ -33,6 +45,9 @@ impl Inner {
         session.refresh(&*self.disk, state)?;
         if state.index.removed {
             self.finish_removal(&session, state)?;
+        }
+        if !wanted(&state.index) {
+            return Ok(None);
         }
         let left_over = self.left_over(&session, state)?;
         let token = Token::random();
@@ -72,7 +87,7 @@ impl Inner {
         claimed.inbox = index.inbox();
         claimed.summary.clone_from(&index.summary);
         claimed.former = former;
-        Ok(claimed)
+        Ok(Some(claimed))
     }
 
     /// What is known of the holder of the last claim, once its lease is free.
@@ -279,7 +294,7 @@ impl Inner {
         for _ in 0..TRIES {
             // A claim record without an owner says to all stores that the lease is free.
             let fence = lease.fence.0 + 1;
-            let claim = ClaimRecord { fence, token: Token::random(), owner: 0, until: 0 };
+            let claim = ClaimRecord { fence, token: Token::random(), owner: 0, until: read.0 };
             let line = record::claim(&claim);
             let own = Some(Record::Claim(claim));
             if let Err(error) = session.write(&*self.disk, &mut state, &line, own) {

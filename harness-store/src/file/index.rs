@@ -71,6 +71,8 @@ pub(crate) struct Index {
     pub(crate) snapshots: Vec<u64>,
     pub(crate) messages: Vec<StoredMessage>,
     pub(super) keys: HashMap<String, usize>,
+    /// The last message that a holder had read when it released the session.
+    pub(crate) read: u64,
     /// The session was removed, and none made in its place since.
     pub(crate) removed: bool,
     /// The file in which the log continues.
@@ -115,6 +117,12 @@ impl Index {
 
     pub(crate) fn inbox(&self) -> InboxSeq {
         InboxSeq(self.messages.len() as u64)
+    }
+
+    /// From when on the session is due, if its lease is free.
+    pub(crate) fn due_from(&self) -> Option<UtcMillis> {
+        let summary = self.summary.as_ref().filter(|_| self.exists())?;
+        rules::due_from(summary, InboxSeq(self.read), self.inbox())
     }
 
     pub(crate) fn epoch(&self) -> (&str, u64) {
@@ -250,6 +258,9 @@ impl Index {
                 let last = self.claim.as_ref().map(|last| Fence(last.fence));
                 if rules::claim_wins(Fence(claim.fence), last) {
                     self.claims.push((claim.fence, claim.token));
+                    if claim.owner == 0 {
+                        self.read = self.read.max(claim.until);
+                    }
                     self.claim = Some(claim);
                     self.gap = Gap::None;
                 }

@@ -10,6 +10,7 @@ pub(crate) use crate::local::Sync;
 
 use super::catalog::Catalog;
 use super::disk::Disk;
+use super::due::DueCache;
 use super::liveness::Liveness;
 use super::paths::Paths;
 use super::place::Place;
@@ -26,6 +27,7 @@ pub(crate) struct Inner {
     pub(crate) open: Mutex<Open>,
     pub(crate) open_files: usize,
     pub(crate) catalog: Mutex<Catalog>,
+    pub(crate) due: Mutex<DueCache>,
 }
 
 /// The sessions in use, and when each was used last.

@@ -15,6 +15,7 @@ mod backup;
 mod catalog;
 mod checkpoint;
 mod claim;
+mod due;
 mod error;
 mod index;
 mod inner;

@@ -13,7 +13,7 @@
 //! | kind | fields | meaning |
 //! |---|---|---|
 //! | `H` | version, JSON | the session begins |
-//! | `C` | fence, token, owner, deadline | a claim record; the first with a fence wins; one with owner 0 is a release |
+//! | `C` | fence, token, owner, deadline | a claim record; the first with a fence wins; one with owner 0 is a release, and has the last message that was read in place of the deadline |
 //! | `b` | fence, after, time, entry | a batch of one entry and nothing else |
 //! | `m` | fence, after, time, length of the JSON, JSON, entries | any other batch |
 //! | `p` | time, JSON | messages |
@@ -77,7 +77,8 @@ pub(crate) struct ClaimRecord {
     pub(crate) token: Token,
     /// The store that claimed, by the name under which it shows that it lives.
     pub(crate) owner: u64,
-    /// When the lease expires, in milliseconds since the machine started.
+    /// When the lease expires, in milliseconds since the machine started; of a release, the last
+    /// message that the holder has read.
     pub(crate) until: u64,
 }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use harness::SessionId;
 use harness::store::{
-    Appended, Batch, Claimed, Filter, InboxSeq, Lease, Listing, Message, Page, ReadRequest,
-    Released, Remove, Sent, SessionStore, StoreError,
+    Appended, Batch, Claimed, DueRequest, DueSessions, Filter, InboxSeq, Lease, Listing, Message,
+    Page, ReadRequest, Released, Remove, Sent, SessionStore, StoreError,
 };
 
 use super::disk::{Disk, RealDisk};
@@ -185,6 +185,7 @@ impl FileStoreOptions {
                 open: Mutex::default(),
                 open_files: self.open_files,
                 catalog: Mutex::default(),
+                due: Mutex::default(),
             }),
         })
     }
@@ -260,6 +261,15 @@ impl SessionStore for FileStore {
     async fn claim(&self, session: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
         let id = session.clone();
         self.run_briefly(session, move |inner| inner.claim(&id, ttl)).await
+    }
+
+    async fn claim_due(
+        &self,
+        request: &DueRequest,
+        ttl: Duration,
+    ) -> Result<DueSessions, StoreError> {
+        let request = request.clone();
+        self.run(move |inner| inner.claim_due(&request, ttl)).await
     }
 
     async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use harness::SessionId;
 use harness::store::{
-    Appended, Batch, Claimed, Filter, InboxSeq, Lease, Listing, Message, Page, ReadRequest,
-    Released, Remove, Sent, SessionStore, StoreError,
+    Appended, Batch, Claimed, DueRequest, DueSessions, Filter, InboxSeq, Lease, Listing, Message,
+    Page, ReadRequest, Released, Remove, Sent, SessionStore, StoreError,
 };
 
 use crate::sql::MAX_BATCH;
@@ -63,6 +63,10 @@ impl PostgresStore {
 impl SessionStore for PostgresStore {
     async fn claim(&self, session: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
         claim::claim(&self.client, session, ttl).await
+    }
+
+    async fn claim_due(&self, _: &DueRequest, _: Duration) -> Result<DueSessions, StoreError> {
+        Err(StoreError::Unsuitable("a PostgreSQL store finds no due sessions yet".into()))
     }
 
     async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {

@@ -123,6 +123,7 @@ pub(crate) fn release(
     }
     let mut session = before.clone();
     session.token = None;
+    session.read = session.read.max(read.0).min(session.inbox);
     session.update(conn, Some(&before))?;
     Ok(rules::released(read, InboxSeq(session.inbox)))
 }

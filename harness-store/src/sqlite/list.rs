@@ -60,7 +60,7 @@ impl Sessions<'_> {
         let (mut found, mut count) = (Vec::new(), 0);
         while let Some(row) = rows.next()? {
             count += 1;
-            let bytes: Vec<u8> = row.get(18)?;
+            let bytes: Vec<u8> = row.get(19)?;
             let session = id_of(&bytes).map(|id| Session::read(row, id));
             self.after = Some(bytes);
             match session {

@@ -12,6 +12,7 @@ mod append;
 mod backup;
 mod batch;
 mod claim;
+mod due;
 mod error;
 mod list;
 mod open;

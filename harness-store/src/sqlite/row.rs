@@ -1,6 +1,6 @@
 //! The row of a session: everything that is kept of it but its entries, messages and interrupts.
 
-use harness::store::{OpenInterrupt, SessionSummary, StoreError, Token};
+use harness::store::{InboxSeq, OpenInterrupt, SessionSummary, StoreError, Token, rules};
 use harness::{InterruptId, Seq, SessionId, UtcMillis};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -28,11 +28,13 @@ pub(crate) struct Session {
     pub(crate) updated: UtcMillis,
     pub(crate) open: u64,
     pub(crate) summary: Option<(SessionSummary, Vec<u8>)>,
+    /// The last message that a holder had read when it released the session.
+    pub(crate) read: u64,
 }
 
 /// The columns that a session is read from.
 pub(crate) const COLUMNS: &str = "key, made, fence, token, owner, until, bare, head, first, \
-     snapshot, inbox, created, updated, open, agent, phase, summary, sum";
+     snapshot, inbox, created, updated, open, agent, phase, summary, sum, read";
 
 /// A number of 64 bits, of which the database knows the signed form.
 pub(crate) fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
@@ -58,7 +60,7 @@ impl Session {
         let never = UtcMillis::default();
         let (fence, token, owner, until, bare) = (0, None, 0, 0, false);
         let (head, first, snapshot, inbox, open) = (0, 1, 0, 0, 0);
-        let (created, updated, summary) = (never, never, None);
+        let (created, updated, summary, read) = (never, never, None, 0);
         Self {
             id,
             key: 0,
@@ -76,11 +78,19 @@ impl Session {
             updated,
             open,
             summary,
+            read,
         }
     }
 
     pub(crate) fn exists(&self) -> bool {
         self.head > 0
+    }
+
+    /// From when on the session is due, if its lease is free.
+    pub(crate) fn due_from(&self) -> Option<UtcMillis> {
+        let (summary, _) = self.summary.as_ref()?;
+        let due = rules::due_from(summary, InboxSeq(self.read), InboxSeq(self.inbox))?;
+        Some(due.min(UtcMillis(i64::MAX.cast_unsigned())))
     }
 
     /// The row of a session, if there is one.
@@ -115,6 +125,7 @@ impl Session {
             updated: UtcMillis(number(row, 12)?),
             open: number(row, 13)?,
             summary: None,
+            read: number(row, 18)?,
             id,
         };
         let wrong = |what: &str| Fault::from(corrupt(&session.id, 0, what));
@@ -202,6 +213,15 @@ impl Session {
         if had != (agent.clone(), phase) {
             conn.prepare_cached("UPDATE session SET agent = ?, phase = ? WHERE key = ?")?
                 .execute(params![agent, phase, self.key])?;
+        }
+        let due = self.due_from();
+        if before.and_then(Self::due_from) != due {
+            conn.prepare_cached("UPDATE session SET due = ? WHERE key = ?")?
+                .execute(params![due.map(|due| due.0.cast_signed()), self.key])?;
+        }
+        if before.map_or(0, |before| before.read) != self.read {
+            conn.prepare_cached("UPDATE session SET read = ? WHERE key = ?")?
+                .execute(params![self.read.cast_signed(), self.key])?;
         }
         if before.map_or(0, |before| before.open) != self.open {
             conn.prepare_cached("UPDATE session SET open = ? WHERE key = ?")?

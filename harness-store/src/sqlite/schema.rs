@@ -9,7 +9,7 @@ use super::error::Fault;
 pub(crate) const APPLICATION: i32 = 0x4861_726e;
 
 /// What each version changes of the one before it. The first makes the tables.
-pub(crate) const VERSIONS: &[&str] = &[FIRST];
+pub(crate) const VERSIONS: &[&str] = &[FIRST, DUE];
 
 /// The version of the tables that this program reads and writes.
 pub(crate) const FORMAT: u32 = VERSIONS.len() as u32;
@@ -86,6 +86,21 @@ CREATE TABLE interrupt (
     sum INTEGER NOT NULL,
     PRIMARY KEY (session, id)
 ) STRICT, WITHOUT ROWID;
+";
+
+/// Finds sessions that are due. What is due in an older database follows from what is in its rows.
+/// `read` is the last message that a holder had read when it released the session, and `due` is what
+/// `rules::due_from` says, which is written only when it changes.
+const DUE: &str = "
+ALTER TABLE session ADD COLUMN read INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN due INTEGER;
+UPDATE session SET due = CASE
+    WHEN phase = 1 THEN 0
+    WHEN NOT json_valid(CAST(summary AS TEXT)) THEN 0
+    WHEN inbox > ifnull(json_extract(CAST(summary AS TEXT), '$.inbox'), 0) THEN 0
+    ELSE CAST(min(json_extract(CAST(summary AS TEXT), '$.due'), 9223372036854775807) AS INTEGER)
+END WHERE summary IS NOT NULL;
+CREATE INDEX session_due ON session (agent, due) WHERE due IS NOT NULL;
 ";
 
 /// What the header of a database says of it.

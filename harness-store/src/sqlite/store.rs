@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use harness::SessionId;
 use harness::store::{
-    Appended, Batch, Claimed, Filter, InboxSeq, Lease, Listing, Message, Page, ReadRequest,
-    Released, Remove, Sent, SessionStore, StoreError,
+    Appended, Batch, Claimed, DueRequest, DueSessions, Filter, InboxSeq, Lease, Listing, Message,
+    Page, ReadRequest, Released, Remove, Sent, SessionStore, StoreError,
 };
 use tokio::sync::oneshot;
 
@@ -117,7 +117,7 @@ impl SqliteStore {
 }
 
 /// What a small call counts for in a transaction.
-const SMALL: u64 = 256;
+pub(crate) const SMALL: u64 = 256;
 
 #[async_trait]
 impl SessionStore for SqliteStore {
@@ -126,6 +126,14 @@ impl SessionStore for SqliteStore {
         let (id, known) = (session.clone(), Arc::clone(&self.shared.known));
         let claim = move |conn: &_| claim::claim(conn, &known, &id, ttl);
         self.shared.write(session, false, SMALL, claim).await
+    }
+
+    async fn claim_due(
+        &self,
+        request: &DueRequest,
+        ttl: Duration,
+    ) -> Result<DueSessions, StoreError> {
+        self.shared.claim_due(request, ttl).await
     }
 
     async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use harness::store::{
-    Batch, Lease, NewEntry, Phase, SessionStore as _, SessionSummary, StoreError,
+    Batch, InboxSeq, Lease, NewEntry, Phase, SessionStore as _, SessionSummary, StoreError,
 };
 use harness::{Seq, SessionId};
 use rusqlite::Connection;
@@ -232,6 +232,51 @@ async fn an_older_database_is_migrated_and_a_newer_one_refused() {
     assert!(is_newer(&refused), "{refused}");
     let refused = SqliteStore::open(dir.path().join("s.db")).await.unwrap_err();
     assert!(is_newer(&refused), "{refused}");
+}
+
+/// A database as the first version made it.
+const FIRST_VERSION: &str = "
+DROP INDEX session_due;
+ALTER TABLE session DROP COLUMN due;
+ALTER TABLE session DROP COLUMN read;
+PRAGMA user_version = 1;
+";
+
+#[tokio::test]
+async fn what_is_due_in_a_database_of_the_first_version_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path()).await;
+    let agent = harness::id::AgentId::new("a");
+    let put = async |name: &str, phase, due: Option<u64>, messages: u64, counted: u64| {
+        let lease = claim(&store, name).await;
+        let mut summary = SessionSummary::new(agent.clone(), phase, "S");
+        summary.due = due.map(harness::UtcMillis);
+        summary.inbox = InboxSeq(counted);
+        let entries = [NewEntry { bytes: b"1", snapshot: false }];
+        let batch = Batch { entries: &entries, summary: Some(&summary), ..Batch::default() };
+        store.append(&lease, batch).await.unwrap();
+        for message in 0..messages {
+            let message = harness::store::Message::new(message.to_string(), "d", "b");
+            store.send(&lease.session, &[message]).await.unwrap();
+        }
+        store.release(&lease, InboxSeq(0)).await.unwrap();
+    };
+    put("crashed", Phase::Running, None, 0, 0).await;
+    put("timed", Phase::Interrupted, Some(7), 0, 0).await;
+    put("later", Phase::Interrupted, Some(u64::MAX), 0, 0).await;
+    put("ended", Phase::Ended, None, 2, 2).await;
+    put("written to", Phase::Ended, None, 2, 1).await;
+    drop(store);
+    let conn = Connection::open(dir.path().join("s.db")).unwrap();
+    conn.execute_batch(FIRST_VERSION).unwrap();
+    drop(conn);
+    let store = open(dir.path()).await;
+    let request = harness::store::DueRequest::new([agent]).limit(9);
+    let due = store.claim_due(&request, LONG).await.unwrap();
+    let mut found: Vec<_> =
+        due.claimed.iter().map(|claimed| claimed.lease.session.as_str()).collect();
+    found.sort_unstable();
+    assert_eq!(found, ["crashed", "timed", "written to"]);
 }
 
 /// What one of them sees of the tables while another makes them is not taken for another program's.

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness::store::{
-    Appended, Batch, Claimed, Filter, InboxSeq, Lease, Listing, Message, Page, ReadRequest,
-    Released, Remove, Sent, SessionStore, StoreError,
+    Appended, Batch, Claimed, DueRequest, DueSessions, Filter, InboxSeq, Lease, Listing, Message,
+    Page, ReadRequest, Released, Remove, Sent, SessionStore, StoreError,
 };
 use harness::{SessionId, async_trait};
 
@@ -149,6 +149,14 @@ impl<S: SessionStore> Watched<S> {
 impl<S: SessionStore> SessionStore for Watched<S> {
     async fn claim(&self, session: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
         self.store.claim(session, ttl).await
+    }
+
+    async fn claim_due(
+        &self,
+        request: &DueRequest,
+        ttl: Duration,
+    ) -> Result<DueSessions, StoreError> {
+        self.store.claim_due(request, ttl).await
     }
 
     async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {

@@ -7,8 +7,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::id::SessionId;
 use crate::store::{
-    Appended, Batch, Claimed, Filter, InboxSeq, Lease, Listing, MemoryStore, Message, Page,
-    ReadRequest, Released, Remove, Sent, SessionStore, StoreError,
+    Appended, Batch, Claimed, DueRequest, DueSessions, Filter, InboxSeq, Lease, Listing,
+    MemoryStore, Message, Page, ReadRequest, Released, Remove, Sent, SessionStore, StoreError,
 };
 
 use super::write::Write;
@@ -58,6 +58,11 @@ impl Journalled {
 impl SessionStore for Journalled {
     async fn claim(&self, session: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
         self.memory.claim(session, ttl).await
+    }
+
+    async fn claim_due(&self, _: &DueRequest, _: Duration) -> Result<DueSessions, StoreError> {
+        // The engine decides when its session is invoked.
+        Ok(DueSessions::default())
     }
 
     async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {

@@ -10,6 +10,7 @@
 //! promises; `Contract` of the feature `testing` checks these promises. What all stores must decide alike is in [`rules`], as pure functions.
 
 mod batch;
+mod due;
 mod error;
 mod lease;
 mod list;
@@ -25,6 +26,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 pub use batch::{Appended, Batch, NewEntry, Remove};
+pub use due::{DueRequest, DueSessions};
 pub use error::StoreError;
 pub use lease::{Claimed, FormerHolder, Holder, Lease, Released, Token};
 pub use list::{Filter, Listing, Row};
@@ -34,7 +36,7 @@ pub use page::{Page, StoredEntry};
 pub use request::{ReadFrom, ReadRequest};
 pub use summary::{OpenInterrupt, Phase, SessionSummary};
 
-use crate::id::SessionId;
+use crate::id::{AgentId, SessionId};
 
 /// Keeps sessions: their logs, leases, inboxes and summaries.
 ///
@@ -63,6 +65,45 @@ pub trait SessionStore: Send + Sync + 'static {
     /// the last two cases nothing is written to the session.
     async fn claim(&self, session: &SessionId, ttl: Duration) -> Result<Claimed, StoreError>;
 
+    /// Takes the leases of sessions that are *due*, for `ttl`: of at most [`limit`](DueRequest::limit)
+    /// sessions that exist, belong to one of the request's agents, and are not excepted by it. Calls
+    /// at the same time get different sessions.
+    ///
+    /// A session is due when its lease is free and there is something to do with it:
+    /// - its phase is [`Running`](Phase::Running), so that the process of its run has ended;
+    /// - or its [`due`](SessionSummary::due) time has come, by the store's clock;
+    /// - or its inbox has a message after the last one that was read: after
+    ///   [`SessionSummary::inbox`], and after what any holder [said it has read](Self::release) when
+    ///   it released this session.
+    ///
+    /// So a session is not due again because of messages that a holder has read and has no use for,
+    /// and a lease whose holder stops is due as soon as it expires. [`rules::due_from`] makes this
+    /// decision, when something is written: a store keeps its result, ordered by time, and looks at
+    /// no other session here. Which of several due sessions are claimed is up to the store.
+    ///
+    /// A session that [`claim`](Self::claim) would refuse for another reason than that it is held is
+    /// reported in [`DueSessions::failed`], and keeps no other session from being claimed.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if the store does not answer.
+    async fn claim_due(
+        &self,
+        request: &DueRequest,
+        ttl: Duration,
+    ) -> Result<DueSessions, StoreError>;
+
+    /// Waits until a session of these agents may have become due, at most for `timeout`. What
+    /// becomes due after the first poll of the future ends the wait, where the store notices it: a
+    /// message, or a release of a session that has something to do. It may end at any time before,
+    /// and nothing is claimed.
+    ///
+    /// A store that notices nothing waits for the whole time, as this implementation does: its
+    /// callers find what is due by asking again.
+    async fn wait_due(&self, agents: &[AgentId], timeout: Duration) {
+        let _ = agents;
+        tokio::time::sleep(timeout).await;
+    }
+
     /// Extends a lease to `ttl` from now, and returns the last message sent to the session. A lease
     /// that has expired can still be renewed if no other claim has come since.
     ///
@@ -72,7 +113,8 @@ pub trait SessionStore: Send + Sync + 'static {
     async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError>;
 
     /// Frees a lease at once. `read` is the last message that the holder has read, and the answer
-    /// says whether the inbox has more.
+    /// says whether the inbox has more. The store keeps the greatest `read` of a session: messages up
+    /// to there do not make it [due](Self::claim_due).
     ///
     /// No message is overlooked: each message is either counted in the answer, or its sender finds
     /// the lease free after [`send`](Self::send) has returned.

@@ -8,6 +8,7 @@
 //! |---|---|---|
 //! | `claim` | is the lease free? | [`is_held`] |
 //! | `claim` | of two claim records, which wins? | [`claim_wins`] |
+//! | `claim_due` | from when on is the session due? | [`due_from`] |
 //! | `renew`, `release`, `append`, `remove` | is the lease still held? | [`check_lease`] |
 //! | `release` | has the holder read all messages? | [`released`] |
 //! | `append` | is the batch a repetition? | [`is_repetition`] |
@@ -27,7 +28,7 @@ use super::error::StoreError;
 use super::lease::{Lease, Released, Token};
 use super::message::{InboxSeq, Message, Sent};
 use super::request::ReadFrom;
-use super::summary::OpenInterrupt;
+use super::summary::{OpenInterrupt, Phase, SessionSummary};
 
 /// Whether a lease is held at `now`: it was claimed or renewed until `until`, was not released
 /// (`None`), and its holder is not known to be dead.
@@ -50,6 +51,36 @@ pub fn is_held<T: PartialOrd>(until: Option<T>, now: T, alive: bool) -> bool {
 #[must_use]
 pub fn claim_wins(fence: Fence, last: Option<Fence>) -> bool {
     last.is_none_or(|last| fence > last)
+}
+
+/// From when on a session is due while its lease is free: [always](UtcMillis) (0) if its run has not
+/// settled or its inbox has a message that was not read, else when its summary says; `None` if only
+/// a message can make it due. `read` is the greatest number that a release gave, and `inbox` the last
+/// message.
+///
+/// It changes with a summary, a message and a release. A store that orders sessions by it finds those
+/// that are due without looking at others.
+///
+/// ```
+/// use harness::UtcMillis;
+/// use harness::id::AgentId;
+/// use harness::store::rules::due_from;
+/// use harness::store::{InboxSeq, Phase, SessionSummary};
+///
+/// let summary = |phase| SessionSummary::new(AgentId::new("a"), phase, "S");
+/// let (none, one) = (InboxSeq(0), InboxSeq(1));
+/// assert_eq!(due_from(&summary(Phase::Running), none, none), Some(UtcMillis(0)));
+/// assert_eq!(due_from(&summary(Phase::Ended), none, none), None);
+/// assert_eq!(due_from(&summary(Phase::Ended), none, one), Some(UtcMillis(0)));
+/// assert_eq!(due_from(&summary(Phase::Failed), one, one), None, "it was read, and left");
+/// ```
+#[must_use]
+pub fn due_from(summary: &SessionSummary, read: InboxSeq, inbox: InboxSeq) -> Option<UtcMillis> {
+    let unread = inbox > read.max(summary.inbox);
+    match unread || summary.phase == Phase::Running {
+        true => Some(UtcMillis(0)),
+        false => summary.due,
+    }
 }
 
 /// Whether a lease is still held. `last` is the token of the session's last claim; `None` if there
@@ -390,6 +421,29 @@ mod tests {
         assert!(keys.is_sorted());
         assert_eq!(session_part(&keys[1]), b"a");
         assert_eq!(session_part(b"a\0\xffb\0\x01q"), b"a\0\xffb");
+    }
+
+    #[test]
+    fn a_session_is_due_for_a_crash_a_message_or_its_time() {
+        use Phase::{Ended, Exhausted, Failed, Interrupted, Running, Stopped, Waiting};
+        let due_at = |phase, due: Option<u64>, counted, read, inbox| {
+            let mut summary = SessionSummary::new(crate::id::AgentId::new("a"), phase, "S");
+            (summary.due, summary.inbox) = (due.map(UtcMillis), InboxSeq(counted));
+            due_from(&summary, InboxSeq(read), InboxSeq(inbox)).map(|at| at.0)
+        };
+        for phase in [Ended, Exhausted, Failed, Interrupted, Stopped, Waiting] {
+            assert_eq!(due_at(phase, None, 0, 0, 0), None, "{phase:?}");
+            assert_eq!(due_at(phase, Some(7), 0, 0, 0), Some(7), "{phase:?}: its time");
+            assert_eq!(due_at(phase, Some(7), 2, 0, 3), Some(0), "{phase:?}: a message");
+            // Both say how far the inbox was read, and neither takes back what the other says.
+            assert_eq!(due_at(phase, None, 3, 1, 3), None, "{phase:?}: counted as read");
+            assert_eq!(due_at(phase, Some(7), 1, 3, 3), Some(7), "{phase:?}: released as read");
+        }
+        assert_eq!(
+            due_at(Running, Some(7), 3, 3, 3),
+            Some(0),
+            "its run has ended without settling"
+        );
     }
 
     #[test]

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::id::SessionId;
+use crate::id::{AgentId, SessionId};
 use crate::store::{
-    Appended, Batch, Claimed, Filter, InboxSeq, Lease, Listing, Message, Page, ReadRequest,
-    Released, Remove, Sent, SessionStore, StoreError,
+    Appended, Batch, Claimed, DueRequest, DueSessions, Filter, InboxSeq, Lease, Listing, Message,
+    Page, ReadRequest, Released, Remove, Sent, SessionStore, StoreError,
 };
 
 /// A method of a store.
@@ -31,6 +31,8 @@ pub enum Call {
     List,
     /// [`SessionStore::remove`].
     Remove,
+    /// [`SessionStore::claim_due`].
+    ClaimDue,
 }
 
 type When = Box<dyn FnMut(u64) -> bool + Send>;
@@ -45,7 +47,7 @@ struct Fault {
 #[derive(Default)]
 struct Script {
     faults: Vec<Fault>,
-    calls: [u64; 8],
+    calls: [u64; 9],
 }
 
 /// Says which calls of a [`Faulty`] store fail. Its clones say it to the same store.
@@ -177,6 +179,18 @@ impl<S> Faulty<S> {
 impl<S: SessionStore> SessionStore for Faulty<S> {
     async fn claim(&self, session: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
         self.call(Call::Claim, self.store.claim(session, ttl)).await
+    }
+
+    async fn claim_due(
+        &self,
+        request: &DueRequest,
+        ttl: Duration,
+    ) -> Result<DueSessions, StoreError> {
+        self.call(Call::ClaimDue, self.store.claim_due(request, ttl)).await
+    }
+
+    async fn wait_due(&self, agents: &[AgentId], timeout: Duration) {
+        self.store.wait_due(agents, timeout).await;
     }
 
     async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {

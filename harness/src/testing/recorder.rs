@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::id::{InterruptId, Seq, SessionId};
+use crate::id::{AgentId, InterruptId, Seq, SessionId};
 use crate::store::{
-    Appended, Batch, Claimed, Filter, InboxSeq, Lease, Listing, Message, OpenInterrupt, Page,
-    ReadRequest, Released, Remove, Sent, SessionStore, SessionSummary, StoreError,
+    Appended, Batch, Claimed, DueRequest, DueSessions, Filter, InboxSeq, Lease, Listing, Message,
+    OpenInterrupt, Page, ReadRequest, Released, Remove, Sent, SessionStore, SessionSummary,
+    StoreError,
 };
 
 /// A call that changes a store. Reads are not recorded.
@@ -206,6 +207,22 @@ impl<S: SessionStore> SessionStore for Recorder<S> {
         let claimed = self.store.claim(session, ttl).await;
         self.note(Asked::Claim { session: session.clone(), done: claimed.is_ok() });
         claimed
+    }
+
+    async fn claim_due(
+        &self,
+        request: &DueRequest,
+        ttl: Duration,
+    ) -> Result<DueSessions, StoreError> {
+        let due = self.store.claim_due(request, ttl).await;
+        for claimed in due.iter().flat_map(|due| &due.claimed) {
+            self.note(Asked::Claim { session: claimed.lease.session.clone(), done: true });
+        }
+        due
+    }
+
+    async fn wait_due(&self, agents: &[AgentId], timeout: Duration) {
+        self.store.wait_due(agents, timeout).await;
     }
 
     async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {

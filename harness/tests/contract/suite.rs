@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use harness::SessionId;
 use harness::store::{
-    Appended, Batch, Claimed, Filter, InboxSeq, Lease, Listing, MemoryStore, Message, Page,
-    ReadRequest, Released, Remove, Sent, SessionStore, StoreError,
+    Appended, Batch, Claimed, DueRequest, DueSessions, Filter, InboxSeq, Lease, Listing,
+    MemoryStore, Message, Page, ReadRequest, Released, Remove, Sent, SessionStore, StoreError,
 };
 use harness::testing::{Call, Checked, Contract, Faulty, Report, Verdict};
 
@@ -94,6 +94,10 @@ impl SessionStore for Unfit {
             std::future::pending::<()>().await;
         }
         panic!("unfit")
+    }
+
+    async fn claim_due(&self, _: &DueRequest, _: Duration) -> Result<DueSessions, StoreError> {
+        unreachable!()
     }
 
     async fn renew(&self, _: &Lease, _: Duration) -> Result<InboxSeq, StoreError> {

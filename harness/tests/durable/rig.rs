@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use harness::session::Replay;
 use harness::store::{
-    Appended, Batch, Claimed, Filter, InboxSeq, Lease, Listing, MemoryStore, Message, Page,
-    ReadRequest, Released, Remove, Sent, SessionStore, StoreError, Token,
+    Appended, Batch, Claimed, DueRequest, DueSessions, Filter, InboxSeq, Lease, Listing,
+    MemoryStore, Message, Page, ReadRequest, Released, Remove, Sent, SessionStore, StoreError,
+    Token,
 };
 use harness::{Outcome, RunRequest, Seq, SessionId, State, async_trait};
 use serde_json::Value;
@@ -209,6 +210,14 @@ impl SessionStore for Rig {
             self.lock().lease = Some(claimed.lease.clone());
         }
         claimed
+    }
+
+    async fn claim_due(
+        &self,
+        request: &DueRequest,
+        ttl: Duration,
+    ) -> Result<DueSessions, StoreError> {
+        self.memory.claim_due(request, ttl).await
     }
 
     async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {

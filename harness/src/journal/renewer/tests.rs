@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use super::*;
 use crate::id::{Fence, SessionId};
 use crate::store::{
-    Appended, Batch, Claimed, Filter, Listing, Message, Page, ReadRequest, Released, Remove, Sent,
-    Token,
+    Appended, Batch, Claimed, DueRequest, DueSessions, Filter, Listing, Message, Page, ReadRequest,
+    Released, Remove, Sent, Token,
 };
 
 /// A store whose first renewals fail.
@@ -23,6 +23,10 @@ fn failed<T>() -> Result<T, StoreError> {
 #[async_trait]
 impl SessionStore for Failing {
     async fn claim(&self, _: &SessionId, _: Duration) -> Result<Claimed, StoreError> {
+        failed()
+    }
+
+    async fn claim_due(&self, _: &DueRequest, _: Duration) -> Result<DueSessions, StoreError> {
         failed()
     }
 

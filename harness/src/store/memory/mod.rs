@@ -1,5 +1,6 @@
 //! A store in the memory of this process.
 
+mod due;
 mod list;
 mod log;
 mod session;
@@ -15,12 +16,13 @@ use async_trait::async_trait;
 use dashmap::DashMap;
 use dashmap::mapref::one::RefMut;
 
-use crate::id::{Fence, Seq, SessionId};
+use crate::id::{AgentId, Fence, Seq, SessionId};
 
 use super::{
-    Appended, Batch, Claimed, Filter, InboxSeq, Lease, Listing, Message, Page, ReadRequest,
-    Released, Remove, Sent, SessionStore, StoreError, Token, rules,
+    Appended, Batch, Claimed, DueRequest, DueSessions, Filter, InboxSeq, Lease, Listing, Message,
+    Page, ReadRequest, Released, Remove, Sent, SessionStore, StoreError, Token, rules,
 };
+use due::DueIndex;
 use session::{Held, Session, deadline};
 
 /// Keeps sessions in the memory of this process: for tests, and for programs whose sessions need
@@ -57,6 +59,7 @@ struct Shared {
     /// The fence of the last claim of any session, so that fences grow even if a session is removed
     /// and created again.
     fence: AtomicU64,
+    due: DueIndex,
 }
 
 impl MemoryStore {
@@ -102,9 +105,14 @@ impl Shared {
             Some(session) => session,
             None => self.sessions.entry(id.clone()).or_default(),
         };
-        if let Some(holder) = session.holder() {
-            return Err(StoreError::Busy { session: id.clone(), until: holder.until });
+        match session.holder() {
+            Some(holder) => Err(StoreError::Busy { session: id.clone(), until: holder.until }),
+            None => Ok(self.hold(id, &mut session, ttl)),
         }
+    }
+
+    /// Takes the lease of a session, which is free.
+    fn hold(&self, id: &SessionId, session: &mut Session, ttl: Duration) -> Claimed {
         let fence = Fence(self.fence.fetch_add(1, Ordering::Relaxed) + 1);
         let token = Token::random();
         let former = session.former();
@@ -114,7 +122,7 @@ impl Shared {
         claimed.inbox = session.inbox();
         claimed.summary.clone_from(&session.summary);
         claimed.former = former;
-        Ok(claimed)
+        claimed
     }
 
     fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {
@@ -125,7 +133,11 @@ impl Shared {
 
     fn release(&self, lease: &Lease, read: InboxSeq) -> Result<Released, StoreError> {
         let mut session = self.session(&lease.session)?;
-        session.release(lease)?;
+        session.release(lease, read)?;
+        self.due.update(&lease.session, &mut session);
+        if session.place.is_some() {
+            self.due.notify();
+        }
         let released = rules::released(read, session.inbox());
         let blank = session.is_blank();
         drop(session);
@@ -141,7 +153,21 @@ impl Shared {
         if !session.exists() {
             return Err(StoreError::Gone { session: to.clone() });
         }
-        Ok(session.send(messages))
+        let sent = session.send(messages);
+        self.due.update(to, &mut session);
+        if session.place.is_some() && session.held_for().is_none() {
+            self.due.notify();
+        }
+        Ok(sent)
+    }
+
+    fn append(&self, lease: &Lease, batch: &Batch<'_>) -> Result<Appended, StoreError> {
+        let mut session = self.session(&lease.session)?;
+        let appended = session.append(lease, batch)?;
+        if batch.summary.is_some() {
+            self.due.update(&lease.session, &mut session);
+        }
+        Ok(appended)
     }
 
     fn remove(&self, lease: &Lease, what: Remove) -> Result<(), StoreError> {
@@ -152,9 +178,13 @@ impl Shared {
             Remove::All => {
                 drop(session);
                 // A claim that came in between keeps the session.
-                let removed = self
-                    .sessions
-                    .remove_if(&lease.session, |_, session| session.check(lease).is_ok());
+                let removed = self.sessions.remove_if_mut(&lease.session, |id, session| {
+                    let held = session.check(lease).is_ok();
+                    if held {
+                        self.due.remove(id, session);
+                    }
+                    held
+                });
                 if removed.is_none() {
                     return Err(match self.sessions.contains_key(&lease.session) {
                         true => StoreError::Fenced { session: lease.session.clone() },
@@ -173,6 +203,19 @@ impl SessionStore for MemoryStore {
         self.shared.claim(session, ttl)
     }
 
+    async fn claim_due(
+        &self,
+        request: &DueRequest,
+        ttl: Duration,
+    ) -> Result<DueSessions, StoreError> {
+        Ok(self.shared.claim_due(request, ttl))
+    }
+
+    async fn wait_due(&self, _: &[AgentId], timeout: Duration) {
+        // What becomes due by its time is found by asking again.
+        let _ = tokio::time::timeout(timeout, self.shared.due.changed()).await;
+    }
+
     async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {
         self.shared.renew(lease, ttl)
     }
@@ -182,7 +225,7 @@ impl SessionStore for MemoryStore {
     }
 
     async fn append(&self, lease: &Lease, batch: Batch<'_>) -> Result<Appended, StoreError> {
-        self.shared.session(&lease.session)?.append(lease, &batch)
+        self.shared.append(lease, &batch)
     }
 
     async fn send(&self, to: &SessionId, messages: &[Message]) -> Result<Sent, StoreError> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use boot_time::Instant;
 
 use crate::clock::UtcMillis;
-use crate::id::{Fence, InterruptId, Seq, SessionId};
+use crate::id::{AgentId, Fence, InterruptId, Seq, SessionId};
 use crate::store::{
     Appended, Batch, FormerHolder, Holder, InboxSeq, Lease, Message, OpenInterrupt, Page,
     ReadRequest, Sent, SessionSummary, StoreError, StoredMessage, Token, rules,
@@ -24,6 +24,10 @@ pub(super) struct Session {
     /// Where the message under a key is.
     keys: HashMap<String, usize>,
     lease: Option<Held>,
+    /// The last message that a holder had read when it released the session.
+    read: InboxSeq,
+    /// Where the session stands in the index of those that may be due.
+    pub(super) place: Option<(AgentId, UtcMillis)>,
     /// The last batch of each token, if it had no entries and so is not in the log.
     empty: Vec<Empty>,
     pub(super) created: UtcMillis,
@@ -63,6 +67,11 @@ impl Session {
     /// The last message.
     pub(super) fn inbox(&self) -> InboxSeq {
         InboxSeq(self.messages.len() as u64)
+    }
+
+    /// From when on the session is due, if its lease is free.
+    pub(super) fn due_from(&self) -> Option<UtcMillis> {
+        rules::due_from(self.summary.as_ref()?, self.read, self.inbox())
     }
 
     /// How long the lease still lasts; `None` if it is free.
@@ -106,9 +115,10 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn release(&mut self, lease: &Lease) -> Result<(), StoreError> {
+    pub(super) fn release(&mut self, lease: &Lease, read: InboxSeq) -> Result<(), StoreError> {
         self.check(lease)?;
         self.lease = None;
+        self.read = self.read.max(read);
         Ok(())
     }
 

@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use harness::store::{
-    Appended, Batch, Claimed, Filter, InboxSeq, Lease, Listing, MemoryStore, Message, NewEntry,
-    Page, ReadRequest, Released, Remove, Sent, SessionStore, SessionSummary, StoreError,
+    Appended, Batch, Claimed, DueRequest, DueSessions, Filter, InboxSeq, Lease, Listing,
+    MemoryStore, Message, NewEntry, Page, ReadRequest, Released, Remove, Sent, SessionStore,
+    SessionSummary, StoreError,
 };
 use harness::testing::Damage;
 use harness::{Seq, SessionId, UtcMillis};
@@ -207,6 +208,14 @@ impl SessionStore for Toy {
     async fn claim(&self, session: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
         self.look(session)?;
         self.shared.sound.claim(session, ttl).await
+    }
+
+    async fn claim_due(
+        &self,
+        request: &DueRequest,
+        ttl: Duration,
+    ) -> Result<DueSessions, StoreError> {
+        self.shared.sound.claim_due(request, ttl).await
     }
 
     async fn release(&self, lease: &Lease, read: InboxSeq) -> Result<Released, StoreError> {

@@ -1,5 +1,6 @@
 //! Stores that are wrong in one thing each, and the clause that finds each of them out.
 
+mod due;
 mod store;
 
 use std::time::Duration;
@@ -55,6 +56,18 @@ enum Bug {
     SummariesHaveEntries,
     CancelsHalfway,
     HandlesKeepACopy,
+    FindsNoCrash,
+    FindsDueWithoutALease,
+    ClaimsHeldOnesAsDue,
+    WaitsForTheHolder,
+    IgnoresDueTimes,
+    FindsOnlyCrashes,
+    ForgetsWhatWasRead,
+    FindsAll,
+    IgnoresTheRequest,
+    RemembersRemovedOnesAsDue,
+    SharesDueSessions,
+    WaitsForever,
 }
 
 use Bug::*;
@@ -106,6 +119,18 @@ const FOUND_BY: &[(Bug, &str)] = &[
     (SummariesHaveEntries, "read-of-a-summary-has-no-entries-and-no-messages"),
     (CancelsHalfway, "cancelled-append-is-done-or-not"),
     (HandlesKeepACopy, "handles-see-each-others-writes"),
+    (FindsNoCrash, "claim-due-finds-a-run-that-has-not-settled"),
+    (FindsDueWithoutALease, "claim-due-takes-a-lease"),
+    (ClaimsHeldOnesAsDue, "claim-due-leaves-held-sessions-alone"),
+    (WaitsForTheHolder, "claim-due-finds-a-lease-that-has-expired"),
+    (IgnoresDueTimes, "claim-due-waits-for-the-time-of-the-summary"),
+    (FindsOnlyCrashes, "claim-due-finds-messages-that-were-not-read"),
+    (ForgetsWhatWasRead, "claim-due-passes-over-what-the-holder-has-read"),
+    (FindsAll, "claim-due-leaves-sessions-that-rest-alone"),
+    (IgnoresTheRequest, "claim-due-keeps-to-its-request"),
+    (RemembersRemovedOnesAsDue, "claim-due-forgets-a-removed-session"),
+    (SharesDueSessions, "concurrent-claims-of-due-sessions-share-nothing"),
+    (WaitsForever, "wait-for-due-ends-in-time"),
 ];
 
 async fn checked(bug: Bug, clauses: Option<&str>) -> Vec<(String, Verdict)> {

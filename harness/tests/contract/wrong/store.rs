@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use harness::id::AgentId;
 use harness::store::{
-    Appended, Batch, Claimed, Filter, FormerHolder, InboxSeq, Lease, Listing, MemoryStore, Message,
-    OpenInterrupt, Page, ReadFrom, ReadRequest, Released, Remove, Row, Sent, SessionStore,
-    StoreError,
+    Appended, Batch, Claimed, DueRequest, DueSessions, Filter, FormerHolder, InboxSeq, Lease,
+    Listing, MemoryStore, Message, OpenInterrupt, Page, ReadFrom, ReadRequest, Released, Remove,
+    Row, Sent, SessionStore, StoreError,
 };
 use harness::{Seq, SessionId, UtcMillis};
 
@@ -24,12 +25,14 @@ struct Notes {
     /// The pages that a handle has seen.
     seen: HashMap<SessionId, Page>,
     posting: bool,
+    /// The ids of sessions that were removed.
+    gone: HashSet<SessionId>,
 }
 
 #[derive(Clone)]
 pub(super) struct Wrong {
-    bug: Bug,
-    right: MemoryStore,
+    pub(super) bug: Bug,
+    pub(super) right: MemoryStore,
     notes: Arc<Mutex<Notes>>,
     /// One of each handle.
     own: Arc<Mutex<Notes>>,
@@ -79,16 +82,20 @@ impl Wrong {
         self.page(session).await.map_or(Seq(0), |page| page.head)
     }
 
-    async fn free(&self, session: &SessionId) {
+    pub(super) async fn free(&self, session: &SessionId) {
         let lease = self.notes.lock().unwrap().leases.get(session).map(|(lease, _)| lease.clone());
         if let Some(lease) = lease {
             let _ = self.right.release(&lease, InboxSeq(0)).await;
         }
     }
 
-    fn note(&self, claimed: &Claimed, ttl: Duration) {
+    pub(super) fn note(&self, claimed: &Claimed, ttl: Duration) {
         let (lease, ends) = (claimed.lease.clone(), Instant::now() + ttl);
         self.notes.lock().unwrap().leases.insert(lease.session.clone(), (lease, ends));
+    }
+
+    pub(super) fn was_removed(&self, session: &SessionId) -> bool {
+        self.notes.lock().unwrap().gone.contains(session)
     }
 
     fn expired(&self, lease: &Lease) -> bool {
@@ -113,6 +120,21 @@ impl SessionStore for Wrong {
         }
         self.note(&claimed, ttl);
         Ok(claimed)
+    }
+
+    async fn claim_due(
+        &self,
+        request: &DueRequest,
+        ttl: Duration,
+    ) -> Result<DueSessions, StoreError> {
+        self.due(request, ttl).await
+    }
+
+    async fn wait_due(&self, agents: &[AgentId], timeout: Duration) {
+        match self.bug {
+            WaitsForever => std::future::pending().await,
+            _ => self.right.wait_due(agents, timeout).await,
+        }
     }
 
     async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {
@@ -397,6 +419,7 @@ impl SessionStore for Wrong {
         let mut notes = self.notes.lock().unwrap();
         match what {
             Remove::All => {
+                notes.gone.insert(lease.session.clone());
                 notes.removed.insert(lease.token.as_u128());
             }
             Remove::Below(seq) => {

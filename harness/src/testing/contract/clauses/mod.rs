@@ -4,6 +4,7 @@ mod append;
 mod batch;
 mod concurrent;
 mod damage;
+mod due;
 mod inbox;
 mod lease;
 mod list;
@@ -42,6 +43,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static Clause> {
         read::CLAUSES,
         inbox::CLAUSES,
         list::CLAUSES,
+        due::CLAUSES,
         concurrent::CLAUSES,
         process::CLAUSES,
         damage::CLAUSES,
