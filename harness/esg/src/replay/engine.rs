@@ -1,4 +1,4 @@
-//! The engine: passes over the program.
+//! The engine: does what `pass` decides.
 mod ask;
 mod close;
 mod perform;
@@ -11,7 +11,8 @@ use serde_json::Value as Json;
 
 use super::live::Live;
 use super::need::close;
-use super::{Outside, Planned, Reason, Report};
+use super::pass::{Action, Event, Pass, Valid, advance};
+use super::{Options, Outside, Planned, Reason, Report};
 use crate::blobs::Blobs;
 use crate::error::EsgError;
 use crate::exec::{Executor, Untracked};
@@ -19,18 +20,6 @@ use crate::ledger::{Journal, Ledger, Record};
 use crate::model::{Entity, UnitKey};
 use crate::state::State;
 use crate::trace::{Execution, changed};
-
-/// How often a replay may replace the worker because of untracked operations. Then everything runs.
-const RENEWALS: usize = 8;
-
-/// The options of a replay.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Options {
-    /// Whether the steps after a failed one do not run.
-    pub(crate) stop_on_failure: bool,
-    /// Whether the replay ends with a sweep of everything that is live.
-    pub(crate) sweep: bool,
-}
 
 /// Runs a program in one worker, and records what happens.
 #[derive(Debug)]
@@ -51,70 +40,15 @@ pub(crate) struct Engine {
     pub(crate) readings: BTreeMap<Arc<str>, Vec<Json>>,
 }
 
-/// A replay in progress.
-struct Pass<'a> {
-    steps: &'a [Planned],
-    options: Options,
-    /// Steps that run again to make unserializable values.
-    forced: BTreeSet<Arc<str>>,
-    /// Failed steps that do not run again in this pass. Otherwise each pass would make the
-    /// unserializable values that a failed step read again after it, and the failed step would miss
-    /// them indefinitely.
-    spared: BTreeSet<Arc<str>>,
-    /// Steps that run again in a fresh worker to leave what their untracked operations left.
-    revived: BTreeSet<Arc<str>>,
-    /// How often the worker was replaced because of untracked operations.
-    renewed: usize,
-    /// Everything runs, because something changed unseen or cannot be restored otherwise.
-    full: bool,
-    /// Running only the steps that made it does not restore what is missing.
-    stuck: bool,
-    reasons: BTreeMap<Arc<str>, Reason>,
-    order: Vec<Arc<str>>,
-    fresh: Vec<Arc<Execution>>,
-    /// The execution that represents each step.
-    chosen: BTreeMap<Arc<str>, Arc<Execution>>,
-    /// The steps that ran since everything has to run.
-    done: BTreeSet<Arc<str>>,
-    /// A sweep follows each step that runs, to attribute unseen changes.
-    watched: bool,
-    widened: usize,
-    /// The value of `widened` when a step last lacked something unserializable.
-    used: usize,
-    /// What steps read unexpectedly, and whether they read everything.
-    looked_for: BTreeMap<Arc<str>, (BTreeSet<Entity>, bool)>,
-}
-
-impl<'a> Pass<'a> {
-    fn new(steps: &'a [Planned], options: Options) -> Self {
-        Self {
-            steps,
-            options,
-            forced: BTreeSet::new(),
-            spared: BTreeSet::new(),
-            revived: BTreeSet::new(),
-            renewed: 0,
-            full: false,
-            stuck: false,
-            reasons: BTreeMap::new(),
-            order: Vec::new(),
-            fresh: Vec::new(),
-            chosen: BTreeMap::new(),
-            done: BTreeSet::new(),
-            watched: false,
-            widened: 0,
-            used: 0,
-            looked_for: BTreeMap::new(),
-        }
-    }
-
-    /// Keeps the executions of failed steps from here on. `false` if all are kept already.
-    fn spare_failed(&mut self) -> bool {
-        let before = self.spared.len();
-        let failed = self.chosen.iter().filter(|(_, execution)| !execution.ending.is_ok());
-        self.spared.extend(failed.map(|(step, _)| step.clone()));
-        self.spared.len() > before
-    }
+/// Where a pass is.
+struct Walk {
+    /// The state so far.
+    state: State,
+    outside: Outside,
+    /// The valid execution of the present step.
+    valid: Option<Arc<Execution>>,
+    /// What the present step needs and no blob has.
+    missing: BTreeSet<Entity>,
 }
 
 /// Whether every difference from what the failed step found leads to unserializable values, which
@@ -130,14 +64,13 @@ fn stands(failed: &Execution, state: &State, outside: &mut Outside) -> bool {
     })
 }
 
-/// How a pass over the program ended.
-enum Walked {
-    /// It completed.
-    Through(Box<State>),
-    /// More steps have to run.
-    Again,
-    /// Nothing less than everything restores what is needed.
-    Everything,
+/// Keeps the valid execution of the present step. Returns whether it failed.
+fn keep(pass: &mut Pass<'_>, walk: &mut Walk) -> bool {
+    let Some(valid) = walk.valid.take() else { return false };
+    walk.state.apply(&valid);
+    let failed = !valid.ending.is_ok();
+    pass.chosen.insert(pass.step().id.clone(), valid);
+    failed
 }
 
 /// The result of trying to run a step.
@@ -191,16 +124,26 @@ impl Engine {
         self.run += 1;
         let mut pass = Pass::new(steps, options);
         let mut state = self.settle(&mut pass)?;
-        if !pass.full && options.sweep && !pass.order.is_empty() {
-            let swept = self.sweep(&state)?;
-            if swept.as_ref().is_none_or(|found| !found.is_empty()) {
-                let unseen = swept.unwrap_or_default();
-                pass.watched = !unseen.is_empty();
-                state = self.everything(&mut pass)?;
-                if pass.watched && !pass.chosen.values().any(|one| one.is_untracked()) {
-                    self.attribute(&unseen, &mut pass, &mut state)?;
+        let (mut event, mut unseen) = (Event::Settled, Vec::new());
+        loop {
+            event = match advance(&pass, event) {
+                Action::Sweep => {
+                    let swept = self.sweep(&state)?;
+                    let count = swept.as_ref().map(Vec::len);
+                    unseen = swept.unwrap_or_default();
+                    Event::Swept { unseen: count }
                 }
-            }
+                Action::Everything { stuck, watched } => {
+                    self.everything(&mut pass, stuck, watched)?;
+                    state = self.settle(&mut pass)?;
+                    Event::Settled
+                }
+                Action::Attribute => {
+                    self.attribute(&unseen, &mut pass, &mut state)?;
+                    break;
+                }
+                _ => break,
+            };
         }
         let report = self.report(&pass, begun.elapsed());
         self.settled(&pass)?;
@@ -214,16 +157,22 @@ impl Engine {
         self.commit(Record::Settled { run: self.run, executions })
     }
 
-    /// Runs everything in a fresh worker.
-    fn everything(&mut self, pass: &mut Pass<'_>) -> Result<State, EsgError> {
+    /// From here on everything runs, in a fresh worker.
+    fn everything(
+        &mut self,
+        pass: &mut Pass<'_>,
+        stuck: bool,
+        watched: bool,
+    ) -> Result<(), EsgError> {
         self.renew()?;
         pass.full = true;
-        pass.order.clear();
+        pass.stuck |= stuck;
+        pass.watched |= watched;
         pass.done.clear();
         pass.forced.clear();
         pass.spared.clear();
         pass.revived.clear();
-        self.settle(pass)
+        Ok(())
     }
 
     /// Continues in a fresh worker.
@@ -251,114 +200,113 @@ impl Engine {
 
     /// Makes passes until one completes.
     fn passes(&mut self, pass: &mut Pass<'_>) -> Result<State, EsgError> {
+        let mut walk = self.begin(pass);
+        let mut event = Event::Begun;
         loop {
-            let known = (pass.forced.len(), pass.widened, pass.spared.len(), pass.renewed);
-            match self.once(pass)? {
-                Walked::Through(state) => return Ok(*state),
-                Walked::Everything => return self.everything(pass),
-                Walked::Again
-                    if (pass.forced.len(), pass.widened, pass.spared.len(), pass.renewed)
-                        == known =>
-                {
-                    if pass.full {
-                        return Err(EsgError::unreachable_state());
+            event = match advance(pass, event) {
+                Action::Look(at) => self.look(pass, &mut walk, at),
+                Action::Spare => {
+                    if let Some(failed) = pass.chosen.get(&pass.step().id) {
+                        walk.state.apply(failed);
                     }
-                    pass.stuck = true;
-                    return self.everything(pass);
+                    Event::Past { failed: false }
                 }
-                Walked::Again => {}
-            }
-        }
-    }
-
-    /// Makes one pass over the program.
-    fn once(&mut self, pass: &mut Pass<'_>) -> Result<Walked, EsgError> {
-        let mut state = State::default();
-        let mut outside = Outside::new(self.executor.readable());
-        let steps = pass.steps;
-        for step in steps {
-            if pass.spared.contains(&step.id)
-                && let Some(failed) = pass.chosen.get(&step.id)
-                && stands(failed, &state, &mut outside)
-            {
-                state.apply(failed);
-                continue;
-            }
-            let forced =
-                pass.full && !pass.done.contains(&step.id) || pass.forced.contains(&step.id);
-            let whole = forced && pass.full && !pass.stuck;
-            let mut stands = if whole { None } else { self.valid(step, &state, &mut outside) };
-            let keeps = |valid: &Execution| {
-                !pass.revived.contains(&step.id)
-                    || !valid.is_untracked()
-                    || self.live.passed(state.past().residue_with(valid.identity()))
-            };
-            if let Some(valid) = stands.take_if(|valid| !forced && keeps(valid)) {
-                state.apply(&valid);
-                let failed = !valid.ending.is_ok();
-                pass.chosen.insert(step.id.clone(), valid);
-                if pass.options.stop_on_failure && failed {
-                    break;
+                Action::Keep => Event::Past { failed: keep(pass, &mut walk) },
+                Action::Run => self.attempt(pass, &mut walk)?,
+                Action::Restore => {
+                    // Files and the process are as a full run leaves them, whichever step ran last.
+                    let missing = self.bring(&walk.state, &walk.state.world())?;
+                    let more = !missing.is_empty() && self.force(pass, &walk.state, &missing);
+                    Event::Restored { more }
                 }
-                continue;
-            }
-            let reason = self.reason(pass, step, &state, &outside);
-            let mut execution = match self.perform(step, &state, pass, stands.as_deref())? {
-                Ended::Ran(execution) => *execution,
-                Ended::Elsewhere => {
-                    if pass.renewed >= RENEWALS {
-                        pass.stuck = true;
-                        return Ok(Walked::Everything);
-                    }
+                Action::Again => {
+                    walk = self.begin(pass);
+                    Event::Begun
+                }
+                Action::Renew => {
                     self.renew()?;
                     pass.renewed += 1;
-                    let before = steps.iter().take_while(|one| one.id != step.id);
+                    let before = pass.steps[..pass.at].iter();
                     let untracked = before.filter(|one| {
                         pass.chosen.get(&one.id).is_some_and(|chosen| chosen.is_untracked())
                     });
                     pass.revived = untracked.map(|one| one.id.clone()).collect();
-                    return Ok(Walked::Again);
+                    walk = self.begin(pass);
+                    Event::Begun
                 }
-                Ended::Missing(entities) => {
-                    if self.force(pass, &state, &entities) {
-                        return Ok(Walked::Again);
-                    }
-                    if pass.full {
-                        return Err(EsgError::missing(&step.id, &entities));
-                    }
-                    pass.stuck = true;
-                    return Ok(Walked::Everything);
+                Action::Everything { stuck, watched } => {
+                    self.everything(pass, stuck, watched)?;
+                    walk = self.begin(pass);
+                    Event::Begun
                 }
+                Action::Fail => return Err(EsgError::missing(&pass.step().id, &walk.missing)),
+                Action::Unreachable => return Err(EsgError::unreachable_state()),
+                Action::Sweep | Action::Attribute | Action::Done => return Ok(walk.state),
             };
-            let past = state.past();
-            state.apply(&execution);
-            if pass.watched {
-                let unseen = self.sweep(&state)?.unwrap_or_default();
-                execution.trace.untracked.extend(unseen.into_iter().map(Untracked::of));
-                state.set_past(execution.follows(past));
-            }
-            if execution.is_untracked() {
-                self.live.entered(state.past().residue);
-            }
-            let execution = Arc::new(execution);
-            self.commit(Record::Ran(execution.clone()))?;
-            pass.reasons.entry(step.id.clone()).or_insert(reason);
-            if pass.done.insert(step.id.clone()) {
-                pass.order.push(step.id.clone());
-            }
-            pass.fresh.push(execution.clone());
-            let failed = !execution.ending.is_ok();
-            pass.chosen.insert(step.id.clone(), execution);
-            if pass.options.stop_on_failure && failed {
-                break;
-            }
         }
-        // Files and the process are as a full run leaves them, whichever step ran last.
-        let missing = self.bring(&state, &state.world())?;
-        if !missing.is_empty() && self.force(pass, &state, &missing) {
-            return Ok(Walked::Again);
+    }
+
+    fn begin(&self, pass: &mut Pass<'_>) -> Walk {
+        pass.begin();
+        Walk {
+            state: State::default(),
+            outside: Outside::new(self.executor.readable()),
+            valid: None,
+            missing: BTreeSet::new(),
         }
-        Ok(Walked::Through(Box::new(state)))
+    }
+
+    /// Looks at a step.
+    fn look(&self, pass: &mut Pass<'_>, walk: &mut Walk, at: usize) -> Event {
+        pass.at = at;
+        let step = pass.step();
+        let spared = pass.spared.contains(&step.id)
+            && pass
+                .chosen
+                .get(&step.id)
+                .is_some_and(|failed| stands(failed, &walk.state, &mut walk.outside));
+        walk.valid = None;
+        if !spared && !pass.is_whole() {
+            walk.valid = self.valid(step, &walk.state, &mut walk.outside);
+        }
+        let absent = |valid: &Execution| {
+            valid.is_untracked()
+                && !self.live.passed(walk.state.past().residue_with(valid.identity()))
+        };
+        let valid = walk.valid.as_deref().map(|valid| Valid { absent: absent(valid) });
+        Event::Looked { spared, valid }
+    }
+
+    /// Runs the present step, if what it needs is there.
+    fn attempt(&mut self, pass: &mut Pass<'_>, walk: &mut Walk) -> Result<Event, EsgError> {
+        let (step, state) = (pass.step(), &mut walk.state);
+        let reason = self.reason(pass, step, state, &walk.outside);
+        let mut execution = match self.perform(step, state, pass, walk.valid.as_deref())? {
+            Ended::Ran(execution) => *execution,
+            Ended::Elsewhere => return Ok(Event::Elsewhere),
+            Ended::Missing(missing) => {
+                let more = self.force(pass, state, &missing);
+                walk.missing = missing;
+                return Ok(Event::Missing { more });
+            }
+        };
+        let past = state.past();
+        state.apply(&execution);
+        if pass.watched {
+            let unseen = self.sweep(state)?.unwrap_or_default();
+            execution.trace.untracked.extend(unseen.into_iter().map(Untracked::of));
+            state.set_past(execution.follows(past));
+        }
+        if execution.is_untracked() {
+            self.live.entered(state.past().residue);
+        }
+        let execution = Arc::new(execution);
+        self.commit(Record::Ran(execution.clone()))?;
+        pass.reasons.entry(step.id.clone()).or_insert(reason);
+        pass.done.insert(step.id.clone());
+        let failed = !execution.ending.is_ok();
+        pass.chosen.insert(step.id.clone(), execution);
+        Ok(Event::Past { failed })
     }
 
     /// Forces the steps that make what is missing. `false` if all of them ran already.

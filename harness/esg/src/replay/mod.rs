@@ -8,17 +8,20 @@
 //! If a step needs an unserializable value, the steps that made it run again first, from the
 //! earliest on: the pass starts again with those steps forced. Each pass forces more steps than the
 //! one before, so this terminates.
+//!
+//! `pass` decides what comes next, and is pure; `engine` does it.
 mod engine;
 mod live;
 mod looked;
 mod need;
+mod pass;
 mod reason;
 mod report;
 mod step;
 
-pub(crate) use engine::{Engine, Options};
+pub(crate) use engine::Engine;
 pub(crate) use looked::Outside;
 pub(crate) use need::{close, need};
 pub use reason::Reason;
 pub use report::{Blocked, Report};
-pub(crate) use step::Planned;
+pub(crate) use step::{Options, Planned};

@@ -14,3 +14,12 @@ pub(crate) struct Planned {
     pub(crate) bind: Option<(Arc<str>, Arc<str>)>,
     pub(crate) scan: Arc<Scan>,
 }
+
+/// The options of a replay.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Options {
+    /// Whether the steps after a failed one do not run.
+    pub(crate) stop_on_failure: bool,
+    /// Whether the replay ends with a sweep of everything that is live.
+    pub(crate) sweep: bool,
+}

@@ -1,10 +1,11 @@
 //! Brings values to the worker and asks it about them.
 use std::collections::{BTreeSet, VecDeque};
 
-use super::{Engine, Options, Pass};
+use super::{Engine, Options};
 use crate::error::EsgError;
 use crate::exec::{ExecError, Executor};
 use crate::model::Entity;
+use crate::replay::pass::Pass;
 use crate::replay::{Planned, close};
 use crate::state::State;
 
@@ -38,8 +39,8 @@ impl Engine {
             } else if pass.full {
                 return Err(EsgError::unreachable_state());
             } else {
-                pass.stuck = true;
-                *state = self.everything(&mut pass)?;
+                self.everything(&mut pass, true, false)?;
+                *state = self.settle(&mut pass)?;
             }
         }
     }

@@ -3,11 +3,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Engine, Pass};
+use super::Engine;
 use crate::error::EsgError;
 use crate::exec::{Ending, Untracked};
 use crate::ledger::Record;
 use crate::model::Entity;
+use crate::replay::pass::Pass;
 use crate::replay::{Blocked, Planned, Reason, Report};
 use crate::state::{Past, State};
 use crate::trace::Execution;

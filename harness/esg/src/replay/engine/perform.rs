@@ -3,13 +3,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use super::{Ended, Engine, Pass};
+use super::{Ended, Engine};
 use crate::blobs::BlobError;
 use crate::error::EsgError;
 use crate::exec::{Ran, RunStep, Synced};
 use crate::model::{Entity, Fingerprint, UnitKey};
 use crate::replay::Planned;
 use crate::replay::need::need;
+use crate::replay::pass::Pass;
 use crate::state::{Made, State};
 use crate::trace::{Execution, Recorder, unify};
 
