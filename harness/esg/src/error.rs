@@ -40,6 +40,8 @@ enum Kind {
     Damaged { path: String, at: usize },
     #[error(transparent)]
     Journal(#[from] JournalError),
+    #[error("failed to {what}: the executor {lacks} [use one whose `Caps` have that]")]
+    Unsupported { what: &'static str, lacks: &'static str },
     #[error("failed to restore the state: no step of the program made the missing part")]
     Unreachable,
 }
@@ -90,6 +92,16 @@ impl EsgError {
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         matches!(self.0, Kind::Damaged { .. })
+    }
+
+    pub(crate) fn unsupported(what: &'static str, lacks: &'static str) -> Self {
+        Kind::Unsupported { what, lacks }.into()
+    }
+
+    /// Whether the executor cannot do this: see [`Caps`](super::Caps).
+    #[must_use]
+    pub fn is_unsupported(&self) -> bool {
+        matches!(self.0, Kind::Unsupported { .. })
     }
 
     pub(crate) fn unreachable_state() -> Self {

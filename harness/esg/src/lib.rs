@@ -59,13 +59,18 @@
 //! Values and executions belong to one graph. The code of steps runs in the worker and can falsify what
 //! its own graph records. So graphs share nothing, and the host never acts on the content of a reply.
 //!
-//! The guide is [`_guide`].
+//! The guide is [`_guide`]; [`_executors`] is for who adds a language.
 #![forbid(unsafe_code)]
 
 /// The guide: what is tracked, queries, storage, trust.
 #[cfg(any(doc, doctest))]
 #[doc = include_str!("../docs/guide.md")]
 pub mod _guide {}
+
+/// How to add a language: what an executor promises.
+#[cfg(any(doc, doctest))]
+#[doc = include_str!("../docs/executors.md")]
+pub mod _executors {}
 
 mod blobs;
 mod error;
@@ -87,8 +92,8 @@ pub use error::EsgError;
 #[cfg(unix)]
 pub use exec::{Ambient, CPython, Interpreter, Python, StartError, Strictness};
 pub use exec::{
-    Blob, Ending, ExecError, Executor, Frame, Isolation, KillHandle, Layer, Limits, Load, Output,
-    Ran, Readable, RunStep, Swept, Sync, Synced, Trust, Unstash, Untracked, Value, Wrote,
+    Blob, Caps, Ending, ExecError, Executor, Frame, Isolation, KillHandle, Layer, Limits, Load,
+    Output, Ran, Readable, RunStep, Swept, Sync, Synced, Trust, Unstash, Untracked, Value, Wrote,
 };
 pub use graph::{
     Chain, CodeGraph, Effect, Link, Plan, RanAt, Subject, Touched, TracedEdge, Verdict,

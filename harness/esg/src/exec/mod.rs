@@ -1,6 +1,7 @@
 //! Where steps run: a worker that holds live values, loads a state and runs one step at a time.
 #[cfg(unix)]
 mod ambient;
+mod caps;
 #[cfg(unix)]
 mod cpython;
 #[cfg(unix)]
@@ -38,6 +39,7 @@ mod wire;
 
 #[cfg(unix)]
 pub use ambient::{Ambient, Strictness};
+pub use caps::Caps;
 #[cfg(unix)]
 pub use cpython::CPython;
 pub use error::ExecError;
@@ -67,10 +69,16 @@ use std::sync::Arc;
 /// If a step kills the worker, [`Ran::lost`] reports it: no value is live any more, and the next
 /// call starts a fresh worker. [`ExecError::lost`] reports the same of a worker that was lost while
 /// no step ran.
+///
+/// The page [`_executors`](crate::_executors) is for who adds a language, and
+/// `testing::ExecutorContract` (feature `testing`) checks an executor for every promise.
 pub trait Executor: Send + fmt::Debug {
     /// What values and fingerprints of this worker depend on: language, version, how steps are
     /// tracked. Two workers may share executions only if this is equal.
     fn fingerprint(&self) -> &str;
+
+    /// What it can do. A graph refuses what it cannot.
+    fn caps(&self) -> Caps;
 
     /// The files outside of scratch that steps may read. By default none.
     fn readable(&self) -> Readable {

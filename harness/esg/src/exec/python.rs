@@ -13,6 +13,7 @@ use uuid::Uuid;
 use crate::model::Fingerprint;
 
 use super::ambient::{Ambient, Strictness};
+use super::caps::Caps;
 use super::ending;
 use super::error::ExecError;
 use super::frame::{Bounds, HEAD, head};
@@ -26,7 +27,7 @@ use super::request::{
 };
 use super::scratch::{Loan, Scratch};
 use super::start_error::StartError;
-use super::trust::Readable;
+use super::trust::{Isolation, Readable};
 use super::wire::{Blob, Ran, RunStep, Swept, Sync, Synced, Value};
 use super::{Executor, KillHandle};
 
@@ -253,6 +254,10 @@ impl Python {
 impl Executor for Python {
     fn fingerprint(&self) -> &str {
         &self.fingerprint
+    }
+
+    fn caps(&self) -> Caps {
+        Caps::new(Some(Isolation::Process)).twins(self.loan.is_none())
     }
 
     fn readable(&self) -> Readable {

@@ -49,8 +49,11 @@ impl CodeGraph {
     /// what they share, classes, modules, files, process state, output and endings.
     ///
     /// # Errors
-    /// If the worker fails to start.
+    /// If the worker fails to start, or its kind has no [twins](crate::Caps::twins).
     pub fn verify(&mut self) -> Result<Verdict, EsgError> {
+        if !self.engine.executor.caps().twins {
+            return Err(EsgError::unsupported("verify a graph", "starts no second worker"));
+        }
         let steps = self.planned();
         let ran: BTreeMap<_, _> = self.engine.ledger.standing().clone();
         let steps: Vec<_> = steps.into_iter().filter(|step| ran.contains_key(&step.id)).collect();

@@ -18,7 +18,7 @@ pub use traced::TracedEdge;
 
 use super::blobs::Blobs;
 use super::error::EsgError;
-use super::exec::{Executor, Value};
+use super::exec::{Executor, KillHandle, Value};
 use super::ledger::{Journal, Ledger, Record};
 use super::model::Entity;
 use super::program::{Edit, INPUT, Program, ProgramError};
@@ -235,6 +235,18 @@ impl CodeGraph {
         let only = BTreeSet::from([entity]);
         let (state, only) = (&mut self.state, Some(&only));
         self.engine.ask(&steps, state, only, self.options, |worker| worker.value(name))
+    }
+
+    /// A handle that ends the running step from any thread. The step ends as killed, and runs again in
+    /// the next replay.
+    ///
+    /// # Errors
+    /// If the executor cannot be [interrupted](crate::Caps::interrupts).
+    pub fn kill_handle(&self) -> Result<KillHandle, EsgError> {
+        match self.engine.executor.caps().interrupts {
+            true => Ok(self.engine.executor.kill_handle()),
+            false => Err(EsgError::unsupported("interrupt a step", "cannot be interrupted")),
+        }
     }
 
     /// Restores the files and the process to how they are after the last replay.

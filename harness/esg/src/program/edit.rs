@@ -15,7 +15,7 @@ impl Program {
         self.made(Change::added(id, source), None)
     }
 
-    /// Appends a step with a known scan, which must be the result of [`scan`] for the source.
+    /// Appends a step with a known scan, which must be the result of [`scan`](crate::scan()) for the source.
     ///
     /// # Errors
     /// As [`push`](Program::push).
@@ -50,7 +50,7 @@ impl Program {
         self.made(Change::replaced(id, source), None)
     }
 
-    /// Replaces the source of a step, with a known scan, which must be the result of [`scan`] for
+    /// Replaces the source of a step, with a known scan, which must be the result of [`scan`](crate::scan()) for
     /// it.
     ///
     /// # Errors

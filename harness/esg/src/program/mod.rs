@@ -11,7 +11,6 @@ mod guard;
 mod notebook;
 mod operation;
 mod order;
-mod provenance;
 mod script;
 mod step;
 mod version;
@@ -25,9 +24,8 @@ pub use edges::{Edge, EdgeKind, EdgeSource, Edges, Observed, Origin};
 pub use error::ProgramError;
 pub use guard::Edit;
 pub use operation::{Change, Operation};
-pub use provenance::{Provenance, ProvenanceKind};
 pub use step::{Input, Step};
-pub use version::{Version, VersionId, VersionKind};
+pub use version::{Provenance, ProvenanceKind, Version, VersionId, VersionKind};
 
 use edges::{Book, Facts, Net};
 use order::{Order, Slot};

@@ -1,4 +1,6 @@
 //! Versions: the former sources of steps, and their parents.
+mod provenance;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -6,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Fingerprint;
 
-use super::provenance::Provenance;
+pub use provenance::{Provenance, ProvenanceKind};
 
 /// The number of a version. Displays as `v7`.
 ///

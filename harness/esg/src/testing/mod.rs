@@ -1,4 +1,9 @@
-//! For tests: a worker without an interpreter.
+//! For tests: the contract of executors, and a worker without an interpreter.
+mod contract;
 mod tiny;
 
+pub use contract::{ContractReport, ExecutorContract, Sources};
 pub use tiny::TinyWorker;
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,8 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 
 use crate::exec::{
-    Blob, Ending, ExecError, Executor, KillHandle, Output, Ran, RunStep, Swept, Sync, Synced, Value,
+    Blob, Caps, Ending, ExecError, Executor, KillHandle, Output, Ran, RunStep, Swept, Sync, Synced,
+    Value,
 };
 use crate::model::{Entity, Fingerprint, Member, Unit, UnitKey};
 use language::Turn;
@@ -44,8 +45,9 @@ use language::Turn;
 /// assert_eq!(graph.value("n")?.repr, "4");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct TinyWorker {
+    caps: Caps,
     names: BTreeMap<Arc<str>, Shared>,
     /// The unit of each live name.
     units: HashMap<Arc<str>, UnitKey>,
@@ -127,7 +129,23 @@ impl TinyWorker {
     /// A fresh worker.
     #[must_use]
     pub fn new() -> Self {
-        Self::default()
+        Self::limited(Self::CAPS)
+    }
+
+    /// What it can do: everything but files.
+    pub const CAPS: Caps = Caps::new(None).files(false);
+
+    /// A fresh worker that can do less than [`CAPS`](Self::CAPS).
+    #[must_use]
+    pub fn limited(caps: Caps) -> Self {
+        Self {
+            caps,
+            names: BTreeMap::new(),
+            units: HashMap::new(),
+            aside: HashMap::new(),
+            killed: Arc::default(),
+            clock: 0,
+        }
     }
 
     fn clear(&mut self) {
@@ -210,6 +228,10 @@ impl Executor for TinyWorker {
         "tiny 1"
     }
 
+    fn caps(&self) -> Caps {
+        self.caps
+    }
+
     fn fresh(&mut self) -> Result<(), ExecError> {
         self.killed.take();
         self.clear();
@@ -242,7 +264,8 @@ impl Executor for TinyWorker {
         }
         let mut synced = Synced::default();
         for load in &request.load {
-            let Some(object) = Object::parse(&load.blob) else {
+            let parsed = Object::parse(&load.blob).filter(|_| self.caps.restores);
+            let Some(object) = parsed else {
                 synced.failed.push((load.key.clone(), "it is damaged".to_owned()));
                 continue;
             };
@@ -301,11 +324,25 @@ impl Executor for TinyWorker {
 
     fn kill_handle(&self) -> KillHandle {
         let killed = self.killed.clone();
-        KillHandle::new(move || killed.kill())
+        let interrupts = self.caps.interrupts;
+        KillHandle::new(move || {
+            if interrupts {
+                killed.kill();
+            }
+        })
     }
 
     fn twin(&mut self) -> Result<Box<dyn Executor>, ExecError> {
-        Ok(Box::new(Self::new()))
+        match self.caps.twins {
+            true => Ok(Box::new(Self::limited(self.caps))),
+            false => Err(ExecError::new("it has no twins")),
+        }
+    }
+}
+
+impl Default for TinyWorker {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

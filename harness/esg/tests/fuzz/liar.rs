@@ -2,8 +2,8 @@
 use std::collections::BTreeMap;
 
 use harness_esg::{
-    Entity, ExecError, Executor, KillHandle, Member, Python, Ran, RunStep, Swept, Sync, Synced,
-    Value,
+    Caps, Entity, ExecError, Executor, KillHandle, Member, Python, Ran, RunStep, Swept, Sync,
+    Synced, Value,
 };
 
 /// The kind of lie.
@@ -31,6 +31,10 @@ impl Liar {
 impl Executor for Liar {
     fn fingerprint(&self) -> &str {
         self.worker.fingerprint()
+    }
+
+    fn caps(&self) -> Caps {
+        self.worker.caps()
     }
 
     fn fresh(&mut self) -> Result<(), ExecError> {

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use harness_esg::{
-    BlobLimits, Blobs, CodeGraph, EsgError, ExecError, Executor, KillHandle, Program, Ran, Reason,
-    RunStep, Swept, Sync, Synced, Value,
+    BlobLimits, Blobs, Caps, CodeGraph, EsgError, ExecError, Executor, KillHandle, Program, Ran,
+    Reason, RunStep, Swept, Sync, Synced, Value,
 };
 
 use super::{interpreters, push, shown, worker, worker_of};
@@ -17,6 +17,9 @@ struct Nowhere;
 impl Executor for Nowhere {
     fn fingerprint(&self) -> &str {
         "nowhere"
+    }
+    fn caps(&self) -> Caps {
+        Caps::new(None)
     }
     fn fresh(&mut self) -> Result<(), ExecError> {
         Err(ExecError::new("nothing runs here"))

@@ -173,7 +173,11 @@ impl Engine {
         mut ran: Ran,
     ) -> Result<Execution, EsgError> {
         let mut made = Vec::with_capacity(ran.units.len());
+        let restores = self.executor.caps().restores;
         for (mut unit, blob) in std::mem::take(&mut ran.units) {
+            if !restores && unit.unserializable.is_none() {
+                unit.unserializable = Some("the executor restores no values".to_owned());
+            }
             let blob = blob.filter(|_| unit.unserializable.is_none());
             let stored = match blob.map(|bytes| self.blobs.keep(bytes)).transpose() {
                 Err(error @ BlobError::TooLarge { .. }) => {

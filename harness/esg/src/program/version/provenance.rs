@@ -96,7 +96,7 @@ impl Provenance {
     }
 
     /// Whether it says nothing.
-    pub(super) fn is_default(&self) -> bool {
+    pub(in crate::program) fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }
