@@ -50,7 +50,7 @@ fn digest(wiring: &Wiring) -> Digest {
             }
         };
         let at_most = node.at_most.map(|limit| json!([limit.times, step(limit.instead.to)]));
-        json!({
+        let mut parts = json!({
             "kind": step_kind(&node.kind),
             "question": node.question.map(|question| question.name),
             "expires": node.expires.map(|expiry| json!([edge(expiry.to)])),
@@ -59,7 +59,12 @@ fn digest(wiring: &Wiring) -> Digest {
             "timeout": node.policy.timeout.is_some(),
             "on_error": edge(node.on_error),
             "at_most": at_most,
-        })
+        });
+        // Left out where it is not set, so that loops from before it was known keep their hash.
+        if node.policy.after.is_some() {
+            parts["after"] = Value::from(true);
+        }
+        parts
     };
     let nodes: serde_json::Map<String, Value> =
         wiring.nodes.iter().map(|here| (here.name.to_string(), node(here))).collect();

@@ -94,6 +94,29 @@ impl<C: Context, S: State, St, By> NeedsThenEndOrRoute<C, S, St, By> {
         self
     }
 
+    /// Runs the step this long after it was entered: a durable timer, like
+    /// [`cx.sleep(..)`](crate::Cx::sleep). A retry and an answer do not wait again; the next entry
+    /// does.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use harness::prelude::*;
+    /// # #[derive(State, Clone, Debug, Default, Serialize, Deserialize)] struct Trial { ended: bool }
+    /// # async fn end_trial(_: View<Trial>, _: Cx<()>) -> StepResult<Trial> { Ok(Trial::update().ended(true)) }
+    /// # #[derive(StepId, Clone, Debug, PartialEq, Eq)] enum Step { End }
+    /// let trials = Harness::<(), Trial>::builder("trials")
+    ///     .start(Step::End)
+    ///     .steps(|define, step| match step {
+    ///         Step::End => define.run(end_trial).after(Duration::from_secs(14 * 24 * 3600)).end(),
+    ///     })
+    ///     .build()?;
+    /// # Ok::<(), harness::BuildError>(())
+    /// ```
+    pub fn after(mut self, time: Duration) -> Self {
+        self.work.policy.after = Some(time);
+        self
+    }
+
     /// The time limit of one attempt. An attempt that exceeds it is dropped and counts as a
     /// retryable failure.
     pub fn timeout(mut self, limit: Duration) -> Self {

@@ -24,8 +24,8 @@ pub use error::SessionsError;
 pub(crate) use error::{Kind, read_error};
 pub(crate) use fork::fork;
 pub use status::{
-    HistoryPage, InterruptPage, Moment, MomentPage, RecordedAnswers, SessionInterrupt, SessionPage,
-    SessionRow, Status,
+    HistoryPage, InterruptPage, Moment, MomentPage, PendingTimer, RecordedAnswers,
+    SessionInterrupt, SessionPage, SessionRow, Status,
 };
 
 use error::store_error;

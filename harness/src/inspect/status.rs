@@ -43,6 +43,8 @@ pub struct Status {
     /// The interrupts without an answer. An answered interrupt is not among them, even if no run has
     /// applied its answer yet.
     pub questions: Vec<Interrupt>,
+    /// The timers that it waits for.
+    pub timers: Vec<PendingTimer>,
     /// How many inbox messages (answers, inputs, stop requests) no run has applied yet. A session at
     /// rest with unread messages waits to be resumed.
     pub unread: u64,
@@ -66,6 +68,12 @@ impl Status {
         let questions = unanswered(&read.recorded.session, unread).cloned().collect();
         let Read { recorded, head, holder, first, created, updated, set_aside, .. } = read;
         let recorded = *recorded.session;
+        let timers = recorded.timers().map(|(item, timer)| PendingTimer {
+            item,
+            key: timer.key.clone(),
+            due: timer.due,
+        });
+        let timers = timers.collect();
         let settled = recorded.settled.map(|settled| *settled);
         let failure = settled.as_ref().and_then(|settled| settled.end.failure());
         let failure = failure.map(|failure| (**failure).clone());
@@ -83,6 +91,7 @@ impl Status {
             updated,
             holder,
             questions,
+            timers,
             unread: unread.len() as u64,
             set_aside,
             spent: recorded.spent,
@@ -92,6 +101,18 @@ impl Status {
             from: recorded.from,
         }
     }
+}
+
+/// A timer that a session waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PendingTimer {
+    /// The item that waits, in a step that has items.
+    pub item: Option<u32>,
+    /// Its key; none for the `.after(..)` of a step.
+    pub key: Option<String>,
+    /// When it is due.
+    pub due: UtcMillis,
 }
 
 /// The open interrupts for which the inbox has no answer either.

@@ -179,6 +179,20 @@ pub enum EventKind {
         #[serde(skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
+    /// A step waits for a timer that was started now.
+    TimerStarted {
+        /// Its key; none for the `.after(..)` of a step.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        key: Option<String>,
+        /// When it is due.
+        due: UtcMillis,
+    },
+    /// A timer is due, and the step that waits for it is about to continue.
+    TimerFired {
+        /// Its key; none for the `.after(..)` of a step.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        key: Option<String>,
+    },
     /// The items of a step were computed.
     Planned {
         /// How many there are.
@@ -326,6 +340,12 @@ impl fmt::Display for EventKind {
             Self::Asked { interrupt } => write!(f, "asked {}", interrupt.name),
             Self::Answered { by: Some(by), .. } => write!(f, "answered by {by}"),
             Self::Answered { by: None, .. } => f.write_str("answered"),
+            Self::TimerStarted { key: Some(key), due } => {
+                write!(f, "started timer {key}, due {due}")
+            }
+            Self::TimerStarted { key: None, due } => write!(f, "waits until {due}"),
+            Self::TimerFired { key: Some(key) } => write!(f, "timer {key} is due"),
+            Self::TimerFired { key: None } => f.write_str("is due"),
             Self::Planned { items: 1 } => f.write_str("planned 1 item"),
             Self::Planned { items } => write!(f, "planned {items} items"),
             Self::ItemDone { failure: None } => f.write_str("done"),

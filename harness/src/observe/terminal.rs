@@ -76,7 +76,7 @@ impl Terminal {
             line.bar.finish_and_clear();
             let sign = match end {
                 // The program asks now, and the run resumes later.
-                End::Interrupted => return,
+                End::Interrupted | End::Waiting { .. } => return,
                 End::Ended { .. } => '✓',
                 End::Stopped | End::Cancelled => '■',
                 _ => '✗',

@@ -83,6 +83,7 @@ impl<C: Context, S: State> Taker<C, S> {
             spent: session.spent,
             steps: session.cursor.steps,
             interrupts: session.open_interrupts().cloned().collect(),
+            due: session.due(),
             resting: None,
             durable: true,
             home: None,

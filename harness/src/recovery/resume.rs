@@ -5,6 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use crate::clock::UtcMillis;
 use crate::compat::Compatible;
 use crate::context::Context;
 use crate::id::InterruptId;
@@ -96,7 +97,6 @@ async fn recover<C: Context, S: State>(
     let phase = now.session.phase;
     let over = match phase {
         Phase::Ended if !recorded => Some(Err(Kind::NotWaiting(id))),
-        Phase::Waiting => Some(Err(Kind::Waiting(id))),
         Phase::Running => None,
         // Everything that was given was applied before, by a run that has settled since.
         _ if given && repeated && messages.is_empty() => Some(Ok(())),
@@ -168,8 +168,12 @@ impl<C: Context, S: State> Taker<C, S> {
         resolved.retain(|resolved| open.contains(&resolved.id));
         let crashed = session.phase == Phase::Running;
         // One that was stopped, say, settles as interrupted first.
-        let waits = session.phase == Phase::Interrupted && !open.is_empty();
-        if waits && resolved.is_empty() && session.enterable_items().next().is_none() {
+        let waits = match session.phase {
+            Phase::Interrupted => !open.is_empty(),
+            Phase::Waiting => true,
+            _ => false,
+        };
+        if waits && resolved.is_empty() && session.is_idle(UtcMillis::now()) {
             return self.leave(claimed, &session, state, given.recorded).await;
         }
         let mut changes: Vec<Change> =

@@ -115,7 +115,10 @@ async fn take_input<C: Context, S: State>(
     let meaning = match taker.meaning(recorded, input, named.as_ref()).await {
         Ok(meaning) => meaning,
         Err(refused) => {
-            let unsettled = matches!(refused, Kind::OpenInterrupts { .. } | Kind::Unsettled { .. });
+            let unsettled = matches!(
+                refused,
+                Kind::OpenInterrupts { .. } | Kind::Unsettled { .. } | Kind::Waiting(_)
+            );
             let queued = (left && unsettled).then(|| taker.queued(named, QueueStatus::Unsettled));
             let error = Box::pin(taker.refuse(claimed, refused, asks)).await;
             // The input is in the inbox: the run that ends this turn applies it as the next.

@@ -11,17 +11,18 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tracing::Span;
 
-use crate::step::{Asked, BoxFuture, FailureKind, Place, RunScope, StepError};
+use crate::step::{BoxFuture, FailureKind, Place, RunScope, StepError};
 use crate::text::words;
 
 use super::core::RunCore;
+use super::slots::Awaited;
 
 /// How an attempt ended.
 pub(super) enum Ended<T> {
     Done(T),
     Failed(StepError),
-    /// It asked questions that have no answer: nothing else that it returned counts.
-    Asked(Vec<(String, Asked)>),
+    /// It waits for answers, and nothing else that it returned counts; or for timers.
+    Awaits(Awaited),
     Cancelled,
     /// The wall budget was used up.
     OutOfTime,
@@ -56,7 +57,7 @@ type Polled<T> = Result<Result<T, StepError>, GivenUp>;
 
 /// Why a body is given up.
 enum GivenUp {
-    Asked,
+    Awaits,
     Cancelled,
     OutOfTime,
     TimedOut,
@@ -139,10 +140,10 @@ impl<K: Deref<Target = RunCore>> Attempt<K> {
         };
         match self.core.try_close(place) {
             // It has asked nothing, and no effect of it is running.
-            Some(asked) if asked.is_empty() && !self.core.stop.is_cancelled() => {
+            Some(awaited) if awaited.asked.is_empty() && !self.core.stop.is_cancelled() => {
                 Begun::Ended(Ended::of(result))
             }
-            Some(asked) if !asked.is_empty() => Begun::Ended(Ended::Asked(asked)),
+            Some(awaited) if !awaited.asked.is_empty() => Begun::Ended(Ended::Awaits(awaited)),
             Some(_) => Begun::Ended(Ended::Cancelled),
             None => {
                 let (body, polled) =
@@ -158,10 +159,10 @@ impl<K: Deref<Target = RunCore>> Attempt<K> {
             self.wait(&mut unfinished).await;
         }
         let polled = unfinished.polled.unwrap_or(Err(GivenUp::Cancelled));
-        let asked = self.core.close(self.place).await;
+        let awaited = self.core.close(self.place).await;
         match polled {
             Ok(result) => Ended::of(result),
-            Err(GivenUp::Asked) => Ended::Asked(asked),
+            Err(GivenUp::Awaits) => Ended::Awaits(awaited),
             Err(GivenUp::Cancelled) => Ended::Cancelled,
             Err(GivenUp::OutOfTime) => Ended::OutOfTime,
             Err(GivenUp::TimedOut) => {
@@ -229,6 +230,10 @@ impl<K: Deref<Target = RunCore>> Attempt<K> {
         match polled {
             Ok(Poll::Ready(result)) => return Poll::Ready(Ok(result)),
             Err(panic) => return Poll::Ready(Ok(Err(panicked(&panic)))),
+            // What else the step could do it does in effects.
+            Ok(Poll::Pending) if self.core.sleeps(self.place) => {
+                return Poll::Ready(Err(GivenUp::Awaits));
+            }
             Ok(Poll::Pending) => {}
         }
         let mut over = |timer: &mut Option<Pin<Box<Sleep>>>| {
@@ -247,7 +252,7 @@ impl<K: Deref<Target = RunCore>> Attempt<K> {
     fn given_up(&self, place: Place, waker: Option<&Waker>) -> Option<GivenUp> {
         // Checked first: no default may stand in for an answer.
         if self.core.has_asked(place, waker) {
-            return Some(GivenUp::Asked);
+            return Some(GivenUp::Awaits);
         }
         // What a step returns after a cancel is discarded.
         self.core.stop.is_cancelled().then_some(GivenUp::Cancelled)

@@ -10,7 +10,8 @@ use crate::graph::Wiring;
 use crate::journal::{Broken, When};
 use crate::observe::EventKind;
 use crate::session::{
-    Asked as AskedChange, AttemptFailed, Change, Committed, Diverted, End, Finishing,
+    Asked as AskedChange, AttemptFailed, Change, Committed, Diverted, End, Finishing, Session,
+    Timer, TimerWait,
 };
 use crate::state::{State, to_json};
 use crate::step::{Asked, Failure, FailureKind, Interrupt, Place, StepError};
@@ -55,8 +56,18 @@ impl<C: Context, S: State> Driver<C, S> {
             Next::Finish { end, step } => self.record_finishing(wiring, attempted, end, step),
             Next::Ask => {
                 let asked = std::mem::take(&mut self.left.asked);
-                match self.record_asked(wiring, self.place(None), asked) {
+                let timers = std::mem::take(&mut self.left.timers);
+                let place = self.place(None);
+                let recorded = self.record_asked(wiring, place, asked);
+                match recorded.and_then(|()| self.record_timers(place, timers)) {
                     Ok(()) => return Recorded::End(Box::new(Conclusion::of(End::Interrupted))),
+                    Err(broken) => Err(broken),
+                }
+            }
+            Next::Sleep => {
+                let timers = std::mem::take(&mut self.left.timers);
+                match self.record_timers(self.place(None), timers) {
+                    Ok(()) => return Recorded::Timers,
                     Err(broken) => Err(broken),
                 }
             }
@@ -86,6 +97,8 @@ impl<C: Context, S: State> Driver<C, S> {
     ) -> Option<Box<Conclusion>> {
         match recorded {
             Recorded::Step => self.write(Ok(()), When::Mode).await.map(Box::new),
+            // A crash must not start them again.
+            Recorded::Timers => self.write(Ok(()), When::Now).await.map(Box::new),
             Recorded::Retry(delay) => Box::pin(self.back_off(wiring, delay)).await.map(Box::new),
             Recorded::End(conclusion) => Some(conclusion),
         }
@@ -177,7 +190,18 @@ impl<C: Context, S: State> Driver<C, S> {
         asked: Vec<(Option<String>, Asked)>,
     ) -> Result<(), Broken> {
         let asked_at = UtcMillis::now();
-        let salt = self.core.session(|session| session.salt.clone());
+        let (salt, asked) = self.core.session(|session| {
+            // A timer enters a step again that waits for answers as well: what it asked stays asked.
+            let known = |key: Option<&str>, asked: &Asked| {
+                session.asked(place.item, key).is_some_and(|before| asked.is(&before.interrupt))
+            };
+            let mut asked = asked;
+            asked.retain(|(key, asked)| !known(key.as_deref(), asked));
+            (session.salt.clone(), asked)
+        });
+        if asked.is_empty() {
+            return Ok(());
+        }
         let interrupt = |(key, asked): (Option<String>, Asked)| {
             let Asked { name, question, answer_schema, expires, .. } = asked;
             let id = salt.interrupt_id(place, key.as_deref(), name, &question, &answer_schema);
@@ -199,6 +223,25 @@ impl<C: Context, S: State> Driver<C, S> {
         let asked = Change::Asked(AskedChange { interrupts });
         self.core.record_as(place, asked, || {
             events.into_iter().map(|interrupt| EventKind::Asked { interrupt }).collect()
+        })
+    }
+
+    /// Records for which timers an attempt waits, in place of those that the one before has waited for.
+    pub(super) fn record_timers(&self, place: Place, timers: Vec<Timer>) -> Result<(), Broken> {
+        let known = self.core.session(|session| session.timers_of(place.item).cloned());
+        let known = known.unwrap_or_default();
+        if timers.is_empty() && known.first_due().is_none() {
+            return Ok(());
+        }
+        // The `.after(..)` of a step waits before its first attempt.
+        let before = timers.iter().any(|timer| timer.key.is_none());
+        let (n, item) = (if before { 0 } else { place.attempt }, place.item);
+        let is_new = |timer: &&Timer| known.due(timer.key.as_deref()).is_none();
+        let new: Vec<Timer> = timers.iter().filter(is_new).cloned().collect();
+        let wait = Change::Timer(TimerWait { n, item, timers });
+        self.core.record_as(place, wait, || {
+            let started = |Timer { key, due }| EventKind::TimerStarted { key, due };
+            new.into_iter().map(started).collect()
         })
     }
 
@@ -257,6 +300,10 @@ impl<C: Context, S: State> Driver<C, S> {
             }
             Settle::Exhausted(limit) => (End::Exhausted { limit }, None, false),
             Settle::Interrupted => (End::Interrupted, None, false),
+            Settle::Waiting => {
+                let until = self.core.session(Session::first_due);
+                (End::Waiting { until }, None, false)
+            }
             Settle::Stopped => (End::Stopped, None, false),
             Settle::Cancelled => (End::Cancelled, None, false),
             Settle::LeaseLost => return self.unrecorded(&Broken::LeaseLost),

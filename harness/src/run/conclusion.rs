@@ -10,6 +10,8 @@ use crate::step::Failure;
 pub(super) enum Recorded {
     /// A step is done, or the turn is about to end.
     Step,
+    /// A step waits for timers.
+    Timers,
     /// The attempt failed, and the next one is made after this time.
     Retry(Duration),
     /// How the run settles is decided.

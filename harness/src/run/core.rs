@@ -14,10 +14,10 @@ use crate::llm::Spend;
 use crate::observe::{EventKind, Fanout};
 use crate::session::{Change, Entry, Session};
 use crate::state::Schema;
-use crate::step::{Asked, EffectScope, Ids, Place, StepError};
+use crate::step::{EffectScope, Ids, Place, StepError};
 
 use super::parent::Parent;
-use super::slots::Slots;
+use super::slots::{Awaited, Slots};
 use super::stop::{StopSignal, Wake};
 
 /// What all steps of one run share with its driver.
@@ -207,13 +207,18 @@ impl RunCore {
     }
 
     /// Whether an attempt has asked something that has no answer. `waker` polls it again once it
-    /// does.
-    pub(crate) fn has_asked(&self, place: Place, waker: Option<&Waker>) -> bool {
+    /// does, or sleeps.
+    pub(super) fn has_asked(&self, place: Place, waker: Option<&Waker>) -> bool {
         let slots = &mut self.live().slots;
         if let Some(waker) = waker {
             slots.wait(place, waker);
         }
         slots.has_asked(place)
+    }
+
+    /// Whether an attempt waits for a timer, and no effect of it is running.
+    pub(super) fn sleeps(&self, place: Place) -> bool {
+        self.live().slots.sleeps(place)
     }
 
     /// Waits for the effects of an attempt: they are never dropped half-way.
@@ -236,17 +241,16 @@ impl RunCore {
         }
     }
 
-    /// Closes the slot of an attempt once its effects are over. Returns the questions that have no
-    /// answer.
-    pub(crate) async fn close(&self, place: Place) -> Vec<(String, Asked)> {
+    /// Closes the slot of an attempt once its effects are over. Returns what it waits for.
+    pub(super) async fn close(&self, place: Place) -> Awaited {
         match self.try_close(place) {
-            Some(asked) => asked,
+            Some(awaited) => awaited,
             None => Box::pin(self.until(|| self.try_close(place))).await,
         }
     }
 
     /// The same if no effect is running.
-    pub(crate) fn try_close(&self, place: Place) -> Option<Vec<(String, Asked)>> {
+    pub(super) fn try_close(&self, place: Place) -> Option<Awaited> {
         self.live().slots.close(place)
     }
 
@@ -271,7 +275,13 @@ impl RunCore {
     }
 
     pub(super) fn effect_is_over(&self, place: Place, scope: EffectScope, key: &str) {
-        self.live().slots.end_effect(place, scope, key);
+        let waker = {
+            let slots = &mut self.live().slots;
+            slots.end_effect(place, scope, key);
+            // Its step may have nothing else to do.
+            if slots.sleeps(place) { slots.waker(place) } else { None }
+        };
+        waker.into_iter().for_each(Waker::wake);
         self.effect_ended.notify_waiters();
     }
 

@@ -13,12 +13,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::clock::UtcMillis;
 use crate::context::Context;
 use crate::graph::{Budget, Executable, Limit, Program, Wiring};
 use crate::id::InterruptId;
 use crate::journal::Journal;
 use crate::observe::EventKind;
-use crate::session::{Resolution, Session, check_ops};
+use crate::session::{Resolution, Session, Timer, check_ops};
 use crate::state::{Op, Ops, State};
 use crate::step::{
     Action, Answer, AskHalf, Asked, Cx, Effects, FailureKind, Place, Shared, StepError, View,
@@ -30,6 +31,7 @@ use super::conclusion::Recorded;
 use super::core::RunCore;
 use super::outcome::Settlement;
 use super::outcome::rest::Slot;
+use super::slots::Awaited;
 use super::transition::{Attempted, budget_at, out_of_steps, out_of_visits, overspent};
 
 /// How many steps that never wait may run before other tasks get their turn.
@@ -80,6 +82,8 @@ enum Entered<T> {
     Begun(Place, Box<Unfinished<T>>),
     /// A step that asks or has items stands here.
     At(Place),
+    /// The step waits for timers alone.
+    Sleeps,
 }
 
 /// What an attempt leaves to be recorded.
@@ -88,6 +92,8 @@ pub(super) struct Left {
     pub(super) failure: Option<StepError>,
     /// Questions, each with its key; of a gate, without one.
     pub(super) asked: Vec<(Option<String>, Asked)>,
+    /// Timers that are not due.
+    pub(super) timers: Vec<Timer>,
     /// What the reducers did.
     pub(super) ops: Vec<Op>,
 }
@@ -181,15 +187,26 @@ impl<C: Context, S: State> Driver<C, S> {
             return Entered::Over(kept_from);
         }
         let budget = self.budget(wiring);
+        let mut fired = Vec::new();
         let entered = self.core.enter_where(|session| {
             let place = at_boundary(wiring, budget, session)?;
+            fired = super::timers::fired(session, None);
             // Of a step that asks or has items, its parts enter.
             Ok((place, matches!(program.steps[place.step].action, Action::Run(_))))
         });
         let place = match entered {
             Ok(place) => place,
-            Err(kept_from) => return Entered::Over(kept_from),
+            Err(Attempted::Waits { asks: false }) => return Entered::Sleeps,
+            Err(kept_from) => {
+                if kept_from == Attempted::Sleeps {
+                    self.left.timers = super::timers::after(wiring, &self.core);
+                }
+                return Entered::Over(kept_from);
+            }
         };
+        for key in fired {
+            self.core.publish(Some(place), || EventKind::TimerFired { key });
+        }
         self.core.publish(Some(place), || EventKind::StepStarted);
         let executable = &program.steps[place.step];
         match &executable.action {
@@ -216,6 +233,12 @@ impl<C: Context, S: State> Driver<C, S> {
                 Entered::Over(attempted) => return attempted,
                 Entered::MayBeLost if !Box::pin(self.holds()).await => return Attempted::LeaseLost,
                 Entered::MayBeLost => {
+                    entered = poll_fn(|task| Poll::Ready(self.enter(program, task))).await;
+                }
+                Entered::Sleeps if !Box::pin(self.sleep_here()).await => {
+                    return Attempted::Waits { asks: false };
+                }
+                Entered::Sleeps => {
                     entered = poll_fn(|task| Poll::Ready(self.enter(program, task))).await;
                 }
                 Entered::Begun(place, unfinished) => {
@@ -329,9 +352,13 @@ impl<C: Context, S: State> Driver<C, S> {
         match ended {
             Ended::Done(_) => self.failed(StepError::fatal("the step has no result")),
             Ended::Failed(error) => self.failed(error),
-            Ended::Asked(asked) => {
+            Ended::Awaits(Awaited { asked, timers }) => {
                 self.left.asked = asked.into_iter().map(|(key, it)| (Some(key), it)).collect();
-                Attempted::Asked
+                self.left.timers = timers;
+                match self.left.asked.is_empty() {
+                    true => Attempted::Sleeps,
+                    false => Attempted::Asked,
+                }
             }
             Ended::Cancelled => Attempted::Cancel,
             Ended::OutOfTime => Attempted::Over(Limit::Wall),
@@ -440,8 +467,11 @@ fn at_boundary(
     session: &Session<usize>,
 ) -> Result<Place, Attempted> {
     let cursor = &session.cursor;
-    if session.is_waiting() && session.items.is_none() {
-        return Err(Attempted::Waits);
+    let after = wiring.nodes[cursor.step].policy.after;
+    // Most steps wait for nothing, and the clock is not read.
+    let may_wait = session.is_waiting() || !session.timers.is_empty();
+    if may_wait && session.items.is_none() && session.waits(None, UtcMillis::now()) {
+        return Err(Attempted::Waits { asks: session.is_waiting() });
     }
     // A position that was entered before has been counted before.
     let fresh = cursor.attempt <= session.recovered;
@@ -450,6 +480,9 @@ fn at_boundary(
     }
     if out_of_visits(wiring, cursor) {
         return Err(Attempted::Over(Limit::AtMost));
+    }
+    if after.is_some() && session.timers.due(None).is_none() && session.items.is_none() {
+        return Err(Attempted::Sleeps);
     }
     Ok(place_in(session, None))
 }

@@ -14,17 +14,20 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::Instant;
 
+use crate::clock::UtcMillis;
 use crate::context::Context;
 use crate::graph::{Executable, Limit, Wiring};
 use crate::id::InterruptId;
 use crate::journal::{Broken, Journal, When};
 use crate::observe::EventKind;
-use crate::session::{Change, ItemDone, ItemResult, Planned, check_value};
+use crate::session::{Change, ItemDone, ItemResult, Planned, Session, check_value};
 use crate::state::State;
 use crate::step::{EachBody, FailureKind, ItemEnd, Place, StepError};
 
 use super::attempt::{Attempt, Begun, Ended};
 use super::driver::{Driver, STEPS_IN_A_ROW};
+use super::slots::Awaited;
+use super::timers::{fired, until};
 use super::transition::Attempted;
 
 /// What an item in flight comes to.
@@ -39,16 +42,37 @@ enum Flight {
 struct Work {
     /// Those that can be entered.
     ready: VecDeque<u32>,
+    /// Those among them, at work, or in a back-off.
+    busy: BTreeSet<u32>,
     /// Attempts that were over at once.
     over: VecDeque<Flight>,
     flights: FuturesUnordered<BoxFuture<'static, Flight>>,
     /// How many attempts are in flight; items that back off are not among them.
     attempts: usize,
+    /// Those that wait for a timer, by when it is due.
+    sleeping: BTreeSet<(UtcMillis, u32)>,
     /// Why no more items are entered.
     stopped: Option<Attempted>,
 }
 
 impl Work {
+    /// Whether no attempt is under way, and none can be made now.
+    fn is_idle(&self) -> bool {
+        self.over.is_empty() && self.flights.is_empty()
+    }
+
+    /// Items can be entered that waited.
+    fn wake(&mut self, woken: &BTreeSet<u32>) {
+        // An item whose timer was due may be at work when the answer comes that it asked for as well.
+        self.ready.extend(woken.iter().filter(|index| self.busy.insert(**index)));
+        self.sleeping.retain(|(_, index)| !woken.contains(index));
+    }
+
+    /// When the first item wakes that waits for a timer.
+    fn wakes(&self) -> Option<UtcMillis> {
+        self.sleeping.first().map(|(due, _)| *due)
+    }
+
     /// What ends next; `None` if nothing is in flight.
     async fn next(&mut self) -> Option<Flight> {
         match self.over.pop_front() {
@@ -118,11 +142,14 @@ impl<C: Context, S: State> Driver<C, S> {
         wiring: &Wiring,
         each: &EachBody<C, S>,
     ) -> Result<Option<Attempted>, Broken> {
+        let ready = self.enterable();
         let mut work = Work {
-            ready: self.enterable(),
+            busy: ready.iter().copied().collect(),
+            ready,
             over: VecDeque::new(),
             flights: FuturesUnordered::new(),
             attempts: 0,
+            sleeping: self.sleeping(),
             stopped: None,
         };
         let core = Arc::clone(&self.core);
@@ -137,45 +164,80 @@ impl<C: Context, S: State> Driver<C, S> {
                 }
             };
             self.apply_answers(&mut work).await?;
+            self.wake_items(&mut work);
             self.enter_items(wiring, each, &mut work).await;
+            let (idle, wakes, began) = (work.is_idle(), work.wakes(), Instant::now());
+            if idle && (work.stopped.is_some() || wakes.is_none_or(|due| !self.stays(due))) {
+                break;
+            }
             let flight = tokio::select! {
                 biased;
-                flight = work.next() => flight,
+                flight = work.next(), if !idle => flight,
+                () = until(wakes) => {
+                    if idle {
+                        self.rested(began);
+                    }
+                    continue;
+                }
                 () = core.stop.stopping().cancelled(), if work.stopped.is_none() => {
                     work.stopped = self.is_stopped();
                     continue;
                 }
                 () = message => continue,
             };
-            let Some(flight) = flight else { break };
+            let Some(flight) = flight else { continue };
             // One append takes everything that has ended by now.
-            let mut asked = self.land(wiring, &mut work, flight)?;
+            let mut waits = self.land(wiring, &mut work, flight)?;
             while let Some(Some(flight)) = work.next().now_or_never() {
-                asked |= self.land(wiring, &mut work, flight)?;
+                waits |= self.land(wiring, &mut work, flight)?;
             }
-            // A question must be visible before it is answered.
-            self.append(if asked { When::Now } else { When::Mode }).await?;
+            // A question must be visible before it is answered, and a crash must not start a timer
+            // again.
+            self.append(if waits { When::Now } else { When::Mode }).await?;
             in_a_row = in_a_row.wrapping_add(1);
             if in_a_row.is_multiple_of(STEPS_IN_A_ROW) {
                 tokio::task::yield_now().await;
             }
         }
-        let (done, waits) = self.core.session(|session| {
+        let (done, idle) = self.core.session(|session| {
             let done = session.items.as_ref().is_none_or(|items| items.open().next().is_none());
-            (done, session.enterable_items().next().is_none())
+            (done, session.is_idle(UtcMillis::now()))
         });
+        let waits = Attempted::Waits { asks: self.core.session(Session::is_waiting) };
         Ok(match work.stopped {
             Some(given_up @ (Attempted::Cancel | Attempted::LeaseLost)) => Some(given_up),
             // As after any other step, what keeps the next one from being entered comes later.
             _ if done => None,
-            _ if waits => Some(Attempted::Waits),
-            stopped => Some(stopped.unwrap_or(Attempted::Waits)),
+            _ if idle => Some(waits),
+            stopped => Some(stopped.unwrap_or(waits)),
         })
     }
 
-    /// The items that are not done and wait for no answer.
+    /// The items that are not done and do not wait.
     fn enterable(&self) -> VecDeque<u32> {
-        self.core.session(|session| session.enterable_items().collect())
+        self.core.session(|session| session.enterable_items(UtcMillis::now()).collect())
+    }
+
+    /// The items that wait for timers.
+    fn sleeping(&self) -> BTreeSet<(UtcMillis, u32)> {
+        let now = UtcMillis::now();
+        self.core.session(|session| {
+            let waits = session.timers().filter_map(|(item, timer)| Some((timer.due, item?)));
+            waits.filter(|(_, item)| session.waits(Some(*item), now)).collect()
+        })
+    }
+
+    /// Makes the items ready whose timers are due.
+    fn wake_items(&self, work: &mut Work) {
+        if work.sleeping.is_empty() {
+            return;
+        }
+        let now = UtcMillis::now();
+        let due = work.sleeping.iter().take_while(|(due, _)| *due <= now);
+        let woken: BTreeSet<u32> = due.map(|(_, index)| *index).collect();
+        if !woken.is_empty() {
+            work.wake(&woken);
+        }
     }
 
     /// Enters items, as many as may be at work at a time.
@@ -194,6 +256,9 @@ impl<C: Context, S: State> Driver<C, S> {
             });
             let Some(item) = item else { continue };
             let place = self.place(Some(index));
+            for key in self.core.session(|session| fired(session, place.item)) {
+                self.core.publish(Some(place), || EventKind::TimerFired { key });
+            }
             self.core.publish(Some(place), || EventKind::StepStarted);
             let (view, cx) = (self.view(), self.cx(place));
             let Attempt { timeout, wall, .. } = self.attempt_at(wiring, place);
@@ -216,7 +281,7 @@ impl<C: Context, S: State> Driver<C, S> {
         }
     }
 
-    /// Records what an item in flight came to. Says whether it asked something.
+    /// Records what an item in flight came to. Says whether it waits now.
     fn land(&mut self, wiring: &Wiring, work: &mut Work, flight: Flight) -> Result<bool, Broken> {
         let (place, ended) = match flight {
             Flight::Due(index) => {
@@ -236,15 +301,24 @@ impl<C: Context, S: State> Driver<C, S> {
                     self.item_failed(wiring, work, index, error)?;
                 }
             },
-            Ended::Asked(_) if self.core.session(|it| it.cursor.finishing.is_some()) => {
+            Ended::Awaits(it) if !it.asked.is_empty() && self.is_finishing() => {
                 let why = "an item of a step that `finally` runs asked a question (ask before the \
                            end)";
                 let error = StepError::of(FailureKind::AskInFinally, false, why.to_owned());
                 self.item_failed(wiring, work, index, error)?;
             }
-            Ended::Asked(asked) => {
-                let asked = asked.into_iter().map(|(key, asked)| (Some(key), asked)).collect();
-                self.record_asked(wiring, place, asked)?;
+            Ended::Awaits(Awaited { asked, timers }) => {
+                if !asked.is_empty() {
+                    let asked = asked.into_iter().map(|(key, asked)| (Some(key), asked)).collect();
+                    self.record_asked(wiring, place, asked)?;
+                }
+                work.busy.remove(&index);
+                work.sleeping.extend(timers.iter().map(|timer| (timer.due, index)));
+                self.record_timers(place, timers)?;
+                if self.core.session(|session| !session.waits(place.item, UtcMillis::now())) {
+                    // What it has asked was answered while its effects went to their end.
+                    work.wake(&BTreeSet::from([index]));
+                }
                 return Ok(true);
             }
             Ended::Failed(error) => self.item_failed(wiring, work, index, error)?,
@@ -252,6 +326,10 @@ impl<C: Context, S: State> Driver<C, S> {
             Ended::OutOfTime => work.stopped = Some(Attempted::Over(Limit::Wall)),
         }
         Ok(false)
+    }
+
+    fn is_finishing(&self) -> bool {
+        self.core.session(|session| session.cursor.finishing.is_some())
     }
 
     fn item_done(&mut self, place: Place, result: ItemResult) -> Result<(), Broken> {
@@ -308,8 +386,9 @@ impl<C: Context, S: State> Driver<C, S> {
             open.filter(|asked| asked.is_open()).filter_map(|it| it.interrupt.item).collect()
         });
         if self.apply_resolutions(unread, false).await {
-            let resolved = |index: &u32| core.session(|session| !session.item_waits(*index));
-            work.ready.extend(items.into_iter().filter(resolved));
+            let now = UtcMillis::now();
+            let resolved = |index: &u32| core.session(|session| !session.waits(Some(*index), now));
+            work.wake(&items.into_iter().filter(resolved).collect());
         }
         journal.pass_over(last, core.summary());
         // Inputs among them are for the run that ends the turn.

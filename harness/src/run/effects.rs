@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::task::Waker;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use serde_json::Value;
@@ -9,13 +10,14 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::clock::UtcMillis;
 use crate::journal::Broken;
 use crate::llm::{CallId, Delta, EffectClass, Spend, ToolCall};
 use crate::observe::EventKind;
-use crate::session::{AskedInterrupt, Change, EffectDone, EffectRecord, Intent, Resolution};
+use crate::session::{AskedInterrupt, Change, EffectDone, EffectRecord, Intent, Resolution, Timer};
 use crate::step::{
     Answer, AskReply, Asked, EffectScope, Effects, Failure, Guard, Ids, OnceReply, Payload, Place,
-    StepError, current,
+    SleepReply, StepError, Wake, current,
 };
 
 use super::core::{Live, RunCore};
@@ -110,12 +112,7 @@ impl Effects for RunCore {
             return AskReply::KeyReused;
         }
         let before = session.asked(place.item, Some(key));
-        let same = before.is_some_and(|before| {
-            let of = &before.interrupt;
-            of.name == asked.name
-                && of.question == asked.question
-                && of.answer_schema == asked.answer_schema
-        });
+        let same = before.is_some_and(|before| asked.is(&before.interrupt));
         if let Some(AskedInterrupt { interrupt, resolution: Some(Resolution::Answered { .. }) }) =
             before
             && !same
@@ -137,13 +134,36 @@ impl Effects for RunCore {
                 at: *at,
             });
         }
-        slot.asked.push((key.to_owned(), asked));
+        slot.awaited.asked.push((key.to_owned(), asked));
         let waker = slots.waker(place);
         drop(live);
         if let Some(waker) = waker {
             waker.wake();
         }
         AskReply::Waits
+    }
+
+    fn sleep(&self, place: Place, key: &str, wake: Wake) -> SleepReply {
+        let mut live = self.live();
+        let Live { session, slots, .. } = &mut *live;
+        let Some(slot) = slots.of(place) else { return SleepReply::Stale };
+        if !slot.use_effect_key(format!("timer/{key}")) {
+            return SleepReply::KeyReused;
+        }
+        let now = UtcMillis::now();
+        let started = session.timers_of(place.item).and_then(|timers| timers.due(Some(key)));
+        let due = started.unwrap_or_else(|| match wake {
+            Wake::At(time) => time,
+            Wake::After(time) => now.after(time),
+        });
+        if due <= now {
+            return SleepReply::Due;
+        }
+        slot.awaited.timers.push(Timer::new(Some(key.to_owned()), due));
+        let waker = slots.waker(place);
+        drop(live);
+        waker.into_iter().for_each(Waker::wake);
+        SleepReply::Waits
     }
 
     fn recorded(&self, place: Place, scope: EffectScope, key: &str) -> Option<Value> {

@@ -59,7 +59,9 @@ pub(crate) enum Kind {
         list(open)
     )]
     OpenInterrupts { session: SessionId, open: Vec<String> },
-    #[error("session `{0:#}` waits for a timer or another agent (it continues without a request)")]
+    #[error(
+        "session `{0:#}` waits for a timer (resume it when that is due; its next input comes after)"
+    )]
     Waiting(SessionId),
     #[error(
         "session `{session:#}` has an unfinished turn ({phase:?}{}; resume it before its next input)",

@@ -24,6 +24,7 @@ mod publish;
 mod settle;
 mod slots;
 mod stop;
+mod timers;
 mod transition;
 
 pub use error::RunError;

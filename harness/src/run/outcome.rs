@@ -30,8 +30,8 @@ pub enum Outcome<S: State> {
     Ended(Ended<S>),
     /// Interrupts wait for answers.
     Interrupted(Interrupted<S>),
-    /// The session waits for a timer or another agent. No run settles so today: both wait in
-    /// memory.
+    /// The session waits for a timer. Nothing runs until then; resume it when it is
+    /// [due](Waiting::until).
     Waiting(Waiting<S>),
     /// The run was asked to stop, or cancelled.
     Stopped(Stopped<S>),
@@ -118,12 +118,15 @@ resting! {
     Interrupted(View<S>) {
         /// The open interrupts.
         questions: Vec<Interrupt>,
+        /// When a timer is due that the session waits for as well, or the first question expires:
+        /// resume it then if no answer has come.
+        until: Option<UtcMillis>,
         /// Whether another process can resume it. Without a store the session lives in this outcome.
         durable: bool,
     }
-    /// A session that waits for a timer or another agent.
+    /// A session that waits for a timer. A run that resumes it before settles as waiting again.
     Waiting(View<S>) {
-        /// When the timer is due, if the session waits for one.
+        /// When the first timer is due.
         until: Option<UtcMillis>,
     }
     /// A run that was stopped or cancelled. Its session resumes at the step where it stopped.
@@ -324,7 +327,7 @@ impl<S: State> Outcome<S> {
 
     pub(crate) fn new(settled: Settlement<S>, agent: impl FnOnce() -> Arc<dyn Resumer<S>>) -> Self {
         let Settlement { session, run, end, finally_failure, state, spent, steps, .. } = settled;
-        let Settlement { interrupts: questions, resting, durable, home, .. } = settled;
+        let Settlement { interrupts: questions, due, resting, durable, home, .. } = settled;
         let by = match end {
             End::Ended { by } => {
                 let state = state
@@ -363,9 +366,13 @@ impl<S: State> Outcome<S> {
                 run,
                 spent,
                 questions,
+                until: due,
                 durable,
                 rest,
             }),
+            End::Waiting { .. } => {
+                Self::Waiting(Waiting { state, session, run, spent, until: due, rest })
+            }
             other => {
                 let cancelled = matches!(other, End::Cancelled);
                 Self::Stopped(Stopped { state, session, run, spent, cancelled, rest })
@@ -387,6 +394,8 @@ pub(crate) struct Settlement<S> {
     pub(crate) steps: u64,
     /// The interrupts that wait.
     pub(crate) interrupts: Vec<Interrupt>,
+    /// When the session is to be resumed though no answer comes.
+    pub(crate) due: Option<UtcMillis>,
     /// The session, where it is not in a store.
     pub(crate) resting: Option<Resting<S>>,
     /// Whether the session is in a store.
@@ -431,7 +440,10 @@ impl<S: State> fmt::Display for NotEnded<S> {
                 let names: Vec<&str> = it.questions.iter().map(|q| q.name.as_str()).collect();
                 write!(f, "session `{session}` waits for an answer to `{}`", names.join("`, `"))
             }
-            Outcome::Waiting(_) => write!(f, "session `{session}` waits"),
+            Outcome::Waiting(it) => match it.until {
+                Some(until) => write!(f, "session `{session}` waits until {until}"),
+                None => write!(f, "session `{session}` waits"),
+            },
             Outcome::Stopped(it) if it.cancelled => write!(f, "session `{session}` was cancelled"),
             Outcome::Stopped(_) => write!(f, "session `{session}` was stopped"),
             Outcome::Exhausted(it) => {

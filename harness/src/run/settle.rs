@@ -98,9 +98,9 @@ impl<C: Context, S: State> Driver<C, S> {
         let durable = self.core.journal.is_some();
         let state = (!self.lost).then(|| Arc::clone(&self.state));
         let ended = matches!(end, End::Ended { .. });
-        let (interrupts, spent, steps) = self.core.session(|session| {
+        let (interrupts, due, spent, steps) = self.core.session(|session| {
             let interrupts = session.open_interrupts().cloned().collect();
-            (interrupts, session.spent, session.cursor.steps)
+            (interrupts, session.due(), session.spent, session.cursor.steps)
         });
         let resting = state.as_ref().filter(|_| !durable && !ended).map(|state| {
             let session = self.core.session(Clone::clone);
@@ -119,6 +119,7 @@ impl<C: Context, S: State> Driver<C, S> {
             spent,
             steps,
             interrupts,
+            due,
             resting,
             durable,
             home: self.home.take(),

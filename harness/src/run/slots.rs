@@ -7,6 +7,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use crate::id::Position;
+use crate::session::Timer;
 use crate::step::{Asked, EffectScope, Place};
 
 /// The attempts in flight: one of a plain step, several of a step that has items.
@@ -37,11 +38,19 @@ struct StepSlot {
     work: Option<Box<Work>>,
 }
 
-/// What an attempt has asked, begun and spawned.
+/// What an attempt waits for: another one is made once that is there.
 #[derive(Debug, Default)]
-pub(super) struct Work {
+pub(super) struct Awaited {
     /// Questions that have no answer.
     pub(super) asked: Vec<(String, Asked)>,
+    /// Timers that are not due.
+    pub(super) timers: Vec<Timer>,
+}
+
+/// What an attempt waits for, and what it has begun and spawned.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    pub(super) awaited: Awaited,
     asked_keys: Vec<String>,
     effect_keys: Vec<String>,
     tasks: Vec<AbortHandle>,
@@ -99,7 +108,12 @@ impl Slots {
 
     /// Whether an attempt in flight has asked something that has no answer.
     pub(super) fn has_asked(&mut self, place: Place) -> bool {
-        self.begun(place).is_some_and(|work| !work.asked.is_empty())
+        self.begun(place).is_some_and(|work| !work.awaited.asked.is_empty())
+    }
+
+    /// Whether an attempt in flight waits for a timer, and no effect of it is running.
+    pub(super) fn sleeps(&mut self, place: Place) -> bool {
+        self.begun(place).is_some_and(|work| !work.awaited.timers.is_empty() && work.effects == 0)
     }
 
     /// Whether an effect of an attempt in flight is running.
@@ -132,10 +146,10 @@ impl Slots {
         slots.filter_map(|slot| slot.work.as_ref()).any(|work| work.effects > 0)
     }
 
-    /// Closes the slot of an attempt that has no effect running: aborts its tasks, and returns the
-    /// questions that have no answer. `None` if an effect is running.
-    pub(super) fn close(&mut self, place: Place) -> Option<Vec<(String, Asked)>> {
-        let Some(slot) = self.slot(place) else { return Some(Vec::new()) };
+    /// Closes the slot of an attempt that has no effect running: aborts its tasks, and returns what
+    /// it waits for. `None` if an effect is running.
+    pub(super) fn close(&mut self, place: Place) -> Option<Awaited> {
+        let Some(slot) = self.slot(place) else { return Some(Awaited::default()) };
         if slot.work.as_ref().is_some_and(|work| work.effects > 0) {
             return None;
         }
@@ -144,9 +158,9 @@ impl Slots {
         if let Some(index) = place.item {
             self.items.remove(&index);
         }
-        let Some(mut work) = work else { return Some(Vec::new()) };
+        let Some(mut work) = work else { return Some(Awaited::default()) };
         work.abort_tasks();
-        Some(work.asked)
+        Some(work.awaited)
     }
 
     /// What polls the attempts in flight that wait.

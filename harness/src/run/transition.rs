@@ -14,8 +14,10 @@ pub(crate) enum Attempted {
     Done { branch: Option<usize> },
     /// It asked questions that have no answer.
     Asked,
-    /// Interrupts wait that were recorded before.
-    Waits,
+    /// It waits for timers alone.
+    Sleeps,
+    /// What it waits for was recorded before: answers, or only timers.
+    Waits { asks: bool },
     /// The gate's question was not answered in time, and this is where that leads.
     Expired { to: usize },
     /// The step failed.
@@ -43,6 +45,8 @@ pub(crate) enum Next {
     Divert { step: usize },
     /// Commit the questions and settle as interrupted.
     Ask,
+    /// Commit the timers, and look whether one is due.
+    Sleep,
     /// The turn has come to `end`: commit that, and enter the first step of `.finally(..)`.
     Finish { end: Settle, step: usize },
     /// Settle.
@@ -60,6 +64,8 @@ pub(crate) enum Settle {
     Failed,
     Exhausted(Limit),
     Interrupted,
+    /// Timers are to come.
+    Waiting,
     Stopped,
     Cancelled,
     /// The lease of the session is lost.
@@ -105,11 +111,13 @@ fn undone(wiring: &Wiring, cursor: &Cursor<usize>, attempted: Attempted) -> Next
     let node = &wiring.nodes[cursor.step];
     match attempted {
         Attempted::Done { branch } => done(wiring, cursor, branch),
-        Attempted::Asked | Attempted::Waits if cursor.finishing.is_some() => {
+        Attempted::Asked | Attempted::Waits { asks: true } if cursor.finishing.is_some() => {
             Next::Settle(Settle::Kept { finally: Finally::Asked })
         }
         Attempted::Asked => Next::Ask,
-        Attempted::Waits => Next::Settle(Settle::Interrupted),
+        Attempted::Sleeps => Next::Sleep,
+        Attempted::Waits { asks: true } => Next::Settle(Settle::Interrupted),
+        Attempted::Waits { asks: false } => Next::Settle(Settle::Waiting),
         Attempted::Expired { to } => enter(wiring, cursor, to),
         Attempted::Failed { retryable } => {
             let again = node.policy.retry.is_some_and(|retry| retry.allows(cursor.retries));

@@ -10,8 +10,9 @@ use crate::store::Phase;
 use super::change::{Adopted, Asked, Change, Entry, Finishing, Opened, Resolved, RunStarted};
 use super::end::{End, Settled};
 use super::error::{ReplayError, ReplayFault};
-use super::interrupts::NotOpen;
+use super::interrupts::{AskedInterrupt, NotOpen};
 use super::items::{ItemDone, ItemResult, ItemWork, Items, Planned};
+use super::timers::{TimerWait, Timers};
 use super::{EffectTable, Kept, Parked, Session, Snapshot, StepRef};
 
 impl<P: StepRef> Session<P> {
@@ -102,11 +103,13 @@ impl<P: StepRef> Session<P> {
             }
             Change::Attempt(tried) => match tried.item {
                 None => {
+                    self.timers.wait_for_none();
                     self.cursor.attempt = tried.n;
                     self.cursor.retries = self.cursor.retries.saturating_add(1);
                 }
                 Some(index) => {
                     let work = self.work_of(index, change)?;
+                    work.timers.wait_for_none();
                     work.attempt = tried.n;
                     work.retries = work.retries.saturating_add(1);
                 }
@@ -123,6 +126,7 @@ impl<P: StepRef> Session<P> {
             }
             Change::Asked(asked) => self.ask(asked, change)?,
             Change::Resolved(resolved) => self.resolve(resolved)?,
+            Change::Timer(wait) => self.wait(wait, change)?,
             Change::Planned(planned) => self.plan(planned)?,
             Change::Item(done) => self.item(done, change)?,
             Change::Diverted(diverted) => {
@@ -151,6 +155,9 @@ impl<P: StepRef> Session<P> {
         self.interrupts.clear();
         if !self.effects.is_empty() {
             self.effects = EffectTable::default();
+        }
+        if !self.timers.is_empty() {
+            self.timers = Timers::default();
         }
         self.items = None;
         self.recovered = 0;
@@ -271,6 +278,24 @@ impl<P: StepRef> Session<P> {
         Ok(())
     }
 
+    fn wait(&mut self, wait: &TimerWait, change: &Change<P>) -> Result<(), ReplayError> {
+        let (timers, attempt, retries) = match wait.item {
+            None => {
+                let cursor = &mut self.cursor;
+                (&mut self.timers, &mut cursor.attempt, &mut cursor.retries)
+            }
+            Some(index) => {
+                let work = self.work_of(index, change)?;
+                (&mut work.timers, &mut work.attempt, &mut work.retries)
+            }
+        };
+        timers.wait(&wait.timers);
+        // The attempt that waits is over; it may have asked as well, and be counted.
+        *attempt = (*attempt).max(wait.n);
+        *retries = 0;
+        Ok(())
+    }
+
     fn resolve(&mut self, resolved: &Resolved) -> Result<(), ReplayError> {
         let Resolved { id, resolution, inbox } = resolved;
         let resolved = self.interrupts.resolve(id, resolution.clone());
@@ -279,6 +304,17 @@ impl<P: StepRef> Session<P> {
             NotOpen::Resolved => ReplayFault::ResolvedTwice { id: id.to_string() },
         })?;
         self.inbox = self.inbox.max(*inbox);
+        // What has all its answers continues, whatever timers it waits for as well.
+        let item = self.interrupts.get(id).and_then(|asked| asked.interrupt.item);
+        if !self.interrupts.of_item(item).any(AskedInterrupt::is_open) {
+            match item {
+                None => self.timers.wait_for_none(),
+                Some(index) => {
+                    let work = self.items.as_mut().and_then(|items| items.work.get_mut(&index));
+                    work.into_iter().for_each(|work| work.timers.wait_for_none());
+                }
+            }
+        }
         Ok(())
     }
 
@@ -288,6 +324,7 @@ impl<P: StepRef> Session<P> {
         }
         let items = Items { planned: planned.items.clone(), ..Items::default() };
         self.items = Some(Box::new(items));
+        self.timers.wait_for_none();
         Ok(())
     }
 
@@ -303,6 +340,7 @@ impl<P: StepRef> Session<P> {
             ItemResult::Failed(failure) => {
                 let work = items.work.entry(done.index).or_default();
                 work.attempt = work.attempt.max(failure.attempts);
+                work.timers.wait_for_none();
             }
         }
         // The runs that crash here make progress.
@@ -319,6 +357,7 @@ impl<P: StepRef> Session<P> {
                 cursor: self.cursor.clone(),
                 interrupts: std::mem::take(&mut self.interrupts),
                 effects: std::mem::take(&mut self.effects),
+                timers: std::mem::take(&mut self.timers),
                 items: self.items.take(),
             }));
         }
@@ -336,6 +375,7 @@ impl<P: StepRef> Session<P> {
             End::Failed { .. } => Phase::Failed,
             End::Exhausted { .. } => Phase::Exhausted,
             End::Interrupted => Phase::Interrupted,
+            End::Waiting { .. } => Phase::Waiting,
             End::Stopped | End::Cancelled => Phase::Stopped,
         };
         if settled.end.is_of_turn() {
@@ -353,11 +393,12 @@ impl<P: StepRef> Session<P> {
     /// Goes back to where the turn failed or was exhausted, before its last steps.
     fn unpark(&mut self) {
         if let Some(parked) = self.parked.take() {
-            let Parked { cursor, interrupts, effects, items } = *parked;
+            let Parked { cursor, interrupts, effects, timers, items } = *parked;
             self.leave();
             self.cursor = super::Cursor { last: self.cursor.last, ..cursor };
             self.interrupts = interrupts;
             self.effects = effects;
+            self.timers = timers;
             self.items = items;
         }
     }
@@ -398,6 +439,7 @@ impl<P: StepRef> Session<P> {
             cursor,
             interrupts,
             effects,
+            timers,
             session_effects,
             items,
             parked,

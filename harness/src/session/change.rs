@@ -19,6 +19,7 @@ use crate::store::{FormerHolder, InboxSeq};
 use super::digest::{Digest, Salt};
 use super::end::{End, Settled};
 use super::items::{ItemDone, Planned};
+use super::timers::TimerWait;
 use super::{Fingerprint, Snapshot};
 
 /// One entry of a session's log: a change, when it happened, and what was spent before it.
@@ -73,6 +74,8 @@ pub enum Change<P: Ord = Arc<str>> {
     Asked(Asked),
     /// `resolve`: an interrupt no longer waits.
     Resolved(Box<Resolved>),
+    /// `timer`: an attempt waits for timers.
+    Timer(TimerWait),
     /// `planned`: the items of a step were computed.
     Planned(Planned),
     /// `item`: an item of a step is done.
@@ -106,6 +109,7 @@ impl<P: Ord> Change<P> {
             Self::NotDone(_) => "not_done",
             Self::Asked(_) => "ask",
             Self::Resolved(_) => "resolve",
+            Self::Timer(_) => "timer",
             Self::Planned(_) => "planned",
             Self::Item(_) => "item",
             Self::Committed(_) => "commit",
@@ -400,8 +404,7 @@ pub struct Finishing<P = Arc<str>> {
     pub active_ms: u64,
 }
 
-/// An entry of a kind whose name is reserved: `timer`, `child`, `child_done`, `notified`. A
-/// session that holds one was written by a newer version.
+/// An entry of a kind whose name is reserved: `child`, `child_done`, `notified`. A session that holds one was written by a newer version.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Reserved {

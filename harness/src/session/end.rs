@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::clock::UtcMillis;
 use crate::graph::Limit;
 use crate::step::Failure;
 
@@ -32,6 +33,12 @@ pub enum End {
     },
     /// Interrupts wait for answers.
     Interrupted,
+    /// It waits for a timer.
+    Waiting {
+        /// When the first timer is due.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<UtcMillis>,
+    },
     /// It was asked to stop.
     Stopped,
     /// It was cancelled, or its handle was dropped.
@@ -75,6 +82,8 @@ impl fmt::Display for End {
             Self::Ended { by: Some((_, signal)) } => write!(f, "ended by {signal}"),
             Self::Ended { by: None } => f.write_str("ended"),
             Self::Interrupted => f.write_str("interrupted"),
+            Self::Waiting { until: Some(until) } => write!(f, "waits until {until}"),
+            Self::Waiting { until: None } => f.write_str("waits"),
             Self::Stopped => f.write_str("stopped"),
             Self::Cancelled => f.write_str("cancelled"),
             Self::Exhausted { limit } => write!(f, "exhausted its budget of {limit}"),

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::step::Failure;
 
 use super::effects::EffectTable;
+use super::timers::Timers;
 
 /// The items of a step were computed. They are recorded whole, so that a resumed run works on the
 /// same ones.
@@ -67,6 +68,8 @@ pub(crate) struct ItemWork {
     pub(crate) retries: u32,
     #[serde(default, skip_serializing_if = "EffectTable::is_empty")]
     pub(crate) effects: EffectTable,
+    #[serde(default, skip_serializing_if = "Timers::is_empty")]
+    pub(crate) timers: Timers,
 }
 
 impl Items {

@@ -19,6 +19,7 @@ mod interrupts;
 mod items;
 mod named;
 mod replay;
+mod timers;
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::clock::UtcMillis;
 use crate::id::{AgentId, InterruptId, RunId};
 use crate::llm::Spend;
 use crate::state::Schema;
@@ -52,6 +54,8 @@ pub(crate) use items::{ItemWork, Items};
 pub(crate) use named::{AsNamed, Names};
 pub use replay::Replay;
 pub(crate) use replay::{Recorded, fold_change};
+pub(crate) use timers::Timers;
+pub use timers::{Timer, TimerWait};
 
 /// The version of the format that this version of the library writes. It reads all up to this one.
 pub const FORMAT: u32 = 1;
@@ -95,6 +99,9 @@ pub(crate) struct Session<P: Ord = Arc<str>> {
     /// Effects of the position at work.
     #[serde(default, skip_serializing_if = "EffectTable::is_empty")]
     pub(crate) effects: EffectTable,
+    /// Timers of the position at work; those of items are with the items.
+    #[serde(default, skip_serializing_if = "Timers::is_empty")]
+    pub(crate) timers: Timers,
     /// Effects whose scope is the session.
     #[serde(default, skip_serializing_if = "EffectTable::is_empty")]
     pub(crate) session_effects: EffectTable,
@@ -143,6 +150,8 @@ pub(crate) struct Parked<P: Ord = Arc<str>> {
     pub(crate) interrupts: Interrupts,
     #[serde(default, skip_serializing_if = "EffectTable::is_empty")]
     pub(crate) effects: EffectTable,
+    #[serde(default, skip_serializing_if = "Timers::is_empty")]
+    pub(crate) timers: Timers,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) items: Option<Box<Items>>,
 }
@@ -175,6 +184,7 @@ impl<P: StepRef> Session<P> {
             cursor: Cursor::not_entered(),
             interrupts: Interrupts::default(),
             effects: EffectTable::default(),
+            timers: Timers::default(),
             session_effects: EffectTable::default(),
             items: None,
             parked: None,
@@ -212,15 +222,63 @@ impl<P: StepRef> Session<P> {
         self.interrupts.under(item, key)
     }
 
-    /// Whether an item waits for an answer.
-    pub(crate) fn item_waits(&self, index: u32) -> bool {
-        self.interrupts.of_item(Some(index)).any(AskedInterrupt::is_open)
+    /// Whether a step, or an item of it, waits: for an answer, unless a timer that it waits for as
+    /// well is due; or for a timer.
+    pub(crate) fn waits(&self, item: Option<u32>, now: UtcMillis) -> bool {
+        match self.timers_of(item).and_then(Timers::first_due) {
+            Some(due) => due > now,
+            None => self.interrupts.of_item(item).any(AskedInterrupt::is_open),
+        }
     }
 
-    /// The items that are not done and wait for no answer.
-    pub(crate) fn enterable_items(&self) -> impl Iterator<Item = u32> + '_ {
+    /// The items that are not done and do not wait.
+    pub(crate) fn enterable_items(&self, now: UtcMillis) -> impl Iterator<Item = u32> + '_ {
         let open = self.items.iter().flat_map(|items| items.open());
-        open.filter(|index| !self.item_waits(*index))
+        open.filter(move |index| !self.waits(Some(*index), now))
+    }
+
+    /// Whether the step at work has nothing to do now.
+    pub(crate) fn is_idle(&self, now: UtcMillis) -> bool {
+        match &self.items {
+            None => self.waits(None, now),
+            Some(items) => {
+                items.open().next().is_some() && self.enterable_items(now).next().is_none()
+            }
+        }
+    }
+
+    /// When the session is to be resumed though no message comes: an interrupt expires then, or a
+    /// timer is due. Only of a session that rests because it waits.
+    pub(crate) fn due(&self) -> Option<UtcMillis> {
+        match self.phase {
+            Phase::Interrupted | Phase::Waiting => {
+                let expiries = self.open_interrupts().filter_map(|it| it.expires_at);
+                expiries.chain(self.first_due()).min()
+            }
+            _ => None,
+        }
+    }
+
+    /// What is known of the timers of a step, or of an item of it.
+    pub(crate) fn timers_of(&self, item: Option<u32>) -> Option<&Timers> {
+        match item {
+            None => Some(&self.timers),
+            Some(index) => self.item_work(index).map(|work| &work.timers),
+        }
+    }
+
+    /// The timers that the step at work and its items wait for, each with its item.
+    pub(crate) fn timers(&self) -> impl Iterator<Item = (Option<u32>, &Timer)> {
+        let items = self.items.iter().flat_map(|items| &items.work);
+        let of_items = items.flat_map(|(index, work)| {
+            work.timers.waiting().map(move |timer| (Some(*index), timer))
+        });
+        self.timers.waiting().map(|timer| (None, timer)).chain(of_items)
+    }
+
+    /// When the first of them is due.
+    pub(crate) fn first_due(&self) -> Option<UtcMillis> {
+        self.timers().map(|(_, timer)| timer.due).min()
     }
 
     /// How often the step at work, or an item of it, is known to have been tried.
@@ -278,13 +336,8 @@ impl<P: StepRef> Session<P> {
 impl<P: StepRef> Session<P> {
     /// What a store keeps beside the log. `step` is the name of the step at the cursor.
     pub(crate) fn summary(&self, step: &str) -> SessionSummary {
-        // Only a session that waits for nothing else is due because an interrupt expires.
-        let due = match self.phase {
-            Phase::Interrupted => self.open_interrupts().filter_map(|it| it.expires_at).min(),
-            _ => None,
-        };
         SessionSummary {
-            due,
+            due: self.due(),
             inbox: self.inbox,
             ..SessionSummary::new(self.agent.clone(), self.phase, step)
         }

@@ -78,6 +78,7 @@ impl<P: StepRef> Change<P> {
             Self::Effect(effect) => Change::Effect(effect),
             Self::Asked(asked) => Change::Asked(asked),
             Self::Resolved(resolved) => Change::Resolved(resolved),
+            Self::Timer(wait) => Change::Timer(wait),
             Self::Planned(planned) => Change::Planned(planned),
             Self::Item(item) => Change::Item(item),
             Self::Committed(Committed { next, ops }) => {
@@ -126,7 +127,9 @@ impl Session {
 impl<P: StepRef> Session<P> {
     fn map_step<Q: StepRef>(self, name: &impl Fn(&P) -> Q) -> Session<Q> {
         let Self { format, agent, salt, graph, schema, from, phase, cursor, interrupts, .. } = self;
-        let Self { effects, session_effects, items, parked, turn, run, input, spent, .. } = self;
+        let Self {
+            effects, timers, session_effects, items, parked, turn, run, input, spent, ..
+        } = self;
         let Self { input_digest, total, active_ms, settled, recovered, inbox, trace, .. } = self;
         Session {
             format,
@@ -139,12 +142,13 @@ impl<P: StepRef> Session<P> {
             cursor: cursor.map_step(name),
             interrupts,
             effects,
+            timers,
             session_effects,
             items,
             parked: parked.map(|parked| {
-                let Parked { cursor, interrupts, effects, items } = *parked;
+                let Parked { cursor, interrupts, effects, timers, items } = *parked;
                 let cursor = cursor.map_step(name);
-                Box::new(Parked { cursor, interrupts, effects, items })
+                Box::new(Parked { cursor, interrupts, effects, timers, items })
             }),
             turn,
             run,

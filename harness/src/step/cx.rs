@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
@@ -16,9 +16,9 @@ use crate::question::Question;
 use crate::state::Stored;
 
 use super::ask::Ask;
-use super::effects::{EffectScope, Effects, Payload, Place};
+use super::effects::{EffectScope, Effects, Payload, Place, Wake};
 use super::scope::{Scope, Scoped};
-use super::{Failure, Once, StepError};
+use super::{Failure, Once, Sleep, StepError};
 
 /// The access of a step to its resources and its run. It dereferences to the context, so the slot
 /// `tools` is `cx.tools`. Its methods provide what the run has: ids, questions, effects, events,
@@ -174,11 +174,46 @@ impl<C: Context> Cx<C> {
         Ask::new(self.here(), key.into(), &question)
     }
 
-    /// Waits until a point in time. The wait is in memory only: it ends with the process.
-    pub async fn sleep_until(&self, time: SystemTime) {
-        let now = UtcMillis::now().to_system_time();
-        let wait = time.duration_since(now).unwrap_or_default();
-        tokio::time::sleep(wait).await;
+    /// Sleeps for a time that outlives the process. When the timer is due is recorded once, under
+    /// `key`, so neither a crash nor a new attempt starts it again.
+    ///
+    /// Until then this does not resolve. Once the step waits for nothing else that it has begun in
+    /// [`once`](Cx::once), it is dropped, and entered again from its start when the timer is due: what
+    /// must not be repeated, or must not be dropped, belongs in `once`. The run settles as
+    /// [waiting](crate::Outcome::Waiting), and any process resumes the session when it is
+    /// [due](crate::run::Waiting::until). Without a store, and for less than a second, the run stays
+    /// and waits itself. That counts neither as time of the budget nor of the step's time-out.
+    ///
+    /// Several timers run at once in one `join!`. With an open question the run settles as
+    /// interrupted, and the timer still enters the step again; a question with a time limit is
+    /// [`.expires(..)`](crate::step::Ask::expires). For a pause that may be lost with the process
+    /// there is `tokio::time::sleep`.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use harness::prelude::*;
+    /// # #[derive(State, Clone, Debug, Default, Serialize, Deserialize)] struct Order { reminded: bool }
+    /// # async fn remind() -> Result<(), std::io::Error> { Ok(()) }
+    /// async fn follow_up(_order: View<Order>, cx: Cx<()>) -> StepResult<Order> {
+    ///     cx.sleep("three days", Duration::from_secs(3 * 24 * 3600)).await?;
+    ///     cx.once("remind", async || Ok(remind().await?)).await?;
+    ///     Ok(Order::update().reminded(true))
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// A fatal error if `key` is used twice in one attempt.
+    pub fn sleep(&self, key: impl Into<String>, time: Duration) -> Sleep {
+        Sleep::new(self.here(), key.into(), Wake::After(time))
+    }
+
+    /// Sleeps until a point in time, a `SystemTime` or [`UtcMillis`], like [`sleep`](Cx::sleep). The
+    /// first time that was given under `key` counts.
+    ///
+    /// # Errors
+    /// Those of [`sleep`](Cx::sleep).
+    pub fn sleep_until(&self, key: impl Into<String>, time: impl Into<UtcMillis>) -> Sleep {
+        Sleep::new(self.here(), key.into(), Wake::At(time.into()))
     }
 
     /// Resolves when the run is stopped or cancelled, for steps that can finish early.

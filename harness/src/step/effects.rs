@@ -12,13 +12,14 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::clock::UtcMillis;
 use crate::id::{AgentId, OpId, Position, RunId, SessionId};
 use crate::llm::{CallId, Delta, EffectClass, Spend, ToolCall};
 use crate::question::Question;
 use crate::state::to_json;
 use crate::store::FormerHolder;
 
-use super::interrupt::{Answer, QuestionType};
+use super::interrupt::{Answer, Interrupt, QuestionType};
 use super::{Failure, StepError};
 
 /// The ids that every event and span of a run carries.
@@ -74,6 +75,13 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
+    /// Whether the interrupt asks the same.
+    pub(crate) fn is(&self, interrupt: &Interrupt) -> bool {
+        interrupt.name == self.name
+            && interrupt.question == self.question
+            && interrupt.answer_schema == self.answer_schema
+    }
+
     pub(crate) fn new<Q: Question>(question: &Q) -> Result<Self, String> {
         let QuestionType { name, answer_schema, .. } = QuestionType::of::<Q>();
         Ok(Self {
@@ -97,6 +105,26 @@ pub(crate) enum AskReply {
     Waits,
     KeyReused,
     /// The attempt that asks has ended.
+    Stale,
+}
+
+/// How long a step sleeps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wake {
+    At(UtcMillis),
+    /// After this time, from when the timer is started.
+    After(Duration),
+}
+
+/// The reply of the executor to a timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SleepReply {
+    /// It is due.
+    Due,
+    /// It is not: the step must not continue.
+    Waits,
+    KeyReused,
+    /// The attempt that sleeps has ended.
     Stale,
 }
 
@@ -156,6 +184,8 @@ pub(crate) trait Effects: Send + Sync {
     /// When the attempt is given up: the step's time-out or the end of the wall budget.
     fn deadline(&self, place: Place) -> Option<Instant>;
     fn ask(&self, place: Place, key: &str, asked: Asked) -> AskReply;
+    /// Starts a timer, unless one was started under the key.
+    fn sleep(&self, place: Place, key: &str, wake: Wake) -> SleepReply;
     /// The recorded result of an effect. Does not use the key.
     fn recorded(&self, place: Place, scope: EffectScope, key: &str) -> Option<Value>;
     /// Asks for leave to run an effect. After [`OnceReply::Run`] the effect counts as running until

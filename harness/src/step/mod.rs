@@ -23,6 +23,7 @@ mod once;
 mod part;
 mod policy;
 mod scope;
+mod sleep;
 mod tools;
 mod view;
 
@@ -39,6 +40,7 @@ pub use interrupt::{Answered, Answers, Interrupt, NotThisQuestion, Pending};
 pub use once::{Decided, InDoubt, Once, Undecided};
 pub use policy::Retry;
 pub use scope::{Scope, Scoped, current};
+pub use sleep::Sleep;
 pub use tools::CallTools;
 pub use view::View;
 
@@ -46,7 +48,9 @@ pub(crate) use action::{Action, AskHalf, Route};
 pub(crate) use body::BoxFuture;
 pub(crate) use cx::Shared;
 pub(crate) use each::{EachBody, ItemBody, ItemEnd, decoded, item_body, merged, plan_body};
-pub(crate) use effects::{AskReply, Asked, Effects, Guard, Ids, OnceReply, Place};
+pub(crate) use effects::{
+    AskReply, Asked, Effects, Guard, Ids, OnceReply, Place, SleepReply, Wake,
+};
 pub(crate) use interrupt::{APPROVE, Answer, QuestionType};
 pub(crate) use part::Lens;
 pub(crate) use policy::Policy;

@@ -105,6 +105,8 @@ impl Retry {
 pub(crate) struct Policy {
     pub(crate) retry: Option<Retry>,
     pub(crate) timeout: Option<Duration>,
+    /// How long after it was entered the step runs.
+    pub(crate) after: Option<Duration>,
 }
 
 #[cfg(test)]

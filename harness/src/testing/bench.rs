@@ -16,7 +16,7 @@ use crate::llm::{CallId, Delta, EffectClass, Spend, ToolCall};
 use crate::question::mismatch;
 use crate::step::{
     Answer, AskReply, Asked, EffectScope, Effects, Failure, Guard, Ids, Interrupt, OnceReply,
-    Payload, Place, StepError,
+    Payload, Place, SleepReply, StepError, Wake,
 };
 
 use super::error::Kind;
@@ -205,6 +205,14 @@ impl Effects for Bench {
                 waker.into_iter().for_each(Waker::wake);
                 AskReply::Waits
             }
+        }
+    }
+
+    fn sleep(&self, _: Place, key: &str, _: Wake) -> SleepReply {
+        // No time passes in a step under test.
+        match self.seen().effect_keys.insert(format!("timer/{key}")) {
+            true => SleepReply::Due,
+            false => SleepReply::KeyReused,
         }
     }
 

@@ -23,7 +23,9 @@ type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Configure<S> = Box<dyn Fn(RunRequest<S>) -> RunRequest<S> + Send>;
 
 /// Tests a whole loop: runs it with `input`, resumes it with the scripted answers as long as it asks,
-/// and gives the outcome with a trace of what happened. It works with a store and without one.
+/// and gives the outcome with a trace of what happened. It works with a store and without one. Where
+/// the loop waits for a timer the test does, too, which takes no time where the time of the runtime is
+/// paused.
 ///
 /// ```
 /// # use harness::prelude::*;
@@ -210,8 +212,21 @@ where
     let seen = Recorder::default();
     let run = configure(agent.run(input, slots.make())).observe(seen.clone());
     let mut outcome = run.await.map_err(Kind::Run)?;
-    while let Outcome::Interrupted(waiting) = &outcome {
-        let Some((answers, named)) = replies(&mut script, &waiting.questions).await? else { break };
+    loop {
+        let (answers, named) = match &outcome {
+            Outcome::Interrupted(waiting) => {
+                match replies(&mut script, &waiting.questions).await? {
+                    Some(replies) => replies,
+                    None => break,
+                }
+            }
+            Outcome::Waiting(waiting) => {
+                let Some(due) = waiting.until else { break };
+                pass(due).await;
+                (Answers::none(), Vec::new())
+            }
+            _ => break,
+        };
         let run = configure(agent.resume(&outcome, answers, slots.make())).observe(seen.clone());
         outcome = run.await.map_err(|error| refused(error, named))?;
     }
@@ -246,10 +261,15 @@ async fn replies(
         return Ok(None);
     }
     if let Some(due) = due {
-        let left = due.0.saturating_sub(UtcMillis::now().0);
-        tokio::time::sleep(std::time::Duration::from_millis(left)).await;
+        pass(due).await;
     }
     Ok(Some((answers, named)))
+}
+
+/// Waits until then.
+async fn pass(due: UtcMillis) {
+    let left = due.0.saturating_sub(UtcMillis::now().0);
+    tokio::time::sleep(std::time::Duration::from_millis(left)).await;
 }
 
 /// Who an answer is to.

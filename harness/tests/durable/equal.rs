@@ -35,6 +35,7 @@ enum Does {
     FailsFirst,
     Fails,
     Asks,
+    Naps,
     Gate,
     Panics,
     Yields,
@@ -67,6 +68,10 @@ async fn act(step: usize, does: Does, cx: Cx<()>) -> StepResult<Doc> {
         Does::Asks => {
             let many: u32 = cx.ask("many", HowMany { step }).await?;
             Ok(line(format!("{many}")).n(many))
+        }
+        Does::Naps => {
+            cx.sleep("nap", Duration::from_millis(3)).await?;
+            Ok(line(format!("attempt {}", cx.attempt())))
         }
         Does::Panics if cx.attempt() < 2 => panic!("a step panics"),
         Does::Yields => {
@@ -113,7 +118,7 @@ fn plain(kind: &EventKind) -> Value {
     fn strip(value: &mut Value) {
         match value {
             Value::Object(map) => {
-                for key in ["at", "id", "asked_at", "call"] {
+                for key in ["at", "id", "asked_at", "call", "due"] {
                     map.remove(key);
                 }
                 map.values_mut().for_each(strip);
@@ -177,6 +182,7 @@ fn does() -> impl Strategy<Value = Does> {
         Just(Does::FailsFirst),
         Just(Does::Fails),
         Just(Does::Asks),
+        Just(Does::Naps),
         Just(Does::Gate),
         Just(Does::Panics),
         Just(Does::Yields),

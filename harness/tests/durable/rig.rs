@@ -11,7 +11,7 @@ use harness::store::{
     MemoryStore, Message, Page, ReadRequest, Released, Remove, Sent, SessionStore, StoreError,
     Token,
 };
-use harness::{Outcome, RunRequest, Seq, SessionId, State, async_trait};
+use harness::{Outcome, RunRequest, Seq, SessionId, State, UtcMillis, async_trait};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
@@ -281,8 +281,18 @@ pub fn run_or_crash<S: State>(
     rig: &Rig,
     request: impl FnOnce(&Rig) -> RunRequest<S>,
 ) -> Option<Outcome<S>> {
+    run_or_crash_at(rig, UtcMillis(0), request)
+}
+
+/// The same at this time or later.
+pub fn run_or_crash_at<S: State>(
+    rig: &Rig,
+    at: UtcMillis,
+    request: impl FnOnce(&Rig) -> RunRequest<S>,
+) -> Option<Outcome<S>> {
     let runtime = runtime();
     let outcome = runtime.block_on(async {
+        tokio::time::sleep(Duration::from_millis(at.0.saturating_sub(UtcMillis::now().0))).await;
         let mut run = request(rig).start();
         let outcome = tokio::select! {
             outcome = &mut run => Some(outcome.unwrap()),

@@ -125,7 +125,7 @@ async fn retries_time_outs_and_waits_take_no_time() {
             1 => Err(StepError::retryable("busy").after(HOUR)),
             2 => std::future::pending().await,
             _ => {
-                cx.sleep_until(UtcMillis::now().after(HOUR).to_system_time()).await;
+                cx.sleep_until("hour", UtcMillis::now().after(HOUR).to_system_time()).await?;
                 note("read")
             }
         }

@@ -44,7 +44,9 @@ impl Golden {
     }
 
     fn all() -> Vec<Self> {
-        ["turns", "pruned", "migrated", "fork", "items", "not_done", "talk"].map(Self::read).into()
+        ["turns", "pruned", "migrated", "fork", "items", "not_done", "talk", "timers"]
+            .map(Self::read)
+            .into()
     }
 
     fn seq(&self, at: usize) -> Seq {

@@ -35,6 +35,7 @@ const RESERVED: &[&str] = &[
     "once",
     "once_per_session",
     "ask",
+    "sleep",
     "sleep_until",
     "usage",
     "cancelled",

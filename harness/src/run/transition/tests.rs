@@ -44,7 +44,7 @@ fn node(exit: Exit) -> Node {
 
 fn retried(exit: Exit, times: u32) -> Node {
     let retry = Some(Retry::every(Duration::ZERO).times(times));
-    Node { policy: Policy { retry, timeout: None }, ..node(exit) }
+    Node { policy: Policy { retry, ..Policy::default() }, ..node(exit) }
 }
 
 fn on_error(exit: Exit, to: usize) -> Node {
@@ -119,7 +119,9 @@ fn what_happened_and_the_exit_say_what_comes_next() {
     // Whatever the exit, what keeps a step from being done says itself what comes next.
     let whatever = [
         (Attempted::Asked, Next::Ask),
-        (Attempted::Waits, Next::Settle(Settle::Interrupted)),
+        (Attempted::Sleeps, Next::Sleep),
+        (Attempted::Waits { asks: true }, Next::Settle(Settle::Interrupted)),
+        (Attempted::Waits { asks: false }, Next::Settle(Settle::Waiting)),
         (Attempted::Expired { to: 2 }, Next::Enter { step: 2 }),
         (RETRYABLE, Next::Settle(Settle::Failed)),
         (FATAL, Next::Settle(Settle::Failed)),
@@ -282,7 +284,9 @@ fn finally_comes_before_every_end_and_before_no_pause() {
         (FATAL, finish(Settle::Failed)),
         (over, finish(Settle::Exhausted(Limit::Tokens))),
         (Attempted::Asked, Next::Ask),
-        (Attempted::Waits, Next::Settle(Settle::Interrupted)),
+        (Attempted::Sleeps, Next::Sleep),
+        (Attempted::Waits { asks: true }, Next::Settle(Settle::Interrupted)),
+        (Attempted::Waits { asks: false }, Next::Settle(Settle::Waiting)),
         (Attempted::Expired { to: 0 }, Next::Enter { step: 0 }),
         (Attempted::LeaseLost, Next::Settle(Settle::LeaseLost)),
         (Attempted::Stop, Next::Settle(Settle::Stopped)),
@@ -305,7 +309,10 @@ fn inside_finally_every_end_settles_with_the_one_that_was_kept() {
         (1, DONE, Next::Enter { step: 2 }),
         (2, DONE, kept(Finally::Well)),
         (1, Attempted::Asked, kept(Finally::Asked)),
-        (1, Attempted::Waits, kept(Finally::Asked)),
+        (1, Attempted::Waits { asks: true }, kept(Finally::Asked)),
+        // A timer is no question: the last steps may wait for one.
+        (1, Attempted::Sleeps, Next::Sleep),
+        (1, Attempted::Waits { asks: false }, Next::Settle(Settle::Waiting)),
         (1, Attempted::Expired { to: 3 }, Next::Enter { step: 3 }),
         (1, Attempted::LeaseLost, Next::Settle(Settle::LeaseLost)),
         // The loop's error route does not hold here, a step's own does.

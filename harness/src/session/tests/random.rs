@@ -111,7 +111,7 @@ fn next(recorded: &Recorded, kind: u8, which: u8, value: &Value) -> Option<(&'st
         Some(item) if which.is_multiple_of(2) => json!({"i": item}),
         _ => json!({}),
     };
-    Some(match kind % 20 {
+    Some(match kind % 22 {
         0..4 => ("commit", json!({"n": step, "o": ops(which, value)})),
         4 => ("commit", json!({"o": ops(which, value)})),
         5 => {
@@ -140,8 +140,9 @@ fn next(recorded: &Recorded, kind: u8, which: u8, value: &Value) -> Option<(&'st
         11 | 12 => {
             let turn = ends(which, &failure);
             let pause = |how: &str| json!({"as": how});
-            let ways = [turn, pause("interrupted"), pause("stopped"), pause("cancelled")];
-            let end = &ways[usize::from(which % 4)];
+            let waits = json!({"as": "waiting", "until": which});
+            let ways = [turn, pause("interrupted"), pause("stopped"), pause("cancelled"), waits];
+            let end = &ways[usize::from(which % 5)];
             let settled = json!({"end": end, "active_ms": which, "attempt": which % 5});
             let failed = which.is_multiple_of(7);
             let more = if failed { json!({"finally_failure": failure}) } else { json!({}) };
@@ -161,7 +162,17 @@ fn next(recorded: &Recorded, kind: u8, which: u8, value: &Value) -> Option<(&'st
             };
             ("item", with(json!({"i": item}), result))
         }
-        18 => ("run", json!({"run": format!("r{which}")})),
+        18 | 19 => {
+            let timer = |key: Option<&str>| match key {
+                Some(key) => json!({"k": key, "due": which}),
+                None => json!({"due": which}),
+            };
+            let timers: Vec<Value> = [Some(key), None, Some("t")].map(timer).into();
+            let wait = json!({"timers": &timers[..usize::from(which % 4)]});
+            let tried = if which.is_multiple_of(2) { json!({"n": which}) } else { json!({}) };
+            ("timer", with(with(wait, tried), of_item))
+        }
+        20 => ("run", json!({"run": format!("r{which}")})),
         _ => return None,
     })
 }

@@ -82,6 +82,10 @@ impl Effects for Reported {
         self.call(format!("ask {key} {:?}", asked.expires));
         AskReply::Expired
     }
+    fn sleep(&self, _: Place, key: &str, wake: Wake) -> SleepReply {
+        self.call(format!("sleep {key} {wake:?}"));
+        SleepReply::Due
+    }
     fn effect_ended(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::pending())
     }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::clock::UtcMillis;
 use crate::session::ItemResult;
 
 fn planned(count: u8) -> Value {
@@ -74,10 +75,10 @@ fn what_is_known_of_an_item_is_its_own_and_ends_with_it() {
         (Some("q0".into()), Some("q1".into()))
     );
     assert_eq!((id(&session, Some(2)), id(&session, None)), (None, None));
-    assert!(session.enterable_items().next().is_some(), "item 2 waits for nothing");
+    assert!(session.enterable_items(UtcMillis(0)).next().is_some(), "item 2 waits for nothing");
 
     session.apply(&at("item", json!({"i": 2, "v": 2}))).unwrap();
-    assert!(session.enterable_items().next().is_none());
+    assert!(session.enterable_items(UtcMillis(0)).next().is_none());
     session.apply(&at("run", json!({"run": "r2"}))).unwrap();
     assert_eq!((session.attempts(Some(0)), session.retries(Some(0))), (2, 0));
     session.apply(&at("item", json!({"i": 0, "v": 0}))).unwrap();
