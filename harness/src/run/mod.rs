@@ -22,6 +22,7 @@ mod outcome;
 mod parent;
 mod publish;
 mod settle;
+mod sleep;
 mod slots;
 mod stop;
 mod timers;

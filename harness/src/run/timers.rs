@@ -1,17 +1,14 @@
-//! Timers: which are started, which wait in the process, which are due.
+//! Timers: which start, which are due, which a run waits for itself.
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use crate::clock::UtcMillis;
-use crate::context::Context;
 use crate::graph::Wiring;
 use crate::session::{Session, Timer};
-use crate::state::State;
 
 use super::core::RunCore;
-use super::driver::Driver;
 
 /// A stored session waits for less than this in the process: to settle, and to be claimed again by a
 /// process that looks once a second, takes longer.
@@ -40,32 +37,7 @@ pub(super) async fn until(due: Option<UtcMillis>) {
     }
 }
 
-fn left(due: UtcMillis) -> Duration {
+/// How long until then.
+pub(super) fn left(due: UtcMillis) -> Duration {
     Duration::from_millis(due.0.saturating_sub(UtcMillis::now().0))
-}
-
-impl<C: Context, S: State> Driver<C, S> {
-    /// Whether the run waits for a timer itself.
-    pub(super) fn stays(&self, due: UtcMillis) -> bool {
-        self.core.journal.is_none() || left(due) < SHORT
-    }
-
-    /// Waits for the first timer of the step, or for a stop. Returns false if the run is to settle
-    /// instead.
-    pub(super) async fn sleep_here(&mut self) -> bool {
-        let due = self.core.session(Session::first_due);
-        let Some(due) = due.filter(|due| self.stays(*due)) else { return false };
-        let began = Instant::now();
-        tokio::select! {
-            () = until(Some(due)) => {}
-            () = self.core.stop.stopping().cancelled() => {}
-        }
-        self.rested(began);
-        true
-    }
-
-    /// The run has waited since then: that is no work.
-    pub(super) fn rested(&mut self, since: Instant) {
-        self.clock = self.clock.map(|started| started + since.elapsed());
-    }
 }
