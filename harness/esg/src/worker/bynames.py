@@ -68,13 +68,13 @@ class Names:
             return _get(HIDDEN, qualname)
         if str.startswith(module, "<live>"):
             return _get(module_dict(module[6:]) or {}, qualname)
-        found = module_dict(module)
-        if found is None:
+        # A submodule that this state does not have keeps its content, to which other modules refer.
+        found, base = module_dict(module), self.original(module)
+        if found is None and base is None:
             return None
         qualname, _, up = str.partition(qualname, "^")
         parts = str.split(qualname, ".")
-        base = self.original(module)
-        value = base[parts[0]] if base is not None and parts[0] in base else _get(found, parts[0])
+        value = base[parts[0]] if base is not None and parts[0] in base else _get(found or {}, parts[0])
         for part in parts[1:]:
             if not issubclass(type(value), type):
                 return None

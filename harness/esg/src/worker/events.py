@@ -69,10 +69,15 @@ class Events:
 
     def is_program(self, frame):
         """Whether the frame runs code of the program: a step, a scratch module, an `exec` of those."""
-        names = frame.f_globals
-        if names is self.namespace or _get(names, "__name__") in self.programs:
-            return True
-        return frame.f_code.co_filename.startswith(("<step:", "<string>"))
+        while frame is not None:
+            names, file = frame.f_globals, frame.f_code.co_filename
+            if names is self.namespace or _get(names, "__name__") in self.programs or file.startswith("<step:"):
+                return True
+            if file != "<string>":
+                return False
+            # It was made from a string: by a package, if that calls it.
+            frame = frame.f_back
+        return False
 
     def asker(self, skip=()):
         """`(direct, line)`: whether the program's own code caused the current event, not a library

@@ -59,13 +59,15 @@ class _Writer(Pickler):
     def __init__(self, walk, into, buffers):
         super().__init__(into, 5, buffer_callback=buffers.append)
         self.fast = True
-        self.walk, self.count = walk, 0
+        self.walk, self.count, self.root = walk, 0, None
 
     def persistent_id(self, o):
         """Called for each object."""
         kind = type(o)
         if id(kind) in ATOM_IDS:
             return None
+        if self.root is None:
+            self.root = o
         if id(kind) in _CONTAINERS:
             self.count += 1
             if getrefcount(o) > _ALONE:
@@ -80,7 +82,14 @@ class _Writer(Pickler):
                 raise Unstorable(f"an object of type {_NAME(kind)} of the program")
             return None
         self.count += 1
-        if not is_constant(kind):
+        if is_constant(kind):
+            if o is not self.root and _is_index(kind):
+                # Frames share indexes, and caches refer to the arrays in them.
+                before = dict(self.walk.inside)
+                apart = dumps(self.walk, o)
+                self.walk.inside = before
+                return apart
+        else:
             owner = _owner(o)
             # Frames copy when they are written to.
             if getrefcount(o) > _ALONE and not _copies_on_write(kind):
@@ -157,6 +166,11 @@ def is_constant(cls):
     return False
 
 
+def _is_index(cls):
+    """Whether it is a class of the indexes of frames."""
+    return any(_NAME(base) == "Index" and top_of(base) == "pandas" for base in MRO(cls))
+
+
 def _copies_on_write(cls):
     """Whether parts of pandas objects are copied before a write."""
     pandas = _modules.get("pandas")
@@ -173,7 +187,10 @@ class _Reader(pickle.Unpickler):
         return super().find_class(module, name)
 
     def persistent_load(self, packed):
-        """An array of plain objects."""
+        """An array of plain objects, or an index."""
+        if type(packed[0]) is bytes:
+            data, buffers = packed
+            return _Reader(io.BytesIO(data), buffers=[restored(*one) for one in buffers]).load()
         numpy, (shape, cells) = _modules.get("numpy") or __import__("numpy"), packed
         made = numpy.empty(shape, object)
         cells = pickle.loads(cells)

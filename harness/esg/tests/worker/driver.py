@@ -40,7 +40,7 @@ class Worker:
     """A worker process and its two pipes."""
 
     def __init__(
-        self, replaced=(), limits=(), flags=("-s", "-P", "-S", "-B"), compiled=b"", **named
+        self, replaced=(), limits=(), flags=("-s", "-P", "-S", "-B"), compiled=b"", path=(), **named
     ):
         self.scratch = tempfile.mkdtemp()
         with open(os.path.join(WORKER, "boot.py"), encoding="utf-8") as opened:
@@ -62,7 +62,7 @@ class Worker:
             protocol=1,
             sources={} if compiled else sources(replaced),
             scratch=self.scratch,
-            baseline={"env": ENVIRONMENT, "path": []},
+            baseline={"env": ENVIRONMENT, "path": list(path)},
             limits={**LIMITS, **dict(limits)},
             **named,
         )

@@ -112,6 +112,19 @@ g = np.random.default_rng(1)
 class FrameTest(ArrayTest):
     """Frames of pandas."""
 
+    def test_frames_that_share_an_index_share_nothing(self):
+        import pandas as pd
+        session = Session()
+        session.run("import pandas as pd\ndf = pd.DataFrame({'a': [1.0, 2.0], 'b': [3.0, 4.0]}, index=['x', 'y'])\n"
+                    "other = df * 2\nvalue = df.loc['x', 'a']")
+        self.assertEqual(session.group("df"), ["n:df"])
+        self.assertEqual(session.group("other"), ["n:other"])
+        other, failed = restored(session)
+        self.assertEqual(failed, [])
+        for name in ("df", "other"):
+            pd.testing.assert_frame_equal(other.ns[name], session.ns[name])
+        self.assertEqual(session.run("df['c'] = 1.0").mutated, {"n:df"})
+
     def test_frames_are_restored(self):
         source = """
 import pandas as pd

@@ -47,3 +47,15 @@ class PackagesTest(unittest.TestCase):
             worker.run("from collections import namedtuple\nP = namedtuple('P', 'a b')")
             reply = worker.run("print(starts)")
         self.assertLessEqual(int(reply["stdout"]["text"]), 2)
+
+    def test_what_a_package_imports_by_a_string_is_its_own(self):
+        library = "def late(names):\n    exec('import xml.sax.saxutils', {}, names)\n"
+        with tempfile.TemporaryDirectory() as home:
+            with open(f"{home}/lateness.py", "w", encoding="utf-8") as opened:
+                opened.write(library)
+            with Worker(path=[home]) as worker:
+                worker.run("import lateness\nnames = {}")
+                reply = worker.run("lateness.late(names)")
+                self.assertNotIn("p:import/xml.sax.saxutils", reply["wrote"])
+                reply = worker.run("exec('import xml.dom.minidom', {}, {})")
+                self.assertIn("p:import/xml.dom.minidom", reply["wrote"])
