@@ -14,6 +14,9 @@ impl Program {
     /// The id of a step is the `name` in the cell's metadata, else the cell's id, else `s0`, `s1`
     /// and so on. Cells without code are skipped unless their metadata name them.
     ///
+    /// A line `%matplotlib inline`, or with another way to show figures, becomes a comment: steps draw
+    /// into files and values, and show nothing.
+    ///
     /// # Errors
     /// [`ProgramError::NotANotebook`]; [`ProgramError::Magic`] for a line with IPython syntax;
     /// [`ProgramError::DuplicateCell`], [`ProgramError::BadId`].
@@ -41,17 +44,22 @@ impl Program {
             }
             let number = index + 1;
             let source = cell.get("source").or_else(|| cell.get("input")).and_then(joined);
-            let source = source
+            let mut source = source
                 .ok_or_else(|| refuse(format!("cell {number} has no text in its `source`")))?;
             let text = |value: Option<&Value>| {
                 value.and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
             };
             let named = text(cell.get("metadata").and_then(|metadata| metadata.get("name")));
+            while let Some((start, text)) = magic(&source) {
+                if !is_display(&source[start..]) {
+                    let line = source[..start].matches('\n').count() + 1;
+                    return Err(ProgramError::Magic { cell: number, line, text });
+                }
+                // The other lines keep their numbers.
+                source.insert_str(start, "# ");
+            }
             if named.is_none() && !has_code(&source) {
                 continue;
-            }
-            if let Some((line, text)) = magic(&source) {
-                return Err(ProgramError::Magic { cell: number, line, text });
             }
             let name = named.or_else(|| text(cell.get("id")));
             cells.push(Cell { name, source, at: number });
@@ -69,8 +77,14 @@ fn joined(value: &Value) -> Option<String> {
     }
 }
 
-/// The first line with IPython syntax. The grammar decides, not the start of a line: a line of a
-/// long expression may begin with `%`.
+/// Whether the text begins with a line that only says how figures are shown.
+fn is_display(text: &str) -> bool {
+    text.lines().next().and_then(|line| line.split_whitespace().next()) == Some("%matplotlib")
+        && text.starts_with('%')
+}
+
+/// Where the first line with IPython syntax starts, and its text. The grammar decides, not the start
+/// of a line: a line of a long expression may begin with `%`.
 fn magic(source: &str) -> Option<(usize, String)> {
     if !source.contains(['%', '!', '?']) {
         return None;
@@ -82,8 +96,7 @@ fn magic(source: &str) -> Option<(usize, String)> {
     let token = tokens.iter().find(|token| foreign.contains(&token.kind()))?;
     let at = token.start().to_usize();
     let start = source[..at].rfind('\n').map_or(0, |end| end + 1);
-    let line = source[..at].matches('\n').count() + 1;
-    Some((line, source[start..].lines().next().unwrap_or_default().trim().to_owned()))
+    Some((start, source[start..].lines().next().unwrap_or_default().trim().to_owned()))
 }
 
 #[cfg(test)]

@@ -37,7 +37,9 @@ fn the_older_form_is_read_too() {
 #[test]
 fn ipython_syntax_is_reported_with_its_position() {
     for (source, line, text) in [
-        ("%matplotlib inline", 1, "%matplotlib inline"),
+        ("%pip install y", 1, "%pip install y"),
+        ("%matplotlib inline\n%time y()", 2, "%time y()"),
+        ("if x:\n    %matplotlib inline", 2, "%matplotlib inline"),
         ("x = 1\n!pip install y", 2, "!pip install y"),
         ("%%bash\nls -l", 1, "%%bash"),
         ("if x:\n    %time y()", 2, "%time y()"),
@@ -51,6 +53,18 @@ fn ipython_syntax_is_reported_with_its_position() {
         let expected = ProgramError::Magic { cell: 2, line, text: text.to_owned() };
         assert_eq!(read(&notebook), Err(expected), "{source}");
     }
+}
+
+#[test]
+fn a_line_on_how_figures_are_shown_becomes_a_comment() {
+    let notebook = json!({"nbformat": 4, "cells": [
+        {"cell_type": "code", "source": "%matplotlib inline"},
+        {"cell_type": "code", "source": "import numpy\n%matplotlib  notebook\nx = 5 % 2"},
+    ]});
+    assert_eq!(
+        read(&notebook).unwrap(),
+        owned([("s0", "import numpy\n# %matplotlib  notebook\nx = 5 % 2")])
+    );
 }
 
 #[test]
