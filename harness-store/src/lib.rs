@@ -6,6 +6,7 @@
 //! | `file` (on) | `FileStore`: a log of readable lines for each session | the processes of one machine |
 //! | `sqlite` | `SqliteStore`: all sessions in one SQLite database, which is compiled in | the processes of one machine |
 //! | `postgres` | `PostgresStore`: all sessions in one PostgreSQL database | all processes that reach its server |
+//! | `redis` | `RedisStore`: all sessions in the memory of one Redis server | all processes that reach its server |
 //! | `encrypt` | `Encrypted`: encrypts what any store keeps | as the store inside |
 
 #![forbid(unsafe_code)]
@@ -18,7 +19,9 @@ mod file;
 mod local;
 #[cfg(feature = "postgres")]
 mod postgres;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "redis")]
+mod redis;
+#[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 mod sql;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -33,5 +36,7 @@ pub use file::{Backup, FileStore, FileStoreOptions};
 pub use local::Sync;
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresStore, PostgresStoreOptions};
+#[cfg(feature = "redis")]
+pub use self::redis::{RedisStore, RedisStoreOptions};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteStore, SqliteStoreOptions};

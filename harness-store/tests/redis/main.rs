@@ -1,0 +1,19 @@
+//! The store of sessions on a Redis server, against the server of `HARNESS_REDIS_URL`. Each test has
+//! keys of its own there; those that kill a server start one.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod contract;
+mod faults;
+mod model;
+#[path = "../file/model.rs"]
+mod operations;
+mod place;
+mod process;
+mod promises;
+#[path = "../shared/proxy.rs"]
+mod proxy;
+mod server;
+mod size;
+#[path = "../file/support.rs"]
+#[allow(dead_code)]
+mod support;

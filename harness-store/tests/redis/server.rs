@@ -1,0 +1,108 @@
+//! A server of its own, for tests that kill it or set it up in their own way.
+
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+
+/// A server that is started by the user of the test; `redis-server` is in the path.
+pub(crate) struct Server {
+    dir: tempfile::TempDir,
+    port: u16,
+    settings: Vec<String>,
+    process: std::sync::Mutex<Child>,
+}
+
+/// What the store needs.
+pub(crate) const SAFE: &[&str] = &["--appendonly", "yes", "--appendfsync", "always"];
+
+impl Server {
+    pub(crate) fn start(settings: &[&str]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let settings: Vec<String> = settings.iter().map(|text| (*text).to_owned()).collect();
+        let process = spawn(dir.path(), port, &settings);
+        let server = Self { dir, port, settings, process: process.into() };
+        server.wait();
+        server
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub(crate) fn raw(&self) -> redis::Connection {
+        redis::Client::open(self.url()).unwrap().get_connection().unwrap()
+    }
+
+    /// Waits until it answers with something else than that it is starting.
+    fn wait(&self) {
+        loop {
+            let connection = redis::Client::open(self.url()).unwrap().get_connection();
+            if let Ok(mut connection) = connection
+                && is_up(redis::cmd("PING").query::<String>(&mut connection))
+            {
+                return;
+            }
+            let mut process = self.process.lock().unwrap();
+            if let Some(status) = process.try_wait().unwrap() {
+                let log = std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
+                panic!("the server ends with {status}: {log}");
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// Kills it, as a signal does that it cannot handle.
+    pub(crate) fn kill(&self) {
+        let mut process = self.process.lock().unwrap();
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
+
+    /// Starts it again with the same files.
+    pub(crate) fn restart(&self) {
+        *self.process.lock().unwrap() = spawn(self.dir.path(), self.port, &self.settings);
+        self.wait();
+    }
+
+    /// Removes its files, while it does not run.
+    pub(crate) fn empty(&self) {
+        for entry in std::fs::read_dir(self.dir.path()).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                std::fs::remove_dir_all(path).unwrap();
+            } else {
+                std::fs::remove_file(path).unwrap();
+            }
+        }
+    }
+}
+
+/// Whether it answers as it does when it has started, perhaps that it wants a password.
+fn is_up(answer: redis::RedisResult<String>) -> bool {
+    answer.map_or_else(|error| error.code() == Some("NOAUTH"), |_| true)
+}
+
+fn spawn(dir: &std::path::Path, port: u16, settings: &[String]) -> Child {
+    Command::new("redis-server")
+        .args(["--bind", "127.0.0.1", "--save", "", "--logfile", "log", "--port"])
+        .arg(port.to_string())
+        .arg("--dir")
+        .arg(dir)
+        .args(settings)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("`redis-server` is installed (see `.ci/test`)")
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let process = self.process.get_mut().unwrap();
+        let _ = process.kill();
+        let _ = process.wait();
+    }
+}
