@@ -17,6 +17,7 @@ mod encrypt;
 mod file;
 #[cfg(any(feature = "file", feature = "sqlite"))]
 mod local;
+mod open;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "redis")]
@@ -28,15 +29,16 @@ mod sqlite;
 
 pub use harness::store::MemoryStore;
 
+#[cfg(feature = "redis")]
+pub use self::redis::{RedisStore, RedisStoreOptions};
 #[cfg(feature = "encrypt")]
 pub use encrypt::{Encrypted, Key, KeyError, Keys};
 #[cfg(feature = "file")]
 pub use file::{Backup, FileStore, FileStoreOptions};
 #[cfg(any(feature = "file", feature = "sqlite"))]
 pub use local::Sync;
+pub use open::open;
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresStore, PostgresStoreOptions};
-#[cfg(feature = "redis")]
-pub use self::redis::{RedisStore, RedisStoreOptions};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteStore, SqliteStoreOptions};

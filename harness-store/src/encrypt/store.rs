@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use harness::id::AgentId;
 use harness::store::{
-    Appended, Batch, Claimed, Filter, InboxSeq, Lease, Listing, Message, NewEntry, Page,
-    ReadRequest, Released, Remove, Sent, SessionStore, StoreError, Token,
+    Appended, Batch, Claimed, DueRequest, DueSessions, Filter, InboxSeq, Lease, Listing, Message,
+    NewEntry, Page, ReadRequest, Released, Remove, Sent, SessionStore, StoreError, Token,
 };
 use harness::{Seq, SessionId, UtcMillis};
 
@@ -178,6 +179,18 @@ fn store_error(
 impl<S: SessionStore> SessionStore for Encrypted<S> {
     async fn claim(&self, session: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
         self.store.claim(session, ttl).await
+    }
+
+    async fn claim_due(
+        &self,
+        request: &DueRequest,
+        ttl: Duration,
+    ) -> Result<DueSessions, StoreError> {
+        self.store.claim_due(request, ttl).await
+    }
+
+    async fn wait_due(&self, agents: &[AgentId], timeout: Duration) {
+        self.store.wait_due(agents, timeout).await;
     }
 
     async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {

@@ -45,6 +45,9 @@ pub(crate) async fn append(
             None => command.arg(0).arg("").arg("").arg(""),
         };
         command.arg(rules::list_key(&lease.session, None));
+        let (seen, due) = batch.summary.map_or((0, None), |it| (it.inbox.0, it.due));
+        command.arg(seen.min(MAX_SEQ)).arg(due.map(|at| at.0.to_string()).unwrap_or_default());
+        command.arg(store.client.expire_ended().map(|it| it.to_string()).unwrap_or_default());
         command.arg(snapshots.len()).arg(batch.open.len()).arg(batch.close.len());
         for seq in &snapshots {
             command.arg(*seq);

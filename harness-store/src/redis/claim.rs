@@ -12,13 +12,14 @@ use harness::{Seq, SessionId, UtcMillis};
 use crate::sql::corrupt;
 
 use super::error::damaged;
+use super::frame::MAX_SEQ;
 use super::reply::Reply;
 use super::scripts;
 use super::store::RedisStore;
 
 /// A time to live in microseconds, of which the scripts count the sum with any time of the server
 /// exactly: at most some thirty years.
-fn micros(ttl: Duration) -> u64 {
+pub(crate) fn micros(ttl: Duration) -> u64 {
     u64::try_from(ttl.as_micros()).unwrap_or(u64::MAX).min(1_000_000_000_000_000)
 }
 
@@ -47,7 +48,22 @@ pub(crate) async fn claim(
     ttl: Duration,
 ) -> Result<Claimed, StoreError> {
     let own = Token::random();
-    let read = |reply: Reply<'_>| match reply.name() {
+    let read = |reply: Reply<'_>| claimed(session, own, reply);
+    let arguments = |command: &mut redis::Cmd| {
+        command.arg(own.to_string()).arg(micros(ttl));
+    };
+    let claimed = store.client.call_on(&scripts::CLAIM, session, arguments, read).await?;
+    store.known.held(&claimed.lease, Some(claimed.head), ttl);
+    Ok(claimed)
+}
+
+/// What came of a claim with this token.
+pub(crate) fn claimed(
+    session: &SessionId,
+    own: Token,
+    reply: Reply<'_>,
+) -> Result<Claimed, StoreError> {
+    match reply.name() {
         "claimed" => {
             let fence = Fence(reply.count(1)?);
             let mut claimed = Claimed::new(Lease::new(session.clone(), fence, own));
@@ -63,13 +79,7 @@ pub(crate) async fn claim(
         "busy" => Err(StoreError::Busy { session: session.clone(), until: until(reply.count(1)?) }),
         "damaged" => Err(damaged(session, reply.count(1)?)),
         _ => Err(reply.unexpected("no claim")),
-    };
-    let arguments = |command: &mut redis::Cmd| {
-        command.arg(own.to_string()).arg(micros(ttl));
-    };
-    let claimed = store.client.call_on(&scripts::CLAIM, session, arguments, read).await?;
-    store.known.held(&claimed.lease, Some(claimed.head), ttl);
-    Ok(claimed)
+    }
 }
 
 /// The inbox of a session whose lease was held; the script has done nothing otherwise.
@@ -121,7 +131,7 @@ pub(crate) async fn release(
     seen: InboxSeq,
 ) -> Result<Released, StoreError> {
     let arguments = |command: &mut redis::Cmd| {
-        command.arg(lease.token.to_string());
+        command.arg(lease.token.to_string()).arg(seen.0.min(MAX_SEQ));
     };
     let read = |reply: Reply<'_>| inbox_if_held(store, lease, reply);
     let inbox = store.client.call_on(&scripts::RELEASE, &lease.session, arguments, read).await?;

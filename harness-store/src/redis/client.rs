@@ -10,6 +10,7 @@ use redis::{AsyncConnectionConfig, Cmd, ErrorKind, RedisError, ServerErrorKind, 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::check;
+use super::claim::micros;
 use super::error::{failed, no_connection, not_replicated, unexpected};
 use super::options::{RedisStoreOptions, Replicas};
 use super::reply::Reply;
@@ -70,6 +71,22 @@ impl Client {
 
     fn free(&self) -> std::sync::MutexGuard<'_, Vec<MultiplexedConnection>> {
         self.0.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For how many microseconds sessions are kept that have ended, if that is limited.
+    pub(crate) fn expire_ended(&self) -> Option<u64> {
+        self.0.options.expire_ended.map(micros)
+    }
+
+    /// A connection that listens to what becomes due, and the agents whose sessions do.
+    pub(crate) async fn listen(&self) -> Option<redis::aio::PubSub> {
+        let channel = self.0.key.replace(":store", ":due");
+        let listen = async {
+            let mut connection = self.0.client.get_async_pubsub().await.ok()?;
+            connection.subscribe(channel).await.ok()?;
+            Some(connection)
+        };
+        tokio::time::timeout(self.0.options.connect, listen).await.ok()?
     }
 
     async fn connection(&self) -> Result<Connection<'_>, StoreError> {

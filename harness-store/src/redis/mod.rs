@@ -10,6 +10,7 @@ mod append;
 mod check;
 mod claim;
 mod client;
+mod due;
 mod error;
 mod frame;
 mod known;

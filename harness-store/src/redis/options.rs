@@ -7,6 +7,7 @@ use harness::store::StoreError;
 use redis::{ConnectionInfo, IntoConnectionInfo as _, ProtocolVersion};
 
 use super::client::Client;
+use super::due::Listener;
 use super::known::Known;
 use super::store::RedisStore;
 
@@ -35,6 +36,7 @@ pub struct RedisStoreOptions {
     pub(crate) timeout: Duration,
     pub(crate) accept_loss: bool,
     pub(crate) replicas: Replicas,
+    pub(crate) expire_ended: Option<Duration>,
 }
 
 /// Whether writes wait for replicas.
@@ -54,6 +56,7 @@ impl Default for RedisStoreOptions {
             timeout: Duration::from_secs(30),
             accept_loss: false,
             replicas: Replicas::None,
+            expire_ended: None,
         }
     }
 }
@@ -124,6 +127,15 @@ impl RedisStoreOptions {
         self
     }
 
+    /// Removes sessions so long after their last turn has ended, as far as no message waits in their
+    /// inbox; the default keeps them. They are removed when sessions are claimed after that, a few at
+    /// a time. Each store on the same keys should have the same time.
+    #[must_use]
+    pub fn expire_ended(mut self, after: Duration) -> Self {
+        self.expire_ended = Some(after);
+        self
+    }
+
     /// Connects to the server of a URL such as `redis://user:password@host:6379/0`, where `0` is the
     /// number of the database.
     ///
@@ -143,7 +155,11 @@ impl RedisStoreOptions {
             .map_err(|error| StoreError::unavailable("failed to set up connections", error))?;
         let client = Client::new(client, self);
         client.open().await?;
-        Ok(RedisStore { client, known: Known::default().into() })
+        Ok(RedisStore {
+            client,
+            known: Known::default().into(),
+            listener: Listener::default().into(),
+        })
     }
 }
 

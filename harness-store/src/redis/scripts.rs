@@ -30,6 +30,8 @@ const ALWAYS: &str = " flags=allow-oom";
 const COMMON: &str = include_str!("scripts/common.lua");
 const SUMS: &str = include_str!("scripts/sums.lua");
 const INDEX: &str = include_str!("scripts/index.lua");
+const DUE: &str = include_str!("scripts/due.lua");
+const LEASE: &str = include_str!("scripts/lease.lua");
 
 macro_rules! scripts {
     ($($name:ident: $flags:expr, [$($part:expr),*];)*) => {
@@ -40,11 +42,12 @@ macro_rules! scripts {
 
 scripts! {
     OPEN: "", [include_str!("scripts/open.lua")];
-    CLAIM: "", [COMMON, SUMS, include_str!("scripts/claim.lua")];
-    RENEW: ALWAYS, [COMMON, include_str!("scripts/renew.lua")];
-    RELEASE: ALWAYS, [COMMON, include_str!("scripts/release.lua")];
-    APPEND: "", [COMMON, INDEX, include_str!("scripts/append.lua")];
-    SEND: "", [COMMON, SUMS, include_str!("scripts/send.lua")];
+    CLAIM: "", [COMMON, SUMS, INDEX, DUE, LEASE, include_str!("scripts/claim.lua")];
+    CLAIM_DUE: "", [COMMON, SUMS, INDEX, DUE, LEASE, include_str!("scripts/claim_due.lua")];
+    RENEW: ALWAYS, [COMMON, DUE, include_str!("scripts/renew.lua")];
+    RELEASE: ALWAYS, [COMMON, DUE, include_str!("scripts/release.lua")];
+    APPEND: "", [COMMON, INDEX, DUE, include_str!("scripts/append.lua")];
+    SEND: "", [COMMON, SUMS, DUE, include_str!("scripts/send.lua")];
     READ: READS, [COMMON, SUMS, include_str!("scripts/read.lua")];
     LIST: READS, [COMMON, include_str!("scripts/list.lua")];
     REMOVE: ALWAYS, [COMMON, SUMS, INDEX, include_str!("scripts/remove.lua")];

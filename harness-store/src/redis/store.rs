@@ -5,17 +5,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use harness::SessionId;
+use harness::id::AgentId;
 use harness::store::{
-    Appended, Batch, Claimed, Filter, InboxSeq, Lease, Listing, Message, Page, ReadRequest,
-    Released, Remove, Sent, SessionStore, StoreError,
+    Appended, Batch, Claimed, DueRequest, DueSessions, Filter, InboxSeq, Lease, Listing, Message,
+    Page, ReadRequest, Released, Remove, Sent, SessionStore, StoreError,
 };
 
 use crate::sql::MAX_BATCH;
 
 use super::client::Client;
+use super::due::Listener;
 use super::known::Known;
 use super::options::RedisStoreOptions;
-use super::{append, claim, list, read, remove, send};
+use super::{append, claim, due, list, read, remove, send};
 
 /// Keeps sessions on a Redis server (version 7 or newer), for any number of processes on any number of
 /// machines. Its clones share their connections.
@@ -54,6 +56,7 @@ use super::{append, claim, list, read, remove, send};
 pub struct RedisStore {
     pub(crate) client: Client,
     pub(crate) known: Arc<Known>,
+    pub(crate) listener: Arc<Listener>,
 }
 
 impl RedisStore {
@@ -73,6 +76,18 @@ impl RedisStore {
 impl SessionStore for RedisStore {
     async fn claim(&self, session: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
         claim::claim(self, session, ttl).await
+    }
+
+    async fn claim_due(
+        &self,
+        request: &DueRequest,
+        ttl: Duration,
+    ) -> Result<DueSessions, StoreError> {
+        due::claim_due(self, request, ttl).await
+    }
+
+    async fn wait_due(&self, agents: &[AgentId], timeout: Duration) {
+        due::wait_due(self, agents, timeout).await;
     }
 
     async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {

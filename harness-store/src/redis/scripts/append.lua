@@ -2,7 +2,8 @@ local token, after, count = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local bytes, framed, sum = ARGV[5], ARGV[6], ARGV[7]
 local at, flush, changes = ARGV[8], ARGV[9] == '1', ARGV[10]
 local has_summary, agent, phase, summary, listed = ARGV[11] == '1', ARGV[12], ARGV[13], ARGV[14], ARGV[15]
-local place = 16
+local seen, due, expires = ARGV[16], ARGV[17], ARGV[18]
+local place = 19
 local function take()
     place = place + 1
     return ARGV[place - 1]
@@ -58,7 +59,15 @@ local was_open, is_open = found[7] == '1', found[7] == '1'
 if opened > 0 or closed > 0 then is_open = call('EXISTS', key('ids')) == 1 end
 if not head then call('HSET', session, 'created', at, 'first', '1', 'listed', listed) end
 if has_summary then
-    call('HSET', session, 'summary', summary, 'agent', agent, 'phase', phase)
+    call('HSET', session, 'summary', summary, 'agent', agent, 'phase', phase, 'seen', seen,
+        'due', due)
+    if found[5] and found[5] ~= agent then call('ZREM', prefix .. 'due:' .. found[5], id) end
+    place_due()
+    if phase == '4' and expires ~= '' then
+        call('ZADD', prefix .. 'ended', whole(now() + tonumber(expires)), id)
+    elseif head then
+        call('ZREM', prefix .. 'ended', id)
+    end
 else
     agent, phase = found[5], found[6]
 end

@@ -19,5 +19,6 @@ local function erase()
     for _, kind in ipairs({'session', 'log', 'batches', 'snapshots', 'bare', 'inbox', 'keys', 'open', 'ids'}) do
         call('UNLINK', key(kind))
     end
+    if found[2] then call('ZREM', prefix .. 'due:' .. found[2], id) end
     call('ZREM', prefix .. 'ended', id)
 end

@@ -37,6 +37,7 @@ for _, at in ipairs(new) do
 end
 if #new > 0 then
     call('HSET', session, 'inbox', last)
+    place_due()
 else
     -- What was sent before may be on the way to the disk of a replica.
     call('HINCRBY', KEYS[1], 'flushes', 1)
