@@ -106,7 +106,8 @@ async fn calls_wait_for_a_connection_and_then_fail_without_an_effect() {
     proxy.back.send(true).unwrap();
     assert_eq!(waits.await.unwrap().head, Seq(1));
     // Many more calls than connections are served one after the other.
-    let store = patient(&place).max_connections(2).connect(&place.url).await.unwrap();
+    let options = place.options().acquire_timeout(LONG).max_connections(2);
+    let store = options.connect(&place.url).await.unwrap();
     let calls = (0..100).map(|number| {
         let store = store.clone();
         tokio::spawn(async move {

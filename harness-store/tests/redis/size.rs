@@ -53,11 +53,11 @@ async fn pages_in_the_middle_of_100_000_sessions_that_wait() {
             end
          end",
     );
-    for begin in (1..100_000).step_by(10_000) {
+    for begin in (1..100_000).step_by(1_000) {
         make.key(format!("{{{}}}:", place.prefix))
             .arg(&summary)
             .arg(begin)
-            .arg(begin + 9_999)
+            .arg(begin + 999)
             .invoke::<()>(&mut place.raw())
             .unwrap();
     }

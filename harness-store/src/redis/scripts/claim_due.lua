@@ -20,7 +20,8 @@ for _, agent in ipairs(agents) do
             elseif except[id] then
                 passed = passed + 1
             else
-                -- A lease that is taken moves the session to its end.
+                -- A lease that is taken moves the session to its end, unless it has ended already.
+                except[id] = true
                 local row = take_lease(ARGV[place + claimed], ttl)
                 if row[1] == 'claimed' then claimed = claimed + 1 else passed = passed + 1 end
                 answer[#answer + 1] = {id, row}
