@@ -15,4 +15,5 @@ mod rig;
 mod steps;
 mod time;
 mod timer_crashes;
+mod timer_items;
 mod timers;

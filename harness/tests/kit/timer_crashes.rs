@@ -1,7 +1,6 @@
 //! Timers, and processes that die at every append or whose clocks jump.
 
 use harness::Durability;
-use harness::store::MemoryStore;
 
 use super::rig::{Act, On, Rig, folded, log, run_or_crash_at, runtime};
 use super::timers::*;

@@ -6,9 +6,9 @@ pub use std::time::Duration;
 use harness::observe::{self, EventKind};
 pub use harness::prelude::*;
 use harness::session::Change;
-use harness::store::MemoryStore;
-use harness::{Agent, OnBusy, Seq, Sessions, inspect, testing};
-pub use harness::{Outcome, UtcMillis};
+pub use harness::store::MemoryStore;
+pub use harness::{Agent, Outcome, Sessions, UtcMillis};
+use harness::{OnBusy, Seq, inspect, testing};
 
 use super::rig::{all, count, log};
 
@@ -22,7 +22,7 @@ pub struct Doc {
 
 #[derive(Question, Serialize, Deserialize)]
 #[question(answer = String)]
-struct What;
+pub struct What;
 
 #[derive(StepId, Clone, Debug, PartialEq, Eq)]
 pub enum Only {
@@ -46,11 +46,11 @@ where
     harness.agent("a", ())
 }
 
-async fn begin(agent: &Agent<(), Doc>) -> Outcome<Doc> {
+pub async fn begin(agent: &Agent<(), Doc>) -> Outcome<Doc> {
     agent.run(Doc::update(), ()).session("s").await.unwrap()
 }
 
-async fn again(agent: &Agent<(), Doc>) -> Outcome<Doc> {
+pub async fn again(agent: &Agent<(), Doc>) -> Outcome<Doc> {
     agent.resume("s", Answers::none(), ()).await.unwrap()
 }
 
@@ -310,77 +310,33 @@ async fn effects_beside_a_timer_go_to_their_end_and_what_they_lead_to_counts() {
     }
 }
 
-/// Items of these hours: each sleeps so long, those of 0 not at all.
-fn items(hours: &[u32], seen: Arc<Mutex<Vec<(u32, u32)>>>) -> Agent<(), Doc> {
-    let hours = hours.to_vec();
-    let harness = Harness::<(), Doc>::builder("timers")
-        .start(Only::Step)
-        .steps(|define, Only::Step| {
-            let (hours, seen) = (hours.clone(), Arc::clone(&seen));
-            define
-                .each(move |_, _| {
-                    let hours = hours.clone();
-                    async move { Ok(hours) }
-                })
-                .concurrency(1)
-                .run(move |hours: u32, _, cx: Cx<()>| {
-                    let seen = Arc::clone(&seen);
-                    async move {
-                        cx.sleep("nap", hours * HOUR).await?;
-                        seen.lock().unwrap().push((cx.item().unwrap(), cx.attempt()));
-                        Ok(hours)
-                    }
-                })
-                .fold(|_, hours| Ok(Doc::update().lines([format!("{hours:?}")])))
-                .end()
-        })
-        .build()
-        .unwrap();
-    harness.agent("a", ())
-}
-
 #[tokio::test(start_paused = true)]
-async fn an_item_that_sleeps_holds_up_no_other() {
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let store = MemoryStore::new();
-    let agent = items(&[2, 0, 1, 0, 1], Arc::clone(&seen)).store(store.clone());
-    let began = UtcMillis::now();
-    assert_eq!(until(&begin(&agent).await), began.after(HOUR));
-    assert_eq!(*seen.lock().unwrap(), [(1, 1), (3, 1)]);
-    let timers = Sessions::new(store.clone()).status("s").await.unwrap().timers;
-    assert_eq!(timers.iter().map(|it| it.item).collect::<Vec<_>>(), [Some(0), Some(2), Some(4)]);
-    tokio::time::advance(HOUR).await;
-    assert_eq!(until(&again(&agent).await), began.after(2 * HOUR));
-    assert_eq!(seen.lock().unwrap()[2..], [(2, 2), (4, 2)]);
-    tokio::time::advance(HOUR).await;
-    assert_eq!(lines(again(&agent).await), ["[2, 0, 1, 0, 1]"]);
-
-    // In memory the run waits for them.
-    seen.lock().unwrap().clear();
-    let began = UtcMillis::now();
-    assert_eq!(lines(begin(&items(&[2, 0, 1], Arc::clone(&seen))).await), ["[2, 0, 1]"]);
-    assert_eq!(*seen.lock().unwrap(), [(1, 1), (2, 2), (0, 2)]);
-    assert!(UtcMillis::now() >= began.after(2 * HOUR));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_stop_ends_a_wait_and_the_timer_runs_on() {
-    let agent = only(nap);
-    let mut run = agent.run(Doc::update(), ()).start();
-    let mut events = run.events();
-    while let Some(observe::Streamed::Event(event)) = events.next().await {
-        if matches!(event.kind, EventKind::TimerStarted { .. }) {
-            break;
+async fn a_stop_and_a_cancel_end_a_wait_and_the_timer_runs_on() {
+    for cancel in [false, true] {
+        let agent = only(nap);
+        let mut run = agent.run(Doc::update(), ()).start();
+        let mut events = run.events();
+        while let Some(observe::Streamed::Event(event)) = events.next().await {
+            if matches!(event.kind, EventKind::TimerStarted { .. }) {
+                break;
+            }
         }
+        if cancel {
+            run.cancel()
+        } else {
+            run.stop()
+        }
+        let outcome = run.await.unwrap();
+        assert!(matches!(&outcome, Outcome::Stopped(it) if it.cancelled == cancel), "{outcome:?}");
+        tokio::time::advance(HOUR / 2).await;
+        let resumed = UtcMillis::now();
+        assert_eq!(
+            lines(agent.resume(&outcome, Answers::none(), ()).await.unwrap()),
+            ["attempt 2"]
+        );
+        let waited = UtcMillis::now().0 - resumed.0;
+        assert!((1_700_000..1_900_000).contains(&waited), "{waited}");
     }
-    run.stop();
-    let outcome = run.await.unwrap();
-    assert!(matches!(outcome, Outcome::Stopped(_)), "{outcome:?}");
-    tokio::time::advance(HOUR / 2).await;
-    let resumed = UtcMillis::now();
-    assert_eq!(lines(agent.resume(&outcome, Answers::none(), ()).await.unwrap()), ["attempt 2"]);
-    let waited = UtcMillis::now().0 - resumed.0;
-    assert!((1_700_000..1_900_000).contains(&waited), "{waited}");
 }
 
 #[tokio::test(start_paused = true)]
