@@ -90,7 +90,7 @@ mod trace;
 pub use blobs::{BlobError, BlobId, BlobLimits, Blobs, BlobsSwept, StoredValue};
 pub use error::EsgError;
 #[cfg(unix)]
-pub use exec::{Ambient, CPython, Interpreter, Python, StartError, Strictness};
+pub use exec::{Ambient, CPython, Interpreter, StartError, Strictness, WorkerProcess};
 pub use exec::{
     Blob, Caps, Ending, ExecError, Executor, Frame, Isolation, KillHandle, Layer, Limits, Load,
     Output, Ran, Readable, RunStep, Swept, Sync, Synced, Trust, Unstash, Untracked, Value, Wrote,

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use harness_esg::{CPython, Executor, Limits, Python, Ran, RunStep, Trust};
+use harness_esg::{CPython, Executor, Limits, Ran, RunStep, Trust, WorkerProcess};
 
 /// Every installed interpreter, one for each minor version.
 fn interpreters() -> &'static [PathBuf] {
@@ -37,7 +37,7 @@ fn builder() -> CPython {
     CPython::at(&interpreters()[0]).trust(Trust::Mine)
 }
 
-fn worker(wall: Duration) -> Python {
+fn worker(wall: Duration) -> WorkerProcess {
     let limits = Limits { wall, address_space: 512 << 20, ..Limits::default() };
     builder().limits(limits).start().unwrap()
 }

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 
 use case::Case;
 use check::{Rules, Tally, check};
-use harness_esg::{CPython, Python, Trust};
+use harness_esg::{CPython, Trust, WorkerProcess};
 use liar::{Liar, Lie};
 
 /// A Python of each version that can run steps. There must be one.
@@ -55,7 +55,7 @@ fn pythons() -> Vec<PathBuf> {
     paths.into_values().collect()
 }
 
-fn worker(python: &Path) -> Python {
+fn worker(python: &Path) -> WorkerProcess {
     CPython::at(python).trust(Trust::Mine).start().unwrap()
 }
 

@@ -83,3 +83,14 @@ fn everything_public_is_documented() {
         .collect();
     check(&faults);
 }
+
+#[test]
+fn the_protocol_host_knows_no_language() {
+    let host = sources().into_iter().filter(|(path, _)| path.starts_with("exec/host"));
+    let files: Vec<_> = host.collect();
+    assert!(files.len() > 5, "the host is elsewhere");
+    for (path, text) in files {
+        let named = text.lines().find(|line| line.to_lowercase().contains("python"));
+        assert!(named.is_none(), "{}: {named:?}", path.display());
+    }
+}

@@ -19,7 +19,7 @@ mod trials;
 
 use std::path::{Path, PathBuf};
 
-use harness_esg::{Blobs, CPython, CodeGraph, Program, Python, Trust};
+use harness_esg::{Blobs, CPython, CodeGraph, Program, Trust, WorkerProcess};
 
 /// Every Python that can run steps. There must be one.
 fn pythons() -> Vec<PathBuf> {
@@ -48,7 +48,7 @@ fn pythons() -> Vec<PathBuf> {
     paths
 }
 
-fn worker(python: &Path) -> Python {
+fn worker(python: &Path) -> WorkerProcess {
     CPython::at(python).trust(Trust::Mine).start().unwrap()
 }
 

@@ -24,7 +24,9 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use harness_esg::{Blobs, CPython, CodeGraph, Edit, Limits, Program, ProgramError, Python, Trust};
+use harness_esg::{
+    Blobs, CPython, CodeGraph, Edit, Limits, Program, ProgramError, Trust, WorkerProcess,
+};
 
 /// Every installed interpreter, one for each minor version.
 fn interpreters() -> &'static [PathBuf] {
@@ -43,12 +45,12 @@ fn interpreters() -> &'static [PathBuf] {
 }
 
 /// A worker of the `n`th interpreter.
-fn worker_of(n: usize, wall: Duration) -> Python {
+fn worker_of(n: usize, wall: Duration) -> WorkerProcess {
     let limits = Limits { wall, address_space: 512 << 20, ..Limits::default() };
     CPython::at(&interpreters()[n]).limits(limits).trust(Trust::Mine).start().unwrap()
 }
 
-fn worker() -> Python {
+fn worker() -> WorkerProcess {
     worker_of(0, Duration::from_secs(30))
 }
 

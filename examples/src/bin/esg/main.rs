@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use harness::esg::{CPython, Program, Python, Trust};
+use harness::esg::{CPython, Program, Trust, WorkerProcess};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -111,7 +111,7 @@ fn run(options: &Options) -> u8 {
 }
 
 /// A worker: a child process without a sandbox.
-fn worker(options: &Options) -> Result<Python> {
+fn worker(options: &Options) -> Result<WorkerProcess> {
     let python = options.python.as_ref().map_or_else(CPython::find, CPython::at);
     Ok(python.trust(Trust::Mine).start()?)
 }

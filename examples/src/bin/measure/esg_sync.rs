@@ -29,7 +29,7 @@ fn figures() -> Result<Vec<Figure>> {
 fn loaded(case: &str, source: &str, stale: bool) -> Result<Figure> {
     let mut python = worker()?;
     let mut seq = 0;
-    let mut run = |python: &mut harness::esg::Python, source: &str| {
+    let mut run = |python: &mut harness::esg::WorkerProcess, source: &str| {
         seq += 1;
         python.run(&RunStep { seq, step: "s", source, bind: None, readings: None })
     };

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use harness::esg::{Blobs, CPython, CodeGraph, Limits, Python, Trust};
+use harness::esg::{Blobs, CPython, CodeGraph, Limits, Trust, WorkerProcess};
 use serde::Deserialize;
 
 use super::Figure;
@@ -349,7 +349,7 @@ fn plain(cells: &[(String, String)], python: &Path) -> Result<Left> {
     Ok(Left { wall, stdout: output.stdout, files: collect(work.path())? })
 }
 
-fn worker(python: &Path, data: &Path) -> Result<Python> {
+fn worker(python: &Path, data: &Path) -> Result<WorkerProcess> {
     let wall = Duration::from_secs(600);
     let limits = Limits {
         wall,

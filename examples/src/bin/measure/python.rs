@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use harness::esg::{CPython, Limits, Python, Trust};
+use harness::esg::{CPython, Limits, Trust, WorkerProcess};
 use serde::{Deserialize, Serialize};
 
 use super::{Figure, cpu_time, failed, is_once};
@@ -33,7 +33,7 @@ fn interpreter() -> Result<PathBuf> {
 }
 
 /// A worker with long time limits.
-pub(super) fn worker() -> Result<Python> {
+pub(super) fn worker() -> Result<WorkerProcess> {
     let wall = Duration::from_secs(300);
     let limits = Limits { wall, cpu: wall, service: wall, ..Limits::default() };
     Ok(CPython::at(interpreter()?).limits(limits).trust(Trust::Mine).start()?)

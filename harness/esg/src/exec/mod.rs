@@ -1,53 +1,25 @@
 //! Where steps run: a worker that holds live values, loads a state and runs one step at a time.
-#[cfg(unix)]
-mod ambient;
 mod caps;
 #[cfg(unix)]
 mod cpython;
-#[cfg(unix)]
-mod ending;
 mod error;
 #[cfg(unix)]
-mod frame;
-#[cfg(unix)]
-mod interpreter;
+mod host;
 mod limits;
-#[cfg(unix)]
-mod packages;
-#[cfg(unix)]
-mod pipe;
-#[cfg(unix)]
-mod process;
-#[cfg(unix)]
-mod python;
-#[cfg(unix)]
-mod reply;
-#[cfg(unix)]
-mod request;
-#[cfg(unix)]
-mod scratch;
-#[cfg(unix)]
-mod sources;
 #[cfg(unix)]
 mod start_error;
 #[cfg(all(test, unix))]
 mod tests;
 mod trust;
-#[cfg(unix)]
-mod usage;
 mod wire;
 
-#[cfg(unix)]
-pub use ambient::{Ambient, Strictness};
 pub use caps::Caps;
 #[cfg(unix)]
-pub use cpython::CPython;
+pub use cpython::{Ambient, CPython, Interpreter, Strictness};
 pub use error::ExecError;
 #[cfg(unix)]
-pub use interpreter::Interpreter;
+pub use host::WorkerProcess;
 pub use limits::Limits;
-#[cfg(unix)]
-pub use python::Python;
 #[cfg(unix)]
 pub use start_error::StartError;
 pub use trust::{Isolation, Layer, Readable, Trust};

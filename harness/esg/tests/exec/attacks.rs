@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use harness_esg::{Ending, Executor, Python};
+use harness_esg::{Ending, Executor, WorkerProcess};
 
 use super::{run, worker};
 
@@ -12,7 +12,7 @@ fn an_unusable_process_is_reported_and_replaced() {
 }
 
 /// Asserts that this worker or the next runs a step as usual.
-fn works(python: &mut Python, source: &str) {
+fn works(python: &mut WorkerProcess, source: &str) {
     let check = "assert sorted([2, 1]) == [1, 2] and 'mark' not in dir()\nprint('well')";
     python.fresh().unwrap();
     let ran = run(python, check);

@@ -2,8 +2,8 @@
 use std::collections::BTreeMap;
 
 use harness_esg::{
-    Caps, Entity, ExecError, Executor, KillHandle, Member, Python, Ran, RunStep, Swept, Sync,
-    Synced, Value,
+    Caps, Entity, ExecError, Executor, KillHandle, Member, Ran, RunStep, Swept, Sync, Synced,
+    Value, WorkerProcess,
 };
 
 /// The kind of lie.
@@ -17,13 +17,13 @@ pub(crate) enum Lie {
 
 #[derive(Debug)]
 pub(crate) struct Liar {
-    worker: Python,
+    worker: WorkerProcess,
     lie: Lie,
     first: BTreeMap<(String, Entity), Member>,
 }
 
 impl Liar {
-    pub(crate) fn new(worker: Python, lie: Lie) -> Self {
+    pub(crate) fn new(worker: WorkerProcess, lie: Lie) -> Self {
         Self { worker, lie, first: BTreeMap::new() }
     }
 }

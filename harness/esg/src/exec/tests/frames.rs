@@ -1,4 +1,4 @@
-use super::super::frame::{Bounds, FrameError, Incoming, Message, head};
+use super::super::host::frame::{Bounds, FrameError, Incoming, Message, head};
 
 const BOUNDS: Bounds = Bounds { json: 100, blob: 1000 };
 

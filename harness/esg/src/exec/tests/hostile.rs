@@ -1,12 +1,12 @@
 use std::time::{Duration, Instant};
 
-use super::super::{CPython, Ending, Executor, Limits, Python};
+use super::super::{CPython, Ending, Executor, Limits, WorkerProcess};
 use super::{builder, hasty, limits, run, worker, works_afresh};
 
 const PREFIX: &str = "import os, struct, json, time\nmark = 1\nopen('left', 'w').close()\n";
 
 /// The ending of a step that kills its worker.
-fn broke(python: &mut Python, source: &str) -> Ending {
+fn broke(python: &mut WorkerProcess, source: &str) -> Ending {
     let ran = run(python, &format!("{PREFIX}{source}"));
     assert!(ran.lost, "{source}: {:?}", ran.ending);
     assert!(ran.units.is_empty() && ran.wrote.is_empty() && ran.reads.is_empty());

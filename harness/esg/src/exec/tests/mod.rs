@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use super::{CPython, Ending, Executor, Limits, Python, Ran, RunStep, Trust};
+use super::{CPython, Ending, Executor, Limits, Ran, RunStep, Trust, WorkerProcess};
 
 const FAKE: &str = include_str!("../../../tests/exec/fake_worker.py");
 
@@ -32,12 +32,12 @@ fn limits(wall: Duration) -> Limits {
     Limits { wall, address_space: 512 << 20, service: Duration::from_secs(20), ..Limits::default() }
 }
 
-fn worker() -> Python {
+fn worker() -> WorkerProcess {
     builder().limits(limits(Duration::from_secs(20))).start().unwrap()
 }
 
 /// A worker with little time for a step.
-fn hasty() -> Python {
+fn hasty() -> WorkerProcess {
     builder().limits(limits(Duration::from_millis(300))).start().unwrap()
 }
 
@@ -50,7 +50,7 @@ fn run(python: &mut dyn Executor, source: &str) -> Ran {
 }
 
 /// Asserts that a fresh worker took over, without anything of the former one.
-fn works_afresh(python: &mut Python) {
+fn works_afresh(python: &mut WorkerProcess) {
     let ran = run(python, "import os\nassert 'mark' not in globals()\nassert os.listdir() == []");
     assert_eq!(ran.ending, Ending::Ok);
     assert!(!ran.lost);

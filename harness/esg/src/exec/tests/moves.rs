@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::super::request::messages;
+use super::super::host::request::messages;
 use super::super::{Ending, Executor, Load, Sync, Unstash};
 use super::{run, worker, works_afresh};
 use crate::model::Entity;

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
-use super::super::reply::{Bad, RunReply, parse};
+use super::super::host::reply::{Bad, RunReply, parse};
 use super::super::{Ending, Ran};
 use crate::model::Entity;
 

@@ -2,7 +2,7 @@ use std::fs;
 
 use serde_json::json;
 
-use super::super::sources;
+use super::super::cpython::sources;
 use super::super::{CPython, Executor, Isolation, Layer, Limits, StartError, Trust};
 use super::{builder, interpreter, run, worker};
 

@@ -3,12 +3,12 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::error::ExecError;
 use super::process::{End, Fault};
-use super::wire::Ending;
+use crate::exec::error::ExecError;
+use crate::exec::wire::Ending;
 
 /// The ending of the step during which the worker broke down.
-pub(super) fn of_step(fault: Fault, end: Option<End>, cpu: Duration) -> Ending {
+pub(in crate::exec) fn of_step(fault: Fault, end: Option<End>, cpu: Duration) -> Ending {
     match fault {
         Fault::Slow(limit) => Ending::Timeout { limit },
         Fault::Stalled(limit) => Ending::Stalled { limit },
@@ -36,7 +36,7 @@ pub(super) fn of_step(fault: Fault, end: Option<End>, cpu: Duration) -> Ending {
 }
 
 /// The error for a worker that broke down while no step ran.
-pub(super) fn outside(op: &str, fault: Fault, end: Option<End>) -> ExecError {
+pub(in crate::exec) fn outside(op: &str, fault: Fault, end: Option<End>) -> ExecError {
     let message = format!("the worker was lost at `{op}`: {}", words(&fault, end.as_ref()));
     match fault {
         Fault::System(error) => ExecError::io(message, error),
@@ -45,7 +45,7 @@ pub(super) fn outside(op: &str, fault: Fault, end: Option<End>) -> ExecError {
 }
 
 /// A description of what happened.
-pub(super) fn words(fault: &Fault, end: Option<&End>) -> String {
+pub(in crate::exec) fn words(fault: &Fault, end: Option<&End>) -> String {
     let status = end.and_then(|end| end.status).map(|status| format!(" ({status})"));
     match fault {
         Fault::Slow(limit) | Fault::Stalled(limit) => format!("it took longer than {limit:?}"),

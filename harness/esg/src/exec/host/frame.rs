@@ -2,18 +2,18 @@
 use thiserror::Error;
 
 /// The size of the two lengths at the start of a message.
-pub(super) const HEAD: usize = 8;
+pub(in crate::exec) const HEAD: usize = 8;
 
 /// The largest sizes of the parts of a message.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
-    pub(super) json: usize,
-    pub(super) blob: usize,
+pub(in crate::exec) struct Bounds {
+    pub(in crate::exec) json: usize,
+    pub(in crate::exec) blob: usize,
 }
 
 /// The input is not a message.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub(super) enum FrameError {
+pub(in crate::exec) enum FrameError {
     #[error("a message of {json} bytes of JSON and {blob} bytes exceeds the limit")]
     TooLong { json: usize, blob: usize },
     #[error("{0} bytes after the end of a message")]
@@ -24,13 +24,13 @@ pub(super) enum FrameError {
 
 /// A complete message.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Message {
-    pub(super) json: Vec<u8>,
-    pub(super) blob: Vec<u8>,
+pub(in crate::exec) struct Message {
+    pub(in crate::exec) json: Vec<u8>,
+    pub(in crate::exec) blob: Vec<u8>,
 }
 
 /// The header of a message with these lengths. `None` if it is too long to encode.
-pub(super) fn head(json: usize, blob: usize) -> Option<[u8; HEAD]> {
+pub(in crate::exec) fn head(json: usize, blob: usize) -> Option<[u8; HEAD]> {
     let mut head = [0; HEAD];
     head[..4].copy_from_slice(&u32::try_from(json).ok()?.to_le_bytes());
     head[4..].copy_from_slice(&u32::try_from(blob).ok()?.to_le_bytes());
@@ -39,7 +39,7 @@ pub(super) fn head(json: usize, blob: usize) -> Option<[u8; HEAD]> {
 
 /// A message that is being received. It allocates for what arrived, never for an announced length.
 #[derive(Debug)]
-pub(super) struct Incoming {
+pub(in crate::exec) struct Incoming {
     bounds: Bounds,
     head: Vec<u8>,
     json: usize,
@@ -48,13 +48,13 @@ pub(super) struct Incoming {
 }
 
 impl Incoming {
-    pub(super) fn new(bounds: Bounds) -> Self {
+    pub(in crate::exec) fn new(bounds: Bounds) -> Self {
         let head = Vec::with_capacity(HEAD);
         Self { bounds, head, json: 0, blob: 0, message: Message::default() }
     }
 
     /// Where the next bytes go, and how many at most. `None` if the message is complete.
-    pub(super) fn next(&mut self) -> Option<(&mut Vec<u8>, usize)> {
+    pub(in crate::exec) fn next(&mut self) -> Option<(&mut Vec<u8>, usize)> {
         let Self { head, json, blob, message, .. } = self;
         [(head, HEAD), (&mut message.json, *json), (&mut message.blob, *blob)]
             .into_iter()
@@ -63,7 +63,7 @@ impl Incoming {
     }
 
     /// Whether its lengths are known.
-    pub(super) fn is_begun(&self) -> bool {
+    pub(in crate::exec) fn is_begun(&self) -> bool {
         self.head.len() == HEAD
     }
 
@@ -71,7 +71,7 @@ impl Incoming {
     ///
     /// # Errors
     /// If they exceed the message, or announce one that is too large.
-    pub(super) fn take(&mut self, mut bytes: &[u8]) -> Result<(), FrameError> {
+    pub(in crate::exec) fn take(&mut self, mut bytes: &[u8]) -> Result<(), FrameError> {
         while let Some((part, left)) = self.next()
             && !bytes.is_empty()
         {
@@ -87,7 +87,7 @@ impl Incoming {
     ///
     /// # Errors
     /// If they announce a message that is too large.
-    pub(super) fn came(&mut self) -> Result<(), FrameError> {
+    pub(in crate::exec) fn came(&mut self) -> Result<(), FrameError> {
         if let [a, b, c, d, e, f, g, h] = self.head[..]
             && self.message == Message::default()
         {
@@ -101,7 +101,7 @@ impl Incoming {
     }
 
     /// Whether the message is complete.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(in crate::exec) fn is_whole(&self) -> bool {
         self.head.len() == HEAD
             && self.message.json.len() == self.json
             && self.message.blob.len() == self.blob
@@ -111,7 +111,7 @@ impl Incoming {
     ///
     /// # Errors
     /// If it is incomplete.
-    pub(super) fn done(self) -> Result<Message, FrameError> {
+    pub(in crate::exec) fn done(self) -> Result<Message, FrameError> {
         if self.is_whole() { Ok(self.message) } else { Err(FrameError::Cut) }
     }
 }

@@ -3,7 +3,7 @@ use std::fs;
 use std::path::Path;
 
 use super::interpreter::Interpreter;
-use super::start_error::StartError;
+use crate::exec::start_error::StartError;
 
 /// What is installed in an environment.
 #[derive(Clone, Debug, Default)]

@@ -12,7 +12,7 @@ const LARGE: u64 = 128 << 20;
 const TICK: Duration = Duration::from_millis(10);
 
 /// The CPU time of a process on all cores. `None` if the system does not report it.
-pub(super) fn cpu(pid: Pid) -> Option<Duration> {
+pub(in crate::exec) fn cpu(pid: Pid) -> Option<Duration> {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
     // The name, in parentheses, may contain anything.
     let (_, rest) = stat.rsplit_once(')')?;
@@ -23,7 +23,7 @@ pub(super) fn cpu(pid: Pid) -> Option<Duration> {
 }
 
 /// The memory of a process in bytes. `None` if the system does not report it.
-pub(super) fn resident(pid: Pid) -> Option<u64> {
+pub(in crate::exec) fn resident(pid: Pid) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kib: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
@@ -32,13 +32,17 @@ pub(super) fn resident(pid: Pid) -> Option<u64> {
 
 /// Whether a killed process may be the victim of the OOM killer: the killer was active meanwhile,
 /// somewhere on the machine, and it prefers large processes.
-pub(super) fn is_victim(before: Option<u64>, after: Option<u64>, resident: Option<u64>) -> bool {
+pub(in crate::exec) fn is_victim(
+    before: Option<u64>,
+    after: Option<u64>,
+    resident: Option<u64>,
+) -> bool {
     let active = before.zip(after).is_some_and(|(before, after)| after > before);
     active && resident.is_none_or(|bytes| bytes >= LARGE)
 }
 
 /// How many processes the OOM killer has killed. `None` if the system does not report it.
-pub(super) fn starved() -> Option<u64> {
+pub(in crate::exec) fn starved() -> Option<u64> {
     let stat = fs::read_to_string("/proc/vmstat").ok()?;
     let line = stat.lines().find_map(|line| line.strip_prefix("oom_kill "))?;
     line.trim().parse().ok()

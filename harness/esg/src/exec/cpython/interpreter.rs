@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::pipe;
-use super::start_error::StartError;
+use crate::exec::host::pipe;
+use crate::exec::start_error::StartError;
 
 /// The supported minor versions of CPython 3.
 const MINORS: std::ops::RangeInclusive<u32> = 11..=13;

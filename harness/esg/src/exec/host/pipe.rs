@@ -17,20 +17,20 @@ const CHUNK: usize = 64 * 1024;
 
 /// What is ready.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Ready {
+pub(in crate::exec) struct Ready {
     /// There is data to read, or the end of the stream.
-    pub(super) read: bool,
+    pub(in crate::exec) read: bool,
     /// There is room to write, or the reader is gone.
-    pub(super) write: bool,
+    pub(in crate::exec) write: bool,
     /// The second input has data.
-    pub(super) aside: bool,
+    pub(in crate::exec) aside: bool,
 }
 
 /// Makes reads and writes non-blocking.
 ///
 /// # Errors
 /// If the system refuses.
-pub(super) fn unblock(fd: impl AsFd) -> Result<(), Errno> {
+pub(in crate::exec) fn unblock(fd: impl AsFd) -> Result<(), Errno> {
     ioctl_fionbio(fd, true)
 }
 
@@ -38,7 +38,7 @@ pub(super) fn unblock(fd: impl AsFd) -> Result<(), Errno> {
 ///
 /// # Errors
 /// If the system refuses.
-pub(super) fn ready(
+pub(in crate::exec) fn ready(
     read: BorrowedFd<'_>,
     write: Option<BorrowedFd<'_>>,
     aside: Option<BorrowedFd<'_>>,
@@ -68,7 +68,7 @@ pub(super) fn ready(
 
 /// The result of one read.
 #[derive(Debug)]
-pub(super) enum Got {
+pub(in crate::exec) enum Got {
     /// This many bytes.
     Bytes(usize),
     /// No data yet.
@@ -78,7 +78,7 @@ pub(super) enum Got {
 }
 
 /// Reads what is available.
-pub(super) fn read(mut from: impl Read, into: &mut [u8]) -> Got {
+pub(in crate::exec) fn read(mut from: impl Read, into: &mut [u8]) -> Got {
     match from.read(into) {
         Ok(0) => Got::End,
         Ok(count) => Got::Bytes(count),
@@ -90,7 +90,7 @@ pub(super) fn read(mut from: impl Read, into: &mut [u8]) -> Got {
 }
 
 /// Reads what is available to the end of `into`, at most `most` bytes.
-pub(super) fn append(from: impl Read, into: &mut Vec<u8>, most: usize) -> Got {
+pub(in crate::exec) fn append(from: impl Read, into: &mut Vec<u8>, most: usize) -> Got {
     let before = into.len();
     // The buffer grows with what arrived, never with an announced length.
     into.reserve(most.min(CHUNK));
@@ -107,7 +107,7 @@ pub(super) fn append(from: impl Read, into: &mut Vec<u8>, most: usize) -> Got {
 ///
 /// # Errors
 /// If it does not start, writes too much, or takes too long.
-pub(super) fn output(mut command: Command, within: Duration) -> Result<Vec<u8>, String> {
+pub(in crate::exec) fn output(mut command: Command, within: Duration) -> Result<Vec<u8>, String> {
     let until = Instant::now() + within;
     let mut child = command
         .stdout(Stdio::piped())

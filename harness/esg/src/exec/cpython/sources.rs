@@ -3,15 +3,15 @@
 /// The modules of these names, each with its source.
 macro_rules! modules {
     ($($name:literal)*) => {
-        &[$(($name, include_str!(concat!("../worker/", $name, ".py")))),*]
+        &[$(($name, include_str!(concat!("../../worker/", $name, ".py")))),*]
     };
 }
 
 /// The bootstrap, passed on the command line. It reads the rest from the first message.
-pub(super) const BOOT: &str = include_str!("../worker/boot.py");
+pub(in crate::exec) const BOOT: &str = include_str!("../../worker/boot.py");
 
 /// The modules. The bootstrap runs them in the order of their imports.
-pub(super) const MODULES: &[(&str, &str)] = modules! {
+pub(in crate::exec) const MODULES: &[(&str, &str)] = modules! {
     "ambient" "boundary" "bynames" "calm" "capture" "channels" "clock" "codeforms" "codes" "endings" "events" "field" "files"
     "fingerprints" "funcs" "groups" "guard" "identity" "imports" "klass" "layouts" "levels" "library"
     "library_state" "loading" "main" "modules" "moments" "names" "owners" "packages" "paths" "payloads"

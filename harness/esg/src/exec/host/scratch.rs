@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tempfile::TempDir;
 
-use super::start_error::StartError;
+use crate::exec::start_error::StartError;
 
 /// The directory that steps see.
 const WORK: &str = "work";
@@ -23,7 +23,7 @@ const LOCK: &str = "lock";
 ///
 /// Only the entries named above are ever moved or removed.
 #[derive(Debug)]
-pub(super) struct Scratch {
+pub(in crate::exec) struct Scratch {
     root: PathBuf,
     lent: AtomicBool,
     lock: File,
@@ -36,7 +36,7 @@ impl Scratch {
     ///
     /// # Errors
     /// If it cannot be created.
-    pub(super) fn temporary() -> Result<Self, StartError> {
+    pub(in crate::exec) fn temporary() -> Result<Self, StartError> {
         let refused =
             |source| refused(&std::env::temp_dir(), "failed to create a directory there", source);
         let made = tempfile::Builder::new().prefix("harness-").tempdir().map_err(refused)?;
@@ -51,7 +51,7 @@ impl Scratch {
     ///
     /// # Errors
     /// If it holds anything else, or is in use.
-    pub(super) fn at(path: &Path) -> Result<Self, StartError> {
+    pub(in crate::exec) fn at(path: &Path) -> Result<Self, StartError> {
         let unusable = |source| refused(path, "failed to create it", source);
         fs::create_dir_all(path).map_err(unusable)?;
         let root = fs::canonicalize(path).map_err(unusable)?;
@@ -82,12 +82,12 @@ impl Scratch {
     }
 
     /// The directory that steps see.
-    pub(super) fn path(&self) -> PathBuf {
+    pub(in crate::exec) fn path(&self) -> PathBuf {
         self.root.join(WORK)
     }
 
     /// Whether it is removed with the worker.
-    pub(super) fn is_temporary(&self) -> bool {
+    pub(in crate::exec) fn is_temporary(&self) -> bool {
         self.temporary.is_some()
     }
 
@@ -95,14 +95,14 @@ impl Scratch {
     ///
     /// # Errors
     /// If something cannot be removed.
-    pub(super) fn clear(&self) -> io::Result<()> {
+    pub(in crate::exec) fn clear(&self) -> io::Result<()> {
         let path = self.path();
         remove(&path)?;
         make(&path)
     }
 
     /// Whether a twin uses its path.
-    pub(super) fn is_lent(&self) -> bool {
+    pub(in crate::exec) fn is_lent(&self) -> bool {
         self.lent.load(Ordering::Acquire)
     }
 
@@ -110,7 +110,7 @@ impl Scratch {
     ///
     /// # Errors
     /// If the content cannot be moved. It stays where it was.
-    pub(super) fn lend(self: &Arc<Self>) -> io::Result<Option<Loan>> {
+    pub(in crate::exec) fn lend(self: &Arc<Self>) -> io::Result<Option<Loan>> {
         if self.lent.swap(true, Ordering::AcqRel) {
             return Ok(None);
         }
@@ -143,7 +143,7 @@ impl Drop for Scratch {
 
 /// The path, lent to a twin.
 #[derive(Debug)]
-pub(super) struct Loan(Arc<Scratch>);
+pub(in crate::exec) struct Loan(Arc<Scratch>);
 
 impl Drop for Loan {
     fn drop(&mut self) {

@@ -1,16 +1,24 @@
 //! CPython: which interpreter, and how its worker is set up.
+mod ambient;
+mod hello;
+mod interpreter;
+mod launch;
+mod packages;
+pub(super) mod sources;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::ambient::{Ambient, Strictness};
-use super::interpreter::Interpreter;
-use super::limits::Limits;
-use super::packages::Packages;
-use super::python::{Python, Rules, Setup};
-use super::scratch::Scratch;
-use super::sources;
-use super::start_error::StartError;
-use super::trust::{Isolation, Layer, Readable, Trust};
+pub use ambient::{Ambient, Strictness};
+pub use interpreter::Interpreter;
+
+use crate::exec::host::{Scratch, WorkerProcess};
+
+use crate::exec::limits::Limits;
+use crate::exec::start_error::StartError;
+use crate::exec::trust::{Isolation, Layer, Readable, Trust};
+use launch::{Rules, Setup};
+use packages::Packages;
 
 /// The configuration of a worker: a CPython, and what its steps may do.
 ///
@@ -132,7 +140,7 @@ impl CPython {
 
     /// Replaces the worker's program, for tests of misbehaving workers.
     #[cfg(test)]
-    pub(super) fn speaking(
+    pub(in crate::exec) fn speaking(
         mut self,
         boot: &'static str,
         modules: &'static [(&'static str, &'static str)],
@@ -146,7 +154,7 @@ impl CPython {
     /// # Errors
     /// If the code is untrusted and the isolation insufficient, if no interpreter or a given path
     /// is suitable, or if the process does not become a worker.
-    pub fn start(self) -> Result<Python, StartError> {
+    pub fn start(self) -> Result<WorkerProcess, StartError> {
         let missing = Layer::ALL;
         if self.isolation == Some(Isolation::Kernel) {
             return Err(StartError::NoIsolation { missing });
@@ -175,7 +183,7 @@ impl CPython {
         let (limits, readable) = (self.limits, Readable::Everything);
         let rules = Rules { strictness: self.strictness, ambient: self.ambient, readable };
         let setup = Setup::new(interpreter, packages, limits, rules, self.boot, self.modules);
-        Python::start(Arc::new(setup), Arc::new(scratch), None)
+        WorkerProcess::start(Arc::new(setup), Arc::new(scratch), None)
     }
 
     fn interpreter(&self) -> Result<Interpreter, StartError> {

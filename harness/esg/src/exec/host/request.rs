@@ -2,68 +2,28 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde::ser::{SerializeMap, Serializer};
 use serde_json::Value as Json;
 
 use crate::model::{Entity, UnitKey};
 
-use super::limits::Limits;
-use super::wire::{Blob, Load, RunStep, Sync, Unstash};
+use crate::exec::limits::Limits;
+use crate::exec::wire::{Blob, Load, RunStep, Sync, Unstash};
 
 /// The version of the protocol.
-pub(super) const PROTOCOL: u32 = 1;
+pub(in crate::exec) const PROTOCOL: u32 = 1;
 
 /// A request with the fields of every request.
 #[derive(Debug, Serialize)]
-pub(super) struct Envelope<'a, T> {
-    pub(super) op: &'a str,
-    pub(super) nonce: &'a str,
+pub(in crate::exec) struct Envelope<'a, T> {
+    pub(in crate::exec) op: &'a str,
+    pub(in crate::exec) nonce: &'a str,
     #[serde(flatten)]
-    pub(super) body: T,
-}
-
-/// The first request.
-#[derive(Debug, Serialize)]
-pub(super) struct Hello<'a> {
-    pub(super) protocol: u32,
-    /// Absent if they are sent compiled.
-    pub(super) sources: Ordered<'a>,
-    /// Whether the worker returns its compiled modules.
-    pub(super) keep: bool,
-    pub(super) scratch: &'a str,
-    pub(super) baseline: Baseline<'a>,
-    pub(super) limits: WireLimits,
-    /// What of the state inside packages is compared.
-    pub(super) strictness: &'a str,
-    /// Further channels: name, module, source.
-    pub(super) ambient: Vec<[&'a str; 3]>,
-}
-
-/// The process before the first step.
-#[derive(Debug, Serialize)]
-pub(super) struct Baseline<'a> {
-    /// The environment that steps see, whatever the interpreter adds to its own.
-    pub(super) env: Ordered<'a>,
-    /// Directories of installed packages. They come last in `sys.path`, so they cannot shadow the
-    /// standard library.
-    pub(super) path: &'a [String],
-}
-
-/// An object whose keys keep their order.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ordered<'a>(pub(super) &'a [(&'a str, &'a str)]);
-
-impl Serialize for Ordered<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        self.0.iter().try_for_each(|(key, value)| map.serialize_entry(key, value))?;
-        map.end()
-    }
+    pub(in crate::exec) body: T,
 }
 
 /// The limits that the worker enforces itself.
 #[derive(Debug, Serialize)]
-pub(super) struct WireLimits {
+pub(in crate::exec) struct WireLimits {
     address_space: u64,
     cpu_seconds: u64,
     file_size: u64,
@@ -93,7 +53,7 @@ impl From<&Limits> for WireLimits {
 
 /// Moves values.
 #[derive(Debug, Serialize)]
-pub(super) struct WireSync<'a> {
+pub(in crate::exec) struct WireSync<'a> {
     drop: &'a [Entity],
     stash: &'a [UnitKey],
     unstash: &'a [Unstash],
@@ -119,7 +79,7 @@ struct WireMember<'a> {
 
 /// The messages of a `sync`, each with its blobs: one, unless there are more than `most` bytes to
 /// load. All but the first only load.
-pub(super) fn messages(sync: &Sync, most: usize) -> Vec<(WireSync<'_>, Vec<&Blob>)> {
+pub(in crate::exec) fn messages(sync: &Sync, most: usize) -> Vec<(WireSync<'_>, Vec<&Blob>)> {
     let alias = sync.alias.iter().map(|(new, old)| (&**new, &**old)).collect();
     let (drop, stash, unstash, forget) = (&*sync.drop, &*sync.stash, &*sync.unstash, &*sync.forget);
     let sources = sync.sources.iter().map(|(step, source)| (&**step, &**source)).collect();
@@ -152,7 +112,7 @@ pub(super) fn messages(sync: &Sync, most: usize) -> Vec<(WireSync<'_>, Vec<&Blob
 
 /// Runs one step.
 #[derive(Debug, Serialize)]
-pub(super) struct WireRun<'a> {
+pub(in crate::exec) struct WireRun<'a> {
     seq: u64,
     step: &'a str,
     source: &'a str,
@@ -169,7 +129,7 @@ struct WireBind<'a> {
 
 /// An empty object.
 #[derive(Debug, Serialize)]
-pub(super) struct Nothing {}
+pub(in crate::exec) struct Nothing {}
 
 impl<'a> From<&RunStep<'a>> for WireRun<'a> {
     fn from(step: &RunStep<'a>) -> Self {
@@ -185,7 +145,7 @@ impl<'a> From<&RunStep<'a>> for WireRun<'a> {
 
 /// Shows a value.
 #[derive(Debug, Serialize)]
-pub(super) struct WireValue<'a> {
-    pub(super) name: &'a str,
-    pub(super) limit: u64,
+pub(in crate::exec) struct WireValue<'a> {
+    pub(in crate::exec) name: &'a str,
+    pub(in crate::exec) limit: u64,
 }

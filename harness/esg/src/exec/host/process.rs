@@ -36,11 +36,11 @@ const WORKED: f64 = 0.7;
 
 /// The process group of the running worker, shared with kill handles.
 #[derive(Debug, Default)]
-pub(super) struct Group(Mutex<Option<Pid>>);
+pub(in crate::exec) struct Group(Mutex<Option<Pid>>);
 
 impl Group {
     /// Kills the group, if there is one.
-    pub(super) fn kill(&self) {
+    pub(in crate::exec) fn kill(&self) {
         // Holding the lock keeps the number from being reused for another group.
         let group = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pid) = *group {
@@ -51,16 +51,16 @@ impl Group {
 
 /// The limits of a turn.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Allowance {
-    pub(super) wall: Duration,
+pub(in crate::exec) struct Allowance {
+    pub(in crate::exec) wall: Duration,
     /// CPU time of the process.
-    pub(super) cpu: Option<Duration>,
-    pub(super) bounds: Bounds,
+    pub(in crate::exec) cpu: Option<Duration>,
+    pub(in crate::exec) bounds: Bounds,
 }
 
 /// Why a turn failed. The process is unusable then.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(in crate::exec) enum Fault {
     /// It had exited, or written out of turn, before the request.
     Before(String),
     /// It exceeded this time.
@@ -85,25 +85,25 @@ impl From<FrameError> for Fault {
 
 /// How a process ended.
 #[derive(Debug)]
-pub(super) struct End {
+pub(in crate::exec) struct End {
     /// Its exit status, or the signal of another process; `None` if it had to be killed.
-    pub(super) status: Option<ExitStatus>,
+    pub(in crate::exec) status: Option<ExitStatus>,
     /// Whether the OOM killer may have killed it.
-    pub(super) starved: bool,
+    pub(in crate::exec) starved: bool,
     /// The end of its standard error.
-    pub(super) errors: String,
+    pub(in crate::exec) errors: String,
 }
 
 impl End {
     /// The signal that ended it.
-    pub(super) fn signal(&self) -> Option<i32> {
+    pub(in crate::exec) fn signal(&self) -> Option<i32> {
         self.status.and_then(|status| status.signal())
     }
 }
 
 /// A running process.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(in crate::exec) struct Process {
     child: Child,
     pid: Pid,
     group: Arc<Group>,
@@ -124,7 +124,7 @@ impl Process {
     ///
     /// # Errors
     /// If the system refuses.
-    pub(super) fn start(mut command: Command, group: &Arc<Group>) -> io::Result<Self> {
+    pub(in crate::exec) fn start(mut command: Command, group: &Arc<Group>) -> io::Result<Self> {
         // A kill waits until the process exists.
         let mut held = group.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut child = command
@@ -164,7 +164,11 @@ impl Process {
     ///
     /// # Errors
     /// In any other case. The process must be killed then.
-    pub(super) fn turn(&mut self, parts: &[&[u8]], may: Allowance) -> Result<Message, Fault> {
+    pub(in crate::exec) fn turn(
+        &mut self,
+        parts: &[&[u8]],
+        may: Allowance,
+    ) -> Result<Message, Fault> {
         let now = Instant::now();
         let mut watch =
             Watch { until: now + may.wall, may, first: None, look: now + LOOK, resident: None };
@@ -283,7 +287,7 @@ impl Process {
     }
 
     /// Kills its process group. A process that is about to exit by itself may do so.
-    pub(super) fn end(mut self, fault: &Fault) -> End {
+    pub(in crate::exec) fn end(mut self, fault: &Fault) -> End {
         let alone = match fault {
             Fault::Gone | Fault::Before(_) => self.leaves(),
             _ => false,

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 use crate::model::{Entity, Fingerprint, Member, Unit, UnitKey};
 
-use super::wire::{Blob, Ending, Output, Ran, Swept, Synced, Untracked, Value, Wrote};
+use crate::exec::wire::{Blob, Ending, Output, Ran, Swept, Synced, Untracked, Value, Wrote};
 
 /// The longest key of a unit, in bytes.
 const KEY: usize = 100;
@@ -24,7 +24,7 @@ struct Head<'a> {
 
 /// An unusable reply.
 #[derive(Debug)]
-pub(super) enum Bad {
+pub(in crate::exec) enum Bad {
     /// The worker reports its own failure.
     Failed(String),
     /// It does not answer the request.
@@ -35,7 +35,11 @@ pub(super) enum Bad {
 ///
 /// # Errors
 /// In any other case.
-pub(super) fn parse<T: DeserializeOwned>(json: &[u8], op: &str, nonce: &str) -> Result<T, Bad> {
+pub(in crate::exec) fn parse<T: DeserializeOwned>(
+    json: &[u8],
+    op: &str,
+    nonce: &str,
+) -> Result<T, Bad> {
     let bad = |error: serde_json::Error| Bad::Reply(format!("not a reply to `{op}` ({error})"));
     let head: Head<'_> = serde_json::from_slice(json).map_err(bad)?;
     if head.op != op || head.nonce != nonce {
@@ -56,16 +60,9 @@ fn cut(mut text: String) -> String {
     text
 }
 
-/// The worker's description of itself.
-#[derive(Debug, Deserialize)]
-pub(super) struct HelloReply {
-    pub(super) python: String,
-    pub(super) protocol: u32,
-}
-
 /// The result of moving values.
 #[derive(Debug, Deserialize)]
-pub(super) struct SyncReply {
+pub(in crate::exec) struct SyncReply {
     #[serde(default)]
     failed: Vec<(UnitKey, String)>,
 }
@@ -78,7 +75,7 @@ impl From<SyncReply> for Synced {
 
 /// A value for display. Empty if it is not live.
 #[derive(Debug, Deserialize)]
-pub(super) struct ValueReply {
+pub(in crate::exec) struct ValueReply {
     #[serde(default)]
     repr: Option<String>,
     #[serde(default, rename = "type")]
@@ -89,7 +86,7 @@ pub(super) struct ValueReply {
 
 impl ValueReply {
     /// The value, if it is live.
-    pub(super) fn into_value(self) -> Option<Value> {
+    pub(in crate::exec) fn into_value(self) -> Option<Value> {
         let type_name = self.type_name.unwrap_or_default();
         Some(Value { repr: self.repr?, type_name, json: self.json })
     }
@@ -179,7 +176,7 @@ struct Micros {
 
 /// What a step did. Empty parts are left out.
 #[derive(Debug, Deserialize)]
-pub(super) struct RunReply {
+pub(in crate::exec) struct RunReply {
     ending: Ending,
     reads: BTreeSet<Entity>,
     #[serde(default)]
@@ -212,7 +209,7 @@ impl RunReply {
     ///
     /// # Errors
     /// If the reply contradicts itself or its request.
-    pub(super) fn into_ran(
+    pub(in crate::exec) fn into_ran(
         self,
         seq: u64,
         blobs: &[u8],
@@ -284,7 +281,7 @@ fn slice(blobs: &[u8], (offset, length): (usize, usize)) -> Result<&[u8], String
 
 /// Everything that is live.
 #[derive(Debug, Deserialize)]
-pub(super) struct SweepReply {
+pub(in crate::exec) struct SweepReply {
     units: Vec<WireUnit>,
     #[serde(default)]
     unattributed: Vec<String>,
@@ -295,14 +292,14 @@ impl SweepReply {
     ///
     /// # Errors
     /// If the reply contradicts itself.
-    pub(super) fn into_swept(self) -> Result<Swept, String> {
+    pub(in crate::exec) fn into_swept(self) -> Result<Swept, String> {
         let units = self.units.into_iter().map(|unit| Ok(unit.check()?.0));
         Ok(Swept { units: units.collect::<Result<_, String>>()?, unattributed: self.unattributed })
     }
 }
 
 /// A step whose worker died.
-pub(super) fn lost(ending: Ending, wall: Duration) -> Ran {
+pub(in crate::exec) fn lost(ending: Ending, wall: Duration) -> Ran {
     Ran {
         ending,
         lost: true,

@@ -1,0 +1,18 @@
+//! The host of the framed protocol: starts a worker process of any language, takes turns with it, and
+//! maps its end. What a language is, it asks a `Launch`.
+mod ending;
+pub(super) mod frame;
+mod launch;
+pub(super) mod pipe;
+mod process;
+pub(super) mod reply;
+pub(super) mod request;
+mod scratch;
+mod turn;
+mod usage;
+mod worker;
+
+pub(super) use launch::{Greeting, Launch};
+pub(super) use process::Fault;
+pub(super) use scratch::Scratch;
+pub use worker::WorkerProcess;
