@@ -87,7 +87,7 @@ pub mod testing;
 mod text;
 mod trace;
 
-pub use blobs::{BlobError, BlobId, BlobLimits, Blobs, BlobsSwept, StoredValue};
+pub use blobs::{BlobError, BlobId, BlobLimits, BlobStore, Blobs, BlobsSwept, StoredValue};
 pub use error::EsgError;
 #[cfg(unix)]
 pub use exec::{Ambient, CPython, Interpreter, StartError, Strictness, WorkerProcess};

@@ -36,9 +36,21 @@ pub enum BlobError {
         #[source]
         source: io::Error,
     },
+    /// A [store of your own](crate::BlobStore) failed.
+    #[error("failed to store a value: {message}")]
+    Store {
+        /// What happened.
+        message: String,
+    },
 }
 
 impl BlobError {
+    /// The error of a [store of your own](crate::BlobStore).
+    #[must_use]
+    pub fn store(message: impl Into<String>) -> Self {
+        Self::Store { message: message.into() }
+    }
+
     pub(super) fn io(
         doing: &'static str,
         path: &std::path::Path,

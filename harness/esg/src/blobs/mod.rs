@@ -5,22 +5,23 @@ mod id;
 mod key;
 mod pack;
 mod shelf;
+mod store;
 
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 pub use error::BlobError;
 pub use id::{BlobId, StoredValue};
+pub use store::BlobStore;
 
 use crate::exec::Blob;
 use crate::model::Fingerprint;
 
-use disk::Disk;
 use id::INLINE;
-use shelf::{Place, Shelf};
+use store::Shelved;
 
 /// The limits of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +40,7 @@ impl Default for BlobLimits {
     }
 }
 
-/// What a sweep removed.
+/// What a sweep removed, and what it left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlobsSwept {
@@ -76,15 +77,9 @@ pub struct Blobs {
 struct Inner {
     hasher: blake3::Hasher,
     limits: BlobLimits,
-    store: Mutex<Store>,
+    store: Mutex<Box<dyn BlobStore>>,
     missed: AtomicU64,
     corrupt: AtomicU64,
-}
-
-#[derive(Debug)]
-struct Store {
-    shelf: Shelf,
-    disk: Option<Disk>,
 }
 
 impl Blobs {
@@ -97,7 +92,7 @@ impl Blobs {
     /// A store in memory with other limits.
     #[must_use]
     pub fn memory_with(limits: BlobLimits) -> Self {
-        Self::over(key::random(), limits, Store { shelf: Shelf::default(), disk: None })
+        Self::over(Shelved::memory(limits.store), key::random(), limits)
     }
 
     /// The store in a directory, which is created if it is missing. All files are readable by their
@@ -120,20 +115,18 @@ impl Blobs {
         let path = path.as_ref();
         disk::make_dir(path)?;
         let key = key::of(path)?;
-        let mut store = Store { shelf: Shelf::default(), disk: None };
-        let mut disk = Disk::new(path);
-        disk.refresh(&mut store.shelf);
-        store.disk = Some(disk);
-        store.evict(limits.store);
-        Ok(Self::over(key, limits, store))
+        Ok(Self::over(Shelved::dir(path, limits.store), key, limits))
     }
 
-    fn over(key: [u8; 32], limits: BlobLimits, store: Store) -> Self {
+    /// A store of your own. Ids are hashes under `key`, which must be the same each time the store is
+    /// opened. The size of a value is limited here, that of the store by the store.
+    #[must_use]
+    pub fn over(store: impl BlobStore + 'static, key: [u8; 32], limits: BlobLimits) -> Self {
         Self {
             inner: Arc::new(Inner {
                 hasher: blake3::Hasher::new_keyed(&key),
                 limits: BlobLimits { value: limits.value.min(pack::LONGEST), ..limits },
-                store: Mutex::new(store),
+                store: Mutex::new(Box::new(store)),
                 missed: AtomicU64::new(0),
                 corrupt: AtomicU64::new(0),
             }),
@@ -166,16 +159,11 @@ impl Blobs {
             return Err(BlobError::TooLarge { bytes: len, limit });
         }
         let id = self.id(bytes);
-        let now = SystemTime::now();
         let mut store = self.lock();
-        if store.shelf.touch(&id, Some(now)) {
-            return Ok(id);
+        match store.touch(&id) {
+            true => Ok(id),
+            false => store.put(id, blob()).map(|()| id),
         }
-        let Store { shelf, disk } = &mut *store;
-        shelf.add(id, Place::Here(blob()), len, now);
-        let written = disk.as_mut().map_or(Ok(()), |disk| disk.put(shelf, id, len));
-        store.evict(self.inner.limits.store);
-        written.map(|()| id)
     }
 
     /// Stores a value, or keeps it inline if it is small.
@@ -194,23 +182,20 @@ impl Blobs {
     /// # Errors
     /// None at present: a value that cannot be read is missing.
     pub fn get(&self, id: &BlobId) -> Result<Option<Blob>, BlobError> {
-        let mut store = self.lock();
-        let found = store.get(id, |bytes| self.id(bytes) == *id);
-        drop(store);
-        Ok(match found {
-            Found::Value(blob) => Some(blob),
-            Found::Missing => {
-                self.inner.missed.fetch_add(1, Ordering::Relaxed);
-                tracing::debug!(%id, "a stored value is missing");
-                None
-            }
-            Found::Corrupt => {
-                self.inner.missed.fetch_add(1, Ordering::Relaxed);
-                self.inner.corrupt.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(%id, "a stored value is damaged and was removed");
-                None
-            }
-        })
+        let found = self.lock().get(id);
+        let sound = found.as_deref().map(|bytes| self.id(bytes) == *id);
+        if sound == Some(true) {
+            return Ok(found);
+        }
+        self.inner.missed.fetch_add(1, Ordering::Relaxed);
+        if sound.is_some() {
+            self.inner.corrupt.fetch_add(1, Ordering::Relaxed);
+            self.lock().remove(id);
+            tracing::warn!(%id, "a stored value is damaged and was removed");
+        } else {
+            tracing::debug!(%id, "a stored value is missing");
+        }
+        Ok(None)
     }
 
     /// The value of a [`StoredValue`].
@@ -229,15 +214,7 @@ impl Blobs {
     /// # Errors
     /// [`BlobError::Io`]. What was put since the last flush may then be lost.
     pub fn flush(&self) -> Result<(), BlobError> {
-        let mut store = self.lock();
-        let Store { shelf, disk } = &mut *store;
-        match disk {
-            Some(disk) => {
-                disk.flush(shelf)?;
-                disk.tidy(shelf, self.inner.limits.store)
-            }
-            None => Ok(()),
-        }
+        self.lock().flush()
     }
 
     /// Removes every value that is not `live` and was last put longer than `grace` ago. The grace
@@ -251,35 +228,13 @@ impl Blobs {
         grace: Duration,
     ) -> Result<BlobsSwept, BlobError> {
         let live: HashSet<BlobId> = live.into_iter().collect();
-        let now = SystemTime::now();
-        let mut store = self.lock();
-        let Store { shelf, disk } = &mut *store;
-        if let Some(disk) = disk {
-            disk.refresh(shelf);
-        }
-        let dead: Vec<BlobId> = shelf
-            .iter()
-            .filter(|(id, _)| !live.contains(*id))
-            .filter(|(_, entry)| now.duration_since(entry.put).is_ok_and(|age| age >= grace))
-            .map(|(id, _)| *id)
-            .collect();
-        let mut swept = BlobsSwept::default();
-        for id in dead {
-            swept.removed += 1;
-            swept.bytes += store.forget(&id);
-        }
-        swept.kept = store.shelf.len() as u64;
-        let Store { shelf, disk } = &mut *store;
-        if let Some(disk) = disk {
-            disk.tidy(shelf, 0)?;
-        }
-        Ok(swept)
+        self.lock().sweep(&live, grace)
     }
 
     /// The size of all values in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.lock().shelf.bytes()
+        self.lock().bytes()
     }
 
     /// The number of values asked for that were missing or damaged.
@@ -299,73 +254,8 @@ impl Blobs {
         BlobId(Fingerprint::new(*hasher.update(bytes).finalize().as_bytes()))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Store> {
+    fn lock(&self) -> MutexGuard<'_, Box<dyn BlobStore>> {
         self.inner.store.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-enum Found {
-    Value(Blob),
-    Missing,
-    Corrupt,
-}
-
-impl Store {
-    fn get(&mut self, id: &BlobId, sound: impl Fn(&[u8]) -> bool) -> Found {
-        // Another process may have put a value, or removed a pack by compaction.
-        for known in [true, false] {
-            if !known && let Some(disk) = &mut self.disk {
-                disk.refresh(&mut self.shelf);
-            }
-            let Some(entry) = self.shelf.get(id) else { continue };
-            let bytes = match (&entry.place, &self.disk) {
-                (Place::Here(blob), _) => {
-                    let blob = blob.clone();
-                    self.shelf.touch(id, None);
-                    return Found::Value(blob);
-                }
-                (Place::Pack(pack, at), Some(disk)) => disk.read(*pack, *at, entry.len),
-                (Place::Pack(..), None) => None,
-            };
-            match bytes {
-                Some(bytes) if sound(&bytes) => {
-                    self.shelf.touch(id, None);
-                    return Found::Value(bytes.into());
-                }
-                Some(_) => {
-                    self.forget(id);
-                    return Found::Corrupt;
-                }
-                None => {
-                    self.forget(id);
-                }
-            }
-        }
-        Found::Missing
-    }
-
-    /// Removes a value, and returns its size in bytes.
-    fn forget(&mut self, id: &BlobId) -> u64 {
-        let Some(entry) = self.shelf.remove(id) else {
-            return 0;
-        };
-        if let (Place::Pack(pack, _), Some(disk)) = (&entry.place, &mut self.disk) {
-            disk.lost(*pack, entry.len);
-        }
-        entry.len
-    }
-
-    fn evict(&mut self, limit: u64) {
-        let mut evicted = 0_u64;
-        while self.shelf.bytes() > limit
-            && let Some(oldest) = self.shelf.oldest()
-        {
-            self.forget(&oldest);
-            evicted += 1;
-        }
-        if evicted > 0 {
-            tracing::debug!(evicted, limit, "evicted values to keep the store within its limit");
-        }
     }
 }
 

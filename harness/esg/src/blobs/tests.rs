@@ -241,3 +241,58 @@ fn all_files_are_their_owners_alone() {
         assert_eq!(mode(&path), 0o600, "{}", path.display());
     }
 }
+
+/// A store that keeps everything where a test can reach it.
+#[derive(Clone, Debug, Default)]
+struct Table(std::sync::Arc<std::sync::Mutex<std::collections::BTreeMap<BlobId, Vec<u8>>>>);
+
+impl BlobStore for Table {
+    fn touch(&mut self, id: &BlobId) -> bool {
+        self.0.lock().unwrap().contains_key(id)
+    }
+    fn put(&mut self, id: BlobId, blob: Blob) -> Result<(), BlobError> {
+        if blob.starts_with(b"full") {
+            return Err(BlobError::store("the table is full"));
+        }
+        self.0.lock().unwrap().insert(id, blob.to_vec());
+        Ok(())
+    }
+    fn get(&mut self, id: &BlobId) -> Option<Blob> {
+        self.0.lock().unwrap().get(id).map(|bytes| bytes.as_slice().into())
+    }
+    fn remove(&mut self, id: &BlobId) {
+        self.0.lock().unwrap().remove(id);
+    }
+    fn flush(&mut self) -> Result<(), BlobError> {
+        Ok(())
+    }
+    fn sweep(&mut self, live: &HashSet<BlobId>, _: Duration) -> Result<BlobsSwept, BlobError> {
+        let mut kept = self.0.lock().unwrap();
+        let before = kept.len();
+        kept.retain(|id, _| live.contains(id));
+        let removed = (before - kept.len()) as u64;
+        Ok(BlobsSwept { removed, kept: kept.len() as u64, ..BlobsSwept::default() })
+    }
+    fn bytes(&self) -> u64 {
+        self.0.lock().unwrap().values().map(|bytes| bytes.len() as u64).sum()
+    }
+}
+
+#[test]
+fn a_store_of_another_kind_is_checked_and_limited_too() {
+    let table = Table::default();
+    let limits = BlobLimits { value: 10, ..BlobLimits::default() };
+    let blobs = Blobs::over(table.clone(), [7; 32], limits);
+    let [one, two] = [b"one", b"two"].map(|bytes| blobs.put(bytes).unwrap());
+    assert!(matches!(blobs.put(&[0; 11]), Err(BlobError::TooLarge { .. })));
+    assert!(blobs.put(b"full").unwrap_err().to_string().contains("the table is full"));
+    // The same key gives the same ids.
+    let again = Blobs::over(table.clone(), [7; 32], limits);
+    assert_eq!((again.put(b"one").unwrap(), again.bytes()), (one, 6));
+    table.0.lock().unwrap().insert(one, b"three".to_vec());
+    assert_eq!(blobs.get(&one).unwrap(), None);
+    assert_eq!((blobs.missed(), blobs.corrupt()), (1, 1));
+    assert!(!table.0.lock().unwrap().contains_key(&one), "a damaged value stays");
+    assert_eq!(blobs.sweep([two], Duration::ZERO).unwrap().kept, 1);
+    assert_eq!(blobs.get(&two).unwrap().as_deref(), Some(&b"two"[..]));
+}
