@@ -16,6 +16,7 @@
     unused_crate_dependencies
 )]
 
+mod approvals;
 mod check;
 mod child;
 mod crashes;

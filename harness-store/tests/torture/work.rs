@@ -26,6 +26,7 @@ pub fn play(role: &str, dir: &Path) {
         "crasher" => runtime().block_on(crate::crashes::crasher(dir)),
         "answerer" => runtime().block_on(crate::crowd::answerer(dir)),
         "item-answerer" => runtime().block_on(crate::crowd::item_answerer(dir)),
+        "approver" => runtime().block_on(crate::approvals::approver(dir)),
         other => panic!("no such role: {other}"),
     }
 }
