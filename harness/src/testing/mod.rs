@@ -27,22 +27,26 @@
 
 mod bench;
 #[macro_use]
-mod contract;
+mod stop;
 mod adapter;
+mod contract;
 mod drive;
 mod error;
 mod faulty;
 mod recorder;
+mod report;
 mod script;
 mod step;
 mod storage;
+mod suite;
 
 pub use adapter::{AdapterContract, Wire, WireRequest, WireServer};
-pub use contract::{Checked, Contract, Damage, Report, Verdict, child_worker};
+pub use contract::{Contract, Damage, child_worker};
 pub use drive::{LoopTest, MakesSlots, RunSlots, Tested, run};
 pub use error::TestError;
 pub use faulty::{Call, Faults, Faulty};
 pub use recorder::{Asked, Record, Recorder};
+pub use report::{Checked, Report, Verdict};
 pub use script::{NoSlots, Slots, Slotted, Who};
 pub use step::{NotDone, StepTest, TestedStep, handler, step};
 pub use storage::{LostInStorage, survives_storage};

@@ -7,21 +7,13 @@ mod wire;
 mod world;
 
 use std::fmt;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
-use futures_util::FutureExt;
-
-use super::contract::stop::Stop;
-use super::{Checked, Report, Verdict};
-use clauses::Clause;
+use super::report::Report;
+use super::suite::Selection;
 pub use outside::WireServer;
 pub use wire::{Wire, WireRequest};
 use world::World;
-
-/// How long a clause may take; then the adapter counts as stuck.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Checks an adapter, which is an [`Llm`](crate::llm::Llm) that speaks the protocol of a vendor, for
 /// every promise that a loop relies on.
@@ -51,30 +43,29 @@ const PATIENCE: Duration = Duration::from_secs(60);
 ///
 /// It needs a tokio runtime with I/O and timers, and real time. Clauses that the vendor or the model
 /// cannot keep, by what [`Llm::caps`](crate::llm::Llm::caps) and the wire say, are reported as
-/// [skipped](Verdict::Skipped). Every clause has a name that stays.
+/// [skipped](super::Verdict::Skipped). Every clause has a name that stays.
 pub struct AdapterContract {
     wire: Arc<dyn Wire>,
-    only: Option<Vec<String>>,
-    skip: Vec<(String, String)>,
+    selection: Selection,
 }
 
 impl AdapterContract {
     /// Checks the adapter of this wire.
     pub fn new(wire: impl Wire) -> Self {
-        Self { wire: Arc::new(wire), only: None, skip: Vec::new() }
+        Self { wire: Arc::new(wire), selection: Selection::default() }
     }
 
     /// Checks only these clauses. A name that no clause has is a failure.
     #[must_use]
     pub fn only(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.only = Some(names.into_iter().map(Into::into).collect());
+        self.selection.only(names);
         self
     }
 
     /// Leaves a clause out, and says so in the report. A name that no clause has is a failure.
     #[must_use]
     pub fn skip(mut self, name: impl Into<String>, why: impl Into<String>) -> Self {
-        self.skip.push((name.into(), why.into()));
+        self.selection.skip(name, why);
         self
     }
 
@@ -93,42 +84,8 @@ impl AdapterContract {
 
     /// Checks the adapter and reports the result.
     pub async fn run(self) -> Report {
-        let mut checked = self.unknown();
-        for clause in clauses::all() {
-            if self.only.as_ref().is_some_and(|only| only.iter().all(|name| name != clause.name)) {
-                continue;
-            }
-            let skipped = self.skip.iter().find(|(name, _)| name == clause.name);
-            let verdict = match skipped {
-                Some((_, why)) => Verdict::Skipped(why.clone()),
-                None => one(clause, self.wire.clone()).await,
-            };
-            checked.push(Checked { clause: clause.name.into(), verdict });
-        }
-        Report { checked }
-    }
-
-    /// A failure for each name that was given and is no clause.
-    fn unknown(&self) -> Vec<Checked> {
-        let given = self.only.iter().flatten().chain(self.skip.iter().map(|(name, _)| name));
-        given
-            .filter(|name| clauses::all().all(|clause| clause.name != **name))
-            .map(|name| Checked {
-                clause: name.clone(),
-                verdict: Verdict::Broken("there is no clause of this name".into()),
-            })
-            .collect()
-    }
-}
-
-async fn one(clause: &Clause, wire: Arc<dyn Wire>) -> Verdict {
-    let run = AssertUnwindSafe((clause.run)(World { wire })).catch_unwind();
-    match tokio::time::timeout(PATIENCE, run).await {
-        Ok(Ok(Ok(()))) => Verdict::Kept,
-        Ok(Ok(Err(Stop::Broken(why)))) => Verdict::Broken(why),
-        Ok(Ok(Err(Stop::Skipped(why)))) => Verdict::Skipped(why),
-        Ok(Err(_)) => Verdict::Broken("the adapter or its wire panicked".into()),
-        Err(_) => Verdict::Broken(format!("the adapter did not return within {PATIENCE:?}")),
+        let world = || std::future::ready(World { wire: self.wire.clone() });
+        self.selection.run("the adapter or its wire", clauses::all(), world).await
     }
 }
 
@@ -136,8 +93,7 @@ impl fmt::Debug for AdapterContract {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AdapterContract")
             .field("protocol", &self.wire.protocol())
-            .field("only", &self.only)
-            .field("skip", &self.skip)
+            .field("selection", &self.selection)
             .finish()
     }
 }

@@ -11,9 +11,9 @@ use crate::llm::{
     CallCx, Delta, Llm, LlmError, Open, Reply, Request, StopReason, Tally, Transcript, Usage, user,
 };
 
-pub(super) use super::super::contract::stop::{Kept, Stop};
 use super::server::{Play, Server, folded};
 use super::wire::Wire;
+pub(super) use crate::testing::stop::{Kept, Stop};
 
 /// The credential of the adapter. No error may show it.
 pub(super) const KEY: &str = "sk-canary-credential";

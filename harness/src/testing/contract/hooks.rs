@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::id::SessionId;
 
-use super::stop::{Kept, Stop};
 use super::{Boxed, Store};
+use crate::testing::stop::{Kept, Stop};
 
 /// What is done to the stored bytes of a session, as by a bad disk, a crash or a newer version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -5,32 +5,25 @@ mod world;
 mod child;
 mod clauses;
 mod hooks;
-mod report;
-pub(super) mod stop;
 
 use std::fmt;
-use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
-
 use crate::id::SessionId;
 use crate::store::SessionStore;
 
+use super::report::Report;
+use super::suite::Selection;
 pub use child::child_worker;
-use clauses::Clause;
 pub use hooks::Damage;
 use hooks::Hooks;
-pub use report::{Checked, Report, Verdict};
-use world::{Stop, World};
+use world::World;
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Store = Arc<dyn SessionStore>;
 
-/// How long a clause may take; then the store counts as stuck.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// How long the leases live that are meant to expire.
 const SHORT: Duration = Duration::from_millis(100);
 
@@ -61,12 +54,11 @@ const SHORT: Duration = Duration::from_millis(100);
 /// a process that is killed, and what becomes of damaged bytes. For these the author of a store says
 /// how to start a process ([`child`](Self::child)), how to damage a session
 /// ([`damage`](Self::damage)) and what is stored of it ([`stored`](Self::stored)). Clauses that lack
-/// what they need are reported as [skipped](Verdict::Skipped).
+/// what they need are reported as [skipped](super::Verdict::Skipped).
 pub struct Contract {
     hooks: Hooks,
     short: Duration,
-    only: Option<Vec<String>>,
-    skip: Vec<(String, String)>,
+    selection: Selection,
 }
 
 impl Contract {
@@ -83,7 +75,7 @@ impl Contract {
             let opening = open();
             Box::pin(async move { Arc::new(opening.await) as Store })
         };
-        Self { hooks: Hooks::new(open), short: SHORT, only: None, skip: Vec::new() }
+        Self { hooks: Hooks::new(open), short: SHORT, selection: Selection::default() }
     }
 
     /// How long the leases live that are meant to expire: 100 ms, if nothing is said. A store that
@@ -196,14 +188,14 @@ impl Contract {
     /// Checks only these clauses. A name that no clause has is a failure.
     #[must_use]
     pub fn only(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.only = Some(names.into_iter().map(Into::into).collect());
+        self.selection.only(names);
         self
     }
 
     /// Leaves a clause out, and says so in the report. A name that no clause has is a failure.
     #[must_use]
     pub fn skip(mut self, name: impl Into<String>, why: impl Into<String>) -> Self {
-        self.skip.push((name.into(), why.into()));
+        self.selection.skip(name, why);
         self
     }
 
@@ -222,45 +214,9 @@ impl Contract {
 
     /// Checks the store and reports the result.
     pub async fn run(self) -> Report {
-        let mut checked = self.unknown();
-        let hooks = Arc::new(self.hooks);
-        for clause in clauses::all() {
-            if self.only.as_ref().is_some_and(|only| only.iter().all(|name| name != clause.name)) {
-                continue;
-            }
-            let skipped = self.skip.iter().find(|(name, _)| name == clause.name);
-            let verdict = match skipped {
-                Some((_, why)) => Verdict::Skipped(why.clone()),
-                None => one(clause, hooks.clone(), self.short).await,
-            };
-            checked.push(Checked { clause: clause.name.into(), verdict });
-        }
-        Report { checked }
-    }
-
-    /// A failure for each name that was given and is no clause: a suite that checks nothing because
-    /// of a slip of the pen must not look like a success.
-    fn unknown(&self) -> Vec<Checked> {
-        let given = self.only.iter().flatten().chain(self.skip.iter().map(|(name, _)| name));
-        given
-            .filter(|name| clauses::all().all(|clause| clause.name != **name))
-            .map(|name| Checked {
-                clause: name.clone(),
-                verdict: Verdict::Broken("there is no clause of this name".into()),
-            })
-            .collect()
-    }
-}
-
-async fn one(clause: &Clause, hooks: Arc<Hooks>, short: Duration) -> Verdict {
-    let world = World::new(hooks, short).await;
-    let run = AssertUnwindSafe((clause.run)(world)).catch_unwind();
-    match tokio::time::timeout(PATIENCE, run).await {
-        Ok(Ok(Ok(()))) => Verdict::Kept,
-        Ok(Ok(Err(Stop::Broken(why)))) => Verdict::Broken(why),
-        Ok(Ok(Err(Stop::Skipped(why)))) => Verdict::Skipped(why),
-        Ok(Err(_)) => Verdict::Broken("the store panicked".into()),
-        Err(_) => Verdict::Broken(format!("the store did not answer within {PATIENCE:?}")),
+        let (hooks, short) = (Arc::new(self.hooks), self.short);
+        let world = || World::new(hooks.clone(), short);
+        self.selection.run("the store", clauses::all(), world).await
     }
 }
 
@@ -268,8 +224,7 @@ impl fmt::Debug for Contract {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Contract")
             .field("short", &self.short)
-            .field("only", &self.only)
-            .field("skip", &self.skip)
+            .field("selection", &self.selection)
             .finish_non_exhaustive()
     }
 }

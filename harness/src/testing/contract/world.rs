@@ -12,29 +12,10 @@ use crate::store::{
 
 use super::Store;
 use super::hooks::Hooks;
-pub(super) use super::stop::{Broken, Kept, Stop};
+pub(super) use crate::testing::stop::{Broken, Kept, Stop};
 
 /// Longer than any clause takes.
 pub(super) const LONG: Duration = Duration::from_secs(600);
-
-macro_rules! ensure {
-    ($holds:expr, $($why:tt)*) => {
-        if !$holds {
-            return Err(crate::testing::contract::stop::Stop::Broken(format!($($why)*)));
-        }
-    };
-}
-
-/// Compares what was found with what was expected.
-macro_rules! same {
-    ($what:expr, $found:expr, $expected:expr $(,)?) => {
-        match (&$found, &$expected) {
-            (found, expected) => {
-                ensure!(found == expected, "{}: expected {expected:?}, found {found:?}", $what)
-            }
-        }
-    };
-}
 
 /// Expects an error.
 macro_rules! refused {

@@ -13,27 +13,10 @@ mod read;
 mod remove;
 mod resend;
 
-use super::Boxed;
-use super::world::{Kept, World};
+use super::world::World;
+use crate::testing::suite::{Clause, clauses};
 
-/// A promise and how to ask for it.
-pub(super) struct Clause {
-    /// Stays as it is: people name it where they leave it out.
-    pub(super) name: &'static str,
-    pub(super) run: fn(World) -> Boxed<Kept>,
-}
-
-/// The clauses of a module: each a name and an async function.
-macro_rules! clauses {
-    ($($name:literal => $run:ident,)*) => {
-        pub(super) const CLAUSES: &[super::Clause] = &[
-            $(super::Clause { name: $name, run: |world| Box::pin($run(world)) },)*
-        ];
-    };
-}
-use clauses;
-
-pub(super) fn all() -> impl Iterator<Item = &'static Clause> {
+pub(super) fn all() -> impl Iterator<Item = &'static Clause<World>> {
     [
         append::CLAUSES,
         batch::CLAUSES,

@@ -3,6 +3,25 @@
 use crate::id::InvalidSessionId;
 use crate::store::StoreError;
 
+macro_rules! ensure {
+    ($holds:expr, $($why:tt)*) => {
+        if !$holds {
+            return Err(crate::testing::stop::Broken(format!($($why)*)));
+        }
+    };
+}
+
+/// Compares what was found with what was expected.
+macro_rules! same {
+    ($what:expr, $found:expr, $expected:expr $(,)?) => {
+        match (&$found, &$expected) {
+            (found, expected) => {
+                ensure!(found == expected, "{}: expected {expected:?}, found {found:?}", $what)
+            }
+        }
+    };
+}
+
 /// Why a clause came to no good end.
 #[derive(Debug)]
 pub(in crate::testing) enum Stop {
