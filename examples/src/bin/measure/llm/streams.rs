@@ -1,11 +1,13 @@
 //! The memory that streams leave: three rounds of 1,000 at once, on two threads. No stream of a round
 //! ends before all have begun.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{self, Arc};
 use std::thread;
 
 use harness::llm::user;
-use tokio::sync::Barrier;
+use tokio::runtime::Handle;
+use tokio::sync::{Barrier, Notify};
 use tokio::task::JoinSet;
 
 use super::super::counting::left;
@@ -19,37 +21,91 @@ const ROUNDS: usize = 3;
 /// The most KiB that the heap may grow from the end of the first round to the end of the last.
 const MOST: f64 = 64.0;
 
-/// The share of one worker in a round. It drives its connections until all workers are done, since
-/// they share them.
-async fn share(agent: &Agent<Ctx, Chat>, done: &Barrier) {
-    let mut streams = JoinSet::new();
-    for _ in 0..STREAMS / WORKERS {
-        let turn = agent.run(Chat::update().talk([user("hi")]), ());
-        streams.spawn(async move {
-            let outcome = turn.await.ok();
-            outcome.and_then(|it| it.state()?.talk.last_text()).map_or(0, |text| text.len())
-        });
-    }
-    while let Some(said) = streams.join_next().await {
-        assert_eq!(said.unwrap_or(0), 2_000, "a stream has another reply");
-    }
-    done.wait().await;
+/// What the workers share.
+struct Shared {
+    agent: Agent<Ctx, Chat>,
+    /// Workers wait here for each other while they drive their connections, which all of them use.
+    together: Barrier,
+    /// The tasks of each worker.
+    tasks: [AtomicUsize; WORKERS],
+    /// They wait here between two rounds, so that no round frees what another one has allocated.
+    between: sync::Barrier,
 }
 
-/// The bytes that each round leaves. Each worker has a thread, where its allocations are counted.
+/// A worker has a thread, where its allocations are counted.
+struct Worker {
+    shared: Arc<Shared>,
+    index: usize,
+    /// Notified when the thread has nothing to do.
+    idle: Arc<Notify>,
+}
+
+impl Worker {
+    /// The bytes that each round leaves.
+    fn rounds(self) -> Option<[i64; ROUNDS]> {
+        let idle = Arc::clone(&self.idle);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .on_thread_park(move || idle.notify_waiters())
+            .build()
+            .ok()?;
+        let left = [(); ROUNDS].map(|()| {
+            let left = left(|| runtime.block_on(self.round()));
+            self.shared.between.wait();
+            left
+        });
+        Some(left)
+    }
+
+    /// Its share of a round.
+    async fn round(&self) {
+        let mut streams = JoinSet::new();
+        for _ in 0..STREAMS / WORKERS {
+            let turn = self.shared.agent.run(Chat::update().talk([user("hi")]), ());
+            streams.spawn(async move {
+                let outcome = turn.await.ok();
+                outcome.and_then(|it| it.state()?.talk.last_text()).map_or(0, |text| text.len())
+            });
+        }
+        while let Some(said) = streams.join_next().await {
+            assert_eq!(said.unwrap_or(0), 2_000, "a stream has another reply");
+        }
+        self.shared.together.wait().await;
+        self.settle().await;
+    }
+
+    /// Drives the connections until all workers have nothing to do, and no task has ended meanwhile:
+    /// connections are put back or closed by tasks that run after the last reply.
+    async fn settle(&self) {
+        let mut last = None;
+        loop {
+            self.idle.notified().await;
+            let tasks = Handle::current().metrics().num_alive_tasks();
+            self.shared.tasks[self.index].store(tasks, Ordering::SeqCst);
+            self.shared.together.wait().await;
+            let all: usize = self.shared.tasks.iter().map(|it| it.load(Ordering::SeqCst)).sum();
+            self.shared.together.wait().await;
+            if last.replace(all) == Some(all) {
+                return;
+            }
+        }
+    }
+}
+
+/// The bytes that each round leaves.
 fn rounds(http: Http) -> Option<[i64; ROUNDS]> {
     raise_open_files();
     let server = Server::start(http, STREAMS).ok()?;
-    let agent = agent(&server, http, true).ok()?;
-    let done = Arc::new(Barrier::new(WORKERS));
+    let shared = Arc::new(Shared {
+        agent: agent(&server, http, true).ok()?,
+        together: Barrier::new(WORKERS),
+        tasks: Default::default(),
+        between: sync::Barrier::new(WORKERS),
+    });
     let workers: Vec<_> = (0..WORKERS)
-        .map(|_| {
-            let (agent, done) = (agent.clone(), Arc::clone(&done));
-            thread::spawn(move || {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-                let runtime = runtime.ok()?;
-                Some([(); ROUNDS].map(|()| left(|| runtime.block_on(share(&agent, &done)))))
-            })
+        .map(|index| {
+            let worker = Worker { shared: Arc::clone(&shared), index, idle: Arc::default() };
+            thread::spawn(move || worker.rounds())
         })
         .collect();
     let mut sum = [0; ROUNDS];
