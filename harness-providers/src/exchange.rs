@@ -6,6 +6,11 @@ use futures_util::StreamExt;
 use harness::llm::{Accumulator, CallCx, Delta, LlmError, ModelId, Reply, ToolCallId};
 use std::collections::HashSet;
 use std::pin::pin;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long a body may take to end after its terminal event. It is mostly there already.
+const TO_END: Duration = Duration::from_millis(250);
 
 /// Decodes the events of one reply.
 pub(crate) trait Decode {
@@ -24,7 +29,7 @@ pub(crate) async fn reply(
     cx: &CallCx,
     bill: &mut Bill<'_>,
 ) -> Result<Reply, LlmError> {
-    let mut events = pin!(events);
+    let mut events = pin!(events.fuse());
     let mut parts = Accumulator::new(asked);
     let mut ids = Ids::default();
     while !decoder.is_done() {
@@ -36,6 +41,8 @@ pub(crate) async fn reply(
             parts.push(delta)?;
         }
     }
+    // A connection is used again only if the body was read to its end.
+    let _ = timeout(TO_END, async { while let Some(Ok(_)) = events.next().await {} }).await;
     parts.finish()
 }
 
@@ -83,6 +90,9 @@ pub(crate) fn whole(
     }
     parts.finish()
 }
+
+#[cfg(test)]
+pub(crate) mod check;
 
 #[cfg(test)]
 mod tests {

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -55,6 +56,7 @@ type Seen = Arc<Mutex<Vec<(String, Value)>>>;
 pub(crate) struct Server {
     url: String,
     seen: Seen,
+    connections: Arc<AtomicUsize>,
     task: JoinHandle<()>,
 }
 
@@ -64,16 +66,24 @@ impl Server {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let seen = Seen::default();
         let (answers, kept) = (Arc::new(Mutex::new(answers)), Arc::clone(&seen));
+        let connections = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&connections);
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
+                count.fetch_add(1, Ordering::Relaxed);
                 tokio::spawn(serve(stream, Arc::clone(&answers), Arc::clone(&kept)));
             }
         });
-        Self { url, seen, task }
+        Self { url, seen, connections, task }
     }
 
     pub(crate) fn url(&self) -> String {
         self.url.clone()
+    }
+
+    /// How many connections there were.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
     }
 
     /// The requests: head and body.

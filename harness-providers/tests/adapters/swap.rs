@@ -7,7 +7,8 @@ use crate::server::{Answer, Server};
 use crate::wires;
 use harness::Outcome;
 use harness::llm::{
-    Accumulator, Delta, Image, LlmErrorKind, ModelId, Part, Reply, StopReason, Usage,
+    Accumulator, CallCx, Delta, Image, LlmErrorKind, ModelId, Part, Reply, Request, StopReason,
+    Usage,
 };
 use harness::observe::{EventKind, Recorder};
 use harness::prelude::*;
@@ -161,5 +162,29 @@ async fn a_budget_in_money_ends_the_turn() {
         let Outcome::Exhausted(reached) = run else { panic!("{}: {run:?}", wire.protocol()) };
         assert_eq!(reached.spent.cost_micros, Some(13), "{}", wire.protocol());
         assert_eq!(server.seen().len(), 1, "{}", wire.protocol());
+    }
+}
+
+/// A server sends more after the terminal event, if only the end of the body.
+#[tokio::test]
+async fn a_stream_leaves_its_connection_to_the_next_call() {
+    for wire in wires::all() {
+        let answer = || {
+            let mut frames = wire.frames(&loops::replies("hi")[1]);
+            // Blank lines, more than are read at once.
+            frames.extend(vec!["\n".repeat(4_096); 16]);
+            Answer::events(frames)
+        };
+        let server = Server::start([answer(), answer()].into()).await;
+        let model = wire.adapter(&server.url(), "key");
+        for _ in 0..2 {
+            let talk = Transcript::from_iter([user("hi")]);
+            let cx = CallCx::detached().with_listener(|_| {});
+            let reply = model.complete(Request::new(talk.sealed().unwrap()), &cx).await.unwrap();
+            assert_eq!(reply.text().as_deref(), Some("hi"));
+            // The client takes the connection back in a task of its own.
+            tokio::task::yield_now().await;
+        }
+        assert_eq!((server.seen().len(), server.connections()), (2, 1), "{}", wire.protocol());
     }
 }
