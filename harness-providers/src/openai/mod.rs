@@ -15,8 +15,11 @@ pub use responses::OpenAiResponses;
 use crate::endpoint::Endpoint;
 use crate::failure::unsupported;
 use crate::{EnvError, Secret, env};
-use harness::llm::{Content, Effort, LlmError, ModelId, Part, Request, ToolCallId, ToolOutcome};
+use harness::llm::{
+    Content, Document, Effort, Image, LlmError, ModelId, Part, Request, ToolCallId, ToolOutcome,
+};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 /// Where OpenAI is, with the version of its API, as in the settings of its own libraries.
 const URL: &str = "https://api.openai.com/v1";
@@ -62,9 +65,64 @@ fn format(request: &Request<'_>) -> Option<Map<String, Value>> {
     Some(format)
 }
 
+/// A part of content, which each protocol writes in a shape of its own.
+enum Sent<'a> {
+    Text(Cow<'a, str>),
+    /// The URL of an image, which may be the image itself.
+    Image(Cow<'a, str>),
+    /// A document with its name, as a URL that is the document itself.
+    File {
+        media_type: &'a str,
+        name: &'a str,
+        data: String,
+    },
+    /// The URL of a document.
+    FileAt(&'a str),
+}
+
+fn parts(
+    model: &ModelId,
+    content: &Content,
+    shape: fn(&ModelId, Sent<'_>) -> Result<Value, LlmError>,
+) -> Result<Vec<Value>, LlmError> {
+    let part = |part: &Part| {
+        let sent = match part {
+            Part::Text(text) => Sent::Text(text.into()),
+            Part::Json(value) => Sent::Text(value.to_string().into()),
+            Part::Image(Image::Url(url)) => Sent::Image(url.into()),
+            Part::Image(Image::Inline { media_type, base64 }) => {
+                Sent::Image(data_url(media_type, base64).into())
+            }
+            Part::Image(_) => {
+                return Err(unsupported(model, "the protocol does not know this image"));
+            }
+            Part::Document(Document::Url(url)) => Sent::FileAt(url),
+            Part::Document(Document::Inline { media_type, base64, name }) => {
+                let other = if media_type == PDF { "document.pdf" } else { "document" };
+                let name = name.as_deref().unwrap_or(other);
+                Sent::File { media_type, name, data: data_url(media_type, base64) }
+            }
+            _ => return Err(unsupported(model, "the protocol does not know this part")),
+        };
+        shape(model, sent)
+    };
+    content.iter().map(part).collect()
+}
+
+const PDF: &str = "application/pdf";
+
 /// The URL of bytes.
 fn data_url(media_type: &str, base64: &str) -> String {
     format!("data:{media_type};base64,{base64}")
+}
+
+/// A single text as itself, which every compatible server takes. There must be something.
+fn simple(mut parts: Vec<Value>) -> Value {
+    match parts.as_mut_slice() {
+        [] => json!(""),
+        [one] if one["text"].is_string() => one["text"].take(),
+        _ => Value::Array(parts),
+    }
 }
 
 /// The content of an outcome. The protocols have no mark of a failure, so its text has one.

@@ -3,10 +3,8 @@
 //! 2026. They are written for these tests.
 
 use super::*;
-use crate::bill::Bill;
-use crate::price::Prices;
-use crate::{exchange, sse};
-use bytes::Bytes;
+use crate::exchange::check;
+use crate::sse;
 use harness::llm::{Block, CallCx, Reply, ToolCall, Turn};
 
 /// Reasoning, text with more than ASCII, two calls, a block that only the provider knows.
@@ -109,34 +107,20 @@ fn expected() -> Reply {
 }
 
 /// The reply of a stream that arrives in these parts.
-async fn streamed(parts: impl IntoIterator<Item = &[u8]>) -> Result<Reply, LlmError> {
-    let parts: Vec<_> = parts.into_iter().map(|part| Ok(Bytes::copy_from_slice(part))).collect();
-    let (cx, prices) = (CallCx::detached(), Prices::new());
-    let mut bill = Bill::new(&cx, &prices, "claude-x");
-    let events = sse::events(futures_util::stream::iter(parts), asked());
-    exchange::reply(asked(), events, Events::new(asked()), &cx, &mut bill).await
+async fn streamed(parts: Vec<&[u8]>) -> Result<Reply, LlmError> {
+    check::streamed(sse::events, asked(), Events::new(asked()), parts).await
 }
 
 #[tokio::test]
 async fn a_stream_folds_to_the_same_reply_however_it_is_cut() {
-    for ending in ["\n", "\r\n", "\r"] {
-        let stream = STREAM.replace('\n', ending);
-        let bytes = stream.as_bytes();
-        assert_eq!(streamed([bytes]).await.unwrap(), expected(), "{ending:?}");
-        assert_eq!(streamed(bytes.chunks(1)).await.unwrap(), expected(), "{ending:?}");
-        for at in 0..=bytes.len() {
-            let (first, second) = bytes.split_at(at);
-            let reply = streamed([first, second]).await;
-            assert_eq!(reply.unwrap(), expected(), "cut at {at}, {ending:?}");
-        }
-    }
+    check::same_however_cut(STREAM, &check::SSE, &expected(), streamed).await;
 }
 
 #[tokio::test]
 async fn a_stream_that_ends_early_is_an_error_wherever_it_ends() {
     let end = STREAM.find("event: message_stop").unwrap();
     for at in (0..end).step_by(7).chain([end]) {
-        let error = streamed([&STREAM.as_bytes()[..at]]).await.unwrap_err();
+        let error = streamed(vec![&STREAM.as_bytes()[..at]]).await.unwrap_err();
         assert_eq!(error.kind(), LlmErrorKind::Stream, "at {at}");
         assert!(error.is_retryable());
     }
@@ -155,7 +139,7 @@ async fn an_error_event_is_the_error_of_the_call() {
         let event = format!(
             "{start}event: error\ndata: {{\"type\":\"error\",\"error\":{{\"type\":\"{name}\",\"message\":\"the secret prompt\"}}}}\n\n"
         );
-        let error = streamed([event.as_bytes()]).await.unwrap_err();
+        let error = streamed(vec![event.as_bytes()]).await.unwrap_err();
         assert_eq!(error.kind(), kind);
         assert!(!format!("{error:?} {error}").contains("secret prompt"));
     }
@@ -170,17 +154,15 @@ async fn what_does_not_follow_the_protocol_is_a_bad_reply() {
         "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{}}\n\n".to_owned(),
     ];
     for stream in bad {
-        let error = streamed([stream.as_bytes()]).await.unwrap_err();
+        let error = streamed(vec![stream.as_bytes()]).await.unwrap_err();
         assert_eq!(error.kind(), LlmErrorKind::BadReply, "{stream}");
     }
-    let error = streamed([&b"data: \xff\xfe\n\n"[..]]).await.unwrap_err();
+    let error = streamed(vec![&b"data: \xff\xfe\n\n"[..]]).await.unwrap_err();
     assert_eq!(error.kind(), LlmErrorKind::BadReply);
 }
 
 fn whole(body: &Value) -> Result<Reply, LlmError> {
-    let (cx, prices) = (CallCx::detached(), Prices::new());
-    let mut bill = Bill::new(&cx, &prices, "claude-x");
-    exchange::whole(asked(), message(&asked(), body.to_string().as_bytes())?, &mut bill)
+    check::whole(asked(), message(&asked(), body.to_string().as_bytes())?, &CallCx::detached())
 }
 
 #[test]

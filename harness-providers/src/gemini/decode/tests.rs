@@ -3,11 +3,9 @@
 //! `types.py` of github.com/googleapis/python-genai, as of August 2026. They are written for these tests.
 
 use super::*;
-use crate::bill::Bill;
+use crate::exchange::check;
 use crate::failure::of_status;
-use crate::price::Prices;
-use crate::{exchange, sse};
-use bytes::Bytes;
+use crate::sse;
 use harness::llm::{Block, CallCx, Tally, ToolCall, Transcript, Turn};
 use reqwest::StatusCode;
 use std::sync::Arc;
@@ -61,34 +59,20 @@ fn expected() -> Reply {
 }
 
 /// The reply of a stream that arrives in these parts.
-async fn streamed(parts: impl IntoIterator<Item = &[u8]>) -> Result<Reply, LlmError> {
-    let parts: Vec<_> = parts.into_iter().map(|part| Ok(Bytes::copy_from_slice(part))).collect();
-    let (cx, prices) = (CallCx::detached(), Prices::new());
-    let mut bill = Bill::new(&cx, &prices, "gemini-x");
-    let stream = sse::events(futures_util::stream::iter(parts), asked());
-    exchange::reply(asked(), stream, events(), &cx, &mut bill).await
+async fn streamed(parts: Vec<&[u8]>) -> Result<Reply, LlmError> {
+    check::streamed(sse::events, asked(), events(), parts).await
 }
 
 #[tokio::test]
 async fn a_stream_folds_to_the_same_reply_however_it_is_cut() {
-    for ending in ["\n", "\r\n", "\r"] {
-        let stream = STREAM.replace('\n', ending);
-        let bytes = stream.as_bytes();
-        assert_eq!(streamed([bytes]).await.unwrap(), expected(), "{ending:?}");
-        assert_eq!(streamed(bytes.chunks(1)).await.unwrap(), expected(), "{ending:?}");
-        for at in 0..=bytes.len() {
-            let (first, second) = bytes.split_at(at);
-            let reply = streamed([first, second]).await;
-            assert_eq!(reply.unwrap(), expected(), "cut at {at}, {ending:?}");
-        }
-    }
+    check::same_however_cut(STREAM, &check::SSE, &expected(), streamed).await;
 }
 
 #[tokio::test]
 async fn a_stream_that_ends_early_is_an_error_wherever_it_ends() {
     let end = STREAM.len() - 2;
     for at in (0..end).step_by(7).chain([end]) {
-        let error = streamed([&STREAM.as_bytes()[..at]]).await.unwrap_err();
+        let error = streamed(vec![&STREAM.as_bytes()[..at]]).await.unwrap_err();
         assert_eq!(error.kind(), LlmErrorKind::Stream, "at {at}");
     }
 }
@@ -111,7 +95,7 @@ async fn an_error_event_is_the_error_of_the_call() {
         let event = format!(
             "{start}data: {{\"error\":{{\"code\":1,\"message\":\"the secret prompt\",\"status\":\"{name}\"{details}}}}}\n\n"
         );
-        let error = streamed([event.as_bytes()]).await.unwrap_err();
+        let error = streamed(vec![event.as_bytes()]).await.unwrap_err();
         assert_eq!(error.kind(), kind);
         assert!(!format!("{error:?} {error}").contains("secret prompt"));
     }
@@ -129,16 +113,14 @@ async fn what_does_not_follow_the_protocol_is_a_bad_reply() {
         part(r#"{"functionCall":{"name":"t","args":[1]}}"#),
     ];
     for stream in bad {
-        let error = streamed([stream.as_bytes()]).await.unwrap_err();
+        let error = streamed(vec![stream.as_bytes()]).await.unwrap_err();
         assert_eq!(error.kind(), LlmErrorKind::BadReply, "{stream}");
     }
 }
 
 fn whole(body: &Value, cx: &CallCx) -> Result<Reply, LlmError> {
-    let prices = Prices::new();
-    let mut bill = Bill::new(cx, &prices, "gemini-x");
     let deltas = events().whole(body.to_string().as_bytes())?;
-    with_calls(exchange::whole(asked(), deltas, &mut bill)?)
+    with_calls(check::whole(asked(), deltas, cx)?)
 }
 
 #[test]

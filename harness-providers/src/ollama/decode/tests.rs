@@ -2,11 +2,9 @@
 //! github.com/ollama/ollama describe them, as of 21 August 2026. They are written for these tests.
 
 use super::*;
-use crate::bill::Bill;
+use crate::exchange::check;
 use crate::failure::of_status;
-use crate::price::Prices;
-use crate::{exchange, ndjson};
-use bytes::Bytes;
+use crate::ndjson;
 use harness::llm::{Block, CallCx, Reply, ToolCall, Transcript, Turn};
 use reqwest::StatusCode;
 
@@ -41,36 +39,22 @@ fn expected() -> Reply {
 }
 
 /// The reply of a stream that arrives in these parts.
-async fn streamed(parts: impl IntoIterator<Item = &[u8]>) -> Result<Reply, LlmError> {
-    let parts: Vec<_> = parts.into_iter().map(|part| Ok(Bytes::copy_from_slice(part))).collect();
-    let (cx, prices) = (CallCx::detached(), Prices::new());
-    let mut bill = Bill::new(&cx, &prices, "qwen3");
-    let lines = ndjson::lines(futures_util::stream::iter(parts), asked());
-    exchange::reply(asked(), lines, events(), &cx, &mut bill).await
+async fn streamed(parts: Vec<&[u8]>) -> Result<Reply, LlmError> {
+    check::streamed(ndjson::lines, asked(), events(), parts).await
 }
 
 #[tokio::test]
 async fn a_stream_folds_to_the_same_reply_however_it_is_cut() {
-    for ending in ["\n", "\r\n"] {
-        let stream = STREAM.replace('\n', ending);
-        let bytes = stream.as_bytes();
-        assert_eq!(streamed([bytes]).await.unwrap(), expected(), "{ending:?}");
-        assert_eq!(streamed(bytes.chunks(1)).await.unwrap(), expected(), "{ending:?}");
-        for at in 0..=bytes.len() {
-            let (first, second) = bytes.split_at(at);
-            let reply = streamed([first, second]).await;
-            assert_eq!(reply.unwrap(), expected(), "cut at {at}, {ending:?}");
-        }
-    }
+    check::same_however_cut(STREAM, &check::LINES, &expected(), streamed).await;
     // The last line is complete without its end.
-    assert_eq!(streamed([STREAM.trim_end().as_bytes()]).await.unwrap(), expected());
+    assert_eq!(streamed(vec![STREAM.trim_end().as_bytes()]).await.unwrap(), expected());
 }
 
 #[tokio::test]
 async fn a_stream_that_ends_early_is_an_error_wherever_it_ends() {
     // The last line is complete without its end.
     for at in 0..STREAM.len() - 1 {
-        let error = streamed([&STREAM.as_bytes()[..at]]).await.unwrap_err();
+        let error = streamed(vec![&STREAM.as_bytes()[..at]]).await.unwrap_err();
         assert_eq!((error.kind(), error.is_retryable()), (LlmErrorKind::Stream, true), "at {at}");
     }
 }
@@ -84,7 +68,7 @@ async fn an_error_in_a_stream_is_the_error_of_the_call() {
     ];
     for (text, kind) in cases {
         let stream = format!("{start}{}\n", json!({"error": text}));
-        let error = streamed([stream.as_bytes()]).await.unwrap_err();
+        let error = streamed(vec![stream.as_bytes()]).await.unwrap_err();
         assert_eq!(error.kind(), kind);
         assert!(!format!("{error:?} {error}").contains("secret"));
     }
@@ -98,15 +82,13 @@ async fn what_does_not_follow_the_protocol_is_a_bad_reply() {
         "{}\n",
         "{\"message\":{\"tool_calls\":[{\"function\":{}}]},\"done\":false}\n",
     ] {
-        let error = streamed([line.as_bytes()]).await.unwrap_err();
+        let error = streamed(vec![line.as_bytes()]).await.unwrap_err();
         assert_eq!(error.kind(), LlmErrorKind::BadReply, "{line}");
     }
 }
 
 fn whole(body: &Value) -> Result<Reply, LlmError> {
-    let (cx, prices) = (CallCx::detached(), Prices::new());
-    let mut bill = Bill::new(&cx, &prices, "qwen3");
-    exchange::whole(asked(), events().whole(body.to_string().as_bytes())?, &mut bill)
+    check::whole(asked(), events().whole(body.to_string().as_bytes())?, &CallCx::detached())
 }
 
 #[test]

@@ -1,13 +1,11 @@
 //! Requests as JSON.
 
-use super::super::{CallIds, data_url, effort, format, outcome_content};
+use super::super::{CallIds, PDF, Sent, effort, format, outcome_content, parts, simple};
 use super::{Dialect, PROTOCOL};
 use crate::decimal::decimal;
 use crate::failure::unsupported;
 use crate::merge::merge_options;
-use harness::llm::{
-    Block, Content, Document, Entry, Image, LlmError, ModelId, Part, Request, ToolChoice, Turn,
-};
+use harness::llm::{Block, Entry, LlmError, ModelId, Request, ToolChoice, Turn};
 use serde_json::{Map, Value, json};
 
 /// The fields of a body that options cannot replace. There is one choice in a reply.
@@ -96,7 +94,7 @@ fn messages(model: &ModelId, request: &Request<'_>) -> Result<Vec<Value>, LlmErr
     for entry in request.transcript.transcript().entries() {
         match entry {
             Entry::User(content) => {
-                let content = parts(model, content)?;
+                let content = parts(model, content, shape)?;
                 if !content.is_empty() {
                     messages.push(json!({"role": "user", "content": simple(content)}));
                 }
@@ -108,39 +106,17 @@ fn messages(model: &ModelId, request: &Request<'_>) -> Result<Vec<Value>, LlmErr
     Ok(messages)
 }
 
-/// A single text as itself, which every compatible server takes.
-fn simple(mut parts: Vec<Value>) -> Value {
-    match parts.as_mut_slice() {
-        [one] if one["type"] == "text" => one["text"].take(),
-        _ => Value::Array(parts),
-    }
-}
-
-fn parts(model: &ModelId, content: &Content) -> Result<Vec<Value>, LlmError> {
-    let part = |part: &Part| match part {
-        Part::Text(text) => Ok(json!({"type": "text", "text": text})),
-        Part::Json(value) => Ok(json!({"type": "text", "text": value.to_string()})),
-        Part::Image(image) => {
-            let url = match image {
-                Image::Url(url) => url.clone(),
-                Image::Inline { media_type, base64 } => data_url(media_type, base64),
-                _ => return Err(unsupported(model, "the protocol does not know this image")),
-            };
-            Ok(json!({"type": "image_url", "image_url": {"url": url}}))
+fn shape(model: &ModelId, sent: Sent<'_>) -> Result<Value, LlmError> {
+    Ok(match sent {
+        Sent::Text(text) => json!({"type": "text", "text": text}),
+        Sent::Image(url) => json!({"type": "image_url", "image_url": {"url": url}}),
+        Sent::File { media_type: PDF, name, data } => {
+            json!({"type": "file", "file": {"filename": name, "file_data": data}})
         }
-        Part::Document(Document::Inline { media_type, base64, name })
-            if media_type == "application/pdf" =>
-        {
-            let name = name.as_deref().unwrap_or("document.pdf");
-            let file = json!({"filename": name, "file_data": data_url(media_type, base64)});
-            Ok(json!({"type": "file", "file": file}))
+        Sent::File { .. } | Sent::FileAt(_) => {
+            return Err(unsupported(model, "the protocol takes documents inline and as PDF only"));
         }
-        Part::Document(_) => {
-            Err(unsupported(model, "the protocol takes documents inline and as PDF only"))
-        }
-        _ => Err(unsupported(model, "the protocol does not know this part")),
-    };
-    content.iter().map(part).collect()
+    })
 }
 
 fn assistant<'a>(
@@ -159,16 +135,14 @@ fn assistant<'a>(
             "function": {"name": call.name, "arguments": call.arguments},
         }));
         let Some(outcome) = outcome else { continue };
-        let content = parts(model, &outcome_content(outcome))?;
+        let content = parts(model, &outcome_content(outcome), shape)?;
         if content.iter().any(|part| part["type"] != "text") {
             return Err(unsupported(
                 model,
                 "the protocol takes text as the outcome of a tool only",
             ));
         }
-        // It must have content.
-        let content = if content.is_empty() { json!("") } else { simple(content) };
-        results.push(json!({"role": "tool", "tool_call_id": id, "content": content}));
+        results.push(json!({"role": "tool", "tool_call_id": id, "content": simple(content)}));
     }
     let mut message = Map::new();
     message.insert("role".into(), json!("assistant"));

@@ -1,13 +1,11 @@
 //! Requests as JSON.
 
-use super::super::{CallIds, data_url, effort, format, outcome_content};
+use super::super::{CallIds, Sent, effort, format, outcome_content, parts, simple};
 use super::PROTOCOL;
 use crate::decimal::decimal;
 use crate::failure::unsupported;
 use crate::merge::merge_options;
-use harness::llm::{
-    Block, Content, Document, Entry, Image, LlmError, ModelId, Part, Request, ToolChoice, Turn,
-};
+use harness::llm::{Block, Entry, LlmError, ModelId, Request, ToolChoice, Turn};
 use serde_json::{Map, Value, json};
 
 /// The fields of a body that options cannot replace. A request has its whole transcript, and waits for
@@ -93,7 +91,7 @@ fn input(model: &ModelId, request: &Request<'_>) -> Result<Vec<Value>, LlmError>
     for entry in request.transcript.transcript().entries() {
         match entry {
             Entry::User(content) => {
-                let content = parts(model, content)?;
+                let content = parts(model, content, shape)?;
                 if !content.is_empty() {
                     items.push(json!({"role": "user", "content": content}));
                 }
@@ -105,28 +103,15 @@ fn input(model: &ModelId, request: &Request<'_>) -> Result<Vec<Value>, LlmError>
     Ok(items)
 }
 
-fn parts(model: &ModelId, content: &Content) -> Result<Vec<Value>, LlmError> {
-    let part = |part: &Part| match part {
-        Part::Text(text) => Ok(json!({"type": "input_text", "text": text})),
-        Part::Json(value) => Ok(json!({"type": "input_text", "text": value.to_string()})),
-        Part::Image(image) => {
-            let url = match image {
-                Image::Url(url) => url.clone(),
-                Image::Inline { media_type, base64 } => data_url(media_type, base64),
-                _ => return Err(unsupported(model, "the protocol does not know this image")),
-            };
-            Ok(json!({"type": "input_image", "image_url": url}))
+fn shape(_: &ModelId, sent: Sent<'_>) -> Result<Value, LlmError> {
+    Ok(match sent {
+        Sent::Text(text) => json!({"type": "input_text", "text": text}),
+        Sent::Image(url) => json!({"type": "input_image", "image_url": url}),
+        Sent::File { name, data, .. } => {
+            json!({"type": "input_file", "filename": name, "file_data": data})
         }
-        Part::Document(Document::Url(url)) => Ok(json!({"type": "input_file", "file_url": url})),
-        Part::Document(Document::Inline { media_type, base64, name }) => {
-            let other = if media_type == "application/pdf" { "document.pdf" } else { "document" };
-            let name = name.as_deref().unwrap_or(other);
-            let data = data_url(media_type, base64);
-            Ok(json!({"type": "input_file", "filename": name, "file_data": data}))
-        }
-        _ => Err(unsupported(model, "the protocol does not know this part")),
-    };
-    content.iter().map(part).collect()
+        Sent::FileAt(url) => json!({"type": "input_file", "file_url": url}),
+    })
 }
 
 fn assistant<'a>(
@@ -150,7 +135,7 @@ fn assistant<'a>(
                     "arguments": call.arguments,
                 }));
                 let Some(outcome) = outcome else { continue };
-                let output = output(parts(model, &outcome_content(outcome))?);
+                let output = simple(parts(model, &outcome_content(outcome), shape)?);
                 results
                     .push(json!({"type": "function_call_output", "call_id": id, "output": output}));
             }
@@ -188,15 +173,6 @@ fn message(text: &mut String, phase: Option<&Value>, items: &mut Vec<Value>) {
         message["phase"] = phase.clone();
     }
     items.push(message);
-}
-
-/// The output of a call: a single text as itself.
-fn output(mut parts: Vec<Value>) -> Value {
-    match parts.as_mut_slice() {
-        [] => json!(""),
-        [one] if one["type"] == "input_text" => one["text"].take(),
-        _ => Value::Array(parts),
-    }
 }
 
 #[cfg(test)]

@@ -4,10 +4,8 @@
 //! these tests.
 
 use super::*;
-use crate::bill::Bill;
-use crate::price::Prices;
-use crate::{exchange, sse};
-use bytes::Bytes;
+use crate::exchange::check;
+use crate::sse;
 use harness::llm::{Block, CallCx, LlmErrorKind, Reply, ToolCall, Turn};
 use serde_json::json;
 
@@ -57,41 +55,27 @@ fn expected() -> Reply {
 }
 
 /// The reply of a stream that arrives in these parts.
-async fn streamed(parts: impl IntoIterator<Item = &[u8]>) -> Result<Reply, LlmError> {
-    let parts: Vec<_> = parts.into_iter().map(|part| Ok(Bytes::copy_from_slice(part))).collect();
-    let (cx, prices) = (CallCx::detached(), Prices::new());
-    let mut bill = Bill::new(&cx, &prices, "gpt-x");
-    let events = sse::events(futures_util::stream::iter(parts), asked());
-    exchange::reply(asked(), events, Events::new(asked()), &cx, &mut bill).await
+async fn streamed(parts: Vec<&[u8]>) -> Result<Reply, LlmError> {
+    check::streamed(sse::events, asked(), Events::new(asked()), parts).await
 }
 
 /// The reply of a stream of these choices.
 async fn of(choices: impl IntoIterator<Item = Value>) -> Result<Reply, LlmError> {
     let event = |choice| format!("data: {}\n\n", json!({"choices": [choice]}));
     let stream: String = choices.into_iter().map(event).collect();
-    streamed([format!("{stream}data: [DONE]\n\n").as_bytes()]).await
+    streamed(vec![format!("{stream}data: [DONE]\n\n").as_bytes()]).await
 }
 
 #[tokio::test]
 async fn a_stream_folds_to_the_same_reply_however_it_is_cut() {
-    for ending in ["\n", "\r\n", "\r"] {
-        let stream = STREAM.replace('\n', ending);
-        let bytes = stream.as_bytes();
-        assert_eq!(streamed([bytes]).await.unwrap(), expected(), "{ending:?}");
-        assert_eq!(streamed(bytes.chunks(1)).await.unwrap(), expected(), "{ending:?}");
-        for at in 0..=bytes.len() {
-            let (first, second) = bytes.split_at(at);
-            let reply = streamed([first, second]).await;
-            assert_eq!(reply.unwrap(), expected(), "cut at {at}, {ending:?}");
-        }
-    }
+    check::same_however_cut(STREAM, &check::SSE, &expected(), streamed).await;
 }
 
 #[tokio::test]
 async fn a_stream_that_ends_early_is_an_error_wherever_it_ends() {
     let end = STREAM.find("data: [DONE]").unwrap();
     for at in (0..end).step_by(7).chain([end]) {
-        let error = streamed([&STREAM.as_bytes()[..at]]).await.unwrap_err();
+        let error = streamed(vec![&STREAM.as_bytes()[..at]]).await.unwrap_err();
         assert_eq!(error.kind(), LlmErrorKind::Stream, "at {at}");
         assert!(error.is_retryable());
     }
@@ -112,7 +96,7 @@ async fn an_error_inside_a_stream_is_the_error_of_the_call() {
     for (name, kind) in cases {
         let error = json!({"error": {"message": "the secret prompt", "code": name}});
         let stream = format!("{start}data: {error}\n\n");
-        let error = streamed([stream.as_bytes()]).await.unwrap_err();
+        let error = streamed(vec![stream.as_bytes()]).await.unwrap_err();
         assert_eq!(error.kind(), kind, "{name}");
         assert!(!format!("{error:?} {error}").contains("secret prompt"));
     }
@@ -127,7 +111,7 @@ async fn what_does_not_follow_the_protocol_is_a_bad_reply() {
         "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":3,\"id\":\"c\"}]}}]}\n\n",
     ];
     for stream in bad {
-        let error = streamed([stream.as_bytes()]).await.unwrap_err();
+        let error = streamed(vec![stream.as_bytes()]).await.unwrap_err();
         assert_eq!(error.kind(), LlmErrorKind::BadReply, "{stream}");
     }
     for body in [
@@ -196,9 +180,7 @@ async fn reasoning_that_a_server_shows_is_read() {
 }
 
 fn whole(body: &Value) -> Result<Reply, LlmError> {
-    let (cx, prices) = (CallCx::detached(), Prices::new());
-    let mut bill = Bill::new(&cx, &prices, "gpt-x");
-    exchange::whole(asked(), completion(&asked(), body.to_string().as_bytes())?, &mut bill)
+    check::whole(asked(), completion(&asked(), body.to_string().as_bytes())?, &CallCx::detached())
 }
 
 #[test]

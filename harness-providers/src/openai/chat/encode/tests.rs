@@ -4,8 +4,8 @@
 
 use super::*;
 use harness::llm::{
-    CacheMark, Effort, LlmErrorKind, Message, Options, ToolCall, ToolFailure, ToolOutcome, ToolSet,
-    Transcript, tool, user,
+    CacheMark, Document, Effort, Image, LlmErrorKind, Message, Options, Part, ToolCall,
+    ToolFailure, ToolOutcome, ToolSet, Transcript, tool, user,
 };
 
 fn model() -> ModelId {

@@ -4,10 +4,8 @@
 //! 21 August 2026. They are written for these tests.
 
 use super::*;
-use crate::bill::Bill;
-use crate::price::Prices;
-use crate::{exchange, sse};
-use bytes::Bytes;
+use crate::exchange::check;
+use crate::sse;
 use harness::llm::{Block, CallCx, LlmErrorKind, Reply, ToolCall, Turn};
 
 /// The items of the reply of these tests.
@@ -147,31 +145,17 @@ fn expected() -> Reply {
 }
 
 /// The reply of a stream that arrives in these parts.
-async fn streamed(parts: impl IntoIterator<Item = &[u8]>) -> Result<Reply, LlmError> {
-    let parts: Vec<_> = parts.into_iter().map(|part| Ok(Bytes::copy_from_slice(part))).collect();
-    let (cx, prices) = (CallCx::detached(), Prices::new());
-    let mut bill = Bill::new(&cx, &prices, "gpt-x");
-    let events = sse::events(futures_util::stream::iter(parts), asked());
-    exchange::reply(asked(), events, Events::new(asked()), &cx, &mut bill).await
+async fn streamed(parts: Vec<&[u8]>) -> Result<Reply, LlmError> {
+    check::streamed(sse::events, asked(), Events::new(asked()), parts).await
 }
 
 async fn of(events: &[Value]) -> Result<Reply, LlmError> {
-    streamed([stream(events).as_bytes()]).await
+    streamed(vec![stream(events).as_bytes()]).await
 }
 
 #[tokio::test]
 async fn a_stream_folds_to_the_same_reply_however_it_is_cut() {
-    for ending in ["\n", "\r\n", "\r"] {
-        let stream = stream(&events()).replace('\n', ending);
-        let bytes = stream.as_bytes();
-        assert_eq!(streamed([bytes]).await.unwrap(), expected(), "{ending:?}");
-        assert_eq!(streamed(bytes.chunks(1)).await.unwrap(), expected(), "{ending:?}");
-        for at in 0..=bytes.len() {
-            let (first, second) = bytes.split_at(at);
-            let reply = streamed([first, second]).await;
-            assert_eq!(reply.unwrap(), expected(), "cut at {at}, {ending:?}");
-        }
-    }
+    check::same_however_cut(&stream(&events()), &check::SSE, &expected(), streamed).await;
 }
 
 #[tokio::test]
@@ -179,7 +163,7 @@ async fn a_stream_that_ends_early_is_an_error_wherever_it_ends() {
     let stream = stream(&events());
     let end = stream.find("event: response.completed").unwrap();
     for at in (0..end).step_by(7).chain([end]) {
-        let error = streamed([&stream.as_bytes()[..at]]).await.unwrap_err();
+        let error = streamed(vec![&stream.as_bytes()[..at]]).await.unwrap_err();
         assert_eq!(error.kind(), LlmErrorKind::Stream, "at {at}");
         assert!(error.is_retryable());
     }
@@ -232,7 +216,7 @@ async fn what_does_not_follow_the_protocol_is_a_bad_reply() {
         let error = of(std::slice::from_ref(&event)).await.unwrap_err();
         assert_eq!(error.kind(), LlmErrorKind::BadReply, "{event}");
     }
-    let error = streamed([&b"data: not json\n\n"[..]]).await.unwrap_err();
+    let error = streamed(vec![&b"data: not json\n\n"[..]]).await.unwrap_err();
     assert_eq!(error.kind(), LlmErrorKind::BadReply);
     for body in ["{}", "[]", "<html>", "{\"object\":\"response\",\"status\":\"in_progress\"}"] {
         let error = response(&asked(), body.as_bytes()).unwrap_err();
@@ -263,9 +247,7 @@ async fn calls_have_any_index_and_malformed_arguments_are_kept_byte_for_byte() {
 }
 
 fn whole(body: &Value) -> Result<Reply, LlmError> {
-    let (cx, prices) = (CallCx::detached(), Prices::new());
-    let mut bill = Bill::new(&cx, &prices, "gpt-x");
-    exchange::whole(asked(), response(&asked(), body.to_string().as_bytes())?, &mut bill)
+    check::whole(asked(), response(&asked(), body.to_string().as_bytes())?, &CallCx::detached())
 }
 
 #[test]
