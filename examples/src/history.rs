@@ -93,6 +93,9 @@ pub fn describe(entry: &Entry) -> String {
         }
         Change::Finishing(finishing) => format!("the last steps begin at {}", finishing.next),
         Change::Settled(settled) => settles(&settled.end),
+        Change::Edited(edited) => {
+            format!("{} edited the state{}", shown(&edited.by), changes(&edited.ops))
+        }
         Change::Snapshot(_) => "snapshot".to_owned(),
         other => other.name().to_owned(),
     }

@@ -6,6 +6,7 @@
 //! - [questions]: gates, inline questions, answers
 //! - [running]: outcomes, stopping, events, observers
 //! - [sessions]: stores, resuming in another process, effects, versions, the past
+//! - [operating sessions](operate): checks before a deploy, corrections, pruning
 //! - [models]: models, transcripts, calls of tools
 //! - [tools]: the loop of an agent with tools, approvals, rules
 //! - [testing]: one step, a whole loop with scripted answers, time, crashes (feature `testing`)
@@ -32,6 +33,9 @@ pub mod running {}
 
 #[doc = include_str!("../docs/sessions.md")]
 pub mod sessions {}
+
+#[doc = include_str!("../docs/operate.md")]
+pub mod operate {}
 
 #[doc = include_str!("../docs/models.md")]
 pub mod models {}

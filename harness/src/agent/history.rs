@@ -137,14 +137,21 @@ impl<C: Context, S: State> Agent<C, S> {
         fork(&*store, &session, seq, &to, may).await
     }
 
-    fn session_store(&self, session: &SessionId) -> Result<Arc<dyn SessionStore>, SessionsError> {
+    pub(super) fn session_store(
+        &self,
+        session: &SessionId,
+    ) -> Result<Arc<dyn SessionStore>, SessionsError> {
         match &self.inner.storage {
             Some(storage) => Ok(Arc::clone(&storage.store)),
             None => Err(Kind::NoStore(session.clone()).into()),
         }
     }
 
-    fn check_agent(&self, session: &SessionId, recorded: &Recorded) -> Result<(), SessionsError> {
+    pub(super) fn check_agent(
+        &self,
+        session: &SessionId,
+        recorded: &Recorded,
+    ) -> Result<(), SessionsError> {
         if recorded.session.agent == *self.id() {
             return Ok(());
         }

@@ -1,5 +1,7 @@
 //! An agent: a harness with a name and its required slots, ready to run sessions.
 
+mod check;
+mod edit;
 mod history;
 
 use std::any::type_name;

@@ -2,9 +2,11 @@
 
 mod check;
 mod fingerprint;
+mod fit;
 mod identity;
 mod incompatible;
 
 pub(crate) use check::{Compatible, TargetVersion, check, decode_state, state_of};
+pub use fit::{Affected, Fit, FitSummary};
 pub(crate) use identity::LoopIdentity;
 pub use incompatible::{Compatibility, Difference, Incompatible};

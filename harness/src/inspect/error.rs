@@ -57,6 +57,13 @@ pub(crate) enum Kind {
         }
     )]
     NotABoundary { session: SessionId, seq: Seq, nearest: Option<Seq> },
+    #[error(
+        "session `{0:#}` is in the middle of a step, which a run has left (resume it first: a state is \
+         edited at rest)"
+    )]
+    NotAtRest(SessionId),
+    #[error("the edit of session `{session:#}` is refused: {why}")]
+    BadEdit { session: SessionId, why: String },
     #[error("session `{session:#}`: {cause}")]
     Answer { session: SessionId, cause: AnswerError },
     #[error("session `{session:#}`: {cause}")]
@@ -70,6 +77,16 @@ pub(crate) enum Kind {
 }
 
 impl SessionsError {
+    /// A run has left the session in the middle of a step: its process has ended.
+    pub fn is_not_at_rest(&self) -> bool {
+        matches!(*self.kind, Kind::NotAtRest(_))
+    }
+
+    /// The edit does not fit the state.
+    pub fn is_bad_edit(&self) -> bool {
+        matches!(*self.kind, Kind::BadEdit { .. })
+    }
+
     /// There is no such session.
     pub fn is_not_found(&self) -> bool {
         matches!(*self.kind, Kind::NotFound(_))
@@ -175,8 +192,13 @@ impl SessionsError {
     }
 
     /// Whether the error is about one stored session, so that others can be read.
-    pub(super) fn is_of_one_session(&self) -> bool {
-        matches!(*self.kind, Kind::Replay { .. }) || self.is_damaged()
+    pub(crate) fn is_of_one_session(&self) -> bool {
+        let of_key = |error: &StoreError| {
+            matches!(error, StoreError::MissingKey { .. } | StoreError::WrongKey { .. })
+        };
+        matches!(*self.kind, Kind::Replay { .. })
+            || self.is_damaged()
+            || self.store_error().is_some_and(of_key)
     }
 }
 

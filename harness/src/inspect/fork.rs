@@ -75,7 +75,7 @@ pub(crate) async fn fork(
 
 /// Appends a batch. After a failure the same batch is sent again; the store recognizes it if it has
 /// it already.
-async fn append(
+pub(super) async fn append(
     store: &dyn SessionStore,
     lease: &Lease,
     batch: Batch<'_>,

@@ -1,9 +1,11 @@
 //! Sessions as data: read them, answer their interrupts, stop and delete them, without their loops.
 
 mod answer;
+mod edit;
 mod error;
 mod fork;
 mod list;
+mod prune;
 mod status;
 
 use std::fmt;
@@ -20,9 +22,11 @@ use crate::session::{Entry, Recorded, ReplayError};
 use crate::store::{InboxSeq, Lease, Page, ReadFrom, ReadRequest, Remove, SessionStore};
 
 pub use crate::store::{Filter, Holder, Phase};
+pub(crate) use edit::edit;
 pub use error::SessionsError;
 pub(crate) use error::{Kind, read_error};
 pub(crate) use fork::fork;
+pub use prune::{PrunePolicy, PruneReport};
 pub use status::{
     HistoryPage, InterruptPage, Moment, MomentPage, PendingTimer, RecordedAnswers,
     SessionInterrupt, SessionPage, SessionRow, Status,

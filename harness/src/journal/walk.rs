@@ -97,7 +97,9 @@ enum Ends {
 impl Ends {
     fn of(change: &Change) -> Self {
         match change {
-            Change::Settled(_) | Change::Diverted(_) | Change::Finishing(_) => Self::Here,
+            Change::Settled(_) | Change::Diverted(_) | Change::Finishing(_) | Change::Edited(_) => {
+                Self::Here
+            }
             Change::RunStarted(run) if run.start.is_some() => Self::Here,
             // The end of a turn is one with how it settles, or with its last steps.
             Change::Committed(committed) if committed.next.is_some() => Self::Here,

@@ -89,6 +89,8 @@ impl<P: StepRef> Session<P> {
                 self.effects_mut().for_each(|effects| effects.leave(recovered.former));
                 self.work_on();
             }
+            // It changes the state alone.
+            Change::Edited(_) => {}
             Change::Snapshot(snapshot) => self.compare(snapshot)?,
             // Everything else happens at a position.
             other if !entered => {

@@ -88,6 +88,8 @@ pub enum Change<P: Ord = Arc<str>> {
     Finishing(Box<Finishing<P>>),
     /// `settle`: the run settled.
     Settled(Box<Settled>),
+    /// `edit`: a person corrected the state of the session at rest.
+    Edited(Box<Edited>),
     /// `snapshot`: the session and its state as of here. Opaque, and large.
     Snapshot(Box<Snapshot<P>>),
     /// A kind that this version knows by name and cannot apply.
@@ -116,6 +118,7 @@ impl<P: Ord> Change<P> {
             Self::Diverted(_) => "divert",
             Self::Finishing(_) => "finish",
             Self::Settled(_) => "settle",
+            Self::Edited(_) => "edit",
             Self::Snapshot(_) => "snapshot",
             Self::Reserved(reserved) => &reserved.kind,
         }
@@ -133,11 +136,12 @@ impl<P: Ord> Change<P> {
         )
     }
 
-    /// What the reducers did, in a change that folds an update or an input in.
+    /// What is done to the state, in a change that folds an update, an input or an edit in.
     pub(crate) fn take_ops(&mut self) -> Vec<Op> {
         match self {
             Self::Committed(committed) => std::mem::take(&mut committed.ops),
             Self::RunStarted(started) => std::mem::take(&mut started.ops),
+            Self::Edited(edited) => std::mem::take(&mut edited.ops),
             _ => Vec::new(),
         }
     }
@@ -404,7 +408,27 @@ pub struct Finishing<P = Arc<str>> {
     pub active_ms: u64,
 }
 
-/// An entry of a kind whose name is reserved: `child`, `child_done`, `notified`. A session that holds one was written by a newer version.
+/// A person corrected the state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Edited {
+    /// Who did it.
+    pub by: String,
+    /// Why, in their words.
+    pub why: String,
+    /// What was done to the state.
+    #[serde(rename = "o", default, skip_serializing_if = "Vec::is_empty")]
+    pub ops: Vec<Op>,
+}
+
+impl Edited {
+    pub(crate) fn new(by: String, why: String, ops: Vec<Op>) -> Self {
+        Self { by, why, ops }
+    }
+}
+
+/// An entry of a kind whose name is reserved: `child`, `child_done`, `notified`. A session that
+/// holds one was written by a newer version.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Reserved {

@@ -84,6 +84,7 @@ impl Entry {
         match &self.change {
             Change::Committed(committed) => &committed.ops,
             Change::RunStarted(started) => &started.ops,
+            Change::Edited(edited) => &edited.ops,
             _ => &[],
         }
     }
@@ -285,6 +286,7 @@ impl Serialize for Entry {
             Change::Diverted(body) => map.serialize_entry("divert", body),
             Change::Finishing(body) => map.serialize_entry("finish", body),
             Change::Settled(body) => map.serialize_entry("settle", body),
+            Change::Edited(body) => map.serialize_entry("edit", body),
             Change::Snapshot(body) => map.serialize_entry("snapshot", body),
             Change::Reserved(Reserved { kind, body }) => map.serialize_entry(kind, body),
         }?;
@@ -326,6 +328,7 @@ enum Tag {
     Divert,
     Finish,
     Settle,
+    Edit,
     Snapshot,
 }
 
@@ -350,6 +353,7 @@ impl Key {
             "divert" => Self::Kind(Tag::Divert),
             "finish" => Self::Kind(Tag::Finish),
             "settle" => Self::Kind(Tag::Settle),
+            "edit" => Self::Kind(Tag::Edit),
             "snapshot" => Self::Kind(Tag::Snapshot),
             "timer" => Self::Kind(Tag::Timer),
             "child" => Self::Reserved("child"),
@@ -413,6 +417,7 @@ impl Reading<'_> {
             Tag::Divert => Change::Diverted(map.next_value()?),
             Tag::Finish => Change::Finishing(map.next_value()?),
             Tag::Settle => Change::Settled(map.next_value()?),
+            Tag::Edit => Change::Edited(map.next_value()?),
             Tag::Snapshot => Change::Snapshot(map.next_value()?),
         })
     }

@@ -37,8 +37,8 @@ use crate::store::{InboxSeq, OpenInterrupt, Phase, SessionSummary};
 pub use crate::step::EffectScope;
 pub(crate) use change::InputKey;
 pub use change::{
-    Adopted, Asked, AttemptFailed, Change, Committed, Diverted, EffectDone, Entry, Finishing,
-    Intent, Opened, Origin, Recovered, Reserved, Resolution, Resolved, RunStarted,
+    Adopted, Asked, AttemptFailed, Change, Committed, Diverted, Edited, EffectDone, Entry,
+    Finishing, Intent, Opened, Origin, Recovered, Reserved, Resolution, Resolved, RunStarted,
 };
 pub(crate) use codec::{check_ops, check_value};
 pub(crate) use cursor::{Cursor, Kept};

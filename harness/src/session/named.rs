@@ -93,6 +93,7 @@ impl<P: StepRef> Change<P> {
                 Change::Finishing(Box::new(Finishing { end, next: name(&next), active_ms }))
             }
             Self::Settled(settled) => Change::Settled(settled),
+            Self::Edited(edited) => Change::Edited(edited),
             Self::Snapshot(snapshot) => {
                 let Snapshot { session, state } = *snapshot;
                 Change::Snapshot(Box::new(Snapshot { session: session.map_step(name), state }))

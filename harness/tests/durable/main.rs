@@ -27,6 +27,7 @@ mod meanwhile;
 mod models;
 mod modes;
 mod nested;
+mod operate;
 mod queue;
 mod reads;
 mod rig;

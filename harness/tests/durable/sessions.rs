@@ -59,7 +59,11 @@ async fn write(doc: View<Doc>, _: Cx<()>) -> StepResult<Doc> {
 }
 
 pub(crate) fn agent(name: &str, store: &MemoryStore) -> Agent<(), Doc> {
-    let harness = Harness::<(), Doc>::builder("doc")
+    harness().agent(name, ()).store(store.clone())
+}
+
+pub(crate) fn harness() -> Harness<(), Doc> {
+    Harness::<(), Doc>::builder("doc")
         .start(Step::Write)
         .steps(|define, step| match step {
             Step::Write => define.run(write).route(route, |signal| match signal {
@@ -73,8 +77,7 @@ pub(crate) fn agent(name: &str, store: &MemoryStore) -> Agent<(), Doc> {
                 .end(),
         })
         .build()
-        .unwrap();
-    harness.agent(name, ()).store(store.clone())
+        .unwrap()
 }
 
 pub(crate) async fn run(agent: &Agent<(), Doc>, session: &str, first: &str) -> Outcome<Doc> {

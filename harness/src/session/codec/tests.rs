@@ -43,6 +43,8 @@ pub(crate) const LINES: &[&str] = &[
     r#"{"t":13,"settle":{"end":{"as":"stopped"}}}"#,
     r#"{"t":13,"settle":{"end":{"as":"cancelled"},"active_ms":3,"attempt":2}}"#,
     r#"{"t":13,"settle":{"end":{"as":"failed","failure":{"kind":"panic","step":"a","position":1,"attempts":1,"retryable":false,"message":"","causes":[],"at":0}},"finally_failure":{"kind":"ask_in_finally","step":"b","position":2,"attempts":1,"retryable":false,"message":"","causes":[],"at":0}}}"#,
+    r#"{"t":13,"edit":{"by":"sam","why":""}}"#,
+    r#"{"t":13,"edit":{"by":"sam","why":"a slip","o":[{"set":{"p":["a"],"v":1}}]}}"#,
     r#"{"t":14,"snapshot":{"session":{"v":1,"agent":"a","salt":"5a17","graph":{"name":"l","wiring":"w","steps":{}},"schema":{"version":1,"fields":[]},"phase":"waiting","cursor":{"step":"act","position":3,"last":4,"attempt":0,"retries":0,"steps":2,"visits":{"act":1}},"effects":{"k":"intent","l":{"done":null}},"timers":[{"due":3},{"k":"t","due":4,"waits":true}],"turn":1,"spent":{"usage":{"input":null,"output":null,"cache_read":null,"cache_write":null,"reasoning":null},"cost_micros":null},"total":{"usage":{"input":1,"output":null,"cache_read":null,"cache_write":null,"reasoning":null},"cost_micros":null},"recovered":0,"inbox":0},"state":{"x":0.30000000000000004}}}"#,
     r#"{"t":14,"snapshot":{"session":{"v":1,"agent":"a","salt":"5a17","graph":{"name":"l","wiring":"w","steps":{}},"schema":{"version":1,"fields":[]},"from":{"session":"s/1","seq":7},"phase":"failed","cursor":{"step":"last","position":4,"last":4,"attempt":1,"retries":1,"steps":2,"finishing":{"end":{"as":"exhausted","limit":"steps"},"since":1}},"interrupts":[{"interrupt":{"id":"3-ef","name":"ok","question":1,"answer_schema":{},"step":"fan","position":3,"item":2,"key":"k","asked_at":8},"resolution":{"as":"expired"}}],"session_effects":{"k":"intent"},"items":{"planned":[1,{"b":[]}],"done":{"1":{"v":null}},"work":{"0":{"attempt":1,"retries":0,"effects":{"k":{"done":1}},"timers":[{"k":"t","due":4,"waits":true}]}}},"parked":{"cursor":{"step":"fan","position":3,"last":3,"attempt":0,"retries":0,"steps":1},"items":{"planned":[],"done":{"0":{"failure":{"kind":"error","step":"fan","position":3,"attempts":1,"retryable":false,"message":"no","causes":[],"at":1}}}}},"turn":1,"run":"r","input":"k","spent":{"usage":{"input":null,"output":null,"cache_read":null,"cache_write":null,"reasoning":null},"cost_micros":null},"total":{"usage":{"input":1,"output":null,"cache_read":null,"cache_write":null,"reasoning":null},"cost_micros":null},"active_ms":4,"settled":{"end":{"as":"stopped"}},"recovered":1,"inbox":2,"trace":{"t":1}},"state":null}}"#,
     r#"{"t":15,"timer":{"timers":[{"due":1}]}}"#,
@@ -81,7 +83,7 @@ fn every_kind_is_written_as_it_was_read() {
         assert_eq!(serde_json::from_value::<Entry>(value).unwrap(), entry);
         kinds.insert(entry.change.name().to_owned());
     }
-    assert_eq!(kinds.len(), 21, "{kinds:?}");
+    assert_eq!(kinds.len(), 22, "{kinds:?}");
 }
 
 #[test]
