@@ -86,8 +86,9 @@ fn an_entry_is_written_today_as_it_was_then() {
         }
     }
     let known = [
-        "adopt", "ask", "attempt", "commit", "divert", "effect", "finish", "intent", "item",
-        "not_done", "open", "planned", "recover", "resolve", "run", "settle", "snapshot", "timer",
+        "adopt", "ask", "attempt", "commit", "divert", "edit", "effect", "finish", "intent",
+        "item", "not_done", "open", "planned", "recover", "resolve", "run", "settle", "snapshot",
+        "timer",
     ];
     assert_eq!(kinds, known.map(str::to_owned).into());
 }

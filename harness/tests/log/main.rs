@@ -44,7 +44,7 @@ impl Golden {
     }
 
     fn all() -> Vec<Self> {
-        ["turns", "pruned", "migrated", "fork", "items", "not_done", "talk", "timers"]
+        ["turns", "pruned", "migrated", "fork", "items", "not_done", "talk", "timers", "edited"]
             .map(Self::read)
             .into()
     }

@@ -117,7 +117,7 @@ async fn agents_report_the_states_as_before_and_run_no_reducer() {
     for name in ["turns", "pruned"] {
         reported_by_agent::<Notebook>(&Golden::read(name), "clerk", usize::MAX, without_note).await;
     }
-    for name in ["fork", "items"] {
+    for name in ["fork", "items", "edited"] {
         reported_by_agent::<Talk>(&Golden::read(name), "m", usize::MAX, |_| {}).await;
     }
     // Then another version of the state was taken over.
