@@ -61,7 +61,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
             &["commit"],
         ],
     ),
-    ("agent", &[&["history"]]),
+    ("agent", &[&["history", "check", "edit"]]),
 ];
 
 /// The most of the lines of `harness/src` that one room may have: one in so many.
