@@ -48,7 +48,7 @@ impl Client {
         let recycling_method = RecyclingMethod::Fast;
         let manager = ManagerConfig { recycling_method };
         let manager = match wants_tls {
-            true => tls::manager(config, manager)?,
+            true => tls::manager(config, manager, options)?,
             false => Manager::from_config(config, tokio_postgres::NoTls, manager),
         };
         let pool = Pool::builder(manager)

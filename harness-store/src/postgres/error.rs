@@ -74,12 +74,25 @@ fn chain(error: &Error) -> String {
     text
 }
 
+/// Whether one end has refused to encrypt a connection: another try comes to the same.
+fn is_refused(error: &Error) -> bool {
+    let source = error.source().and_then(|source| source.downcast_ref::<std::io::Error>());
+    // The others are failures of the network.
+    let is_final = source.is_none_or(|source| source.kind() == std::io::ErrorKind::InvalidData);
+    error.to_string().starts_with("error performing TLS handshake") && is_final
+}
+
 /// What it means that there was no connection for a call.
 pub(crate) fn no_connection(error: PoolError, size: usize, waited: Duration) -> StoreError {
     let what = match error {
         PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => {
             return match error.as_db_error() {
                 Some(_) => failed(&error, false),
+                None if is_refused(&error) => StoreError::Unsuitable(format!(
+                    "{} (the certificate of the server must be valid, for the name in the URL; \
+                     without encryption, use `sslmode=disable`)",
+                    chain(&error)
+                )),
                 None => StoreError::Unavailable {
                     what: "failed to connect to the server (is it up?)".into(),
                     ambiguous: false,

@@ -24,6 +24,7 @@ mod schema;
 mod send;
 mod store;
 mod tls;
+mod url;
 mod version;
 
 pub use options::PostgresStoreOptions;

@@ -27,6 +27,8 @@ pub struct PostgresStoreOptions {
     pub(crate) connect: Duration,
     pub(crate) timeout: Duration,
     pub(crate) accept_loss: bool,
+    #[cfg(feature = "postgres-tls")]
+    pub(crate) roots: Option<Vec<u8>>,
 }
 
 impl Default for PostgresStoreOptions {
@@ -38,6 +40,8 @@ impl Default for PostgresStoreOptions {
             connect: Duration::from_secs(10),
             timeout: Duration::from_secs(30),
             accept_loss: false,
+            #[cfg(feature = "postgres-tls")]
+            roots: None,
         }
     }
 }
@@ -89,7 +93,16 @@ impl PostgresStoreOptions {
         self
     }
 
-    /// Uses a server with `fsync = off`, which loses acknowledged batches when its machine crashes.
+    /// Trusts servers whose certificate was issued by one of these, in the PEM format, instead of
+    /// those that the system trusts.
+    #[cfg(feature = "postgres-tls")]
+    #[must_use]
+    pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.roots = Some(pem.into());
+        self
+    }
+
+    /// Uses a server with `fsync = off` or `full_page_writes = off`, which loses acknowledged batches when its machine crashes.
     #[must_use]
     pub fn accept_loss(mut self) -> Self {
         self.accept_loss = true;

@@ -15,4 +15,6 @@ mod size;
 #[path = "../file/support.rs"]
 #[allow(dead_code)]
 mod support;
+#[cfg(feature = "postgres-tls")]
+mod tls;
 mod versions;

@@ -16,9 +16,13 @@ fn programs() -> PathBuf {
     String::from_utf8(found.stdout).unwrap().trim().into()
 }
 
-/// A program as a user that the server accepts: it refuses to run as root.
+/// A program of PostgreSQL.
 fn command(program: &str) -> Command {
-    let mut command = Command::new(programs().join(program));
+    as_server(Command::new(programs().join(program)))
+}
+
+/// Runs as a user that the server accepts: it refuses to run as root.
+fn as_server(mut command: Command) -> Command {
     if rustix::process::geteuid().is_root() {
         let number = |kind: &str| -> u32 {
             let said = Command::new("id").args([kind, "postgres"]).output().unwrap().stdout;
@@ -51,12 +55,44 @@ impl Server {
         server
     }
 
+    /// One that takes encrypted connections, too, and its certificate, which it has signed itself for
+    /// the name `localhost`.
+    #[cfg(feature = "postgres-tls")]
+    pub(crate) fn encrypted() -> (Self, Vec<u8>) {
+        let server = Self::start();
+        let [key, certificate] = ["server.key", "server.crt"].map(|name| server.data().join(name));
+        let made = as_server(Command::new("openssl"))
+            .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"])
+            .args(["-nodes", "-days", "2", "-subj", "/CN=localhost"])
+            .args(["-addext", "subjectAltName=DNS:localhost"])
+            .args(["-addext", "basicConstraints=critical,CA:FALSE"])
+            .arg("-keyout")
+            .arg(&key)
+            .arg("-out")
+            .arg(&certificate)
+            .status();
+        assert!(made.expect("`openssl` makes the certificate").success());
+        let mut settings = std::fs::OpenOptions::new()
+            .append(true)
+            .open(server.data().join("postgresql.conf"))
+            .unwrap();
+        std::io::Write::write_all(&mut settings, b"ssl = on\n").unwrap();
+        server.stop();
+        server.restart();
+        (server, std::fs::read(certificate).unwrap())
+    }
+
     fn data(&self) -> PathBuf {
         self.dir.path().join("data")
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("postgres://harness@127.0.0.1:{}/postgres", self.port)
+        self.url_by("harness@127.0.0.1")
+    }
+
+    /// The URL with another user or name of this machine.
+    pub(crate) fn url_by(&self, user_and_host: &str) -> String {
+        format!("postgres://{user_and_host}:{}/postgres", self.port)
     }
 
     /// Starts it, and waits until it answers.
@@ -75,6 +111,11 @@ impl Server {
             .status();
         let said = || std::fs::read_to_string(&log).unwrap_or_default();
         assert!(started.unwrap().success(), "{}", said());
+    }
+
+    fn stop(&self) {
+        let mut stop = command("pg_ctl");
+        let _ = stop.args(["-w", "-m", "immediate", "-D"]).arg(self.data()).arg("stop").status();
     }
 
     /// Kills all its processes at once.
@@ -118,11 +159,6 @@ fn children(of: i32) -> Vec<i32> {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let stopped = command("pg_ctl")
-            .args(["-w", "-m", "immediate", "-D"])
-            .arg(self.data())
-            .arg("stop")
-            .status();
-        let _ = stopped;
+        self.stop();
     }
 }
