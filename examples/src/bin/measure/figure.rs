@@ -17,6 +17,8 @@ const TARGETS: &[(&str, f64)] = &[
     ("log-file-sync/", 1.3),
     ("log-sqlite/", 1.5),
     ("sessions-sqlite/", 0.2),
+    ("log-postgres/", 1.3),
+    ("sessions-postgres/", 0.2),
     ("resume-file/", 2.5),
     ("runs/", 2.0),
     ("each/", 3.0),

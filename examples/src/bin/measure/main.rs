@@ -10,6 +10,7 @@
 //! medians over all rounds. `--once` runs a single round of each case: a test that it works, no
 //! measurement.
 
+mod at_once;
 mod counting;
 mod disk;
 mod each;
@@ -23,6 +24,7 @@ mod growing;
 mod llm;
 mod log;
 mod ours;
+mod postgres;
 mod programs;
 mod python;
 mod reopen;
@@ -55,6 +57,8 @@ const CASES: &[(&str, Case)] = &[
     ("log-file-bytes", disk::bytes),
     ("log-sqlite", sqlite::log),
     ("sessions-sqlite", sqlite::sessions),
+    ("log-postgres", postgres::log),
+    ("sessions-postgres", postgres::sessions),
     ("resume-file", reopen::resume),
     ("open-memory", reopen::memory),
     ("open-file", reopen::file),
