@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use harness::Seq;
 use harness::store::rules::{self, Append, Outline};
 use harness::store::{Appended, Batch, InboxSeq, Lease, OpenInterrupt, StoreError};
+use harness::{Seq, UtcMillis};
 use tokio_postgres::Row;
 
 use crate::sql::{batch_size, encode, frame, phase_number};
@@ -15,7 +15,12 @@ use super::error::unexpected;
 
 /// Appends one batch.
 pub(crate) const APPEND: &str = "SELECT * FROM append_2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, \
-     $17, $18)";
+     $17, $18, $19, $20)";
+
+/// A time in microseconds, as the server has it.
+fn micros(at: UtcMillis) -> i64 {
+    i64::try_from(at.0.saturating_mul(1_000)).unwrap_or(i64::MAX)
+}
 
 /// A batch as it will be written, independent of what its caller has lent.
 #[derive(Debug)]
@@ -33,6 +38,8 @@ pub(crate) struct Prepared {
     agent: Option<Vec<u8>>,
     phase: Option<i16>,
     summary: Option<Vec<u8>>,
+    counted: Option<i64>,
+    due: Option<i64>,
     open: Vec<Vec<u8>>,
     since: Vec<i64>,
     expires: Vec<Option<i64>>,
@@ -80,6 +87,8 @@ impl Prepared {
             agent,
             phase,
             summary,
+            counted: batch.summary.map(|summary| signed(summary.inbox.0)),
+            due: batch.summary.and_then(|summary| summary.due).map(micros),
             open: open.keys().map(|id| id.as_bytes().to_vec()).collect(),
             since: open.values().map(|open| signed(open.since.0)).collect(),
             expires: open.values().map(|open| open.expires.map(|at| signed(at.0))).collect(),
@@ -94,7 +103,7 @@ impl Prepared {
     }
 
     /// The values of [`APPEND`]. Whether it is flushed, its group decides.
-    pub(crate) fn values<'a>(&'a self, session: &'a &[u8], flush: &'a bool) -> [Value<'a>; 18] {
+    pub(crate) fn values<'a>(&'a self, session: &'a &[u8], flush: &'a bool) -> [Value<'a>; 20] {
         [
             session,
             &self.own,
@@ -108,6 +117,8 @@ impl Prepared {
             &self.agent,
             &self.phase,
             &self.summary,
+            &self.counted,
+            &self.due,
             &self.open,
             &self.since,
             &self.expires,

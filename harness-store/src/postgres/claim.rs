@@ -12,12 +12,12 @@ use tokio_postgres::Row;
 
 use crate::sql::corrupt;
 
-use super::batch::{get, token, token_of};
+use super::batch::{get, seq, token, token_of};
 use super::client::Client;
 use super::error::unexpected;
 
 /// A time to live in microseconds, of which the sum with any time of the server is a number.
-fn micros(ttl: Duration) -> i64 {
+pub(crate) fn micros(ttl: Duration) -> i64 {
     i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX).min(i64::MAX / 4)
 }
 
@@ -41,6 +41,12 @@ pub(crate) fn summary(
         .map_err(|error| corrupt(session, head, format!("its summary does not decode: {error}")))
 }
 
+/// What it means that the log of a session is not sound after this entry.
+pub(crate) fn damaged(session: &SessionId, after: i64) -> StoreError {
+    let what = "the next batch is missing, or is not what was written";
+    corrupt(session, after.cast_unsigned(), what)
+}
+
 pub(crate) async fn claim(
     client: &Client,
     session: &SessionId,
@@ -52,12 +58,16 @@ pub(crate) async fn claim(
         client.query("SELECT * FROM claim_2($1, $2, $3)", &[&id, &bytes, &ttl], true).await?;
     let row = rows.first().ok_or_else(|| unexpected("no row"))?;
     if let Some(after) = get::<Option<i64>>(row, 0)? {
-        let what = "the next batch is missing, or is not what was written";
-        return Err(corrupt(session, after.cast_unsigned(), what));
+        return Err(damaged(session, after));
     }
     if let Some(left) = get::<Option<i64>>(row, 1)? {
         return Err(StoreError::Busy { session: session.clone(), until: until(left) });
     }
+    claimed(session, own, row)
+}
+
+/// A session that was claimed.
+pub(crate) fn claimed(session: &SessionId, own: Token, row: &Row) -> Result<Claimed, StoreError> {
     let fence = Fence(get::<i64>(row, 3)?.cast_unsigned());
     let mut claimed = Claimed::new(Lease::new(session.clone(), fence, own));
     claimed.head = Seq(get::<i64>(row, 4)?.cast_unsigned());
@@ -96,6 +106,7 @@ pub(crate) async fn release(
     read: InboxSeq,
 ) -> Result<Released, StoreError> {
     let (id, own) = (lease.session.as_str().as_bytes(), token(lease.token));
-    let rows = client.query("SELECT * FROM release_2($1, $2)", &[&id, &own], true).await?;
+    let text = "SELECT * FROM release_2($1, $2, $3)";
+    let rows = client.query(text, &[&id, &own, &seq(Seq(read.0))], true).await?;
     Ok(rules::released(read, inbox_if_held(&rows, lease)?))
 }

@@ -6,16 +6,14 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use deadpool_postgres::{
-    Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime,
-};
+use deadpool_postgres::{Hook, HookError, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use harness::store::StoreError;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, Row, Statement};
 
 use super::error::{failed, is_missing, no_connection, too_late};
 use super::options::PostgresStoreOptions;
-use super::tls;
+use super::tls::Tls;
 use super::version::{FORMAT, newer, quoted};
 
 pub(crate) type Value<'a> = &'a (dyn ToSql + Sync);
@@ -41,16 +39,12 @@ impl fmt::Debug for Client {
 impl Client {
     pub(crate) fn new(
         config: Config,
-        wants_tls: bool,
+        tls: &Tls,
         options: &PostgresStoreOptions,
     ) -> Result<Self, StoreError> {
         let setup = setup(options);
         let recycling_method = RecyclingMethod::Fast;
-        let manager = ManagerConfig { recycling_method };
-        let manager = match wants_tls {
-            true => tls::manager(config, manager, options)?,
-            false => Manager::from_config(config, tokio_postgres::NoTls, manager),
-        };
+        let manager = tls.manager(config, ManagerConfig { recycling_method });
         let pool = Pool::builder(manager)
             .max_size(options.max_connections)
             .wait_timeout(Some(options.wait))

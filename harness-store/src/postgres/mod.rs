@@ -7,15 +7,17 @@
 //! they say what follows.
 //!
 //! `client` has the connections and what their failures mean, `batch` what is kept of a batch, `group`
-//! the appends that share a transaction.
+//! the appends that share a transaction, `listen` what notifies those that wait for due sessions.
 
 mod append;
 mod batch;
 mod claim;
 mod client;
+mod due;
 mod error;
 mod group;
 mod list;
+mod listen;
 mod open;
 mod options;
 mod read;

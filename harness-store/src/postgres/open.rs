@@ -6,9 +6,11 @@ use harness::store::StoreError;
 
 use super::client::Client;
 use super::group::Groups;
+use super::listen::Listener;
 use super::options::PostgresStoreOptions;
 use super::schema;
 use super::store::PostgresStore;
+use super::tls::{self, Tls};
 use super::url;
 
 impl PostgresStore {
@@ -36,8 +38,9 @@ impl PostgresStoreOptions {
     /// or a privilege, or does not promise what the store relies on; [`StoreError::NewerFormat`] if a
     /// newer version has made the tables; [`StoreError::Unavailable`] if the server does not answer.
     pub async fn connect(self, url: &str) -> Result<PostgresStore, StoreError> {
-        let (config, wants_tls) = url::parse(url)?;
-        let client = Client::new(config, wants_tls, &self)?;
+        let (config, encrypted) = url::parse(url)?;
+        let tls = if encrypted { tls::verified(&self)? } else { Tls::Off };
+        let client = Client::new(config.clone(), &tls, &self)?;
         let mut connection = client.connection().await?;
         let settings = connection
             .query(
@@ -64,7 +67,9 @@ impl PostgresStoreOptions {
         }
         schema::set_up(&mut connection, &self.schema).await?;
         drop(connection);
-        Ok(PostgresStore { groups: Groups::new(client.clone()), client })
+        let groups = Groups::new(client.clone());
+        let listener = Listener::new(config, tls, &self);
+        Ok(PostgresStore { client, groups, listener })
     }
 }
 

@@ -12,9 +12,23 @@ const VERSIONS: [&str; FORMAT as usize] =
 /// The functions of the last version.
 const FUNCTIONS: &str = include_str!("schema/functions.sql");
 /// The names of the functions that some version has, without the version.
-const NAMES: [&str; 14] = [
-    "now", "durable", "damage", "claim", "renew", "release", "append", "snapshot", "read", "inbox",
-    "put", "lock", "remove", "prune",
+const NAMES: [&str; 16] = [
+    "now",
+    "durable",
+    "damage",
+    "claim",
+    "claim_due",
+    "notify",
+    "renew",
+    "release",
+    "append",
+    "snapshot",
+    "read",
+    "inbox",
+    "put",
+    "lock",
+    "remove",
+    "prune",
 ];
 
 /// Makes the tables, or brings those of an older version to this one, in one transaction. Of several

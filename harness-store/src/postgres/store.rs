@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use harness::SessionId;
+use harness::id::AgentId;
 use harness::store::{
     Appended, Batch, Claimed, DueRequest, DueSessions, Filter, InboxSeq, Lease, Listing, Message,
     Page, ReadRequest, Released, Remove, Sent, SessionStore, StoreError,
@@ -14,7 +15,8 @@ use crate::sql::MAX_BATCH;
 use super::append::Prepared;
 use super::client::Client;
 use super::group::Groups;
-use super::{claim, list, read, remove, send};
+use super::listen::Listener;
+use super::{claim, due, list, read, remove, send};
 
 /// Keeps sessions in a PostgreSQL database (version 13 or newer), for any number of processes on any
 /// number of machines. Its clones share their connections.
@@ -30,6 +32,11 @@ use super::{claim, list, read, remove, send};
 ///
 /// Leases expire by the clock of the server. The store does not know whether a holder is dead: the
 /// lease of a process that was killed is free once it expires.
+///
+/// Due sessions are found by an index. A message, and a release of a session that has something to do,
+/// notify the processes that wait for them (`LISTEN`), on one more connection of each; a connection
+/// pooler that shares connections between transactions passes no notices on, and then only the next
+/// call that asks finds them.
 ///
 /// A claim has the server verify the log from its last snapshot on, and so does a message.
 ///
@@ -52,6 +59,7 @@ use super::{claim, list, read, remove, send};
 pub struct PostgresStore {
     pub(crate) client: Client,
     pub(crate) groups: Groups,
+    pub(crate) listener: Listener,
 }
 
 impl PostgresStore {
@@ -65,8 +73,16 @@ impl SessionStore for PostgresStore {
         claim::claim(&self.client, session, ttl).await
     }
 
-    async fn claim_due(&self, _: &DueRequest, _: Duration) -> Result<DueSessions, StoreError> {
-        Err(StoreError::Unsuitable("a PostgreSQL store finds no due sessions yet".into()))
+    async fn claim_due(
+        &self,
+        request: &DueRequest,
+        ttl: Duration,
+    ) -> Result<DueSessions, StoreError> {
+        due::claim_due(&self.client, request, ttl).await
+    }
+
+    async fn wait_due(&self, agents: &[AgentId], timeout: Duration) {
+        let _ = tokio::time::timeout(timeout, self.listener.notified(agents)).await;
     }
 
     async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {

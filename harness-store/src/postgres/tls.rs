@@ -1,19 +1,32 @@
-//! Encrypted connections.
+//! How connections are made: encrypted or not.
 
 use deadpool_postgres::{Manager, ManagerConfig};
 use harness::store::StoreError;
-use tokio_postgres::Config;
+use tokio_postgres::{Config, NoTls};
 
 use super::options::PostgresStoreOptions;
+
+#[derive(Clone)]
+pub(crate) enum Tls {
+    Off,
+    #[cfg(feature = "postgres-tls")]
+    On(tokio_postgres_rustls::MakeRustlsConnect),
+}
+
+impl Tls {
+    pub(crate) fn manager(&self, config: Config, manager: ManagerConfig) -> Manager {
+        match self {
+            Self::Off => Manager::from_config(config, NoTls, manager),
+            #[cfg(feature = "postgres-tls")]
+            Self::On(tls) => Manager::from_config(config, tls.clone(), manager),
+        }
+    }
+}
 
 /// Connections to a server whose certificate is valid for its name: by these certificates, or by those
 /// that the system trusts.
 #[cfg(feature = "postgres-tls")]
-pub(crate) fn manager(
-    config: Config,
-    manager: ManagerConfig,
-    options: &PostgresStoreOptions,
-) -> Result<Manager, StoreError> {
+pub(crate) fn verified(options: &PostgresStoreOptions) -> Result<Tls, StoreError> {
     use std::sync::Arc;
 
     use rustls::pki_types::CertificateDer;
@@ -43,17 +56,12 @@ pub(crate) fn manager(
             tls.with_root_certificates(roots)
         }
     };
-    let tls = tokio_postgres_rustls::MakeRustlsConnect::new(tls.with_no_client_auth());
-    Ok(Manager::from_config(config, tls, manager))
+    Ok(Tls::On(tokio_postgres_rustls::MakeRustlsConnect::new(tls.with_no_client_auth())))
 }
 
 /// Without the feature there are none.
 #[cfg(not(feature = "postgres-tls"))]
-pub(crate) fn manager(
-    _: Config,
-    _: ManagerConfig,
-    _: &PostgresStoreOptions,
-) -> Result<Manager, StoreError> {
+pub(crate) fn verified(_: &PostgresStoreOptions) -> Result<Tls, StoreError> {
     Err(StoreError::Unsuitable(
         "the URL asks for TLS, or names another machine without `sslmode=disable` (enable the \
          feature `postgres-tls` of `harness-store`)"

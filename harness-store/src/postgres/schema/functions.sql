@@ -81,6 +81,55 @@ BEGIN
         WHERE key = s.key;
 END $$;
 
+-- Claims sessions that are due, each with one of the tokens. Of those that are not sound, it says so
+-- and changes nothing.
+CREATE FUNCTION claim_due_2(p_agents bytea[], p_except bytea[], p_tokens bytea[], p_ttl bigint)
+RETURNS TABLE (o_damage bigint, o_left bigint, o_released boolean, o_fence bigint,
+    o_head bigint, o_inbox bigint, o_summary bytea, o_id bytea
+) LANGUAGE plpgsql AS $$
+DECLARE
+    s session;
+    a bytea;
+    now bigint := now_2();
+    count integer := 0;
+    seen_ready bigint;
+    seen_key bigint;
+BEGIN
+    PERFORM durable_2(true);
+    FOREACH a IN ARRAY p_agents LOOP
+        seen_ready := -1;
+        seen_key := 0;
+        WHILE count < cardinality(p_tokens) LOOP
+            SELECT * INTO s FROM session
+                WHERE agent = a AND ready <= now AND (ready, key) > (seen_ready, seen_key)
+                AND id <> ALL (p_except)
+                ORDER BY ready, key LIMIT 1 FOR UPDATE SKIP LOCKED;
+            EXIT WHEN NOT FOUND;
+            seen_ready := s.ready;
+            seen_key := s.key;
+            o_damage := damage_2(s);
+            o_released := s.token IS NULL;
+            o_head := s.head;
+            o_inbox := s.inbox;
+            o_summary := s.summary;
+            o_id := s.id;
+            IF o_damage IS NULL THEN
+                count := count + 1;
+                o_fence := nextval('fence');
+                UPDATE session SET fence = o_fence, token = p_tokens[count], until = now + p_ttl,
+                    bare = false WHERE key = s.key;
+            END IF;
+            RETURN NEXT;
+        END LOOP;
+    END LOOP;
+END $$;
+
+-- Notifies those that wait for due sessions of an agent.
+CREATE FUNCTION notify_2(p_agent bytea) RETURNS void LANGUAGE sql AS $$
+    SELECT pg_notify('harness_' || encode(substr(sha256(convert_to(current_schema(), 'UTF8')), 1, 16), 'hex'),
+        encode(substr(sha256(p_agent), 1, 16), 'hex'))
+$$;
+
 -- `o_token` is that of the last claim; no row if there is no such session.
 CREATE FUNCTION renew_2(p_id bytea, p_token bytea, p_ttl bigint)
 RETURNS TABLE (o_token bytea, o_inbox bigint) LANGUAGE plpgsql AS $$
@@ -98,7 +147,7 @@ BEGIN
     RETURN QUERY SELECT s.token, s.inbox;
 END $$;
 
-CREATE FUNCTION release_2(p_id bytea, p_token bytea)
+CREATE FUNCTION release_2(p_id bytea, p_token bytea, p_read bigint)
 RETURNS TABLE (o_token bytea, o_inbox bigint) LANGUAGE plpgsql AS $$
 DECLARE
     s session;
@@ -110,7 +159,11 @@ BEGIN
     END IF;
     IF s.token = p_token THEN
         IF s.written THEN
-            UPDATE session SET token = NULL WHERE key = s.key;
+            UPDATE session SET token = NULL, read = greatest(read, p_read) WHERE key = s.key
+                RETURNING ready INTO s.ready;
+            IF s.ready <= now_2() THEN
+                PERFORM notify_2(s.agent);
+            END IF;
         ELSE
             DELETE FROM session WHERE key = s.key;
         END IF;
@@ -124,7 +177,7 @@ END $$;
 CREATE FUNCTION append_2(
     p_id bytea, p_token bytea, p_after bigint, p_count bigint, p_bytes bigint, p_entries bytea,
     p_sum bytea, p_snapshots bigint[], p_at bigint, p_agent bytea, p_phase smallint,
-    p_summary bytea, p_open bytea[], p_since bigint[], p_expires bigint[], p_close bytea[],
+    p_summary bytea, p_counted bigint, p_due bigint, p_open bytea[], p_since bigint[], p_expires bigint[], p_close bytea[],
     p_changes bytea, p_flush boolean,
     OUT o_done boolean, OUT o_found boolean, OUT o_written boolean, OUT o_token bytea,
     OUT o_head bigint, OUT o_inbox bigint, OUT o_repeated boolean
@@ -147,7 +200,9 @@ BEGIN
             written = true,
             agent = coalesce(p_agent, agent),
             phase = coalesce(p_phase, phase),
-            summary = coalesce(p_summary, summary)
+            summary = coalesce(p_summary, summary),
+            counted = coalesce(p_counted, counted),
+            due = CASE WHEN p_summary IS NULL THEN due ELSE p_due END
         WHERE id = p_id AND token = p_token AND head = p_after
             AND (written OR p_summary IS NOT NULL)
         RETURNING key, inbox, bare INTO k, o_inbox, was_bare;
@@ -175,7 +230,9 @@ BEGIN
                 bare = true,
                 agent = coalesce(p_agent, agent),
                 phase = coalesce(p_phase, phase),
-                summary = coalesce(p_summary, summary)
+                summary = coalesce(p_summary, summary),
+                counted = coalesce(p_counted, counted),
+                due = CASE WHEN p_summary IS NULL THEN due ELSE p_due END
             WHERE key = k;
             INSERT INTO bare VALUES (k, p_token, p_after, p_changes)
                 ON CONFLICT (session, token)
@@ -311,8 +368,14 @@ CREATE FUNCTION put_2(
 ) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     last bigint;
+    is_due_from bigint;
+    its_agent bytea;
 BEGIN
-    UPDATE session SET inbox = inbox + cardinality(p_keys) WHERE key = p_key RETURNING inbox INTO last;
+    UPDATE session SET inbox = inbox + cardinality(p_keys) WHERE key = p_key
+        RETURNING inbox, ready, agent INTO last, is_due_from, its_agent;
+    IF is_due_from <= now_2() THEN
+        PERFORM notify_2(its_agent);
+    END IF;
     INSERT INTO message
         SELECT p_key, last - cardinality(p_keys) + m.at, m.key, m.digest, m.interrupt, m.expiry,
             m.body, m.sum
