@@ -1,27 +1,15 @@
 //! Sessions that are due.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use harness::id::AgentId;
+use harness::UtcMillis;
 use harness::store::{DueRequest, DueSessions, StoreError};
-use harness::{SessionId, UtcMillis};
 
+use super::candidate::Candidate;
 use super::catalog::{Fingerprint, Place};
 use super::inner::Inner;
-
-/// What was found out about logs, and what they were then.
-pub(crate) type DueCache = HashMap<Arc<Path>, (Fingerprint, Option<Candidate>)>;
-
-/// A session that is due at some time while its lease is free.
-#[derive(Clone, Debug)]
-pub(crate) struct Candidate {
-    id: SessionId,
-    agent: AgentId,
-    from: UtcMillis,
-}
 
 impl Inner {
     pub(crate) fn claim_due(

@@ -8,9 +8,9 @@ use harness::SessionId;
 
 pub(crate) use crate::local::Sync;
 
+use super::candidate::DueCache;
 use super::catalog::Catalog;
 use super::disk::Disk;
-use super::due::DueCache;
 use super::liveness::Liveness;
 use super::paths::Paths;
 use super::place::Place;

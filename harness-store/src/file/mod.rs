@@ -12,6 +12,7 @@
 
 mod append;
 mod backup;
+mod candidate;
 mod catalog;
 mod checkpoint;
 mod claim;

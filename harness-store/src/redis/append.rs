@@ -9,12 +9,12 @@ use crate::sql::{batch_size, encode, frame, phase_number};
 
 use super::error::unexpected;
 use super::frame::{MAX_SEQ, hash, sum};
+use super::inner::Inner;
 use super::reply::Reply;
 use super::scripts;
-use super::store::RedisStore;
 
 pub(crate) async fn append(
-    store: &RedisStore,
+    inner: &Inner,
     lease: &Lease,
     batch: &Batch<'_>,
 ) -> Result<Appended, StoreError> {
@@ -47,7 +47,7 @@ pub(crate) async fn append(
         command.arg(rules::list_key(&lease.session, None));
         let (seen, due) = batch.summary.map_or((0, None), |it| (it.inbox.0, it.due));
         command.arg(seen.min(MAX_SEQ)).arg(due.map(|at| at.0.to_string()).unwrap_or_default());
-        command.arg(store.client.expire_ended().map(|it| it.to_string()).unwrap_or_default());
+        command.arg(inner.client.expire_ended().map(|it| it.to_string()).unwrap_or_default());
         command.arg(snapshots.len()).arg(batch.open.len()).arg(batch.close.len());
         for seq in &snapshots {
             command.arg(*seq);
@@ -60,14 +60,14 @@ pub(crate) async fn append(
             command.arg(id.as_str());
         }
     };
-    let read = |reply: Reply<'_>| judge(store, lease, outline, reply);
-    let appended = store.client.call_on(&scripts::APPEND, &lease.session, arguments, read).await?;
-    store.known.acknowledged(lease, appended.head);
+    let read = |reply: Reply<'_>| judge(inner, lease, outline, reply);
+    let appended = inner.client.call_on(&scripts::APPEND, &lease.session, arguments, read).await?;
+    inner.known.acknowledged(lease, appended.head);
     Ok(appended)
 }
 
 fn judge(
-    store: &RedisStore,
+    inner: &Inner,
     lease: &Lease,
     outline: Outline,
     reply: Reply<'_>,
@@ -86,7 +86,7 @@ fn judge(
         _ => Err(reply.unexpected("no append")),
     };
     let last_fence = reply.number(1).unwrap_or_default();
-    match judged.map_err(|error| store.known.explain(lease, last_fence, head, error))? {
+    match judged.map_err(|error| inner.known.explain(lease, last_fence, head, error))? {
         Append::Done(head) => Ok(Appended::new(head, InboxSeq(reply.count(5)?))),
         _ => Err(unexpected("nothing appended of a batch that should be")),
     }

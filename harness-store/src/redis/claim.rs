@@ -12,16 +12,10 @@ use harness::{Seq, SessionId, UtcMillis};
 use crate::sql::corrupt;
 
 use super::error::damaged;
-use super::frame::MAX_SEQ;
+use super::frame::{MAX_SEQ, micros};
+use super::inner::Inner;
 use super::reply::Reply;
 use super::scripts;
-use super::store::RedisStore;
-
-/// A time to live in microseconds, of which the scripts count the sum with any time of the server
-/// exactly: at most some thirty years.
-pub(crate) fn micros(ttl: Duration) -> u64 {
-    u64::try_from(ttl.as_micros()).unwrap_or(u64::MAX).min(1_000_000_000_000_000)
-}
 
 /// When a lease expires that the server holds for so long, by the clock of this machine.
 fn until(left: u64) -> UtcMillis {
@@ -43,7 +37,7 @@ pub(crate) fn summary(
 }
 
 pub(crate) async fn claim(
-    store: &RedisStore,
+    inner: &Inner,
     session: &SessionId,
     ttl: Duration,
 ) -> Result<Claimed, StoreError> {
@@ -52,8 +46,8 @@ pub(crate) async fn claim(
     let arguments = |command: &mut redis::Cmd| {
         command.arg(own.to_string()).arg(micros(ttl));
     };
-    let claimed = store.client.call_on(&scripts::CLAIM, session, arguments, read).await?;
-    store.known.held(&claimed.lease, Some(claimed.head), ttl);
+    let claimed = inner.client.call_on(&scripts::CLAIM, session, arguments, read).await?;
+    inner.known.held(&claimed.lease, Some(claimed.head), ttl);
     Ok(claimed)
 }
 
@@ -83,58 +77,50 @@ pub(crate) fn claimed(
 }
 
 /// The inbox of a session whose lease was held; the script has done nothing otherwise.
-fn inbox_if_held(
-    store: &RedisStore,
-    lease: &Lease,
-    reply: Reply<'_>,
-) -> Result<InboxSeq, StoreError> {
-    check_held(store, lease, reply)?;
+fn inbox_if_held(inner: &Inner, lease: &Lease, reply: Reply<'_>) -> Result<InboxSeq, StoreError> {
+    check_held(inner, lease, reply)?;
     Ok(InboxSeq(reply.count(3)?))
 }
 
 /// Checks a lease by what a script has found. If the session is gone, or another run has claimed it,
 /// nothing more is known of the lease.
-pub(crate) fn check_held(
-    store: &RedisStore,
-    lease: &Lease,
-    reply: Reply<'_>,
-) -> Result<(), StoreError> {
+pub(crate) fn check_held(inner: &Inner, lease: &Lease, reply: Reply<'_>) -> Result<(), StoreError> {
     let checked = match reply.name() {
         "found" => rules::check_lease(lease, reply.token(2)),
         "gone" => Err(StoreError::Gone { session: lease.session.clone() }),
         _ => Err(reply.unexpected("no lease")),
     };
     checked.map_err(|error| {
-        let error = store.known.explain(lease, reply.number(1).unwrap_or_default(), None, error);
-        store.known.forget(lease);
+        let error = inner.known.explain(lease, reply.number(1).unwrap_or_default(), None, error);
+        inner.known.forget(lease);
         error
     })
 }
 
 pub(crate) async fn renew(
-    store: &RedisStore,
+    inner: &Inner,
     lease: &Lease,
     ttl: Duration,
 ) -> Result<InboxSeq, StoreError> {
     let arguments = |command: &mut redis::Cmd| {
         command.arg(lease.token.to_string()).arg(micros(ttl));
     };
-    let read = |reply: Reply<'_>| inbox_if_held(store, lease, reply);
-    let inbox = store.client.call_on(&scripts::RENEW, &lease.session, arguments, read).await?;
-    store.known.held(lease, None, ttl);
+    let read = |reply: Reply<'_>| inbox_if_held(inner, lease, reply);
+    let inbox = inner.client.call_on(&scripts::RENEW, &lease.session, arguments, read).await?;
+    inner.known.held(lease, None, ttl);
     Ok(inbox)
 }
 
 pub(crate) async fn release(
-    store: &RedisStore,
+    inner: &Inner,
     lease: &Lease,
     seen: InboxSeq,
 ) -> Result<Released, StoreError> {
     let arguments = |command: &mut redis::Cmd| {
         command.arg(lease.token.to_string()).arg(seen.0.min(MAX_SEQ));
     };
-    let read = |reply: Reply<'_>| inbox_if_held(store, lease, reply);
-    let inbox = store.client.call_on(&scripts::RELEASE, &lease.session, arguments, read).await?;
-    store.known.forget(lease);
+    let read = |reply: Reply<'_>| inbox_if_held(inner, lease, reply);
+    let inbox = inner.client.call_on(&scripts::RELEASE, &lease.session, arguments, read).await?;
+    inner.known.forget(lease);
     Ok(rules::released(seen, inbox))
 }

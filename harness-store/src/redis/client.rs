@@ -10,8 +10,8 @@ use redis::{AsyncConnectionConfig, Cmd, ErrorKind, RedisError, ServerErrorKind, 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::check;
-use super::claim::micros;
 use super::error::{failed, no_connection, not_replicated, unexpected};
+use super::frame::micros;
 use super::options::{RedisStoreOptions, Replicas};
 use super::reply::Reply;
 use super::scripts::{self, Script};

@@ -1,5 +1,7 @@
 //! What is stored of batches and of messages.
 
+use std::time::Duration;
+
 use harness::store::{Message, StoreError};
 use harness::{InterruptId, SessionId};
 use sha1_smol::Sha1;
@@ -9,6 +11,12 @@ use crate::sql::{corrupt, unframe};
 /// Numbers that callers may have made up are counted with as if they were this; the scripts count with
 /// floating-point numbers.
 pub(crate) const MAX_SEQ: u64 = 1 << 52;
+
+/// A time to live in microseconds, of which the scripts count the sum with any time of the server
+/// exactly: at most some thirty years.
+pub(crate) fn micros(ttl: Duration) -> u64 {
+    u64::try_from(ttl.as_micros()).unwrap_or(u64::MAX).min(1_000_000_000_000_000)
+}
 
 pub(crate) fn hash(bytes: &[u8]) -> String {
     Sha1::from(bytes).digest().to_string()

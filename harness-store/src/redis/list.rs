@@ -8,10 +8,10 @@ use crate::sql::{apart, phase_number};
 
 use super::claim::summary;
 use super::error::unexpected;
+use super::inner::Inner;
 use super::read::interrupt_of;
 use super::reply::Reply;
 use super::scripts;
-use super::store::RedisStore;
 
 /// The name of the index of a filter.
 fn index(filter: &Filter) -> Result<String, StoreError> {
@@ -26,7 +26,7 @@ fn index(filter: &Filter) -> Result<String, StoreError> {
 }
 
 pub(crate) async fn list(
-    store: &RedisStore,
+    inner: &Inner,
     filter: &Filter,
     after: Option<&[u8]>,
     limit: u32,
@@ -46,7 +46,7 @@ pub(crate) async fn list(
         command.arg("").arg(&name).arg(limit + 1).arg(u8::from(interrupts)).arg(&from);
         command.arg(u8::from(interrupt.is_some())).arg(interrupt.unwrap_or_default());
     };
-    store.client.call(&scripts::LIST, arguments, |reply| rows(reply, limit)).await
+    inner.client.call(&scripts::LIST, arguments, |reply| rows(reply, limit)).await
 }
 
 fn rows(reply: Reply<'_>, limit: usize) -> Result<Listing, StoreError> {

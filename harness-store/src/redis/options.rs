@@ -1,17 +1,8 @@
-//! How a store is opened.
+//! What a store is opened with.
 
-use std::fmt;
 use std::time::Duration;
 
-use harness::store::StoreError;
-use redis::{ConnectionInfo, IntoConnectionInfo as _, ProtocolVersion};
-
-use super::client::Client;
-use super::due::Listener;
-use super::known::Known;
-use super::store::RedisStore;
-
-/// How a [`RedisStore`] is opened.
+/// How a [`RedisStore`](crate::RedisStore) is opened.
 ///
 /// ```no_run
 /// # async fn example(url: &str) -> Result<(), harness::store::StoreError> {
@@ -62,7 +53,7 @@ impl Default for RedisStoreOptions {
 }
 
 impl RedisStoreOptions {
-    /// What [`RedisStore::connect`] uses.
+    /// What [`RedisStore::connect`](crate::RedisStore::connect) uses.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -86,7 +77,7 @@ impl RedisStoreOptions {
     }
 
     /// How long a call waits for a connection while all are in use; the default is ten seconds. Then
-    /// it fails with [`StoreError::Unavailable`], without an effect.
+    /// it fails with [`StoreError::Unavailable`](harness::store::StoreError::Unavailable), without an effect.
     #[must_use]
     pub fn acquire_timeout(mut self, timeout: Duration) -> Self {
         self.wait = timeout;
@@ -101,7 +92,7 @@ impl RedisStoreOptions {
     }
 
     /// How long the server may take to answer a call; the default is 30 seconds. Then the call fails
-    /// with [`StoreError::Unavailable`], which says whether it may have had its effect, and the
+    /// with [`StoreError::Unavailable`](harness::store::StoreError::Unavailable), which says whether it may have had its effect, and the
     /// connection is closed.
     #[must_use]
     pub fn call_timeout(mut self, timeout: Duration) -> Self {
@@ -120,7 +111,7 @@ impl RedisStoreOptions {
     /// Each write waits until so many replicas have it on disk, so that it survives if one of these takes
     /// the place of the server; this needs Redis 7.2. Choose as many as there are, or have whatever
     /// makes a replica the master choose one that has everything. A write that they do not have within
-    /// the time of a call fails with [`StoreError::Unavailable`], and may have had its effect.
+    /// the time of a call fails with [`StoreError::Unavailable`](harness::store::StoreError::Unavailable), and may have had its effect.
     #[must_use]
     pub fn replicas(mut self, replicas: u32) -> Self {
         self.replicas = if replicas == 0 { Replicas::None } else { Replicas::Wait(replicas) };
@@ -134,68 +125,5 @@ impl RedisStoreOptions {
     pub fn expire_ended(mut self, after: Duration) -> Self {
         self.expire_ended = Some(after);
         self
-    }
-
-    /// Connects to the server of a URL such as `redis://user:password@host:6379/0`, where `0` is the
-    /// number of the database.
-    ///
-    /// With `rediss://` connections are encrypted, and the certificate of the server is verified with
-    /// its name by the certificates that the system trusts; this needs the feature `redis-tls`.
-    ///
-    /// # Errors
-    /// [`StoreError::Unsuitable`] if the URL or the prefix is not valid, the server refuses the user, or
-    /// does not promise what the store relies on; [`StoreError::NewerFormat`] if a newer version has
-    /// made the store; [`StoreError::Unavailable`] if the server does not answer.
-    pub async fn connect(self, url: &str) -> Result<RedisStore, StoreError> {
-        if self.prefix.is_empty() || self.prefix.contains(['{', '}']) {
-            let what = "the prefix of the keys is empty or has braces (choose another)";
-            return Err(StoreError::Unsuitable(what.into()));
-        }
-        let client = redis::Client::open(parse(url)?)
-            .map_err(|error| StoreError::unavailable("failed to set up connections", error))?;
-        let client = Client::new(client, self);
-        client.open().await?;
-        Ok(RedisStore {
-            client,
-            known: Known::default().into(),
-            listener: Listener::default().into(),
-        })
-    }
-}
-
-/// What a URL says. What is wrong with one is not shown: parts of the password may be in it.
-fn parse(url: &str) -> Result<ConnectionInfo, StoreError> {
-    let wants_tls = url.starts_with("rediss:");
-    if wants_tls && !cfg!(feature = "redis-tls") {
-        return Err(StoreError::Unsuitable(
-            "the URL asks for TLS (enable the feature `redis-tls` of `harness-store`)".into(),
-        ));
-    }
-    let invalid = || {
-        StoreError::Unsuitable(
-            "the URL of the server is not valid (it has the form \
-             `redis://user:password@host:6379/0`; encode special characters of the password as \
-             `%40`)"
-                .into(),
-        )
-    };
-    // It would accept any certificate.
-    if wants_tls && url.contains('#') || !url.starts_with("redis") {
-        return Err(invalid());
-    }
-    let info = url.into_connection_info().map_err(|_| invalid())?;
-    #[cfg(feature = "redis-tls")]
-    if wants_tls && rustls::crypto::CryptoProvider::get_default().is_none() {
-        // The client takes that of the process. If another is set at this moment, that is used.
-        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    }
-    let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP2);
-    Ok(info.set_redis_settings(settings))
-}
-
-/// A store prints where its sessions are, and no more of the URL.
-impl fmt::Debug for RedisStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisStore").field("client", &self.client).finish()
     }
 }

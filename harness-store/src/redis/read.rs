@@ -11,12 +11,12 @@ use crate::sql::corrupt;
 
 use super::claim::{holder, summary};
 use super::frame::{MAX_SEQ, Stored, unpack};
+use super::inner::Inner;
 use super::reply::Reply;
 use super::scripts;
-use super::store::RedisStore;
 
 pub(crate) async fn read(
-    store: &RedisStore,
+    inner: &Inner,
     id: &SessionId,
     request: ReadRequest,
 ) -> Result<Option<Page>, StoreError> {
@@ -36,7 +36,7 @@ pub(crate) async fn read(
         "none" => Ok(None),
         _ => Err(reply.unexpected("no page")),
     };
-    store.client.call_on(&scripts::READ, id, arguments, read).await
+    inner.client.call_on(&scripts::READ, id, arguments, read).await
 }
 
 fn page(id: &SessionId, request: ReadRequest, reply: Reply<'_>) -> Result<Page, StoreError> {

@@ -6,15 +6,11 @@ use redis::Cmd;
 use super::claim::check_held;
 use super::error::damaged;
 use super::frame::MAX_SEQ;
+use super::inner::Inner;
 use super::reply::Reply;
 use super::scripts;
-use super::store::RedisStore;
 
-pub(crate) async fn remove(
-    store: &RedisStore,
-    lease: &Lease,
-    what: Remove,
-) -> Result<(), StoreError> {
+pub(crate) async fn remove(inner: &Inner, lease: &Lease, what: Remove) -> Result<(), StoreError> {
     let below = match what {
         Remove::Below(seq) => seq.0.min(MAX_SEQ).to_string(),
         Remove::All => String::new(),
@@ -24,11 +20,11 @@ pub(crate) async fn remove(
     };
     let read = |reply: Reply<'_>| match reply.name() {
         "damaged" => Err(damaged(&lease.session, reply.count(1)?)),
-        _ => check_held(store, lease, reply),
+        _ => check_held(inner, lease, reply),
     };
-    store.client.call_on(&scripts::REMOVE, &lease.session, arguments, read).await?;
+    inner.client.call_on(&scripts::REMOVE, &lease.session, arguments, read).await?;
     if what == Remove::All {
-        store.known.forget(lease);
+        inner.known.forget(lease);
     }
     Ok(())
 }

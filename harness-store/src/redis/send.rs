@@ -8,12 +8,12 @@ use crate::sql::{corrupt, messages_size};
 
 use super::error::{damaged, unexpected};
 use super::frame::{pack, unpack};
+use super::inner::Inner;
 use super::reply::Reply;
 use super::scripts;
-use super::store::RedisStore;
 
 pub(crate) async fn send(
-    store: &RedisStore,
+    inner: &Inner,
     id: &SessionId,
     messages: &[Message],
 ) -> Result<Sent, StoreError> {
@@ -41,5 +41,5 @@ pub(crate) async fn send(
             _ => Err(reply.unexpected("nothing about a message")),
         }
     };
-    store.client.call_on(&scripts::SEND, id, arguments, read).await
+    inner.client.call_on(&scripts::SEND, id, arguments, read).await
 }

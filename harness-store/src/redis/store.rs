@@ -1,5 +1,6 @@
 //! The store itself.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,10 +14,7 @@ use harness::store::{
 
 use crate::sql::MAX_BATCH;
 
-use super::client::Client;
-use super::due::Listener;
-use super::known::Known;
-use super::options::RedisStoreOptions;
+use super::inner::Inner;
 use super::{append, claim, due, list, read, remove, send};
 
 /// Keeps sessions on a Redis server (version 7 or newer), for any number of processes on any number of
@@ -25,8 +23,8 @@ use super::{append, claim, due, list, read, remove, send};
 /// Each call is one script, which the server runs as a whole: one round trip. The store promises that a
 /// flushed batch survives a loss of power, so it refuses a server without `appendonly yes`,
 /// `appendfsync always` and `maxmemory-policy noeviction`, and one with replicas, unless writes
-/// [wait for these](RedisStoreOptions::replicas). With
-/// [`accept_loss`](RedisStoreOptions::accept_loss) it uses any server that takes writes. A run whose
+/// [wait for these](crate::RedisStoreOptions::replicas). With
+/// [`accept_loss`](crate::RedisStoreOptions::accept_loss) it uses any server that takes writes. A run whose
 /// server has lost entries ends with [`StoreError::LostWrites`]. The settings are read with each new
 /// connection.
 ///
@@ -54,28 +52,18 @@ use super::{append, claim, due, list, read, remove, send};
 /// ```
 #[derive(Clone)]
 pub struct RedisStore {
-    pub(crate) client: Client,
-    pub(crate) known: Arc<Known>,
-    pub(crate) listener: Arc<Listener>,
+    pub(crate) inner: Arc<Inner>,
 }
 
 impl RedisStore {
     /// The most bytes of entries in one batch, and of messages in one call: 64 MiB.
     pub const MAX_BATCH: u64 = MAX_BATCH;
-
-    /// Connects to the server of a URL such as `redis://user:password@host:6379/0`.
-    ///
-    /// # Errors
-    /// As [`RedisStoreOptions::connect`].
-    pub async fn connect(url: &str) -> Result<Self, StoreError> {
-        RedisStoreOptions::new().connect(url).await
-    }
 }
 
 #[async_trait]
 impl SessionStore for RedisStore {
     async fn claim(&self, session: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
-        claim::claim(self, session, ttl).await
+        claim::claim(&self.inner, session, ttl).await
     }
 
     async fn claim_due(
@@ -83,27 +71,27 @@ impl SessionStore for RedisStore {
         request: &DueRequest,
         ttl: Duration,
     ) -> Result<DueSessions, StoreError> {
-        due::claim_due(self, request, ttl).await
+        due::claim_due(&self.inner, request, ttl).await
     }
 
     async fn wait_due(&self, agents: &[AgentId], timeout: Duration) {
-        due::wait_due(self, agents, timeout).await;
+        self.inner.listener.wait(&self.inner.client, agents, timeout).await;
     }
 
     async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {
-        claim::renew(self, lease, ttl).await
+        claim::renew(&self.inner, lease, ttl).await
     }
 
     async fn release(&self, lease: &Lease, read: InboxSeq) -> Result<Released, StoreError> {
-        claim::release(self, lease, read).await
+        claim::release(&self.inner, lease, read).await
     }
 
     async fn append(&self, lease: &Lease, batch: Batch<'_>) -> Result<Appended, StoreError> {
-        append::append(self, lease, &batch).await
+        append::append(&self.inner, lease, &batch).await
     }
 
     async fn send(&self, to: &SessionId, messages: &[Message]) -> Result<Sent, StoreError> {
-        send::send(self, to, messages).await
+        send::send(&self.inner, to, messages).await
     }
 
     async fn read(
@@ -111,7 +99,7 @@ impl SessionStore for RedisStore {
         session: &SessionId,
         request: ReadRequest,
     ) -> Result<Option<Page>, StoreError> {
-        read::read(self, session, request).await
+        read::read(&self.inner, session, request).await
     }
 
     async fn list(
@@ -120,10 +108,17 @@ impl SessionStore for RedisStore {
         after: Option<&[u8]>,
         limit: u32,
     ) -> Result<Listing, StoreError> {
-        list::list(self, filter, after, limit).await
+        list::list(&self.inner, filter, after, limit).await
     }
 
     async fn remove(&self, lease: &Lease, what: Remove) -> Result<(), StoreError> {
-        remove::remove(self, lease, what).await
+        remove::remove(&self.inner, lease, what).await
+    }
+}
+
+/// A store prints where its sessions are, and no more of the URL.
+impl fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisStore").field("client", &self.inner.client).finish()
     }
 }

@@ -34,6 +34,7 @@ pub struct Invocation<C: Context, S: State> {
 /// How an invocation has ended.
 #[derive(Debug)]
 #[non_exhaustive]
+#[allow(clippy::large_enum_variant, reason = "there is one for each invocation")]
 pub enum Turn<S: State> {
     /// The run has settled.
     Settled {
