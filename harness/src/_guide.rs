@@ -7,6 +7,7 @@
 //! - [running]: outcomes, stopping, events, observers
 //! - [sessions]: stores, resuming in another process, effects, versions, the past
 //! - [operating sessions](operate): checks before a deploy, corrections, pruning
+//! - [workers]: sessions that any number of processes run
 //! - [models]: models, transcripts, calls of tools
 //! - [tools]: the loop of an agent with tools, approvals, rules
 //! - [testing]: one step, a whole loop with scripted answers, time, crashes (feature `testing`)
@@ -36,6 +37,9 @@ pub mod sessions {}
 
 #[doc = include_str!("../docs/operate.md")]
 pub mod operate {}
+
+#[doc = include_str!("../docs/workers.md")]
+pub mod workers {}
 
 #[doc = include_str!("../docs/models.md")]
 pub mod models {}

@@ -74,6 +74,7 @@
 //! | call a model and tools | [`llm`], [`Cx::llm`] |
 //! | have an agent with tools in ten lines | [`loops::tool_loop`] |
 //! | decide which tools run, and ask a person | [`approval`] |
+//! | run the sessions of agents in many processes | [`worker`], [`Agent::enqueue`] |
 //! | observe runs | [`observe`] |
 //! | run sessions on a durable-execution engine | [`engine`] |
 //! | test a step or a loop | `testing` (feature `testing`) |
@@ -126,6 +127,7 @@ pub mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod text;
+pub mod worker;
 
 #[doc(hidden)]
 pub mod __private;

@@ -37,7 +37,7 @@ const LAYERS: &[&[&str]] = &[
     // The front door.
     &["agent"],
     // Prebuilt parts, of what any program can use.
-    &["approval", "engine"],
+    &["approval", "engine", "worker"],
     &["loops"],
     // The facade: names everything, and nothing names it.
     &["lib", "prelude", "testing", "__private", "_guide"],
@@ -53,15 +53,15 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
             &["core", "outcome"],
             &["effects", "publish", "timers"],
             &["outcome::request"],
-            &["outcome::queued"],
             &["handle", "outcome::rest"],
+            &["outcome::queued"],
             &["attempt"],
             &["driver"],
             &["each", "input", "settle", "sleep"],
             &["commit"],
         ],
     ),
-    ("agent", &[&["history", "check", "edit"]]),
+    ("agent", &[&["history", "check", "edit", "work"]]),
 ];
 
 /// The most of the lines of `harness/src` that one room may have: one in so many.

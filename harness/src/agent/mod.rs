@@ -3,8 +3,8 @@
 mod check;
 mod edit;
 mod history;
+mod work;
 
-use std::any::type_name;
 use std::collections::HashMap;
 use std::fmt;
 use std::future::ready;
@@ -22,14 +22,16 @@ use crate::journal::Durability;
 use crate::observe::{Observer, Observers};
 use crate::recovery::{self, Launch, Storage, Taker, launch};
 use crate::run::{
-    Begin, ErasedSlots, Kind, Launched, OnBusy, Options, Outcome, Rest, Resting, Resumable, Resume,
-    Resumer, RunError, RunRequest, Source,
+    Begin, Kind, Launched, OnBusy, Options, Outcome, Rest, Resting, Resumable, Resume, RunError,
+    RunRequest, Source,
 };
 use crate::session::{Change, Entry, Resolution, Resolved, RunStarted, Salt, Session};
 use crate::state::{Ops, State};
 use crate::step::{Answer, Answers, BoxFuture};
 use crate::store::{InboxSeq, SessionStore};
 use crate::text::words;
+
+pub use work::Enqueue;
 
 /// A harness with an id and its required slots: it runs sessions. Cheap to clone.
 ///
@@ -463,24 +465,6 @@ fn apply(
         session.apply(&entry).map_err(|error| Kind::NotBegun(error.to_string()))?;
     }
     Ok(())
-}
-
-impl<C: Context, S: State> Resumer<S> for Agent<C, S> {
-    fn resume(&self, rest: Rest<S>, answers: Answers, slots: ErasedSlots) -> RunRequest<S> {
-        let mut options = self.options();
-        options.session = Ok(rest.id.clone());
-        match slots.value.downcast::<C::Runtime>() {
-            Ok(slots) => Agent::resume(self, Resume(Source::Rest(rest)), answers, *slots),
-            Err(_) => {
-                let refused = Kind::WrongSlots {
-                    agent: self.id().to_string(),
-                    expected: type_name::<C::Runtime>(),
-                    found: slots.type_name,
-                };
-                RunRequest::new(options, move |_| Box::pin(async move { Err(refused.into()) }))
-            }
-        }
-    }
 }
 
 impl<C: Context, S: State> Clone for Agent<C, S> {

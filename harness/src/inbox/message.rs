@@ -171,6 +171,26 @@ pub(crate) fn unread(messages: Vec<StoredMessage>) -> Vec<Unread> {
         .collect()
 }
 
+/// The inputs that wait for their turn, in the order in which they were sent, each with its key.
+/// `current` is the key of the last turn's input.
+pub(crate) fn waiting_inputs(
+    messages: Vec<Unread>,
+    current: Option<&str>,
+) -> Vec<(String, InboxSeq, Input)> {
+    let applied: std::collections::HashSet<String> = messages
+        .iter()
+        .filter(|message| matches!(message.body, Some(Body::Applied)))
+        .map(|message| message.key.clone())
+        .collect();
+    let waiting = messages.into_iter().filter_map(|message| {
+        let Some(Body::Input(input)) = message.body else { return None };
+        let key = input_of(&message.key);
+        let known = current == Some(key) || applied.contains(&applied_key(key));
+        (!known).then(|| (key.to_owned(), message.seq, input))
+    });
+    waiting.collect()
+}
+
 /// How messages resolve interrupts: of several about one, the first.
 pub(crate) fn resolutions(unread: Vec<Unread>) -> Vec<Resolved> {
     let mut seen = std::collections::HashSet::new();

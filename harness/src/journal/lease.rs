@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::clock::boot_millis;
 use crate::id::{Fence, SessionId};
-use crate::store::{Claimed, InboxSeq, Lease, Released, SessionStore, StoreError};
+use crate::store::{Claimed, DueRequest, InboxSeq, Lease, Released, SessionStore, StoreError};
 
 use super::renewer::{LeaseObserver, Renewal};
 use super::status::LeaseStatus;
@@ -35,10 +35,24 @@ impl LeaseGuard {
         undropped(async move {
             let since = boot_millis();
             let claimed = store.claim(&session, ttl).await?;
-            let status = Arc::new(LeaseStatus::new(since, ttl, claimed.inbox));
-            let lease = claimed.lease.clone();
-            let guard = Self { store, lease, ttl, status, renewal: None, disarmed: false };
-            Ok((guard, claimed))
+            Ok((Self::of(&store, &claimed, ttl, since), claimed))
+        })
+        .await
+    }
+
+    /// Claims sessions that are due. The claims of a caller that is dropped meanwhile are released.
+    pub(crate) async fn claim_due(
+        store: &Arc<dyn SessionStore>,
+        request: DueRequest,
+        ttl: Duration,
+    ) -> Result<(Vec<(Self, Claimed)>, Vec<(SessionId, StoreError)>), StoreError> {
+        let store = Arc::clone(store);
+        undropped(async move {
+            let since = boot_millis();
+            let due = store.claim_due(&request, ttl).await?;
+            let guarded = due.claimed.into_iter();
+            let guarded = guarded.map(|it| (Self::of(&store, &it, ttl, since), it));
+            Ok((guarded.collect(), due.failed))
         })
         .await
     }
@@ -58,6 +72,22 @@ impl LeaseGuard {
         let (store, lease) = (Arc::clone(&self.store), self.lease.clone());
         let released = undropped(async move { store.release(&lease, read).await }).await;
         released.unwrap_or(Released::Idle)
+    }
+
+    /// Guards a lease that was claimed `since`, in milliseconds by the clock of leases.
+    pub(crate) fn of(
+        store: &Arc<dyn SessionStore>,
+        claimed: &Claimed,
+        ttl: Duration,
+        since: u64,
+    ) -> Self {
+        let status = Arc::new(LeaseStatus::new(since, ttl, claimed.inbox));
+        let (store, lease) = (Arc::clone(store), claimed.lease.clone());
+        Self { store, lease, ttl, status, renewal: None, disarmed: false }
+    }
+
+    pub(crate) fn session(&self) -> &SessionId {
+        &self.lease.session
     }
 
     pub(crate) fn fence(&self) -> Fence {

@@ -196,6 +196,17 @@ impl Journal {
         self.shared.buffer().push(opened, Vec::new())
     }
 
+    /// Buffers the first entry of a session whose first turn has not begun.
+    pub(crate) fn open_at_rest(
+        &self,
+        opened: Opened,
+        summary: SessionSummary,
+    ) -> Result<(), Broken> {
+        self.open(opened)?;
+        self.shared.buffer().pending.summary = Some(summary);
+        Ok(())
+    }
+
     /// Runs `notice` once the last entry that was pushed is in the store.
     pub(crate) fn notify(&self, notice: Notice) {
         self.shared.buffer().notify(notice);

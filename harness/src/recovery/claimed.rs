@@ -10,7 +10,7 @@ use crate::inbox::{Unread, read_inbox_after, send_stop, stop_key, unread};
 use crate::journal::{LeaseGuard, LeaseObserver, Read, ReadError, Start, read};
 use crate::run::OnBusy;
 use crate::session::Recorded;
-use crate::store::{FormerHolder, InboxSeq, ReadRequest, Released, SessionStore, StoreError};
+use crate::store::{self, FormerHolder, InboxSeq, ReadRequest, Released, SessionStore, StoreError};
 
 /// The waits between two tries to claim a session that is held.
 const FIRST_WAIT: Duration = Duration::from_millis(5);
@@ -45,7 +45,7 @@ impl Claimed {
         run: Arc<dyn LeaseObserver>,
     ) -> Result<Self, ReadError> {
         let mut wait = FIRST_WAIT;
-        let (mut guard, claimed) = loop {
+        let (guard, claimed) = loop {
             match LeaseGuard::claim(store, session, ttl).await {
                 Ok(claimed) => break claimed,
                 Err(StoreError::Busy { .. }) if matches!(patience, OnBusy::Wait | OnBusy::Stop) => {
@@ -58,6 +58,18 @@ impl Claimed {
                 Err(error) => return Err(error.into()),
             }
         };
+        Self::of(store, guard, claimed, known, run).await
+    }
+
+    /// Reads a session that was just claimed.
+    pub(super) async fn of(
+        store: &Arc<dyn SessionStore>,
+        mut guard: LeaseGuard,
+        claimed: store::Claimed,
+        known: Option<Read>,
+        run: Arc<dyn LeaseObserver>,
+    ) -> Result<Self, ReadError> {
+        let session = &guard.session().clone();
         guard.keep(Arc::clone(&run));
         let mut held = Self {
             guard,
@@ -82,10 +94,21 @@ impl Claimed {
                 Ok(held)
             }
             Err(error) => {
-                let _ = held.release().await;
+                held.give_back().await;
                 Err(error)
             }
         }
+    }
+
+    /// Reads the messages after those that the session has applied.
+    pub(super) async fn read_inbox(
+        &mut self,
+        store: &dyn SessionStore,
+        applied: InboxSeq,
+    ) -> Result<(), StoreError> {
+        let session = self.guard.session();
+        (self.unread, self.inbox) = read_inbox_after(store, session, applied).await?;
+        Ok(())
     }
 
     /// Reads a session that is held; what is `known` of it only if it has changed.
@@ -127,6 +150,11 @@ impl Claimed {
     /// Releases the session as it was. Says whether messages came meanwhile.
     pub(super) async fn release(self) -> Released {
         self.guard.release(self.inbox).await
+    }
+
+    /// Releases the session, and leaves its messages to another run.
+    pub(super) async fn give_back(self) {
+        let _ = self.guard.release(InboxSeq(0)).await;
     }
 
     /// What a journal needs to write behind the log. `state` is the JSON that it replays to.

@@ -1,6 +1,8 @@
 //! Recovering a stored session: claim it, read it, check that the loop fits, and enter it again.
 
 mod claimed;
+mod due;
+mod queue;
 mod refuse;
 mod resume;
 mod turn;
@@ -11,16 +13,20 @@ use std::time::Duration;
 use crate::compat::{Compatibility, Compatible, LoopIdentity, check};
 use crate::context::Context;
 use crate::graph::{Program, Wiring};
-use crate::id::{AgentId, SessionId};
+use crate::id::{AgentId, RunId, SessionId};
 use crate::journal::{Durability, Journal, LeaseGuard, Start, When, read};
-use crate::run::{Begin, Driver, Kind, Launched, Outcome, Resumer, RunCore, RunError, Settlement};
+use crate::run::{
+    Begin, Driver, Kind, Launched, Outcome, Resumer, RunCore, RunError, Settlement, StopSignal,
+};
 use crate::session::{AsNamed, Change, Entry, Recorded, Session};
 use crate::state::State;
 use crate::step::{Ids, RunScope};
 use crate::store::SessionStore;
 
+pub(crate) use due::{Worked, run_due};
+pub(crate) use queue::Inputs;
 pub(crate) use resume::resume;
-pub(crate) use turn::run;
+pub(crate) use turn::{encoded, run};
 
 /// Where an agent keeps its sessions, and how.
 #[derive(Clone)]
@@ -72,23 +78,7 @@ impl<C: Context, S: State> Taker<C, S> {
 
     /// The outcome of a session that nothing is done to.
     fn at_rest(&self, session: &Session, state: S) -> Taken<C, S> {
-        let settled = session.settled.as_deref();
-        let end = settled.map_or(crate::session::End::Cancelled, |it| it.end.clone());
-        let settlement = Settlement {
-            session: self.session().clone(),
-            run: session.run.clone().unwrap_or_else(|| self.launched.run.clone()),
-            end,
-            finally_failure: settled.and_then(|it| it.finally_failure.clone()),
-            state: Some(Arc::new(state)),
-            spent: session.spent,
-            steps: session.cursor.steps,
-            interrupts: session.open_interrupts().cloned().collect(),
-            due: session.due(),
-            resting: None,
-            durable: true,
-            home: None,
-        };
-        let outcome = settlement.into_outcome(&self.launched.stop, || Arc::clone(&self.resumer));
+        let outcome = outcome_at_rest(self.session(), session, state, Arc::clone(&self.resumer));
         Taken::AtRest(Box::new(outcome))
     }
 
@@ -151,6 +141,32 @@ pub(crate) async fn at_rest<C: Context, S: State>(
     let recorded = found.ok_or_else(|| Kind::NotFound(id.clone()))?.recorded;
     let compatible = taker.check(&recorded)?;
     Ok(taker.at_rest(&recorded.session, compatible.state).outcome().await)
+}
+
+/// The outcome of a session in a store that no run is at work on.
+fn outcome_at_rest<S: State>(
+    id: &SessionId,
+    session: &Session,
+    state: S,
+    resumer: Arc<dyn Resumer<S>>,
+) -> Outcome<S> {
+    let settled = session.settled.as_deref();
+    let end = settled.map_or(crate::session::End::Cancelled, |it| it.end.clone());
+    let settlement = Settlement {
+        session: id.clone(),
+        run: session.run.clone().unwrap_or_else(RunId::fresh),
+        end,
+        finally_failure: settled.and_then(|it| it.finally_failure.clone()),
+        state: Some(Arc::new(state)),
+        spent: session.spent,
+        steps: session.cursor.steps,
+        interrupts: session.open_interrupts().cloned().collect(),
+        due: session.due(),
+        resting: None,
+        durable: true,
+        home: None,
+    };
+    settlement.into_outcome(&StopSignal::default(), || resumer)
 }
 
 /// A recovered session.

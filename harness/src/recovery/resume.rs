@@ -90,7 +90,8 @@ async fn recover<C: Context, S: State>(
     let compatible = match compatible {
         Ok(compatible) => compatible,
         Err(refused) => {
-            let _ = claimed.release().await;
+            // A program that fits may apply them.
+            claimed.give_back().await;
             return Err(refused.into());
         }
     };
@@ -137,7 +138,7 @@ impl<C: Context, S: State> Taker<C, S> {
     }
 
     /// Releases a session that nothing is done to.
-    async fn leave(
+    pub(super) async fn leave(
         self,
         claimed: Claimed,
         session: &Session,

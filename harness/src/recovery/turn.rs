@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::compat::Compatible;
+use crate::compat::{Compatible, LoopIdentity};
 use crate::context::Context;
+use crate::id::AgentId;
 use crate::inbox::{
     Body, KnownInput, input_key, interrupt_key, known_input, note_applied, queue_input, read_inbox,
     reserve_input, send_all, send_expired, summary,
@@ -31,7 +32,7 @@ use super::{Entered, Taken, Taker};
 const BEGINNING: Duration = Duration::from_millis(5);
 
 /// An input that has an id.
-struct Named {
+pub(super) struct Named {
     id: String,
     key: InputKey,
     update: Value,
@@ -58,15 +59,15 @@ enum Meaning<S> {
 }
 
 /// A turn that is about to begin.
-struct Turn<S> {
-    opened: Option<Box<Opened>>,
-    session: Box<Session>,
+pub(super) struct Turn<S> {
+    pub(super) opened: Option<Box<Opened>>,
+    pub(super) session: Box<Session>,
     /// The JSON of the state before the input.
-    stored: Value,
-    state: S,
-    changes: Vec<Change>,
-    /// The turn before has not ended: inputs that waited for that were passed over.
-    withdrawn: bool,
+    pub(super) stored: Value,
+    pub(super) state: S,
+    pub(super) changes: Vec<Change>,
+    /// Inputs may wait that were passed over before.
+    pub(super) look_back: bool,
 }
 
 /// Starts a turn: of a new session, or of one that has ended.
@@ -88,9 +89,7 @@ async fn take_input<C: Context, S: State>(
         true => {
             let launched = &taker.launched;
             let id = launched.input_id.clone().unwrap_or_else(|| launched.run.to_string());
-            let update =
-                update_to_json(&input).map_err(|e| Kind::InputNotEncodable(e.to_string()))?;
-            check_value(&update).map_err(|e| Kind::InputNotEncodable(e.to_string()))?;
+            let update = encoded::<S>(&input)?;
             let key = InputKey { key: input_key(&id), digest: Digest::of(&update) };
             Some(Named { key, id, update, chosen: launched.input_id.is_some() })
         }
@@ -142,6 +141,32 @@ async fn take_input<C: Context, S: State>(
     }
 }
 
+/// The first entry of a session of this agent, and the state that it begins with.
+pub(super) fn opened<S: State>(
+    agent: &AgentId,
+    identity: &LoopIdentity,
+) -> Result<(Opened, S), Kind> {
+    let state = catch_unwind(S::default)
+        .map_err(|panic| Kind::InputPanicked(format!("its `Default`: {}", words(&*panic))))?;
+    let opened = Opened {
+        format: FORMAT,
+        agent: agent.clone(),
+        salt: Salt::random(),
+        graph: Arc::clone(&identity.fingerprint),
+        schema: Arc::clone(&identity.schema),
+        state: to_json(&state).map_err(|e| Kind::InputNotEncodable(e.to_string()))?,
+        from: None,
+    };
+    Ok((opened, state))
+}
+
+/// The JSON of an input, which a log or an inbox can keep.
+pub(crate) fn encoded<S: State>(input: &S::Update) -> Result<Value, Kind> {
+    let update = update_to_json(input).map_err(|e| Kind::InputNotEncodable(e.to_string()))?;
+    check_value(&update).map_err(|e| Kind::InputNotEncodable(e.to_string()))?;
+    Ok(update)
+}
+
 impl<C: Context, S: State> Taker<C, S> {
     /// A session that waits for answers is refused without being held, so that a process that
     /// answers meanwhile does not find it busy.
@@ -179,7 +204,8 @@ impl<C: Context, S: State> Taker<C, S> {
     /// The outcome of an input that waits in the inbox.
     fn queued(&self, named: Option<Named>, status: QueueStatus) -> Taken<C, S> {
         let input_id = named.map(|named| named.id).unwrap_or_default();
-        let queued = Queued::new(self.session().clone(), input_id, status);
+        let queued =
+            Queued::new(self.session().clone(), input_id, status, Arc::clone(&self.resumer));
         Taken::AtRest(Box::new(Outcome::Queued(queued)))
     }
 
@@ -236,8 +262,9 @@ impl<C: Context, S: State> Taker<C, S> {
                 return Err(self.conflict(named));
             }
         }
-        let withdrawn = session.phase != Phase::Ended;
-        if withdrawn {
+        // Inputs that waited for the end of this turn were passed over.
+        let look_back = session.phase != Phase::Ended;
+        if look_back {
             // After everything that may refuse the input.
             Box::pin(self.withdraw(session)).await?;
         }
@@ -250,28 +277,18 @@ impl<C: Context, S: State> Taker<C, S> {
             adopted.into_iter().map(|adopted| Change::Adopted(Box::new(adopted))).collect();
         changes.push(self.turn_started(ops, named));
         let Recorded { session, state: stored } = recorded;
-        let turn = Turn { opened: None, session, stored, state, changes, withdrawn };
+        let turn = Turn { opened: None, session, stored, state, changes, look_back };
         Ok(Meaning::Turn(Box::new(turn)))
     }
 
     fn first_turn(&self, input: S::Update, named: Option<&Named>) -> Result<Meaning<S>, Kind> {
-        let mut state = catch_unwind(S::default)
-            .map_err(|panic| Kind::InputPanicked(format!("its `Default`: {}", words(&*panic))))?;
-        let stored = to_json(&state).map_err(|e| Kind::InputNotEncodable(e.to_string()))?;
+        let (opened, mut state) = opened::<S>(&self.agent, &self.identity)?;
+        let stored = opened.state.clone();
         let ops = reduce(&mut state, input)?;
-        let opened = Opened {
-            format: FORMAT,
-            agent: self.agent.clone(),
-            salt: Salt::random(),
-            graph: Arc::clone(&self.identity.fingerprint),
-            schema: Arc::clone(&self.identity.schema),
-            state: stored.clone(),
-            from: None,
-        };
         let session = Box::new(Session::opened(&opened));
         let changes = vec![self.turn_started(ops, named)];
         let opened = Some(Box::new(opened));
-        let turn = Turn { opened, session, stored, state, changes, withdrawn: false };
+        let turn = Turn { opened, session, stored, state, changes, look_back: false };
         Ok(Meaning::Turn(Box::new(turn)))
     }
 
@@ -283,15 +300,15 @@ impl<C: Context, S: State> Taker<C, S> {
         Change::RunStarted(Box::new(run.traced(self.launched.trace.clone())))
     }
 
-    async fn begin(
+    pub(super) async fn begin(
         self,
         claimed: Claimed,
         turn: Turn<S>,
         named: Option<Named>,
     ) -> Result<Taken<C, S>, RunError> {
-        let Turn { opened, session, stored, state, changes, withdrawn } = turn;
+        let Turn { opened, session, stored, state, changes, look_back } = turn;
         let (guard, start) = claimed.into_start(stored, session.inbox);
-        let begin = Begin { look_back: withdrawn, ..Begin::default() };
+        let begin = Begin { look_back, ..Begin::default() };
         // Nothing can be sent to a session that is about to begin: until its input has its id in the
         // inbox, the log says so.
         let input = named.filter(|named| named.chosen && opened.is_some());

@@ -5,9 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::context::Context;
-use crate::inbox::{
-    Body, Input, Unread, applied_key, input_of, note_applied, read_inbox, resolutions,
-};
+use crate::id::SessionId;
+use crate::inbox::{Input, Unread, note_applied, read_inbox, resolutions, waiting_inputs};
 use crate::journal::When;
 use crate::session::{Change, Digest, End, InputKey, RunStarted, check_ops};
 use crate::state::{Op, Ops, State, of_json};
@@ -25,6 +24,28 @@ pub(crate) fn reduce<S: State>(state: &mut S, input: S::Update) -> Result<Vec<Op
     let ops = ops.finish().map_err(|error| Kind::InputNotEncodable(error.to_string()))?;
     check_ops(&ops).map_err(|error| Kind::InputNotEncodable(error.to_string()))?;
     Ok(ops)
+}
+
+/// The state after an input of the inbox, and what the reducers did. `None` for one that does not
+/// decode, or that the reducers refuse: it is skipped.
+pub(crate) fn fold_input<S: State>(
+    session: &SessionId,
+    key: &str,
+    state: &S,
+    input: Input,
+) -> Option<(S, Vec<Op>)> {
+    let Ok(update) = of_json::<S::Update, _>(input.update) else {
+        tracing::warn!(%session, %key, "skipping an input that is not an update");
+        return None;
+    };
+    let mut state = state.clone();
+    match reduce(&mut state, update) {
+        Ok(ops) => Some((state, ops)),
+        Err(_) => {
+            tracing::warn!(%session, %key, "skipping an input that cannot be reduced");
+            None
+        }
+    }
 }
 
 impl<C: Context, S: State> Driver<C, S> {
@@ -113,22 +134,11 @@ impl<C: Context, S: State> Driver<C, S> {
         };
         let (current, digest) =
             core.session(|session| (session.input.clone(), session.input_digest.clone()));
-        let applied: HashSet<String> = messages
-            .iter()
-            .filter(|message| matches!(message.body, Some(Body::Applied)))
-            .map(|message| message.key.clone())
-            .collect();
-        for message in messages {
-            let Some(Body::Input(input)) = message.body else { continue };
-            let key = input_of(&message.key);
-            let known = current.as_deref() == Some(key);
-            if known || applied.contains(&applied_key(key)) {
-                continue;
-            }
+        for (key, seq, input) in waiting_inputs(messages, current.as_deref()) {
             if let Some(current) = &current {
                 note_applied(&**store, session, current, digest.as_ref()).await.ok()?;
             }
-            if self.begin_turn(key.to_owned(), message.seq, input).await {
+            if self.begin_turn(key, seq, input).await {
                 return Some(true);
             }
         }
@@ -139,13 +149,7 @@ impl<C: Context, S: State> Driver<C, S> {
     async fn begin_turn(&mut self, key: String, inbox: InboxSeq, input: Input) -> bool {
         let session = &self.core.ids.session;
         let named = InputKey { key: key.clone(), digest: Digest::of(&input.update) };
-        let Ok(update) = of_json::<S::Update, _>(input.update) else {
-            tracing::warn!(%session, %key, "skipping an input that is not an update");
-            return false;
-        };
-        let mut state = (*self.state).clone();
-        let Ok(ops) = reduce(&mut state, update) else {
-            tracing::warn!(%session, %key, "skipping an input that cannot be reduced");
+        let Some((state, ops)) = fold_input(session, &key, &*self.state, input) else {
             return false;
         };
         let start = self.program.graph.wiring.start;

@@ -39,8 +39,10 @@ pub use outcome::{
 pub(crate) use core::RunCore;
 pub(crate) use driver::{Begin, Driver};
 pub(crate) use error::Kind;
-pub(crate) use input::reduce;
+pub(crate) use input::{fold_input, reduce};
 pub(crate) use outcome::Settlement;
 pub(crate) use outcome::Source;
 pub(crate) use outcome::request::{Launched, Options};
+
 pub(crate) use outcome::rest::{ErasedSlots, Rest, Resting, Resumer, Slot};
+pub(crate) use stop::StopSignal;

@@ -41,7 +41,7 @@ pub enum Outcome<S: State> {
     Failed(Failed<S>),
     /// Another run holds the session, and the input waits for its turn: see
     /// [`OnBusy::Queue`](crate::OnBusy::Queue). Only a run that asks for it settles so.
-    Queued(Queued),
+    Queued(Queued<S>),
 }
 
 /// A turn that ended.

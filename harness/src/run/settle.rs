@@ -171,8 +171,10 @@ impl<C: Context, S: State> Drop for Driver<C, S> {
             core.effects_over().await;
             let Some(journal) = &core.journal else { return };
             // It may have settled, without a receiver.
-            let running = core.session(|session| session.settled.is_none());
-            if running && !journal.may_be_lost() && core.record(settled).is_ok() {
+            let settles = core.session(|session| session.settled.is_none())
+                && !core.stop.is_handed_over()
+                && !journal.may_be_lost();
+            if settles && core.record(settled).is_ok() {
                 // A store that fails here leaves a session that looks like a crashed one.
                 let _ = core.commit(When::Now).await;
             }

@@ -23,6 +23,8 @@ struct Shared {
     attempts: OnceLock<Weak<dyn Wake>>,
     /// The handle of the run was dropped: its outcome has no receiver.
     abandoned: AtomicBool,
+    /// Another process continues the run if it is dropped.
+    handed_over: AtomicBool,
 }
 
 /// Polls the attempts of a run again.
@@ -92,6 +94,15 @@ impl StopSignal {
     /// The outcome has no receiver.
     pub(crate) fn abandon(&self) {
         self.shared.abandoned.store(true, Ordering::SeqCst);
+    }
+
+    /// If the run is dropped, another process continues it: it does not settle as cancelled.
+    pub(crate) fn hand_over(&self) {
+        self.shared.handed_over.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_handed_over(&self) -> bool {
+        self.shared.handed_over.load(Ordering::SeqCst)
     }
 
     pub(crate) fn is_abandoned(&self) -> bool {

@@ -180,7 +180,8 @@ impl<P: StepRef> Session<P> {
             graph,
             schema,
             from,
-            phase: Phase::Running,
+            // Its first turn has not begun.
+            phase: Phase::Ended,
             cursor: Cursor::not_entered(),
             interrupts: Interrupts::default(),
             effects: EffectTable::default(),

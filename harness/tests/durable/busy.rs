@@ -108,7 +108,9 @@ impl Stand {
 }
 
 /// The input was queued.
-pub(super) fn queued<S: State + std::fmt::Debug>(outcome: Result<Outcome<S>, RunError>) -> Queued {
+pub(super) fn queued<S: State + std::fmt::Debug>(
+    outcome: Result<Outcome<S>, RunError>,
+) -> Queued<S> {
     match outcome.unwrap() {
         Outcome::Queued(queued) => queued,
         other => panic!("it was not queued: {other:?}"),

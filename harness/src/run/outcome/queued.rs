@@ -1,14 +1,17 @@
 //! An input that waits for its turn.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::id::SessionId;
 use crate::llm::Spend;
+use crate::run::error::RunError;
 use crate::state::State;
 
-use super::{Resume, Source};
+use super::rest::Resumer;
+use super::{Outcome, Resume, Source};
 
-/// An input that another run of the session has to wait for, or that waits for another run: see
+/// An input that waits for its turn: see [`Agent::enqueue`](crate::Agent::enqueue) and
 /// [`OnBusy::Queue`](crate::OnBusy::Queue).
 ///
 /// ```
@@ -51,18 +54,18 @@ use super::{Resume, Source};
 /// assert_eq!(ended.state.lines, ["hello", "reply", "and bye", "reply"]);
 /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 /// ```
-#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Queued {
+pub struct Queued<S: State> {
     /// The session.
     pub session: SessionId,
-    /// The id of the input: that of the request, or a fresh one. A request with the same input, the
-    /// same id and [`OnBusy::Wait`](crate::OnBusy::Wait) waits for the outcome.
+    /// The id of the input: that of the request, or a fresh one. To wait for the turn in another
+    /// process, [enqueue](crate::Agent::enqueue) the same input with this id there.
     pub input_id: String,
     /// What the input waits for.
     pub status: QueueStatus,
     /// Always zero: it has not run. [`Outcome::spent`](crate::Outcome::spent) borrows it.
     spent: Spend,
+    agent: Arc<dyn Resumer<S>>,
 }
 
 /// What a queued input waits for.
@@ -75,22 +78,62 @@ pub enum QueueStatus {
     /// No run holds the session, and its turn has not ended. Resume it: the run that ends the turn
     /// starts the next one with the input.
     Unsettled,
+    /// A worker: the session has nothing else to do.
+    Due,
     /// Nothing: the input was applied before, and another run holds the session. It works on the
     /// turn of this input, or on a later one.
     Applied,
 }
 
-impl Queued {
-    pub(crate) fn new(session: SessionId, input_id: String, status: QueueStatus) -> Self {
-        Self { session, input_id, status, spent: Spend::default() }
+impl<S: State> Queued<S> {
+    pub(crate) fn new(
+        session: SessionId,
+        input_id: String,
+        status: QueueStatus,
+        agent: Arc<dyn Resumer<S>>,
+    ) -> Self {
+        Self { session, input_id, status, spent: Spend::default(), agent }
     }
 
     pub(super) fn spent(&self) -> &Spend {
         &self.spent
     }
+
+    /// Waits until the turn of this input is over or needs a person, whichever process runs it: the
+    /// outcome is that of this turn, also if later turns have begun since. It ends
+    /// [`Interrupted`](Outcome::Interrupted) while the turn waits for an answer; called again after
+    /// the answer, it waits for what follows.
+    ///
+    /// It looks at the session at most twice a second, and at most every 5 milliseconds at first. It
+    /// waits indefinitely for a turn that no worker begins.
+    ///
+    /// # Errors
+    /// The session was removed, its log from before the turn was pruned, its state does not decode as
+    /// this program's, or the store failed.
+    pub async fn outcome(&self) -> Result<Outcome<S>, RunError> {
+        self.agent.outcome_of(self.session.clone(), self.input_id.clone()).await
+    }
 }
 
-impl fmt::Display for Queued {
+impl<S: State> Clone for Queued<S> {
+    fn clone(&self) -> Self {
+        let Self { session, input_id, status, spent, agent } = self;
+        let (session, input_id, agent) = (session.clone(), input_id.clone(), Arc::clone(agent));
+        Self { session, input_id, status: *status, spent: *spent, agent }
+    }
+}
+
+impl<S: State> fmt::Debug for Queued<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queued")
+            .field("session", &self.session)
+            .field("input_id", &self.input_id)
+            .field("status", &self.status)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S: State> fmt::Display for Queued<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { session, input_id, .. } = self;
         match self.status {
@@ -105,6 +148,11 @@ impl fmt::Display for Queued {
                 "input `{input_id}` is queued for session `{session:#}`, whose turn has not ended \
                  (resume the session: the run that ends the turn starts the next one with the input)"
             ),
+            QueueStatus::Due => write!(
+                f,
+                "input `{input_id}` is queued for session `{session:#}` (a worker of its agent begins \
+                 the turn)"
+            ),
             QueueStatus::Applied => write!(
                 f,
                 "input `{input_id}` of session `{session:#}` was applied before, and another run \
@@ -115,8 +163,8 @@ impl fmt::Display for Queued {
 }
 
 /// Resuming a queued input resumes its session.
-impl<S: State> From<&Queued> for Resume<S> {
-    fn from(queued: &Queued) -> Self {
+impl<S: State> From<&Queued<S>> for Resume<S> {
+    fn from(queued: &Queued<S>) -> Self {
         Self(Source::Id(queued.session.as_str().to_owned()))
     }
 }

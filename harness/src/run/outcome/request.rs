@@ -199,7 +199,7 @@ impl<S: State> RunRequest<S> {
 
 impl Options {
     /// The request as the driver takes it, and why it is refused, if it is.
-    pub(in crate::run) fn launch(self, stream: Option<Outlet>) -> (Launched, Option<RunError>) {
+    pub(crate) fn launch(self, stream: Option<Outlet>) -> (Launched, Option<RunError>) {
         let (session, refused) = match self.session {
             Ok(id) => (id, None),
             Err(error) => (SessionId::fresh(), Some(Kind::from(error).into())),

@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::id::SessionId;
 use crate::session::Session;
 use crate::state::State;
-use crate::step::Answers;
+use crate::step::{Answers, BoxFuture};
 
+use super::Outcome;
 use super::request::RunRequest;
+use crate::run::error::RunError;
 
 /// A session at rest, and its state.
 pub(crate) struct Resting<S> {
@@ -57,6 +59,13 @@ pub(crate) struct ErasedSlots {
 /// An agent with its context's types erased: an outcome names only the state.
 pub(crate) trait Resumer<S: State>: Send + Sync {
     fn resume(&self, rest: Rest<S>, answers: Answers, slots: ErasedSlots) -> RunRequest<S>;
+
+    /// Waits for the outcome of the turn that begins with an input, by its id.
+    fn outcome_of(
+        &self,
+        session: SessionId,
+        input: String,
+    ) -> BoxFuture<Result<Outcome<S>, RunError>>;
 }
 
 impl<S: State> Rest<S> {

@@ -100,7 +100,7 @@ fn waiting(session: &Session) -> Vec<OpenInterrupt> {
 #[test]
 fn a_session_begins_before_its_first_step() {
     let recorded = replayed([]);
-    assert_eq!((recorded.session.phase, recorded.session.turn), (Phase::Running, 0));
+    assert_eq!((recorded.session.phase, recorded.session.turn), (Phase::Ended, 0));
     assert_eq!(
         (&*recorded.session.cursor.step, recorded.session.cursor.position),
         ("", Position(0))

@@ -1,0 +1,129 @@
+//! Running a session that was claimed because it is due: its run has crashed, its time has come, or
+//! its inbox has a message that no run has read.
+
+use std::sync::Arc;
+
+use crate::clock::UtcMillis;
+use crate::compat::Compatible;
+use crate::context::Context;
+use crate::inbox::{note_applied, read_inbox, send_expired, waiting_inputs};
+use crate::journal::LeaseGuard;
+use crate::run::{Kind, Outcome, RunError, fold_input};
+use crate::session::{Change, Digest, InputKey, Recorded, RunStarted};
+use crate::state::State;
+use crate::store::{self, Phase};
+
+use super::claimed::Claimed;
+use super::refuse::read_error;
+use super::resume::Given;
+use super::turn::Turn;
+use super::{Taken, Taker, launch};
+
+/// What came of a session that was due.
+pub(crate) struct Worked<S: State> {
+    /// Whether a run was at work.
+    pub(crate) ran: bool,
+    pub(crate) outcome: Outcome<S>,
+}
+
+/// Runs a session that was claimed because it is due, until it settles. If it cannot be run, it is
+/// released as it was, so that it is still due for a program that can.
+pub(crate) async fn run_due<C: Context, S: State>(
+    taker: Taker<C, S>,
+    lease: LeaseGuard,
+    claimed: store::Claimed,
+) -> Result<Worked<S>, RunError> {
+    Ok(match Box::pin(take(taker, lease, claimed)).await? {
+        Taken::AtRest(outcome) => Worked { ran: false, outcome: *outcome },
+        Taken::Run(run) => Worked { ran: true, outcome: launch(*run).await },
+    })
+}
+
+async fn take<C: Context, S: State>(
+    taker: Taker<C, S>,
+    lease: LeaseGuard,
+    claimed: store::Claimed,
+) -> Result<Taken<C, S>, RunError> {
+    let id = taker.session().clone();
+    let stop = Arc::new(taker.launched.stop.clone());
+    let held = Claimed::of(&taker.storage.store, lease, claimed, None, stop).await;
+    let mut held = held.map_err(|error| read_error(&id, error))?;
+    let Some(recorded) = held.recorded.take() else {
+        held.give_back().await;
+        return Err(Kind::NotFound(id).into());
+    };
+    let ready = match taker.check(&recorded) {
+        Ok(compatible) => taker.expire(&mut held, &recorded).await.map(|()| compatible),
+        Err(refused) => Err(refused),
+    };
+    let compatible = match ready {
+        Ok(compatible) => compatible,
+        Err(refused) => {
+            held.give_back().await;
+            return Err(refused.into());
+        }
+    };
+    match recorded.session.phase {
+        Phase::Ended => taker.next_turn(held, recorded, compatible).await,
+        Phase::Running | Phase::Interrupted | Phase::Waiting => {
+            // What came was recorded by the process that sent it.
+            let given = Given { messages: Vec::new(), recorded: true };
+            taker.enter(held, recorded, compatible, given).await
+        }
+        // A person decides whether such a turn continues.
+        _ => taker.leave(held, &recorded.session, compatible.state, true).await,
+    }
+}
+
+impl<C: Context, S: State> Taker<C, S> {
+    /// Reports the interrupts that have expired.
+    async fn expire(&self, held: &mut Claimed, recorded: &Recorded) -> Result<(), Kind> {
+        let session = &recorded.session;
+        let now = UtcMillis::now();
+        if !session.interrupts.iter().any(|asked| asked.is_overdue(now)) {
+            return Ok(());
+        }
+        send_expired(self.store(), self.session(), session).await.map_err(Kind::Store)?;
+        held.read_inbox(self.store(), session.inbox).await.map_err(Kind::Store)
+    }
+
+    /// Begins the next turn with the first input that waits.
+    async fn next_turn(
+        self,
+        held: Claimed,
+        recorded: Recorded,
+        compatible: Compatible<S>,
+    ) -> Result<Taken<C, S>, RunError> {
+        let Recorded { session, state: stored } = recorded;
+        let Compatible { state, adopted } = compatible;
+        let (store, id) = (Arc::clone(&self.storage.store), self.session().clone());
+        let inbox = match read_inbox(&*store, &id).await {
+            Ok(inbox) => inbox,
+            Err(error) => {
+                held.give_back().await;
+                return Err(Kind::Store(error).into());
+            }
+        };
+        for (key, seq, input) in waiting_inputs(inbox, session.input.as_deref()) {
+            let digest = Digest::of(&input.update);
+            let Some((next, ops)) = fold_input(&id, &key, &state, input) else { continue };
+            if let Some(before) = &session.input {
+                let digest = session.input_digest.as_ref();
+                if let Err(error) = note_applied(&*store, &id, before, digest).await {
+                    held.give_back().await;
+                    return Err(Kind::Store(error).into());
+                }
+            }
+            let mut changes: Vec<Change> =
+                adopted.into_iter().map(|adopted| Change::Adopted(Box::new(adopted))).collect();
+            let start = self.wiring().name_of(self.wiring().start);
+            let (run, input) = (self.launched.run.clone(), InputKey { key, digest });
+            let run = RunStarted::turn(run, start, ops, Some(input), seq);
+            changes.push(Change::RunStarted(Box::new(run)));
+            let turn =
+                Turn { opened: None, session, stored, state: next, changes, look_back: true };
+            return self.begin(held, turn, None).await;
+        }
+        self.leave(held, &session, state, true).await
+    }
+}
