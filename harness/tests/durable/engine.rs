@@ -81,11 +81,11 @@ fn agent() -> Agent<Ctx, Order> {
                 .each(|_: View<Order>, _| async { Ok(vec![1_u32, 2, 3]) })
                 .run(|part: u32, _, cx: Cx<Ctx>| async move {
                     let world = cx.world.clone();
-                    let packed = cx.once("pack", async move || {
+                    cx.once("pack", async move || {
                         world.act(format!("pack {part}"));
                         Ok(part)
-                    });
-                    Ok(packed.await?)
+                    })
+                    .await
                 })
                 .fold(|_, parts: Vec<u32>| Ok(Order::update().sum(parts.into_iter().sum())))
                 .then(Step::Close),
