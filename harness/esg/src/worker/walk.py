@@ -303,8 +303,8 @@ class Walk:
         kind = TABLE.get(id(t)) or moments.late(t)
         if kind is not None:
             return kind
-        if not _FLAGS(t) & 512 or "_member_map_" in MAPPING(t) or issubclass(t, type) or issubclass(t, _Module) or \
-                self.world.names.of(t) is not None or ours(_MODULE(t)) or \
+        if not _FLAGS(t) & 512 or id(t) in library.PICKS or "_member_map_" in MAPPING(t) or issubclass(t, type) or \
+                issubclass(t, _Module) or self.world.names.of(t) is not None or ours(_MODULE(t)) or \
                 t is type(self.world.namespace) or t is type(self.world.deleted):
             return None
         return self.world.kind(t)
