@@ -56,6 +56,7 @@ type Seen = Arc<Mutex<Vec<(String, Value)>>>;
 pub(crate) struct Server {
     url: String,
     seen: Seen,
+    #[allow(dead_code, reason = "one test asks, which needs all adapters")]
     connections: Arc<AtomicUsize>,
     task: JoinHandle<()>,
 }
@@ -82,6 +83,7 @@ impl Server {
     }
 
     /// How many connections there were.
+    #[allow(dead_code, reason = "one test asks, which needs all adapters")]
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
