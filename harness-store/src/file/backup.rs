@@ -216,7 +216,12 @@ fn read(inner: &Inner, log: &Path) -> Result<Option<(Session, State)>, StoreErro
     let checkpoint = Checkpoint::read(&*inner.disk, &session.paths);
     let checkpoint =
         checkpoint.map_err(|error| failed("read", &session.paths.checkpoint, error))?;
-    let durable = checkpoint.is_some_and(|it| it.durable && it.mark.offset == state.index.end);
+    let header = state.index.header.as_ref();
+    let durable = checkpoint.is_some_and(|it| {
+        it.durable
+            && it.mark.offset == state.index.end
+            && header.is_some_and(|header| it.mark.is_in(header))
+    });
     if inner.sync == Sync::Flush && !durable {
         file.sync()
             .map_err(|error| unsure(format!("failed to sync `{}`", log.display()), Some(error)))?;

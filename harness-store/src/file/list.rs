@@ -16,7 +16,7 @@ use super::disk::Mode;
 use super::error::failed;
 use super::inner::Inner;
 use super::paths::Paths;
-use super::record::{self, Record};
+use super::record::{self, Header, Record};
 use super::session::State;
 
 impl Inner {
@@ -56,6 +56,10 @@ impl Inner {
 
     /// Whose log a file is. `None` if it is none's any more, or none's yet.
     pub(crate) fn id_of(&self, log: &Path) -> Result<Option<SessionId>, StoreError> {
+        Ok(self.header_of(log)?.map(|header| header.id))
+    }
+
+    fn header_of(&self, log: &Path) -> Result<Option<Header>, StoreError> {
         let file = match self.disk.open(log, Mode::Read) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -66,7 +70,7 @@ impl Inner {
         let read = file.read_at(&mut bytes, 0).map_err(|error| failed("read", log, error))?;
         let line = bytes[..read].split(|byte| *byte == b'\n').nth(1).unwrap_or_default();
         Ok(match record::is_sound(line).then(|| record::parse(line)).flatten() {
-            Some(Record::Header(_, Some(header))) => Some(header.id),
+            Some(Record::Header(_, Some(header))) => Some(header),
             // A call that opens the session reports what is wrong with it.
             _ => None,
         })
@@ -79,6 +83,8 @@ impl Inner {
             .map_err(|error| failed("read", &paths.checkpoint, error))?;
         if let Some(checkpoint) = checkpoint
             && self.is_settled(log, checkpoint.mark.offset)
+            // A log that was rewritten since may be as long as it was.
+            && self.header_of(log)?.is_some_and(|header| checkpoint.mark.is_in(&header))
         {
             return Ok(Some(checkpoint));
         }

@@ -65,7 +65,8 @@ impl State {
     /// durable.
     fn opened(&mut self, file: Option<Arc<dyn DiskFile>>, checkpoint: Option<&Checkpoint>) {
         self.index.expected = None;
-        let same = |of: &Checkpoint| (&*of.mark.epoch, of.mark.rewritten) == self.index.epoch();
+        let header = self.index.header.as_ref();
+        let same = |of: &Checkpoint| header.is_some_and(|header| of.mark.is_in(header));
         self.named = self.index.named || checkpoint.is_some_and(|of| of.durable && same(of));
         self.file = file;
     }

@@ -2,7 +2,7 @@
 
 use harness::Seq;
 use harness::store::{
-    Batch, InboxSeq, Lease, NewEntry, Phase, ReadRequest, Remove, Sent, SessionStore as _,
+    Batch, Filter, InboxSeq, Lease, NewEntry, Phase, ReadRequest, Remove, Sent, SessionStore as _,
     SessionSummary, StoreError,
 };
 use harness_store::FileStore;
@@ -81,4 +81,28 @@ async fn a_claim_that_comes_first_keeps_a_log_from_being_rewritten() {
     assert!(matches!(refused, Err(StoreError::Fenced { .. })), "{refused:?}");
     append(&other, &stolen, 2, b"3", Some(Phase::Ended)).await.unwrap();
     assert_eq!(page(&one, &id("x")).await.unwrap().unwrap().entries.len(), 3);
+}
+
+/// A checkpoint says how long the log was when the session settled. A log that was rewritten since may
+/// have that length again, with other entries in it.
+#[tokio::test]
+async fn a_list_takes_no_checkpoint_of_the_log_before_it_was_rewritten() {
+    const REMOVED: usize = 700;
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path()).await;
+    // One of these appends makes the log as long as it was.
+    for more in 0..REMOVED {
+        let lease = claim(&store, &id(&format!("{more:03}"))).await;
+        append(&store, &lease, 0, &[b'x'; REMOVED], Some(Phase::Waiting)).await.unwrap();
+        snapshot(&store, &lease, 1, &summary(Phase::Waiting)).await;
+        store.remove(&lease, Remove::Below(Seq(2))).await.unwrap();
+        append(&store, &lease, 2, &vec![b'x'; more], None).await.unwrap();
+    }
+    for store in [store, open(dir.path()).await] {
+        let listed = store.list(&Filter::sessions(), None, 1_000).await.unwrap();
+        assert_eq!(listed.rows.len(), REMOVED);
+        for row in listed.rows {
+            assert_eq!(row.head, Seq(3), "session {}", row.session);
+        }
+    }
 }
