@@ -10,15 +10,6 @@ use super::value::{EMPTY, Reach, Tag, Val, number, reach, tag};
 const KEEPING: &[&str] =
     &["add", "append", "appendleft", "extend", "insert", "put", "setdefault", "update"];
 
-/// The name of the function that an expression calls.
-fn called(call: &ast::ExprCall) -> Option<&str> {
-    match &*call.func {
-        Expr::Name(name) => Some(name.id.as_str()),
-        Expr::Attribute(node) => Some(node.attr.id.as_str()),
-        _ => None,
-    }
-}
-
 impl<'a> Flow<'a> {
     pub(super) fn call(&mut self, node: &'a ast::ExprCall) -> Val {
         if let Some(builtin) = self.builtin(&node.func) {
@@ -33,7 +24,7 @@ impl<'a> Flow<'a> {
                 let callee = self.load(symbol, false);
                 let args = self.args(&node.arguments);
                 if !self.is_body(callee) {
-                    self.changes_given(func.id.as_str(), None, &args);
+                    self.changes_given(&node.func, &args);
                 }
                 self.invoke(callee, &args, &node.node_index)
             }
@@ -41,11 +32,8 @@ impl<'a> Flow<'a> {
                 let callee = self.eval(func);
                 let args = self.args(&node.arguments);
                 // `methodcaller('append', 4)(xs)`
-                if let Expr::Call(maker) = func
-                    && called(maker) == Some("methodcaller")
-                    && let Some(&first) = args.positional.first()
-                {
-                    self.mutate(first);
+                if func.is_call_expr() {
+                    self.changes_given(func, &args);
                 }
                 self.invoke(callee, &args, &node.node_index)
             }
@@ -336,7 +324,7 @@ impl<'a> Flow<'a> {
         }
         self.mutate(object);
         if !ours {
-            self.changes_given(attr, Some(object), &args);
+            self.changes_given(&node.func, &args);
         }
         let all = self.all(&args);
         let inside = self.values.inside(object);

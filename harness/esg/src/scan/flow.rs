@@ -11,7 +11,7 @@ use super::marks::Marks;
 use super::names::{Known, Name, Names};
 use super::parse::{Expr, Stmt, ast, numbered};
 use super::scope::{CAPTURED, Scopes, SymId, Target};
-use super::state::{BOUND, IN, Path, Slot, State, UNBOUND, global, local};
+use super::state::{BOUND, IN, Path, Slot, State, UNBOUND, Var, global, local};
 use super::value::{EMPTY, Tag, Val, Values};
 
 /// The longest `and` or `or` whose outcomes are kept apart by the deciding operand.
@@ -48,6 +48,8 @@ pub(super) struct Flow<'a> {
     pub(super) loops: Vec<Loop>,
     /// The classes whose code runs.
     pub(super) class_here: Vec<&'a str>,
+    /// The full names of the imports and functions that variables are bound to.
+    pub(super) library: FxHashMap<Var, String>,
     /// The functions and classes that the step binds to globals.
     pub(super) definitions: Vec<(Name, u32)>,
     pub(super) opaque: bool,
@@ -92,6 +94,7 @@ impl<'a> Flow<'a> {
             sites: super::index::index(count),
             loops: Vec::new(),
             class_here: Vec::new(),
+            library: FxHashMap::default(),
             definitions: Vec::new(),
             opaque: false,
             pending: Vec::new(),

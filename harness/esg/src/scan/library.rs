@@ -1,71 +1,225 @@
-//! Functions of the standard library that change what they are given.
+//! Functions that change what they are given, from the table `library.txt`.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use rustc_hash::FxHashMap;
 
 use super::effects::Args;
 use super::flow::Flow;
-use super::value::{Tag, Val, tag};
+use super::parse::{Expr, numbered};
+use super::scope::Target;
+use super::state::{Var, global, local};
+use super::value::Val;
 
-/// By name: the positions of the arguments that the function changes.
-const CHANGES: &[(&str, &[usize])] = &[
-    ("MethodType", &[1]),
-    ("copyfileobj", &[0, 1]),
-    ("delitem", &[0]),
-    ("heapify", &[0]),
-    ("heappop", &[0]),
-    ("heappush", &[0]),
-    ("heappushpop", &[0]),
-    ("heapreplace", &[0]),
-    ("iadd", &[0]),
-    ("iand", &[0]),
-    ("iconcat", &[0]),
-    ("ifloordiv", &[0]),
-    ("ilshift", &[0]),
-    ("imatmul", &[0]),
-    ("imod", &[0]),
-    ("imul", &[0]),
-    ("insort", &[0]),
-    ("insort_left", &[0]),
-    ("insort_right", &[0]),
-    ("ior", &[0]),
-    ("ipow", &[0]),
-    ("irshift", &[0]),
-    ("isub", &[0]),
-    ("itruediv", &[0]),
-    ("ixor", &[0]),
-    ("pack_into", &[1]),
-    ("setitem", &[0]),
-    ("shuffle", &[0]),
-];
+/// What follows the name of a function whose result is called.
+const CALLED: &str = "()";
 
-/// Parameters that are written to.
-const WRITTEN: &[&str] = &["file", "fileobj", "fp", "stream"];
+static TABLE: LazyLock<Table> = LazyLock::new(|| Table::read(include_str!("library.txt")));
 
-/// Methods of containers that change them, called through the class: `deque.append(xs, 4)`.
-const THROUGH_CLASS: &[&str] =
-    &["appendleft", "extendleft", "move_to_end", "popitem", "popleft", "rotate", "subtract"];
+/// One argument that a function changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Changed {
+    position: Option<usize>,
+    name: Option<&'static str>,
+}
+
+/// One function.
+#[derive(Debug)]
+struct Function {
+    /// Its full name.
+    path: &'static str,
+    /// Whether it belongs to a class.
+    method: bool,
+    changes: Vec<Changed>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    /// By the last part of the name.
+    functions: FxHashMap<&'static str, Vec<Function>>,
+    /// What any function changes.
+    any: Vec<Changed>,
+}
+
+impl Table {
+    fn read(text: &'static str) -> Self {
+        let mut table = Self::default();
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        for (path, arguments) in lines.filter_map(|line| line.split_once(':')) {
+            let changes = arguments.split(',').filter_map(changed).collect();
+            if path == "*" {
+                table.any = changes;
+                continue;
+            }
+            let method = arguments.split(',').any(|argument| argument.trim() == "self");
+            let function = Function { path, method, changes };
+            table.functions.entry(last(path)).or_default().push(function);
+        }
+        table
+    }
+}
+
+/// An argument, as the table writes it.
+fn changed(text: &'static str) -> Option<Changed> {
+    let mut words = text.split_whitespace().peekable();
+    if words.next_if_eq(&"self").is_some() {
+        return Some(Changed { position: Some(0), name: None });
+    }
+    let position = words.peek().and_then(|word| word.parse().ok());
+    if position.is_some() {
+        words.next();
+    }
+    let name = words.next();
+    (position.is_some() || name.is_some()).then_some(Changed { position, name })
+}
+
+fn last(path: &str) -> &str {
+    path.rsplit_once('.').map_or(path, |(_, last)| last)
+}
+
+/// The name of what an expression names, as far as it is known.
+struct Named<'n> {
+    path: Cow<'n, str>,
+    /// Whether the path begins at an import of this step.
+    imported: bool,
+}
+
+impl Function {
+    fn is(&self, named: &Named<'_>) -> bool {
+        if named.imported {
+            return self.path == named.path;
+        }
+        // Another step imported it, maybe under another name. A class has to be named: many objects
+        // have an `append`.
+        let written = if self.method { &*named.path } else { last(&named.path) };
+        let before = self.path.strip_suffix(written);
+        written.contains('.') >= self.method && before.is_some_and(|it| it.ends_with('.'))
+    }
+}
 
 impl<'a> Flow<'a> {
-    /// Marks what a function of that name changes, judged by the name alone: the module may have
-    /// been imported by another step.
-    pub(super) fn changes_given(&mut self, name: &str, object: Option<Val>, args: &Args<'a>) {
-        let mut changed: Vec<Val> = Vec::new();
-        if let Ok(at) = CHANGES.binary_search_by_key(&name, |(known, _)| known) {
-            let positions = CHANGES[at].1.iter();
-            changed.extend(positions.filter_map(|&at| args.positional.get(at)));
+    /// Records the full name of an import that `symbol` is bound to.
+    pub(super) fn name_import(&mut self, symbol: u32, path: String) {
+        if !self.coarse.on {
+            let variable = self.variable(symbol);
+            self.library.insert(variable, path);
         }
-        if let Some(object) = object {
-            let imported = self.values.list(object).iter().all(|one| tag(*one) == Tag::Imported);
-            let first = args.positional.first();
-            if THROUGH_CLASS.contains(&name) || imported && name == "append" {
-                changed.extend(first);
-            }
-            if name == "dump" {
-                changed.extend(args.positional.get(1));
+    }
+
+    /// Records that a name is bound to a function: `push = heapq.heappush`.
+    pub(super) fn name_function(&mut self, target: &Expr, value: &'a Expr) {
+        let Expr::Name(target) = target else { return };
+        if !matches!(value, Expr::Name(_) | Expr::Attribute(_)) || self.coarse.on {
+            return;
+        }
+        let Some(named) = self.named(value) else { return };
+        let listed = TABLE.functions.get(last(&named.path));
+        let Some(listed) = listed.and_then(|all| all.iter().find(|one| one.is(&named))) else {
+            return;
+        };
+        if let Some(symbol) = numbered(&target.node_index) {
+            self.name_import(symbol, listed.path.to_owned());
+        }
+    }
+
+    fn variable(&self, symbol: u32) -> Var {
+        match self.scopes.symbol(symbol).target {
+            Target::Global(name) => global(name),
+            Target::Local(variable) | Target::Free(variable) | Target::Class(variable, _) => {
+                local(variable)
             }
         }
-        let written = args.keyword.iter().filter(|(name, _)| WRITTEN.contains(name));
-        changed.extend(written.map(|(_, val)| *val));
-        for val in changed {
+    }
+
+    fn named(&self, expr: &'a Expr) -> Option<Named<'_>> {
+        match expr {
+            Expr::Name(node) => {
+                let variable = self.variable(numbered(&node.node_index)?);
+                let known = self.library.get(&variable);
+                let path = known.map_or(node.id.as_str(), String::as_str).into();
+                Some(Named { path, imported: known.is_some() })
+            }
+            Expr::Attribute(node) => {
+                let attr = node.attr.id.as_str();
+                // The object may be anything: `random.Random(1).shuffle(xs)`.
+                let Some(Named { path, imported }) = self.named(&node.value) else {
+                    return Some(Named { path: attr.into(), imported: false });
+                };
+                Some(Named { path: format!("{path}.{attr}").into(), imported })
+            }
+            _ => None,
+        }
+    }
+
+    /// Marks what a function changes, judged by its name.
+    pub(super) fn changes_given(&mut self, func: &'a Expr, args: &Args<'a>) {
+        let named = match func {
+            Expr::Call(maker) => self
+                .named(&maker.func)
+                .map(|named| Named { path: format!("{}{CALLED}", named.path).into(), ..named }),
+            func => self.named(func),
+        };
+        let mut changes: Vec<Val> = Vec::new();
+        if let Some(named) = named
+            && let Some(functions) = TABLE.functions.get(last(&named.path))
+        {
+            let functions = functions.iter().filter(|function| function.is(&named));
+            for one in functions.flat_map(|function| &function.changes) {
+                changes.extend(given(*one, args));
+            }
+        }
+        if !args.keyword.is_empty() {
+            changes.extend(TABLE.any.iter().filter_map(|one| given(*one, args)));
+        }
+        for val in changes {
             self.mutate(val);
         }
+    }
+}
+
+/// What a call passes for an argument.
+fn given(one: Changed, args: &Args<'_>) -> Option<Val> {
+    let by_position = one.position.and_then(|at| args.positional.get(at).copied());
+    by_position.or_else(|| {
+        let (_, val) = args.keyword.iter().find(|(name, _)| Some(*name) == one.name)?;
+        Some(*val)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_the_table_is_read() {
+        let text = include_str!("library.txt");
+        let table = Table::read(text);
+        let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let mut seen = std::collections::BTreeSet::new();
+        for line in lines {
+            let (path, arguments) = line.split_once(": ").unwrap();
+            assert!(seen.insert(path), "`{path}` is listed twice");
+            let changes = match path {
+                "*" => &table.any,
+                _ => {
+                    let all = &table.functions[last(path)];
+                    &all.iter().find(|one| one.path == path).unwrap().changes
+                }
+            };
+            assert_eq!(changes.len(), arguments.split(", ").count(), "{line}");
+            let whole = path == "*" || path.contains('.');
+            assert!(whole, "{line}: the module is missing");
+        }
+    }
+
+    #[test]
+    fn an_argument_has_a_position_a_name_or_both() {
+        let of = |position, name| Some(Changed { position, name });
+        assert_eq!(changed(" 0"), of(Some(0), None));
+        assert_eq!(changed(" 1 fp"), of(Some(1), Some("fp")));
+        assert_eq!(changed("stream"), of(None, Some("stream")));
+        assert_eq!(changed("self"), of(Some(0), None));
+        assert_eq!(changed(" "), None);
     }
 }

@@ -52,13 +52,18 @@ impl<'a> Flow<'a> {
             }
             Stmt::Import(node) => {
                 for alias in &node.names {
-                    self.imported(alias, alias.name.id.as_str() == "__main__");
+                    let module = alias.name.id.as_str();
+                    // Without an alias, `import a.b` binds `a`.
+                    let bound = module.split('.').next().filter(|_| alias.asname.is_none());
+                    let path = bound.unwrap_or(module).to_owned();
+                    self.imported(alias, module == "__main__", path);
                 }
             }
             Stmt::ImportFrom(node) => {
-                let own = node.module.as_ref().is_some_and(|name| name.id.as_str() == "__main__");
+                let module = node.module.as_ref().map_or("", |name| name.id.as_str());
                 for alias in &node.names {
-                    self.imported(alias, own);
+                    let path = format!("{module}.{}", alias.name.id);
+                    self.imported(alias, module == "__main__", path);
                 }
             }
             Stmt::TypeAlias(node) => self.type_alias(node),
@@ -73,11 +78,12 @@ impl<'a> Flow<'a> {
         self.frame.answers.0 = self.values.union(self.frame.answers.0, val);
     }
 
-    fn imported(&mut self, alias: &'a ast::Alias, own: bool) {
+    fn imported(&mut self, alias: &'a ast::Alias, own: bool, path: String) {
         self.opaque |= own;
         let Some(symbol) = numbered(&alias.node_index) else {
             return;
         };
+        self.name_import(symbol, path);
         let val = match self.scopes.symbol(symbol).target {
             Target::Global(name) => Val::one(Tag::Imported, name),
             _ => EMPTY,
@@ -89,6 +95,7 @@ impl<'a> Flow<'a> {
         let parts = parts(&node.value);
         let val = self.eval(&node.value);
         for target in &node.targets {
+            self.name_function(target, &node.value);
             // `a, b = x, y` assigns element by element.
             match (list(target), &parts) {
                 (Some(targets), Some(values))

@@ -120,6 +120,35 @@ fn what_a_standard_function_surely_changes_is_mutated() {
 }
 
 #[test]
+fn a_standard_function_is_known_by_any_name_that_the_step_gives_it() {
+    for source in [
+        "from random import shuffle as s\ns(xs)",
+        "import random as r\nr.shuffle(x=xs)",
+        "import heapq\npush = heapq.heappush\npush(xs, 4)",
+        "from heapq import heappush as hp\npush = hp\npush(xs, 4)",
+        "import bisect\nadd = into = bisect.insort\ninto(xs, 4)",
+        "from collections import deque as D\nD.append(xs, 4)",
+        "import collections as c\nadd = c.deque.append\nadd(xs, 4)",
+        "from operator import methodcaller as m\nm('append', 4)(xs)",
+        "import numpy as np\nnp.random.shuffle(xs)",
+        "import numpy as np\nnp.add(a, b, out=xs)",
+        "def f():\n    from json import dump as d\n    d({}, xs)\nf()",
+        "import shutil\nshutil.copyfileobj(a, fdst=xs)",
+    ] {
+        let found = scan(source);
+        assert!(found.mutates.contains("xs"), "{source}: {found:?}");
+    }
+    // A function of another module is unknown, and a method of another class is no function.
+    for source in ["from mine import heappush\nheappush(xs, 4)", "log.append(xs)", "box.pop(xs)"] {
+        let found = scan(source);
+        assert!(
+            !found.mutates.contains("xs") && found.escapes.contains("xs"),
+            "{source}: {found:?}"
+        );
+    }
+}
+
+#[test]
 fn type_parameters_that_the_step_evaluates_are_read() {
     for source in [
         "class A[T: (base := Base)]: pass\nA.__type_params__[0].__bound__",
