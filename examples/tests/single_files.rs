@@ -31,3 +31,13 @@ fn the_tools_of_an_mcp_server_are_used() {
                     - 1 notes\n- milk\nMilk is on your list.\n";
     assert_eq!(out, expected);
 }
+
+#[test]
+fn the_orders_of_a_killed_worker_are_shipped_by_the_others() {
+    let out = run(env!("CARGO_BIN_EXE_workers"));
+    assert!(out.contains(" was killed with "), "{out}");
+    assert!(
+        out.ends_with("nothing is lost: 40 orders were queued, and each was shipped once\n"),
+        "{out}"
+    );
+}
