@@ -134,13 +134,13 @@ fn a_hundred_calls_with_fifty_approvals_survive_a_kill() {
 #[cfg(feature = "sqlite")]
 #[test]
 fn in_a_database_a_hundred_calls_with_fifty_approvals_are_each_made_once() {
-    approvals(Kind::Database, false);
+    approvals(Kind::Sqlite, false);
 }
 
 #[cfg(feature = "sqlite")]
 #[test]
 fn in_a_database_a_hundred_calls_with_fifty_approvals_survive_a_kill() {
-    approvals(Kind::Database, true);
+    approvals(Kind::Sqlite, true);
 }
 
 fn approvals(kind: Kind, kills: bool) {

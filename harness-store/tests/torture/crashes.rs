@@ -101,7 +101,7 @@ fn a_step_that_ends_its_process_is_given_up_after_five_takeovers() {
 #[cfg(feature = "sqlite")]
 #[test]
 fn in_a_database_a_step_that_ends_its_process_is_given_up_after_five_takeovers() {
-    give_up(Kind::Database);
+    give_up(Kind::Sqlite);
 }
 
 fn give_up(kind: Kind) {
@@ -143,7 +143,7 @@ fn what_failed_attempts_have_spent_survives_the_end_of_the_process() {
 #[cfg(feature = "sqlite")]
 #[test]
 fn in_a_database_what_failed_attempts_have_spent_survives_the_end_of_the_process() {
-    spend_and_end(Kind::Database);
+    spend_and_end(Kind::Sqlite);
 }
 
 fn spend_and_end(kind: Kind) {

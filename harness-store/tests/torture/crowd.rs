@@ -117,7 +117,7 @@ fn of_many_answers_of_many_processes_none_is_refused_starved_or_lost() {
 #[cfg(feature = "sqlite")]
 #[test]
 fn in_a_database_of_many_answers_of_many_processes_none_is_refused_starved_or_lost() {
-    many_answers(Kind::Database);
+    many_answers(Kind::Sqlite);
 }
 
 fn many_answers(kind: Kind) {
@@ -242,7 +242,7 @@ fn of_many_answers_to_items_of_many_processes_none_is_refused_starved_or_lost() 
 #[cfg(feature = "sqlite")]
 #[test]
 fn in_a_database_of_many_answers_to_items_of_many_processes_none_is_refused_starved_or_lost() {
-    many_answers_to_items(Kind::Database);
+    many_answers_to_items(Kind::Sqlite);
 }
 
 fn many_answers_to_items(kind: Kind) {

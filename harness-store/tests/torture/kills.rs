@@ -121,7 +121,7 @@ fn whatever_is_killed_when_nothing_acknowledged_is_lost_and_nothing_done_twice()
 #[cfg(feature = "sqlite")]
 #[test]
 fn in_a_database_whatever_is_killed_when_nothing_acknowledged_is_lost_and_nothing_done_twice() {
-    torture(Kind::Database);
+    torture(Kind::Sqlite);
 }
 
 fn torture(kind: Kind) {

@@ -1,5 +1,5 @@
-//! What the end of a process, and other processes, can do to sessions in files and in a database: kills at any
-//! moment, processes that stop and continue, and many that want the same.
+//! What the end of a process, and other processes, can do to sessions in files, in a database and on
+//! servers: kills at any moment, processes that stop and continue, and many that want the same.
 //!
 //! The other processes are this test binary, started again. What they do outside is counted in a
 //! file that they append to, and that no store knows of.
@@ -26,11 +26,20 @@ mod kills;
 mod loops;
 mod outside;
 mod place;
+#[cfg(feature = "postgres")]
+#[path = "../postgres/server.rs"]
+#[allow(dead_code)]
+mod postgres_server;
 mod races;
 mod random;
+#[cfg(feature = "redis")]
+#[path = "../redis/server.rs"]
+#[allow(dead_code)]
+mod redis_server;
 mod stops;
 mod store;
 mod work;
+mod workers;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

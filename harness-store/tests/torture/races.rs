@@ -9,7 +9,7 @@ use crate::child::{Other, hear, say};
 use crate::loops::Ctx;
 use crate::outside::Outside;
 use crate::place::{Place, report};
-use crate::store::{Kind, Store};
+use crate::store::{Kind, Store, in_each_store};
 use crate::work::open;
 
 const RACES: usize = 200;
@@ -86,16 +86,10 @@ pub async fn racer(dir: &Path) {
     }
 }
 
-#[test]
-fn of_two_processes_that_answer_at_once_one_decides_and_it_happens_once() {
-    answers_at_once(Kind::Files);
-}
-
-#[cfg(feature = "sqlite")]
-#[test]
-fn in_a_database_of_two_processes_that_answer_at_once_one_decides_and_it_happens_once() {
-    answers_at_once(Kind::Database);
-}
+in_each_store!(
+    of_two_processes_that_answer_at_once_one_decides_and_it_happens_once,
+    answers_at_once
+);
 
 fn answers_at_once(kind: Kind) {
     let _alone = crate::alone();

@@ -17,36 +17,137 @@ use harness_store::{FileStoreOptions, Sync};
 pub enum Kind {
     Files,
     #[cfg(feature = "sqlite")]
-    Database,
+    Sqlite,
+    /// On the server of `HARNESS_POSTGRES_URL`.
+    #[cfg(feature = "postgres")]
+    Postgres,
+    /// On the server of `HARNESS_REDIS_URL`.
+    #[cfg(feature = "redis")]
+    Redis,
 }
 
-/// Shows all processes that the sessions below a directory are in a database.
-#[cfg(feature = "sqlite")]
-const MARK: &str = "in-a-database";
+/// The tests of a body that takes a [`Kind`], one for each.
+macro_rules! in_each_store {
+    ($name:ident, $body:ident) => {
+        mod $name {
+            use crate::store::Kind;
+
+            #[test]
+            fn files() {
+                super::$body(Kind::Files);
+            }
+
+            #[cfg(feature = "sqlite")]
+            #[test]
+            fn sqlite() {
+                super::$body(Kind::Sqlite);
+            }
+
+            #[cfg(feature = "postgres")]
+            #[test]
+            fn postgres() {
+                super::$body(Kind::Postgres);
+            }
+
+            #[cfg(feature = "redis")]
+            #[test]
+            fn redis() {
+                super::$body(Kind::Redis);
+            }
+        }
+    };
+}
+pub(crate) use in_each_store;
+
+/// A file that shows all processes where the sessions of a directory are, unless they are in files.
+const MARK: &str = "sessions-are-in";
+
+/// What sets these sessions apart from others on a server.
+#[cfg(any(feature = "postgres", feature = "redis"))]
+const NAME: &str = "torture";
 
 impl Kind {
     /// Decides it for a new directory.
-    pub fn choose(self, _dir: &Path) {
-        #[cfg(feature = "sqlite")]
-        if self == Self::Database {
-            std::fs::write(_dir.join(MARK), []).unwrap();
+    pub fn choose(self, dir: &Path) {
+        match self {
+            Self::Files => {}
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => mark(dir, "sqlite:"),
+            #[cfg(feature = "postgres")]
+            Self::Postgres => {
+                let url = server("HARNESS_POSTGRES_URL");
+                crate::work::runtime().block_on(clear_postgres(&url));
+                mark(dir, &url);
+            }
+            #[cfg(feature = "redis")]
+            Self::Redis => {
+                let url = server("HARNESS_REDIS_URL");
+                clear_redis(&url);
+                mark(dir, &url);
+            }
         }
     }
 }
 
-/// A store of either kind.
+/// The sessions of this directory are in the store of this URL.
+pub fn mark(dir: &Path, url: &str) {
+    std::fs::write(dir.join(MARK), url).unwrap();
+}
+
+#[cfg(any(feature = "postgres", feature = "redis"))]
+fn server(variable: &str) -> String {
+    std::env::var(variable)
+        .unwrap_or_else(|_| panic!("`{variable}` is not set: these tests need it (see `.ci/test`)"))
+}
+
+/// Removes what an earlier run has left.
+#[cfg(feature = "postgres")]
+async fn clear_postgres(url: &str) {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let text = format!("SET client_min_messages TO error; DROP SCHEMA IF EXISTS {NAME} CASCADE");
+    client.batch_execute(&text).await.unwrap();
+}
+
+#[cfg(feature = "redis")]
+fn clear_redis(url: &str) {
+    let mut server = redis::Client::open(url).unwrap().get_connection().unwrap();
+    let all = format!("{{{NAME}}}:*");
+    let keys: Vec<Vec<u8>> = redis::cmd("KEYS").arg(all).query(&mut server).unwrap();
+    for keys in keys.chunks(1_000) {
+        redis::cmd("UNLINK").arg(keys).exec(&mut server).unwrap();
+    }
+}
+
+/// A store of any kind.
 #[derive(Clone)]
 pub struct Store(Arc<dyn SessionStore>);
 
 impl Store {
+    /// The servers always flush.
     pub async fn open(dir: &Path, sync: bool) -> Self {
         let sync = if sync { Sync::Flush } else { Sync::Never };
-        #[cfg(feature = "sqlite")]
-        if dir.join(MARK).exists() {
-            let options = harness_store::SqliteStoreOptions::new().sync(sync);
-            return Self(Arc::new(options.open(dir.join("sessions.db")).await.unwrap()));
-        }
-        Self(Arc::new(FileStoreOptions::new().sync(sync).open(dir.join("store")).await.unwrap()))
+        let url = std::fs::read_to_string(dir.join(MARK)).unwrap_or_default();
+        Self(match url.split_once(':').unwrap_or_default().0 {
+            #[cfg(feature = "sqlite")]
+            "sqlite" => {
+                let options = harness_store::SqliteStoreOptions::new().sync(sync);
+                Arc::new(options.open(dir.join("sessions.db")).await.unwrap())
+            }
+            #[cfg(feature = "postgres")]
+            "postgres" => {
+                let options = harness_store::PostgresStoreOptions::new().schema(NAME);
+                Arc::new(options.max_connections(4).connect(&url).await.unwrap())
+            }
+            #[cfg(feature = "redis")]
+            "redis" => {
+                let options = harness_store::RedisStoreOptions::new().prefix(NAME);
+                Arc::new(options.connect(&url).await.unwrap())
+            }
+            _ => {
+                Arc::new(FileStoreOptions::new().sync(sync).open(dir.join("store")).await.unwrap())
+            }
+        })
     }
 }
 

@@ -27,6 +27,7 @@ pub fn play(role: &str, dir: &Path) {
         "answerer" => runtime().block_on(crate::crowd::answerer(dir)),
         "item-answerer" => runtime().block_on(crate::crowd::item_answerer(dir)),
         "approver" => runtime().block_on(crate::approvals::approver(dir)),
+        "worker" => runtime().block_on(crate::workers::worker(dir)),
         other => panic!("no such role: {other}"),
     }
 }

@@ -1,0 +1,295 @@
+//! Workers in processes of their own: one is killed at work, or drained by a signal, or its server is
+//! killed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::pin::pin;
+use std::time::Duration;
+
+use harness::prelude::*;
+use harness::run::Queued;
+use harness::session::Change;
+use harness::worker::Worker;
+use harness::{Agent, FailureKind, Outcome, UtcMillis};
+use rustix::process::Signal;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::check::Log;
+use crate::child::{Other, hear, say, setting};
+use crate::loops::Ctx;
+use crate::outside::Outside;
+use crate::place::{Place, report};
+use crate::store::{Kind, Store, in_each_store};
+use crate::work::open;
+
+const SESSIONS: usize = 20;
+const LEASE: Duration = Duration::from_secs(1);
+
+#[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Job {
+    #[state(reduce = append)]
+    done: Vec<String>,
+}
+
+#[derive(StepId, Clone, Debug, PartialEq, Eq)]
+enum Step {
+    First,
+    Second,
+    Third,
+}
+
+/// Does something outside, once, and says so. In the first step it then waits or ends the process, if the
+/// process was started to do that.
+async fn act(_: View<Job>, cx: Cx<Ctx>) -> StepResult<Job> {
+    let (session, op) = (cx.session_id().to_string(), cx.op_id().to_string());
+    let (outside, effects) = (cx.outside.clone(), cx.outside.path().to_owned());
+    let (of, its, key) = (session.clone(), op.clone(), cx.step().to_string());
+    cx.once("act", async move || {
+        outside.act(&of, &op, &key, "once").await;
+        Ok(())
+    })
+    .probe(async move || {
+        let (traces, _) = Outside::traces(&effects, 0);
+        Ok(traces.iter().any(|trace| trace.op == its).then_some(()))
+    })
+    .await?;
+    if *cx.step() == *"First" {
+        say(&format!("in {session} {}", UtcMillis::now().0));
+        match &*setting("THEN") {
+            "abort" => std::process::abort(),
+            "wait" => drop(tokio::task::spawn_blocking(hear).await),
+            _ => {}
+        }
+    }
+    Ok(Job::update().done([cx.step().to_string()]))
+}
+
+fn agent(store: Store, dir: &Path, lease: Duration) -> Agent<Ctx, Job> {
+    let harness = Harness::<Ctx, Job>::builder("jobs")
+        .start(Step::First)
+        .steps(|define, step| match step {
+            Step::First => define.run(act).then(Step::Second),
+            Step::Second => define.run(act).then(Step::Third),
+            Step::Third => define.run(act).end(),
+        })
+        .build()
+        .unwrap();
+    let outside = Outside::new(&dir.join("effects"));
+    harness.agent("jobs", Ctx::required().outside(outside).build()).store(store).lease(lease)
+}
+
+/// Runs what is due, until it is terminated.
+pub async fn worker(dir: &Path) {
+    let lease = setting("LEASE").parse().map_or(LEASE, Duration::from_millis);
+    let agent = agent(open(dir, true).await, dir, lease);
+    let mut terminated = signal(SignalKind::terminate()).unwrap();
+    let worker = Worker::new().at_most(SESSIONS).serve(&agent, |_| async { Ok(()) });
+    let worker = worker.start().unwrap();
+    say("ready");
+    terminated.recv().await;
+    let mut drained = pin!(worker.drain());
+    let mut begun = false;
+    std::future::poll_fn(|task| {
+        let polled = drained.as_mut().poll(task);
+        if !std::mem::replace(&mut begun, true) {
+            say("draining");
+        }
+        polled
+    })
+    .await;
+    say("drained");
+}
+
+/// A place, and an agent in this process that queues there.
+struct Jobs {
+    runtime: tokio::runtime::Runtime,
+    dir: Place,
+    agent: Agent<Ctx, Job>,
+    store: Store,
+}
+
+impl Jobs {
+    fn new(dir: Place) -> Self {
+        let runtime = crate::work::runtime();
+        let store = runtime.block_on(open(dir.path(), true));
+        let agent = runtime.block_on(async { agent(store.clone(), dir.path(), LEASE) });
+        Self { runtime, dir, agent, store }
+    }
+
+    fn queue(&self, session: impl AsRef<str>) -> Queued<Job> {
+        let queued = self.agent.enqueue(session, Job::update());
+        self.runtime.block_on(queued.into_future()).unwrap()
+    }
+
+    fn worker(&self, then: &str) -> Other {
+        let mut worker = Other::start("worker", self.dir.path(), &[("THEN", then.to_owned())]);
+        assert_eq!(worker.hear(), "ready");
+        worker
+    }
+
+    /// What became of a session.
+    fn outcome(&self, queued: &Queued<Job>) -> Outcome<Job> {
+        self.runtime.block_on(async {
+            let outcome = tokio::time::timeout(Duration::from_secs(60), queued.outcome()).await;
+            outcome.expect("the session settles").unwrap()
+        })
+    }
+
+    /// That each of these sessions has ended, and that each effect has happened once.
+    fn check(&self, queued: &[Queued<Job>]) -> BTreeMap<String, Log> {
+        for queued in queued {
+            let ended = self.outcome(queued).ended().unwrap();
+            assert_eq!(ended.state.done, ["First", "Second", "Third"], "{}", queued.session);
+        }
+        let (traces, _) = Outside::traces(&self.dir.path().join("effects"), 0);
+        let begun = traces.iter().filter(|trace| trace.begins);
+        let once: BTreeSet<_> = begun.clone().map(|it| (&it.session, &it.key)).collect();
+        assert_eq!(begun.count(), once.len(), "twice: {traces:?}");
+        assert_eq!(once.len(), 3 * queued.len(), "{traces:?}");
+        let log = |queued: &Queued<Job>| {
+            let session = queued.session.to_string();
+            let log = self.runtime.block_on(Log::read(&self.store, &session)).unwrap();
+            (session, log)
+        };
+        queued.iter().map(log).collect()
+    }
+}
+
+fn takeovers(log: &Log) -> usize {
+    let recovered = log.entries.iter();
+    recovered.filter(|(_, entry)| matches!(entry.change, Change::Recovered(_))).count()
+}
+
+/// Ends a worker in good order; what it has said.
+fn drain(worker: Other) -> Vec<String> {
+    worker.signal(Signal::TERM);
+    let (status, said) = worker.end();
+    assert!(status.success(), "{status}: {said:?}");
+    assert_eq!(said.last().unwrap(), "drained");
+    said
+}
+
+/// The session that a line says is at work, and since when.
+fn entered(line: &str) -> Option<(String, u64)> {
+    let (session, at) = line.strip_prefix("in ")?.split_once(' ')?;
+    Some((session.to_owned(), at.parse().unwrap()))
+}
+
+in_each_store!(what_a_killed_worker_had_in_flight_ends_in_others, killed_at_work);
+
+fn killed_at_work(kind: Kind) {
+    let _alone = crate::alone();
+    let dir = Place::new("workers killed", None);
+    kind.choose(dir.path());
+    let jobs = Jobs::new(dir);
+    let queued: Vec<_> = (0..SESSIONS).map(|job| jobs.queue(format!("s{job}"))).collect();
+    let mut victim = jobs.worker("wait");
+    for _ in 0..SESSIONS {
+        entered(&victim.hear()).unwrap();
+    }
+    let others = [jobs.worker(""), jobs.worker("")];
+    let killed = UtcMillis::now().0;
+    victim.kill();
+    let logs = jobs.check(&queued);
+    let said: Vec<_> = others.into_iter().flat_map(drain).collect();
+    let continued: BTreeMap<_, _> = said.iter().filter_map(|line| entered(line)).collect();
+    assert_eq!(continued.len(), SESSIONS);
+    let longest = Duration::from_millis(continued.values().max().unwrap() - killed);
+    assert!(longest < LEASE + Duration::from_secs(2), "it took {longest:?}");
+    assert!(logs.values().all(|log| takeovers(log) == 1), "each was recovered once");
+    report(&format!(
+        "workers, {kind:?}: {SESSIONS} sessions of a killed one continue after {longest:?}"
+    ));
+}
+
+in_each_store!(a_worker_that_is_terminated_finishes_what_runs_and_begins_nothing, terminated);
+
+fn terminated(kind: Kind) {
+    let _alone = crate::alone();
+    let dir = Place::new("workers terminated", None);
+    kind.choose(dir.path());
+    let jobs = Jobs::new(dir);
+    let first = jobs.queue("first");
+    let mut worker = jobs.worker("wait");
+    entered(&worker.hear()).unwrap();
+    worker.signal(Signal::TERM);
+    assert_eq!(worker.hear(), "draining");
+    let second = jobs.queue("second");
+    worker.say("continue");
+    let (status, said) = worker.end();
+    assert!(status.success() && said == ["drained"], "{status}: {said:?}");
+    let log = jobs.runtime.block_on(Log::read(&jobs.store, "second")).unwrap();
+    assert_eq!(log.head, 1, "nothing but its beginning");
+    let other = jobs.worker("");
+    let logs = jobs.check(&[first, second]);
+    assert!(logs.values().all(|log| takeovers(log) == 0), "nothing was recovered");
+    drain(other);
+}
+
+in_each_store!(a_session_that_keeps_ending_its_worker_fails, crash_loop);
+
+fn crash_loop(kind: Kind) {
+    let _alone = crate::alone();
+    let dir = Place::new("workers aborted", None);
+    kind.choose(dir.path());
+    let jobs = Jobs::new(dir);
+    let queued = jobs.queue("deadly");
+    let settings = [("THEN", "abort".to_owned()), ("LEASE", "100".to_owned())];
+    let start = || Other::start("worker", jobs.dir.path(), &settings);
+    // The one that begins it, and those that recover it, except for the one that gives up.
+    for _ in 0..5 {
+        let (status, said) = start().end();
+        assert!(!status.success());
+        assert!(said.iter().any(|line| entered(line).is_some()), "{said:?}");
+    }
+    let last = start();
+    let Outcome::Failed(failed) = jobs.outcome(&queued) else { panic!() };
+    assert_eq!(failed.failure.kind, FailureKind::CrashLoop);
+    assert_eq!(drain(last), ["ready", "draining", "drained"], "the step did not run again");
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn a_worker_survives_the_end_of_its_postgres() {
+    let server = crate::postgres_server::Server::start();
+    server_killed(&server.url(), || server.kill(), || server.restart());
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn a_worker_survives_the_end_of_its_redis() {
+    use crate::redis_server::{SAFE, Server};
+
+    let server = Server::start(SAFE);
+    server_killed(&server.url(), || server.kill(), || server.restart());
+}
+
+#[cfg(any(feature = "postgres", feature = "redis"))]
+fn server_killed(url: &str, kill: impl Fn(), restart: impl Fn()) {
+    let _alone = crate::alone();
+    let dir = Place::new("workers without a server", None);
+    crate::store::mark(dir.path(), url);
+    let jobs = Jobs::new(dir);
+    let queued: Vec<_> = (0..SESSIONS).map(|job| jobs.queue(format!("s{job}"))).collect();
+    let mut worker = jobs.worker("wait");
+    // Half of them are in their step, the others may be on their way there.
+    for _ in 0..SESSIONS / 2 {
+        entered(&worker.hear()).unwrap();
+    }
+    kill();
+    // More than once each, because a step may be repeated.
+    for _ in 0..5 * SESSIONS {
+        worker.say("continue");
+    }
+    restart();
+    // Connections from before are gone.
+    let jobs = Jobs::new(jobs.dir);
+    let queued = queued.iter().map(|queued| {
+        let again = jobs.agent.enqueue(&queued.session, Job::update()).input_id(&queued.input_id);
+        jobs.runtime.block_on(again.into_future()).unwrap()
+    });
+    let logs = jobs.check(&queued.collect::<Vec<_>>());
+    let recovered: usize = logs.values().map(takeovers).sum();
+    drain(worker);
+    report(&format!("workers: {recovered} takeovers after the end of the server"));
+}
