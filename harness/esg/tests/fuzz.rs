@@ -2,7 +2,8 @@
 //!
 //! `HARNESS_FUZZ_SECONDS` sets the duration, `HARNESS_FUZZ_SEED` runs one case only,
 //! `HARNESS_FUZZ_START` sets the first seed, `HARNESS_FUZZ_MINOR` selects one minor version of
-//! Python 3.
+//! Python 3. `HARNESS_FUZZ_FIELD` is a virtual environment with numpy, pandas, matplotlib and scikit-learn:
+//! the programs are about these packages then.
 #![cfg(unix)]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -14,6 +15,8 @@ mod check;
 mod constructs;
 #[path = "fuzz/dice.rs"]
 mod dice;
+#[path = "fuzz/field.rs"]
+mod field;
 #[path = "fuzz/grammar.rs"]
 mod grammar;
 #[path = "fuzz/liar.rs"]
@@ -22,6 +25,8 @@ mod liar;
 mod phrases;
 #[path = "fuzz/shrink.rs"]
 mod shrink;
+#[path = "fuzz/wild.rs"]
+mod wild;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,7 +34,7 @@ use std::time::{Duration, Instant};
 
 use case::Case;
 use check::{Rules, Tally, check};
-use harness_esg::{CPython, Trust, WorkerProcess};
+use harness_esg::{CPython, Limits, Trust, WorkerProcess};
 use liar::{Liar, Lie};
 
 /// A Python of each version that can run steps. There must be one.
@@ -56,7 +61,11 @@ fn pythons() -> Vec<PathBuf> {
 }
 
 fn worker(python: &Path) -> WorkerProcess {
-    CPython::at(python).trust(Trust::Mine).start().unwrap()
+    // Importing packages takes long on a busy machine.
+    let wall = Duration::from_secs(600);
+    let limits =
+        Limits { wall, cpu: wall, service: wall, address_space: 8 << 30, ..Limits::default() };
+    CPython::at(python).limits(limits).trust(Trust::Mine).start().unwrap()
 }
 
 fn setting(name: &str) -> Option<u64> {
@@ -74,30 +83,34 @@ fn selective_replay_leaves_what_a_full_run_leaves() {
     let one = setting("HARNESS_FUZZ_SEED");
     let mut seed = one.or_else(|| setting("HARNESS_FUZZ_START")).unwrap_or(0);
     let mut wild = phrases::TOPICS.to_vec();
-    wild.extend([phrases::WILD; 8]);
+    wild.extend([wild::WILD; 8]);
+    let field =
+        std::env::var_os("HARNESS_FUZZ_FIELD").map(|venv| PathBuf::from(venv).join("bin/python"));
     let (mut total, mut wrong) = (Tally::default(), Vec::new());
     while begun.elapsed() < time && wrong.len() < ENOUGH {
         // Every eighth program may contain untracked operations.
-        let rules = Rules { untracked: seed % 8 == 7, ..Rules::default() };
-        let topics = if rules.untracked { &wild[..] } else { phrases::TOPICS };
+        let untracked = seed % 8 == 7 || field.is_some();
+        let rules = Rules { untracked, ..Rules::default() };
+        let mut topics = if untracked { &wild[..] } else { phrases::TOPICS };
+        let mut python = &pythons[usize::try_from(seed).unwrap() % pythons.len()];
+        if let Some(field) = &field {
+            (topics, python) = (field::TOPICS, field);
+        }
         let case = Case::new(seed, topics);
-        let python = &pythons[usize::try_from(seed).unwrap() % pythons.len()];
         let (why, tally) = check(&case, worker(python), rules);
         total.add(tally);
         if let Some(why) = why {
             let mut last = why;
             let small =
-                shrink::shrink(
-                    &case,
-                    60,
-                    &mut |smaller| match check(smaller, worker(python), rules).0 {
+                shrink::shrink(&case, if field.is_some() { 15 } else { 60 }, &mut |smaller| {
+                    match check(smaller, worker(python), rules).0 {
                         Some(why) => {
                             last = why;
                             true
                         }
                         None => false,
-                    },
-                );
+                    }
+                });
             eprintln!("{} {last}\n{small}", python.display());
             wrong.push(seed);
         }

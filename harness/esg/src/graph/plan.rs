@@ -184,8 +184,10 @@ impl Ahead {
             self.defines(&entity, program);
             self.unknown.insert(entity);
         }
-        if latest.is_none_or(|latest| latest.syntax != step.syntax) {
-            self.look_around(scan);
+        let is_file = |entity: &Entity| matches!(entity, Entity::File(_));
+        let known = latest.filter(|latest| latest.syntax == step.syntax);
+        if known.is_none_or(|known| known.trace.wrote.keys().any(is_file)) {
+            self.look_around(step, program);
         }
         let bound = scan.writes.iter().chain(&scan.deletes).chain(&scan.deferred_writes);
         self.unknown.extend(bound.map(Entity::name));
@@ -206,8 +208,23 @@ impl Ahead {
         self.unknown.extend(meant);
     }
 
-    /// Marks what new code may change outside of names, as far as it names the means.
-    fn look_around(&mut self, scan: &Scan) {
+    /// Marks what a step may change outside of names, as far as it or what it calls names the means.
+    fn look_around(&mut self, step: &Planned, program: &Program) {
+        let scan = &step.scan;
+        for entity in need(step, &self.state, std::iter::empty(), &BTreeSet::new(), false) {
+            let by = self.state.slot(&entity).and_then(|slot| program.step(&slot.by).ok());
+            let defines = |by: &Scan| match &entity {
+                Entity::Name(name) => {
+                    let mut imports = by.imports.iter().filter(|import| !import.names.is_empty());
+                    by.summaries.contains_key(name) || imports.next().is_some()
+                }
+                entity => matches!(entity, Entity::Token(_)),
+            };
+            if let Some(by) = by.filter(|by| defines(&by.scan)) {
+                self.changes(&by.scan);
+            }
+        }
+        self.changes(scan);
         let imported = scan.imports.iter().flat_map(|import| {
             import.names.iter().map(String::as_str).chain(import.module.split('.').next())
         });
@@ -218,6 +235,12 @@ impl Ahead {
             let process = channels.iter().filter(|channel| **channel != FILES);
             self.unknown.extend(process.map(|name| Entity::Process((*name).into())));
         }
+    }
+
+    fn changes(&mut self, scan: &Scan) {
+        self.files |= scan.channels.contains(FILES);
+        let process = scan.channels.iter().filter(|channel| **channel != FILES);
+        self.unknown.extend(process.map(|name| Entity::Process((*name).into())));
     }
 
     /// Takes the readers of a step that runs from the sources.

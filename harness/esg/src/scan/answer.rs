@@ -100,6 +100,7 @@ pub(super) fn walked<'a>(
         // Unknown code may unbind any name.
         scan.sure_writes = NameSet::default();
     }
+    scan.channels = std::mem::take(&mut flow.channels);
     scan.opaque |= flow.opaque || !stars.is_empty();
     scan.star_imports.extend(stars);
     let legal = faults.is_empty();

@@ -213,6 +213,7 @@ impl<'a> Flow<'a> {
         let attr = node.attr.id.as_str();
         self.opaque |=
             matches!(attr, "__globals__" | "f_globals" | "f_locals" | "f_back" | "f_builtins");
+        self.uses_attribute(attr);
         let object = self.eval(&node.value);
         if EVALUATED.contains(&attr) {
             self.evaluate_lazily(object);

@@ -2,6 +2,8 @@
 
 mod coarse;
 
+use std::collections::BTreeSet;
+
 use rustc_hash::FxHashMap;
 
 use super::Scan;
@@ -50,6 +52,8 @@ pub(super) struct Flow<'a> {
     pub(super) class_here: Vec<&'a str>,
     /// The full names of the imports and functions that variables are bound to.
     pub(super) library: FxHashMap<Var, String>,
+    /// Channels besides names that what it calls may change.
+    pub(super) channels: BTreeSet<&'static str>,
     /// The functions and classes that the step binds to globals.
     pub(super) definitions: Vec<(Name, u32)>,
     pub(super) opaque: bool,
@@ -95,6 +99,7 @@ impl<'a> Flow<'a> {
             loops: Vec::new(),
             class_here: Vec::new(),
             library: FxHashMap::default(),
+            channels: BTreeSet::new(),
             definitions: Vec::new(),
             opaque: false,
             pending: Vec::new(),

@@ -1,4 +1,4 @@
-//! Functions that change what they are given, from the table `library.txt`.
+//! Functions that change what they are given, or channels besides, from the table `library.txt`.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -25,13 +25,16 @@ struct Changed {
 }
 
 /// One function.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Function {
-    /// Its full name.
-    path: &'static str,
+    /// The full name of its module or class.
+    owner: &'static str,
+    name: &'static str,
     /// Whether it belongs to a class.
     method: bool,
     changes: Vec<Changed>,
+    /// The other channels that it may change.
+    channels: Vec<&'static str>,
 }
 
 #[derive(Debug, Default)]
@@ -46,17 +49,28 @@ impl Table {
     fn read(text: &'static str) -> Self {
         let mut table = Self::default();
         let lines = text.lines().filter(|line| !line.starts_with('#'));
-        for (path, arguments) in lines.filter_map(|line| line.split_once(':')) {
-            let changes = arguments.split(',').filter_map(changed).collect();
-            if path == "*" {
+        for (path, effects) in lines.filter_map(|line| line.split_once(':')) {
+            let (arguments, channels) = effects.split_once("->").unwrap_or((effects, ""));
+            let changes: Vec<Changed> = arguments.split(',').filter_map(changed).collect();
+            let method = arguments.split(',').any(|argument| argument.trim() == "self");
+            let channels = channels.split(',').map(str::trim).filter(|one| !one.is_empty());
+            let channels: Vec<&str> = channels.collect();
+            let Some((owner, names)) = path.rsplit_once('.') else {
                 table.any = changes;
                 continue;
+            };
+            for name in names.split('|') {
+                let (changes, channels) = (changes.clone(), channels.clone());
+                let function = Function { owner, name, method, changes, channels };
+                table.functions.entry(name).or_default().push(function);
             }
-            let method = arguments.split(',').any(|argument| argument.trim() == "self");
-            let function = Function { path, method, changes };
-            table.functions.entry(last(path)).or_default().push(function);
         }
         table
+    }
+
+    /// Every channel that some function may change.
+    fn channels(&self) -> impl Iterator<Item = &'static str> {
+        self.functions.values().flatten().flat_map(|one| one.channels.iter().copied())
     }
 }
 
@@ -87,24 +101,34 @@ struct Named<'n> {
 
 impl Function {
     fn is(&self, named: &Named<'_>) -> bool {
-        if named.imported {
-            return self.path == named.path;
+        let owner = named.path.strip_suffix(self.name).and_then(|it| it.strip_suffix('.'));
+        match owner {
+            Some(owner) if named.imported => owner == self.owner,
+            // Another step imported it, maybe under another name. A class has to be named: many objects
+            // have an `append`.
+            Some(owner) if self.method => {
+                let before = self.owner.strip_suffix(owner);
+                before.is_some_and(|it| it.is_empty() || it.ends_with('.'))
+            }
+            _ => !named.imported && !self.method,
         }
-        // Another step imported it, maybe under another name. A class has to be named: many objects
-        // have an `append`.
-        let written = if self.method { &*named.path } else { last(&named.path) };
-        let before = self.path.strip_suffix(written);
-        written.contains('.') >= self.method && before.is_some_and(|it| it.ends_with('.'))
     }
 }
 
 impl<'a> Flow<'a> {
     /// Records the full name of an import that `symbol` is bound to.
     pub(super) fn name_import(&mut self, symbol: u32, path: String) {
-        if !self.coarse.on {
-            let variable = self.variable(symbol);
-            self.library.insert(variable, path);
+        if self.coarse.on {
+            return;
         }
+        // Steps that call it later only know its alias.
+        let named = Named { path: path.as_str().into(), imported: true };
+        let listed = TABLE.functions.get(last(&named.path)).into_iter().flatten();
+        for one in listed.filter(|one| one.is(&named)) {
+            self.channels.extend(&one.channels);
+        }
+        let variable = self.variable(symbol);
+        self.library.insert(variable, path);
     }
 
     /// Records that a name is bound to a function: `push = heapq.heappush`.
@@ -118,8 +142,9 @@ impl<'a> Flow<'a> {
         let Some(listed) = listed.and_then(|all| all.iter().find(|one| one.is(&named))) else {
             return;
         };
+        let path = format!("{}.{}", listed.owner, listed.name);
         if let Some(symbol) = numbered(&target.node_index) {
-            self.name_import(symbol, listed.path.to_owned());
+            self.name_import(symbol, path);
         }
     }
 
@@ -160,21 +185,35 @@ impl<'a> Flow<'a> {
                 .map(|named| Named { path: format!("{}{CALLED}", named.path).into(), ..named }),
             func => self.named(func),
         };
-        let mut changes: Vec<Val> = Vec::new();
+        let (mut changes, mut channels) = (Vec::new(), Vec::<&str>::new());
         if let Some(named) = named
             && let Some(functions) = TABLE.functions.get(last(&named.path))
         {
             let functions = functions.iter().filter(|function| function.is(&named));
-            for one in functions.flat_map(|function| &function.changes) {
-                changes.extend(given(*one, args));
+            for function in functions {
+                changes.extend(function.changes.iter().filter_map(|one| given(*one, args)));
+                channels.extend(&function.channels);
             }
         }
         if !args.keyword.is_empty() {
             changes.extend(TABLE.any.iter().filter_map(|one| given(*one, args)));
         }
+        self.channels.extend(channels);
         for val in changes {
             self.mutate(val);
         }
+    }
+
+    /// Marks what the use of an attribute may change: `plt.rcParams['font.size'] = 8`.
+    pub(super) fn uses_attribute(&mut self, attr: &str) {
+        let listed = TABLE.functions.get(attr).into_iter().flatten();
+        self.channels
+            .extend(listed.filter(|one| one.changes.is_empty()).flat_map(|one| &one.channels));
+    }
+
+    /// Marks every channel that some function may change.
+    pub(super) fn changes_channels(&mut self) {
+        self.channels.extend(TABLE.channels());
     }
 }
 
@@ -195,21 +234,25 @@ mod tests {
     fn every_line_of_the_table_is_read() {
         let text = include_str!("library.txt");
         let table = Table::read(text);
-        let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
         let mut seen = std::collections::BTreeSet::new();
-        for line in lines {
-            let (path, arguments) = line.split_once(": ").unwrap();
-            assert!(seen.insert(path), "`{path}` is listed twice");
-            let changes = match path {
-                "*" => &table.any,
-                _ => {
-                    let all = &table.functions[last(path)];
-                    &all.iter().find(|one| one.path == path).unwrap().changes
-                }
+        for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            let (path, effects) = line.split_once(": ").unwrap();
+            let (arguments, channels) = match effects.split_once("-> ") {
+                Some((arguments, channels)) => (arguments, channels.split(", ").count()),
+                None => (effects, 0),
             };
-            assert_eq!(changes.len(), arguments.split(", ").count(), "{line}");
-            let whole = path == "*" || path.contains('.');
-            assert!(whole, "{line}: the module is missing");
+            let arguments = arguments.split(',').filter(|one| !one.trim().is_empty()).count();
+            let Some((owner, names)) = path.rsplit_once('.') else {
+                assert_eq!((path, table.any.len()), ("*", arguments));
+                continue;
+            };
+            for name in names.split('|') {
+                assert!(seen.insert((owner, name)), "`{owner}.{name}` is listed twice");
+                let one = table.functions[name].iter().find(|one| one.owner == owner).unwrap();
+                let read = (one.changes.len(), one.channels.len());
+                assert_eq!(read, (arguments, channels), "{line}");
+                assert_ne!(read, (0, 0), "{line}: it changes nothing");
+            }
         }
     }
 

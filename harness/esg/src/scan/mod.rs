@@ -60,6 +60,9 @@ pub struct Scan {
     pub aliases: NameMap,
     /// Names whose incoming object is passed to an unknown callable.
     pub escapes: NameSet,
+    /// Channels besides names that the step, or a body that it defines, may change, as far as standard
+    /// functions that it names do: `files`, or a part of the state of the process, like `rng`.
+    pub channels: BTreeSet<&'static str>,
     /// Builtins loaded. An earlier step may bind such a name.
     pub builtin_reads: NameSet,
     /// For each function or class bound here: every name, except builtins, that its bodies load.

@@ -1,7 +1,7 @@
 //! Runs a case: after each edit the state must equal that of a full run.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use harness_esg::{Blobs, CodeGraph, EsgError, Executor, Program, Report};
+use harness_esg::{Blobs, CodeGraph, EsgError, Executor, Program, Reason, Report};
 
 use crate::case::Case;
 
@@ -73,6 +73,8 @@ fn run(
     }
     for (at, edit) in case.edits.iter().enumerate() {
         edit.apply(&mut graph)?;
+        let plan = graph.plan();
+        let planned: BTreeSet<&str> = plan.steps().map(|(step, _)| step).collect();
         let report = graph.replay()?;
         let after = |wrong: String| Ok(Some(format!("after edit {at}: {wrong}\n{report}")));
         tally.edits += 1;
@@ -83,6 +85,13 @@ fn run(
         tally.failed += report.failed.len();
         if let Some(wrong) = untracked(&report, rules, tally) {
             return after(wrong);
+        }
+        // What is untracked runs everything behind it.
+        let tracked = report.untracked.is_empty()
+            && report.ran.iter().all(|(_, reason)| *reason != Reason::Untracked);
+        let unplanned = report.executed().find(|step| !planned.contains(&***step));
+        if let Some(step) = unplanned.filter(|_| tracked) {
+            return after(format!("{step} ran and was not planned: {plan}"));
         }
         let verdict = graph.verify()?;
         if !verdict.same {

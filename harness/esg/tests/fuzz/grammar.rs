@@ -8,7 +8,7 @@ use crate::dice::Dice;
 
 /// The names of each kind: numbers, lists, lists of lists, dicts, dicts of lists, strings, sets,
 /// tuples, functions, counters, generators, bound methods, views, classes, instances, members,
-/// files, modules.
+/// files, modules, arrays, frames, axes.
 const NAMES: &[(char, &[&str])] = &[
     ('i', &["a", "b", "c"]),
     ('l', &["xs", "ys"]),
@@ -28,6 +28,9 @@ const NAMES: &[(char, &[&str])] = &[
     ('j', &["color"]),
     ('q', &["one.txt", "two.txt"]),
     ('m', &["alpha", "beta"]),
+    ('a', &["arr", "brr"]),
+    ('r', &["df", "dg"]),
+    ('x', &["ax"]),
 ];
 
 /// Names that phrases use literally.
@@ -64,6 +67,11 @@ const WORDS: &[&str] = &[
     "peer",
     "three",
     "saved_json",
+    "table_csv",
+    "plot_png",
+    "draws",
+    "own_rng",
+    "model",
 ];
 
 /// Text that only failing steps contain.

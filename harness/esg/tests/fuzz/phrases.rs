@@ -2,10 +2,39 @@
 
 /// A topic is chosen first, then one of its phrases.
 pub(crate) const TOPICS: &[&[&str]] = &[
-    NUMBERS, LISTS, LISTS, NESTED, NESTED, DICTS, TEXT, SETS, ALIASES, ALIASES, FUNCTIONS,
-    FUNCTIONS, COUNTERS, CLASSES, CLASSES, INSTANCES, INSTANCES, SPECIAL, GENERATORS, MISSING,
-    FAILING, RANDOM, FILES, FILES, MODULES, PATCHES, PROCESS, DYNAMIC, OUTPUT, CLOCKS, OBJECTS,
+    NUMBERS,
+    LISTS,
+    LISTS,
+    NESTED,
+    NESTED,
+    DICTS,
+    TEXT,
+    SETS,
+    ALIASES,
+    ALIASES,
+    FUNCTIONS,
+    FUNCTIONS,
+    COUNTERS,
+    CLASSES,
+    CLASSES,
+    INSTANCES,
+    INSTANCES,
+    SPECIAL,
+    GENERATORS,
+    MISSING,
+    FAILING,
+    RANDOM,
+    FILES,
+    FILES,
+    MODULES,
+    PATCHES,
+    PROCESS,
+    DYNAMIC,
+    OUTPUT,
+    CLOCKS,
+    OBJECTS,
     SUBMODULES,
+    crate::field::AMBIENT,
 ];
 
 const NUMBERS: &[&str] = &[
@@ -24,7 +53,7 @@ const NUMBERS: &[&str] = &[
     "$I = abs($i) % 5",
 ];
 
-const LISTS: &[&str] = &[
+pub(crate) const LISTS: &[&str] = &[
     "$L = [$n, $n]",
     "$L = list(range($n))",
     "$l.append($n)",
@@ -107,7 +136,7 @@ const SETS: &[&str] = &[
     "$U = frozenset($u)",
 ];
 
-const ALIASES: &[&str] = &[
+pub(crate) const ALIASES: &[&str] = &[
     "$L = $l",
     "$Y = $y",
     "$D = $d",
@@ -128,7 +157,7 @@ const ALIASES: &[&str] = &[
     "from types import SimpleNamespace\n$O = SimpleNamespace(v=$n, items=$l)",
 ];
 
-const FUNCTIONS: &[&str] = &[
+pub(crate) const FUNCTIONS: &[&str] = &[
     "def $F():\n    return $i",
     "def $F():\n    return $i + $n",
     "def $F(z=$l):\n    z.append($n)\n    return len(z)",
@@ -270,7 +299,7 @@ const MISSING: &[&str] = &[
     "sum = max",
 ];
 
-const FAILING: &[&str] = &[
+pub(crate) const FAILING: &[&str] = &[
     "1 / 0",
     "$l.append($n)\nraise ValueError('x')",
     "a = 77\n$l.clear()\n[][1]",
@@ -456,42 +485,4 @@ const OBJECTS: &[&str] = &[
     "handle.close()",
     "from threading import Lock\nlock = Lock()",
     "with lock:\n    $I = $n",
-];
-
-/// Untracked phrases whose results can still be compared.
-pub(crate) const WILD: &[&str] = &[
-    "import decimal\ndecimal.getcontext().prec = 2 + $n",
-    "import decimal\n$S = str(decimal.Decimal(1) / 7)",
-    "import logging\nlogging.getLogger('fuzz').setLevel(10 + $n)",
-    "import logging\n$I = logging.getLogger('fuzz').level",
-    "$I = len($k.__subclasses__()) >= 0",
-    "import weakref\n$I = weakref.ref($k)() is $k",
-    "$I = id($l) == id($l)",
-    "import threading\nworker = threading.Thread(target=$l.append, args=($n,))\nworker.start()\nworker.join()\ndel worker",
-    "import sys\nsys.modules['fake'] = sys",
-    "import sys\n$I = 'fake' in sys.modules",
-    "$f.__globals__['a'] = $n",
-    "import gc\n$I = gc.isenabled()",
-    "import builtins\nbuiltins.answer = $n",
-    "$I = answer",
-    "import importlib, $m1\nimportlib.reload($m1)",
-    "import json\njson.JSONEncoder.default = $f",
-    "import json\njson._default_encoder.indent = $n",
-    "import json\n$S = json.dumps([1])",
-    "import reprlib\nreprlib.aRepr.maxlist = $n",
-    "import reprlib\n$S = reprlib.repr([1] * 9)",
-    "import calendar\ncalendar.setfirstweekday($n)",
-    "import calendar\n$I = calendar.firstweekday()",
-    "import xml.etree.ElementTree as ET\nET.register_namespace('p$n', 'uri')",
-    "import xml.etree.ElementTree as ET\n$S = ET.tostring(ET.fromstring('<x:a xmlns:x=\"uri\"/>')).decode()",
-    "import gettext\ngettext.textdomain('t$n')",
-    "import gettext\n$S = gettext.textdomain()",
-    "twin = $v",
-    "twin = ($n, $n, 'x')",
-    "$V = (1, 2, 'x')",
-    "$I = twin is $v",
-    "twin = [$s, $s]",
-    "$I = twin[0] is $s",
-    "$I = twin[0] is twin[1]",
-    "def $F():\n    return $s is $s",
 ];

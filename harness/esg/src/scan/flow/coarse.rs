@@ -187,6 +187,7 @@ impl<'a> Flow<'a> {
 
     /// Assumes that everything loaded is mutated, and that everything bound is the same object.
     pub(in crate::scan) fn presume(&mut self, scan: &mut Scan) {
+        self.changes_channels();
         let Coarse { loaded, unbound, imported, valued, .. } = std::mem::take(&mut self.coarse);
         let gone = loaded
             .list()
