@@ -5,19 +5,30 @@ is an object like any other.
 """
 import datetime
 import sys
+from itertools import repeat
 
 from _harness_shapes import MAPPING, TABLE, Kind, register
 
 _modules = sys.modules
 _MODULE = type.__dict__["__module__"].__get__
 _NAME = type.__dict__["__name__"].__get__
+_FLAGS = type.__dict__["__flags__"].__get__
+_FIXED = 1 << 8     # Py_TPFLAGS_IMMUTABLETYPE
 _Zone, _Delta = datetime.timezone, datetime.timedelta
 _offset = MAPPING(_Zone)["__getinitargs__"]
 
 
+def _described(zone):
+    """A time zone as plain data. None if it is an object like any other."""
+    if type(zone) is not _Zone:
+        return None
+    delta, *name = _offset(zone)
+    return (delta.days, delta.seconds, delta.microseconds, *name)
+
+
 class Moment(Kind):
     """Objects of one class of `datetime`, by the arguments of their own reduction."""
-    mutable, early = False, False
+    mutable, early, fixed = False, False, True
 
     def __init__(self, cls):
         self.tag, self.cls = "dt" + _NAME(cls), cls
@@ -26,22 +37,14 @@ class Moment(Kind):
         self.reduce = held.get("__reduce_ex__") or (lambda o, _, reduce=held["__reduce__"]: reduce(o))
 
     def split(self, walk, objs):
-        reduce, head, kids, zones = self.reduce, [], [], {}
-        for o in objs:
-            args = reduce(o, 4)[1]
-            if len(args) == 2:
-                state, zone = args
-                if type(zone) is not _Zone:
-                    kids.append(zone)
-                    args = state, None
-                else:
-                    known = zones.get(id(zone))
-                    if known is None:
-                        delta, *name = _offset(zone)
-                        known = zones[id(zone)] = (delta.days, delta.seconds, delta.microseconds, *name)
-                    args = state, known
-            head.append(args)
-        return head, kids
+        head = [args for _, args in map(self.reduce, objs, repeat(4))]
+        zones = {id(args[1]): args[1] for args in head if len(args) == 2}
+        if not zones:
+            return head, []
+        known = {at: _described(zone) for at, zone in zones.items()}
+        kids = [args[1] for args in head if len(args) == 2 and known[id(args[1])] is None] \
+            if None in known.values() else []
+        return [(args[0], known[id(args[1])]) if len(args) == 2 else args for args in head], kids
 
     def build(self, load, head, kids, n):
         cls, kids, made = self.cls, iter(kids), []
@@ -92,4 +95,6 @@ def late(t):
     TABLE[id(t)] = kind
     # The table is by address.
     kind.cls = t
+    # A class written in C: nothing can set the attributes of its objects.
+    kind.fixed = bool(_FLAGS(t) & _FIXED)
     return kind

@@ -67,7 +67,10 @@ class Load:
         self.world, self.refs, self.shells = world, refs, shells or {}
         self.blob, (size,) = blob, _HEAD.unpack_from(blob)
         self.end_of_stream = _HEAD.size + size
-        self.extras = iter(_loads(memoryview(blob)[self.end_of_stream:]))
+        extras, self.first = _loads(memoryview(blob)[self.end_of_stream:]), None
+        if type(extras) is tuple:
+            self.first, extras = extras
+        self.extras = iter(extras)
         self.nodes, self.levels, self.afterwards, self.stored = [], [], [], {}
 
     # -- for kinds ------------------------------------------------------------------------
@@ -122,11 +125,22 @@ class Load:
                 raise Unloadable("no " + mark[1] + "." + mark[2])
         return found
 
-    def read(self):
-        """All roots, in the order they were written."""
+    def read(self, number=1):
+        """All roots in their order. `number`: how many there are, if each has a stream."""
         stream = io.BytesIO(self.blob)
         stream.seek(_HEAD.size)
         load = _Reader(stream).load
+        made = self.read_stream(load)
+        if self.first is None:
+            return made
+        for _ in range(number - 1):
+            self.levels, self.afterwards = [], []
+            made += self.read_stream(load)
+        made.insert(self.first, made.pop(0))
+        return made
+
+    def read_stream(self, load):
+        """The roots of one stream."""
         while True:
             record = self.record(load)
             groups = self.groups(record)
@@ -326,7 +340,8 @@ class Load:
 
 def join(walk):
     """The blob of a finished walk that collected its extras."""
-    return b"".join((_HEAD.pack(walk.sink.size), *walk.sink.parts, _dumps(walk.extras, 4)))
+    extras = walk.extras if walk.first is None else (walk.first, walk.extras)
+    return b"".join((_HEAD.pack(walk.sink.size), *walk.sink.parts, _dumps(extras, 4)))
 
 
 def trial(world, walk, blob, inner):

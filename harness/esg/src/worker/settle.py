@@ -11,6 +11,7 @@ import _harness_plain as plain
 from _harness_groups import by_sharing, join_circles
 from _harness_bynames import module_dict
 from _harness_owners import Owners
+from _harness_joint import continued
 from _harness_fingerprints import module_root, probe, share, unchanged
 from _harness_shapes import MRO
 from _harness_walk import TooLarge, Walk, World
@@ -281,12 +282,15 @@ class Standing:
         reason, blob, joint = (reasons or [None])[0], None, members[0].walk
         inner = [i for i, e in enumerate(members) if e.entity[0] == "t"]
         if len(members) > 1 or joint is None:
-            joint = Walk(self.world, {id(members[i].value) for i in inner}, extras=True)
-            try:
-                joint.run([self.root(e) for e in members])
-                reason = reason or joint.unserializable
-            except (TooLarge, MemoryError) as why:
-                reason = reason or str(why) or "too large"
+            roots = [self.root(e) for e in members]
+            joint = continued(self.world, members, roots)
+            if joint is None:
+                joint = Walk(self.world, {id(members[i].value) for i in inner}, extras=True)
+                try:
+                    joint.run(roots)
+                except (TooLarge, MemoryError) as why:
+                    reason = reason or str(why) or "too large"
+            reason = reason or joint.unserializable
         refs = [self.entity(r) for r in joint.refs]
         size = None if reason is None else joint.size()
         if reason is None and self.blobs:

@@ -40,6 +40,7 @@ class Kind:
     blind = False       # nor whether it changed
     owned = None        # receives the dict that is a fixed part of an object
     sure = True         # faithful without a trial
+    fixed = False       # an object that is plain data cannot change, so the same object has the same content
 
     def mark(self, walk):
         return (self.tag,)

@@ -5,9 +5,9 @@ objects and its containers have the same addresses, types and number of parts. I
 only their pieces are written again. From the first level with another shape on, the walk continues
 without the trail.
 
-The trail keeps atoms, addresses and the stream. It keeps no container, so objects that a program drops
-are freed at once. An atom that is held cannot share its address with another one. A container can, and
-then counts as the former one: its content is the same.
+The trail keeps atoms, dates and decimals, addresses and the stream. It keeps no container, so objects
+that a program drops are freed at once. An atom that is held cannot share its address with another one. A
+container can, and then counts as the former one: its content is the same.
 
 A trail takes eight bytes for each atom and the size of the stream. Atoms that a step replaces live
 until the step has been described.
@@ -35,7 +35,7 @@ class Level:
 
 class Group:
     """The containers of one kind on a level."""
-    __slots__ = ("kind", "type", "mark", "head", "n")
+    __slots__ = ("kind", "type", "mark", "head", "n", "held")
 
 
 def kept(walk):
@@ -61,10 +61,13 @@ def _level(walk, begin, end, flat, summary, groups, width):
     level = Level()
     level.n, level.width, level.ids, level.groups = len(flat), width, 0, []
     level.cut, level.atoms, level.marks, level.starts = summary
-    level.heads = [at - begin for _, _, _, at in groups] + [end - begin]
-    for kind, objs, head, _ in groups:
+    level.heads = [at - begin for *_, at in groups] + [end - begin]
+    for kind, objs, head, kids, _ in groups:
         group = Group()
         group.kind, group.type, group.head, group.n = kind, type(objs[0]), head, len(objs)
+        group.held = objs[:] if kind.fixed else None
+        if kind.fixed and kids:
+            return None
         if not _follows(walk, group) or any(map(is_not, map(type, objs), repeat(group.type))):
             return None
         group.mark = kind.mark(walk)
@@ -91,6 +94,8 @@ def _level(walk, begin, end, flat, summary, groups, width):
 def _follows(walk, group):
     """Whether only the parts of such containers need inspection."""
     kind = group.kind
+    if kind.fixed:
+        return True
     if id(kind) in _PLAIN:
         return _plain_head(kind, group.head)
     return type(kind) is Instance and kind.bare and kind.owned is None and kind.sure and \
@@ -133,9 +138,13 @@ class Follower:
                 return None
         found, heads = [], []
         for group, objs in zip(level.groups, sorted_out):
+            if group.held is not None and all(map(is_, objs, group.held)):
+                found.append([])
+                heads.append(None)
+                continue
             head, kids = group.kind.split(walk, objs)
-            same = _same_head(group, head)
-            if not same and not _plain_head(group.kind, head):
+            same = group.held is None and _same_head(group, head)
+            if not same and (kids if group.held is not None else not _plain_head(group.kind, head)):
                 return None
             found.append(kids)
             heads.append(None if same else head)
@@ -145,7 +154,7 @@ class Follower:
             walk.sink.extend(level.parts)
         else:
             self.same = False
-            level = _rewritten(walk, level, atoms, other, heads, found)
+            level = _rewritten(walk, level, atoms, other, heads, found, sorted_out)
         walk.levels.append(level)
         self.depth += 1
         self.met += level.ids
@@ -228,7 +237,7 @@ def _same_marks(walk, level):
     return True
 
 
-def _rewritten(walk, old, atoms, other, heads, found):
+def _rewritten(walk, old, atoms, other, heads, found, sorted_out):
     """Writes a level with other atoms in some pieces, and other heads of some groups. -> the level"""
     sink, level = walk.sink, Level()
     begin = len(sink.parts)
@@ -247,7 +256,7 @@ def _rewritten(walk, old, atoms, other, heads, found):
             sink.extend(old.parts[old.heads[at]:old.heads[at + 1]])
         else:
             walk.put((group.n, len(found[at]), head))
-            group = _with_head(group, head)
+            group = _with_head(group, head, sorted_out[at])
         level.groups.append(group)
     level.heads.append(len(sink.parts) - begin)
     level.parts = sink.parts[begin:]
@@ -279,7 +288,8 @@ def _write_atoms(walk, level, old, other, begin):
     level.starts.append(len(sink.parts) - begin)
 
 
-def _with_head(old, head):
+def _with_head(old, head, objs):
     group = Group()
     group.kind, group.type, group.mark, group.n, group.head = old.kind, old.type, old.mark, old.n, head
+    group.held = objs[:] if old.held is not None else None
     return group

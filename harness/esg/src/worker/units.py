@@ -174,7 +174,7 @@ class Graph(Standing):
         refs = [self.object_of(r, entities) for r in item["refs"]]
         shells = {i: e[2:] for i, e in enumerate(entities) if e[0] == "m" and module_dict(e[2:]) is None}
         load = Load(self.world, item["blob"], refs, shells)
-        made = load.read()
+        made = load.read(len(entities))
         if len(made) != len(entities):
             raise Unloadable("another number of members")
         values = {}

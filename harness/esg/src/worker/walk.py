@@ -91,6 +91,7 @@ class Walk:
         self.spaces = self.plain = None
         self.levels = None      # the content of each level, if it is recorded
         self.beside = 0         # the size of what is too large to be written
+        self.first = None       # which root was walked before the others, each of which has its own stream
         self.inside = {}        # id of a part inside an object of a package -> its number there
         pickler = Pickler(self.sink, 4)
         pickler.fast = True
@@ -224,7 +225,7 @@ class Walk:
                     self.blind = self.blind or kind.blind
                 self.sure = self.sure and kind.sure
                 head, kids = kind.split(self, objs)
-                noted.append((kind, objs, head, len(self.sink.parts)))
+                noted.append((kind, objs, head, len(kids), len(self.sink.parts)))
                 self.put((len(objs), len(kids), head))
                 for o in objs if kind.owned is not None else ():
                     held = id(kind.owned(o))

@@ -12,6 +12,10 @@ from support import Reloading, Session
 
 ROWS = "[{'id': i, 'name': 'row %d' % i, 'value': i * 0.5, 'tags': ['a', i + 1000]} for i in range(300)]"
 SETUP = """
+import datetime as D, decimal as C, fractions as F
+class Zone(D.tzinfo):
+    hours = [1]
+    def utcoffset(self, at): return D.timedelta(hours=self.hours[0])
 class Root: pass
 class Last:
     def __del__(self): pass
@@ -85,6 +89,13 @@ VALUES = {
         "v[9][1]['k'][1].append(1)", "v[9][1]['k'][1][0] = -1", "v[9][1]['k'] = (0, v[9][1]['k'][1])", "v[0][1][1][1]['a'][0] = 5", "v[9][3] = False",
         "v[9][0], v[9][2] = v[9][2], v[9][0]", "v[9][1] = dict(v[9][1])", "v[9].reverse()", "v[9][3] = v[8]", "n = 1",
     ),
+    "v = [{'at': D.datetime(2020, 1, 1, tzinfo=D.timezone.utc) + D.timedelta(i), 'cost': C.Decimal(i), 'id': i} for i in range(300)]": (
+        "n = 1", "v[7]['at'] = same(v[7]['id'])", "v[7]['at'] += D.timedelta(1)", "v[7]['at'] = v[8]['at']", "v[7]['cost'] += 1",
+        "v[7]['cost'] = C.Decimal('7.0')", "v[7]['at'] = D.datetime(2020, 1, 8, tzinfo=D.timezone.utc)", "v[7]['at'] = D.date(2020, 1, 8)",
+        "v[7]['at'] = v[7]['at'].replace(tzinfo=Zone())", "v[7]['at'] = v[7]['at'].replace(tzinfo=None)", "v[7]['at'] = v[7]['at'].replace(fold=1)",
+        "v[7]['at'] = None", "v[7]['id'] = v[7]['at']", "v[7]['at'], v[7]['cost'] = v[7]['cost'], v[7]['at']", "v.append(v[0])", "v.pop()",
+        "v[7]['cost'] = F.Fraction(1, 3)", "for r in v: r['at'] = r['at'].astimezone(D.timezone(D.timedelta(hours=2)))",
+    ),
     "v = [{'a': 1}, {'b': 1}, {'a': 1, 'b': 2}] * 0 + [{('a' if i % 3 else 'b'): i, 'c': {}} for i in range(300)]": (
         "v[1]['a'] += 1", "v[1]['b'] = v[1].pop('a')", "v[1]['c'] = v[2]['c']", "v[1]['c']['x'] = 1", "n = 1",
     ),
@@ -102,7 +113,7 @@ class Following(Reloading):
         self.session = Session()
         self.session.execute(SETUP)
         self.world = self.session.graph.world
-        for name in ("P", "Q", "Odd", "same"):
+        for name in ("P", "Q", "Odd", "Zone", "same"):
             self.session.graph.name("t:" + name, self.session.ns[name])
 
     def met(self):
@@ -197,6 +208,13 @@ class Following(Reloading):
         self.assertIsNone(gone())
         self.look(first)
 
+    def test_a_zone_that_can_change_leaves_no_trail(self):
+        self.session.execute("v = [D.datetime(2020, 1, 1 + i % 9, tzinfo=Zone()) for i in range(600)]")
+        first = self.met()
+        self.assertIsNone(first.trail)
+        self.session.execute("v[7].tzinfo.hours = [2]")
+        self.assertNotEqual(self.look(first).own, first.own)
+
     def test_long_strings_are_not_kept(self):
         self.session.execute("v = ['%d' % i * 1000 for i in range(600)]")
         self.assertIsNone(self.met().trail)
@@ -219,6 +237,28 @@ class Following(Reloading):
         session.run("w[0] = dict(v[9]); v[9] = w[0]")
         self.assertEqual(session.group("v"), ["n:v", "n:w"])
         self.answer(session, "assert w[0] is v[9] and v[7]['tags'] == ['a', 1007, 1]")
+
+    def test_a_loop_over_large_rows_walks_them_once(self):
+        """The last row stays bound. What is stored of both begins with what is known of the rows."""
+        for rows, last in (
+            (ROWS, "row['tags'] is v[299]['tags']"),
+            ("[P(i) for i in range(300)]", "row.tags is v[299].tags and type(row) is P"),
+            ("[dict(at=D.date(2020, 1, 1), n=[i]) for i in range(300)]", "row['n'] is v[299]['n'] and row['at'] == v[0]['at']"),
+        ):
+            session = Session()
+            session.run(SETUP)
+            session.run("v = " + rows)
+            for step in ("for row in v: pass", "few = v[5:8]; pair = (few, row)", "few.append(few)"):
+                large = probe(session.graph.world, "n:v", session.ns["v"])
+                session.run(step)
+                unit = session.units["n:v"]
+                self.assertIn("n:row", [m["entity"] for m in unit["members"]])
+                self.assertTrue(unit["blob"][4:].startswith(large.walk.stream()), rows)
+                self.answer(session, "assert row is v[299] and %s" % last)
+            self.answer(session, "assert few[0] is v[5] and few[3] is few and pair[0] is few and pair[1] is row")
+            session.run("row = few = pair = None")
+            self.assertEqual(session.group("v"), ["n:v"])
+            self.answer(session, "assert len(v) == 300")
 
 
 if __name__ == "__main__":
