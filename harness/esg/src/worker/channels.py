@@ -170,7 +170,7 @@ class Channels:
             watch.code(own, traits, values)
             for what in self.modules.inside(traits):
                 watch.report(what)
-            for line in self.identity.tests(own, traits, reads.names, reads.start):
+            for line in self.identity.tests(own, traits, reads.names, reads.start, reads.compared):
                 watch.report("identity of an immutable value", line)
         world.external = self._external() if touched or self.files.outside else {}
         for full, line in self.paths.listed_outside:

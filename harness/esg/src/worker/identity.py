@@ -2,13 +2,16 @@
 
 A read is recorded by content. Two names that hold one tuple and two that hold equal ones are the
 same to every step, except to one that tests identity. Such tests are reported where they could make
-a difference: where the operands are equal, or may be.
+a difference: where the operands are equal, or may be. From Python 3.12 on the tracker shows the operands
+that code of the program compares, so only those that were equal count.
 """
 
 import builtins
 import datetime
+import weakref
 from dis import get_instructions
 from opcode import opmap
+from sys import _getframe
 
 _IS = opmap["IS_OP"]
 _CONST = opmap["LOAD_CONST"]
@@ -34,7 +37,8 @@ _SENTINELS = frozenset(("__dataclass_HAS_DEFAULT_FACTORY__", "_HAS_DEFAULT_FACTO
 
 
 class Operand:
-    """An operand of `is`: a constant, a chain of a name and attributes, or anything."""
+    """An operand of `is`: a constant, a chain of a name and attributes, or anything. `local`: the chain
+    starts at a variable of the function, whose value only its frame shows."""
 
     __slots__ = ("kind", "value")
 
@@ -42,12 +46,20 @@ class Operand:
         self.kind, self.value = kind, value
 
 
+_HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+_FLAGS = _type.__dict__["__flags__"].__get__
+_never = {}
+_OPTIMIZED = 1  # CO_OPTIMIZED: the code has fast locals
+_Member = _type(Operand.kind)
+_slot = _Member.__get__
+# The types of `f_locals`: a dict, and from 3.13 on a view in functions.
+_SCOPES = frozenset((dict, (lambda: _type(_getframe().f_locals))()))
 _ANY = Operand("any")
 _SURE = Operand("sure")
 
 
 def comparisons(code):
-    """`(line, left, right)` for each `is` in a code object, without nested code."""
+    """`(line, offset, left, right)` for each `is` in a code object, without nested code."""
     known = _memo.get(id(code))
     if known is None or known[0] is not code:
         if len(_memo) > 2048:
@@ -79,7 +91,7 @@ def _comparisons(code):
         if one.opname == "IS_OP":
             right, rest = _operand(code, before)
             left = _operand(code, rest)[0] if rest is not None else _ANY
-            found.append((line, left, right))
+            found.append((line, one.offset, left, right))
         before.append(one)
     return found
 
@@ -101,6 +113,9 @@ def _operand(code, before):
         return _SURE, before[:at] if first.opname.startswith("LOAD") else None
     if first.opname in _NAMES:
         return Operand("chain", (first.argval, *reversed(attributes))), before[:at]
+    if first.opname == "STORE_FAST_LOAD_FAST":
+        # What is stored comes from the stack, so the instructions before it are not those of the left side.
+        return _local(first.argval[1], attributes), None
     if first.argval in _SENTINELS and code.co_filename == "<string>":
         return _SURE, before[:at]
     if first.opname.startswith(("LOAD_FAST", "LOAD_DEREF", "LOAD_CLOSURE")):
@@ -109,14 +124,111 @@ def _operand(code, before):
             one, two = first.argval
             own = code.co_varnames[:1] == (two,) == ("self",)
             rest = before[:at] + [first._replace(argval=one)]
-            return _SURE if own and not attributes else _ANY, rest
+            return _SURE if own and not attributes else _local(two, attributes), rest
         if not attributes and code.co_varnames[:1] == (first.argval,) and first.argval in ("self", "cls"):
             return _SURE, before[:at]
-        return _ANY, before[:at]
+        return _local(first.argval, attributes), before[:at]
     if first.opname == "CALL" and not attributes and first.arg == 1 and at >= 2:
         if before[at - 2].opname in _NAMES and before[at - 2].argval == "type":
             return _SURE, before[: at - 2]
     return _ANY, None
+
+
+def _local(name, attributes):
+    return Operand("local", (name, *reversed(attributes)))
+
+
+def watched(code):
+    """By offset the operands of each `is` that only the running code shows. The one that is easier to find
+    comes first: often its value settles the question."""
+    return {offset: sorted((left, right), key=_effort) for _, offset, left, right in comparisons(code)
+            if left.kind != "sure" and right.kind != "sure" and "local" in (left.kind, right.kind)}
+
+
+def _effort(operand):
+    return 9 if operand.kind == "any" else len(operand.value) if operand.kind == "local" else 3
+
+
+def distinguishes(left, right, frame):
+    """Whether an `is` that is about to run may compare equal immutable values. None: that depends on a
+    value that the frame does not show."""
+    one = _now(left, frame)
+    if id(_type(one)) in _never or one is not _UNKNOWN and not _may_count(one):
+        return False
+    other = _now(right, frame)
+    if id(_type(other)) in _never or other is not _UNKNOWN and not _may_count(other):
+        return False
+    if one is _UNKNOWN or other is _UNKNOWN:
+        return None
+    return one is other or _type(one) is _type(other) and key(one) == key(other)
+
+
+def _may_count(value):
+    """Whether the value is risky. Remembers classes none of whose instances are."""
+    kind = _type(value)
+    if risky(value):
+        return True
+    if _HEAP & _FLAGS(kind) and not issubclass(kind, (*_BASES, type)) and kind.__module__ != "decimal" and len(_never) < 1000:
+        at = id(kind)
+        _never[at] = weakref.ref(kind, lambda _: _never.pop(at, None))
+    return False
+
+
+def _now(operand, frame):
+    """The value of an operand. Runs no code of the program."""
+    if operand.kind == "const":
+        return operand.value
+    if operand.kind == "any":
+        return _UNKNOWN
+    name, *attributes = operand.value
+    scope = frame.f_locals
+    if operand.kind == "local" or not frame.f_code.co_flags & _OPTIMIZED:
+        if _type(scope) not in _SCOPES:
+            return _UNKNOWN
+        value = scope.get(name, _UNKNOWN)
+    else:
+        value = _UNKNOWN
+    if value is _UNKNOWN and operand.kind == "chain":
+        value = dict.get(frame.f_globals, name, _UNKNOWN)
+        if value is _UNKNOWN:
+            value = vars(builtins).get(name, _UNKNOWN)
+    for attribute in attributes:
+        value = _loaded(value, attribute)
+    return value
+
+
+def _loaded(value, name):
+    """What loading an attribute of an instance gives, where that runs no code."""
+    kind = _type(value)
+    if value is _UNKNOWN or issubclass(kind, (type, _Module)) or _looked_up(kind, "__getattribute__") is not _attribute:
+        return _UNKNOWN
+    held = _looked_up(kind, name)
+    if _type(held) is _Member:
+        try:
+            return _slot(held, value)
+        except AttributeError:
+            return _UNKNOWN
+    if held is not _UNKNOWN and not _is_data(held):
+        return _UNKNOWN
+    try:
+        own = _attribute(value, "__dict__")
+    except AttributeError:
+        own = {}
+    return own.get(name, held) if _type(own) is dict else _UNKNOWN
+
+
+def _looked_up(cls, name):
+    """An attribute as written in a class or its ancestors."""
+    for base in _MRO(cls):
+        found = _DICT(base).get(name, _UNKNOWN)
+        if found is not _UNKNOWN:
+            return found
+    return _UNKNOWN
+
+
+def _is_data(held):
+    """Whether an attribute of a class is a value, which does nothing when it is loaded."""
+    return _looked_up(_type(held), "__get__") is _UNKNOWN
 
 
 class Identity:
@@ -125,15 +237,24 @@ class Identity:
     def __init__(self, namespace):
         self._namespace = namespace
 
-    def tests(self, own, traits, names, start):
+    def tests(self, own, traits, names, start, compared=None):
         """Lines with untracked identity tests; None for lines of other steps. `names` were read;
-        `start` has the bindings at the start of the step."""
+        `start` has the bindings at the start of the step. `compared`: what the tracker saw of the
+        watched tests that ran, if it saw all of them: by code and offset whether the values were equal,
+        None if that is unknown."""
         found, pool = [], None
-        by_function = [(None, _ANY, _ANY)] if not FUNCTIONS.isdisjoint(traits.names) else ()
+        by_function = [(None, None, _ANY, _ANY)] if not FUNCTIONS.isdisjoint(traits.names) else ()
         for code in traits.codes:
-            for line, left, right in (*comparisons(code), *by_function):
+            seen = watched(code) if compared is not None and code.co_filename.startswith("<step:") else ()
+            for line, offset, left, right in (*comparisons(code), *by_function):
                 if _same(left, right):
                     continue
+                if offset in seen:
+                    equal = compared.get((id(code), offset), False)
+                    if equal is not None:
+                        if equal:
+                            found.append(line if code.co_filename == own.co_filename else None)
+                        continue
                 ones, others = self._values(left, start), self._values(right, start)
                 if ones is not None and not ones or others is not None and not others:
                     continue
@@ -161,7 +282,7 @@ class Identity:
         """The possible immutable values of the operand; None if unknown."""
         if operand.kind == "sure":
             return []
-        if operand.kind == "any":
+        if operand.kind == "any" or operand.kind == "local":
             return None
         if operand.kind == "const":
             return [operand.value] if risky(operand.value) else []
@@ -255,6 +376,12 @@ class _Pool:
         return any(self.counts.get(key(value), 0) > 1 for value in known)
 
 
+def _slots(cls):
+    """What reads the slots of a class, without those of types written in C."""
+    written = [base for base in _MRO(cls) if _FLAGS(base) & _HEAP]
+    return [held for base in written for held in _DICT(base).values() if _type(held) is _Member]
+
+
 def _pool(values):
     """How often each immutable value occurs in the step's inputs."""
     pool, seen, todo = _Pool(), set(), list(values)
@@ -273,6 +400,11 @@ def _pool(values):
             base = next(base for base in (list, set, tuple, frozenset) if issubclass(kind, base))
             todo += base.__iter__(value)
         elif not issubclass(kind, (type, _Module)):
+            for held in _slots(kind):
+                try:
+                    todo.append(_slot(held, value))
+                except AttributeError:
+                    pass
             try:
                 todo += _attribute(value, "__dict__").values()
             except Exception:

@@ -1,7 +1,7 @@
 """The walk over a unit of several names one of which is large, as after a loop over its rows.
 
 What is known of the large member is the beginning of the stream: it is not walked again. The other
-members follow, each in a stream of its own that goes on counting, so they refer to objects of the
+members follow, each in a stream of its own whose ordinals continue, so they refer to objects of the
 large one by ordinals.
 """
 from _harness_walk import TooLarge, Walk

@@ -68,7 +68,7 @@ def caller(depth):
 class Reads:
     """What one step has read of the namespace."""
 
-    __slots__ = ("names", "everything", "executed", "bound", "gone", "start")
+    __slots__ = ("names", "everything", "executed", "bound", "gone", "start", "compared")
 
     def __init__(self):
         # Names loaded while bound as at the start, or absent.
@@ -84,6 +84,9 @@ class Reads:
         self.gone = set()
         # The bindings at the start of the step.
         self.start = {}
+        # By code and offset: whether an `is` compared equal immutable values, see `distinguishes`. None:
+        # not all of them were seen.
+        self.compared = None
 
 
 class Ledger:

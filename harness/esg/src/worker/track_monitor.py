@@ -16,6 +16,7 @@ is disabled. If such code may run with the program's names, everything is enable
 from sys import _getframe, modules, monitoring
 from types import FunctionType, ModuleType
 
+from _harness_identity import distinguishes, watched
 from _harness_names import LOAD, STAR, STORE, names_of
 from _harness_reads import Ledger, caller, main_module, starred
 
@@ -28,6 +29,7 @@ _get_local_events, _set_local_events = monitoring.get_local_events, monitoring.s
 _get_tool = monitoring.get_tool
 _OPTIMIZED = 1  # CO_OPTIMIZED: the code has fast locals, so no mapping in which it looks up names
 _MOST_TABLES = 20_000
+_IS = "is"
 # The type of `f_locals` in a function: a dict in 3.12, a view in 3.13.
 _VIEW = (lambda: type(_getframe().f_locals))()
 _VIEW = None if _VIEW is dict else _VIEW
@@ -90,6 +92,7 @@ class Tracker:
         if len(self._tables) > _MOST_TABLES:
             self._tables.clear()
         self._ledger.begin()
+        self._ledger.reads.compared = {}
         self._own = code
         self._last = None, {}
         if self._again or self._shared:
@@ -109,6 +112,7 @@ class Tracker:
         if len(self._beats) < 2 or _get_tool(self._tool) != _NAME:
             # It is unknown since when events are missing.
             self._ledger.everything()
+            self._ledger.reads.compared = None
             self._claim()
             self._again = True
         if self._again:
@@ -163,12 +167,26 @@ class Tracker:
                 if not _get_local_events(self._tool, code):
                     _set_local_events(self._tool, code, _EVENTS.INSTRUCTION)
             return _DISABLE
+        if code.co_filename.startswith("<step:") and not _get_local_events(self._tool, code):
+            # Its names are not the program's here, but what it compares may be.
+            _set_local_events(self._tool, code, _EVENTS.INSTRUCTION)
         if self._scratch is not None and code.co_filename.startswith(self._scratch):
             self._again = True
             if ledger.active:
                 ledger.reads.executed[id(code)] = code
         # The same code may run again with the step's globals, unless it is a module's.
         return _DISABLE if _of_a_module(scope) and not self._shared else None
+
+    def _compares(self, code, offset, left, right):
+        """An `is` is about to run."""
+        if self._ledger.active:
+            equal = distinguishes(left, right, caller(2))
+            if equal is not False:
+                # One is enough, but what is unknown may still turn out to be equal.
+                seen = self._ledger.reads.compared
+                seen[id(code), offset] = equal or seen.get((id(code), offset))
+                return _DISABLE if equal else None
+        return None
 
     def _runs(self, code, offset):
         """An instruction is about to run."""
@@ -182,7 +200,7 @@ class Tracker:
                 self._again = True
             known = self._tables.get(id(code))
             if known is None:
-                known = self._tables[id(code)] = code, names_of(code)
+                known = self._tables[id(code)] = code, _uses(code)
             self._last = known
             uses = known[1]
         use = uses.get(offset)
@@ -190,6 +208,8 @@ class Tracker:
             return _DISABLE
         ledger = self._ledger
         kind, name, local, whole = use
+        if kind is _IS:
+            return self._compares(code, offset, name, local)
         # The step's own code runs with the namespace as its globals and locals.
         own = code is self._own
         if not own or whole:
@@ -222,6 +242,14 @@ class Tracker:
             ledger.load(name)
             ledger.store(name)
         return _DISABLE
+
+
+def _uses(code):
+    """By offset how an instruction uses names, and what an `is` compares."""
+    uses = names_of(code)
+    for offset, (left, right) in watched(code).items():
+        uses[offset] = _IS, left, right, False
+    return uses
 
 
 def _elsewhere(frame, namespace):

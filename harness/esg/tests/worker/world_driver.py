@@ -27,6 +27,7 @@ class Reads:
         self.everything = False
         self.executed = []
         self.start = {}
+        self.compared = None
 
 
 def codes_of(code, namespace, into):
