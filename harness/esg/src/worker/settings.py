@@ -305,6 +305,17 @@ def _keep_logging():
     return put_back
 
 
+# scikit-learn. Its settings are those of the thread.
+
+
+def _read_sklearn():
+    return tuple(sorted(_modules["sklearn._config"].get_config().items()))
+
+
+def _restore_sklearn(state):
+    _modules["sklearn._config"].set_config(**dict(state))
+
+
 _PLOTS = frozenset("plot hist boxplot scatter bar barh pie".split())
 _DRAWS = ("matplotlib", "mpl_toolkits", "seaborn", "pylab")
 
@@ -316,6 +327,8 @@ TABLE = [
     Ambient("matplotlib.rcParams", "matplotlib", _read_style, _restore_style, _DRAWS, _PLOTS),
     Ambient("matplotlib.figures", "matplotlib._pylab_helpers", _read_figures, _restore_figures, _DRAWS, _PLOTS,
             _keep_figures),
+    Ambient("sklearn.config", "sklearn._config", _read_sklearn, _restore_sklearn, ("sklearn",),
+            ("set_config", "get_config", "config_context")),
     Ambient("logging", "logging", _read_logging, _restore_logging, ("logging",), keep=_keep_logging),
     Ambient("decimal", "decimal", _read_decimal, _restore_decimal),
     Ambient("locale", "locale", _read_locale, _restore_locale),

@@ -122,3 +122,23 @@ fn an_estimator_is_kept() {
     let after = edit(&mut graph, "fit", "10", "2");
     assert_eq!(after[..2], ["fit", "score"]);
 }
+
+#[test]
+fn settings_of_scikit_learn_are_versioned() {
+    let steps = [
+        (
+            "imports",
+            "import numpy as np\nimport sklearn\nfrom sklearn.preprocessing import StandardScaler",
+        ),
+        ("config", "sklearn.set_config(transform_output='pandas')"),
+        ("fit", "scaled = StandardScaler().fit_transform(np.arange(6.0).reshape(3, 2))"),
+        ("kind", "kind = type(scaled).__name__\nprint(kind)"),
+        ("other", "n = 1"),
+    ];
+    let Some(mut graph) = program(&steps) else { return };
+    assert_eq!(graph.value("kind").unwrap().repr, "'DataFrame'");
+    assert_eq!(edit(&mut graph, "other", "1", "2"), ["other"]);
+    let after = edit(&mut graph, "config", "pandas", "default");
+    assert_eq!(after[..3], ["config", "fit", "kind"]);
+    assert_eq!(graph.value("kind").unwrap().repr, "'ndarray'");
+}

@@ -155,3 +155,37 @@ fn the_time_of_a_replay_contains_the_time_of_the_host() {
     let first = graph.execution("a").unwrap();
     assert!(report.saved > first.wall, "{:?}, {:?}", report.saved, first.wall);
 }
+
+#[test]
+fn a_database_that_several_steps_write_through_one_connection_is_followed() {
+    for python in interpreters() {
+        let steps = [
+            ("open", "import sqlite3\nc = sqlite3.connect('w.db')"),
+            ("table", "c.execute('create table t (v)')\nc.commit()"),
+            ("fill", "c.execute('insert into t values (1)')\nc.commit()"),
+            ("more", "c.executemany('insert into t values (?)', [(10,), (20,)])\nc.commit()"),
+            ("read", "n = c.execute('select sum(v) from t').fetchone()[0]"),
+            ("other", "x = 1"),
+        ];
+        let python = CPython::at(python).trust(Trust::Mine).start().unwrap();
+        let mut graph = CodeGraph::new(Program::new(), python, Blobs::memory());
+        graph.edit(|program| push(program, &steps)).unwrap();
+        graph.replay().unwrap();
+        assert_eq!(shown(&mut graph, "n"), "31");
+        for (step, source, n) in [
+            ("other", "x = 2", "31"),
+            ("fill", "c.execute('insert into t values (2)')\nc.commit()", "32"),
+            ("read", "n = c.execute('select count(*) from t').fetchone()[0]", "3"),
+            ("more", "pass", "1"),
+            ("open", "import sqlite3\nc = sqlite3.connect('v.db')", "1"),
+        ] {
+            graph.edit(|program| program.replace(step, source)).unwrap();
+            let report = graph.replay().unwrap();
+            assert_eq!(shown(&mut graph, "n"), n, "{step}: {report}");
+            let ran = report.executed().count();
+            assert!(step != "other" || ran == 1, "{report}");
+            let verdict = graph.verify().unwrap();
+            assert!(verdict.same, "{step}: {verdict}\n{report}");
+        }
+    }
+}

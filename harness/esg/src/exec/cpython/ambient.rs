@@ -37,7 +37,7 @@ impl Strictness {
 /// compared and restored like a name.
 ///
 /// `random`, the global generator, print and error options of numpy, options of pandas, matplotlib's
-/// `rcParams` and pyplot's open figures, `warnings`, `logging`, the decimal context, the locale, the
+/// `rcParams` and pyplot's open figures, the settings of scikit-learn, `warnings`, `logging`, the decimal context, the locale, the
 /// module path, the environment and the working directory are channels already.
 ///
 /// ```no_run
