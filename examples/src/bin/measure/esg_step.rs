@@ -5,10 +5,12 @@ use std::time::{Duration, Instant};
 use harness::esg::{Blobs, CodeGraph, Executor as _, Program, RunStep};
 
 use super::python::{Result, brief, or_failed, plain, took, worker};
-use super::{Figure, rounds};
+use super::{Figure, rounds, scaled};
 
 /// How many steps are timed together.
-const MANY: usize = 200;
+fn many() -> usize {
+    scaled(200)
+}
 
 /// A class whose instances have a `__dict__`.
 const CLASS: &str = "
@@ -112,7 +114,7 @@ fn figure(case: &str, unit: &'static str, (ours, floor): (f64, f64), per: f64) -
 
 /// Small steps in a worker alone, without a graph.
 fn bare(case: &str, source: &str) -> Result<Figure> {
-    let steps = vec![source.to_owned(); MANY];
+    let steps = vec![source.to_owned(); many()];
     let mut python = worker()?;
     let mut seq = 0;
     let least = least(rounds(|| {
@@ -125,12 +127,12 @@ fn bare(case: &str, source: &str) -> Result<Figure> {
         })?;
         Ok((ours.as_secs_f64() * 1e9, plain("", &steps, None)?.cpu))
     }))?;
-    Ok(figure(case, "us/step", least, 1e3 * MANY as f64))
+    Ok(figure(case, "us/step", least, 1e3 * many() as f64))
 }
 
 /// Small steps, many in a replay: processor time and wall time.
 fn traced(case: &str, setup: &str, source: &str) -> Result<[Figure; 2]> {
-    let steps = vec![source.to_owned(); MANY];
+    let steps = vec![source.to_owned(); many()];
     let mut graph = graph(setup)?;
     let mut round = 0;
     let (mut used, mut waited) = (Vec::new(), Vec::new());
@@ -138,7 +140,7 @@ fn traced(case: &str, setup: &str, source: &str) -> Result<[Figure; 2]> {
         round += 1;
         let ours = timed(&mut graph, round, &steps)?;
         graph.edit(|program| {
-            (0..MANY).try_for_each(|at| program.remove(&format!("r{round}s{at}")).map(drop))
+            (0..many()).try_for_each(|at| program.remove(&format!("r{round}s{at}")).map(drop))
         })?;
         Ok((ours, plain(setup, &steps, None)?))
     });
@@ -147,7 +149,7 @@ fn traced(case: &str, setup: &str, source: &str) -> Result<[Figure; 2]> {
         used.push(Ok((ours.0, floor.cpu)));
         waited.push(Ok((ours.1, floor.wall)));
     }
-    let per = 1e3 * MANY as f64;
+    let per = 1e3 * many() as f64;
     Ok([
         figure(case, "us/step", least(used)?, per),
         figure(case, "us/step, waiting", least(waited)?, per),
@@ -169,14 +171,14 @@ fn touched(case: &str, setup: &str, source: &str) -> Result<Figure> {
 
 /// Small steps beside a large value that they do not touch, and without one.
 fn aside(case: &str, setup: &str) -> Result<Figure> {
-    let steps = vec!["pass".to_owned(); MANY];
+    let steps = vec!["pass".to_owned(); many()];
     let (mut large, mut small) = (graph(setup)?, graph("v = 0")?);
     let mut round = 0;
     let least = least(rounds(|| {
         round += 1;
         Ok((replayed(&mut large, round, &steps)?, replayed(&mut small, round, &steps)?))
     }))?;
-    Ok(figure(case, "us/step", least, 1e3 * MANY as f64))
+    Ok(figure(case, "us/step", least, 1e3 * many() as f64))
 }
 
 /// The sweep over all live values at the end of a replay, beside pickling them.

@@ -100,6 +100,11 @@ pub(super) fn is_once() -> bool {
     ONCE.load(Ordering::Relaxed)
 }
 
+/// How many of something a case makes: a tenth of it in a test.
+pub(super) fn scaled(many: usize) -> usize {
+    if is_once() { many.div_ceil(10) } else { many }
+}
+
 /// Repeats a round for two seconds, and at least nine times; or once.
 pub(super) fn rounds<T>(mut round: impl FnMut() -> T) -> Vec<T> {
     let started = Instant::now();

@@ -36,7 +36,7 @@ mod sqlite;
 use std::process::ExitCode;
 
 use figure::{
-    Figure, block_on, compare, compare_waiting, cpu_time, failed, is_once, median, rounds,
+    Figure, block_on, compare, compare_waiting, cpu_time, failed, is_once, median, rounds, scaled,
 };
 
 /// Measures a case; returns its figures.

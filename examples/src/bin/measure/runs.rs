@@ -15,9 +15,8 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use super::counting::left;
-use super::{Figure, block_on, median, rounds};
+use super::{Figure, block_on, median, rounds, scaled};
 
-const RUNS: usize = 10_000;
 const STEPS: usize = 20;
 /// The least number of timed rounds.
 const ROUNDS: usize = 41;
@@ -94,8 +93,8 @@ where
     F: Fn(Gate) -> Fut,
     Fut: Future<Output = usize> + Send + 'static,
 {
-    let tasks = (0..RUNS).map(|_| tokio::spawn(run(gate.clone()))).collect();
-    let _ = gate.arrived.acquire_many(RUNS as u32).await;
+    let tasks = (0..many()).map(|_| tokio::spawn(run(gate.clone()))).collect();
+    let _ = gate.arrived.acquire_many(many() as u32).await;
     tasks
 }
 
@@ -106,6 +105,11 @@ async fn finish(tasks: Vec<JoinHandle<usize>>, gate: &Gate) {
         let reached = task.await.unwrap_or(0);
         assert_eq!(reached, STEPS, "a run did not reach its end");
     }
+}
+
+/// How many runs are live at once.
+fn many() -> usize {
+    scaled(10_000)
 }
 
 /// Time for a step, and memory of a live run, beside the same by hand.
@@ -124,13 +128,13 @@ fn figures(
     }
     // Other work on the machine only makes a round slower.
     let least = |each: &dyn Fn(&(Round, Round)) -> f64| {
-        timed.iter().map(each).fold(f64::INFINITY, f64::min) * 1e9 / (RUNS * STEPS) as f64
+        timed.iter().map(each).fold(f64::INFINITY, f64::min) * 1e9 / (many() * STEPS) as f64
     };
     let (ours, floor) = (least(&|(ours, _)| ours.seconds), least(&|(_, floor)| floor.seconds));
     let unit = "ns/step";
     let time = Figure { case: case.to_owned(), ours, floor, unit, ratio: ours / floor };
     let counted: Vec<_> = (0..3).map(|_| round(&runtime, Count::Bytes(half))).collect();
-    let per_run = |bytes: i64| bytes as f64 / RUNS as f64;
+    let per_run = |bytes: i64| bytes as f64 / many() as f64;
     let live = |(ours, floor): &(Round, Round)| (per_run(ours.live), per_run(floor.live));
     let memory = Figure {
         case: format!("{case}-memory"),

@@ -11,7 +11,7 @@ use tokio::sync::{Barrier, Notify};
 use tokio::task::JoinSet;
 
 use super::super::counting::left;
-use super::super::{Figure, failed};
+use super::super::{Figure, failed, scaled};
 use super::server::{Http, Server};
 use super::{Agent, Chat, Ctx, agent};
 
@@ -60,7 +60,7 @@ impl Worker {
     /// Its share of a round.
     async fn round(&self) {
         let mut streams = JoinSet::new();
-        for _ in 0..STREAMS / WORKERS {
+        for _ in 0..scaled(STREAMS) / WORKERS {
             let turn = self.shared.agent.run(Chat::update().talk([user("hi")]), ());
             streams.spawn(async move {
                 let outcome = turn.await.ok();
@@ -95,7 +95,7 @@ impl Worker {
 /// The bytes that each round leaves.
 fn rounds(http: Http) -> Option<[i64; ROUNDS]> {
     raise_open_files();
-    let server = Server::start(http, STREAMS).ok()?;
+    let server = Server::start(http, scaled(STREAMS)).ok()?;
     let shared = Arc::new(Shared {
         agent: agent(&server, http, true).ok()?,
         together: Barrier::new(WORKERS),
