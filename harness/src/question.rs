@@ -1,9 +1,11 @@
 //! Questions that a loop asks and waits for.
 
+mod breakpoint;
 mod schema;
 
 use std::borrow::Cow;
 
+pub use breakpoint::{Breakpoint, BreakpointAnswer, BreakpointAt};
 #[allow(unused_imports, reason = "for sessions opened without their types")]
 pub(crate) use schema::{DENIED, mismatch};
 

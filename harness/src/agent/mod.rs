@@ -310,6 +310,7 @@ impl<C: Context, S: State> Agent<C, S> {
 
     fn options(&self) -> Options {
         Options {
+            graph: self.inner.harness.graph().clone(),
             session: Ok(SessionId::fresh()),
             resumed: false,
             observers: self.inner.observers.clone(),
@@ -320,6 +321,7 @@ impl<C: Context, S: State> Agent<C, S> {
             trace: None,
             detached: false,
             tokens: false,
+            breakpoints: Vec::new(),
         }
     }
 

@@ -9,7 +9,6 @@ mod define;
 mod draft;
 mod dynamic;
 mod each;
-mod name;
 mod named;
 mod nest;
 mod registry;
@@ -25,13 +24,13 @@ use crate::graph::{Graph, Program};
 use crate::observe::{Observer, Observers};
 use crate::state::State;
 
+pub use crate::step::StepName;
 pub use builder::{
     Given, HarnessBuilder, HasSteps, LoopBuilder, NeedsSteps, Provided, Stepped, Unprovided,
 };
 pub use define::{Define, DefinePart};
 pub use dynamic::Dynamic;
 pub use each::{NeedsFold, NeedsItemBody};
-pub use name::StepName;
 pub use nest::NeedsEnds;
 pub use registry::Registry;
 pub use step::{EndsPlainly, NeedsAnswer, NeedsThenEndOrRoute, OfGate, OfStep, StepDef};

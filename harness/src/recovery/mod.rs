@@ -216,12 +216,13 @@ pub(crate) fn launch<C: Context, S: State>(
         session = %launched.session,
         run = %launched.run,
     );
-    let Launched { session: id, run, parent, fanout, budget, stop, .. } = launched;
+    let Launched { session: id, run, parent, fanout, budget, breakpoints, stop, .. } = launched;
     let ids = Ids { agent, session: id, run, parent: parent.as_ref().map(|it| it.run().clone()) };
     let child = parent.clone().map(|parent| (parent, ids.clone()));
     let graph = program.graph.clone();
     let core = RunCore::new(ids, graph, fanout, stop.clone(), journal, session, parent);
-    let driver = Box::new(Driver::new(program, context, core, state, home, begin, budget));
+    let mut driver = Box::new(Driver::new(program, context, core, state, home, begin, budget));
+    driver.breakpoints = breakpoints;
     let scope = RunScope::new(driver.effects());
     let run = async move {
         let child = child.map(|(parent, ids)| parent.begin(&ids));

@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::graph::Wiring;
 use crate::journal::{Broken, When};
 use crate::observe::EventKind;
+use crate::question::BreakpointAt;
 use crate::session::{
     Asked as AskedChange, AttemptFailed, Change, Committed, Diverted, End, Finishing, Session,
     Timer, TimerWait,
@@ -16,14 +17,18 @@ use crate::session::{
 use crate::state::{State, to_json};
 use crate::step::{Asked, Failure, FailureKind, Interrupt, Place, StepError};
 
+use super::boundary::place_in;
+use super::breakpoints::breakpoint;
 use super::conclusion::{Conclusion, Recorded};
-use super::driver::{Driver, place_in};
+use super::driver::Driver;
 use super::transition::{Attempted, Finally, Next, Settle, transition};
 
 impl<C: Context, S: State> Driver<C, S> {
     /// Decides what comes next, and records it.
     pub(super) fn advance(&mut self, wiring: &Wiring, attempted: Attempted) -> Recorded {
         let mut done = None;
+        let breakpoints = self.breakpoints.as_deref();
+        let breaks = breakpoints.and_then(|it| self.core.session(|session| it.after(session)));
         let (ops, heard) = (&mut self.left.ops, !self.core.fanout.is_silent());
         let decided = self.core.record_where(|session| {
             match transition(wiring, &session.cursor, attempted) {
@@ -40,11 +45,30 @@ impl<C: Context, S: State> Driver<C, S> {
                 if let Some((place, step)) = done {
                     self.publish_committed(wiring, place, branch_of(attempted), Some(step));
                 }
-                Recorded::Step
+                match breaks {
+                    Some(step) => self.break_after(wiring, step),
+                    None => Recorded::Step,
+                }
             }
             Ok(Err(broken)) => Recorded::End(Box::new(self.unrecorded(&broken))),
             Err(next) => self.record(wiring, attempted, next),
         }
+    }
+
+    /// Asks after the commit of `step` that was just recorded.
+    fn break_after(&mut self, wiring: &Wiring, step: usize) -> Recorded {
+        let place = self.place(None);
+        let conclusion = match breakpoint(wiring, step, BreakpointAt::After) {
+            Ok(asked) => match self.record_asked(wiring, place, vec![asked]) {
+                Ok(()) => Conclusion::of(End::Interrupted),
+                Err(broken) => self.unrecorded(&broken),
+            },
+            Err(error) => {
+                let failure = self.failure(wiring, place, Some(error));
+                Conclusion::of(End::Failed { failure })
+            }
+        };
+        Recorded::End(Box::new(conclusion))
     }
 
     /// Records what was decided.

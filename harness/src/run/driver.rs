@@ -13,13 +13,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::clock::UtcMillis;
 use crate::context::Context;
 use crate::graph::{Budget, Executable, Limit, Program, Wiring};
 use crate::id::InterruptId;
 use crate::journal::Journal;
 use crate::observe::EventKind;
-use crate::session::{Resolution, Session, Timer, check_ops};
+use crate::question::BreakpointAt;
+use crate::session::{Resolution, Timer, check_ops};
 use crate::state::{Op, Ops, State};
 use crate::step::{
     Action, Answer, AskHalf, Asked, Cx, Effects, FailureKind, Place, Shared, StepError, View,
@@ -27,12 +27,14 @@ use crate::step::{
 use crate::text::words;
 
 use super::attempt::{Attempt, Begun, Ended, Unfinished};
+use super::boundary::{at_boundary, place_in};
+use super::breakpoints::{Breakpoints, breakpoint};
 use super::conclusion::Recorded;
 use super::core::RunCore;
 use super::outcome::Settlement;
 use super::outcome::rest::Slot;
 use super::slots::Awaited;
-use super::transition::{Attempted, budget_at, out_of_steps, out_of_visits, overspent};
+use super::transition::{Attempted, budget_at, overspent};
 
 /// How many steps that never wait may run before other tasks get their turn.
 pub(super) const STEPS_IN_A_ROW: u32 = 64;
@@ -47,6 +49,7 @@ pub(crate) struct Driver<C: Context, S: State> {
     pub(super) home: Option<Slot<S>>,
     /// In place of the loop's own.
     budget: Option<Box<Budget>>,
+    pub(crate) breakpoints: Option<Box<Breakpoints>>,
     /// Since when the run is at work, where that matters.
     pub(super) clock: Option<Instant>,
     /// How the run began, for its first event.
@@ -118,6 +121,7 @@ impl<C: Context, S: State> Driver<C, S> {
             state,
             home,
             budget: budget.map(Box::new),
+            breakpoints: None,
             clock: None,
             look_back: begin.look_back,
             begin,
@@ -189,7 +193,7 @@ impl<C: Context, S: State> Driver<C, S> {
         let budget = self.budget(wiring);
         let mut fired = Vec::new();
         let entered = self.core.enter_where(|session| {
-            let place = at_boundary(wiring, budget, session)?;
+            let place = at_boundary(wiring, budget, self.breakpoints.as_deref(), session)?;
             fired = super::timers::fired(session, None);
             // Of a step that asks or has items, its parts enter.
             Ok((place, matches!(program.steps[place.step].action, Action::Run(_))))
@@ -198,10 +202,14 @@ impl<C: Context, S: State> Driver<C, S> {
             Ok(place) => place,
             Err(Attempted::Waits { asks: false }) => return Entered::Sleeps,
             Err(kept_from) => {
-                if kept_from == Attempted::Sleeps {
-                    self.left.timers = super::timers::after(wiring, &self.core);
-                }
-                return Entered::Over(kept_from);
+                return Entered::Over(match kept_from {
+                    Attempted::Asked => self.break_before(wiring),
+                    Attempted::Sleeps => {
+                        self.left.timers = super::timers::after(wiring, &self.core);
+                        kept_from
+                    }
+                    _ => kept_from,
+                });
             }
         };
         for key in fired {
@@ -219,6 +227,18 @@ impl<C: Context, S: State> Driver<C, S> {
                 }
             }
             Action::Ask(_) | Action::Each(_) => Entered::At(place),
+        }
+    }
+
+    /// Asks before the step at work.
+    fn break_before(&mut self, wiring: &Wiring) -> Attempted {
+        let step = self.core.session(|session| session.cursor.step);
+        match breakpoint(wiring, step, BreakpointAt::Before) {
+            Ok(asked) => {
+                self.left.asked = vec![asked];
+                Attempted::Asked
+            }
+            Err(error) => self.failed(error),
         }
     }
 
@@ -458,37 +478,4 @@ impl<C: Context, S: State> Driver<C, S> {
             },
         }
     }
-}
-
-/// Where the next attempt at the step at work stands, or what keeps it from being made.
-fn at_boundary(
-    wiring: &Wiring,
-    budget: &Budget,
-    session: &Session<usize>,
-) -> Result<Place, Attempted> {
-    let cursor = &session.cursor;
-    let after = wiring.nodes[cursor.step].policy.after;
-    // Most steps wait for nothing, and the clock is not read.
-    let may_wait = session.is_waiting() || !session.timers.is_empty();
-    if may_wait && session.items.is_none() && session.waits(None, UtcMillis::now()) {
-        return Err(Attempted::Waits { asks: session.is_waiting() });
-    }
-    // A position that was entered before has been counted before.
-    let fresh = cursor.attempt <= session.recovered;
-    if fresh && out_of_steps(budget_at(budget, cursor), cursor) {
-        return Err(Attempted::Over(Limit::Steps));
-    }
-    if out_of_visits(wiring, cursor) {
-        return Err(Attempted::Over(Limit::AtMost));
-    }
-    if after.is_some() && session.timers.due(None).is_none() && session.items.is_none() {
-        return Err(Attempted::Sleeps);
-    }
-    Ok(place_in(session, None))
-}
-
-/// Where the next attempt at the step at work, or at an item of it, stands.
-pub(super) fn place_in(session: &Session<usize>, item: Option<u32>) -> Place {
-    let (position, step) = (session.cursor.position, session.cursor.step);
-    Place { position, step, attempt: session.attempts(item) + 1, item }
 }

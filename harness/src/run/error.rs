@@ -77,6 +77,11 @@ pub(crate) enum Kind {
     Busy { session: SessionId, until: Option<UtcMillis>, answers_recorded: bool },
     #[error("session `{session:#}` has another input with the id `{id}` (the first input is kept)")]
     InputConflict { session: SessionId, id: String },
+    #[error(
+        "the loop `{harness}` has no step `{step}` for a breakpoint{}",
+        near.as_ref().map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default()
+    )]
+    UnknownStep { step: String, harness: String, near: Option<String> },
     #[error(transparent)]
     Incompatible(#[from] Incompatible),
     #[error("{0}")]
@@ -172,6 +177,11 @@ impl RunError {
     /// The session has another input with the same id.
     pub fn is_input_conflict(&self) -> bool {
         matches!(*self.kind, Kind::InputConflict { .. })
+    }
+
+    /// A breakpoint names a step that the loop does not have.
+    pub fn is_unknown_step(&self) -> bool {
+        matches!(*self.kind, Kind::UnknownStep { .. })
     }
 
     /// How the loop or the state differs from what the session depends on.

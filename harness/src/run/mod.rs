@@ -9,6 +9,8 @@
 // a commit follow it. Most steps wait for nothing: plain functions run them, and only waiting is async.
 
 mod attempt;
+mod boundary;
+mod breakpoints;
 mod commit;
 mod conclusion;
 mod core;

@@ -265,8 +265,8 @@ impl<P: StepRef> Session<P> {
     fn ask(&mut self, asked: &Asked, change: &Change<P>) -> Result<(), ReplayError> {
         let new = &asked.interrupts;
         new.iter().for_each(|new| self.interrupts.ask(new.clone()));
-        // The attempts that asked are over.
-        if new.iter().any(|interrupt| interrupt.item.is_none()) {
+        // The attempts that asked are over. At a breakpoint none was made.
+        if new.iter().any(|interrupt| interrupt.item.is_none() && !interrupt.is_breakpoint()) {
             self.cursor.retries = 0;
             self.cursor.attempt = self.cursor.attempt.saturating_add(1);
         }

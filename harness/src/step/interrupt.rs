@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::clock::UtcMillis;
 use crate::id::{InterruptId, Position};
-use crate::question::{Described, Question};
+use crate::question::{Breakpoint, BreakpointAt, Described, Question};
 use crate::state::{of_json, to_json};
 
 use super::{ResultExt, StepError};
@@ -70,6 +70,13 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
+    /// Whether the run itself asked, at a breakpoint, and no attempt of a step.
+    pub(crate) fn is_breakpoint(&self) -> bool {
+        let mut keys =
+            [BreakpointAt::Before, BreakpointAt::After].map(BreakpointAt::key).into_iter();
+        self.name == Breakpoint::NAME && keys.any(|key| self.key.as_deref() == Some(key))
+    }
+
     /// The question with its type, which then creates the answer.
     ///
     /// # Errors

@@ -13,6 +13,7 @@
 mod audit;
 mod audit_reports;
 mod basics;
+mod breakpoints;
 mod busy;
 mod crashes;
 mod effects;

@@ -3,13 +3,15 @@ use std::future::IntoFuture;
 
 use serde_json::{Map, Value};
 
-use crate::graph::Budget;
+use crate::graph::{Budget, Graph};
 use crate::id::{InvalidSessionId, RunId, SessionId};
 use crate::observe::{Fanout, Observer, Observers, Outlet};
+use crate::question::BreakpointAt;
 use crate::state::State;
-use crate::step::BoxFuture;
+use crate::step::{BoxFuture, StepName};
 
 use super::Outcome;
+use crate::run::breakpoints::Breakpoints;
 use crate::run::effects::current_parent;
 use crate::run::error::{Kind, RunError};
 use crate::run::parent::Parent;
@@ -60,6 +62,8 @@ type Launch<S> = Box<dyn FnOnce(Launched) -> BoxFuture<Result<Outcome<S>, RunErr
 
 /// The options of a request.
 pub(crate) struct Options {
+    /// The loop.
+    pub(crate) graph: Graph,
     pub(crate) session: Result<SessionId, InvalidSessionId>,
     /// Whether the session already has its id.
     pub(crate) resumed: bool,
@@ -73,6 +77,7 @@ pub(crate) struct Options {
     pub(crate) detached: bool,
     /// Whether the stream of events has tokens.
     pub(crate) tokens: bool,
+    pub(crate) breakpoints: Vec<(StepName, BreakpointAt)>,
 }
 
 /// A request on its way to the driver.
@@ -87,6 +92,8 @@ pub(crate) struct Launched {
     /// Whether open interrupts are withdrawn.
     pub(crate) withdraw: bool,
     pub(crate) trace: Option<Map<String, Value>>,
+    /// None if the run has no breakpoints.
+    pub(crate) breakpoints: Option<Box<Breakpoints>>,
     pub(crate) stop: StopSignal,
 }
 
@@ -195,14 +202,75 @@ impl<S: State> RunRequest<S> {
         self.options.tokens = true;
         self
     }
+
+    /// Interrupts the run whenever it is about to begin `step`: it asks a
+    /// [`Breakpoint`](crate::question::Breakpoint), which waits, is listed and is answered as the
+    /// questions of steps are, and the run settles as [`Outcome::Interrupted`]. Nothing of the step
+    /// has happened then, not even its `.after(..)`; while the question stands,
+    /// [`Agent::edit`](crate::Agent::edit) can correct the state.
+    ///
+    /// A breakpoint belongs to this run. A run that resumes the session has the ones of its own
+    /// request, and none if that sets none, also in another process; a question that was asked still
+    /// needs its answer. An answered breakpoint does not fire again before the step has been entered
+    /// again. In the steps of `.finally(..)`, which may not ask, it does not fire.
+    ///
+    /// A step of a loop that was [built at run time](crate::Harness::dynamic) is given by its name.
+    ///
+    /// ```
+    /// # use harness::prelude::*;
+    /// # #[derive(State, Clone, Debug, Default, Serialize, Deserialize)] struct Doc { text: String, sent: bool }
+    /// # #[derive(StepId, Clone, Debug, PartialEq, Eq)] enum Step { Write, Send }
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// # let harness = Harness::<(), Doc>::builder("d").start(Step::Write).steps(|define, step| match step {
+    /// #     Step::Write => define.run(|_, _| async move { Ok(Doc::update().text("hi")) }).then(Step::Send),
+    /// #     Step::Send => define.run(|_, _| async move { Ok(Doc::update().sent(true)) }).end(),
+    /// # }).build()?;
+    /// # let agent = harness.agent("a", ());
+    /// use harness::question::{Breakpoint, BreakpointAnswer};
+    ///
+    /// let outcome = agent.run(Doc::update(), ()).break_before(Step::Send).await?;
+    /// let Outcome::Interrupted(waiting) = outcome else { panic!() };
+    /// assert!(waiting.state.text == "hi" && !waiting.state.sent);
+    ///
+    /// let asked = waiting.pending::<Breakpoint>()?;
+    /// assert_eq!(asked.question.step, "Send");
+    /// let answer = asked.answer(BreakpointAnswer::Continue);
+    /// assert!(agent.resume(&waiting, answer, ()).await?.ended()?.state.sent);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// Awaiting the run returns an error that [is an unknown step](RunError::is_unknown_step) if the
+    /// loop does not have the step. Nothing has run then.
+    pub fn break_before(mut self, step: impl Into<StepName>) -> Self {
+        self.options.breakpoints.push((step.into(), BreakpointAt::Before));
+        self
+    }
+
+    /// The same once `step` has committed: its update is in the state, and the next step has not
+    /// begun. It does not fire after a step that fails, or that ends the turn.
+    ///
+    /// # Errors
+    /// As [`break_before`](Self::break_before).
+    pub fn break_after(mut self, step: impl Into<StepName>) -> Self {
+        self.options.breakpoints.push((step.into(), BreakpointAt::After));
+        self
+    }
 }
 
 impl Options {
     /// The request as the driver takes it, and why it is refused, if it is.
     pub(crate) fn launch(self, stream: Option<Outlet>) -> (Launched, Option<RunError>) {
-        let (session, refused) = match self.session {
+        let (session, mut refused) = match self.session {
             Ok(id) => (id, None),
             Err(error) => (SessionId::fresh(), Some(Kind::from(error).into())),
+        };
+        let breakpoints = match Breakpoints::new(&self.graph, &self.breakpoints) {
+            Ok(breakpoints) => (!self.breakpoints.is_empty()).then(|| Box::new(breakpoints)),
+            Err(unknown) => {
+                refused.get_or_insert_with(|| unknown.into());
+                None
+            }
         };
         let launched = Launched {
             session,
@@ -214,6 +282,7 @@ impl Options {
             input_id: self.input_id,
             withdraw: self.withdraw,
             trace: self.trace,
+            breakpoints,
             stop: StopSignal::default(),
         };
         (launched, refused)

@@ -1,15 +1,23 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// The name of a step in a loop built at run time: see
-/// [`Harness::dynamic`](crate::Harness::dynamic). Strings convert into it.
+use super::StepId;
+
+/// The name of a step. Strings convert into it, for a loop built at run time (see
+/// [`Harness::dynamic`](crate::Harness::dynamic)), and the steps of an enum.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StepName(pub(super) Arc<str>);
+pub struct StepName(pub(crate) Arc<str>);
 
 impl StepName {
     /// The name as a string.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl<St: StepId> From<St> for StepName {
+    fn from(step: St) -> Self {
+        Self(step.name().into())
     }
 }
 
