@@ -1,7 +1,8 @@
 //! The edges of a long program: from its scans, and after one edit.
 //!
 //! A program indexes the names of a step when the step is added: `intake` measures adding all steps.
-//! `scratch` builds the edge index alone, `list` makes every edge.
+//! `scratch` builds the edge index alone, `list` makes every edge. The targets: intake and scratch together
+//! at most 20 ms, an edit at most 1 ms.
 
 use std::collections::HashMap;
 use std::hint::black_box;

@@ -1,4 +1,4 @@
-//! What tracing a step costs, beside `exec` alone.
+//! What tracing a step costs, beside `exec` alone. The target: at most 150 us a small step.
 
 use std::time::{Duration, Instant};
 

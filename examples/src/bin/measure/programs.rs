@@ -1,8 +1,9 @@
 //! Real programs and their edits, from a directory: what a replay ran and whether it was right.
 //!
-//! `ESG_PROGRAMS` is a directory of files `pNN.py` with `NAME`, `SRC` (cells) and `EDITS`, which may
-//! have a directory `data` beside or in it; `ESG_PYTHON` is an interpreter with the packages that the
-//! programs import. Each edit starts at the program as written. What it ran and took, and what went
+//! `ESG_PROGRAMS` is a directory of files `pNN.py` with `NAME`, `SRC` (cells) and `EDITS`, by default that
+//! of `examples/programs/edited`; the data that they read is in its folder `data` or in `ESG_DATA`.
+//! `ESG_PYTHON` is an interpreter with the packages that the programs import, by default that of the
+//! virtual environment `HARNESS_VENV`. `ESG_ONLY` selects files by parts of their names. Each edit starts at the program as written. What it ran and took, and what went
 //! wrong, is printed to the standard error, an edit a line.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,11 +21,18 @@ use super::python::{Result, brief, or_failed};
 
 /// Beside a plain run of the edited program, in the same minute.
 pub(super) fn programs() -> Vec<Figure> {
-    if env::var_os("ESG_PROGRAMS").is_none() {
-        eprintln!("measure: esg-programs: `ESG_PROGRAMS` names no directory of programs");
-        return Vec::new();
+    match interpreter() {
+        Some(python) => or_failed("esg-programs", figures(&python)),
+        None => {
+            eprintln!("measure: esg-programs: set `ESG_PYTHON` or `HARNESS_VENV`");
+            Vec::new()
+        }
     }
-    or_failed("esg-programs", figures())
+}
+
+fn interpreter() -> Option<PathBuf> {
+    let venv = || env::var_os("HARNESS_VENV").map(|venv| PathBuf::from(venv).join("bin/python"));
+    env::var_os("ESG_PYTHON").map(PathBuf::from).or_else(venv)
 }
 
 /// A program of the collection.
@@ -103,10 +111,12 @@ struct Sums {
     firsts: Vec<f64>,
 }
 
-fn figures() -> Result<Vec<Figure>> {
-    let dir = PathBuf::from(env::var("ESG_PROGRAMS")?);
-    let python = PathBuf::from(env::var("ESG_PYTHON").map_err(|_| "`ESG_PYTHON` is not set")?);
+fn figures(python: &Path) -> Result<Vec<Figure>> {
+    let ours = || concat!(env!("CARGO_MANIFEST_DIR"), "/programs/edited").into();
+    let dir = env::var_os("ESG_PROGRAMS").map_or_else(ours, PathBuf::from);
     let data = env::var("ESG_DATA").map_or_else(|_| dir.join("data"), PathBuf::from);
+    // Programs may make their own data.
+    let data = if data.is_dir() { data } else { dir.clone() };
     let only = env::var("ESG_ONLY").unwrap_or_default();
     let mut files: Vec<PathBuf> = fs::read_dir(&dir)?
         .map(|entry| entry.map(|entry| entry.path()))
@@ -123,7 +133,7 @@ fn figures() -> Result<Vec<Figure>> {
     }
     let mut sums = Sums::default();
     for file in files.iter().take(if brief() { 1 } else { usize::MAX }) {
-        let output = Command::new(&python)
+        let output = Command::new(python)
             .args(["-c", READ])
             .arg(file)
             .arg(fs::canonicalize(&data)?)
@@ -132,7 +142,7 @@ fn figures() -> Result<Vec<Figure>> {
             return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
         }
         if let Err(error) =
-            measure(&serde_json::from_slice(&output.stdout)?, &python, &data, &mut sums)
+            measure(&serde_json::from_slice(&output.stdout)?, python, &data, &mut sums)
         {
             eprintln!("  {}: {error}", file.display());
             sums.wrong += 1;

@@ -127,9 +127,26 @@ fn differing(ours: &State, theirs: &State) -> Vec<String> {
     let together =
         ours.joint(&left, &Nothing).fingerprint == theirs.joint(&right, &Nothing).fingerprint;
     if differences.is_empty() && !together {
-        differences.push("values share different objects".to_owned());
+        differences = apart(ours, theirs, &left);
     }
     differences
+}
+
+/// The pairs whose values share different objects.
+fn apart(ours: &State, theirs: &State, entities: &BTreeSet<Entity>) -> Vec<String> {
+    let mut found = Vec::new();
+    for (at, one) in entities.iter().enumerate() {
+        for other in entities.iter().skip(at + 1) {
+            let of = |state: &State| state.joint([one, other], &Nothing).fingerprint;
+            if of(ours) != of(theirs) {
+                found.push(format!("{one} and {other} share different objects"));
+            }
+        }
+    }
+    if found.is_empty() {
+        found.push("values share different objects".to_owned());
+    }
+    found
 }
 
 fn outputs(step: &str, one: &Execution, two: &Execution) -> Vec<String> {
@@ -145,4 +162,38 @@ fn outputs(step: &str, one: &Execution, two: &Execution) -> Vec<String> {
         differences.push(format!("the standard error of {step} differs"));
     }
     differences
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Member, Unit};
+
+    /// A unit of `a`, `b` and `c`, in which `a` and `b` share `shared`.
+    fn state(shared: &[u8]) -> State {
+        let members = ["a", "b", "c"].map(|name| Member {
+            entity: Entity::name(name),
+            own: Fingerprint::of(&[b"own"]),
+            refs: Vec::new(),
+            opaque: false,
+            iterates: false,
+            loads: Vec::new(),
+        });
+        let unit = Unit {
+            key: "1.0".into(),
+            members: members.into(),
+            share: vec![(0, 1, Fingerprint::of(&[shared]))],
+            refs: Vec::new(),
+            unserializable: None,
+            size: 0,
+        };
+        view(&Swept { units: vec![unit], ..Swept::default() })
+    }
+
+    #[test]
+    fn the_pairs_that_share_different_objects_are_named() {
+        assert!(differing(&state(b"one"), &state(b"one")).is_empty());
+        let found = differing(&state(b"one"), &state(b"two"));
+        assert_eq!(found, ["n:a and n:b share different objects"]);
+    }
 }
