@@ -313,6 +313,7 @@ impl Inner {
         }
         // A message that came before its sender could find the lease free is read here.
         session.refresh(&*self.disk, &mut state)?;
+        self.notify_if_due(&session, &state);
         Ok(rules::released(read, state.index.inbox()))
     }
 

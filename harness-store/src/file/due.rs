@@ -1,4 +1,4 @@
-//! Sessions that are due.
+//! Sessions that are due, and what wakes those that wait for one.
 
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
@@ -10,8 +10,17 @@ use harness::store::{DueRequest, DueSessions, StoreError};
 use super::candidate::Candidate;
 use super::catalog::{Fingerprint, Place};
 use super::inner::Inner;
+use super::session::{Session, State};
 
 impl Inner {
+    /// Ends the waits of this process if a session is due and free.
+    pub(crate) fn notify_if_due(&self, session: &Session, state: &State) {
+        let is_due = state.index.due_from().is_some_and(|from| from <= UtcMillis::now());
+        if is_due && matches!(self.held_until(session, state), Ok(None)) {
+            self.became_due.notify_waiters();
+        }
+    }
+
     pub(crate) fn claim_due(
         &self,
         request: &DueRequest,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use harness::SessionId;
+use tokio::sync::Notify;
 
 pub(crate) use crate::local::Sync;
 
@@ -28,6 +29,8 @@ pub(crate) struct Inner {
     pub(crate) open_files: usize,
     pub(crate) catalog: Mutex<Catalog>,
     pub(crate) due: Mutex<DueCache>,
+    /// Ends the waits of this process for sessions that are due.
+    pub(crate) became_due: Notify,
 }
 
 /// The sessions in use, and when each was used last.

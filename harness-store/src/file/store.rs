@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use harness::SessionId;
+use harness::id::AgentId;
 use harness::store::{
     Appended, Batch, Claimed, DueRequest, DueSessions, Filter, InboxSeq, Lease, Listing, Message,
     Page, ReadRequest, Released, Remove, Sent, SessionStore, StoreError,
 };
+use tokio::sync::Notify;
 
 use super::disk::{Disk, RealDisk};
 use super::error::{failed, is_out_of_files, refuse_foreign, unsure};
@@ -186,6 +188,7 @@ impl FileStoreOptions {
                 open_files: self.open_files,
                 catalog: Mutex::default(),
                 due: Mutex::default(),
+                became_due: Notify::new(),
             }),
         })
     }
@@ -270,6 +273,11 @@ impl SessionStore for FileStore {
     ) -> Result<DueSessions, StoreError> {
         let request = request.clone();
         self.run(move |inner| inner.claim_due(&request, ttl)).await
+    }
+
+    async fn wait_due(&self, _: &[AgentId], timeout: Duration) {
+        // What other processes do is found by asking again.
+        let _ = tokio::time::timeout(timeout, self.inner.became_due.notified()).await;
     }
 
     async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {

@@ -1,4 +1,4 @@
-//! Sessions that are due, by an index.
+//! Sessions that are due, by an index, and what wakes those that wait for one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +30,15 @@ fn candidates(conn: &Connection, known: &Known, request: &DueRequest) -> Result<
         of_agent(conn, known, request, agent, now, &mut found)?;
     }
     Ok(found)
+}
+
+/// Whether a session is due and free, so that a worker can claim it.
+pub(crate) fn is_due(conn: &Connection, known: &Known, id: &SessionId) -> Result<bool, Fault> {
+    let session = Session::find(conn, id)?;
+    Ok(session.is_some_and(|session| {
+        session.due_from().is_some_and(|due| due.0.cast_signed() <= now())
+            && held_until(known, &session).is_none()
+    }))
 }
 
 fn now() -> i64 {
@@ -70,6 +79,23 @@ fn of_agent(
 }
 
 impl Shared {
+    /// Does work after which a session may be due: if it is, waits of this process end.
+    pub(crate) async fn write_and_notify<T: Send + 'static>(
+        &self,
+        session: &SessionId,
+        flush: bool,
+        bytes: u64,
+        mut work: impl FnMut(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (id, known) = (session.clone(), Arc::clone(&self.known));
+        let work = move |conn: &Connection| Ok((work(conn)?, is_due(conn, &known, &id)?));
+        let (done, is_due) = self.write(session, flush, bytes, work).await?;
+        if is_due {
+            self.due.notify_waiters();
+        }
+        Ok(done)
+    }
+
     /// Looks for due sessions without holding up what is written, and claims those it finds. Another
     /// process may have been faster: then it looks again.
     pub(crate) async fn claim_due(
@@ -88,9 +114,7 @@ impl Shared {
             let take = move |conn: &Connection| {
                 let mut claimed = Vec::new();
                 for id in &free {
-                    let Some(session) = Session::find(conn, id)? else { continue };
-                    let due = session.due_from().is_some_and(|due| due.0.cast_signed() <= now());
-                    if due && held_until(&known, &session).is_none() {
+                    if is_due(conn, &known, id)? {
                         claimed.push(claim(conn, &known, id, ttl)?);
                     }
                 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use harness::SessionId;
 use harness::store::StoreError;
 use rusqlite::Connection;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use crate::local::liveness::Liveness;
 
@@ -57,6 +57,8 @@ impl Known {
 pub(crate) struct Shared {
     pub(crate) path: PathBuf,
     pub(crate) known: Arc<Known>,
+    /// Ends the waits of this process for sessions that are due.
+    pub(crate) due: Notify,
     writes: Sender<Box<dyn Call>>,
     reads: Sender<Read>,
 }
@@ -74,7 +76,7 @@ impl Shared {
         writes: Sender<Box<dyn Call>>,
         reads: Sender<Read>,
     ) -> Self {
-        Self { path, known, writes, reads }
+        Self { path, known, due: Notify::new(), writes, reads }
     }
 
     /// Does work in a transaction that writes, and answers after its commit. Once this was polled, the

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use harness::SessionId;
+use harness::id::AgentId;
 use harness::store::{
     Appended, Batch, Claimed, DueRequest, DueSessions, Filter, InboxSeq, Lease, Listing, Message,
     Page, ReadRequest, Released, Remove, Sent, SessionStore, StoreError,
@@ -136,6 +137,11 @@ impl SessionStore for SqliteStore {
         self.shared.claim_due(request, ttl).await
     }
 
+    async fn wait_due(&self, _: &[AgentId], timeout: Duration) {
+        // What other processes do is found by asking again.
+        let _ = tokio::time::timeout(timeout, self.shared.due.notified()).await;
+    }
+
     async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {
         let (held, known) = (lease.clone(), Arc::clone(&self.shared.known));
         let renew = move |conn: &_| claim::renew(conn, &known, &held, ttl);
@@ -145,7 +151,7 @@ impl SessionStore for SqliteStore {
     async fn release(&self, lease: &Lease, read: InboxSeq) -> Result<Released, StoreError> {
         let (held, known) = (lease.clone(), Arc::clone(&self.shared.known));
         let release = move |conn: &_| claim::release(conn, &known, &held, read);
-        self.shared.write(&lease.session, false, SMALL, release).await
+        self.shared.write_and_notify(&lease.session, false, SMALL, release).await
     }
 
     async fn append(&self, lease: &Lease, batch: Batch<'_>) -> Result<Appended, StoreError> {
@@ -161,7 +167,7 @@ impl SessionStore for SqliteStore {
         self.shared.check(to).await?;
         let (id, known, messages) = (to.clone(), Arc::clone(&self.shared.known), messages.to_vec());
         let send = move |conn: &_| send::send(conn, &known, &id, &messages);
-        self.shared.write(to, true, SMALL + bytes, send).await
+        self.shared.write_and_notify(to, true, SMALL + bytes, send).await
     }
 
     async fn read(

@@ -5,6 +5,7 @@
 mod contract;
 mod damage;
 mod disk;
+mod due;
 #[cfg(feature = "encrypt")]
 mod encrypted;
 mod golden;
