@@ -11,6 +11,9 @@ mod model;
 mod operations;
 mod place;
 mod process;
+#[path = "../shared/proxy.rs"]
+#[allow(dead_code)]
+mod proxy;
 mod server;
 mod size;
 #[path = "../file/support.rs"]
@@ -18,4 +21,5 @@ mod size;
 mod support;
 #[cfg(feature = "postgres-tls")]
 mod tls;
+mod trips;
 mod versions;

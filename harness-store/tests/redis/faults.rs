@@ -64,6 +64,22 @@ async fn a_call_to_a_server_that_hangs_ends_and_says_what_may_have_happened() {
 }
 
 #[tokio::test]
+async fn an_append_is_one_round_trip() {
+    const APPENDS: u64 = 20;
+    let place = Place::new("trips");
+    let (proxy, url) = proxy(&place).await;
+    let store = place.options().max_connections(1).connect(&url).await.unwrap();
+    let lease = claim(&store, &id("x")).await;
+    // The server may not have the script yet.
+    append(&store, &lease, 0, b"first").await.unwrap();
+    let before = proxy.trips();
+    for after in 1..=APPENDS {
+        append(&store, &lease, after, b"more").await.unwrap();
+    }
+    assert_eq!(proxy.trips() - before, APPENDS);
+}
+
+#[tokio::test]
 async fn a_connection_that_was_cut_is_replaced() {
     let place = Place::new("faults_cut");
     let (proxy, url) = proxy(&place).await;
