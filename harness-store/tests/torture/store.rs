@@ -87,6 +87,17 @@ impl Kind {
             }
         }
     }
+
+    /// Whether a session stays held when its process has ended, until its lease expires.
+    pub fn is_server(self) -> bool {
+        match self {
+            Self::Files => false,
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => false,
+            #[cfg(any(feature = "postgres", feature = "redis"))]
+            _ => true,
+        }
+    }
 }
 
 /// The sessions of this directory are in the store of this URL.

@@ -1,6 +1,7 @@
 //! What the other processes do.
 
 use std::path::Path;
+use std::time::Duration;
 
 use tokio::runtime::Runtime;
 
@@ -44,7 +45,8 @@ async fn sessions(dir: &Path) {
             Watched { store, syncs: sync, outside: outside.clone() },
             outside,
             |line| say(&line),
-            None,
+            // Where it counts, the sessions of a process that was killed are free soon.
+            Some(Duration::from_secs(2)),
         )
     };
     // A store of its own: for the other, it is another process.
