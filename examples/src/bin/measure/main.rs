@@ -21,6 +21,7 @@ mod esg_sync;
 mod figure;
 mod floor;
 mod growing;
+mod listing;
 mod llm;
 mod log;
 mod ours;
@@ -59,6 +60,10 @@ const CASES: &[(&str, Case)] = &[
     ("sessions-sqlite", sqlite::sessions),
     ("log-postgres", postgres::log),
     ("sessions-postgres", postgres::sessions),
+    ("list-file", listing::file),
+    ("list-sqlite", listing::sqlite),
+    ("list-postgres", listing::postgres),
+    ("list-redis", listing::redis),
     ("resume-file", reopen::resume),
     ("open-memory", reopen::memory),
     ("open-file", reopen::file),
