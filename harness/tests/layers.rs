@@ -49,19 +49,20 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
     (
         "run",
         &[
-            &["conclusion", "error", "parent", "slots", "stop", "transition"],
+            &["conclusion", "error", "outcome::child", "parent", "stop", "transition"],
+            &["call_error", "slots"],
             &["breakpoints", "core", "outcome"],
             &["effects", "publish", "timers"],
             &["outcome::request"],
-            &["handle", "outcome::rest"],
+            &["child", "handle", "outcome::rest"],
             &["outcome::queued"],
-            &["attempt", "boundary"],
+            &["attempt", "boundary", "call"],
             &["driver"],
             &["each", "input", "settle", "sleep"],
             &["commit"],
         ],
     ),
-    ("agent", &[&["history", "check", "edit", "work"]]),
+    ("agent", &[&["call", "history", "check", "edit", "work"]]),
 ];
 
 /// The most of the lines of `harness/src` that one room may have: one in so many.

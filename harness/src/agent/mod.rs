@@ -1,5 +1,6 @@
 //! An agent: a harness with a name and its required slots, ready to run sessions.
 
+mod call;
 mod check;
 mod edit;
 mod history;

@@ -144,6 +144,8 @@ fn forked(source: Recorded, origin: Origin) -> Recorded {
         format: FORMAT,
         salt: salt.clone(),
         from: Some(origin),
+        // Its parent waits for the source.
+        parent: None,
         // Messages are not copied, so none was applied.
         inbox: InboxSeq(0),
         input: None,
@@ -184,6 +186,7 @@ fn beginning(forked: Recorded) -> Result<[Vec<u8>; 2], EntryError> {
         schema: session.schema.clone(),
         state: state.clone(),
         from: session.from.clone(),
+        parent: None,
     };
     let bytes = |change| {
         let mut bytes = Vec::new();

@@ -350,6 +350,11 @@ impl Journal {
         (&self.shared.store, &self.shared.session)
     }
 
+    /// The store of this journal, how long its leases last, and how durable it writes.
+    pub(crate) fn storage(&self) -> (Arc<dyn SessionStore>, Duration, Durability) {
+        (Arc::clone(&self.shared.store), self.ttl, self.durability)
+    }
+
     /// The messages that were not applied or passed over, if there may be any.
     ///
     /// # Errors

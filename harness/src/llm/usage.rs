@@ -117,6 +117,24 @@ impl AddAssign for Spend {
     }
 }
 
+impl Spend {
+    /// What came to it since it was `earlier`.
+    pub(crate) fn since(self, earlier: Self) -> Self {
+        let less = |now: Option<u64>, then: Option<u64>| {
+            now.map(|now| now.saturating_sub(then.unwrap_or(0)))
+        };
+        let (now, then) = (self.usage, earlier.usage);
+        let usage = Usage {
+            input: less(now.input, then.input),
+            output: less(now.output, then.output),
+            cache_read: less(now.cache_read, then.cache_read),
+            cache_write: less(now.cache_write, then.cache_write),
+            reasoning: less(now.reasoning, then.reasoning),
+        };
+        Self { usage, cost_micros: less(self.cost_micros, earlier.cost_micros) }
+    }
+}
+
 impl Sum for Spend {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
         all.fold(Self::default(), |mut sum, spend| {

@@ -28,6 +28,7 @@ impl fmt::Debug for Observers {
 pub(crate) struct Fanout(Option<Box<Audience>>);
 
 /// The stream of a run's events.
+#[derive(Clone)]
 pub(crate) struct Outlet {
     pub(crate) sender: broadcast::Sender<Arc<Event>>,
     /// Whether tokens are a part of it.
@@ -47,6 +48,22 @@ impl Fanout {
         let feeds = observers.feeds;
         let listened = !feeds.is_empty() || stream.is_some();
         Self(listened.then(|| Box::new(Audience { feeds, stream, count: Mutex::new(0) })))
+    }
+
+    /// The receivers of another run get the events, too.
+    pub(crate) fn join(&mut self, other: &Self) {
+        let Some(other) = &other.0 else { return };
+        let own = self.0.get_or_insert_with(|| {
+            Box::new(Audience { feeds: Vec::new(), stream: None, count: Mutex::new(0) })
+        });
+        for feed in &other.feeds {
+            if !own.feeds.iter().any(|known| Arc::ptr_eq(known, feed)) {
+                own.feeds.push(Arc::clone(feed));
+            }
+        }
+        if own.stream.is_none() {
+            own.stream.clone_from(&other.stream);
+        }
     }
 
     /// Whether there are no receivers, so no event needs to be created.

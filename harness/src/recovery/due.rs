@@ -77,7 +77,7 @@ async fn take<C: Context, S: State>(
 
 impl<C: Context, S: State> Taker<C, S> {
     /// Reports the interrupts that have expired.
-    async fn expire(&self, held: &mut Claimed, recorded: &Recorded) -> Result<(), Kind> {
+    pub(super) async fn expire(&self, held: &mut Claimed, recorded: &Recorded) -> Result<(), Kind> {
         let session = &recorded.session;
         let now = UtcMillis::now();
         if !session.interrupts.iter().any(|asked| asked.is_overdue(now)) {

@@ -1,5 +1,6 @@
 //! Recovering a stored session: claim it, read it, check that the loop fits, and enter it again.
 
+mod child;
 mod claimed;
 mod due;
 mod queue;
@@ -16,13 +17,15 @@ use crate::graph::{Program, Wiring};
 use crate::id::{AgentId, RunId, SessionId};
 use crate::journal::{Durability, Journal, LeaseGuard, Start, When, read};
 use crate::run::{
-    Begin, Driver, Kind, Launched, Outcome, Resumer, RunCore, RunError, Settlement, StopSignal,
+    Begin, Child, Driver, Kind, Launched, Outcome, Resumer, RunCore, RunError, Settlement,
+    StopSignal,
 };
 use crate::session::{AsNamed, Change, Entry, Recorded, Session};
 use crate::state::State;
 use crate::step::{Ids, RunScope};
 use crate::store::SessionStore;
 
+pub(crate) use child::attach;
 pub(crate) use due::{Worked, run_due};
 pub(crate) use queue::Inputs;
 pub(crate) use resume::resume;
@@ -162,6 +165,7 @@ fn outcome_at_rest<S: State>(
         steps: session.cursor.steps,
         interrupts: session.open_interrupts().cloned().collect(),
         due: session.due(),
+        children: Child::awaited(session),
         resting: None,
         durable: true,
         home: None,

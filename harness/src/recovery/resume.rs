@@ -174,7 +174,9 @@ impl<C: Context, S: State> Taker<C, S> {
             Phase::Waiting => true,
             _ => false,
         };
-        if waits && resolved.is_empty() && session.is_idle(UtcMillis::now()) {
+        // A run looks at the children itself.
+        let calls = session.awaited_children().next().is_some();
+        if waits && !calls && resolved.is_empty() && session.is_idle(UtcMillis::now()) {
             return self.leave(claimed, &session, state, given.recorded).await;
         }
         let mut changes: Vec<Change> =

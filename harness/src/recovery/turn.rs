@@ -156,6 +156,7 @@ pub(super) fn opened<S: State>(
         schema: Arc::clone(&identity.schema),
         state: to_json(&state).map_err(|e| Kind::InputNotEncodable(e.to_string()))?,
         from: None,
+        parent: None,
     };
     Ok((opened, state))
 }
@@ -216,7 +217,9 @@ impl<C: Context, S: State> Taker<C, S> {
         input: S::Update,
         named: Option<&Named>,
     ) -> Result<Meaning<S>, Kind> {
-        let Some(recorded) = recorded else { return self.first_turn(input, named) };
+        let Some(recorded) = recorded else {
+            return Ok(Meaning::Turn(Box::new(self.first_turn(input, named)?)));
+        };
         let id = self.session();
         let compatible = self.check(&recorded)?;
         let session = &recorded.session;
@@ -281,15 +284,18 @@ impl<C: Context, S: State> Taker<C, S> {
         Ok(Meaning::Turn(Box::new(turn)))
     }
 
-    fn first_turn(&self, input: S::Update, named: Option<&Named>) -> Result<Meaning<S>, Kind> {
+    pub(super) fn first_turn(
+        &self,
+        input: S::Update,
+        named: Option<&Named>,
+    ) -> Result<Turn<S>, Kind> {
         let (opened, mut state) = opened::<S>(&self.agent, &self.identity)?;
         let stored = opened.state.clone();
         let ops = reduce(&mut state, input)?;
         let session = Box::new(Session::opened(&opened));
         let changes = vec![self.turn_started(ops, named)];
         let opened = Some(Box::new(opened));
-        let turn = Turn { opened, session, stored, state, changes, look_back: false };
-        Ok(Meaning::Turn(Box::new(turn)))
+        Ok(Turn { opened, session, stored, state, changes, look_back: false })
     }
 
     fn turn_started(&self, ops: Vec<crate::state::Op>, named: Option<&Named>) -> Change {

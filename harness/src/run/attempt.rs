@@ -205,6 +205,9 @@ impl<K: Deref<Target = RunCore>> Attempt<K> {
             self.over(polled, &mut watch, task)
         });
         *polled = Some(ended.await);
+        if matches!(polled, Some(Err(why)) if !matches!(why, GivenUp::Awaits)) {
+            self.core.cancel_children(Some(self.place));
+        }
         self.core.effects_of(self.place).await;
         let body = body.take();
         if let Err(panic) = self.inside(span, move || drop(body)) {

@@ -18,7 +18,8 @@ pub(super) fn at_boundary(
     let cursor = &session.cursor;
     let after = wiring.nodes[cursor.step].policy.after;
     // Most steps wait for nothing, and the clock is not read.
-    let may_wait = session.is_waiting() || !session.timers.is_empty();
+    let may_wait =
+        session.is_waiting() || !session.timers.is_empty() || session.waits_for_child(None);
     if may_wait && session.items.is_none() && session.waits(None, UtcMillis::now()) {
         return Err(Attempted::Waits { asks: session.is_waiting() });
     }

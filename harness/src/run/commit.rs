@@ -80,21 +80,17 @@ impl<C: Context, S: State> Driver<C, S> {
             Next::Finish { end, step } => self.record_finishing(wiring, attempted, end, step),
             Next::Ask => {
                 let asked = std::mem::take(&mut self.left.asked);
-                let timers = std::mem::take(&mut self.left.timers);
                 let place = self.place(None);
                 let recorded = self.record_asked(wiring, place, asked);
-                match recorded.and_then(|()| self.record_timers(place, timers)) {
+                match recorded.and_then(|()| self.record_left_waits(place)) {
                     Ok(()) => return Recorded::End(Box::new(Conclusion::of(End::Interrupted))),
                     Err(broken) => Err(broken),
                 }
             }
-            Next::Sleep => {
-                let timers = std::mem::take(&mut self.left.timers);
-                match self.record_timers(self.place(None), timers) {
-                    Ok(()) => return Recorded::Timers,
-                    Err(broken) => Err(broken),
-                }
-            }
+            Next::Sleep => match self.record_left_waits(self.place(None)) {
+                Ok(()) => return Recorded::Timers,
+                Err(broken) => Err(broken),
+            },
             Next::Retry => {
                 let failure = self.left.failure.take();
                 match self.record_retry(wiring, None, failure) {
@@ -250,11 +246,26 @@ impl<C: Context, S: State> Driver<C, S> {
         })
     }
 
-    /// Records for which timers an attempt waits, in place of those that the one before has waited for.
-    pub(super) fn record_timers(&self, place: Place, timers: Vec<Timer>) -> Result<(), Broken> {
-        let known = self.core.session(|session| session.timers_of(place.item).cloned());
-        let known = known.unwrap_or_default();
-        if timers.is_empty() && known.first_due().is_none() {
+    /// Records for what the last attempt waits.
+    fn record_left_waits(&mut self, place: Place) -> Result<(), Broken> {
+        let timers = std::mem::take(&mut self.left.timers);
+        let children = std::mem::take(&mut self.left.children);
+        self.record_waits(place, timers, children)
+    }
+
+    /// Records for which timers and children an attempt waits, in place of those that the one before
+    /// has waited for.
+    pub(super) fn record_waits(
+        &self,
+        place: Place,
+        timers: Vec<Timer>,
+        children: Vec<String>,
+    ) -> Result<(), Broken> {
+        let (known, waited) = self.core.session(|session| {
+            let known = session.timers_of(place.item).cloned().unwrap_or_default();
+            (known, session.waits_for_child(place.item))
+        });
+        if timers.is_empty() && known.first_due().is_none() && children.is_empty() && !waited {
             return Ok(());
         }
         // The `.after(..)` of a step waits before its first attempt.
@@ -262,7 +273,7 @@ impl<C: Context, S: State> Driver<C, S> {
         let (n, item) = (if before { 0 } else { place.attempt }, place.item);
         let is_new = |timer: &&Timer| known.due(timer.key.as_deref()).is_none();
         let new: Vec<Timer> = timers.iter().filter(is_new).cloned().collect();
-        let wait = Change::Timer(TimerWait { n, item, timers });
+        let wait = Change::Timer(TimerWait { n, item, timers, children });
         self.core.record_as(place, wait, || {
             let started = |Timer { key, due }| EventKind::TimerStarted { key, due };
             new.into_iter().map(started).collect()

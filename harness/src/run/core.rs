@@ -1,6 +1,7 @@
 //! What all steps of one run share with its driver: the session, the journal, the observers.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 
 use serde_json::Value;
@@ -8,7 +9,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::clock::UtcMillis;
-use crate::graph::{Graph, Wiring};
+use crate::graph::{Budget, Graph, Wiring};
+use crate::id::SessionId;
 use crate::journal::{Broken, Journal, When, json_size};
 use crate::llm::Spend;
 use crate::observe::{EventKind, Fanout};
@@ -31,6 +33,8 @@ pub(crate) struct RunCore {
     /// The step that started the run, if there is one.
     pub(super) parent: Option<Parent>,
     live: Mutex<Live>,
+    /// What the turn may spend.
+    pub(super) budget: OnceLock<Budget>,
     pub(super) effect_ended: Notify,
 }
 
@@ -39,6 +43,8 @@ pub(super) struct Live {
     pub(super) session: Session<usize>,
     /// What was spent since the last entry.
     pub(super) unrecorded: Option<Box<Spend>>,
+    /// What children at work have spent since the last entry that counts it.
+    pub(super) children: BTreeMap<SessionId, Spend>,
     pub(super) slots: Slots,
 }
 
@@ -52,9 +58,10 @@ impl RunCore {
         session: Session<usize>,
         parent: Option<Parent>,
     ) -> Self {
-        let live = Live { session, unrecorded: None, slots: Slots::default() };
-        let effect_ended = Notify::new();
-        Self { ids, graph, fanout, stop, journal, parent, live: Mutex::new(live), effect_ended }
+        let (unrecorded, children, slots) = (None, BTreeMap::new(), Slots::default());
+        let live = Mutex::new(Live { session, unrecorded, children, slots });
+        let (budget, effect_ended) = (OnceLock::new(), Notify::new());
+        Self { ids, graph, fanout, stop, journal, parent, live, budget, effect_ended }
     }
 
     pub(super) fn live(&self) -> MutexGuard<'_, Live> {
@@ -120,7 +127,7 @@ impl RunCore {
         Ok(self.record_in(&mut live, change))
     }
 
-    fn record_in(&self, live: &mut Live, change: Change<usize>) -> Result<(), Broken> {
+    pub(super) fn record_in(&self, live: &mut Live, change: Change<usize>) -> Result<(), Broken> {
         let leaves = matches!(
             change,
             Change::Committed(_)
@@ -261,8 +268,16 @@ impl RunCore {
         live.slots.begun_at(live.session.cursor.position).map_or(known, |begun| begun.max(known))
     }
 
+    /// Ends what the attempts in flight have spawned and called.
     pub(crate) fn abort_tasks(&self) {
         self.live().slots.abort_tasks();
+        self.cancel_children(None);
+    }
+
+    /// Cancels the children of all attempts in flight, or of one.
+    pub(super) fn cancel_children(&self, place: Option<Place>) {
+        let children = self.live().slots.children(place);
+        children.iter().for_each(StopSignal::cancel);
     }
 
     pub(crate) fn has_effects(&self) -> bool {

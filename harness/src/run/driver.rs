@@ -97,6 +97,8 @@ pub(super) struct Left {
     pub(super) asked: Vec<(Option<String>, Asked)>,
     /// Timers that are not due.
     pub(super) timers: Vec<Timer>,
+    /// The keys of children whose turns are not over.
+    pub(super) children: Vec<String>,
     /// What the reducers did.
     pub(super) ops: Vec<Op>,
 }
@@ -113,6 +115,7 @@ impl<C: Context, S: State> Driver<C, S> {
     ) -> Self {
         let core = Arc::new(core);
         core.stop.attach(Arc::downgrade(&core) as _);
+        let _ = core.budget.set(budget.unwrap_or(program.graph.wiring.budget));
         let shared = Arc::new(Shared { context, effects: Arc::clone(&core) as _ });
         Self {
             program,
@@ -372,9 +375,9 @@ impl<C: Context, S: State> Driver<C, S> {
         match ended {
             Ended::Done(_) => self.failed(StepError::fatal("the step has no result")),
             Ended::Failed(error) => self.failed(error),
-            Ended::Awaits(Awaited { asked, timers }) => {
+            Ended::Awaits(Awaited { asked, timers, children }) => {
                 self.left.asked = asked.into_iter().map(|(key, it)| (Some(key), it)).collect();
-                self.left.timers = timers;
+                (self.left.timers, self.left.children) = (timers, children);
                 match self.left.asked.is_empty() {
                     true => Attempted::Sleeps,
                     false => Attempted::Asked,

@@ -307,14 +307,14 @@ impl<C: Context, S: State> Driver<C, S> {
                 let error = StepError::of(FailureKind::AskInFinally, false, why.to_owned());
                 self.item_failed(wiring, work, index, error)?;
             }
-            Ended::Awaits(Awaited { asked, timers }) => {
+            Ended::Awaits(Awaited { asked, timers, children }) => {
                 if !asked.is_empty() {
                     let asked = asked.into_iter().map(|(key, asked)| (Some(key), asked)).collect();
                     self.record_asked(wiring, place, asked)?;
                 }
                 work.busy.remove(&index);
                 work.sleeping.extend(timers.iter().map(|timer| (timer.due, index)));
-                self.record_timers(place, timers)?;
+                self.record_waits(place, timers, children)?;
                 if self.core.session(|session| !session.waits(place.item, UtcMillis::now())) {
                     // What it has asked was answered while its effects went to their end.
                     work.wake(&BTreeSet::from([index]));

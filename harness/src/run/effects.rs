@@ -11,17 +11,20 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::UtcMillis;
+use crate::id::SessionId;
 use crate::journal::Broken;
 use crate::llm::{CallId, Delta, EffectClass, Spend, ToolCall};
 use crate::observe::EventKind;
 use crate::session::{AskedInterrupt, Change, EffectDone, EffectRecord, Intent, Resolution, Timer};
 use crate::step::{
     Answer, AskReply, Asked, EffectScope, Effects, Failure, Guard, Ids, OnceReply, Payload, Place,
-    SleepReply, StepError, Wake, current,
+    Scope, SleepReply, StepError, Wake, current,
 };
 
 use super::core::{Live, RunCore};
 use super::parent::{Parent, ParentRun};
+use super::stop::StopSignal;
+use super::transition::{budget_at, overspent};
 
 impl Effects for RunCore {
     fn ids(&self) -> &Ids {
@@ -53,6 +56,7 @@ impl Effects for RunCore {
         let live = self.live();
         let mut spent = live.session.spent;
         spent += live.unrecorded.as_deref().copied().unwrap_or_default();
+        live.children.values().for_each(|child| spent += *child);
         spent
     }
 
@@ -169,7 +173,7 @@ impl Effects for RunCore {
     fn recorded(&self, place: Place, scope: EffectScope, key: &str) -> Option<Value> {
         match self.live().session.effect(place.item, scope, key) {
             Some(EffectRecord::Done(value)) => Some(value.clone()),
-            Some(EffectRecord::Intent | EffectRecord::Left(_)) | None => None,
+            Some(_) | None => None,
         }
     }
 
@@ -307,8 +311,11 @@ impl Effects for RunCore {
 }
 
 impl ParentRun for RunCore {
-    fn spend(&self, spend: &Spend) {
-        RunCore::spend(self, spend);
+    fn spend(&self, child: Option<&SessionId>, spend: &Spend) {
+        match child {
+            Some(child) => self.child_spends(child, spend),
+            None => RunCore::spend(self, spend),
+        }
     }
 
     fn report(&self, place: Place, kind: EventKind) {
@@ -322,6 +329,36 @@ impl ParentRun for RunCore {
 pub(super) fn current_parent() -> Option<Parent> {
     let scope = current()?;
     let core = Arc::clone(&scope.effects).into_any().downcast::<RunCore>().ok()?;
-    let parent: Arc<dyn ParentRun> = core;
-    Some(Parent::new(&scope, Arc::downgrade(&parent)))
+    Some(core.as_parent(&scope))
+}
+
+impl RunCore {
+    /// As the parent of a run that a step starts.
+    pub(super) fn as_parent(self: &Arc<Self>, scope: &Scope) -> Parent {
+        let parent: Arc<dyn ParentRun> = Arc::clone(self) as _;
+        Parent::new(scope, Arc::downgrade(&parent), self.depth() + 1)
+    }
+
+    /// How many runs or sessions are above this one.
+    fn depth(&self) -> u32 {
+        let stored = self.session(|session| session.parent.as_ref().map(|parent| parent.depth));
+        let here = self.parent.as_ref().map(Parent::depth);
+        stored.into_iter().chain(here).max().unwrap_or(0)
+    }
+
+    /// A child session spends. If that is more than the turn may spend, all children stop.
+    fn child_spends(&self, child: &SessionId, spend: &Spend) {
+        *self.live().children.entry(child.clone()).or_default() += *spend;
+        if let Some(parent) = &self.parent {
+            parent.charge(spend);
+        }
+        let over = self.budget.get().is_some_and(|budget| {
+            let spent = self.spent();
+            self.session(|session| overspent(budget_at(budget, &session.cursor), &spent)).is_some()
+        });
+        if over {
+            let children = self.live().slots.children(None);
+            children.iter().for_each(StopSignal::stop);
+        }
+    }
 }

@@ -51,6 +51,11 @@ pub(crate) enum Kind {
          agent that began it)"
     )]
     WrongAgent { session: SessionId, expected: AgentId, found: AgentId },
+    #[error(
+        "session `{0:#}` was not started by the step that calls it (it was removed and made again, or \
+         has the id of a child by chance)"
+    )]
+    NotAChild(SessionId),
     #[error("session `{0:#}` has ended (start its next turn: `agent.run(..)`)")]
     NotWaiting(SessionId),
     #[error(
@@ -60,7 +65,8 @@ pub(crate) enum Kind {
     )]
     OpenInterrupts { session: SessionId, open: Vec<String> },
     #[error(
-        "session `{0:#}` waits for a timer (resume it when that is due; its next input comes after)"
+        "session `{0:#}` waits for a timer or another agent (resume it when that is due; its next \
+         input comes after)"
     )]
     Waiting(SessionId),
     #[error(

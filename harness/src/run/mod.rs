@@ -11,6 +11,9 @@
 mod attempt;
 mod boundary;
 mod breakpoints;
+mod call;
+mod call_error;
+mod child;
 mod commit;
 mod conclusion;
 mod core;
@@ -30,14 +33,17 @@ mod stop;
 mod timers;
 mod transition;
 
+pub use call::Call;
+pub use call_error::CallError;
 pub use error::RunError;
 pub use handle::{Run, RunControl};
 pub use outcome::request::{OnBusy, RunRequest};
 pub use outcome::{
-    Ended, Exhausted, Failed, Interrupted, NotEnded, Outcome, QueueStatus, Queued, Resumable,
-    Resume, Stopped, Waiting,
+    Child, Ended, Exhausted, Failed, Interrupted, NotEnded, Outcome, QueueStatus, Queued,
+    Resumable, Resume, Stopped, Waiting,
 };
 
+pub(crate) use child::Attach;
 pub(crate) use core::RunCore;
 pub(crate) use driver::{Begin, Driver};
 pub(crate) use error::Kind;

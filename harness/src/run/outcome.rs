@@ -1,5 +1,6 @@
 //! How a run settled, and what resumes from there.
 
+pub(crate) mod child;
 pub(super) mod queued;
 pub(super) mod request;
 pub(super) mod rest;
@@ -13,12 +14,13 @@ use crate::graph::Limit;
 use crate::id::{RunId, SessionId};
 use crate::llm::Spend;
 use crate::question::Question;
-use crate::session::End;
+use crate::session::{ChildDone, End};
 use crate::signal::Signal;
 use crate::state::State;
 use crate::step::{Answers, Failure, Interrupt, NotThisQuestion, Pending, View};
 
 use super::stop::StopSignal;
+pub use child::Child;
 pub use queued::{QueueStatus, Queued};
 use request::RunRequest;
 use rest::{Rest, Resting, Resumer, Slot};
@@ -30,8 +32,8 @@ pub enum Outcome<S: State> {
     Ended(Ended<S>),
     /// Interrupts wait for answers.
     Interrupted(Interrupted<S>),
-    /// The session waits for a timer. Nothing runs until then; resume it when it is
-    /// [due](Waiting::until).
+    /// The session waits for a timer, or for a [child](crate::Cx::call). Nothing runs until then;
+    /// resume it when it is [due](Waiting::until), or its children have settled.
     Waiting(Waiting<S>),
     /// The run was asked to stop, or cancelled.
     Stopped(Stopped<S>),
@@ -76,6 +78,18 @@ impl<S> Ended<S> {
     /// The name of the signal that ended the loop, if a route ended it.
     pub fn signal(&self) -> Option<&str> {
         self.signal.as_ref().map(|(_, signal)| &**signal)
+    }
+
+    /// How it ended, as a log has it.
+    pub(super) fn end(&self) -> End {
+        End::Ended { by: self.signal.clone() }
+    }
+
+    /// The turn of a child, as the log of its parent has it.
+    pub(super) fn of_child(state: S, session: SessionId, done: ChildDone) -> Self {
+        let ChildDone { run, end, steps, spent, finally_failure, .. } = done;
+        let signal = if let End::Ended { by } = end { by } else { None };
+        Self { state, session, run, spent, steps, finally_failure, signal }
     }
 }
 
@@ -124,10 +138,13 @@ resting! {
         /// Whether another process can resume it. Without a store the session lives in this outcome.
         durable: bool,
     }
-    /// A session that waits for a timer. A run that resumes it before settles as waiting again.
+    /// A session that waits for a timer, or for sessions that it has started. A run that resumes it
+    /// before settles as waiting again.
     Waiting(View<S>) {
-        /// When the first timer is due.
+        /// When the first timer is due, of a child as well.
         until: Option<UtcMillis>,
+        /// The children that it waits for. Their questions stand in their own sessions.
+        children: Vec<Child>,
     }
     /// A run that was stopped or cancelled. Its session resumes at the step where it stopped.
     Stopped(View<S>) {
@@ -327,7 +344,8 @@ impl<S: State> Outcome<S> {
 
     pub(crate) fn new(settled: Settlement<S>, agent: impl FnOnce() -> Arc<dyn Resumer<S>>) -> Self {
         let Settlement { session, run, end, finally_failure, state, spent, steps, .. } = settled;
-        let Settlement { interrupts: questions, due, resting, durable, home, .. } = settled;
+        let Settlement { interrupts: questions, due, children, .. } = settled;
+        let Settlement { resting, durable, home, .. } = settled;
         let by = match end {
             End::Ended { by } => {
                 let state = state
@@ -371,7 +389,8 @@ impl<S: State> Outcome<S> {
                 rest,
             }),
             End::Waiting { .. } => {
-                Self::Waiting(Waiting { state, session, run, spent, until: due, rest })
+                let until = due;
+                Self::Waiting(Waiting { state, session, run, spent, until, children, rest })
             }
             other => {
                 let cancelled = matches!(other, End::Cancelled);
@@ -396,6 +415,8 @@ pub(crate) struct Settlement<S> {
     pub(crate) interrupts: Vec<Interrupt>,
     /// When the session is to be resumed though no answer comes.
     pub(crate) due: Option<UtcMillis>,
+    /// The children that the session waits for.
+    pub(crate) children: Vec<Child>,
     /// The session, where it is not in a store.
     pub(crate) resting: Option<Resting<S>>,
     /// Whether the session is in a store.

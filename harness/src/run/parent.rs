@@ -2,15 +2,16 @@
 
 use std::sync::{Arc, Weak};
 
-use crate::id::RunId;
+use crate::id::{RunId, SessionId};
 use crate::llm::Spend;
 use crate::observe::{ChildRun, End, EventKind, ParentStep};
 use crate::step::{Ids, Place, Scope};
 
 /// What a run does for the runs that its steps start.
 pub(super) trait ParentRun: Send + Sync {
-    /// Adds to the spend of the run, without an event.
-    fn spend(&self, spend: &Spend);
+    /// Adds to the spend of the run, without an event. What a `child` session spends is in its own log:
+    /// it counts here, and is recorded when the child rests.
+    fn spend(&self, child: Option<&SessionId>, spend: &Spend);
     /// Publishes an event of a step, unless the run has settled: that event is its last.
     fn report(&self, place: Place, kind: EventKind);
 }
@@ -22,11 +23,15 @@ pub(crate) struct Parent {
     place: Place,
     run: RunId,
     step: Arc<ParentStep>,
+    /// The session that it started, which its session knows.
+    child: Option<SessionId>,
+    /// How many runs are above the run that it starts.
+    depth: u32,
 }
 
 impl Parent {
     /// The step of this scope, whose run is `parent`.
-    pub(super) fn new(scope: &Scope, parent: Weak<dyn ParentRun>) -> Self {
+    pub(super) fn new(scope: &Scope, parent: Weak<dyn ParentRun>, depth: u32) -> Self {
         let step = ParentStep {
             agent: scope.agent_id().clone(),
             session: scope.session_id().clone(),
@@ -35,7 +40,17 @@ impl Parent {
             item: scope.place.item,
             attempt: scope.place.attempt,
         };
-        Self { parent, place: scope.place, run: scope.run_id().clone(), step: Arc::new(step) }
+        let (place, run, step) = (scope.place, scope.run_id().clone(), Arc::new(step));
+        Self { parent, place, run, step, child: None, depth }
+    }
+
+    /// The same, of a session that the parent's session knows.
+    pub(super) fn of_child(self, child: SessionId) -> Self {
+        Self { child: Some(child), ..self }
+    }
+
+    pub(super) fn depth(&self) -> u32 {
+        self.depth
     }
 
     pub(crate) fn run(&self) -> &RunId {
@@ -50,7 +65,7 @@ impl Parent {
     /// observes both counts it twice.
     pub(super) fn charge(&self, spend: &Spend) {
         if let Some(parent) = self.parent.upgrade() {
-            parent.spend(spend);
+            parent.spend(self.child.as_ref(), spend);
         }
     }
 

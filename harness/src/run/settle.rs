@@ -12,8 +12,8 @@ use crate::step::Failure;
 
 use super::conclusion::Conclusion;
 use super::driver::Driver;
-use super::outcome::Settlement;
 use super::outcome::rest::Resting;
+use super::outcome::{Child, Settlement};
 
 impl<C: Context, S: State> Driver<C, S> {
     /// Settles the run; `None` if the inbox has what the session waits for.
@@ -98,9 +98,10 @@ impl<C: Context, S: State> Driver<C, S> {
         let durable = self.core.journal.is_some();
         let state = (!self.lost).then(|| Arc::clone(&self.state));
         let ended = matches!(end, End::Ended { .. });
-        let (interrupts, due, spent, steps) = self.core.session(|session| {
+        let (interrupts, due, children, spent, steps) = self.core.session(|session| {
             let interrupts = session.open_interrupts().cloned().collect();
-            (interrupts, session.due(), session.spent, session.cursor.steps)
+            let children = Child::awaited(session);
+            (interrupts, session.due(), children, session.spent, session.cursor.steps)
         });
         let resting = state.as_ref().filter(|_| !durable && !ended).map(|state| {
             let session = self.core.session(Clone::clone);
@@ -120,6 +121,7 @@ impl<C: Context, S: State> Driver<C, S> {
             steps,
             interrupts,
             due,
+            children,
             resting,
             durable,
             home: self.home.take(),

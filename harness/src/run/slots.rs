@@ -10,6 +10,8 @@ use crate::id::Position;
 use crate::session::Timer;
 use crate::step::{Asked, EffectScope, Place};
 
+use super::stop::StopSignal;
+
 /// The attempts in flight: one of a plain step, several of a step that has items.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
@@ -45,6 +47,8 @@ pub(super) struct Awaited {
     pub(super) asked: Vec<(String, Asked)>,
     /// Timers that are not due.
     pub(super) timers: Vec<Timer>,
+    /// The keys of children whose turns are not over.
+    pub(super) children: Vec<String>,
 }
 
 /// What an attempt waits for, and what it has begun and spawned.
@@ -54,6 +58,8 @@ pub(super) struct Work {
     asked_keys: Vec<String>,
     effect_keys: Vec<String>,
     tasks: Vec<AbortHandle>,
+    /// What stops the children that it has started.
+    children: Vec<StopSignal>,
     /// How many effects are running.
     effects: usize,
 }
@@ -111,9 +117,10 @@ impl Slots {
         self.begun(place).is_some_and(|work| !work.awaited.asked.is_empty())
     }
 
-    /// Whether an attempt in flight waits for a timer, and no effect of it is running.
+    /// Whether an attempt in flight waits for a timer or a child, and no effect of it is running.
     pub(super) fn sleeps(&mut self, place: Place) -> bool {
-        self.begun(place).is_some_and(|work| !work.awaited.timers.is_empty() && work.effects == 0)
+        let waits = |awaited: &Awaited| !awaited.timers.is_empty() || !awaited.children.is_empty();
+        self.begun(place).is_some_and(|work| waits(&work.awaited) && work.effects == 0)
     }
 
     /// Whether an effect of an attempt in flight is running.
@@ -171,6 +178,13 @@ impl Slots {
     /// Aborts the tasks of all attempts.
     pub(super) fn abort_tasks(&mut self) {
         self.all().filter_map(|slot| slot.work.as_deref_mut()).for_each(Work::abort_tasks);
+    }
+
+    /// What stops the children of all attempts in flight, or of one.
+    pub(super) fn children(&mut self, place: Option<Place>) -> Vec<StopSignal> {
+        let here = |slot: &&mut StepSlot| place.is_none() || slot.place == place;
+        let works = self.all().filter(here).filter_map(|slot| slot.work.as_deref());
+        works.flat_map(|work| work.children.iter().cloned()).collect()
     }
 
     fn all(&mut self) -> impl Iterator<Item = &mut StepSlot> {
@@ -234,6 +248,10 @@ impl Work {
 
     pub(super) fn adopt(&mut self, task: AbortHandle) {
         self.tasks.push(task);
+    }
+
+    pub(super) fn adopt_child(&mut self, stop: StopSignal) {
+        self.children.push(stop);
     }
 }
 

@@ -91,6 +91,11 @@ impl StopSignal {
         let _ = self.shared.attempts.set(attempts);
     }
 
+    /// Whether a run has begun that this stops.
+    pub(super) fn has_begun(&self) -> bool {
+        self.shared.attempts.get().is_some()
+    }
+
     /// The outcome has no receiver.
     pub(crate) fn abandon(&self) {
         self.shared.abandoned.store(true, Ordering::SeqCst);

@@ -8,6 +8,7 @@ use crate::step::EffectScope;
 use crate::store::Phase;
 
 use super::change::{Adopted, Asked, Change, Entry, Finishing, Opened, Resolved, RunStarted};
+use super::children::KnownChild;
 use super::end::{End, Settled};
 use super::error::{ReplayError, ReplayFault};
 use super::interrupts::{AskedInterrupt, NotOpen};
@@ -18,10 +19,10 @@ use super::{EffectTable, Kept, Parked, Session, Snapshot, StepRef};
 impl<P: StepRef> Session<P> {
     /// The session that the first entry of a log opens.
     pub(crate) fn opened(opened: &Opened) -> Self {
-        let Opened { format, agent, salt, graph, schema, from, state: _ } = opened;
+        let Opened { format, agent, salt, graph, schema, from, parent, state: _ } = opened;
         let session =
             Self::open(agent.clone(), salt.clone(), graph.clone(), schema.clone(), from.clone());
-        Self { format: *format, ..session }
+        Self { format: *format, parent: parent.clone(), ..session }
     }
 
     /// Moves the session by one entry. The only function that changes a session, live or replayed.
@@ -106,12 +107,14 @@ impl<P: StepRef> Session<P> {
             Change::Attempt(tried) => match tried.item {
                 None => {
                     self.timers.wait_for_none();
+                    self.effects.children_mut().for_each(KnownChild::attempt_failed);
                     self.cursor.attempt = tried.n;
                     self.cursor.retries = self.cursor.retries.saturating_add(1);
                 }
                 Some(index) => {
                     let work = self.work_of(index, change)?;
                     work.timers.wait_for_none();
+                    work.effects.children_mut().for_each(KnownChild::attempt_failed);
                     work.attempt = tried.n;
                     work.retries = work.retries.saturating_add(1);
                 }
@@ -129,6 +132,15 @@ impl<P: StepRef> Session<P> {
             Change::Asked(asked) => self.ask(asked, change)?,
             Change::Resolved(resolved) => self.resolve(resolved)?,
             Change::Timer(wait) => self.wait(wait, change)?,
+            Change::Child(at) => {
+                self.effects_of(at.item, EffectScope::Position, change)?.child_at(at);
+            }
+            Change::ChildDone(done) => {
+                let effects = self.effects_of(done.item, EffectScope::Position, change)?;
+                if !effects.child_done(done) {
+                    return Err(ReplayFault::UnknownChild { key: done.key.clone() }.into());
+                }
+            }
             Change::Planned(planned) => self.plan(planned)?,
             Change::Item(done) => self.item(done, change)?,
             Change::Diverted(diverted) => {
@@ -253,6 +265,13 @@ impl<P: StepRef> Session<P> {
                 for work in self.items.iter_mut().flat_map(|items| items.work.values_mut()) {
                     work.retries = 0;
                 }
+                // A run that resumes looks at the children again.
+                for child in self.effects_mut().flat_map(EffectTable::children_mut) {
+                    child.waits = false;
+                    if failed {
+                        child.attempt_failed();
+                    }
+                }
                 // A run without a trace of its own continues the turn's.
                 if trace.is_some() {
                     self.trace = trace.clone();
@@ -281,17 +300,18 @@ impl<P: StepRef> Session<P> {
     }
 
     fn wait(&mut self, wait: &TimerWait, change: &Change<P>) -> Result<(), ReplayError> {
-        let (timers, attempt, retries) = match wait.item {
+        let (timers, effects, attempt, retries) = match wait.item {
             None => {
                 let cursor = &mut self.cursor;
-                (&mut self.timers, &mut cursor.attempt, &mut cursor.retries)
+                (&mut self.timers, &mut self.effects, &mut cursor.attempt, &mut cursor.retries)
             }
             Some(index) => {
                 let work = self.work_of(index, change)?;
-                (&mut work.timers, &mut work.attempt, &mut work.retries)
+                (&mut work.timers, &mut work.effects, &mut work.attempt, &mut work.retries)
             }
         };
         timers.wait(&wait.timers);
+        effects.wait_for_children(&wait.children);
         // The attempt that waits is over; it may have asked as well, and be counted.
         *attempt = (*attempt).max(wait.n);
         *retries = 0;
@@ -309,12 +329,16 @@ impl<P: StepRef> Session<P> {
         // What has all its answers continues, whatever timers it waits for as well.
         let item = self.interrupts.get(id).and_then(|asked| asked.interrupt.item);
         if !self.interrupts.of_item(item).any(AskedInterrupt::is_open) {
-            match item {
-                None => self.timers.wait_for_none(),
+            let waited = match item {
+                None => Some((&mut self.timers, &mut self.effects)),
                 Some(index) => {
                     let work = self.items.as_mut().and_then(|items| items.work.get_mut(&index));
-                    work.into_iter().for_each(|work| work.timers.wait_for_none());
+                    work.map(|work| (&mut work.timers, &mut work.effects))
                 }
+            };
+            if let Some((timers, effects)) = waited {
+                timers.wait_for_none();
+                effects.wait_for_children(&[]);
             }
         }
         Ok(())
@@ -343,6 +367,7 @@ impl<P: StepRef> Session<P> {
                 let work = items.work.entry(done.index).or_default();
                 work.attempt = work.attempt.max(failure.attempts);
                 work.timers.wait_for_none();
+                work.effects.wait_for_children(&[]);
             }
         }
         // The runs that crash here make progress.
@@ -429,7 +454,7 @@ impl<P: StepRef> Session<P> {
                 })*
             };
         }
-        first_of!(agent, salt, from);
+        first_of!(agent, salt, from, parent);
         if self.is_unwritten_fork() {
             return None;
         }

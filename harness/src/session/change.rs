@@ -16,6 +16,7 @@ use crate::state::{Op, Schema};
 use crate::step::{EffectScope, Failure, Interrupt};
 use crate::store::{FormerHolder, InboxSeq};
 
+use super::children::{ChildAt, ChildDone, ParentSession};
 use super::digest::{Digest, Salt};
 use super::end::{End, Settled};
 use super::items::{ItemDone, Planned};
@@ -74,8 +75,12 @@ pub enum Change<P: Ord = Arc<str>> {
     Asked(Asked),
     /// `resolve`: an interrupt no longer waits.
     Resolved(Box<Resolved>),
-    /// `timer`: an attempt waits for timers.
+    /// `timer`: an attempt waits for timers or children.
     Timer(TimerWait),
+    /// `child`: a child session is about to start, or a run of it settled before its turn was over.
+    Child(Box<ChildAt>),
+    /// `child_done`: the turn of a child session is over.
+    ChildDone(Box<ChildDone>),
     /// `planned`: the items of a step were computed.
     Planned(Planned),
     /// `item`: an item of a step is done.
@@ -112,6 +117,8 @@ impl<P: Ord> Change<P> {
             Self::Asked(_) => "ask",
             Self::Resolved(_) => "resolve",
             Self::Timer(_) => "timer",
+            Self::Child(_) => "child",
+            Self::ChildDone(_) => "child_done",
             Self::Planned(_) => "planned",
             Self::Item(_) => "item",
             Self::Committed(_) => "commit",
@@ -166,6 +173,9 @@ pub struct Opened {
     /// The session it was forked from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Origin>,
+    /// The step that started it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ParentSession>,
 }
 
 /// Where a fork comes from.
@@ -427,8 +437,8 @@ impl Edited {
     }
 }
 
-/// An entry of a kind whose name is reserved: `child`, `child_done`, `notified`. A session that
-/// holds one was written by a newer version.
+/// An entry of a kind whose name is reserved: `notified`. A session that holds one was written by a
+/// newer version.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Reserved {

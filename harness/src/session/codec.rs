@@ -13,12 +13,13 @@ use serde_json::Value;
 use serde_json::ser::Formatter;
 
 use crate::clock::UtcMillis;
-use crate::llm::{Spend, Usage};
+use crate::llm::Spend;
 use crate::state::Op;
 
 use super::FORMAT;
 use super::change::{Change, Entry, Reserved};
 use super::error::{EntryError, EntryFault, MAX_ENTRY};
+use super::spent::Spent;
 
 /// The maximum nesting of lists and maps in a snapshot: what `serde_json` reads.
 const MAX_DEPTH: usize = 127;
@@ -230,37 +231,6 @@ impl Formatter for Nesting {
     }
 }
 
-/// A spend, without its unknown parts.
-#[derive(Serialize, Deserialize)]
-struct Spent {
-    #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
-    input: Option<u64>,
-    #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
-    output: Option<u64>,
-    #[serde(rename = "cr", default, skip_serializing_if = "Option::is_none")]
-    cache_read: Option<u64>,
-    #[serde(rename = "cw", default, skip_serializing_if = "Option::is_none")]
-    cache_write: Option<u64>,
-    #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
-    reasoning: Option<u64>,
-    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
-    cost_micros: Option<u64>,
-}
-
-impl From<Spend> for Spent {
-    fn from(Spend { usage, cost_micros }: Spend) -> Self {
-        let Usage { input, output, cache_read, cache_write, reasoning } = usage;
-        Self { input, output, cache_read, cache_write, reasoning, cost_micros }
-    }
-}
-
-impl From<Spent> for Spend {
-    fn from(spent: Spent) -> Self {
-        let Spent { input, output, cache_read, cache_write, reasoning, cost_micros } = spent;
-        Self { usage: Usage { input, output, cache_read, cache_write, reasoning }, cost_micros }
-    }
-}
-
 impl Serialize for Entry {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(2 + usize::from(self.spent.is_some())))?;
@@ -281,6 +251,8 @@ impl Serialize for Entry {
             Change::Asked(body) => map.serialize_entry("ask", body),
             Change::Resolved(body) => map.serialize_entry("resolve", body),
             Change::Timer(body) => map.serialize_entry("timer", body),
+            Change::Child(body) => map.serialize_entry("child", body),
+            Change::ChildDone(body) => map.serialize_entry("child_done", body),
             Change::Planned(body) => map.serialize_entry("planned", body),
             Change::Item(body) => map.serialize_entry("item", body),
             Change::Diverted(body) => map.serialize_entry("divert", body),
@@ -322,6 +294,8 @@ enum Tag {
     Ask,
     Resolve,
     Timer,
+    Child,
+    ChildDone,
     Planned,
     Item,
     Commit,
@@ -356,8 +330,8 @@ impl Key {
             "edit" => Self::Kind(Tag::Edit),
             "snapshot" => Self::Kind(Tag::Snapshot),
             "timer" => Self::Kind(Tag::Timer),
-            "child" => Self::Reserved("child"),
-            "child_done" => Self::Reserved("child_done"),
+            "child" => Self::Kind(Tag::Child),
+            "child_done" => Self::Kind(Tag::ChildDone),
             "notified" => Self::Reserved("notified"),
             _ => Self::Unknown,
         }
@@ -412,6 +386,8 @@ impl Reading<'_> {
             Tag::Ask => Change::Asked(map.next_value()?),
             Tag::Resolve => Change::Resolved(map.next_value()?),
             Tag::Timer => Change::Timer(map.next_value()?),
+            Tag::Child => Change::Child(map.next_value()?),
+            Tag::ChildDone => Change::ChildDone(map.next_value()?),
             Tag::Planned => Change::Planned(map.next_value()?),
             Tag::Item => Change::Item(map.next_value()?),
             Tag::Divert => Change::Diverted(map.next_value()?),

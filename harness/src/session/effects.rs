@@ -7,6 +7,8 @@ use serde_json::Value;
 
 use crate::store::FormerHolder;
 
+use super::children::{ChildAt, ChildDone, KnownChild};
+
 /// Effects by their key.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -22,6 +24,8 @@ pub(crate) enum EffectRecord {
     Left(FormerHolder),
     /// It happened: its result.
     Done(Value),
+    /// It is a session of its own.
+    Child(Box<KnownChild>),
 }
 
 impl EffectRecord {
@@ -31,9 +35,14 @@ impl EffectRecord {
             // A run waits for its effects: this one has ended without a result.
             Self::Intent => Some(FormerHolder::Released),
             Self::Left(former) => Some(*former),
-            Self::Done(_) => None,
+            Self::Done(_) | Self::Child(_) => None,
         }
     }
+}
+
+/// The key of a child among effects.
+fn child_key(key: &str) -> String {
+    format!("child/{key}")
 }
 
 impl EffectTable {
@@ -71,5 +80,54 @@ impl EffectTable {
 
     pub(super) fn record(&mut self, key: &str, value: Value) {
         self.0.insert(key.to_owned(), EffectRecord::Done(value));
+    }
+
+    /// The child under a key.
+    pub(super) fn child(&self, key: &str) -> Option<&KnownChild> {
+        match self.0.get(&child_key(key)) {
+            Some(EffectRecord::Child(child)) => Some(child),
+            _ => None,
+        }
+    }
+
+    pub(super) fn children(&self) -> impl Iterator<Item = &KnownChild> {
+        self.0.values().filter_map(|record| match record {
+            EffectRecord::Child(child) => Some(&**child),
+            _ => None,
+        })
+    }
+
+    pub(super) fn children_mut(&mut self) -> impl Iterator<Item = &mut KnownChild> {
+        self.0.values_mut().filter_map(|record| match record {
+            EffectRecord::Child(child) => Some(&mut **child),
+            _ => None,
+        })
+    }
+
+    /// A child is about to start, or a run of it has settled.
+    pub(super) fn child_at(&mut self, at: &ChildAt) {
+        let before = match self.child(&at.key) {
+            Some(known) if known.at.session == at.session => known.before,
+            Some(known) => known.before.saturating_add(1),
+            None => 0,
+        };
+        let known = EffectRecord::Child(Box::new(KnownChild::new(at.clone(), before)));
+        self.0.insert(child_key(&at.key), known);
+    }
+
+    /// The turn of a child is over. Says whether the child is known.
+    pub(super) fn child_done(&mut self, done: &ChildDone) -> bool {
+        let Some(EffectRecord::Child(known)) = self.0.get_mut(&child_key(&done.key)) else {
+            return false;
+        };
+        (known.at.spent, known.at.due) = (done.spent, None);
+        (known.done, known.waits) = (Some(Box::new(done.clone())), false);
+        true
+    }
+
+    /// The last attempt waits for the children under these keys, and for no others.
+    pub(super) fn wait_for_children(&mut self, keys: &[String]) {
+        let waits = |child: &KnownChild| child.done.is_none() && keys.contains(&child.at.key);
+        self.children_mut().for_each(|child| child.waits = waits(child));
     }
 }

@@ -97,6 +97,7 @@ pub(super) enum ReplayFault {
     Fold(FoldError),
     NotReplayable { field: String },
     UnknownInterrupt { id: String },
+    UnknownChild { key: String },
     ResolvedTwice { id: String },
     NoSuchItem { found: String, index: u32 },
     PlannedTwice,
@@ -180,6 +181,9 @@ impl fmt::Display for ReplayError {
             ),
             ReplayFault::UnknownInterrupt { id } => {
                 write!(f, "it resolves an interrupt `{}` that was not asked", shown(id))
+            }
+            ReplayFault::UnknownChild { key } => {
+                write!(f, "it ends a child `{}` that was not started", shown(key))
             }
             ReplayFault::ResolvedTwice { id } => {
                 write!(f, "it resolves the interrupt `{}` a second time", shown(id))

@@ -8,6 +8,7 @@
 
 mod apply;
 mod change;
+mod children;
 mod codec;
 mod cursor;
 mod digest;
@@ -19,6 +20,7 @@ mod interrupts;
 mod items;
 mod named;
 mod replay;
+mod spent;
 mod timers;
 
 use std::fmt;
@@ -40,6 +42,8 @@ pub use change::{
     Adopted, Asked, AttemptFailed, Change, Committed, Diverted, Edited, EffectDone, Entry,
     Finishing, Intent, Opened, Origin, Recovered, Reserved, Resolution, Resolved, RunStarted,
 };
+pub(crate) use children::KnownChild;
+pub use children::{ChildAt, ChildDone, ParentSession};
 pub(crate) use codec::{check_ops, check_value};
 pub(crate) use cursor::{Cursor, Kept};
 pub use digest::Digest;
@@ -91,6 +95,9 @@ pub(crate) struct Session<P: Ord = Arc<str>> {
     pub(crate) schema: Arc<Schema>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) from: Option<Origin>,
+    /// The step that started it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) parent: Option<ParentSession>,
     pub(crate) phase: Phase,
     pub(crate) cursor: Cursor<P>,
     /// Interrupts of the position at work, resolved ones among them.
@@ -180,6 +187,7 @@ impl<P: StepRef> Session<P> {
             graph,
             schema,
             from,
+            parent: None,
             // Its first turn has not begun.
             phase: Phase::Ended,
             cursor: Cursor::not_entered(),
@@ -223,12 +231,16 @@ impl<P: StepRef> Session<P> {
         self.interrupts.under(item, key)
     }
 
-    /// Whether a step, or an item of it, waits: for an answer, unless a timer that it waits for as
-    /// well is due; or for a timer.
+    /// Whether a step, or an item of it, waits: for an answer or a child, unless a timer that it waits
+    /// for as well is due; or for a timer.
     pub(crate) fn waits(&self, item: Option<u32>, now: UtcMillis) -> bool {
-        match self.timers_of(item).and_then(Timers::first_due) {
+        let timer = self.timers_of(item).and_then(Timers::first_due);
+        match timer.into_iter().chain(self.child_due(item)).min() {
             Some(due) => due > now,
-            None => self.interrupts.of_item(item).any(AskedInterrupt::is_open),
+            None => {
+                self.interrupts.of_item(item).any(AskedInterrupt::is_open)
+                    || self.waits_for_child(item)
+            }
         }
     }
 
@@ -277,9 +289,18 @@ impl<P: StepRef> Session<P> {
         self.timers.waiting().map(|timer| (None, timer)).chain(of_items)
     }
 
-    /// When the first of them is due.
+    /// When the first of them is due, or the first child that they wait for.
     pub(crate) fn first_due(&self) -> Option<UtcMillis> {
-        self.timers().map(|(_, timer)| timer.due).min()
+        let children = self.awaited_children().filter_map(|child| child.at.due);
+        self.timers().map(|(_, timer)| timer.due).chain(children).min()
+    }
+
+    /// The effects of a step, or of an item of it.
+    fn effects_at(&self, item: Option<u32>) -> Option<&EffectTable> {
+        match item {
+            None => Some(&self.effects),
+            Some(index) => self.item_work(index).map(|work| &work.effects),
+        }
     }
 
     /// How often the step at work, or an item of it, is known to have been tried.
@@ -311,8 +332,7 @@ impl<P: StepRef> Session<P> {
     ) -> Option<&EffectRecord> {
         match (scope, item) {
             (EffectScope::Session, _) => self.session_effects.get(key),
-            (EffectScope::Position, None) => self.effects.get(key),
-            (EffectScope::Position, Some(index)) => self.item_work(index)?.effects.get(key),
+            (EffectScope::Position, _) => self.effects_at(item)?.get(key),
         }
     }
 

@@ -79,6 +79,8 @@ impl<P: StepRef> Change<P> {
             Self::Asked(asked) => Change::Asked(asked),
             Self::Resolved(resolved) => Change::Resolved(resolved),
             Self::Timer(wait) => Change::Timer(wait),
+            Self::Child(at) => Change::Child(at),
+            Self::ChildDone(done) => Change::ChildDone(done),
             Self::Planned(planned) => Change::Planned(planned),
             Self::Item(item) => Change::Item(item),
             Self::Committed(Committed { next, ops }) => {
@@ -132,6 +134,7 @@ impl<P: StepRef> Session<P> {
             effects, timers, session_effects, items, parked, turn, run, input, spent, ..
         } = self;
         let Self { input_digest, total, active_ms, settled, recovered, inbox, trace, .. } = self;
+        let Self { parent, .. } = self;
         Session {
             format,
             agent,
@@ -139,6 +142,7 @@ impl<P: StepRef> Session<P> {
             graph,
             schema,
             from,
+            parent,
             phase,
             cursor: cursor.map_step(name),
             interrupts,

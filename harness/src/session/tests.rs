@@ -90,6 +90,6 @@ fn a_log_is_read_in_order() {
     assert!(std::error::Error::source(&error).is_some());
     let error = log.push(Seq(7), br#"{"t":1,"unheard":{}}"#).unwrap_err();
     assert!(error.is_newer());
-    let error = log.push(Seq(7), br#"{"t":1,"child":{}}"#).unwrap_err();
-    assert!(error.is_newer() && error.to_string().contains("`child`"), "{error}");
+    let error = log.push(Seq(7), br#"{"t":1,"notified":{}}"#).unwrap_err();
+    assert!(error.is_newer() && error.to_string().contains("`notified`"), "{error}");
 }

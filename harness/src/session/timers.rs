@@ -22,7 +22,7 @@ impl Timer {
     }
 }
 
-/// A step, or an item of it, waits for timers: for these, and for no earlier ones.
+/// A step, or an item of it, waits for timers or children: for these, and for no earlier ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TimerWait {
@@ -34,6 +34,9 @@ pub struct TimerWait {
     pub item: Option<u32>,
     /// The timers.
     pub timers: Vec<Timer>,
+    /// The keys of the children.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<String>,
 }
 
 fn is_zero(number: &u32) -> bool {

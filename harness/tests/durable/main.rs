@@ -15,6 +15,8 @@ mod audit_reports;
 mod basics;
 mod breakpoints;
 mod busy;
+mod children;
+mod children_ends;
 mod crashes;
 mod effects;
 mod engine;

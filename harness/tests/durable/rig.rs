@@ -53,6 +53,8 @@ struct Inner {
     counts: [u64; 6],
     flushes: u64,
     lease: Option<Lease>,
+    /// All leases that were given.
+    leases: Vec<Lease>,
     heads: Vec<Seq>,
     /// The last head that was flushed.
     flushed: Seq,
@@ -127,11 +129,11 @@ impl Rig {
         self.lock().lease.clone()
     }
 
-    /// The process that holds the session dies: what it still sends does nothing, and never comes back.
+    /// The process that holds sessions dies: what it still sends does nothing, and never comes back.
     pub fn kill(&self) {
         let mut inner = self.lock();
-        let token = inner.lease.as_ref().map(|lease| lease.token);
-        inner.dead.extend(token);
+        let tokens: Vec<_> = inner.leases.iter().map(|lease| lease.token).collect();
+        inner.dead.extend(tokens);
     }
 
     /// Waits indefinitely if the process that has the lease is dead.
@@ -207,7 +209,9 @@ impl SessionStore for Rig {
     async fn claim(&self, session: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
         let claimed = self.call(On::Claim, self.memory.claim(session, ttl)).await;
         if let Ok(claimed) = &claimed {
-            self.lock().lease = Some(claimed.lease.clone());
+            let mut inner = self.lock();
+            inner.lease = Some(claimed.lease.clone());
+            inner.leases.push(claimed.lease.clone());
         }
         claimed
     }
@@ -306,10 +310,12 @@ pub fn run_or_crash_at<S: State>(
         outcome
     });
     drop(runtime);
-    if outcome.is_none()
-        && let Some(lease) = rig.lease()
-    {
-        self::runtime().block_on(rig.memory.release(&lease, InboxSeq(0))).unwrap();
+    if outcome.is_none() {
+        let leases = std::mem::take(&mut rig.lock().leases);
+        for lease in leases {
+            // Those that were released are void.
+            let _ = self::runtime().block_on(rig.memory.release(&lease, InboxSeq(0)));
+        }
     }
     outcome
 }

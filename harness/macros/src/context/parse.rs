@@ -41,6 +41,7 @@ const RESERVED: &[&str] = &[
     "cancelled",
     "failure",
     "llm",
+    "call",
     "call_tools",
     "spawn",
     "scope",

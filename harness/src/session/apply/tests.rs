@@ -120,7 +120,7 @@ fn a_session_begins_before_its_first_step() {
         "failed to replay the log: expected `open` or `snapshot` at its beginning, found `commit`"
     );
     assert!(refused(&recorded, "open", opened()).to_string().contains("a second time"));
-    assert!(refused(&recorded, "child", json!({})).is_newer());
+    assert!(refused(&recorded, "notified", json!({})).is_newer());
 }
 
 #[test]

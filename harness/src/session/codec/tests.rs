@@ -51,8 +51,13 @@ pub(crate) const LINES: &[&str] = &[
     r#"{"t":15,"timer":{"n":2,"i":0,"timers":[{"k":"","due":18446744073709551615},{"k":"ü","due":0}]}}"#,
     r#"{"t":13,"settle":{"end":{"as":"waiting"}}}"#,
     r#"{"t":13,"settle":{"end":{"as":"waiting","until":7},"attempt":1}}"#,
-    r#"{"t":15,"child":null}"#,
-    r#"{"t":15,"child_done":[]}"#,
+    r#"{"t":15,"notified":null}"#,
+    r#"{"t":15,"child":{"k":"b","agent":"b","session":"child-7","input":"5a"}}"#,
+    r#"{"t":15,"child":{"k":"b","i":1,"agent":"b","session":"child-7","input":"5a","due":4}}"#,
+    r#"{"t":15,"timer":{"n":2,"timers":[],"children":["b"]}}"#,
+    r#"{"t":15,"child_done":{"k":"b","run":"r","end":{"as":"ended"},"state":{"x":1},"steps":2}}"#,
+    r#"{"t":15,"child_done":{"k":"b","i":1,"run":"r","end":{"as":"exhausted","limit":"cost"},"steps":0}}"#,
+    r#"{"t":15,"notified":[]}"#,
     r#"{"t":15,"notified":{}}"#,
 ];
 
@@ -249,14 +254,14 @@ fn a_state_does_not_grow_too_deep_for_its_snapshot_by_small_operations() {
 
 #[test]
 fn what_is_refused_leaves_the_buffer_alone() {
-    let change = Change::Reserved(Reserved { kind: "child".to_owned(), body: nested(500) });
+    let change = Change::Reserved(Reserved { kind: "notified".to_owned(), body: nested(500) });
     let mut out = b"before".to_vec();
     let entry = Entry { at: UtcMillis(1), spent: None, change };
     assert!(entry.encode(&mut out).unwrap_err().is_too_deep());
     assert_eq!(out, b"before");
 
     let body = Value::String("x".repeat(MAX_ENTRY));
-    let change = Change::Reserved(Reserved { kind: "child".to_owned(), body });
+    let change = Change::Reserved(Reserved { kind: "notified".to_owned(), body });
     let entry = Entry { at: UtcMillis(1), spent: None, change };
     let error = entry.encode(&mut out).unwrap_err();
     assert!(error.is_too_large() && error.to_string().contains("67108864"), "{error}");
