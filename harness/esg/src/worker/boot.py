@@ -57,7 +57,7 @@ def boot():
         answer({"error": "hashes are random [start with PYTHONHASHSEED=0 and `-s -P -S -B`]"})
         os._exit(1)
 
-    sources, codes, loaded, prefix = hello.pop("sources"), {}, {}, "_harness_"
+    sources, codes, loaded, prefix = hello.pop("sources"), {}, {}, "_harness."
     # Compiled modules are valid for the same interpreter only.
     build = (sys.version + " " + sys.implementation.cache_tag).encode("ascii") + b"\n"
     if compiled:
@@ -84,16 +84,20 @@ def boot():
 
     def __import__(name, globals=None, locals=None, fromlist=(), level=0):
         if name.startswith(prefix):
-            return load(name[len(prefix) :])
+            name = name[len(prefix) :]
+            if "." in name:
+                return load(name)
+            # `from FOLDER import MODULE`
+            return types.SimpleNamespace(**{one: load(name + "." + one) for one in fromlist})
         return usual(name, globals, locals, fromlist, level)
 
     own["__import__"] = __import__
     try:
         # Its imports load everything, so nothing is compiled while a step's limits apply.
-        load("main")
+        load("loop.main")
         os.environ.clear()
         os.environ.update(hello["baseline"]["env"])
-        load("main").prepare()
+        load("loop.main").prepare()
         for name, kinds in (
             ("address_space", ["RLIMIT_AS"]),
             ("cpu_seconds", ["RLIMIT_CPU"]),
@@ -109,7 +113,7 @@ def boot():
                     limit = min(limit, hard)
                 resource.setrlimit(kind, (limit, limit))
         os.chdir(hello["scratch"])
-        serve = load("main").start(hello, fds)
+        serve = load("loop.main").start(hello, fds)
     except BaseException as error:
         answer({"error": "the worker does not start: %s: %s" % (type(error).__name__, error)})
         os._exit(1)

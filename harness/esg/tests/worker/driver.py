@@ -25,10 +25,13 @@ LIMITS = {
 def sources(replaced=()):
     """The worker's files by name, without the bootstrap, and with some of them replaced."""
     found = {}
-    for file in sorted(os.listdir(WORKER)):
-        if file.endswith(".py") and file != "boot.py":
-            with open(os.path.join(WORKER, file), encoding="utf-8") as opened:
-                found[file[:-3]] = opened.read()
+    for folder in sorted(os.listdir(WORKER)):
+        if folder == "boot.py" or folder.startswith("__"):
+            continue
+        for file in sorted(os.listdir(os.path.join(WORKER, folder))):
+            if file.endswith(".py"):
+                with open(os.path.join(WORKER, folder, file), encoding="utf-8") as opened:
+                    found[folder + "." + file[:-3]] = opened.read()
     return {**found, **dict(replaced)}
 
 

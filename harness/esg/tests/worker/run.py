@@ -1,35 +1,28 @@
 """Runs every test of the worker's Python under the interpreter that runs this file.
 
-The worker's files are not a package: each is a module `_harness_<file>`. This file makes them
-importable by that name, so that a test imports what it needs with `import _harness_wire`. Arguments,
-if any, name test files without their extension: `run.py test_wire`.
+The worker's folder is the package `_harness`, so a test imports what it needs with
+`from _harness.loop import wire`. Arguments, if any, name test files without their extension:
+`run.py test_loop`.
 """
 
-import importlib.abc
-import importlib.util
 import os
 import sys
+import types
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WORKER = os.path.join(HERE, "..", "..", "src", "worker")
-PREFIX = "_harness_"
 
 
-class WorkerFiles(importlib.abc.MetaPathFinder):
-    """Finds `_harness_<file>` among the worker's files."""
-
-    def find_spec(self, name, path=None, target=None):
-        if not name.startswith(PREFIX):
-            return None
-        file = os.path.join(WORKER, name[len(PREFIX) :] + ".py")
-        if not os.path.exists(file):
-            return None
-        return importlib.util.spec_from_file_location(name, file)
+def install():
+    """Makes the worker's modules importable."""
+    if "_harness" not in sys.modules:
+        package = sys.modules["_harness"] = types.ModuleType("_harness")
+        package.__path__ = [WORKER]
 
 
 def main(names):
-    sys.meta_path.insert(0, WorkerFiles())
+    install()
     sys.path.insert(0, HERE)
     sys.dont_write_bytecode = True
     if not names:

@@ -8,13 +8,13 @@ import types
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-if not any(type(finder).__name__ == "WorkerFiles" for finder in sys.meta_path):
+if "_harness" not in sys.modules:
     sys.path.insert(0, HERE)
-    from run import WorkerFiles
-    sys.meta_path.insert(0, WorkerFiles())
+    from run import install
+    install()
     sys.dont_write_bytecode = True
 
-from _harness_units import Graph  # noqa: E402
+from _harness.values.units import Graph  # noqa: E402
 
 
 class Modules:

@@ -94,8 +94,8 @@ def long_way():
     files = driver.sources()
     closed = {}
     for file, head, body in (
-        ("calm", "    def holds(self, code):\n", "        return False\n"),
-        ("scalar", "def foresee(source, code, namespace):\n", "    return None\n"),
+        ("world.calm", "    def holds(self, code):\n", "        return False\n"),
+        ("loop.scalar", "def foresee(source, code, namespace):\n", "    return None\n"),
     ):
         assert files[file].count(head) == 1
         closed[file] = files[file].replace(head, head + body)

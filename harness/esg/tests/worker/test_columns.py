@@ -8,10 +8,10 @@ import types
 import unittest
 import weakref
 
-import _harness_levels as levels
-import _harness_owners as owners
-from _harness_pickles import Load
-from _harness_fingerprints import probe
+from _harness.values import levels
+from _harness.values import owners
+from _harness.values.pickles import Load
+from _harness.values.fingerprints import probe
 from support import Reloading, Session, fresh
 from test_values import DIFFERENT, EQUAL
 
@@ -259,11 +259,11 @@ class Shared(Reloading):
 
     def setUp(self):
         self.large, owners.LARGE = owners.LARGE, 100
-        for module in ("_harness_groups",):
+        for module in ("_harness.values.groups",):
             sys.modules[module].LARGE = 100
 
     def tearDown(self):
-        owners.LARGE = sys.modules["_harness_groups"].LARGE = self.large
+        owners.LARGE = sys.modules["_harness.values.groups"].LARGE = self.large
 
     def test_names_that_share(self):
         session = Session()

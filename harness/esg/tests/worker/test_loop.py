@@ -11,7 +11,7 @@ import unittest
 from driver import HERE, LIMITS, Ended, Worker
 from stand_ins import CHANNELS, UNITS
 
-PARTS = {"units": UNITS, "channels": CHANNELS}
+PARTS = {"values.units": UNITS, "world.channels": CHANNELS}
 
 
 class Loop(unittest.TestCase):
@@ -349,7 +349,7 @@ import sys, time
 sys.path.insert(0, %r)
 from driver import Worker
 from stand_ins import CHANNELS, UNITS
-worker = Worker({"units": UNITS, "channels": CHANNELS})
+worker = Worker({"values.units": UNITS, "world.channels": CHANNELS})
 worker.send("run", seq=1, step="s", source=sys.argv[1], readings=None, bind=None, allow={})
 print(worker.process.pid, worker.scratch, flush=True)
 worker.receive()

@@ -1,6 +1,7 @@
 """Dates, times, decimals, fractions and UUIDs: stored exactly, and written many at once."""
 import unittest
 
+from _harness.values.walk import Walk
 from support import Session
 
 SOURCE = """
@@ -50,7 +51,7 @@ class MomentTest(unittest.TestCase):
     def test_many_need_no_individual_inspection(self):
         session = Session()
         session.run(SOURCE)
-        walk = __import__("_harness_walk").Walk(session.graph.world)
+        walk = Walk(session.graph.world)
         for kind in {type(x) for x in session.ns["xs"]}:
             self.assertIsNotNone(walk.settled(kind), kind)
 

@@ -5,7 +5,7 @@ import sys
 import tempfile
 import unittest
 
-import _harness_packages as packages
+from _harness.world import packages
 from driver import Worker, sources
 
 
@@ -34,14 +34,14 @@ class PackagesTest(unittest.TestCase):
 
     @unittest.skipIf(sys.version_info < (3, 12), "no monitoring")
     def test_code_of_packages_is_reported_once_after_an_import(self):
-        tracker = sources()["track_monitor"]
+        tracker = sources()["track.monitoring"]
         count = (
             "    def _starts(self, code, _offset):\n"
             "        if code.co_name == '_split_chunks':\n"
             "            dict.__setitem__(self.namespace, 'starts', self.namespace.get('starts', 0) + 1)\n"
         )
         tracker = tracker.replace("    def _starts(self, code, _offset):\n", count)
-        with Worker(replaced=[("track_monitor", tracker)]) as worker:
+        with Worker(replaced=[("track.monitoring", tracker)]) as worker:
             worker.run("import textwrap, colorsys, calendar")
             worker.run("import sched\nfor _ in range(50):\n    textwrap.fill('a b')")
             worker.run("from collections import namedtuple\nP = namedtuple('P', 'a b')")

@@ -3,10 +3,10 @@ import unittest
 
 from support import Session
 
-import _harness_plain as plain
-import _harness_settle as settle
-from _harness_pickles import join
-from _harness_walk import Walk
+from _harness.values import plain
+from _harness.values import settle
+from _harness.values.pickles import join
+from _harness.values.walk import Walk
 
 VALUES = [
     None, True, False, 0, 1, -1, 255, 256, 1 << 31, -(1 << 63), 1 << 300, 0.0, -0.0, 1.5, float("inf"),

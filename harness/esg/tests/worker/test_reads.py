@@ -132,7 +132,7 @@ class TestReads(unittest.TestCase):
     def test_each_case(self):
         generic = GENERIC if sys.version_info >= (3, 12) else []
         for name, before, step, reads in CASES + generic:
-            with self.subTest(name), Worker({"units": UNITS, "channels": CHANNELS}) as worker:
+            with self.subTest(name), Worker({"values.units": UNITS, "world.channels": CHANNELS}) as worker:
                 for source in before:
                     reply = worker.run(source, "before")
                     self.assertEqual(reply["ending"]["kind"], "ok", reply)
@@ -167,7 +167,7 @@ class TestReads(unittest.TestCase):
             ("x = 0", "while True:\n    x = 0\n    break", {"x": "bound"}, ""),
         ]
         for before, step, wrote, reads in cases:
-            with self.subTest(step), Worker({"units": UNITS, "channels": CHANNELS}) as worker:
+            with self.subTest(step), Worker({"values.units": UNITS, "world.channels": CHANNELS}) as worker:
                 worker.run(before, "before")
                 reply = worker.run(step)
                 self.assertEqual(reply["ending"]["kind"], "ok", reply)
@@ -183,13 +183,13 @@ class TestReads(unittest.TestCase):
                 self.assertEqual(read, set(reads.split()))
 
     def test_a_second_run_of_a_function_is_reported_again(self):
-        with Worker({"units": UNITS, "channels": CHANNELS}) as worker:
+        with Worker({"values.units": UNITS, "world.channels": CHANNELS}) as worker:
             worker.run("k = 1\ndef f():\n    return k")
             for _ in range(3):
                 self.assertEqual(names_read(worker.run("v = f()")), {"f", "k"})
 
     def test_what_the_step_binds_and_deletes_is_reported(self):
-        with Worker({"units": UNITS, "channels": CHANNELS}) as worker:
+        with Worker({"values.units": UNITS, "world.channels": CHANNELS}) as worker:
             worker.run("a = []\nb = a\nc = 1\nd = 2")
             reply = worker.run("b = a\nc = 3\ndel d\ne = 4\ne2 = 5\ndel e2")
             wrote = {"b": "bound", "c": "bound", "d": "deleted", "e": "bound", "e2": "deleted"}
@@ -198,7 +198,7 @@ class TestReads(unittest.TestCase):
 
     @unittest.skipIf(sys.version_info < (3, 12), "the tool is that of later versions")
     def test_a_step_that_takes_the_tool_has_read_everything(self):
-        with Worker({"units": UNITS, "channels": CHANNELS}) as worker:
+        with Worker({"values.units": UNITS, "world.channels": CHANNELS}) as worker:
             worker.run("import sys\nx = 1")
             for taken in (
                 "for i in range(6):\n    if sys.monitoring.get_tool(i):\n        sys.monitoring.free_tool_id(i)\n        sys.monitoring.use_tool_id(i, 'mine')",

@@ -8,7 +8,7 @@ import driver
 import support  # noqa: F401  makes the worker's files importable
 from test_calm import Both
 
-from _harness_scalar import foresee, read_and_bound
+from _harness.loop.scalar import foresee, read_and_bound
 
 # Scalar steps, with their reads and bindings for `x` = 1 and a string `t`.
 SCALAR = [

@@ -7,7 +7,7 @@ import types
 import unittest
 import weakref
 
-from _harness_fingerprints import probe
+from _harness.values.fingerprints import probe
 from support import Reloading, Session
 
 ROWS = "[{'id': i, 'name': 'row %d' % i, 'value': i * 0.5, 'tags': ['a', i + 1000]} for i in range(300)]"

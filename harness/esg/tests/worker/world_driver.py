@@ -1,13 +1,16 @@
 """Runs steps under the channels, in a separate process, because stand-ins are permanent.
 
 Reads a list of requests as JSON from its input, and writes a list. The tracker and the graph of
-values are replaced by the simplest sufficient ones: the names in code objects.
+values are replaced by the simplest sufficient ones: the names in code objects. What is imported here
+is not looked for in the scratch directory when a step imports it.
 """
 
 import base64
 import io
 import json
 import os
+import pathlib  # noqa: F401
+import shutil  # noqa: F401
 import sys
 import types
 
@@ -15,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import run  # noqa: E402
 
-sys.meta_path.insert(0, run.WorkerFiles())
+run.install()
 sys.path.remove(HERE)
 
 
@@ -57,9 +60,9 @@ class Driver:
         module = types.ModuleType("__main__")
         sys.modules["__main__"] = module
         self.namespace = module.__dict__
-        import _harness_channels
+        from _harness.world import channels
 
-        self.channels = _harness_channels.Channels(scratch, self.namespace, {"value_bytes": 1 << 20, "strictness": strictness})
+        self.channels = channels.Channels(scratch, self.namespace, {"value_bytes": 1 << 20, "strictness": strictness})
         self.blobs = {}
         self.history = {}
         self.step = 0

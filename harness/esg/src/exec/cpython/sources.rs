@@ -1,9 +1,12 @@
 //! The worker's own program, sent to the interpreter at its start.
 
-/// The modules of these names, each with its source.
+/// The modules of these folders and names, each with its source.
 macro_rules! modules {
-    ($($name:literal)*) => {
-        &[$(($name, include_str!(concat!("../../worker/", $name, ".py")))),*]
+    ($($folder:literal: $($name:literal)*;)*) => {
+        &[$($((
+            concat!($folder, ".", $name),
+            include_str!(concat!("../../worker/", $folder, "/", $name, ".py")),
+        )),*),*]
     };
 }
 
@@ -12,10 +15,12 @@ pub(in crate::exec) const BOOT: &str = include_str!("../../worker/boot.py");
 
 /// The modules. The bootstrap runs them in the order of their imports.
 pub(in crate::exec) const MODULES: &[(&str, &str)] = modules! {
-    "ambient" "boundary" "bynames" "calm" "capture" "channels" "clock" "codeforms" "codes" "endings" "events" "field" "files"
-    "fingerprints" "funcs" "groups" "guard" "identity" "imports" "joint" "klass" "layouts" "levels" "library"
-    "library_state" "loading" "main" "modules" "moments" "names" "owners" "packages" "paths" "payloads"
-    "pickles" "plain" "process" "reads" "rows" "scalar" "scratch" "settings" "settle" "shapes"
-    "show" "standins" "step" "submodules" "track_dict" "track_monitor" "trail" "traits" "tree"
-    "units" "walk" "watch" "wire"
+    "loop": "capture" "endings" "guard" "main" "scalar" "show" "step" "wire";
+    "track": "codes" "identity" "mapping" "monitoring" "names" "reads";
+    "values": "bynames" "codeforms" "field" "fingerprints" "funcs" "groups" "joint" "klass"
+        "layouts" "levels" "library" "library_state" "moments" "owners" "payloads" "pickles"
+        "plain" "rows" "settle" "shapes" "standins" "trail" "units" "walk";
+    "world": "ambient" "boundary" "calm" "channels" "clock" "events" "files" "imports" "loading"
+        "modules" "packages" "paths" "process" "scratch" "settings" "submodules" "traits" "tree"
+        "watch";
 };

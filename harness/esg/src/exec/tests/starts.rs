@@ -1,4 +1,5 @@
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
@@ -114,11 +115,18 @@ fn the_fingerprint_distinguishes_programs_and_packages() {
 #[test]
 fn every_file_of_the_worker_goes_with_it() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/worker");
-    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut files: Vec<_> = files
+    let inside = |folder: &Path| -> Vec<PathBuf> {
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+    };
+    let mut files: Vec<_> = inside(Path::new(folder))
+        .iter()
+        .filter(|path| path.is_dir())
+        .flat_map(|folder| inside(folder))
         .filter(|path| path.extension().is_some_and(|extension| extension == "py"))
-        .filter_map(|path| path.file_stem()?.to_str().map(str::to_owned))
-        .filter(|name| name != "boot")
+        .filter_map(|path| {
+            let folder = path.parent()?.file_name()?.to_str()?;
+            Some(format!("{folder}.{}", path.file_stem()?.to_str()?))
+        })
         .collect();
     files.sort();
     let names: Vec<_> = sources::MODULES.iter().map(|(name, _)| *name).collect();

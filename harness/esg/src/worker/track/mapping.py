@@ -1,0 +1,268 @@
+"""Reads of names on Python 3.11: the namespace is a dict that reports every access.
+
+Loads by module code, and loads of globals by functions, lambdas and comprehensions, call the methods
+below, because the interpreter treats a dict subclass as a mapping. Three ways bypass them, and each is
+observed by other means:
+
+- class bodies find a name that is not in the class with a C function: the builtin that starts them is
+  wrapped, and every name that the body may load counts;
+- code run by `exec` or `eval` with locals of its own does the same: an audit event reports it;
+- names declared `global` in a function are bound and deleted this way: its code shows it after the
+  step.
+"""
+
+import builtins
+import sys
+from types import CodeType, ModuleType
+
+from _harness.track.codes import changes_globals, may_load, of_module, stores, straight
+from _harness.track.reads import DUNDERS, FEW, Ledger, caller, main_module, starred
+from _harness.values.shapes import ATOM_IDS
+
+_build_class = builtins.__build_class__
+_builtins = vars(builtins)
+_names, _values, _length, _get, _has = dict.keys, dict.values, dict.__len__, dict.get, dict.__contains__
+_WHOLE = frozenset(("globals", "locals"))
+_MOST_KNOWN = 20_000
+
+
+class _Plain(dict):
+    """The class of the namespace while it is copied."""
+
+    __slots__ = ()
+
+
+def _make_namespace(ledger):
+    """A dict that reports every access to the ledger. It overrides every method, because an
+    inherited one would allow unobserved reads."""
+    item = dict.__getitem__
+    decided, stored = ledger.decided, ledger.stored
+
+    class namespace(dict):
+        __slots__ = ()
+
+        def __getitem__(self, name):
+            if name not in decided:
+                one(name)
+            return item(self, name)
+
+        def get(self, name, default=None):
+            one(name)
+            return dict.get(self, name, default)
+
+        def __contains__(self, name):
+            one(name)
+            return dict.__contains__(self, name)
+
+        def setdefault(self, name, default=None):
+            one(name)
+            return dict.setdefault(self, name, default)
+
+        def pop(self, name, *default):
+            one(name)
+            return dict.pop(self, name, *default)
+
+        def __setitem__(self, name, value):
+            if name not in stored:
+                ledger.store(name)
+            dict.__setitem__(self, name, value)
+
+        def __delitem__(self, name):
+            one(name)
+            ledger.store(name)
+            dict.__delitem__(self, name)
+
+        def __bool__(self):
+            # It is never empty: it has the names of every module.
+            return True
+
+    def one(name):
+        ledger.load(name)
+        if name in _WHOLE and not dict.__contains__(ledger.namespace, name):
+            _whole(ledger, name)
+
+    def whole(method):
+        def reporting(self, *args, **named):
+            ledger.everything()
+            return method(self, *args, **named)
+
+        reporting.__name__ = method.__name__
+        return reporting
+
+    for name in (
+        "keys values items copy popitem clear __iter__ __reversed__ __len__ __eq__ __ne__ "
+        "__or__ __ror__ __repr__ __sizeof__ __reduce_ex__"
+    ).split():
+        setattr(namespace, name, whole(getattr(dict, name)))
+    namespace.__hash__ = None
+    namespace.__module__ = "builtins"
+    namespace.__name__ = namespace.__qualname__ = "dict"
+
+    def copy(names):
+        # A dict with overridden methods is copied item by item through them. Changing its class instead
+        # notifies every audit hook.
+        if _length(names) < FEW:
+            return dict(zip(_names(names), _values(names)))
+        names.__class__ = _Plain
+        try:
+            return dict.copy(names)
+        finally:
+            names.__class__ = namespace
+
+    ledger.copy = copy
+    return namespace()
+
+
+def _whole(ledger, name):
+    """The builtin `globals`, or `locals` where these are the globals, is about to be called."""
+    frame = caller(3)
+    if name == "globals" or frame.f_locals is ledger.namespace:
+        ledger.everything()
+
+
+class Tracker:
+    """Which names a step reads and binds."""
+
+    # It has a hook of its own.
+    EVENTS = ()
+
+    def __init__(self, scratch=None):
+        # The location of the user's modules is not needed here, because running functions are not
+        # observed.
+        del scratch
+        self._ledger = ledger = Ledger()
+
+        def namespace_of(main):
+            made = _make_namespace(ledger)
+            dict.update(made, ModuleType.__getattribute__(main, "__dict__"))
+            return made
+
+        self.main = main_module(namespace_of, ledger)
+        self.namespace, self.did = ledger.namespace, ledger.did
+        # The step's code, and code that `exec` and `eval` ran. Analyses of code by address, because
+        # hashing it is slow; each keeps its code alive.
+        self._code = None
+        self._ran = []
+        self._stores = {}
+        self._changes = {}
+        sys.addaudithook(self._audit)
+
+        def __build_class__(func, name, *bases, **named):
+            if ledger.active and func.__globals__ is ledger.namespace:
+                self._runs(func.__code__)
+            return _build_class(func, name, *bases, **named)
+
+        self._hook = __build_class__
+
+    def _runs(self, code):
+        """Code is about to run that may load globals unobserved."""
+        ledger = self._ledger
+        ledger.reads.executed[id(code)] = code
+        for name in may_load(code):
+            ledger.load(name)
+
+    def _audit(self, event, args):
+        if event != "exec" or not self._ledger.active:
+            return
+        if type(args[0]) is not CodeType or args[0] is self._code:
+            return
+        # An import runs module code too, with its own globals.
+        if not caller(1).f_code.co_filename.startswith("<frozen importlib"):
+            self._ran.append(args[0])
+            self._runs(args[0])
+
+    def begin(self, code):
+        """Records the bindings, and reports loads from here on.
+
+        `code` is the step's, whose locals are the namespace itself."""
+        self._ledger.begin()
+        self._code = code
+        self._ran = []
+        if code is not None:
+            self._ledger.reads.executed[id(code)] = code
+        _builtins["__build_class__"] = self._hook
+
+    def alone(self, code):
+        """Code is about to run outside the namespace, without reports."""
+
+    def end(self):
+        """What was read since `begin`, and which names were bound or unbound."""
+        reads = self._ledger.end()
+        # The step may have deleted it.
+        if _builtins.get("__build_class__") is self._hook:
+            _builtins["__build_class__"] = _build_class
+        return reads
+
+    def late(self, reads, codes_of):
+        """Adds what only the code shows, of code that ran or may have been called.
+
+        `codes_of` returns the code objects reachable from some entities."""
+        ledger, step = self._ledger, self._code
+        if reads.everything:
+            return
+        may_run = [code for code in reads.executed.values() if code is not step]
+        if step is not None:
+            # A step's code runs once.
+            surely = straight(step)
+            if surely is None:
+                self._crooked(step, may_run)
+            else:
+                self._stored(surely)
+        for code in self._ran:
+            for names in self._known(self._stores, code, stores)[:2]:
+                self._may_store(names)
+        loaded = []
+        for name in ledger.decided - DUNDERS:
+            # A plain value leads to no code.
+            if id(type(_get(ledger.namespace, name))) not in ATOM_IDS:
+                loaded.append("n:" + name)
+        if loaded:
+            may_run += codes_of(loaded)
+        for code in may_run:
+            stored, deleted = self._known(self._changes, code, changes_globals)
+            self._may_store(stored)
+            self._may_delete(deleted)
+
+    def _stored(self, names):
+        """Names that were surely bound. A new one is visible."""
+        ledger = self._ledger
+        for name in names:
+            if name in ledger.start and _has(ledger.namespace, name):
+                ledger.stores(name)
+
+    def _crooked(self, step, may_run):
+        """Bindings in code that may skip instructions, and its nested code that may have run."""
+        (surely, perhaps, stars, maybe_stars), changes, inside = of_module(step)
+        if stars or maybe_stars:
+            surely = surely.union(*map(starred, stars))
+            perhaps = perhaps.union(*map(starred, maybe_stars)) - surely
+        self._stored(surely)
+        self._may_store(perhaps)
+        self._may_delete(changes[1])
+        for code, name in inside:
+            if name is None or name in self._ledger.decided:
+                may_run.append(code)
+
+    def _may_delete(self, names):
+        """Names that may have been deleted unobserved. They must have existed before."""
+        for name in names - DUNDERS if names else ():
+            if name in self._ledger.start:
+                self._ledger.reads.names.add(name)
+            else:
+                self._ledger.may_store(name)
+
+    def _may_store(self, names):
+        """Names that may have been bound. A new one exists now, or was deleted, which is observed."""
+        for name in names:
+            if name in self._ledger.start:
+                self._ledger.may_store(name)
+
+    @staticmethod
+    def _known(known, code, ask):
+        """The result of `ask` for the code, cached."""
+        answer = known.get(id(code))
+        if answer is None:
+            if len(known) > _MOST_KNOWN:
+                known.clear()
+            answer = known[id(code)] = ask(code), code
+        return answer[0]

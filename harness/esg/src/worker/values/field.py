@@ -1,0 +1,439 @@
+"""Values of packages: arrays, frames, estimators, images, symbolic expressions.
+
+Their classes know how to be pickled. A list of packages is trusted to do that well: an object of one
+is written as its pickle, protocol 5, with its buffers beside it, so it is read and hashed at the speed
+of memory. The pickle does not depend on which immutable parts are one object, and caches are not in
+it. An array is written by itself, and a view of one refers to the array that owns the memory.
+
+What an object shares with others is found by counting references: a part that nothing else refers to
+has no identity. An object that shares a part with another one cannot be stored with it.
+"""
+import io
+import pickle
+import sys
+from _blake2 import blake2b
+from _pickle import Pickler
+from sys import getrefcount
+
+from _harness.values.shapes import ATOM_IDS, ATOMS as _ATOMS, MAPPING, MRO, Kind, Unloadable, register
+
+_modules = sys.modules
+_MODULE = type.__dict__["__module__"].__get__
+_NAME = type.__dict__["__name__"].__get__
+PACKAGES = frozenset(
+    "numpy pandas scipy sklearn PIL torch sympy mpmath xgboost lightgbm statsmodels networkx shapely pyarrow "
+    "polars".split()
+)
+# Their objects refer to whole drawings, and drawing on one changes others.
+DRAWINGS = frozenset(("matplotlib", "mpl_toolkits", "seaborn"))
+# Base classes of objects that never change.
+_CONSTANT = frozenset(
+    ("numpy", name) for name in ("generic", "dtype")
+) | frozenset((
+    ("pandas", "Index"), ("pandas._libs.tslibs.timestamps", "_Timestamp"), ("pandas._libs.tslibs.nattype", "_NaT"),
+    ("pandas._libs.tslibs.timedeltas", "_Timedelta"), ("pandas._libs.tslibs.period", "_Period"),
+    ("pandas._libs.missing", "C_NAType"), ("pandas._libs.tslibs.offsets", "BaseOffset"),
+    ("pandas.core.indexes.base", "Index"), ("pandas.core.dtypes.base", "ExtensionDtype"),
+    ("pandas.api.extensions", "ExtensionDtype"), ("pandas._libs.interval", "Interval"),
+    ("sympy.core.basic", "Basic"),
+))
+_CONTAINERS = frozenset(map(id, (list, dict, set, bytearray)))
+# What no step can change.
+_FIXED = frozenset(map(id, (tuple, frozenset, type, type(len), type(lambda: 0), complex, range, slice)))
+_LIMIT = 1 << 62
+
+
+class Unstorable(Exception):
+    """An object that holds what only the program's steps can make."""
+
+
+def top_of(cls):
+    """The first part of the name of a class's module."""
+    module = _MODULE(cls)
+    return module.partition(".")[0] if type(module) is str else None
+
+
+class _Writer(Pickler):
+    """Pickles objects of packages, and notes the parts that something else may refer to."""
+
+    def __init__(self, walk, into, buffers):
+        super().__init__(into, 5, buffer_callback=buffers.append)
+        self.fast = True
+        self.walk, self.count, self.root = walk, 0, None
+
+    def persistent_id(self, o):
+        """Called for each object."""
+        kind = type(o)
+        if id(kind) in ATOM_IDS:
+            return None
+        if self.root is None:
+            self.root = o
+        if id(kind) in _CONTAINERS:
+            self.count += 1
+            if getrefcount(o) > _ALONE:
+                self.walk.inside[id(o)] = self.count
+            return None
+        if id(kind) in _FIXED:
+            if _MODULE_OF(o) == "__main__":
+                raise Unstorable(f"an object of type {_NAME(kind)} of the program")
+            return None
+        if not _is_package(self.walk, kind):
+            if self.walk.world.names.program(_MODULE(kind)):
+                raise Unstorable(f"an object of type {_NAME(kind)} of the program")
+            return None
+        self.count += 1
+        if is_constant(kind):
+            if o is not self.root and _is_index(kind):
+                # Frames share indexes, and caches refer to the arrays in them.
+                before = dict(self.walk.inside)
+                apart = dumps(self.walk, o)
+                self.walk.inside = before
+                return apart
+        else:
+            owner = _owner(o)
+            # Frames copy when they are written to.
+            if getrefcount(o) > _ALONE and not _copies_on_write(kind):
+                self.walk.inside[id(o)] = self.count
+            if owner is not o and getrefcount(owner) > _ALONE:
+                self.walk.inside[id(owner)] = self.count
+        return _packed(o) if kind is ndarray() else None
+
+
+def _packed(o):
+    """An array of plain objects, such as a column of strings, without a call for each. None for any
+    other."""
+    held = MAPPING(type(o))
+    of = held["dtype"].__get__(o)
+    if not of.hasobject or of.names is not None:
+        return None
+    cells = held["tolist"](held["ravel"](o))
+    if not _ATOMS.issuperset(map(type, cells)):
+        return None
+    return held["shape"].__get__(o), _plain(cells)
+
+
+def _MODULE_OF(o):
+    kind = type(o)
+    if issubclass(kind, type):
+        return _MODULE(o)
+    return getattr(o, "__module__", None) if kind is _Function or kind is _Builtin else None
+
+
+_Function, _Builtin = type(lambda: 0), type(len)
+
+
+def _calibrated():
+    """The references to an object that only one container refers to, as the pickler sees it."""
+    seen = []
+
+    class Probe(Pickler):
+        def persistent_id(self, o):
+            seen.append(getrefcount(o))
+
+    Probe(io.BytesIO(), 5).dump([[]])
+    return seen[-1]
+
+
+_ALONE = _calibrated() + 1
+
+
+def _is_package(walk, kind):
+    return top_of(kind) in PACKAGES and walk.world.names.of(kind) is not None
+
+
+def _owner(o):
+    """The array that owns the memory of an array."""
+    array = ndarray()
+    while array is not None and issubclass(type(o), array):
+        base = MAPPING(array)["base"].__get__(o)
+        if base is None or not issubclass(type(base), array):
+            break
+        o = base
+    return o
+
+
+def ndarray():
+    """The class of arrays, or None if there are none."""
+    numpy = _modules.get("numpy")
+    return vars(numpy).get("ndarray") if numpy is not None else None
+
+
+def is_constant(cls):
+    """Whether objects of the class never change."""
+    for base in MRO(cls):
+        if (_MODULE(base), _NAME(base)) in _CONSTANT:
+            return not _NAME(cls).startswith("Mutable")
+    return False
+
+
+def _is_index(cls):
+    """Whether it is a class of the indexes of frames."""
+    return any(_NAME(base) == "Index" and top_of(base) == "pandas" for base in MRO(cls))
+
+
+def _copies_on_write(cls):
+    """Whether parts of pandas objects are copied before a write."""
+    pandas = _modules.get("pandas")
+    version = getattr(pandas, "__version__", "0")
+    return top_of(cls) == "pandas" and int(version.partition(".")[0]) >= 3
+
+
+class _Reader(pickle.Unpickler):
+    """Names nothing of the program."""
+
+    def find_class(self, module, name):
+        if module == "__main__" or module.startswith("_harness."):
+            raise Unloadable("a stream that names " + module)
+        return super().find_class(module, name)
+
+    def persistent_load(self, packed):
+        """An array of plain objects, or an index."""
+        if type(packed[0]) is bytes:
+            data, buffers = packed
+            return _Reader(io.BytesIO(data), buffers=[restored(*one) for one in buffers]).load()
+        numpy, (shape, cells) = _modules.get("numpy") or __import__("numpy"), packed
+        made = numpy.empty(shape, object)
+        cells = pickle.loads(cells)
+        if cells:
+            made.reshape(-1)[:] = cells
+        return made
+
+
+def dumps(walk, o):
+    """`(pickle, buffers)`: each buffer as its bytes and whether it may be written to."""
+    into, buffers = io.BytesIO(), []
+    _Writer(walk, into, buffers).dump(o)
+    out = []
+    for buffer in buffers:
+        view = buffer.raw()
+        out.append(contents(walk, view, view.readonly))
+    return into.getvalue(), out
+
+
+def contents(walk, view, fixed):
+    """The bytes of a buffer; or their hash, if it is too large to be stored."""
+    if view.nbytes > getattr(walk.world, "limit", _LIMIT):
+        walk.fail("too large")
+        walk.beside += view.nbytes
+        return blake2b(view, digest_size=32).digest(), None
+    return bytes(view), fixed
+
+
+def restored(data, fixed):
+    """A buffer."""
+    if fixed is None:
+        raise Unloadable("too large")
+    return data if fixed else bytearray(data)
+
+
+def _plain(of):
+    """Plain data as bytes, whatever is one object in it."""
+    into = io.BytesIO()
+    pickler = Pickler(into, 4)
+    pickler.fast = True
+    pickler.dump(of)
+    return into.getvalue()
+
+
+class Field(Kind):
+    """Objects of one class of a package."""
+
+    early = False
+
+    def __init__(self, cls, constant, sure):
+        self.tag, self.cls, self.mutable, self.sure = ("pc" if constant else "pm"), cls, not constant, sure
+
+    def mark(self, walk):
+        return (self.tag, walk.name(self.cls))
+
+    def split(self, walk, objs):
+        head = []
+        for o in objs:
+            before = dict(walk.inside)
+            try:
+                head.append(dumps(walk, o))
+            except Exception as why:
+                walk.inside = before
+                name = f"{_MODULE(type(o))}.{_NAME(type(o))}"
+                walk.fail(str(why) if type(why) is Unstorable else f"type {name}: {type(why).__name__}")
+                walk.opaque = walk.blind = True
+                head.append((name, None))
+            else:
+                walk.inside.pop(id(o), None)
+                if not self.mutable:
+                    # Nothing in it changes, except for caches.
+                    walk.inside = before
+        return head, []
+
+    def build(self, load, head, kids, n):
+        return [_Reader(io.BytesIO(data), buffers=[restored(*one) for one in buffers]).load() for data, buffers in head]
+
+
+class Array(Kind):
+    """Arrays of numpy that own their memory, or whose owner nothing else can change."""
+
+    tag = "nd"
+
+    def split(self, walk, objs):
+        head, kids = [], []
+        array = ndarray()
+        for o in objs:
+            held = MAPPING(array)
+            of, shape, flags = (held[name].__get__(o) for name in ("dtype", "shape", "flags"))
+            order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
+            owner = _owner(o)
+            if owner is not o:
+                walk.inside[id(owner)] = 0
+            if of.hasobject:
+                cells = held["ravel"](o, order)
+                if of.names is not None:
+                    walk.fail("an array of records with objects")
+                    walk.opaque = walk.blind = True
+                    data = None, None
+                    cells = []
+                else:
+                    data, cells = ("objects", None), held["tolist"](cells)
+                kids += cells
+                number = len(cells)
+            else:
+                number = 0
+                whole = o if flags.forc else held["copy"](o, order)
+                flat = held["view"](held["ravel"](whole, order), "u1") if whole.nbytes else b""
+                data = contents(walk, memoryview(flat), not flags.writeable)
+            head.append((_plain(of), shape, order, flags.writeable, number, data))
+        return head, kids
+
+    def make(self, load, head, n):
+        numpy, out = _modules.get("numpy") or __import__("numpy"), []
+        for of, shape, order, writeable, number, (data, fixed) in head:
+            of = _Reader(io.BytesIO(of)).load()
+            if of.hasobject:
+                made = numpy.empty(shape, of, order)
+            else:
+                if type(data) is not bytes or fixed is None:
+                    raise Unloadable("too large")
+                made = numpy.frombuffer(bytearray(data), numpy.uint8).view(of).reshape(shape, order=order) if data else numpy.empty(shape, of, order)
+                if data:
+                    # An array that owns its memory.
+                    made = made.copy(order)
+                made.flags.writeable = writeable
+            out.append(made)
+        return out
+
+    def fill(self, load, objs, head, kids):
+        at = 0
+        for o, (_, shape, order, writeable, number, _) in zip(objs, head):
+            if number:
+                numpy = _modules["numpy"]
+                cells = numpy.empty(number, object)
+                for place in range(number):
+                    cells[place] = kids[at + place]
+                o[...] = cells.reshape(shape, order=order)
+                at += number
+            o.flags.writeable = writeable
+
+
+class Part(Kind):
+    """A view of an array: it refers to the array that owns the memory."""
+
+    tag, early = "nv", False
+
+    def split(self, walk, objs):
+        head, kids = [], []
+        held = MAPPING(ndarray())
+        for o in objs:
+            owner = _owner(o)
+            of, shape, strides, flags = (held[name].__get__(o) for name in ("dtype", "shape", "strides", "flags"))
+            start = held["__array_interface__"].__get__(o)["data"][0] - held["__array_interface__"].__get__(owner)["data"][0]
+            head.append((_plain(of), shape, strides, start, flags.writeable))
+            kids.append(owner)
+        return head, kids
+
+    def build(self, load, head, kids, n):
+        array, out = type(kids[0]), []
+        for (of, shape, strides, start, writeable), owner in zip(head, kids):
+            of = _Reader(io.BytesIO(of)).load()
+            made = array.__new__(array, shape, of, buffer=owner, offset=start, strides=strides)
+            made.flags.writeable = writeable
+            out.append(made)
+        return out
+
+
+class Drawing(Kind):
+    """Figures and what is on them: never stored, because drawing on one part changes others."""
+
+    tag, unserializable, opaque, blind, sure = "dr", "a drawing", True, True, False
+
+    def split(self, walk, objs):
+        for o in objs:
+            walk.inside[id(_figure(o))] = 0
+        return [f"{_MODULE(type(o))}.{_NAME(type(o))}" for o in objs], []
+
+
+def _figure(o):
+    """The figure that an object is on, or the object."""
+    for name in ("_root_figure", "_parent_figure", "figure", "_figure"):
+        try:
+            found = object.__getattribute__(o, "__dict__").get(name)
+        except Exception:
+            return o
+        if found is not None and found is not o and top_of(type(found)) in DRAWINGS:
+            return _figure(found)
+    return o
+
+
+class Logger(Kind):
+    """A logger is known by its name."""
+
+    tag, mutable, early = "log", False, False
+
+    def split(self, walk, objs):
+        return [object.__getattribute__(o, "__dict__")["name"] for o in objs], []
+
+    def build(self, load, head, kids, n):
+        logging = _modules.get("logging") or __import__("logging")
+        return [logging.root if name == "root" else logging.getLogger(name) for name in head]
+
+
+class _Class(Field):
+    """As a blob names it: which class is in the pickle."""
+
+    def __init__(self, constant):
+        super().__init__(None, constant, True)
+
+
+register(_Class(True))
+register(_Class(False))
+ARRAY, PART, DRAWING, LOGGER = Array(), Part(), Drawing(), Logger()
+for _kind in (ARRAY, PART, DRAWING, LOGGER):
+    register(_kind)
+_known = {}
+_SURE = frozenset(("DataFrame", "Series"))
+
+
+def pick(walk, o, t):
+    """The kind of an object of a package, or None if it is treated as any other object."""
+    top = top_of(t)
+    if top not in PACKAGES and top not in DRAWINGS and top != "logging" or walk.world.names.of(t) is None:
+        return None
+    if top == "logging":
+        return LOGGER if _NAME(t) in ("Logger", "RootLogger") and _MODULE(t) == "logging" else None
+    if top in DRAWINGS:
+        return DRAWING
+    if t is ndarray():
+        if _owner(o) is o:
+            return ARRAY
+        # Pandas gives out views that cannot be written to.
+        fixed = not MAPPING(t)["flags"].__get__(o).writeable
+        return ARRAY if fixed or type(_owner(o)) is not t or MAPPING(t)["dtype"].__get__(o).hasobject else PART
+    kind = _known.get(id(t))
+    if kind is None or kind.cls is not t:
+        constant = is_constant(t)
+        sure = constant and top in ("numpy", "pandas") or top == "pandas" and _NAME(t) in _SURE
+        kind = _known[id(t)] = Field(t, constant, sure)
+    return kind
+
+
+def mixed(walk):
+    """Whether a part inside an object is also met elsewhere."""
+    return bool(walk.inside) and not walk.inside.keys().isdisjoint(walk.ordinals())

@@ -1,0 +1,155 @@
+"""What is known of an entity: its fingerprint, its mutable objects, its references."""
+from _blake2 import blake2b
+from _pickle import dumps
+from operator import is_
+
+from _harness.values.funcs import Function
+from _harness.values.plain import leaf
+from _harness.values.shapes import ATOM_IDS
+from _harness.values.trail import Follower, kept
+from _harness.values.walk import TooLarge, Walk
+
+
+class Entry:
+    """An entity as last seen."""
+    __slots__ = ("entity", "value", "ids", "_own", "refs", "unserializable", "opaque", "codes", "loads", "notes",
+                 "unit", "walk", "sign", "blind", "_known", "trail", "inside")
+
+    @property
+    def own(self):
+        """The fingerprint. For a loaded atom it is computed on demand."""
+        if self._own is None:
+            self._own = Walk(None).run([self.value]).own()
+        return self._own
+
+    @own.setter
+    def own(self, print):
+        self._own = print
+
+    @property
+    def known(self):
+        """`ids` as a set."""
+        if self._known is None or len(self._known) != len(self.ids):
+            self._known = set(self.ids)
+        return self._known
+
+    def same(self, other):
+        """Whether nothing changed, including sharing."""
+        return self.own == other.own and self.ids == other.ids and self.alike(other)
+
+    def alike(self, other):
+        """Whether the content is the same, regardless of which objects hold it."""
+        return self.own == other.own and len(self.refs) == len(other.refs) and \
+            all(map(is_, self.refs, other.refs)) and not self.blind
+
+
+def _parts(held):
+    return [v for pair in held.items() for v in pair]
+
+
+def sign(f):
+    """A cheap signature of a stateless function. Its parts are compared by identity."""
+    if f.__closure__ or f.__dict__:
+        return None
+    return (f.__code__, f.__defaults__, f.__doc__, f.__module__, f.__name__, f.__qualname__, f.__globals__,
+            *_parts(f.__kwdefaults__ or {}), f.__kwdefaults__ is None, *_parts(f.__annotations__))
+
+
+def unchanged(entry, value):
+    """Whether an entity is surely unchanged, without a walk."""
+    if entry.sign is not None:
+        if entry.value is not value:
+            return False
+        now = sign(value)
+        return now is not None and len(now) == len(entry.sign) and all(map(is_, now, entry.sign))
+    return id(type(value)) in ATOM_IDS and entry.value is value
+
+
+def probe(world, entity, value, known=None, keep=False):
+    """Walks an entity's content, along the trail of its entry if there is one. Returns its current
+    entry, which is the old one if nothing changed. `keep`: keeps a trail where it is worth it."""
+    e = Entry()
+    e.entity, e.value, e.unit, e.sign, e.trail = entity, value, None, None, None
+    kind = entity[0]
+    if kind == "n" and id(type(value)) in ATOM_IDS:
+        found = leaf(value)
+        if found is not None:
+            e.walk, e.own = found
+            e.ids, e.refs, e.codes, e.notes, e._known, e.inside = [], [], [], [], None, ()
+            e.unserializable, e.opaque, e.blind, e.loads = None, False, False, None
+            return e
+    inner = (id(value),) if kind == "t" else ()
+    e.walk = walk = Walk(world, inner, extras=True)
+    follower = None
+    # Keeping a trail costs a quarter of a walk. Not for new values, which may never be read again.
+    if keep and kind == "n" and known is not None and known.value is value:
+        walk.levels = []
+        if known.trail is not None:
+            follower = Follower(world, known)
+    try:
+        walk.run([module_root(value)] if kind == "m" else [value], follower)
+        if follower is not None and follower.same:
+            return known
+        e.own = walk.own()
+    except (TooLarge, MemoryError) as why:
+        if follower is not None:
+            return probe(world, entity, value, None, keep)
+        walk.unserializable, walk.opaque, walk.blind, e.own = str(why) or "too large", True, True, "0" * 64
+    e.inside = walk.inside
+    e.ids, e.refs, e.unserializable, e.opaque, e.blind = walk.order, walk.refs, walk.unserializable, walk.opaque, walk.blind
+    e.codes, e.notes, e._known = walk.codes, walk.notes, walk.everything()
+    if walk.inside:
+        # Parts whose identity counts only if something else refers to them.
+        e.ids, e._known = [*walk.order, *(o for o in walk.inside if o not in walk.ordinals())], None
+    e.loads = walk.loads() if walk.codes else None
+    if kind == "t" and type(value) is Function:
+        e.sign = sign(value)
+    if kind == "m":
+        e.value = None
+    e.trail = kept(walk)
+    return e
+
+
+def module_root(diff):
+    """The differences of a module, as one value without identity."""
+    return tuple([v for pair in diff.items() for v in pair])
+
+
+def _places(e):
+    at = dict(zip(e.ids, range(len(e.ids))))
+    for o in e.inside:
+        if at.get(o, -1) >= len(e.ids) - len(e.inside):
+            at[o] = -1 - e.inside[o]
+    return at
+
+
+def _outermost(common, at):
+    """Of shared parts inside objects of packages only the first counts, and none if whole objects are
+    shared: how many more are noticed depends on what else refers to them."""
+    whole = [o for o in common if at[o] >= 0]
+    return whole or [max(common, key=at.__getitem__)]
+
+
+def share(entries):
+    """For each pair of members that share objects, a digest of what they share: ordinals in both walks.
+
+    A pair appears in the order of the names. The name of a token shows only when it was made, so a
+    pair of tokens appears in both orders."""
+    at = [_places(e) for e in entries]
+    out = []
+    for i, a in enumerate(entries):
+        for j in range(i + 1, len(entries)):
+            b = entries[j]
+            common = at[i].keys() & at[j].keys()
+            if not common:
+                continue
+            if a.inside or b.inside:
+                common = _outermost(common, at[i])
+            ways = [(i, j), (j, i)]
+            if a.entity[0] != "t" or b.entity[0] != "t":
+                ways = ways[:1] if a.entity < b.entity else ways[1:]
+            for x, y in ways:
+                which = sorted([(at[x][o], at[y][o]) for o in common])
+                out.append([entries[x].entity, entries[y].entity,
+                            blake2b(dumps(which, 4), digest_size=32).hexdigest()])
+    return sorted(out)

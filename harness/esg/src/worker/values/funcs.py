@@ -1,0 +1,239 @@
+"""Functions, bound methods and the wrappers of descriptors, by value.
+
+A function binds to the live namespace of its module. Its code is hashed without lines and stored
+with them. Stateless functions are identity objects: references everywhere except in their own
+entity.
+"""
+import functools
+import marshal
+import types
+
+from _harness.values import codeforms as codes
+from _harness.values.shapes import ATOM_IDS, Unserializable, Kind, Unloadable, lookup, register
+
+Function, Method, Builtin = types.FunctionType, types.MethodType, types.BuiltinFunctionType
+_dumps, _loads = marshal.dumps, marshal.loads
+_PARAMS = "__type_params__" in Function.__dict__
+_Cell = types.CellType
+
+
+def frozen(walk, o, depth=8):
+    """Whether a default cannot change: atoms, names of others, references."""
+    t = type(o)
+    if id(t) in ATOM_IDS or issubclass(t, type) or t is types.ModuleType:
+        return True
+    if t is tuple or t is frozenset:
+        return depth > 0 and all([frozen(walk, v, depth - 1) for v in o])
+    if t is Function:
+        return walk.world.names.of(o) is not None or stateless(walk, o, depth - 1)
+    return t is Builtin or t is complex or t is range or walk.world.names.constant(o) is not None
+
+
+def stateless(walk, f, depth=8):
+    """A function that calls cannot change: nothing mutable in cells, defaults or attributes."""
+    if f.__closure__ or f.__dict__ or depth <= 0:
+        return False
+    for v in f.__defaults__ or ():
+        if not frozen(walk, v, depth):
+            return False
+    for v in (f.__kwdefaults__ or {}).values():
+        if not frozen(walk, v, depth):
+            return False
+    return True
+
+
+class Func(Kind):
+    tag = "f"
+    late_make = True    # after every cell has been made
+
+    def split(self, walk, objs):
+        head, kids = [], []
+        for f in objs:
+            code = f.__code__
+            walk.codes.append(code)
+            walk.extra(lambda code=code: _dumps(code))
+            where = walk.space(f.__globals__)
+            cells = f.__closure__ or ()
+            head.append((f.__name__, f.__qualname__, codes.digest(code), where, len(cells)))
+            kids += (f.__defaults__, f.__kwdefaults__, f.__annotations__, f.__dict__, f.__doc__, f.__module__,
+                     f.__type_params__ if _PARAMS else None, f.__globals__ if where is None else None)
+            kids += cells
+        return head, kids
+
+    def make(self, load, head, n):
+        return None
+
+    def make_one(self, load, head, part, code):
+        name, _, _, where, cells = head
+        space = load.end(where) if where is not None else part[7]
+        if type(space) is not dict and not issubclass(type(space), dict):
+            raise Unloadable("the globals of a function")
+        for cell in part[8:]:
+            if type(cell) is not _Cell:
+                raise Unloadable("a cell")
+        return Function(_loads(code), space, name, None, tuple(part[8:]) or None)
+
+    def fill(self, load, objs, head, kids):
+        at = 0
+        for f, (name, qualname, _, _, cells) in zip(objs, head):
+            part = kids[at:at + 8]
+            at += 8 + cells
+            f.__defaults__, f.__kwdefaults__, f.__annotations__, f.__dict__, f.__doc__, f.__module__ = part[:6]
+            f.__qualname__ = qualname
+            if _PARAMS and part[6] is not None:
+                f.__type_params__ = part[6]
+
+
+class Bound(Kind):
+    tag, mutable, early = "m", False, False
+
+    def split(self, walk, objs):
+        return None, [v for o in objs for v in (o.__func__, o.__self__)]
+
+    def build(self, load, head, kids, n):
+        return [Method(kids[2 * i], kids[2 * i + 1]) for i in range(n)]
+
+
+class BoundBuiltin(Kind):
+    """`xs.append`: a method of a builtin type with its object."""
+    tag, mutable, early = "bm", False, False
+
+    def split(self, walk, objs):
+        return [o.__name__ for o in objs], [o.__self__ for o in objs]
+
+    def build(self, load, head, kids, n):
+        out = []
+        for name, owner in zip(head, kids):
+            cls = owner if issubclass(type(owner), type) else type(owner)
+            found = lookup(cls, name)
+            if found is None:
+                raise Unloadable("method " + name)
+            out.append(type(found).__get__(found, None if cls is owner else owner, cls))
+        return out
+
+
+class Property(Kind):
+    tag, mutable, early = "p", False, False
+    names = "__name__" in property.__dict__
+
+    def split(self, walk, objs):
+        kids = []
+        for o in objs:
+            try:
+                name = o.__name__ if self.names else None
+            except AttributeError:
+                name = None
+            kids += (o.fget, o.fset, o.fdel, o.__doc__, name)
+        return None, kids
+
+    def build(self, load, head, kids, n):
+        out = []
+        for i in range(n):
+            get, put, drop, doc, name = kids[5 * i:5 * i + 5]
+            made = property(get, put, drop)
+            if made.__doc__ is not doc and made.__doc__ != doc:
+                made = property(get, put, drop, doc)
+            if name is not None and getattr(made, "__name__", None) != name:
+                made.__name__ = name
+            out.append(made)
+        return out
+
+
+class Wrapped(Kind):
+    """`staticmethod` and `classmethod`."""
+    mutable, early = False, False
+
+    def __init__(self, tag, cls):
+        self.tag, self.cls = tag, cls
+        self._func = cls.__dict__["__func__"].__get__
+        self._dict = cls.__dict__["__dict__"].__get__
+
+    def split(self, walk, objs):
+        return None, [v for o in objs for v in (self._func(o), tuple(self._dict(o).items()))]
+
+    def build(self, load, head, kids, n):
+        out = []
+        for i in range(n):
+            made = self.cls(None)
+            made.__init__(kids[2 * i])
+            held = self._dict(made)
+            held.clear()
+            held.update(kids[2 * i + 1])
+            out.append(made)
+        return out
+
+
+class Partial(Kind):
+    tag, sure = "pt", False
+    _func = functools.partial.__dict__["func"].__get__
+    _args = functools.partial.__dict__["args"].__get__
+    _keywords = functools.partial.__dict__["keywords"].__get__
+    _dict = functools.partial.__dict__["__dict__"].__get__
+
+    def split(self, walk, objs):
+        return None, [v for o in objs for v in (self._func(o), self._args(o), self._keywords(o), self._dict(o))]
+
+    def make(self, load, head, n):
+        return [functools.partial.__new__(functools.partial, len) for _ in range(n)]
+
+    def fill(self, load, objs, head, kids):
+        for i, o in enumerate(objs):
+            functools.partial.__setstate__(o, tuple(kids[4 * i:4 * i + 4]))
+
+
+CACHED_TYPE = type(functools.lru_cache(None)(lambda: 0))
+_INFO, _CACHED_DICT = CACHED_TYPE.__dict__["cache_info"], CACHED_TYPE.__dict__["__dict__"].__get__
+
+
+class Cached(Kind):
+    """`functools.lru_cache` that has not been called yet. The content of a used one cannot be read."""
+    tag, sure = "lc", False
+    _params = "cache_parameters"
+    used = Unserializable("type functools.lru_cache", tag="lu", kids=lambda walk, o: Cached.kids(o), blind=False)
+
+    @staticmethod
+    def kids(o):
+        held = _CACHED_DICT(o)
+        info = _INFO(o)
+        return [held.get("__wrapped__"), held, tuple(info)]
+
+    def pick(self, walk, o):
+        info = _INFO(o)
+        return self if not (info[0] or info[1] or info[3]) else self.used
+
+    def split(self, walk, objs):
+        head, kids = [], []
+        for o in objs:
+            held = _CACHED_DICT(o)
+            given = held.get(self._params)
+            typed = None
+            if type(given) is Function and given.__closure__:
+                typed = [c.cell_contents for c in given.__closure__ if type(c.cell_contents) is bool]
+            head.append((_INFO(o)[2], bool(typed and typed[0])))
+            kids += (held.get("__wrapped__"), held)
+        return head, kids
+
+    def make(self, load, head, n):
+        return None
+
+    late_make = True
+
+    def make_one(self, load, head, part, code):
+        if part[0] is None:
+            raise Unloadable("what lru_cache wraps")
+        made = functools._lru_cache_wrapper(part[0], head[0], head[1], functools._CacheInfo)
+        return made
+
+    def fill(self, load, objs, head, kids):
+        for i, o in enumerate(objs):
+            o.__dict__ = kids[2 * i + 1]
+
+
+register(Bound(), Method)
+register(Property(), property)
+register(Wrapped("sm", staticmethod), staticmethod)
+register(Wrapped("cm", classmethod), classmethod)
+register(Partial(), functools.partial)
+CACHED = register(Cached())
+FUNC = register(Func())
+BOUND_BUILTIN = register(BoundBuiltin())

@@ -1,0 +1,180 @@
+"""Classes of the program, by value: first a skeleton, then the dict, so that a class may refer to
+itself.
+
+Recreating a class runs none of its code: no `__init_subclass__`, no `__set_name__`, no metaclass
+hook.
+"""
+import _abc
+import sys
+import types
+from collections import Counter
+
+from _harness.values.levels import TooLarge
+from _harness.values.shapes import MAPPING, MRO, Kind, Unloadable, lookup, register
+
+_Getset, _Member = types.GetSetDescriptorType, types.MemberDescriptorType
+_BASES = type.__dict__["__bases__"].__get__
+_NAME = type.__dict__["__name__"].__get__
+_QUALNAME = type.__dict__["__qualname__"].__get__
+# What Python maintains itself, or the position of a class in its file.
+_SKIPPED = frozenset(("__dict__", "__weakref__", "__slotnames__", "_abc_impl", "__firstlineno__"))
+_PARAMS = "__type_params__" in type.__dict__
+
+
+def own_slot(cls, name, value):
+    """Whether an entry of a class is the descriptor that `__slots__` or the class itself made."""
+    t = type(value)
+    return (t is _Member or t is _Getset) and value.__objclass__ is cls
+
+
+def registered(walk, cls):
+    """The virtual subclasses of an abstract class, in an order independent of addresses."""
+    if "_abc_impl" not in MAPPING(cls):
+        return []
+    try:
+        found = [ref() for ref in _abc._get_dump(cls)[0]]
+    except TypeError:
+        return []
+    found = [c for c in found if c is not None]
+    names = {id(c): (str(type.__dict__["__module__"].__get__(c)), _QUALNAME(c)) for c in found}
+    many = Counter(names.values())
+    rank = {id(c): (names[id(c)], content(walk, c) if many[names[id(c)]] > 1 else "") for c in found}
+    if len(set(rank.values())) < len(found):
+        walk.note("registered classes ordered by address")
+    return sorted(found, key=lambda c: rank[id(c)])
+
+
+def content(walk, cls):
+    """What distinguishes a class from others of its name; empty if unknown."""
+    own = type(walk)(walk.world, (id(cls),))
+    try:
+        own.run([cls])
+        return own.own() if own.unserializable is None else ""
+    except (TooLarge, MemoryError):
+        return ""
+
+
+class Class(Kind):
+    tag, sure = "T", False
+    first_make = True
+
+    def split(self, walk, objs):
+        head, kids = [], []
+        for cls in objs:
+            bases = [walk.name(b) for b in _BASES(cls)]
+            keys, values, line = [], [], None
+            for k, v in MAPPING(cls).items():
+                if type(k) is not str or own_slot(cls, k, v) or k in _SKIPPED:
+                    line = v if k == "__firstlineno__" else line
+                    continue
+                if k == "__static_attributes__" and type(v) is tuple:
+                    v = tuple(sorted(v))
+                elif k == "_value2member_map_" and "_member_map_" in MAPPING(cls):
+                    continue
+                if k == "__del__":
+                    walk.note("__del__")
+                keys.append(k)
+                values.append(v)
+            slots = MAPPING(cls).get("__slots__")
+            if slots is not None and type(slots) is not str:
+                slots = [s for s in slots if type(s) is str]
+            virtual = registered(walk, cls)
+            kept = [k for k in ("__dict__", "__weakref__") if k in MAPPING(cls)]
+            walk.extra(lambda line=line: line)
+            head.append((_NAME(cls), _QUALNAME(cls), walk.name(type(cls)), bases, keys, slots, kept, len(virtual)))
+            kids += values
+            kids += virtual
+        return head, kids
+
+    def make(self, load, head, n):
+        return None
+
+    def make_class(self, load, head):
+        name, qualname, meta, bases, keys, slots, kept, _ = head
+        meta, bases = load.named(meta), tuple([load.named(b) for b in bases])
+        if lookup(meta, "mro") is not type.__dict__["mro"]:
+            raise Unloadable("a metaclass with an mro of its own")
+        space = dict.fromkeys(keys)
+        space["__qualname__"] = qualname
+        if slots is not None:
+            space["__slots__"] = slots if type(slots) is str else tuple(slots)
+        generic = "__orig_bases__" in space
+        space["__orig_bases__"] = (object,)     # keeps `Generic` from reading what does not exist yet
+        if "__module__" not in space:
+            space["__module__"] = "__main__"
+        muted = []
+        try:
+            for base in {id(b): b for top in bases for b in MRO(top)}.values():
+                hook = MAPPING(base).get("__init_subclass__")
+                if type(hook) is classmethod and base is not object:
+                    type.__setattr__(base, "__init_subclass__", _SILENT)
+                    muted.append((base, hook))
+            cls = type.__new__(meta, name, bases, space)
+        except TypeError as why:
+            raise Unloadable("class " + name + ": " + str(why))
+        finally:
+            for base, hook in muted:
+                type.__setattr__(base, "__init_subclass__", hook)
+        for k in list(MAPPING(cls)):
+            if k not in keys and k not in _SKIPPED and not own_slot(cls, k, MAPPING(cls)[k]) and \
+                    not (k == "__orig_bases__" and generic):
+                type.__delattr__(cls, k)
+        abstract = sys.modules.get("abc")
+        if abstract is not None and issubclass(meta, abstract.ABCMeta):
+            _abc._abc_init(cls)
+        return cls
+
+    def fill(self, load, objs, head, kids):
+        at = 0
+        for cls, (_, _, _, _, keys, _, _, virtual) in zip(objs, head):
+            for k, v in zip(keys, kids[at:at + len(keys)]):
+                if k == "__abstractmethods__" or k not in ("__slots__", "__qualname__"):
+                    type.__setattr__(cls, k, v)
+            at += len(keys)
+            if "_member_map_" in keys:
+                load.later(lambda cls=cls: members(cls))
+            for sub in kids[at:at + virtual]:
+                _abc._abc_register(cls, sub)
+            at += virtual
+
+
+def members(cls):
+    """The reverse map of an enum is built again: members by value."""
+    table = {}
+    for member in MAPPING(cls)["_member_map_"].values():
+        try:
+            table.setdefault(object.__getattribute__(member, "__dict__").get("_value_"), member)
+        except TypeError:
+            pass
+    type.__setattr__(cls, "_value2member_map_", table)
+
+_SILENT = classmethod(lambda cls, **_: None)
+
+
+class Member(Kind):
+    """A member of an enum: known by its class and name, or by its value if it is a combination."""
+    tag, mutable, early = "em", False, False
+
+    def split(self, walk, objs):
+        head = []
+        for o in objs:
+            held = MAPPING(type(o))["_member_map_"]
+            name = object.__getattribute__(o, "__dict__").get("_name_")
+            if type(name) is str and held.get(name) is o:
+                head.append((walk.name(type(o)), name, None))
+            else:
+                head.append((walk.name(type(o)), None, object.__getattribute__(o, "__dict__")["_value_"]))
+        return head, []
+
+    def build(self, load, head, kids, n):
+        out = []
+        for cls, name, value in head:
+            cls = load.named(cls)
+            made = MAPPING(cls)["_member_map_"].get(name) if name is not None else cls(value)
+            if made is None:
+                raise Unloadable("enum member")
+            out.append(made)
+        return out
+
+CLASS = register(Class())
+MEMBER = register(Member())

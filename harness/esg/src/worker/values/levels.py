@@ -1,0 +1,148 @@
+"""Levels with many objects, written at C speed: no line of Python runs for each object.
+
+The output depends on the content alone: how many objects, of which types, in which order.
+"""
+from itertools import compress
+
+from _harness.values.shapes import ATOM_IDS, ATOMS, KINDS, MAPPING, MRO
+
+MANY = 16                       # a level of at least this many objects is written in bulk
+CHUNK = 1024                    # objects in one piece of the stream
+LIMIT = 1 << 30                 # bytes of one stream
+_MOST = 100                     # kinds of objects on a level
+_ATOM = bytes([1]) + bytes(255)
+_PICK = [bytes(at) + b"\1" + bytes(255 - at) for at in range(_MOST + 1)]
+_HASH = object.__dict__["__hash__"]
+_DICT = KINDS[dict]
+
+
+class TooLarge(Exception):
+    """A value with more containers or more bytes than one walk supports."""
+
+
+class Sink:
+    """Collects the pieces of a stream. Limits its size, so that a repeated string cannot grow it
+    indefinitely."""
+
+    def __init__(self):
+        self.parts, self.size = [], 0
+
+    def write(self, data):
+        self.size += len(data)
+        if self.size > LIMIT:
+            raise TooLarge("too large")
+        self.parts.append(data)
+
+    def extend(self, parts):
+        """Writes pieces of an earlier stream."""
+        self.size += sum(map(len, parts))
+        if self.size > LIMIT:
+            raise TooLarge("too large")
+        self.parts += parts
+
+
+def types_hash_plainly():
+    """Whether a set of types can be made without running code of the program: a metaclass may have
+    its own `__hash__`."""
+    todo = [type]
+    while todo:
+        meta = todo.pop()
+        for base in MRO(meta):
+            if MAPPING(base).get("__hash__", _HASH) is not _HASH:
+                return False
+        todo += type.__subclasses__(meta)
+    return True
+
+
+def put_atoms(walk, atoms):
+    """Writes atoms: in pieces if there are many, because a piece is in memory twice. Returns the
+    start of the pieces in the stream, and the end of the last one."""
+    parts = walk.sink.parts
+    if len(atoms) <= CHUNK:
+        begin = len(parts)
+        walk.put(atoms)
+        return [begin, len(parts)]
+    walk.put(len(atoms))
+    starts = [len(parts)]
+    for at in range(0, len(atoms), CHUNK):
+        walk.put(atoms[at:at + CHUNK])
+        starts.append(len(parts))
+    return starts
+
+
+def picked(codes, at):
+    """For each object whether it is of a kind, or with 0 whether it is an atom, for `compress`."""
+    return codes.translate(_PICK[at] if at else _ATOM)
+
+
+def put_level(walk, flat, groups, width=0):
+    """Writes a level, and sorts its new objects into groups. Returns None, without effect, if some
+    were met before or need individual inspection. `width`: of the rows that the level consists of.
+    Returns how containers are distinguished from atoms, the atoms, None, and the position of their
+    pieces."""
+    plain = walk.types_hash_plainly()
+
+    def types(objs):
+        return map(type, objs) if plain else map(id, map(type, objs))
+
+    columns = [flat[at::width] for at in range(width)] if 1 < width * 64 < len(flat) else [flat]
+    types_met = [set(types(column)) for column in columns]
+    met = set().union(*types_met)
+    found = met - (ATOMS if plain else ATOM_IDS)
+    if not found:
+        return None, flat, None, put_atoms(walk, flat)
+    if len(found) > _MOST:
+        return None
+    kinds, number = [], dict.fromkeys(met, 0)
+    by_type = {t: t for t in found} if plain else {id(t): t for t in map(type, flat) if id(t) in found}
+    for key, t in by_type.items():
+        kind = walk.settled(t)
+        if kind is None:
+            return None
+        if kind not in kinds:
+            kinds.append(kind)
+        number[key] = kinds.index(kind) + 1
+    whole = [at for at, there in enumerate(types_met) if not there.isdisjoint(found)]
+    alone = len(kinds) == 1 and len(met) == len(found)
+    if alone:
+        cut, sorted_out, atoms = (0, 1), [flat], []
+    elif len(kinds) == 1 and len(whole) == 1 and types_met[whole[0]] <= found:
+        # One column of containers. The atoms are what remains without it.
+        at, step = whole[0], len(columns)
+        codes = (bytes(at) + b"\1" + bytes(step - at - 1)) * len(columns[0])
+        cut, codes, sorted_out, atoms = (at, step), codes[:len(flat)], [columns[at]], list(flat)
+        del atoms[at::step]
+    else:
+        codes, order = codes_of(flat, columns, types_met, number, types)
+        cut = codes
+        kinds = [kinds[at - 1] for at in order]
+        sorted_out = [list(compress(flat, picked(codes, at))) for at in range(1, len(kinds) + 1)]
+        atoms = list(compress(flat, picked(codes, 0)))
+    ids = []
+    for kind, objs in zip(kinds, sorted_out):
+        if kind.mutable:
+            ids += map(id, objs)
+    if not walk.meet(ids, spaces=_DICT in kinds):
+        return None
+    marks = tuple([kind.mark(walk) for kind in kinds])
+    starts = ()
+    if alone:
+        walk.put({marks[0]: len(flat)})
+    else:
+        walk.put(codes)
+        walk.put(marks)
+        starts = put_atoms(walk, atoms)
+    groups.update(zip(kinds, sorted_out))
+    return cut, atoms, None, starts
+
+
+def codes_of(flat, columns, types_met, number, types):
+    """For each object 0, or the number of its kind in order of first appearance. -> (codes, the kinds'
+    earlier numbers in that order)"""
+    codes = bytearray(len(flat))
+    for at, (column, there) in enumerate(zip(columns, types_met)):
+        numbers = {number[t] for t in there}
+        codes[at::len(columns)] = bytes(numbers) * len(column) if len(numbers) == 1 else \
+            bytes(map(number.__getitem__, types(column)))
+    order = sorted(set(codes) - {0}, key=codes.index)
+    return bytes(codes.translate(bytes.maketrans(bytes(order), bytes(range(1, len(order) + 1))))), order

@@ -1,0 +1,100 @@
+"""Dates, times, decimals, fractions and UUIDs: written as plain data, many at once.
+
+Nothing refers to parts of them, and their identity does not count. A time zone of a class of its own
+is an object like any other.
+"""
+import datetime
+import sys
+from itertools import repeat
+
+from _harness.values.shapes import MAPPING, TABLE, Kind, register
+
+_modules = sys.modules
+_MODULE = type.__dict__["__module__"].__get__
+_NAME = type.__dict__["__name__"].__get__
+_FLAGS = type.__dict__["__flags__"].__get__
+_FIXED = 1 << 8     # Py_TPFLAGS_IMMUTABLETYPE
+_Zone, _Delta = datetime.timezone, datetime.timedelta
+_offset = MAPPING(_Zone)["__getinitargs__"]
+
+
+def _described(zone):
+    """A time zone as plain data. None if it is an object like any other."""
+    if type(zone) is not _Zone:
+        return None
+    delta, *name = _offset(zone)
+    return (delta.days, delta.seconds, delta.microseconds, *name)
+
+
+class Moment(Kind):
+    """Objects of one class of `datetime`, by the arguments of their own reduction."""
+    mutable, early, fixed = False, False, True
+
+    def __init__(self, cls):
+        self.tag, self.cls = "dt" + _NAME(cls), cls
+        held = MAPPING(cls)
+        # Protocol 4 distinguishes the two times of an hour that repeats.
+        self.reduce = held.get("__reduce_ex__") or (lambda o, _, reduce=held["__reduce__"]: reduce(o))
+
+    def split(self, walk, objs):
+        head = [args for _, args in map(self.reduce, objs, repeat(4))]
+        zones = {id(args[1]): args[1] for args in head if len(args) == 2}
+        if not zones:
+            return head, []
+        known = {at: _described(zone) for at, zone in zones.items()}
+        kids = [args[1] for args in head if len(args) == 2 and known[id(args[1])] is None] \
+            if None in known.values() else []
+        return [(args[0], known[id(args[1])]) if len(args) == 2 else args for args in head], kids
+
+    def build(self, load, head, kids, n):
+        cls, kids, made = self.cls, iter(kids), []
+        for args in head:
+            if len(args) == 2:
+                state, zone = args
+                args = state, next(kids) if zone is None else _Zone(_Delta(*zone[:3]), *zone[3:])
+            made.append(cls(*args))
+        return made
+
+
+class Late(Kind):
+    """Objects of one class whose module may not be loaded, by a function that gives plain data and one
+    that takes it."""
+    mutable, early = False, False
+
+    def __init__(self, module, name, take, make):
+        self.tag, self.module, self.name, self.take, self.make = "lt" + name, module, name, take, make
+
+    def split(self, walk, objs):
+        return list(map(self.take, objs)), []
+
+    def build(self, load, head, kids, n):
+        cls = getattr(_modules.get(self.module) or __import__(self.module), self.name)
+        return [self.make(cls, part) for part in head]
+
+
+def _decimal(o):
+    sign, digits, exponent = MAPPING(type(o))["as_tuple"](o)
+    return sign, bytes(digits), exponent
+
+
+_LATE = {(kind.module, kind.name): register(kind) for kind in (
+    Late("decimal", "Decimal", _decimal, lambda cls, part: cls((part[0], tuple(part[1]), part[2]))),
+    Late("fractions", "Fraction", lambda o: (o._numerator, o._denominator), lambda cls, part: cls(*part)),
+    Late("uuid", "UUID", lambda o: (o.int, o.is_safe.value),
+         lambda cls, part: cls(int=part[0], is_safe=_modules["uuid"].SafeUUID(part[1]))),
+)}
+for _cls in (datetime.date, datetime.datetime, datetime.time, datetime.timedelta):
+    register(Moment(_cls), _cls)
+
+
+def late(t):
+    """The kind of a class whose module was loaded meanwhile, or None."""
+    kind = _LATE.get((_MODULE(t), _NAME(t)))
+    if kind is None or vars(_modules.get(kind.module, kind)).get(kind.name) is not t:
+        return None
+    TABLE[id(t)] = kind
+    # The table is by address.
+    kind.cls = t
+    # A class written in C: nothing can set the attributes of its objects.
+    kind.fixed = bool(_FLAGS(t) & _FIXED)
+    return kind

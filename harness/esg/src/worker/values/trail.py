@@ -1,0 +1,295 @@
+"""The result of a walk over a large plain value, so that the next walk can reuse it.
+
+Between two walks most of a value stays the same. A level is written as before if its atoms are the same
+objects and its containers have the same addresses, types and number of parts. If some atoms differ,
+only their pieces are written again. From the first level with another shape on, the walk continues
+without the trail.
+
+The trail keeps atoms, dates and decimals, addresses and the stream. It keeps no container, so objects
+that a program drops are freed at once. An atom that is held cannot share its address with another one. A
+container can, and then counts as the former one: its content is the same.
+
+A trail takes eight bytes for each atom and the size of the stream. Atoms that a step replaces live
+until the step has been described.
+"""
+from itertools import chain, compress, repeat
+from operator import is_, is_not
+
+from _harness.values.layouts import Instance
+from _harness.values.levels import CHUNK, picked, put_atoms
+from _harness.values.shapes import ATOM_IDS, KINDS
+
+_FEW = 512              # values with fewer objects keep no trail
+_LONG = 64              # most bytes of the stream for each object
+_MOST = 1 << 26         # most bytes of the stream
+_SLOW = 64              # most objects of a level that was inspected one by one
+_PLAIN = frozenset(map(id, (KINDS[list], KINDS[tuple], KINDS[dict])))
+_DICT = KINDS[dict]
+
+
+class Level:
+    """One level. `cut`: how containers are distinguished from atoms. None: there are none; a number
+    and a step: one column of them; bytes: for each object 0, or the number of its group."""
+    __slots__ = ("n", "cut", "atoms", "marks", "starts", "parts", "groups", "heads", "ids", "width")
+
+
+class Group:
+    """The containers of one kind on a level."""
+    __slots__ = ("kind", "type", "mark", "head", "n", "held")
+
+
+def kept(walk):
+    """The levels of a finished walk that are worth keeping, or None."""
+    found, walk.levels = walk.levels, None
+    if found is None or walk.unserializable is not None or walk.notes or walk.codes or walk.extras or not walk.sure:
+        return None
+    number = sum([level.n if type(level) is Level else len(level[2]) for level in found])
+    if number < _FEW or walk.sink.size > min(_LONG * number, _MOST):
+        return None
+    out = []
+    for level in found:
+        if type(level) is not Level:
+            level = _level(walk, *level)
+            if level is None:
+                return None
+        out.append(level)
+    return out
+
+
+def _level(walk, begin, end, flat, summary, groups, width):
+    """One level as recorded by the walk, or None if it cannot be followed."""
+    level = Level()
+    level.n, level.width, level.ids, level.groups = len(flat), width, 0, []
+    level.cut, level.atoms, level.marks, level.starts = summary
+    level.heads = [at - begin for *_, at in groups] + [end - begin]
+    for kind, objs, head, kids, _ in groups:
+        group = Group()
+        group.kind, group.type, group.head, group.n = kind, type(objs[0]), head, len(objs)
+        group.held = objs[:] if kind.fixed else None
+        if kind.fixed and kids:
+            return None
+        if not _follows(walk, group) or any(map(is_not, map(type, objs), repeat(group.type))):
+            return None
+        group.mark = kind.mark(walk)
+        if len(group.mark) > 1 and group.mark[1][0] == "b":
+            return None
+        level.groups.append(group)
+        level.ids += group.n if kind.mutable else 0
+    if level.marks is not None:
+        numbers = {group.mark: at for at, group in enumerate(level.groups, 1)}
+        if level.n > _SLOW or len(numbers) < len(level.groups):
+            return None
+        level.cut = bytes([numbers.get(mark, 255) if type(mark) is tuple else 0 for mark in level.marks])
+        if 255 in level.cut:
+            return None
+        level.atoms = [mark for mark in level.marks if type(mark) is not tuple]
+    elif level.atoms is flat:
+        # It may be a list of the program.
+        level.atoms = flat[:]
+    level.starts = [at - begin for at in level.starts]
+    level.parts = walk.sink.parts[begin:end]
+    return level
+
+
+def _follows(walk, group):
+    """Whether only the parts of such containers need inspection."""
+    kind = group.kind
+    if kind.fixed:
+        return True
+    if id(kind) in _PLAIN:
+        return _plain_head(kind, group.head)
+    return type(kind) is Instance and kind.bare and kind.owned is None and kind.sure and \
+        walk.settled(group.type) is kind
+
+
+def _plain_head(kind, head):
+    """Whether keys, if there are any, are plain data."""
+    return kind is not _DICT or type(head) is tuple
+
+
+class Follower:
+    """Follows the trail of an earlier walk over the same value, as long as it matches."""
+
+    def __init__(self, world, entry):
+        self.entry, self.levels, self.depth, self.met, self.same = entry, entry.trail, 0, 0, True
+        if not entry.known.isdisjoint(world.spaces()):
+            self.levels = ()
+
+    def follow(self, walk, flat):
+        """The parts of a level's objects, their width and the number of containers, after writing
+        the level to the walk. None, without effect, if the level differs."""
+        if self.depth == len(self.levels):
+            return None
+        level = self.levels[self.depth]
+        if len(flat) != level.n and level.cut is not None:
+            return None
+        atoms, sorted_out = _cut(level, flat)
+        other = ()
+        if len(flat) != level.n or not all(map(is_, atoms, level.atoms)):
+            other = _others(level, atoms)
+            if other is None:
+                return None
+        for group, objs in zip(level.groups, sorted_out):
+            if not all(map(is_, map(type, objs), repeat(group.type))) or not _follows(walk, group):
+                return None
+        if level.ids:
+            ids = _ids(level, flat, sorted_out)
+            if ids != self.entry.ids[self.met:self.met + level.ids]:
+                return None
+        found, heads = [], []
+        for group, objs in zip(level.groups, sorted_out):
+            if group.held is not None and all(map(is_, objs, group.held)):
+                found.append([])
+                heads.append(None)
+                continue
+            head, kids = group.kind.split(walk, objs)
+            same = group.held is None and _same_head(group, head)
+            if not same and (kids if group.held is not None else not _plain_head(group.kind, head)):
+                return None
+            found.append(kids)
+            heads.append(None if same else head)
+        if not _same_marks(walk, level):
+            return None
+        if len(flat) == level.n and not other and not any(map(is_not, heads, repeat(None))):
+            walk.sink.extend(level.parts)
+        else:
+            self.same = False
+            level = _rewritten(walk, level, atoms, other, heads, found, sorted_out)
+        walk.levels.append(level)
+        self.depth += 1
+        self.met += level.ids
+        number = sum([group.n for group in level.groups])
+        return found[0] if len(found) == 1 else list(chain.from_iterable(found)), level.width, number
+
+    def leave(self, walk):
+        """The walk continues without the trail, with what the earlier levels contain marked as met."""
+        self.same = False
+        walk.order = self.entry.ids[:self.met]
+        walk.known = set(walk.order)
+
+    def arrive(self, walk):
+        """The walk is complete: it met the same objects as the earlier one."""
+        walk.order, walk.known = self.entry.ids, self.entry.known
+
+
+def _cut(level, flat):
+    """The atoms of a level, and the containers of each group."""
+    cut = level.cut
+    if cut is None:
+        return flat, ()
+    if type(cut) is bytes:
+        return list(compress(flat, picked(cut, 0))), \
+            [list(compress(flat, picked(cut, at))) for at in range(1, len(level.groups) + 1)]
+    at, step = cut
+    if step == 1:
+        return (), [flat]
+    atoms = flat[:]
+    del atoms[at::step]
+    return atoms, [flat[at::step]]
+
+
+def _others(level, atoms):
+    """The numbers of the pieces with changed atoms. None if not all are atoms."""
+    found, size = set(), CHUNK if level.marks is None else _SLOW
+    for at in range(0, len(atoms), size):
+        piece, before = atoms[at:at + size], level.atoms[at:at + size]
+        if len(piece) != len(before) or not all(map(is_, piece, before)):
+            if not set(map(id, map(type, piece))) <= ATOM_IDS:
+                return None
+            found.add(at // size)
+    return found
+
+
+def _ids(level, flat, sorted_out):
+    """The addresses of mutable objects, in the order in which the walk met them."""
+    if level.marks is not None:
+        mutable = [False] + [group.kind.mutable for group in level.groups]
+        return [id(o) for o, at in zip(flat, level.cut) if mutable[at]]
+    ids = []
+    for group, objs in zip(level.groups, sorted_out):
+        if group.kind.mutable:
+            ids += map(id, objs)
+    return ids
+
+
+def _same_head(group, head):
+    """Whether containers have as many parts as before, under the same keys."""
+    old = group.head
+    if group.kind is not _DICT:
+        return head == old      # numbers, or nothing
+    if type(head) is not tuple or len(head) != len(old):
+        return False
+    if len(head) == 2:
+        return head == old      # numbers and strings
+    return head[0] == old[0] and len(head[2]) == len(old[2]) and all(map(is_, head[2], old[2]))
+
+
+def _same_marks(walk, level):
+    """Whether the kinds are still written as they were. If not, the walk has referred to nothing."""
+    number, names = len(walk.refs), dict(walk.names)
+    for group in level.groups:
+        if group.kind.mark(walk) != group.mark:
+            for r in walk.refs[number:]:
+                del walk.ref_at[id(r)]
+            del walk.refs[number:]
+            walk.names = names
+            return False
+    return True
+
+
+def _rewritten(walk, old, atoms, other, heads, found, sorted_out):
+    """Writes a level with other atoms in some pieces, and other heads of some groups. -> the level"""
+    sink, level = walk.sink, Level()
+    begin = len(sink.parts)
+    level.cut, level.ids, level.marks, level.atoms = old.cut, old.ids, old.marks, old.atoms
+    level.n = old.n if old.cut is not None else len(atoms)
+    if other or level.n != old.n:
+        level.atoms = atoms[:]
+        _write_atoms(walk, level, old, other, begin)
+    else:
+        level.starts = old.starts
+        sink.extend(old.parts[:old.heads[0]])
+    level.groups, level.heads = [], []
+    for at, (group, head) in enumerate(zip(old.groups, heads)):
+        level.heads.append(len(sink.parts) - begin)
+        if head is None:
+            sink.extend(old.parts[old.heads[at]:old.heads[at + 1]])
+        else:
+            walk.put((group.n, len(found[at]), head))
+            group = _with_head(group, head, sorted_out[at])
+        level.groups.append(group)
+    level.heads.append(len(sink.parts) - begin)
+    level.parts = sink.parts[begin:]
+    level.width = level.groups[0].kind.width(level.groups[0].head) if len(level.groups) == 1 else 0
+    return level
+
+
+def _write_atoms(walk, level, old, other, begin):
+    """Writes what comes before the heads of a level."""
+    sink, starts = walk.sink, old.starts
+    if level.n != old.n:
+        if min(level.n, old.n) <= CHUNK:
+            level.starts = [at - begin for at in put_atoms(walk, level.atoms)]
+            return
+        walk.put(level.n)
+    else:
+        sink.extend(old.parts[:starts[0]])
+    level.starts, pieces = [], range(0, len(level.atoms), CHUNK)
+    if old.marks is not None:
+        rest = iter(level.atoms)
+        level.marks = tuple([mark if code else next(rest) for mark, code in zip(old.marks, old.cut)])
+        pieces = (0,)
+    for number, at in enumerate(pieces):
+        level.starts.append(len(sink.parts) - begin)
+        if number in other:
+            walk.put(level.atoms[at:at + CHUNK] if level.marks is None else level.marks)
+        else:
+            sink.extend(old.parts[starts[number]:starts[number + 1]])
+    level.starts.append(len(sink.parts) - begin)
+
+
+def _with_head(old, head, objs):
+    group = Group()
+    group.kind, group.type, group.mark, group.n, group.head = old.kind, old.type, old.mark, old.n, head
+    group.held = objs[:] if old.held is not None else None
+    return group

@@ -1,0 +1,218 @@
+"""Ambient channels: named state inside packages that programs set on purpose.
+
+Everything else inside a package counts as its caches and constants. A channel says how its state is
+read, restored and written down, and which steps depend on it. Its code runs once its module is
+loaded; what the module set while it was loaded is the initial state.
+"""
+
+import importlib
+import sys
+from _pickle import Pickler
+from hashlib import sha256
+from io import BytesIO
+from pickle import loads
+
+from _harness.world.settings import TABLE, Ambient, Unstorable
+
+_modules = sys.modules
+PREFIX = "ambient/"
+
+
+class _Writer(Pickler):
+    def reducer_override(self, value):
+        """Classes and functions of the program are no plain data."""
+        if getattr(value, "__module__", None) == "__main__":
+            raise Unstorable("an object of the program")
+        return NotImplemented
+
+
+def encode(state):
+    """The state as bytes. Equal states give equal bytes, whatever objects they share."""
+    into = BytesIO()
+    pickler = _Writer(into, 4)
+    pickler.fast = True
+    try:
+        pickler.dump(state)
+    except Unstorable:
+        raise
+    except Exception as why:
+        raise Unstorable(f"type {type(state).__name__}: {why}") from None
+    return into.getvalue()
+
+
+decode = loads
+
+
+def fingerprint(name, blob):
+    """The fingerprint of stored state."""
+    return sha256(f"p:{name}\0".encode() + blob).hexdigest()
+
+
+class Given:
+    """The functions `read` and `restore` of a user's source."""
+
+    def __init__(self, name, source):
+        self.scope = {"__name__": "_harness.given"}
+        exec(compile(source, f"<ambient:{name}>", "exec", dont_inherit=True), self.scope)
+
+    def read(self):
+        """The state."""
+        return self.scope["read"]()
+
+    def restore(self, state):
+        """Sets it."""
+        self.scope["restore"](state)
+
+
+class Ambients:
+    """The channels whose modules are loaded, as entities `p:ambient/...`."""
+
+    def __init__(self, events, given=()):
+        self.events = events
+        self.waiting = {PREFIX + one.name: one for one in TABLE}
+        for name, module, source in given:
+            self.waiting[PREFIX + name] = Ambient(name, module, *_lazy(name, source))
+        self.active = {}
+        # By entity: the state as bytes, or the object that cannot be written down.
+        self.known, self.initial = {}, {}
+        # What the step used beyond what its code shows.
+        self.used = set()
+        self.discover()
+
+    def discover(self):
+        """Modules were loaded."""
+        if not self.waiting:
+            return
+        for name, one in list(self.waiting.items()):
+            if one.module in _modules and not _loading(one.module):
+                del self.waiting[name]
+                self.active[name] = one
+                if one.name == "logging":
+                    self._observe_logging()
+                self.known[name] = self.initial[name] = self._now(name)
+
+    def _observe_logging(self):
+        """Libraries log too, and whether that shows depends on the levels."""
+        logger = _modules["logging"].Logger
+        events, used = self.events, self.used
+
+        def noting(real):
+            def method(self, /, *args, **named):
+                if events.running:
+                    used.add(PREFIX + "logging")
+                return real(self, *args, **named)
+
+            method.__name__, method.__qualname__ = real.__name__, real.__qualname__
+            method.__module__, method.__doc__ = real.__module__, real.__doc__
+            return method
+
+        for name in ("isEnabledFor", "handle", "getEffectiveLevel", "hasHandlers"):
+            setattr(logger, name, noting(logger.__dict__[name]))
+
+    def _now(self, name):
+        state = self.active[name].read()
+        try:
+            return encode(state)
+        except Unstorable as why:
+            return why
+
+    def begin(self):
+        """Right before a step. Loading its values may have imported modules."""
+        self.used.clear()
+        self.discover()
+
+    def end(self, tops, names):
+        """`(reads, changed)` of the step, which used these top-level packages and names."""
+        self.discover()
+        reads, changed = [], []
+        for name, one in self.active.items():
+            uses = name in self.used or one.uses(tops, names)
+            if not uses and one.packages and one.name != "numpy.random":
+                continue
+            try:
+                now = self._now(name)
+            except Exception as failure:
+                self.events.failures.append(f"{name}: {failure!r}")
+                continue
+            was = self.known[name]
+            same = type(now) is bytes and now == was
+            self.known[name] = now
+            if uses or not same:
+                reads.append(name)
+            if not same:
+                changed.append(name)
+        return reads, changed
+
+    def still(self):
+        """Whether nothing used a channel."""
+        return not self.used
+
+    def member(self, name):
+        """`(own, blob, reason)` of the state as recorded."""
+        state = self.known[name]
+        if type(state) is bytes:
+            return fingerprint(name, state), state, None
+        return sha256(name.encode()).hexdigest(), None, str(state)
+
+    def is_open(self, name):
+        """Whether only the code that made the state can make it again."""
+        return type(self.known.get(name)) is not bytes
+
+    def keep(self, name):
+        """The state, to be set again in this process."""
+        state = self.known[name]
+        if type(state) is not bytes and self.active[name].keep is not None:
+            return self.active[name].keep()
+        return state
+
+    def drop(self, name):
+        """Resets the state to that after the import."""
+        if name in self.active:
+            self.set(name, self.initial[name])
+
+    def load(self, name, blob):
+        """Restores stored state."""
+        if name in self.waiting:
+            was, self.events.running = self.events.running, False
+            try:
+                importlib.import_module(self.waiting[name].module)
+            finally:
+                self.events.running = was
+            self.discover()
+        self.set(name, bytes(blob))
+
+    def set(self, name, state):
+        """Makes the state what it was."""
+        if callable(state):
+            state()
+        elif type(state) is not bytes:
+            raise ValueError(f"{name} is lost: {state}")
+        elif state != self._now(name):
+            self.active[name].restore(decode(state))
+        self.known[name] = self._now(name)
+
+    def changed_outside(self):
+        """Channels that changed while no step ran."""
+        found = []
+        for name in self.active:
+            now = self._now(name)
+            if type(now) is bytes and now != self.known[name]:
+                self.known[name] = now
+                found.append(name)
+        return found
+
+
+def _lazy(name, source):
+    given = []
+
+    def of():
+        if not given:
+            given.append(Given(name, source))
+        return given[0]
+
+    return (lambda: of().read()), (lambda state: of().restore(state))
+
+
+def _loading(name):
+    spec = getattr(_modules[name], "__spec__", None)
+    return spec is not None and spec.__dict__.get("_initializing", False)
