@@ -4,7 +4,6 @@ import sys
 import unittest
 import warnings
 
-import driver
 import support  # noqa: F401  makes the worker's files importable
 from test_calm import Both
 

@@ -31,7 +31,7 @@ try:
     from signal import SIGKILL
 except ImportError:
     # Without it, the end of the host is noticed only between two steps.
-    F_SETSIG = None
+    F_SETSIG = None  # type: ignore[misc,assignment]
 
 _SYS = (
     "argv breakpointhook displayhook excepthook meta_path orig_argv path_hooks "

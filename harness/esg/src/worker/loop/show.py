@@ -20,7 +20,7 @@ _BRACKETS = {
     frozenset: ("frozenset({", "})"),
     deque: ("deque([", "])"),
 }
-_ITERATE = {kind: kind.__iter__ for kind in _BRACKETS}
+_ITERATE = {kind: vars(kind)["__iter__"] for kind in _BRACKETS}
 _MAPPINGS = (dict, OrderedDict, defaultdict)
 _JSON = (type(None), bool, int, float, str)
 DEEP = 40

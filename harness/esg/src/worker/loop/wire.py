@@ -6,7 +6,7 @@ and a frame is still sent completely or not at all.
 
 from _io import BufferedReader, FileIO
 from json.decoder import JSONDecoder
-from json.encoder import c_make_encoder, encode_basestring
+from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]
 from os import write
 from struct import Struct
 
@@ -15,7 +15,7 @@ HEAD = Struct("<II")
 _MOST = 1 << 16
 
 # The C parts of the json package, set up by hand, so that no method of a replaceable class is used.
-_scan = JSONDecoder().scan_once
+_scan = JSONDecoder().scan_once  # type: ignore[attr-defined]
 
 
 def _refuse(value):

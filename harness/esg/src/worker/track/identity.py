@@ -12,6 +12,7 @@ import weakref
 from dis import get_instructions
 from opcode import opmap
 from sys import _getframe
+from types import MemberDescriptorType
 
 _IS = opmap["IS_OP"]
 _CONST = opmap["LOAD_CONST"]
@@ -50,7 +51,7 @@ _HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _FLAGS = _type.__dict__["__flags__"].__get__
 _never = {}
 _OPTIMIZED = 1  # CO_OPTIMIZED: the code has fast locals
-_Member = _type(Operand.kind)
+_Member = MemberDescriptorType
 _slot = _Member.__get__
 # The types of `f_locals`: a dict, and from 3.13 on a view in functions.
 _SCOPES = frozenset((dict, (lambda: _type(_getframe().f_locals))()))

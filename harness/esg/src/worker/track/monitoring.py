@@ -31,8 +31,8 @@ _OPTIMIZED = 1  # CO_OPTIMIZED: the code has fast locals, so no mapping in which
 _MOST_TABLES = 20_000
 _IS = "is"
 # The type of `f_locals` in a function: a dict in 3.12, a view in 3.13.
-_VIEW = (lambda: type(_getframe().f_locals))()
-_VIEW = None if _VIEW is dict else _VIEW
+_LOCALS: type = (lambda: type(_getframe().f_locals))()
+_VIEW = None if _LOCALS is dict else _LOCALS
 
 
 def _pulse():

@@ -1,6 +1,6 @@
 """The names that the instructions of a code object load and bind, from Python 3.12 on."""
 
-from dis import EXTENDED_ARG, _inline_cache_entries, opmap, opname
+from dis import EXTENDED_ARG, _inline_cache_entries, opmap, opname  # type: ignore[attr-defined]
 
 # How an instruction uses a name. `STAR`: it binds the names of the module with that name.
 LOAD, STORE, DELETE, STAR = "load", "store", "delete", "star"

@@ -37,7 +37,7 @@ _words = _pattern(r"[^\W\d]\w*").findall
 _attribute = ModuleType.__getattribute__
 _contains = dict.__contains__
 # Attributes that any module has by its type, and that the import system reads from every module.
-_OF_MODULES = frozenset(ModuleType.__dict__) | frozenset(object.__dict__) | {"__path__"}
+_OF_MODULES = frozenset(vars(ModuleType)) | frozenset(object.__dict__) | {"__path__"}
 _item = dict.__getitem__
 _names = dict.keys
 _values = dict.values

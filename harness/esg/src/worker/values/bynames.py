@@ -19,7 +19,7 @@ _Function = types.FunctionType
 _Builtin = types.BuiltinFunctionType
 _DESCRIPTORS = (types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType,
                 types.MemberDescriptorType, types.ClassMethodDescriptorType)
-_module_dict = _Module.__dict__["__dict__"].__get__
+_module_dict = vars(_Module)["__dict__"].__get__
 
 # Constants without a name, found under the attribute that holds them.
 _SINGLETONS = {id(...): ("builtins", "Ellipsis"), id(NotImplemented): ("builtins", "NotImplemented")}

@@ -305,14 +305,15 @@ class Array(Kind):
 
     def make(self, load, head, n):
         numpy, out = _modules.get("numpy") or __import__("numpy"), []
-        for of, shape, order, writeable, number, (data, fixed) in head:
+        for of, shape, order, writeable, _, (data, fixed) in head:
             of = _Reader(io.BytesIO(of)).load()
             if of.hasobject:
                 made = numpy.empty(shape, of, order)
             else:
                 if type(data) is not bytes or fixed is None:
                     raise Unloadable("too large")
-                made = numpy.frombuffer(bytearray(data), numpy.uint8).view(of).reshape(shape, order=order) if data else numpy.empty(shape, of, order)
+                made = numpy.frombuffer(bytearray(data), numpy.uint8).view(of).reshape(shape, order=order) \
+                    if data else numpy.empty(shape, of, order)
                 if data:
                     # An array that owns its memory.
                     made = made.copy(order)

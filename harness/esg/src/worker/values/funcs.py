@@ -75,7 +75,7 @@ class Func(Kind):
 
     def fill(self, load, objs, head, kids):
         at = 0
-        for f, (name, qualname, _, _, cells) in zip(objs, head):
+        for f, (_, qualname, _, _, cells) in zip(objs, head):
             part = kids[at:at + 8]
             at += 8 + cells
             f.__defaults__, f.__kwdefaults__, f.__annotations__, f.__dict__, f.__doc__, f.__module__ = part[:6]

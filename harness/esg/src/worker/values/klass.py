@@ -4,7 +4,7 @@ itself.
 Recreating a class runs none of its code: no `__init_subclass__`, no `__set_name__`, no metaclass
 hook.
 """
-import _abc
+import _abc  # type: ignore[import-not-found]
 import sys
 import types
 from collections import Counter
@@ -111,7 +111,7 @@ class Class(Kind):
                     muted.append((base, hook))
             cls = type.__new__(meta, name, bases, space)
         except TypeError as why:
-            raise Unloadable("class " + name + ": " + str(why))
+            raise Unloadable("class " + name + ": " + str(why)) from None
         finally:
             for base, hook in muted:
                 type.__setattr__(base, "__init_subclass__", hook)

@@ -2,7 +2,7 @@
 
 Their modules are used only if a program has loaded them.
 """
-import _collections
+import _collections  # type: ignore[import-not-found]
 import _thread
 import sys
 import types
@@ -147,7 +147,7 @@ for _tag, _prefix, _type in (("gen", "gi", types.GeneratorType), ("coro", "cr", 
                              ("agen", "ag", types.AsyncGeneratorType)):
     register(Generator(_tag, _prefix), _type)
 LOCK = Lock("lock", _thread.allocate_lock, _thread.LockType.locked)
-RLOCK = Lock("rlock", _thread.RLock, _thread.RLock._is_owned)
+RLOCK = Lock("rlock", _thread.RLock, vars(_thread.RLock)["_is_owned"])
 register(LOCK)
 register(RLOCK)
 PICKS = {id(_thread.LockType): LOCK.pick, id(_thread.RLock): RLOCK.pick}
@@ -219,8 +219,8 @@ def _union(*args):
 
 HIDDEN = register(Hidden(), types.MemberDescriptorType, types.GetSetDescriptorType)
 register(Generic("ga", lambda o: (o.__origin__, o.__args__), types.GenericAlias), types.GenericAlias)
-_getter = type(_collections._tuplegetter(0, "")) if hasattr(_collections, "_tuplegetter") else None
-register(Generic("tg", lambda o: MAPPING(_getter)["__reduce__"](o)[1], lambda *a: _getter(*a)), _getter)
+_getter: type | None = type(_collections._tuplegetter(0, "")) if hasattr(_collections, "_tuplegetter") else None
+register(Generic("tg", lambda o: MAPPING(_getter)["__reduce__"](o)[1], lambda *a: _getter(*a)), _getter)  # type: ignore[misc]
 register(Generic("un", lambda o: o.__args__, _union), types.UnionType)
 
 

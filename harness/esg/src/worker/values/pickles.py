@@ -17,7 +17,7 @@ from _harness.values.shapes import ATOM_IDS, BY_TAG, Unloadable, atomic, lookup
 from _harness.values.walk import Walk
 
 _ENDS = frozenset(("r", "b", "g", "x", "v"))
-_module_dict = types.ModuleType.__dict__["__dict__"].__get__
+_module_dict = vars(types.ModuleType)["__dict__"].__get__
 _HEAD = struct.Struct("<I")
 _dumps, _loads = pickle.dumps, pickle.loads
 

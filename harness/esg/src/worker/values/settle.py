@@ -19,7 +19,7 @@ from _harness.values.walk import TooLarge, Walk, World
 _names = type.__dict__["__dict__"].__get__
 
 _Module = types.ModuleType
-_module_dict = _Module.__dict__["__dict__"].__get__
+_module_dict = vars(_Module)["__dict__"].__get__
 MISSING = object()
 # Names of every module; not names of the program.
 MODULE_NAMES = frozenset(("__name__", "__builtins__", "__doc__", "__loader__", "__spec__", "__package__",
@@ -207,7 +207,9 @@ class Standing:
                 if e in self.entries:
                     entries.setdefault(e, self.entries[e])
         groups = by_sharing(entries.values()) if len(entries) > 1 else [set(entries)]
-        find = lambda e: entries.get(e) or self.entries.get(e)
+
+        def find(e):
+            return entries.get(e) or self.entries.get(e)
 
         def group_of(e):
             known = find(e)

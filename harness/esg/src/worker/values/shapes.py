@@ -32,10 +32,10 @@ class Unloadable(Exception):
 
 class Kind:
     """How the objects of one type are taken apart and restored."""
-    tag = None          # names the kind in marks
+    tag: str | None = None          # names the kind in marks
     mutable = True      # identity counts
     early = True        # `make` then `fill`; otherwise `build` once the parts are there
-    unserializable = None   # why it cannot be serialized
+    unserializable: str | None = None   # why it cannot be serialized
     opaque = False      # its content cannot be read
     blind = False       # nor whether it changed
     owned = None        # receives the dict that is a fixed part of an object

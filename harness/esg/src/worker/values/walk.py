@@ -23,7 +23,7 @@ from _harness.values.shapes import ATOM_IDS, MAPPING, MRO, TABLE, Unserializable
 
 _modules = sys.modules
 _Module = types.ModuleType
-_module_dict = _Module.__dict__["__dict__"].__get__
+_module_dict = vars(_Module)["__dict__"].__get__
 _FLAGS = type.__dict__["__flags__"].__get__
 _NAME = type.__dict__["__name__"].__get__
 _MODULE = type.__dict__["__module__"].__get__

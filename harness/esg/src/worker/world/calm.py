@@ -7,7 +7,6 @@ changes without an event differs, the full path runs.
 
 import sys
 import warnings
-from operator import is_
 from types import NoneType
 
 from _harness.track.identity import FUNCTIONS

@@ -18,7 +18,7 @@ from _harness.world.submodules import Submodules
 from _harness.world.traits import uses
 
 _MISSING = object()
-_inside = types.ModuleType.__dict__["__dict__"].__get__
+_inside = vars(types.ModuleType)["__dict__"].__get__
 _MAPPING = type.__dict__["__dict__"].__get__
 _FLAGS = type.__dict__["__flags__"].__get__
 _IMMUTABLE = 1 << 8

@@ -6,7 +6,6 @@ import os
 import sys
 
 from _harness.values import standins
-from _harness.world.files import fd_path
 
 _WRITES = os.O_WRONLY | os.O_RDWR
 _sorted = sorted
@@ -151,7 +150,7 @@ class Paths:
 
                 put(os, name, make)
         for made in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks, os.supports_effective_ids):
-            for owner, name, stand_in in standins.places():
+            for owner, _, stand_in in standins.places():
                 if owner is os and standins.original(stand_in) in made:
                     made.add(stand_in)
         self._replace_captured()

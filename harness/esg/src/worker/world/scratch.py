@@ -5,8 +5,6 @@ import os
 import sys
 import types
 
-from _harness.world.loading import look_again
-
 _MISSING = object()
 _ModuleType = types.ModuleType
 _type = type

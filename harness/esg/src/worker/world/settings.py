@@ -219,7 +219,7 @@ class Foreign:
     def __eq__(self, other):
         return False
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self):
         raise Unstorable(self.what)
@@ -298,7 +298,7 @@ def _keep_logging():
 
     def put_back():
         logging.root.manager.disable = disable
-        for one, one.level, one.disabled, one.propagate, one.handlers[:], one.filters[:] in kept:
+        for one, one.level, one.disabled, one.propagate, one.handlers[:], one.filters[:] in kept:  # noqa: B007
             pass
         logging.root.manager._clear_cache()
 

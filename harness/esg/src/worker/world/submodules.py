@@ -21,7 +21,7 @@ from _harness.track.reads import caller
 _bootstrap = sys.modules["_frozen_importlib"]
 _loaded = sys.modules
 _ModuleType = types.ModuleType
-_inside = _ModuleType.__dict__["__dict__"].__get__
+_inside = vars(_ModuleType)["__dict__"].__get__
 _listdir = os.listdir
 _sha = hashlib.sha256
 _NONE = frozenset()

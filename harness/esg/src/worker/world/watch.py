@@ -45,14 +45,15 @@ ATTRIBUTES = frozenset(
 # Methods that run without a call.
 DEFINED = frozenset(("__del__",))
 # Functions of modules.
-FUNCTIONS = {
+_FUNCTIONS = {
     "os": "umask nice setuid setgid seteuid setegid setpriority sched_setaffinity sched_setscheduler "
     "chroot pread pwrite sendfile copy_file_range pipe pipe2 dup dup2 openpty eventfd memfd_create "
     "register_at_fork wait waitpid abort _exit",
     "os.path": "getmtime getatime getctime samestat",
     "sys": "setrecursionlimit setswitchinterval set_int_max_str_digits settrace setprofile getrefcount "
     "_current_frames getallocatedblocks set_asyncgen_hooks set_coroutine_origin_tracking_depth "
-    "ps1 ps2 tracebacklimit addaudithook monitoring setdlopenflags meta_path path_hooks path_importer_cache activate_stack_trampoline",
+    "ps1 ps2 tracebacklimit addaudithook monitoring setdlopenflags meta_path path_hooks path_importer_cache "
+    "activate_stack_trampoline",
     "time": "tzset",
     "inspect": "currentframe stack getouterframes getinnerframes trace",
     "threading": "settrace setprofile get_ident get_native_id stack_size setprofile_all_threads "
@@ -84,7 +85,7 @@ FUNCTIONS = {
     "numpy": "seterrcall",
     "linecache": "clearcache checkcache updatecache cache",
 }
-FUNCTIONS = {module: frozenset(names.split()) for module, names in FUNCTIONS.items()}
+FUNCTIONS = {module: frozenset(names.split()) for module, names in _FUNCTIONS.items()}
 _DOTTED = {module.rpartition(".")[2]: module for module in FUNCTIONS if "." in module and module != "os.path"}
 _FUNCTION_NAMES = frozenset().union(*FUNCTIONS.values())
 NOTED = ATTRIBUTES | DEFINED | _FUNCTION_NAMES
