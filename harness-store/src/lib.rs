@@ -8,6 +8,7 @@
 //! | `postgres` | `PostgresStore`: all sessions in one PostgreSQL database | all processes that reach its server |
 //! | `redis` | `RedisStore`: all sessions in the memory of one Redis server | all processes that reach its server |
 //! | `encrypt` | `Encrypted`: encrypts what any store keeps | as the store inside |
+//! | `code` | `Keys` encrypts programs of code steps, too | |
 
 #![forbid(unsafe_code)]
 

@@ -9,6 +9,8 @@
 //! input twice shows that it is the same, which its place shows already.
 
 mod cipher;
+#[cfg(feature = "code")]
+mod code;
 mod key;
 mod store;
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use thiserror::Error;
 
 use super::blobs::BlobError;
+use super::cipher::CipherError;
 use super::exec::ExecError;
 use super::ledger::JournalError;
 use super::model::{Entity, List};
@@ -38,6 +39,10 @@ enum Kind {
     InUse { path: String },
     #[error("`{path}` is damaged at byte {at} [restore it from a copy, or use another directory]")]
     Damaged { path: String, at: usize },
+    #[error("failed to decrypt `{path}`")]
+    Cipher { path: String, source: CipherError },
+    #[error("`{path}` is encrypted [open it with its keys: `CodeGraph::open_encrypted`]")]
+    Encrypted { path: String },
     #[error(transparent)]
     Journal(#[from] JournalError),
     #[error("failed to {what}: the executor {lacks} [use one whose `Caps` have that]")]
@@ -71,6 +76,31 @@ impl EsgError {
 
     pub(crate) fn damaged(path: &str, at: usize) -> Self {
         Kind::Damaged { path: path.into(), at }.into()
+    }
+
+    pub(crate) fn cipher(path: &str, source: CipherError) -> Self {
+        Kind::Cipher { path: path.into(), source }.into()
+    }
+
+    pub(crate) fn encrypted(path: &str) -> Self {
+        Kind::Encrypted { path: path.into() }.into()
+    }
+
+    /// Why a file of the graph, or a value, was not decrypted. Nothing is lost.
+    #[must_use]
+    pub fn cipher_error(&self) -> Option<&CipherError> {
+        match &self.0 {
+            Kind::Cipher { source, .. } | Kind::Blob(BlobError::Cipher { source, .. }) => {
+                Some(source)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the graph is encrypted, and was opened without keys.
+    #[must_use]
+    pub fn is_encrypted(&self) -> bool {
+        matches!(self.0, Kind::Encrypted { .. })
     }
 
     /// The error of the program, if the program refused a change.

@@ -73,6 +73,7 @@ pub mod _guide {}
 pub mod _executors {}
 
 mod blobs;
+mod cipher;
 mod error;
 mod exec;
 mod graph;
@@ -88,6 +89,7 @@ mod text;
 mod trace;
 
 pub use blobs::{BlobError, BlobId, BlobLimits, BlobStore, Blobs, BlobsSwept, StoredValue};
+pub use cipher::{Cipher, CipherError};
 pub use error::EsgError;
 #[cfg(unix)]
 pub use exec::{Ambient, CPython, Interpreter, StartError, Strictness, WorkerProcess};

@@ -15,7 +15,7 @@ use std::{fs, io};
 /// The modules, from the bottom. A module names itself and modules of earlier rows; modules of one row
 /// do not name each other.
 const LAYERS: &[&[&str]] = &[
-    &["model", "scan", "text"],
+    &["cipher", "model", "scan", "text"],
     &["exec", "program"],
     &["blobs"],
     &["state"],

@@ -5,6 +5,8 @@
 
 #[path = "survive/damage.rs"]
 mod damage;
+#[path = "survive/encrypted.rs"]
+mod encrypted;
 #[path = "survive/hosts.rs"]
 mod hosts;
 #[path = "survive/kept.rs"]

@@ -2,6 +2,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::cipher::CipherError;
+
 /// The error of a blob store. A missing value is not an error: it can be made again.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -24,6 +26,15 @@ pub enum BlobError {
     Key {
         /// The key's file.
         path: PathBuf,
+    },
+    /// The key file of the store, or a value, does not decrypt.
+    #[error("failed to decrypt {what}")]
+    Cipher {
+        /// What does not decrypt.
+        what: String,
+        /// Why.
+        #[source]
+        source: CipherError,
     },
     /// An operation on a file failed.
     #[error("{doing} {}", .path.display())]

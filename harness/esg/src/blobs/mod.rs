@@ -8,6 +8,7 @@ mod shelf;
 mod store;
 
 use std::collections::HashSet;
+use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,6 +18,7 @@ pub use error::BlobError;
 pub use id::{BlobId, StoredValue};
 pub use store::BlobStore;
 
+use crate::cipher::Cipher;
 use crate::exec::Blob;
 use crate::model::Fingerprint;
 
@@ -68,14 +70,14 @@ pub struct BlobsSwept {
 /// assert_eq!(blobs.get(&id)?.as_deref(), Some(&b"rows"[..]));
 /// # Ok::<(), harness_esg::BlobError>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Blobs {
     inner: Arc<Inner>,
 }
 
-#[derive(Debug)]
 struct Inner {
     hasher: blake3::Hasher,
+    cipher: Option<Arc<dyn Cipher>>,
     limits: BlobLimits,
     store: Mutex<Box<dyn BlobStore>>,
     missed: AtomicU64,
@@ -112,18 +114,50 @@ impl Blobs {
     /// # Errors
     /// As [`dir`](Blobs::dir).
     pub fn dir_with(path: impl AsRef<Path>, limits: BlobLimits) -> Result<Self, BlobError> {
-        let path = path.as_ref();
+        Self::at(path.as_ref(), limits, None)
+    }
+
+    /// The store in a directory whose values are encrypted, each bound to its id. The key of the ids is
+    /// stored encrypted as well, so that an id shows nothing of its value. Sizes count encrypted bytes.
+    ///
+    /// A store whose values are not encrypted cannot be opened so, and the other way round.
+    ///
+    /// # Errors
+    /// As [`dir`](Blobs::dir), and [`BlobError::Cipher`] if the key of the store does not decrypt.
+    pub fn dir_encrypted(
+        path: impl AsRef<Path>,
+        limits: BlobLimits,
+        cipher: Arc<dyn Cipher>,
+    ) -> Result<Self, BlobError> {
+        Self::at(path.as_ref(), limits, Some(cipher))
+    }
+
+    fn at(
+        path: &Path,
+        limits: BlobLimits,
+        cipher: Option<Arc<dyn Cipher>>,
+    ) -> Result<Self, BlobError> {
         disk::make_dir(path)?;
-        let key = key::of(path)?;
-        Ok(Self::over(Shelved::dir(path, limits.store), key, limits))
+        let key = key::of(path, cipher.as_deref())?;
+        Ok(Self::with(Shelved::dir(path, limits.store), key, limits, cipher))
     }
 
     /// A store of your own. Ids are hashes under `key`, which must be the same each time the store is
     /// opened. The size of a value is limited here, that of the store by the store.
     #[must_use]
     pub fn over(store: impl BlobStore + 'static, key: [u8; 32], limits: BlobLimits) -> Self {
+        Self::with(store, key, limits, None)
+    }
+
+    fn with(
+        store: impl BlobStore + 'static,
+        key: [u8; 32],
+        limits: BlobLimits,
+        cipher: Option<Arc<dyn Cipher>>,
+    ) -> Self {
         Self {
             inner: Arc::new(Inner {
+                cipher,
                 hasher: blake3::Hasher::new_keyed(&key),
                 limits: BlobLimits { value: limits.value.min(pack::LONGEST), ..limits },
                 store: Mutex::new(Box::new(store)),
@@ -160,10 +194,14 @@ impl Blobs {
         }
         let id = self.id(bytes);
         let mut store = self.lock();
-        match store.touch(&id) {
-            true => Ok(id),
-            false => store.put(id, blob()).map(|()| id),
+        if store.touch(&id) {
+            return Ok(id);
         }
+        let blob = match &self.inner.cipher {
+            Some(cipher) => cipher.encrypt(&place_of(&id), bytes).into(),
+            None => blob(),
+        };
+        store.put(id, blob).map(|()| id)
     }
 
     /// Stores a value, or keeps it inline if it is small.
@@ -180,9 +218,20 @@ impl Blobs {
     /// A value, or `None` if it is missing or damaged.
     ///
     /// # Errors
-    /// None at present: a value that cannot be read is missing.
+    /// [`BlobError::Cipher`] if the value is encrypted with a key that is not at hand. The value stays.
     pub fn get(&self, id: &BlobId) -> Result<Option<Blob>, BlobError> {
         let found = self.lock().get(id);
+        let found = match (&self.inner.cipher, found) {
+            (Some(cipher), Some(encrypted)) => match cipher.decrypt(&place_of(id), &encrypted) {
+                Ok(bytes) => Some(bytes.into()),
+                Err(source) if source.is_of_key() => {
+                    return Err(BlobError::Cipher { what: "a stored value".to_owned(), source });
+                }
+                // No value has the id of these bytes.
+                Err(_) => Some(encrypted),
+            },
+            (_, found) => found,
+        };
         let sound = found.as_deref().map(|bytes| self.id(bytes) == *id);
         if sound == Some(true) {
             return Ok(found);
@@ -256,6 +305,24 @@ impl Blobs {
 
     fn lock(&self) -> MutexGuard<'_, Box<dyn BlobStore>> {
         self.inner.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The place of an encrypted value.
+fn place_of(id: &BlobId) -> Vec<u8> {
+    [b"blob ", id.0.bytes().as_slice()].concat()
+}
+
+/// Without the values.
+impl fmt::Debug for Blobs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { cipher, limits, missed, corrupt, .. } = &*self.inner;
+        f.debug_struct("Blobs")
+            .field("cipher", cipher)
+            .field("limits", limits)
+            .field("missed", missed)
+            .field("corrupt", corrupt)
+            .finish_non_exhaustive()
     }
 }
 

@@ -19,6 +19,8 @@ pub use cpython::{Ambient, CPython, Interpreter, Strictness};
 pub use error::ExecError;
 #[cfg(unix)]
 pub use host::WorkerProcess;
+#[cfg(unix)]
+pub(crate) use host::discard_scratch;
 pub use limits::Limits;
 #[cfg(unix)]
 pub use start_error::StartError;
@@ -31,6 +33,12 @@ pub use wire::{
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+
+/// Only a worker process leaves anything.
+#[cfg(not(unix))]
+pub(crate) fn discard_scratch(_: &Path) -> std::io::Result<()> {
+    Ok(())
+}
 
 /// A worker for one language.
 ///

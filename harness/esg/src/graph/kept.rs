@@ -1,26 +1,36 @@
 //! The journal of a graph that is stored in a directory.
 //!
-//! A file of lines: 16 hex digits of the BLAKE3 hash of the rest, a space, a record as JSON. A line
-//! ends with a newline. A last line without one was being written when the process died, and is
-//! truncated. Any other damage is an error. Values are in the blob store beside the journal, and
-//! are durable before the line that refers to them.
+//! A file of [lines](super::lines). A last line without a newline was being written when the process
+//! died, and is truncated. Any other damage is an error. Values are in the blob store beside the journal,
+//! and are durable before the line that refers to them.
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use crate::cipher::Cipher;
 use crate::error::EsgError;
+use crate::exec::discard_scratch;
 use crate::ledger::{Journal, JournalError, Record};
+
+use super::lines::Lines;
 
 /// The open file. It is locked while it is open.
 #[derive(Debug)]
 pub(super) struct DirJournal {
     file: File,
     path: String,
+    lines: Lines,
+    /// A scratch directory whose content must not outlive the graph.
+    scratch: Option<PathBuf>,
 }
 
 impl DirJournal {
     /// Opens or creates the journal in `dir`, and reads it.
-    pub(super) fn open(dir: &Path) -> Result<(Self, Vec<Record>), EsgError> {
+    pub(super) fn open(
+        dir: &Path,
+        cipher: Option<Arc<dyn Cipher>>,
+    ) -> Result<(Self, Vec<Record>), EsgError> {
         let path = dir.join("journal");
         let shown = path.display().to_string();
         let io = |source| EsgError::io(&shown, source);
@@ -42,11 +52,13 @@ impl DirJournal {
             }
         };
         // From here on it is unlocked in every case.
-        let mut journal = Self { file, path: shown.clone() };
+        let lines = Lines::default();
+        let mut journal = Self { file, path: shown.clone(), lines, scratch: None };
         let file = &mut journal.file;
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(io)?;
-        let (records, whole) = read(&text, &shown)?;
+        let (lines, records, whole) = Lines::read(&text, cipher, &shown)?;
+        journal.lines = lines;
         if whole < text.len() {
             tracing::warn!(
                 journal = shown,
@@ -57,6 +69,10 @@ impl DirJournal {
             file.seek(SeekFrom::End(0)).map_err(io)?;
             file.sync_all().map_err(io)?;
         }
+        let beginning = if whole == 0 { journal.lines.beginning() } else { Vec::new() };
+        if !beginning.is_empty() {
+            file.write_all(&beginning).and_then(|()| file.sync_all()).map_err(io)?;
+        }
         File::open(dir).and_then(|dir| dir.sync_all()).map_err(io)?;
         Ok((journal, records))
     }
@@ -65,26 +81,18 @@ impl DirJournal {
         JournalError::new(format!("failed to write to `{}`", self.path)).with_source(error)
     }
 
-    /// The records as lines.
-    fn lines(&self, records: &[Record]) -> Result<Vec<u8>, JournalError> {
-        let mut lines = Vec::new();
-        for record in records {
-            let json = serde_json::to_vec(record).map_err(|error| {
-                JournalError::new(format!("failed to encode a record for `{}`", self.path))
-                    .with_source(error)
-            })?;
-            lines.extend_from_slice(digest(&json).as_bytes());
-            lines.push(b' ');
-            lines.extend_from_slice(&json);
-            lines.push(b'\n');
-        }
-        Ok(lines)
+    /// Removes what steps left in this scratch directory, now and when the journal is closed.
+    pub(super) fn clear_scratch(&mut self, scratch: &Path) -> Result<(), EsgError> {
+        discard_scratch(scratch)
+            .map_err(|error| EsgError::io(&scratch.display().to_string(), error))?;
+        self.scratch = Some(scratch.to_owned());
+        Ok(())
     }
 }
 
 impl Journal for DirJournal {
     fn append(&mut self, records: &[Record]) -> Result<(), JournalError> {
-        let lines = self.lines(records)?;
+        let lines = self.lines.of(records, &self.path)?;
         if lines.is_empty() {
             return Ok(());
         }
@@ -96,19 +104,31 @@ impl Journal for DirJournal {
                 tracing::error!(journal = self.path, %error, "failed to truncate an incomplete record");
             }
             self.io(error)
-        })
+        })?;
+        self.lines.wrote(records.len());
+        Ok(())
     }
 
     fn compact(&mut self, snapshot: &Record) -> Result<(), JournalError> {
-        let lines = self.lines(std::slice::from_ref(snapshot))?;
+        let mut lines = self.lines.replaced();
+        let mut content = lines.beginning();
+        content.extend(lines.of(std::slice::from_ref(snapshot), &self.path)?);
         // The new file is locked already. If this fails, the journal stays as it is.
-        self.file = replace(Path::new(&self.path), &lines).map_err(|error| self.io(error))?;
+        self.file = replace(Path::new(&self.path), &content).map_err(|error| self.io(error))?;
+        lines.wrote(1);
+        self.lines = lines;
         Ok(())
     }
 }
 
 impl Drop for DirJournal {
     fn drop(&mut self) {
+        // The worker has ended, and no other process has the directory before the journal is unlocked.
+        if let Some(scratch) = &self.scratch
+            && let Err(error) = discard_scratch(scratch)
+        {
+            tracing::error!(scratch = %scratch.display(), %error, "failed to remove the files of steps");
+        }
         // A process that another thread is starting may hold the file too, until it runs its
         // program. Closing the file alone would keep the lock until then.
         if let Err(error) = self.file.unlock() {
@@ -162,26 +182,4 @@ fn create(dir: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(dir)
-}
-
-fn digest(json: &[u8]) -> String {
-    blake3::hash(json).to_hex()[..16].to_owned()
-}
-
-/// The records, and their size in bytes.
-fn read(text: &[u8], path: &str) -> Result<(Vec<Record>, usize), EsgError> {
-    let (mut records, mut at) = (Vec::new(), 0);
-    while let Some(length) = text[at..].iter().position(|&byte| byte == b'\n') {
-        let line = &text[at..at + length];
-        let record = line
-            .split_at_checked(17)
-            .filter(|(head, json)| head[16] == b' ' && head[..16] == *digest(json).as_bytes())
-            .and_then(|(_, json)| serde_json::from_slice(json).ok());
-        match record {
-            Some(record) => records.push(record),
-            None => return Err(EsgError::damaged(path, at)),
-        }
-        at += length + 1;
-    }
-    Ok((records, at))
 }

@@ -2,11 +2,13 @@
 mod compare;
 mod draw;
 mod kept;
+mod lines;
 mod plan;
 mod query;
 mod traced;
 
 use std::collections::{BTreeSet, HashMap};
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +18,8 @@ pub use plan::Plan;
 pub use query::{Chain, Effect, Link, RanAt, Subject, Touched};
 pub use traced::TracedEdge;
 
-use super::blobs::Blobs;
+use super::blobs::{BlobLimits, Blobs};
+use super::cipher::Cipher;
 use super::error::EsgError;
 use super::exec::{Executor, KillHandle, Value};
 use super::ledger::{Journal, Ledger, Record};
@@ -37,7 +40,6 @@ const GRACE: Duration = Duration::from_secs(60 * 60);
 /// in everything that is tracked: names and what they share, classes, attributes of modules, files
 /// in scratch, random state, working directory, environment, output. A step that touches anything
 /// else is reported, and runs again when anything before it did.
-#[derive(Debug)]
 pub struct CodeGraph {
     engine: Engine,
     /// The state after the last replay.
@@ -93,11 +95,49 @@ impl CodeGraph {
         dir: impl AsRef<Path>,
         executor: impl Executor + 'static,
     ) -> Result<Self, EsgError> {
-        let dir = dir.as_ref();
-        let mut executor = executor;
-        let (journal, records) = DirJournal::open(dir)?;
-        executor.keep_scratch(&dir.join("scratch"))?;
-        let blobs = Blobs::dir(dir.join("blobs"))?;
+        Self::open_in(dir.as_ref(), executor, None)
+    }
+
+    /// As [`open`](Self::open), in a directory that holds nothing of the program in plain: sources,
+    /// inputs, values, output and files are encrypted before they are written. A new directory is
+    /// encrypted from the beginning; one that is not encrypted cannot be opened so.
+    ///
+    /// The scratch directory, in which the steps run, is plain while the graph is open, and is emptied
+    /// when the graph is dropped. A process that is killed leaves it, until the next one opens the graph:
+    /// a file is unlinked then, and its blocks are not overwritten. A scratch directory that you
+    /// [named](crate::CPython::scratch) is yours to empty.
+    ///
+    /// What can be seen is how many records and values there are, how long each is and when it was
+    /// written, and the ids of keys. Whoever may write to the directory can remove records from the end of
+    /// the journal, or restore an older copy of it.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open). If a key is missing or is another one, the error has a
+    /// [`cipher_error`](EsgError::cipher_error) that names the key, and nothing has changed.
+    pub fn open_encrypted(
+        dir: impl AsRef<Path>,
+        executor: impl Executor + 'static,
+        cipher: impl Cipher + 'static,
+    ) -> Result<Self, EsgError> {
+        Self::open_in(dir.as_ref(), executor, Some(Arc::new(cipher)))
+    }
+
+    fn open_in(
+        dir: &Path,
+        mut executor: impl Executor + 'static,
+        cipher: Option<Arc<dyn Cipher>>,
+    ) -> Result<Self, EsgError> {
+        let (mut journal, records) = DirJournal::open(dir, cipher.clone())?;
+        let (blobs, scratch) = (dir.join("blobs"), dir.join("scratch"));
+        let blobs = match cipher {
+            Some(cipher) => {
+                let blobs = Blobs::dir_encrypted(blobs, BlobLimits::default(), cipher)?;
+                journal.clear_scratch(&scratch)?;
+                blobs
+            }
+            None => Blobs::dir(blobs)?,
+        };
+        executor.keep_scratch(&scratch)?;
         let ledger = Ledger::fold(&records)?;
         let graph = Self::resume(ledger, executor, blobs).with_journal(journal);
         Ok(Self { owns_blobs: true, ..graph })
@@ -286,5 +326,17 @@ impl CodeGraph {
             scan: step.scan.clone(),
         });
         inputs.chain(steps).collect()
+    }
+}
+
+/// Without the content of the program.
+impl fmt::Debug for CodeGraph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CodeGraph")
+            .field("executor", &self.engine.name)
+            .field("steps", &self.program().len())
+            .field("executions", &self.executions().len())
+            .field("blobs", &self.engine.blobs)
+            .finish_non_exhaustive()
     }
 }

@@ -15,4 +15,5 @@ mod worker;
 pub(super) use launch::{Greeting, Launch};
 pub(super) use process::Fault;
 pub(super) use scratch::Scratch;
+pub(crate) use scratch::discard as discard_scratch;
 pub use worker::WorkerProcess;

@@ -129,6 +129,14 @@ impl Scratch {
     }
 }
 
+/// Removes what steps left in a scratch directory that is not in use.
+///
+/// # Errors
+/// If something cannot be removed.
+pub(crate) fn discard(root: &Path) -> io::Result<()> {
+    [WORK, ASIDE, BEFORE].iter().try_for_each(|known| remove(&root.join(known)))
+}
+
 impl Drop for Scratch {
     fn drop(&mut self) {
         if self.temporary.is_some() {

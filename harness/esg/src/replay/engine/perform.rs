@@ -113,14 +113,19 @@ impl Engine {
         let mut deaths = 0;
         loop {
             let (blobs, lost) = (&mut self.blobs, &self.lost);
+            // It is not made again: with its key it is there.
+            let mut locked = None;
             let mut read = |made: &Made| {
                 let stored = made.stored.as_ref().filter(|_| !lost.contains(&made.unit.key))?;
                 blobs.load(stored).unwrap_or_else(|error| {
-                    tracing::warn!(%error, "failed to read a stored value; making it again");
+                    locked.get_or_insert(error);
                     None
                 })
             };
             let mut moves = self.live.moves(state, needed, &mut read);
+            if let Some(error) = locked {
+                return Err(error.into());
+            }
             if !moves.sync.load.is_empty() {
                 moves.sync.sources =
                     self.live.unknown_sources(self.ledger.history.latest_sources());
