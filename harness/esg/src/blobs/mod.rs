@@ -25,6 +25,9 @@ use crate::model::Fingerprint;
 use id::INLINE;
 use store::Shelved;
 
+/// The largest value: what encryption adds to it fits into a record as well.
+const LONGEST: u64 = pack::LONGEST - 1024;
+
 /// The limits of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -159,7 +162,7 @@ impl Blobs {
             inner: Arc::new(Inner {
                 cipher,
                 hasher: blake3::Hasher::new_keyed(&key),
-                limits: BlobLimits { value: limits.value.min(pack::LONGEST), ..limits },
+                limits: BlobLimits { value: limits.value.min(LONGEST), ..limits },
                 store: Mutex::new(Box::new(store)),
                 missed: AtomicU64::new(0),
                 corrupt: AtomicU64::new(0),
