@@ -108,7 +108,7 @@ impl CodeGraph {
     /// [named](crate::CPython::scratch) is yours to empty.
     ///
     /// What can be seen is how many records and values there are, how long each is and when it was
-    /// written, and the ids of keys. Whoever may write to the directory can remove records from the end of
+    /// written, and the ids of keys. Someone who may write to the directory can remove records from the end of
     /// the journal, or restore an older copy of it.
     ///
     /// # Errors
