@@ -14,6 +14,7 @@ use super::disk::Disk;
 use super::index::{Index, Mark};
 use super::lease::read_small;
 use super::paths::Paths;
+use super::record::Header;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Checkpoint {
@@ -32,6 +33,13 @@ pub(crate) struct Checkpoint {
     /// The name of the place where it was written; `None` in those of the first stores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) place: Option<String>,
+}
+
+impl Mark {
+    /// Whether it is a place in the log that begins so, and not in that log before it was rewritten.
+    pub(crate) fn is_in(&self, header: &Header) -> bool {
+        (&self.epoch, self.rewritten) == (&header.epoch, header.rewritten)
+    }
 }
 
 impl Checkpoint {

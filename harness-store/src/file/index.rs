@@ -53,13 +53,6 @@ pub(crate) struct Mark {
     pub(crate) sum: u32,
 }
 
-impl Mark {
-    /// Whether it is a place in the log that begins so, and not in that log before it was rewritten.
-    pub(crate) fn is_in(&self, header: &Header) -> bool {
-        (&self.epoch, self.rewritten) == (&header.epoch, header.rewritten)
-    }
-}
-
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     /// How far the file was read: the end of its last whole record.
