@@ -69,21 +69,28 @@ const NAME: &str = "torture";
 impl Kind {
     /// Decides it for a new directory.
     pub fn choose(self, dir: &Path) {
+        if let Some(url) = self.url() {
+            mark(dir, &url);
+        }
+    }
+
+    /// The URL of the store, unless it is in files; without what an earlier run has left there.
+    fn url(self) -> Option<String> {
         match self {
-            Self::Files => {}
+            Self::Files => None,
             #[cfg(feature = "sqlite")]
-            Self::Sqlite => mark(dir, "sqlite:"),
+            Self::Sqlite => Some("sqlite:".to_owned()),
             #[cfg(feature = "postgres")]
             Self::Postgres => {
                 let url = server("HARNESS_POSTGRES_URL");
                 crate::work::runtime().block_on(clear_postgres(&url));
-                mark(dir, &url);
+                Some(url)
             }
             #[cfg(feature = "redis")]
             Self::Redis => {
                 let url = server("HARNESS_REDIS_URL");
                 clear_redis(&url);
-                mark(dir, &url);
+                Some(url)
             }
         }
     }
