@@ -1,8 +1,10 @@
 //! A step that calls another agent.
 
 use std::future::ready;
+use std::sync::Arc;
 
 use crate::context::{Context, RuntimeSlots};
+use crate::declare::{Define, NeedsThenEndOrRoute, OfStep};
 use crate::recovery::{Storage, attach, encoded};
 use crate::run::{Attach, Call, Kind, Outcome, RunError};
 use crate::state::{State, of_json};
@@ -23,7 +25,8 @@ impl<C: Context> Cx<C> {
     ///
     /// If the child asks or sleeps, this does not resolve: the step is dropped, and entered again from
     /// its start when it is resumed. The run settles as [waiting](crate::Outcome::Waiting), and the
-    /// question stands in the child's session alone.
+    /// question stands in the child's session alone. When the child's turn is over, a message to this
+    /// session makes it due for [workers](crate::worker).
     ///
     /// ```
     /// # use harness::prelude::*;
@@ -101,5 +104,64 @@ impl<C: Context, S: State> Agent<C, S> {
         };
         let taker = self.taker(storage, slots, launched);
         Box::pin(attach(taker, to.input, to.parent))
+    }
+}
+
+impl<C: Context, S: State, St> Define<C, S, St> {
+    /// A step that [calls](Cx::call) another agent: `input` makes its input and its runtime slots (`()`
+    /// if it has none), and `update` makes an update of the state it ended with. `input` may run again:
+    /// it makes the same input of the same state.
+    ///
+    /// ```
+    /// # use harness::prelude::*;
+    /// # #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+    /// # struct Search { topic: String, facts: Vec<String> }
+    /// # #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+    /// # struct Report { topic: String, facts: Vec<String> }
+    /// # #[derive(StepId, Clone, Debug, PartialEq, Eq)] enum Step { Work }
+    /// # async fn look_up(search: View<Search>, _: Cx<()>) -> StepResult<Search> {
+    /// #     Ok(Search::update().facts(vec![format!("{} is old", search.topic)]))
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// # let search = Harness::<(), Search>::builder("search").start(Step::Work)
+    /// #     .steps(|define, step| match step { Step::Work => define.run(look_up).end() }).build()?;
+    /// let researcher = search.agent("researcher", ());
+    /// let report = Harness::<(), Report>::builder("report")
+    ///     .start(Step::Work)
+    ///     .steps(|define, step| match step {
+    ///         Step::Work => define
+    ///             .child(
+    ///                 &researcher,
+    ///                 |report, _cx| (Search::update().topic(report.topic.clone()), ()),
+    ///                 |found| Report::update().facts(found.facts),
+    ///             )
+    ///             .end(),
+    ///     })
+    ///     .build()?;
+    /// let run = report.agent("writer", ()).run(Report::update().topic("Bern"), ());
+    /// assert_eq!(run.await?.ended()?.state.facts, ["Bern is old"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    #[track_caller]
+    pub fn child<D, T, R, F, G>(
+        self,
+        agent: &Agent<D, T>,
+        input: F,
+        update: G,
+    ) -> NeedsThenEndOrRoute<C, S, St, OfStep>
+    where
+        D: Context,
+        T: State,
+        R: RuntimeSlots<D> + Send,
+        F: Fn(&S, &Cx<C>) -> (T::Update, R) + Send + Sync + 'static,
+        G: Fn(T) -> S::Update + Send + Sync + 'static,
+    {
+        let (agent, update) = (agent.clone(), Arc::new(update));
+        self.run(move |state, cx: Cx<C>| {
+            let update = Arc::clone(&update);
+            let (given, slots) = input(&state, &cx);
+            let call = cx.call(&agent, given, slots);
+            async move { Ok(update(call.await?.state)) }
+        })
     }
 }

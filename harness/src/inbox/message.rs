@@ -1,10 +1,10 @@
-//! What inbox messages say: answers, expiries, withdrawals, inputs, stops.
+//! What inbox messages say: answers, expiries, withdrawals, inputs, stops, ends of children.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::clock::UtcMillis;
-use crate::id::{Fence, InterruptId};
+use crate::id::{Fence, InterruptId, SessionId};
 use crate::session::{Digest, InputKey, Resolution, Resolved};
 use crate::store::{InboxSeq, Message, StoredMessage};
 
@@ -29,6 +29,11 @@ pub(crate) enum Body {
     Begins,
     /// An input was applied, and its turn is over.
     Applied,
+    /// The turn of a session that this one has started is over.
+    Child {
+        /// The session.
+        session: SessionId,
+    },
 }
 
 /// An answer as a message carries it.
@@ -135,6 +140,11 @@ impl Body {
         Self::Begins.message(input.key.clone(), input.digest.to_string(), None)
     }
 
+    pub(crate) fn child(session: &SessionId) -> Message {
+        let key = format!("child/{session}");
+        Self::Child { session: session.clone() }.message(key, "child".into(), None)
+    }
+
     pub(crate) fn applied(key: &str) -> Message {
         Self::Applied.message(applied_key(key), "applied".into(), None)
     }
@@ -152,7 +162,8 @@ impl Body {
             }
             Self::Expired => Some(Resolution::Expired),
             Self::Withdrawn => Some(Resolution::Withdrawn),
-            Self::Stop { .. } | Self::Input(_) | Self::Begins | Self::Applied => None,
+            Self::Stop { .. } | Self::Input(_) | Self::Begins => None,
+            Self::Applied | Self::Child { .. } => None,
         }
     }
 }
@@ -260,6 +271,10 @@ mod tests {
                 Body::applied("input/order/17"),
                 r#"{"key":"applied/input/order/17","digest":"applied","body":"applied"}"#,
             ),
+            (
+                Body::child(&SessionId::new("child-7").unwrap()),
+                r#"{"key":"child/child-7","digest":"child","body":{"child":{"session":"child-7"}}}"#,
+            ),
         ]
     }
 
@@ -310,6 +325,7 @@ mod tests {
             Body::Input(Input { update: Value::Null }),
             Body::Begins,
             Body::Applied,
+            Body::Child { session: SessionId::new("child-7").unwrap() },
         ];
         assert_eq!(said, expected);
     }

@@ -17,5 +17,5 @@ pub(crate) use message::{
 };
 pub(crate) use send::{
     KnownInput, known_input, note_applied, queue_input, read_inbox, read_inbox_after,
-    reserve_input, send_expired, send_stop, summary,
+    reserve_input, send_child_settled, send_expired, send_stop, summary,
 };

@@ -126,6 +126,19 @@ pub(crate) async fn queue_input(
     Ok(false)
 }
 
+/// Notifies a session that the turn of one that it has started is over. A session that is gone needs
+/// no notice.
+pub(crate) async fn send_child_settled(
+    store: &dyn SessionStore,
+    parent: &SessionId,
+    child: &SessionId,
+) -> Result<(), StoreError> {
+    match store.send(parent, &[Body::child(child)]).await {
+        Ok(_) | Err(StoreError::Gone { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 /// Asks the holder to stop, if there is one. Says whether there is.
 pub(crate) async fn send_stop(
     store: &dyn SessionStore,

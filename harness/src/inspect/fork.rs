@@ -156,7 +156,8 @@ fn forked(source: Recorded, origin: Origin) -> Recorded {
         // No run advances it, and no run has crashed.
         session.phase = Phase::Stopped;
         let (finally_failure, active_ms) = (None, session.active_ms);
-        let settled = Settled { end: End::Stopped, finally_failure, active_ms, attempt: 0 };
+        let (attempt, notify) = (0, false);
+        let settled = Settled { end: End::Stopped, finally_failure, active_ms, attempt, notify };
         session.settled = Some(Box::new(settled));
     }
     let renamed = |mut it: AskedInterrupt| {

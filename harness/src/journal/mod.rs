@@ -386,6 +386,13 @@ impl Journal {
         }
     }
 
+    /// Buffers what the store lists of the session, without an entry.
+    pub(crate) fn summarize(&self, summary: SessionSummary) {
+        let mut buffer = self.shared.buffer();
+        let inbox = buffer.inbox.max(summary.inbox);
+        buffer.pending.summary = Some(SessionSummary { inbox, ..summary });
+    }
+
     /// Releases the lease. Says whether the inbox has messages that were not read.
     pub(crate) async fn release(&self) -> Released {
         self.released.store(true, Ordering::SeqCst);

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use crate::clock::UtcMillis;
 use crate::compat::Compatible;
 use crate::context::Context;
-use crate::inbox::{note_applied, read_inbox, send_expired, waiting_inputs};
-use crate::journal::LeaseGuard;
+use crate::id::SessionId;
+use crate::inbox::{note_applied, read_inbox, send_child_settled, send_expired, waiting_inputs};
+use crate::journal::{Journal, LeaseGuard};
 use crate::run::{Kind, Outcome, RunError, fold_input};
 use crate::session::{Change, Digest, InputKey, Recorded, RunStarted};
 use crate::state::State;
@@ -21,7 +22,7 @@ use super::{Taken, Taker, launch};
 
 /// What came of a session that was due.
 pub(crate) struct Worked<S: State> {
-    /// Whether a run was at work.
+    /// Whether a run was at work, or a parent was notified.
     pub(crate) ran: bool,
     pub(crate) outcome: Outcome<S>,
 }
@@ -33,8 +34,9 @@ pub(crate) async fn run_due<C: Context, S: State>(
     lease: LeaseGuard,
     claimed: store::Claimed,
 ) -> Result<Worked<S>, RunError> {
-    Ok(match Box::pin(take(taker, lease, claimed)).await? {
-        Taken::AtRest(outcome) => Worked { ran: false, outcome: *outcome },
+    let (taken, notified) = Box::pin(take(taker, lease, claimed)).await?;
+    Ok(match taken {
+        Taken::AtRest(outcome) => Worked { ran: notified, outcome: *outcome },
         Taken::Run(run) => Worked { ran: true, outcome: launch(*run).await },
     })
 }
@@ -43,7 +45,7 @@ async fn take<C: Context, S: State>(
     taker: Taker<C, S>,
     lease: LeaseGuard,
     claimed: store::Claimed,
-) -> Result<Taken<C, S>, RunError> {
+) -> Result<(Taken<C, S>, bool), RunError> {
     let id = taker.session().clone();
     let stop = Arc::new(taker.launched.stop.clone());
     let held = Claimed::of(&taker.storage.store, lease, claimed, None, stop).await;
@@ -63,7 +65,11 @@ async fn take<C: Context, S: State>(
             return Err(refused.into());
         }
     };
-    match recorded.session.phase {
+    if let Some(parent) = recorded.session.owes_notice() {
+        let parent = parent.session.clone();
+        return Ok((taker.notify(held, recorded, compatible.state, &parent).await?, true));
+    }
+    let taken = match recorded.session.phase {
         Phase::Ended => taker.next_turn(held, recorded, compatible).await,
         Phase::Running | Phase::Interrupted | Phase::Waiting => {
             // What came was recorded by the process that sent it.
@@ -72,7 +78,8 @@ async fn take<C: Context, S: State>(
         }
         // A person decides whether such a turn continues.
         _ => taker.leave(held, &recorded.session, compatible.state, true).await,
-    }
+    };
+    Ok((taken?, false))
 }
 
 impl<C: Context, S: State> Taker<C, S> {
@@ -85,6 +92,28 @@ impl<C: Context, S: State> Taker<C, S> {
         }
         send_expired(self.store(), self.session(), session).await.map_err(Kind::Store)?;
         held.read_inbox(self.store(), session.inbox).await.map_err(Kind::Store)
+    }
+
+    /// Notifies the parent that the turn is over, which the run that ended it did not.
+    async fn notify(
+        self,
+        held: Claimed,
+        recorded: Recorded,
+        state: S,
+        parent: &SessionId,
+    ) -> Result<Taken<C, S>, RunError> {
+        let Recorded { mut session, state: stored } = recorded;
+        if let Err(error) = send_child_settled(self.store(), parent, self.session()).await {
+            held.give_back().await;
+            return Err(Kind::Store(error).into());
+        }
+        session.notified = true;
+        let (guard, start) = held.into_start(stored, session.inbox);
+        let journal = Journal::new(guard, start, self.storage.durability);
+        journal.summarize(session.summary(&session.cursor.step));
+        // An input that waits for the end of the turn makes it due again.
+        let _ = journal.release().await;
+        Ok(self.at_rest(&session, state))
     }
 
     /// Begins the next turn with the first input that waits.

@@ -235,5 +235,6 @@ fn crash_loop(session: &Session) -> Settled {
         Some(kept) => (kept.end.clone(), Some(failure)),
         None => (End::Failed { failure }, None),
     };
-    Settled { end, finally_failure, active_ms: session.active_ms, attempt: 0 }
+    let (active_ms, notify) = (session.active_ms, session.parent.is_some());
+    Settled { end, finally_failure, active_ms, attempt: 0, notify }
 }

@@ -147,6 +147,11 @@ impl RunCore {
         journal.record(&mut live.session, entry, self.wiring())
     }
 
+    /// The parent was notified that the turn is over.
+    pub(super) fn notified(&self) {
+        self.live().session.notified = true;
+    }
+
     fn summary_of(&self, session: &Session<usize>) -> crate::store::SessionSummary {
         session.summary(&self.wiring().nodes[session.cursor.step].name)
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::context::Context;
 use crate::id::SessionId;
-use crate::inbox::{Input, Unread, note_applied, read_inbox, resolutions, waiting_inputs};
+use crate::inbox::{Body, Input, Unread, note_applied, read_inbox, resolutions, waiting_inputs};
 use crate::journal::When;
 use crate::session::{Change, Digest, End, InputKey, RunStarted, check_ops};
 use crate::state::{Op, Ops, State, of_json};
@@ -74,7 +74,11 @@ impl<C: Context, S: State> Driver<C, S> {
     async fn apply_messages(&mut self, end: &End, unread: Vec<Unread>) -> bool {
         let last = unread.last().map_or(InboxSeq(0), |message| message.seq);
         let resumes = match end {
-            End::Interrupted => self.apply_resolutions(unread, true).await,
+            End::Interrupted | End::Waiting { .. } => {
+                let calls = self.awaits_any(&unread);
+                self.apply_resolutions(unread, true).await
+                    || (calls && self.look_at_children(last).await)
+            }
             End::Ended { .. } => match self.apply_input(unread).await {
                 Some(begun) => begun,
                 // Whether an input waits is not known.
@@ -86,6 +90,28 @@ impl<C: Context, S: State> Driver<C, S> {
             journal.pass_over(last, self.core.summary());
         }
         resumes
+    }
+
+    /// Whether the turn of a child that the session waits for is over, as a message says.
+    fn awaits_any(&self, unread: &[Unread]) -> bool {
+        self.core.session(|session| {
+            session.awaited_children().any(|child| {
+                let of_it = |body: &Body| matches!(body, Body::Child { session } if *session == child.at.session);
+                unread.iter().any(|message| message.body.as_ref().is_some_and(of_it))
+            })
+        })
+    }
+
+    /// Resumes the turn, because a child has settled: up to this message the inbox was read.
+    async fn look_at_children(&mut self, inbox: InboxSeq) -> bool {
+        let run = RunStarted { inbox, ..RunStarted::resumed(self.core.ids.run.clone()) };
+        let recorded = self.core.record(Change::RunStarted(Box::new(run)));
+        if self.write(recorded, When::Kept).await.is_some() {
+            return false;
+        }
+        self.begin = Begin { resumed: true, answered: Vec::new(), look_back: true };
+        self.look_back = true;
+        true
     }
 
     /// Records how messages resolve interrupts; of a run that has `settled`, as a run that resumes

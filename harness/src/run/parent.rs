@@ -49,6 +49,11 @@ impl Parent {
         Self { child: Some(child), ..self }
     }
 
+    /// Whether the parent's session knows the session, and has a run that waits for it.
+    pub(super) fn awaits(&self) -> bool {
+        self.child.is_some()
+    }
+
     pub(super) fn depth(&self) -> u32 {
         self.depth
     }

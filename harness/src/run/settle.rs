@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::compat::decode_state;
 use crate::context::Context;
+use crate::inbox::send_child_settled;
 use crate::journal::{Broken, When, in_background, read};
 use crate::observe::EventKind;
 use crate::session::{Change, End, Settled};
@@ -14,6 +15,7 @@ use super::conclusion::Conclusion;
 use super::driver::Driver;
 use super::outcome::rest::Resting;
 use super::outcome::{Child, Settlement};
+use super::parent::Parent;
 
 impl<C: Context, S: State> Driver<C, S> {
     /// Settles the run; `None` if the inbox has what the session waits for.
@@ -74,11 +76,38 @@ impl<C: Context, S: State> Driver<C, S> {
             finally_failure: finally_failure.clone(),
             active_ms: self.active_ms(),
             attempt,
+            notify: end.is_of_turn() && self.has_absent_parent(),
         };
         let recorded = self.core.record(Change::Settled(Box::new(settled)));
         match self.write(recorded, When::Now).await {
             Some(unrecorded) => unrecorded,
-            None => Conclusion::Settle { end, finally_failure },
+            None => {
+                self.notify_parent().await;
+                Conclusion::Settle { end, finally_failure }
+            }
+        }
+    }
+
+    /// Whether the session has a parent no run of which waits for this one.
+    fn has_absent_parent(&self) -> bool {
+        let awaited = self.core.parent.as_ref().is_some_and(Parent::awaits);
+        !awaited && self.core.session(|session| session.parent.is_some())
+    }
+
+    /// Notifies the parent that the turn is over. If that fails, the session stays due, and a worker
+    /// does it.
+    async fn notify_parent(&self) {
+        let parent = self.core.session(|session| session.owes_notice().cloned());
+        let (Some(parent), Some(journal)) = (parent, &self.core.journal) else { return };
+        let (store, session) = journal.place();
+        match send_child_settled(&**store, &parent.session, session).await {
+            Ok(()) => {
+                self.core.notified();
+                journal.summarize(self.core.summary());
+            }
+            Err(error) => {
+                tracing::warn!(%session, parent = %parent.session, %error, "failed to notify a parent");
+            }
         }
     }
 
@@ -143,6 +172,7 @@ impl<C: Context, S: State> Drop for Driver<C, S> {
             finally_failure: None,
             active_ms: self.active_ms(),
             attempt: self.core.attempts_begun(),
+            notify: false,
         };
         let settled = Change::Settled(Box::new(settled));
         let (core, home) = (Arc::clone(&self.core), self.home.take());

@@ -137,6 +137,12 @@ impl<P: StepRef> Session<P> {
         tables.flat_map(|table| table.children()).filter(|child| child.waits)
     }
 
+    /// The parent that has yet to be notified that the turn is over.
+    pub(crate) fn owes_notice(&self) -> Option<&ParentSession> {
+        let owes = self.settled.as_ref().is_some_and(|settled| settled.notify) && !self.notified;
+        self.parent.as_ref().filter(|_| owes)
+    }
+
     /// When the first of a step's children is due, or of an item's, that it waits for.
     pub(super) fn child_due(&self, item: Option<u32>) -> Option<UtcMillis> {
         let children = self.effects_at(item)?.children();

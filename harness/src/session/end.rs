@@ -107,6 +107,9 @@ pub struct Settled {
     /// How often the step at work was tried at this position, if the turn is not over.
     #[serde(default, skip_serializing_if = "no_attempt")]
     pub attempt: u32,
+    /// Whether the session's parent has yet to be notified: no step of it runs this session.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub notify: bool,
 }
 
 fn no_attempt(number: &u32) -> bool {

@@ -98,6 +98,9 @@ pub(crate) struct Session<P: Ord = Arc<str>> {
     /// The step that started it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) parent: Option<ParentSession>,
+    /// The parent was notified that the turn is over. Not stored: sent again, the message is the same.
+    #[serde(skip)]
+    pub(crate) notified: bool,
     pub(crate) phase: Phase,
     pub(crate) cursor: Cursor<P>,
     /// Interrupts of the position at work, resolved ones among them.
@@ -188,6 +191,7 @@ impl<P: StepRef> Session<P> {
             schema,
             from,
             parent: None,
+            notified: false,
             // Its first turn has not begun.
             phase: Phase::Ended,
             cursor: Cursor::not_entered(),
@@ -261,13 +265,14 @@ impl<P: StepRef> Session<P> {
     }
 
     /// When the session is to be resumed though no message comes: an interrupt expires then, or a
-    /// timer is due. Only of a session that rests because it waits.
+    /// timer is due; at once if its parent has yet to be notified.
     pub(crate) fn due(&self) -> Option<UtcMillis> {
         match self.phase {
             Phase::Interrupted | Phase::Waiting => {
                 let expiries = self.open_interrupts().filter_map(|it| it.expires_at);
                 expiries.chain(self.first_due()).min()
             }
+            _ if self.owes_notice().is_some() => Some(UtcMillis(0)),
             _ => None,
         }
     }

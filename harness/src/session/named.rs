@@ -134,7 +134,7 @@ impl<P: StepRef> Session<P> {
             effects, timers, session_effects, items, parked, turn, run, input, spent, ..
         } = self;
         let Self { input_digest, total, active_ms, settled, recovered, inbox, trace, .. } = self;
-        let Self { parent, .. } = self;
+        let Self { parent, notified, .. } = self;
         Session {
             format,
             agent,
@@ -143,6 +143,7 @@ impl<P: StepRef> Session<P> {
             schema,
             from,
             parent,
+            notified,
             phase,
             cursor: cursor.map_step(name),
             interrupts,

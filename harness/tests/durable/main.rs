@@ -17,6 +17,7 @@ mod breakpoints;
 mod busy;
 mod children;
 mod children_ends;
+mod children_notices;
 mod crashes;
 mod effects;
 mod engine;
