@@ -156,6 +156,7 @@ impl Inner {
             if matches!(answer, Sent::Accepted(_)) {
                 // The process that wrote the messages may not have flushed them.
                 self.flush(&session, upto)?;
+                self.count_change(&session.paths);
                 self.notify_if_due(&session, &session.lock());
             }
             return Ok(answer);

@@ -77,6 +77,7 @@ impl Inner {
             return Err(StoreError::Busy { session: id.clone(), until: UtcMillis::now() });
         }
         state.until = Some(claim.until);
+        self.count_change(&session.paths);
         for path in left_over {
             // If this fails, the next claim tries again.
             let _ = self.disk.unlink(&path);

@@ -1,18 +1,33 @@
 //! Sessions that are due, and what wakes those that wait for one.
+//!
+//! To look at all logs each time would take the longer the more sessions there are. So whoever claims
+//! a session, or sends to it, then adds a byte to a file in the same part of the directory, whose length
+//! counts such changes. A look reads the counters before the logs, and looks only at the logs of parts
+//! that have changed and at sessions that were held when it looked last.
 
-use std::path::Path;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use harness::UtcMillis;
 use harness::store::{DueRequest, DueSessions, StoreError};
 
-use super::candidate::Candidate;
+use super::candidate::{Candidate, DueCache};
 use super::catalog::{Fingerprint, Place};
+use super::disk::Mode;
 use super::inner::Inner;
+use super::paths::{CHANGES, Paths};
 use super::session::{Session, State};
 
 impl Inner {
+    /// Counts a change after which other sessions may be due than before.
+    pub(crate) fn count_change(&self, paths: &Paths) {
+        // If this fails, other processes find it when they look at all logs.
+        let file = self.disk.open(&paths.shard.join(CHANGES), Mode::AppendOrCreate);
+        let _ = file.and_then(|file| file.write(b"."));
+    }
+
     /// Ends the waits of this process if a session is due and free.
     pub(crate) fn notify_if_due(&self, session: &Session, state: &State) {
         let is_due = state.index.due_from().is_some_and(|from| from <= UtcMillis::now());
@@ -27,17 +42,13 @@ impl Inner {
         ttl: Duration,
     ) -> Result<DueSessions, StoreError> {
         let limit = usize::try_from(request.limit).unwrap_or(usize::MAX);
-        self.look()?;
         let mut due = DueSessions::default();
-        for (_, log) in self.next_logs(Place::Dividing(&[]), usize::MAX) {
+        for (log, candidate) in self.find_due(&mut due)? {
             if due.claimed.len() >= limit {
                 break;
             }
-            let Some(Candidate { id, agent, from }) = self.candidate(&log, &mut due)? else {
-                continue;
-            };
-            let wanted = request.agents.contains(&agent) && !request.except.contains(&id);
-            if !wanted || from > UtcMillis::now() {
+            let Candidate { id, agent, .. } = candidate;
+            if !request.agents.contains(&agent) || request.except.contains(&id) {
                 continue;
             }
             match self.claim_if(&id, ttl, |index| {
@@ -47,37 +58,100 @@ impl Inner {
                 Ok(None) | Err(StoreError::Busy { .. }) => {}
                 Err(error) => due.failed.push((id, error)),
             }
+            // It is held now, or is not what it was found to be.
+            let mut cache = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+            cache.watched.insert(log);
         }
         Ok(due)
     }
 
-    /// What is known of a log, which is read if it has changed.
-    fn candidate(
+    /// Looks at what may have changed, and returns what is due, held or not.
+    fn find_due(&self, due: &mut DueSessions) -> Result<Vec<(Arc<Path>, Candidate)>, StoreError> {
+        let mut cache = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = Instant::now();
+        // Before the names, which come before the logs: what comes later changes them again.
+        let counted = self.counted();
+        self.look()?;
+        if cache.is_old() {
+            let logs = self.next_logs(Place::Dividing(&[]), usize::MAX);
+            let logs: HashSet<_> = logs.into_iter().map(|(_, log)| log).collect();
+            for log in &logs {
+                self.examine(&mut cache, log, due)?;
+            }
+            cache.looked_at_all(begun, &logs);
+        } else {
+            let mut logs = self.logs_in(|shard| {
+                let now = counted.get(shard);
+                now.is_none() || now != cache.counted.get(shard)
+            });
+            logs.extend(cache.watched.iter().cloned());
+            for log in &logs {
+                self.examine(&mut cache, log, due)?;
+            }
+        }
+        cache.counted = counted;
+        Ok(cache.due(UtcMillis::now()))
+    }
+
+    /// The counters of the parts of the directory that are known.
+    fn counted(&self) -> HashMap<PathBuf, u64> {
+        let catalog = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = |shard: &PathBuf| {
+            let found = std::fs::metadata(shard.join(CHANGES));
+            (shard.clone(), found.map_or(0, |found| found.len()))
+        };
+        catalog.shards.keys().map(count).collect()
+    }
+
+    /// The logs in these parts of the directory.
+    fn logs_in(&self, wanted: impl Fn(&PathBuf) -> bool) -> HashSet<Arc<Path>> {
+        let catalog = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
+        let shards = catalog.shards.iter().filter(|(path, _)| wanted(path));
+        let keys = shards.flat_map(|(_, shard)| shard.keys.values());
+        keys.filter_map(|key| Some(Arc::clone(&catalog.logs.get(key)?.log))).collect()
+    }
+
+    /// Reads a log that has changed.
+    fn examine(
         &self,
+        cache: &mut DueCache,
         log: &Arc<Path>,
         due: &mut DueSessions,
-    ) -> Result<Option<Candidate>, StoreError> {
+    ) -> Result<(), StoreError> {
         // Before the log is read: what comes meanwhile makes it another.
-        let Ok(found) = std::fs::metadata(log) else { return Ok(None) };
+        let Ok(found) = std::fs::metadata(log) else {
+            cache.forget(log);
+            return Ok(());
+        };
         let fingerprint = Fingerprint::of(&found);
-        let lock = || self.due.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, candidate)) = lock().get(log)
-            && *known == fingerprint
-        {
-            return Ok(candidate.clone());
+        if cache.known.get(log) == Some(&fingerprint) {
+            return Ok(());
         }
-        let Some(id) = self.id_of(log)? else { return Ok(None) };
+        let Some(id) = self.id_of(log)? else {
+            // It may be just about to begin.
+            cache.watched.insert(Arc::clone(log));
+            return Ok(());
+        };
         let session = self.session(&id);
         let mut state = session.lock();
         if let Err(error) = session.refresh(&*self.disk, &mut state) {
             due.failed.push((id, error));
-            return Ok(None);
+            cache.watched.insert(Arc::clone(log));
+            return Ok(());
         }
         let index = &state.index;
         let agent = index.summary.as_ref().map(|summary| summary.agent.clone());
-        let candidate =
-            index.due_from().zip(agent).map(|(from, agent)| Candidate { id, agent, from });
-        lock().insert(Arc::clone(log), (fingerprint, candidate.clone()));
-        Ok(candidate)
+        match index.due_from().zip(agent) {
+            Some((from, agent)) => {
+                cache.candidates.insert(Arc::clone(log), Candidate { id, agent, from });
+            }
+            None => drop(cache.candidates.remove(log)),
+        }
+        match &index.claim {
+            Some(claim) if claim.owner != 0 => drop(cache.watched.insert(Arc::clone(log))),
+            _ => drop(cache.watched.remove(log)),
+        }
+        cache.known.insert(Arc::clone(log), fingerprint);
+        Ok(())
     }
 }

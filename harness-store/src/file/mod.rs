@@ -7,7 +7,8 @@
 //! across an append, so a process that is suspended halfway blocks no other.
 //!
 //! Beside a log there may be a checkpoint (up to where the log was acknowledged), until when a lease
-//! was renewed, and where a reader can start. Beside the sessions there are the files of open stores
+//! was renewed, and where a reader can start. Beside the logs of a directory there is a file that
+//! counts what may make them due (`due`). Beside the sessions there are the files of open stores
 //! (`liveness`) and one that shows whether the store is a copy (`place`).
 
 mod append;

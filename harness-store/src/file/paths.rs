@@ -10,6 +10,9 @@ pub(crate) const SESSIONS: &str = "sessions";
 /// The directory of the sessions of a backup that is not finished.
 pub(crate) const UNFINISHED: &str = "unfinished";
 
+/// The file in a part of the directory whose length counts the changes there.
+pub(crate) const CHANGES: &str = "changes";
+
 /// Where the files of a session are.
 #[derive(Clone, Debug)]
 pub(crate) struct Paths {

@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use harness::id::AgentId;
 use harness::prelude::*;
-use harness::store::{Batch, InboxSeq, NewEntry, Phase, SessionStore};
+use harness::store::{Batch, DueRequest, InboxSeq, NewEntry, Phase, SessionStore, SessionSummary};
 use harness::testing::{Call, Faulty};
 use harness::worker::Worker;
+use harness::{Seq, UtcMillis};
 
-use crate::support::{LONG, id, message, summary};
+use crate::support::{LONG, append, claim, id, message, open, summary};
 
 fn agents() -> [AgentId; 1] {
     [AgentId::new("a")]
@@ -96,4 +97,54 @@ async fn an_idle_worker_asks_at_most_once_a_second() {
     polls(crate::support::open(dir.path()).await).await;
     #[cfg(feature = "sqlite")]
     polls(harness_store::SqliteStore::open(dir.path().join("s.db")).await.unwrap()).await;
+}
+
+/// The first look is at all logs; later ones are at what has changed.
+#[tokio::test]
+async fn what_another_store_changes_between_two_looks_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let (here, there) = (open(dir.path()).await, open(dir.path()).await);
+    let look = async || {
+        let due = here.claim_due(&DueRequest::new(agents()), LONG).await.unwrap();
+        assert!(due.failed.is_empty(), "{:?}", due.failed);
+        due.claimed
+    };
+    assert!(look().await.is_empty());
+
+    // A message makes a session due that is new since the first look.
+    let (session, waits) = (id("x"), id("y"));
+    for session in [&session, &waits] {
+        let lease = claim(&there, session).await;
+        append(&there, &lease, 0, b"1", Some(Phase::Ended)).await.unwrap();
+        there.release(&lease, InboxSeq(0)).await.unwrap();
+    }
+    assert!(look().await.is_empty());
+    there.send(&session, &[message("k", "v")]).await.unwrap();
+    let mut found = look().await;
+    assert_eq!(found.len(), 1);
+    here.release(&found.remove(0).lease, InboxSeq(1)).await.unwrap();
+    assert!(look().await.is_empty());
+
+    // Another message, to a session whose log was found as it is before.
+    there.send(&session, &[message("again", "v")]).await.unwrap();
+    let mut found = look().await;
+    assert_eq!(found.len(), 1);
+    here.release(&found.remove(0).lease, InboxSeq(2)).await.unwrap();
+
+    // What a holder writes counts nothing, and its end makes the session due.
+    let lease = claim(&there, &session).await;
+    assert!(look().await.is_empty());
+    append(&there, &lease, 1, b"2", Some(Phase::Running)).await.unwrap();
+    assert!(look().await.is_empty());
+    // One that was claimed and released since the last look.
+    let timer = claim(&there, &waits).await;
+    let past = SessionSummary { due: Some(UtcMillis(1)), ..summary(Phase::Waiting) };
+    let batch = Batch { after: Seq(1), summary: Some(&past), ..Batch::default() };
+    there.append(&timer, batch).await.unwrap();
+    there.release(&timer, InboxSeq(0)).await.unwrap();
+    assert_eq!(look().await.remove(0).lease.session, waits);
+
+    drop(there);
+    assert_eq!(look().await.remove(0).lease.session, session);
+    assert!(look().await.is_empty());
 }

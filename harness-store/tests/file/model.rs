@@ -1,8 +1,9 @@
 //! Whatever is done to them, sessions in files are what sessions in memory are.
 
+use harness::id::AgentId;
 use harness::store::{
-    Batch, Filter, InboxSeq, Lease, MemoryStore, Message, NewEntry, OpenInterrupt, Phase, ReadFrom,
-    ReadRequest, Remove, SessionStore, SessionSummary,
+    Batch, Claimed, DueRequest, Filter, InboxSeq, Lease, MemoryStore, Message, NewEntry,
+    OpenInterrupt, Phase, ReadFrom, ReadRequest, Remove, SessionStore, SessionSummary,
 };
 use harness::{InterruptId, Seq, UtcMillis};
 use harness_store::{FileStore, FileStoreOptions, Sync};
@@ -15,6 +16,7 @@ pub(crate) enum Op {
     Claim {
         session: u8,
     },
+    ClaimDue,
     Renew {
         lease: usize,
     },
@@ -57,6 +59,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
     let session = 0..2_u8;
     prop_oneof![
         3 => session.clone().prop_map(|session| Op::Claim { session }),
+        2 => Just(Op::ClaimDue),
         1 => lease.clone().prop_map(|lease| Op::Renew { lease }),
         1 => (lease.clone(), 0..4_u8).prop_map(|(lease, read)| Op::Release { lease, read }),
         12 => (
@@ -136,13 +139,31 @@ pub(crate) async fn perform(store: &dyn SessionStore, op: &Op, leases: &mut Vec<
                 Err(error) => format!("{error:?}"),
             })
         }
+        Op::ClaimDue => {
+            // All of them, because each store has an order of its own among those that are due at once.
+            let request = DueRequest::new([AgentId::new("a")]).limit(100);
+            let due = store.claim_due(&request, LONG).await.unwrap();
+            let (mut claimed, failed) = (due.claimed, due.failed);
+            claimed.sort_by(|one, other| one.lease.session.cmp(&other.lease.session));
+            let said = claimed.iter().map(|claimed| {
+                let Claimed { lease, head, inbox, summary, .. } = claimed;
+                format!("{} {head:?} {inbox:?} {summary:?}", lease.session)
+            });
+            let said = said.collect::<Vec<_>>();
+            leases.extend(claimed.into_iter().map(|claimed| claimed.lease));
+            plain(format!("{said:?} {failed:?}"))
+        }
         Op::Renew { lease } => match pick(leases, *lease) {
             Some(lease) => format!("{:?}", store.renew(&lease, LONG).await),
             None => String::new(),
         },
         Op::Release { lease, read } => match pick(leases, *lease) {
             Some(lease) => {
-                let read = InboxSeq(u64::from(*read));
+                // Nobody has read what nobody has sent.
+                let all = ReadRequest::from_snapshot().limit(1);
+                let found = store.read(&lease.session, all).await.ok().flatten();
+                let last = found.map_or(InboxSeq(0), |page| page.inbox);
+                let read = InboxSeq(u64::from(*read)).min(last);
                 format!("{:?}", store.release(&lease, read).await)
             }
             None => String::new(),
