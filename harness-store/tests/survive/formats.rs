@@ -55,8 +55,6 @@ async fn entries_of_newer_versions_are_left_as_they_are() {
     let kinds = [
         ("unknown", json!({"t": 1, "wibble": {}}), true),
         ("snapshot", json!({"t": 1, "snapshot": {"session": {"v": 9}}}), true),
-        ("child", json!({"t": 1, "child": {}}), false),
-        ("child_done", json!({"t": 1, "child_done": {}}), false),
         ("notified", json!({"t": 1, "notified": {}}), false),
     ];
     for (name, entry, _) in &kinds {

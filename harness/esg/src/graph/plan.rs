@@ -111,6 +111,13 @@ const MEANS: &[(&str, &[&str])] = &[
     ("zipfile", &[FILES]),
 ];
 
+/// What the state of the process begins with that says whether a submodule is loaded.
+const LOADED: &str = "import/";
+
+fn package(module: &str) -> &str {
+    module.split('.').next().unwrap_or(module)
+}
+
 /// The listing that changes with a file.
 fn folder(entity: &Entity) -> Option<Entity> {
     let Entity::File(path) = entity else { return None };
@@ -126,6 +133,8 @@ struct Ahead {
     unknown: BTreeSet<Entity>,
     /// Whether steps that run may change any file.
     files: bool,
+    /// The packages of which they may load submodules, or not any more: an import may fail.
+    packages: BTreeSet<String>,
     /// By step: what it may read of steps that run, according to the sources.
     readers: HashMap<Arc<str>, BTreeSet<Entity>>,
 }
@@ -146,6 +155,9 @@ impl Ahead {
         }
         match entity {
             Entity::File(_) | Entity::Listing(_) => self.files,
+            Entity::Process(what) => what
+                .strip_prefix(LOADED)
+                .is_some_and(|module| self.packages.contains(package(module))),
             Entity::Name(_) | Entity::Token(_) | Entity::Module(_) => {
                 let reached = self.state.reach([entity.clone()]);
                 reached
@@ -189,6 +201,7 @@ impl Ahead {
         if known.is_none_or(|known| known.trace.wrote.keys().any(is_file)) {
             self.look_around(step, program);
         }
+        self.packages.extend(scan.imports.iter().map(|import| package(&import.module).to_owned()));
         let bound = scan.writes.iter().chain(&scan.deletes).chain(&scan.deferred_writes);
         self.unknown.extend(bound.map(Entity::name));
         if let Some(latest) = latest {

@@ -131,6 +131,25 @@ fn the_plan_contains_every_step_that_runs() {
     assert!(wrong.is_empty(), "{} plans:\n{}", wrong.len(), wrong.join("\n--\n"));
 }
 
+/// An import that fails is undone, also the submodules that it has loaded.
+#[test]
+fn readers_of_what_an_import_loads_are_planned() {
+    let steps = [
+        ("load", "import email.mime.text\nfrom part import one"),
+        ("part", "import pathlib\npathlib.Path('part.py').write_text('one = 1')"),
+        ("read", "import email\nread = hasattr(email, 'mime')"),
+    ];
+    let mut graph = graph(&pythons().remove(0), &steps);
+    graph.replay().unwrap();
+    graph.edit(|program| program.move_before("part", "load")).unwrap();
+    let plan = graph.plan();
+    let planned: BTreeSet<_> = plan.steps().map(|(step, _)| step.to_owned()).collect();
+    let report = graph.replay().unwrap();
+    let ran: BTreeSet<_> = report.executed().map(ToString::to_string).collect();
+    assert!(ran.contains("read"), "{ran:?}");
+    assert!(ran.is_subset(&planned), "ran {ran:?}, planned {planned:?}");
+}
+
 #[test]
 fn what_is_surely_kept_is_not_planned() {
     let python = pythons().remove(0);
