@@ -1,9 +1,9 @@
 //! Sessions that are due, and what wakes those that wait for one.
 //!
-//! To look at all logs each time would take the longer the more sessions there are. So whoever claims
-//! a session, or sends to it, then adds a byte to a file in the same part of the directory, whose length
-//! counts such changes. A look reads the counters before the logs, and looks only at the logs of parts
-//! that have changed and at sessions that were held when it looked last.
+//! To look at all logs each time would take the longer the more sessions there are. So a claim and a
+//! message add a byte to a file in the same part of the directory, whose length counts such changes. A
+//! look reads the counters before the logs, and looks only at the logs of parts that have changed and at
+//! sessions that were held when it looked last.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};

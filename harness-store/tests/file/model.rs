@@ -159,7 +159,7 @@ pub(crate) async fn perform(store: &dyn SessionStore, op: &Op, leases: &mut Vec<
         },
         Op::Release { lease, read } => match pick(leases, *lease) {
             Some(lease) => {
-                // Nobody has read what nobody has sent.
+                // Only what was sent can have been read.
                 let all = ReadRequest::from_snapshot().limit(1);
                 let found = store.read(&lease.session, all).await.ok().flatten();
                 let last = found.map_or(InboxSeq(0), |page| page.inbox);
