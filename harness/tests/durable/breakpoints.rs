@@ -329,6 +329,7 @@ async fn a_stop_comes_first_and_a_fork_waits_for_itself() {
 #[question(answer = String)]
 struct What;
 
+#[cfg(feature = "testing")]
 #[tokio::test(start_paused = true)]
 async fn it_asks_before_the_timer_of_a_gate_that_is_retried() {
     #[derive(StepId, Clone, Debug, PartialEq, Eq)]

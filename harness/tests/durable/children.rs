@@ -1,6 +1,7 @@
 //! Agents that steps call: started once, attached to after a crash, counted once.
 
 use std::sync::{Arc, Mutex};
+#[cfg(feature = "testing")]
 use std::time::Duration;
 
 use harness::inspect::Filter;
@@ -315,6 +316,7 @@ async fn a_parent_that_resumes_runs_a_child_that_was_answered_and_not_run() {
     assert_eq!((out.state.lines[0].as_str(), tokens(&out.spent)), ("input,signed false", 16));
 }
 
+#[cfg(feature = "testing")]
 #[tokio::test(start_paused = true)]
 async fn a_parent_is_due_when_its_child_is() {
     const HOUR: Duration = Duration::from_secs(3600);
