@@ -83,7 +83,12 @@ impl CodeGraph {
     fn makers_for(&self, step: &Planned, state: &State) -> BTreeSet<Arc<str>> {
         let engine = &self.engine;
         let before = engine.ledger.history.of(&step.id, step.syntax, &engine.name).map(Arc::as_ref);
-        let needed = need(step, state, before, &BTreeSet::new(), false);
+        let names = |scan: &Scan| match scan.opaque {
+            // It may read every name. The replay finds out which.
+            true => state.entities().map(|(entity, _)| entity.clone()).collect(),
+            false => BTreeSet::new(),
+        };
+        let needed = need(step, state, before, &names(&step.scan), false);
         let gone = needed.into_iter().filter(|entity| {
             state
                 .slot(entity)
@@ -111,6 +116,9 @@ const MEANS: &[(&str, &[&str])] = &[
     ("zipfile", &[FILES]),
 ];
 
+/// Names through which a step may load any submodule.
+const LOADERS: &[&str] = &["__import__", "importlib", "pkgutil", "runpy"];
+
 /// What the state of the process begins with that says whether a submodule is loaded.
 const LOADED: &str = "import/";
 
@@ -135,6 +143,10 @@ struct Ahead {
     files: bool,
     /// The packages of which they may load submodules, or not any more: an import may fail.
     packages: BTreeSet<String>,
+    /// Whether they may load submodules of any package.
+    loads: bool,
+    /// What may share other objects than before, itself unchanged.
+    regrouped: BTreeSet<Entity>,
     /// By step: what it may read of steps that run, according to the sources.
     readers: HashMap<Arc<str>, BTreeSet<Entity>>,
 }
@@ -145,6 +157,7 @@ impl Ahead {
         let read = execution.trace.known().filter(|entity| self.is_unknown(entity));
         let mut may: BTreeSet<Entity> = read.cloned().collect();
         may.extend(self.readers.get(&step.id).into_iter().flatten().cloned());
+        may.extend(execution.trace.tied.intersection(&self.regrouped).cloned());
         may.into_iter().collect()
     }
 
@@ -157,7 +170,7 @@ impl Ahead {
             Entity::File(_) | Entity::Listing(_) => self.files,
             Entity::Process(what) => what
                 .strip_prefix(LOADED)
-                .is_some_and(|module| self.packages.contains(package(module))),
+                .is_some_and(|module| self.loads || self.packages.contains(package(module))),
             Entity::Name(_) | Entity::Token(_) | Entity::Module(_) => {
                 let reached = self.state.reach([entity.clone()]);
                 reached
@@ -183,11 +196,14 @@ impl Ahead {
         self.state.set_past(past.after(Fingerprint::of(&[b"planned"]), false));
         let scan = &step.scan;
         let changed = scan.mutates.iter().chain(&scan.escapes).chain(&scan.deferred_mutates);
-        // Reading an iterator, a file or a connection changes it.
+        // Reading an iterator, a file or a connection changes it, and so may calling a function that
+        // remembers something.
         let used = scan.reads.iter().filter(|name| {
-            let slot = self.state.slot(&Entity::name(name));
-            slot.is_some_and(|slot| {
-                slot.member().iterates || slot.made.unit.unserializable.is_some()
+            let name = Entity::name(name);
+            self.state.slot(&name).is_some_and(|slot| {
+                slot.member().iterates
+                    || slot.made.unit.unserializable.is_some()
+                    || self.state.group(&name).iter().any(|one| matches!(one, Entity::Token(_)))
             })
         });
         let changed: Vec<Entity> = changed.chain(used).map(Entity::name).collect();
@@ -195,6 +211,12 @@ impl Ahead {
             self.unknown.extend(self.state.group(&entity));
             self.defines(&entity, program);
             self.unknown.insert(entity);
+        }
+        // A new name, or what the step changes, may hold an object of another name.
+        let held = scan.aliases.values().flat_map(|shared| shared.iter());
+        let given = scan.reads.iter().filter(|_| !scan.mutates.is_empty() || scan.opaque);
+        for name in held.chain(given) {
+            self.regrouped.extend(self.state.group(&Entity::name(name)));
         }
         let is_file = |entity: &Entity| matches!(entity, Entity::File(_));
         let known = latest.filter(|latest| latest.syntax == step.syntax);
@@ -242,6 +264,7 @@ impl Ahead {
             import.names.iter().map(String::as_str).chain(import.module.split('.').next())
         });
         let named = scan.reads.iter().chain(&scan.builtin_reads).chain(imported);
+        self.loads |= named.clone().any(|name| LOADERS.contains(&name));
         for (_, channels) in named.filter_map(|name| MEANS.iter().find(|(known, _)| *known == name))
         {
             self.files |= channels.contains(&FILES);

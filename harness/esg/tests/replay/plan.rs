@@ -1,6 +1,8 @@
 //! The plan contains every step that the replay then runs.
 use std::collections::BTreeSet;
 
+use harness_esg::CodeGraph;
+
 use crate::{graph, pythons};
 
 /// A source that makes `xs` and what else is needed, and one that changes `xs`.
@@ -166,4 +168,80 @@ fn what_is_surely_kept_is_not_planned() {
     let plan = graph.plan();
     let planned: Vec<_> = plan.steps().map(|(step, _)| step).collect();
     assert_eq!(planned, ["total"]);
+}
+
+/// What the replay after an edit runs, and what was planned for it.
+fn ran_and_planned(graph: &mut CodeGraph) -> (BTreeSet<String>, BTreeSet<String>) {
+    let planned = graph.plan().steps().map(|(step, _)| step.to_owned()).collect();
+    let ran = graph.replay().unwrap().executed().map(ToString::to_string).collect();
+    (ran, planned)
+}
+
+/// Steps, the step to replace, its new source, and a step that then runs.
+type Missed<'a> = (&'a [(&'a str, &'a str)], (&'a str, &'a str), &'a str);
+
+const MISSED: &[Missed<'_>] = &[
+    // A new name shares the object.
+    (
+        &[("make", "xs = [1, 2]"), ("edited", "it = 0"), ("holds", "pair = (xs, 4)")],
+        ("edited", "it = enumerate(xs)"),
+        "holds",
+    ),
+    (
+        &[("make", "xs = [1, 2]\nd = {}"), ("edited", "pass"), ("holds", "pair = (xs, 4)")],
+        ("edited", "d['xs'] = xs"),
+        "holds",
+    ),
+    // A submodule is loaded by its name in a string.
+    (
+        &[("edited", "pass"), ("reads", "import xml.sax.saxutils as sax\nb = hasattr(pkg, 'one')")],
+        ("edited", "__import__('xml.parsers')"),
+        "reads",
+    ),
+    (
+        &[("edited", "pass"), ("reads", "import xml.sax.saxutils as sax\nb = hasattr(pkg, 'one')")],
+        ("edited", "from importlib import import_module as load\nload('xml.parsers')"),
+        "reads",
+    ),
+    // A value that cannot be stored is made again for a step that reads every name.
+    (
+        &[
+            (
+                "makes",
+                "from functools import singledispatch\n@singledispatch\ndef show(z): return 0",
+            ),
+            ("edited", "@singledispatch\ndef show(z): return 4"),
+        ],
+        ("edited", "names = sorted(dir())"),
+        "makes",
+    ),
+    // A call changes what a function remembers.
+    (
+        &[
+            ("makes", "from functools import lru_cache\n@lru_cache\ndef cached(z): return z + 5"),
+            ("edited", "pass"),
+            ("again", "@lru_cache\ndef cached(z): return z"),
+            ("info", "n = cached.cache_info().currsize"),
+        ],
+        ("edited", "c = cached(5)"),
+        "again",
+    ),
+];
+
+#[test]
+fn steps_that_an_edit_affects_without_a_name_are_planned() {
+    let mut wrong = Vec::new();
+    for python in pythons() {
+        for (steps, (edited, source), runs) in MISSED {
+            let mut graph = graph(&python, steps);
+            graph.replay().unwrap();
+            graph.edit(|program| program.replace(edited, source)).unwrap();
+            let (ran, planned) = ran_and_planned(&mut graph);
+            if !ran.is_subset(&planned) || !planned.contains(*runs) {
+                let python = python.display();
+                wrong.push(format!("{python}: {source}\nran {ran:?}, planned {planned:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} plans:\n{}", wrong.len(), wrong.join("\n--\n"));
 }
