@@ -98,13 +98,14 @@ pub use exec::{
     Output, Ran, Readable, RunStep, Swept, Sync, Synced, Trust, Unstash, Untracked, Value, Wrote,
 };
 pub use graph::{
-    Chain, CodeGraph, Effect, Link, Plan, RanAt, Subject, Touched, TracedEdge, Verdict,
+    Chain, CodeGraph, Credit, Effect, Link, Plan, RanAt, Subject, Touched, TracedEdge, Verdict,
 };
 pub use ledger::{Journal, JournalError, Ledger, Record, Snapshot};
 pub use model::{Entity, EntityError, Fingerprint, Member, Unit, UnitKey};
 pub use program::{
-    Change, Edge, EdgeKind, EdgeSource, Edges, Edit, Input, Observed, Operation, Origin, Part,
-    Program, ProgramError, Provenance, ProvenanceKind, Step, Version, VersionId, VersionKind,
+    Change, Edge, EdgeKind, EdgeSource, Edges, Edit, EditKind, Input, Observed, Operation, Origin,
+    Part, Patch, Program, ProgramError, Provenance, ProvenanceKind, Refusal, Step, StepEdit,
+    Version, VersionId, VersionKind, unified,
 };
 pub use replay::{Blocked, Reason, Report};
 pub use scan::{Definition, Import, NameIter, NameMap, NameSet, Scan, SyntaxError, scan};

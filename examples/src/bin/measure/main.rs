@@ -15,6 +15,7 @@ mod counting;
 mod disk;
 mod each;
 mod edges;
+mod esg_patch;
 mod esg_replay;
 mod esg_step;
 mod esg_sync;
@@ -71,6 +72,7 @@ const CASES: &[(&str, Case)] = &[
     ("llm-streams", llm::streams),
     ("esg-edges", edges::edges),
     ("esg-scan", scan::scans),
+    ("esg-patch", esg_patch::patches),
     ("esg-step", esg_step::steps),
     ("esg-sync", esg_sync::syncs),
     ("esg-replay", esg_replay::replays),

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 pub use compare::Verdict;
 pub use plan::Plan;
-pub use query::{Chain, Effect, Link, RanAt, Subject, Touched};
+pub use query::{Chain, Credit, Effect, Link, RanAt, Subject, Touched};
 pub use traced::TracedEdge;
 
 use super::blobs::{BlobLimits, Blobs};

@@ -2,6 +2,7 @@
 use crate::text::shown;
 
 use super::VersionId;
+use super::patch::Refusal;
 
 /// Why a change or a script was refused. The program has not changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -77,6 +78,9 @@ pub enum ProgramError {
         /// What is wrong with the value.
         why: String,
     },
+    /// A patch was refused.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// Two cells of a script or notebook have the same name.
     #[error(
         "{}, {first} and {second}, are both called `{}` (rename one)",

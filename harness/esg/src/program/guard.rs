@@ -4,6 +4,7 @@ use std::ops::Deref;
 use serde_json::Value;
 
 use super::artifact::Part;
+use super::patch::Patch;
 use super::{Change, Operation, Program, ProgramError, Provenance, VersionId};
 
 /// Changes of a program that apply and are recorded together, or not at all: see
@@ -85,6 +86,14 @@ impl<'a> Edit<'a> {
     /// As [`Program::replace`].
     pub fn replace(&mut self, id: &str, source: &str) -> Result<VersionId, ProgramError> {
         self.made(Change::replaced(id, source))
+    }
+
+    /// As [`Program::patch`]. The changes come from where the patch says.
+    ///
+    /// # Errors
+    /// As [`Program::patch`].
+    pub fn patch(&mut self, patch: &Patch) -> Result<Vec<VersionId>, ProgramError> {
+        self.program.patch(patch)
     }
 
     /// As [`Program::remove`].

@@ -11,6 +11,7 @@ mod guard;
 mod notebook;
 mod operation;
 mod order;
+mod patch;
 mod script;
 mod step;
 mod version;
@@ -24,6 +25,7 @@ pub use edges::{Edge, EdgeKind, EdgeSource, Edges, Observed, Origin};
 pub use error::ProgramError;
 pub use guard::Edit;
 pub use operation::{Change, Operation};
+pub use patch::{EditKind, Patch, Refusal, StepEdit, unified};
 pub use step::{Input, Step};
 pub use version::{Provenance, ProvenanceKind, Version, VersionId, VersionKind};
 

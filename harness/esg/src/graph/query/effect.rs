@@ -49,6 +49,15 @@ impl fmt::Display for Effect {
     }
 }
 
+impl Touched {
+    /// Whether it succeeds now and failed before, or fails now and succeeded before. `None` if it ended
+    /// as before.
+    #[must_use]
+    pub fn succeeds(&self) -> Option<bool> {
+        self.turned.as_ref().map(|(_, after)| *after == Ending::Ok.to_string())
+    }
+}
+
 impl fmt::Display for Touched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.step)?;

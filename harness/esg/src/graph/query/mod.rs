@@ -1,10 +1,12 @@
 //! Queries: what ran, why, and its effects. Every answer displays as sentences.
 mod at;
+mod credit;
 mod effect;
 mod producer;
 mod stale;
 
 pub use at::RanAt;
+pub use credit::Credit;
 pub use effect::{Effect, Touched};
 pub use producer::{Chain, Link};
 
