@@ -23,8 +23,8 @@ use crate::journal::Durability;
 use crate::observe::{Observer, Observers};
 use crate::recovery::{self, Launch, Storage, Taker, launch};
 use crate::run::{
-    Begin, Kind, Launched, OnBusy, Options, Outcome, Rest, Resting, Resumable, Resume, RunError,
-    RunRequest, Source,
+    Answered, Begin, Kind, Launched, OnBusy, Options, Outcome, Rest, Resting, Resumable, Resume,
+    RunError, RunRequest, Source,
 };
 use crate::session::{Change, Entry, Resolution, Resolved, RunStarted, Salt, Session};
 use crate::state::{Ops, State};
@@ -397,14 +397,12 @@ impl<C: Context, S: State> Agent<C, S> {
         let Some(resting) = slot.take() else { return Err(Kind::NotAtRest(rest.id)) };
         match self.resolutions(&rest.id, &resting.session, answers) {
             Ok(resolved) => {
-                let answered =
-                    resolved.iter().map(|it| (it.id.clone(), it.resolution.by())).collect();
                 let mut session = resting.session;
+                let begin = Begin::resuming(&session, Answered::of(&resolved));
                 let started = Change::RunStarted(Box::new(RunStarted::resumed(run.clone())));
                 let resolved = resolved.into_iter().map(|it| Change::Resolved(Box::new(it)));
                 apply(&mut session, std::iter::once(started).chain(resolved))?;
                 drop(slot);
-                let begin = Begin { resumed: true, answered, look_back: true };
                 let resting = Resting { session, state: resting.state };
                 Ok(Here { resting, begin, home: Some(rest.slot) })
             }

@@ -171,9 +171,12 @@ impl Buffer {
         self.pending.ends.push((end, snapshot));
     }
 
-    pub(super) fn notify(&mut self, notice: Notice) {
-        let entry = self.pending.ends.len() as u64;
-        self.pending.notices.push((entry, notice));
+    /// `make` takes the size of the last entry in bytes.
+    pub(super) fn notify(&mut self, make: impl FnOnce(u64) -> Notice) {
+        let ends = &self.pending.ends;
+        let end = |back: usize| ends.len().checked_sub(back).map_or(0, |at| ends[at].0);
+        let notice = make((end(1) - end(2)) as u64);
+        self.pending.notices.push((ends.len() as u64, notice));
     }
 
     /// Whether enough was written since the last snapshot for another one to be worth its bytes:

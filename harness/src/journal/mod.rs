@@ -207,9 +207,10 @@ impl Journal {
         Ok(())
     }
 
-    /// Runs `notice` once the last entry that was pushed is in the store.
-    pub(crate) fn notify(&self, notice: Notice) {
-        self.shared.buffer().notify(notice);
+    /// Runs the notice that `make` makes of the size of the last entry that was pushed, once that
+    /// entry is in the store.
+    pub(crate) fn notify(&self, make: impl FnOnce(u64) -> Notice) {
+        self.shared.buffer().notify(make);
     }
 
     /// Appends what waits, when `when` says.

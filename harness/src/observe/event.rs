@@ -1,13 +1,15 @@
 use std::any::Any;
-use std::fmt;
 use std::sync::Arc;
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
 
 use crate::clock::UtcMillis;
 use crate::id::{AgentId, InterruptId, Position, RunId, Seq, SessionId};
-use crate::llm::{CallId, Delta, EffectClass, Spend, ToolCallId, ToolName};
+use crate::llm::{
+    CallId, Delta, EffectClass, Spend, StopReason, ToolCallId, ToolFailure, ToolName,
+};
 use crate::session::End;
 use crate::step::{Failure, Interrupt, Payload, StepId};
 
@@ -46,6 +48,9 @@ pub struct Event {
     /// The last entry of the session's log, once the event is logged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seq: Option<Seq>,
+    /// The size of that entry in bytes, for the event of a single entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
     /// What happened.
     #[serde(flatten)]
     pub kind: EventKind,
@@ -82,6 +87,40 @@ pub struct ChildRun {
     pub run: RunId,
 }
 
+/// Why a run began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Cause {
+    /// An input started a turn.
+    #[default]
+    Start,
+    /// A question was answered, or expired.
+    Answer,
+    /// A timer is due.
+    Timer,
+    /// The process of the run before ended, and that run did not settle.
+    Crash,
+    /// The turn of a child is over.
+    Child,
+    /// The caller resumed a turn that was stopped, has failed or has used up its budget.
+    Resume,
+}
+
+impl Cause {
+    /// The name that the cause has in JSON, for metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Answer => "answer",
+            Self::Timer => "timer",
+            Self::Crash => "crash",
+            Self::Child => "child",
+            Self::Resume => "resume",
+        }
+    }
+}
+
 /// What happened.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -91,6 +130,11 @@ pub enum EventKind {
     RunStarted {
         /// Whether it resumes a turn that had settled before its end.
         resumed: bool,
+        /// Why it began.
+        cause: Cause,
+        /// Its origin, as its session keeps it: see [`RunRequest::trace`](crate::RunRequest::trace).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        trace: Option<Map<String, Value>>,
     },
     /// An attempt at a step started.
     StepStarted,
@@ -112,15 +156,35 @@ pub enum EventKind {
         /// The part.
         delta: Delta,
     },
-    /// A model call returned.
+    /// A model call returned. A recorded reply has this event alone, with an id of its own.
     CallEnded {
         /// The id of the call.
         call: CallId,
         /// The model.
         model: String,
+        /// The model that replied, if it is another one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        replied: Option<String>,
+        /// Why the reply stopped, if there is one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        stop: Option<StopReason>,
         /// Why it failed, if it did.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+        /// The kind of that error, see [`LlmErrorKind::name`](crate::llm::LlmErrorKind::name).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error_kind: Option<&'static str>,
+        /// What it has spent, failed exchanges included. The same was [charged](Self::Charged).
+        spent: Spend,
+        /// Whether it is the reply to an earlier, equal request, so that there was no exchange.
+        #[serde(skip_serializing_if = "is_false")]
+        cached: bool,
+        /// Whether the reply was [recorded](crate::step::Calling::recorded) by an earlier attempt, so
+        /// that the model was not called.
+        #[serde(skip_serializing_if = "is_false")]
+        recorded: bool,
+        /// How long it took, in milliseconds.
+        took_ms: u64,
     },
     /// A tool was called.
     ToolStarted {
@@ -131,14 +195,24 @@ pub enum EventKind {
         /// What it does to the world.
         class: EffectClass,
     },
-    /// A tool call has an outcome.
+    /// A tool call has an outcome. A recorded outcome has this event alone.
     ToolEnded {
         /// The id of the call.
         call: ToolCallId,
         /// The tool.
         tool: ToolName,
+        /// What it does to the world.
+        class: EffectClass,
         /// The kind of the outcome, see [`ToolOutcome::kind`](crate::llm::ToolOutcome::kind).
         outcome: &'static str,
+        /// Why it failed, if it did.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        failure: Option<ToolFailure>,
+        /// Whether the outcome was recorded by an earlier attempt, so that the tool was not called.
+        #[serde(skip_serializing_if = "is_false")]
+        recorded: bool,
+        /// How long it took, in milliseconds.
+        took_ms: u64,
     },
     /// Tokens or cost were charged to the run.
     Charged {
@@ -171,13 +245,16 @@ pub enum EventKind {
         /// The question.
         interrupt: Interrupt,
     },
-    /// A question was answered.
+    /// A question was answered, or expired.
     Answered {
         /// The id of the question.
         id: InterruptId,
         /// The author of the answer, if it names one.
         #[serde(skip_serializing_if = "Option::is_none")]
         by: Option<String>,
+        /// Whether it was not answered in time.
+        #[serde(skip_serializing_if = "is_false")]
+        expired: bool,
     },
     /// A step waits for a timer that was started now.
     TimerStarted {
@@ -238,6 +315,10 @@ pub enum EventKind {
     },
 }
 
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
 fn custom<S: Serializer>(payload: &Arc<dyn Payload>, out: S) -> Result<S::Ok, S::Error> {
     let mut map = out.serialize_map(Some(2))?;
     map.serialize_entry("name", payload.name())?;
@@ -291,75 +372,5 @@ impl Event {
 impl EventKind {
     pub(super) fn is_token(&self) -> bool {
         matches!(self, Self::Token { .. })
-    }
-}
-
-impl fmt::Display for Event {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(step) = &self.step {
-            write!(f, "{step}#{}", self.position)?;
-            if let Some(item) = self.item {
-                write!(f, "[{item}]")?;
-            }
-            if self.attempt > 1 {
-                write!(f, " (attempt {})", self.attempt)?;
-            }
-            f.write_str(" ")?;
-        }
-        fmt::Display::fmt(&self.kind, f)
-    }
-}
-
-impl fmt::Display for EventKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::RunStarted { resumed: false } => f.write_str("run started"),
-            Self::RunStarted { resumed: true } => f.write_str("run resumed"),
-            Self::StepStarted => f.write_str("started"),
-            Self::Custom(payload) => write!(f, "emitted {}", payload.name()),
-            Self::CallStarted { call, model } => write!(f, "called {model} ({call})"),
-            Self::Token { call, .. } => write!(f, "heard a part ({call})"),
-            Self::CallEnded { call, model, error: None } => {
-                write!(f, "heard from {model} ({call})")
-            }
-            Self::CallEnded { call, model, error: Some(error) } => {
-                write!(f, "got no answer from {model} ({call}): {error}")
-            }
-            Self::ToolStarted { call, tool, .. } => write!(f, "called the tool {tool} ({call})"),
-            Self::ToolEnded { call, tool, outcome } => {
-                write!(f, "the tool {tool} ended: {outcome} ({call})")
-            }
-            Self::Charged { spend } => {
-                write!(f, "charged {} tokens", spend.usage.total().unwrap_or(0))
-            }
-            Self::ChildStarted { child } => write!(f, "started a run of {}", child.agent),
-            Self::ChildSettled { child, end, .. } => write!(f, "run of {} {end}", child.agent),
-            Self::Retrying { failure, after_ms } => {
-                write!(f, "failed: {failure}; again in {after_ms} ms")
-            }
-            Self::Asked { interrupt } => write!(f, "asked {}", interrupt.name),
-            Self::Answered { by: Some(by), .. } => write!(f, "answered by {by}"),
-            Self::Answered { by: None, .. } => f.write_str("answered"),
-            Self::TimerStarted { key: Some(key), due } => {
-                write!(f, "started timer {key}, due {due}")
-            }
-            Self::TimerStarted { key: None, due } => write!(f, "waits until {due}"),
-            Self::TimerFired { key: Some(key) } => write!(f, "timer {key} is due"),
-            Self::TimerFired { key: None } => f.write_str("is due"),
-            Self::Planned { items: 1 } => f.write_str("planned 1 item"),
-            Self::Planned { items } => write!(f, "planned {items} items"),
-            Self::ItemDone { failure: None } => f.write_str("done"),
-            Self::ItemDone { failure: Some(failure) } => write!(f, "failed: {failure}"),
-            Self::Committed { signal, next } => {
-                f.write_str("committed")?;
-                if let Some(signal) = signal {
-                    write!(f, " {signal}")?;
-                }
-                write!(f, " -> {}", next.as_deref().unwrap_or("end"))
-            }
-            Self::Diverted { failure, next } => write!(f, "failed: {failure} -> {next}"),
-            Self::Finishing { end, next } => write!(f, "{end}; finally -> {next}"),
-            Self::Settled { end, .. } => write!(f, "run {end}"),
-        }
     }
 }

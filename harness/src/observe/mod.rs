@@ -12,6 +12,7 @@
 //! The parts of the replies of models are [`Token`](EventKind::Token) events, for observers that
 //! [want tokens](Observer::wants_tokens). Model calls of a step stream if there is one.
 
+mod display;
 mod event;
 mod fanout;
 mod observer;
@@ -23,7 +24,7 @@ mod terminal;
 
 pub use crate::session::End;
 pub use crate::step::{Payload, Scope, Scoped, current};
-pub use event::{ChildRun, Event, EventKind, ParentStep};
+pub use event::{Cause, ChildRun, Event, EventKind, ParentStep};
 pub use observer::{FromFn, Observer, from_fn};
 pub use recorder::Recorder;
 pub use stream::{Events, Streamed};

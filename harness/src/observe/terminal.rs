@@ -211,7 +211,12 @@ mod tests {
             item: None,
             attempt: 0,
             seq: None,
-            kind: EventKind::RunStarted { resumed: false },
+            bytes: None,
+            kind: EventKind::RunStarted {
+                resumed: false,
+                cause: super::super::Cause::Start,
+                trace: None,
+            },
         }
     }
 

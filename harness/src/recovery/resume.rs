@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::id::InterruptId;
 use crate::inbox::{Checked, check_answers, resolutions, send_all, send_expired, unfit};
 use crate::journal::{Read, When, read};
-use crate::run::{Begin, Kind, OnBusy, Outcome, RunError};
+use crate::run::{Answered, Begin, Kind, OnBusy, Outcome, RunError};
 use crate::session::{Change, End, Recorded, Recovered, Resolved, RunStarted, Session, Settled};
 use crate::state::State;
 use crate::step::{Answers, Failure, FailureKind, StepError};
@@ -188,14 +188,13 @@ impl<C: Context, S: State> Taker<C, S> {
         let run =
             RunStarted::resumed(self.launched.run.clone()).traced(self.launched.trace.clone());
         changes.push(Change::RunStarted(Box::new(run)));
-        let answered: Vec<_> =
-            resolved.iter().map(|it| (it.id.clone(), it.resolution.by())).collect();
+        let begin = Begin::resuming(&session, Answered::of(&resolved));
         // A step behind an answer may act on it at once, so the answer must not be lost. One that was
         // sent here is durable, and a run that finds the session without these entries finds the
         // answer in the inbox. One that another process has sent may not be durable yet.
         let sent: HashSet<_> =
             given.messages.iter().filter_map(|it| it.interrupt.as_ref()).collect();
-        let durably = answered.iter().any(|(id, _)| !sent.contains(id));
+        let durably = resolved.iter().any(|it| !sent.contains(&it.id));
         changes.extend(resolved.into_iter().map(|it| Change::Resolved(Box::new(it))));
         let given_up = crashed && session.recovered + 1 >= CRASHES;
         if given_up {
@@ -203,7 +202,6 @@ impl<C: Context, S: State> Taker<C, S> {
         }
         let (guard, start) = claimed.into_start(stored, session.inbox);
         let when = if durably || given_up { When::Now } else { When::Kept };
-        let begin = Begin { resumed: true, answered, look_back: true };
         let (opened, input) = (None, None);
         self.record_begin(Entered {
             guard,

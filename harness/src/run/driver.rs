@@ -15,7 +15,6 @@ use tokio::time::Instant;
 
 use crate::context::Context;
 use crate::graph::{Budget, Executable, Limit, Program, Wiring};
-use crate::id::InterruptId;
 use crate::journal::Journal;
 use crate::observe::EventKind;
 use crate::question::BreakpointAt;
@@ -27,6 +26,7 @@ use crate::step::{
 use crate::text::words;
 
 use super::attempt::{Attempt, Begun, Ended, Unfinished};
+use super::begin::Begin;
 use super::boundary::{at_boundary, place_in};
 use super::breakpoints::{Breakpoints, breakpoint};
 use super::conclusion::Recorded;
@@ -62,17 +62,6 @@ pub(crate) struct Driver<C: Context, S: State> {
     pub(super) look_back: bool,
     /// What the last attempt has left.
     pub(super) left: Left,
-}
-
-/// How a run begins.
-#[derive(Default)]
-pub(crate) struct Begin {
-    /// Whether it resumes a turn.
-    pub(crate) resumed: bool,
-    /// The interrupts that were resolved since the last run, and who answered.
-    pub(crate) answered: Vec<(InterruptId, Option<String>)>,
-    /// Whether an earlier run of this turn may have passed over inputs in the inbox.
-    pub(crate) look_back: bool,
 }
 
 /// How far entering a step came without waiting.
@@ -173,11 +162,12 @@ impl<C: Context, S: State> Driver<C, S> {
     fn begin(&mut self, wiring: &Wiring) {
         let timed = self.budget(wiring).wall.is_some() || wiring.finally.is_some();
         self.clock = timed.then(Instant::now);
-        let Begin { resumed, answered, .. } = std::mem::take(&mut self.begin);
-        self.core.publish(None, || EventKind::RunStarted { resumed });
-        for (id, by) in answered {
-            self.core.publish(None, || EventKind::Answered { id, by });
-        }
+        let Begin { resumed, cause, answered, .. } = std::mem::take(&mut self.begin);
+        self.core.publish(None, || {
+            let trace = self.core.session(|session| session.trace.clone());
+            EventKind::RunStarted { resumed, cause, trace }
+        });
+        self.core.publish_answered(answered);
     }
 
     /// Enters the next step, unless something keeps it from being entered, and polls its body once.

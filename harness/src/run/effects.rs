@@ -13,12 +13,12 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::UtcMillis;
 use crate::id::SessionId;
 use crate::journal::Broken;
-use crate::llm::{CallId, Delta, EffectClass, Spend, ToolCall};
+use crate::llm::{CallId, Delta, EffectClass, Reply, Spend, ToolCall};
 use crate::observe::EventKind;
 use crate::session::{AskedInterrupt, Change, EffectDone, EffectRecord, Intent, Resolution, Timer};
 use crate::step::{
-    Answer, AskReply, Asked, EffectScope, Effects, Failure, Guard, Ids, OnceReply, Payload, Place,
-    Scope, SleepReply, StepError, Wake, current,
+    Answer, AskReply, Asked, CallEnd, EffectScope, Effects, Failure, Guard, Ids, OnceReply,
+    Payload, Place, Scope, SleepReply, StepError, ToolEnd, Wake, current,
 };
 
 use super::core::{Live, RunCore};
@@ -61,9 +61,7 @@ impl Effects for RunCore {
     }
 
     fn begin_call(&self, place: Place, model: &str) -> CallId {
-        let op = self.op_id(place);
-        let ordinal = self.live().slots.next_call(place.item);
-        let call = CallId::new(format!("{op}#{ordinal}"));
+        let call = self.call_id(place);
         self.publish(Some(place), || EventKind::CallStarted {
             call: call.clone(),
             model: model.to_owned(),
@@ -71,12 +69,16 @@ impl Effects for RunCore {
         call
     }
 
-    fn end_call(&self, place: Place, call: CallId, model: &str, error: Option<&str>) {
-        self.publish(Some(place), || EventKind::CallEnded {
-            call,
-            model: model.to_owned(),
-            error: error.map(str::to_owned),
-        });
+    fn end_call(&self, place: Place, call: CallId, ended: CallEnd<'_>) {
+        self.publish(Some(place), || super::reports::call_ended(call, ended));
+    }
+
+    fn recorded_call(&self, place: Place, model: &str, reply: &Reply) {
+        if self.fanout.is_silent() {
+            return;
+        }
+        let call = self.call_id(place);
+        self.publish(Some(place), || super::reports::call_recorded(call, model, reply));
     }
 
     fn begin_tool(&self, place: Place, call: &ToolCall, class: EffectClass) {
@@ -87,12 +89,8 @@ impl Effects for RunCore {
         });
     }
 
-    fn end_tool(&self, place: Place, call: &ToolCall, outcome: &'static str) {
-        self.publish(Some(place), || EventKind::ToolEnded {
-            call: call.id.clone(),
-            tool: call.name.clone(),
-            outcome,
-        });
+    fn end_tool(&self, place: Place, call: &ToolCall, ended: ToolEnd<'_>) {
+        self.publish(Some(place), || super::reports::tool_ended(call, ended));
     }
 
     fn wants_tokens(&self) -> bool {
@@ -333,6 +331,13 @@ pub(super) fn current_parent() -> Option<Parent> {
 }
 
 impl RunCore {
+    /// A new id of a model call: the op id, and the count of calls at the position.
+    fn call_id(&self, place: Place) -> CallId {
+        let op = self.op_id(place);
+        let ordinal = self.live().slots.next_call(place.item);
+        CallId::new(format!("{op}#{ordinal}"))
+    }
+
     /// As the parent of a run that a step starts.
     pub(super) fn as_parent(self: &Arc<Self>, scope: &Scope) -> Parent {
         let parent: Arc<dyn ParentRun> = Arc::clone(self) as _;

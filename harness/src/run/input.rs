@@ -8,12 +8,14 @@ use crate::context::Context;
 use crate::id::SessionId;
 use crate::inbox::{Body, Input, Unread, note_applied, read_inbox, resolutions, waiting_inputs};
 use crate::journal::When;
+use crate::observe::Cause;
 use crate::session::{Change, Digest, End, InputKey, RunStarted, check_ops};
 use crate::state::{Op, Ops, State, of_json};
 use crate::store::{InboxSeq, Released};
 use crate::text::words;
 
-use super::driver::{Begin, Driver};
+use super::begin::{Answered, Begin};
+use super::driver::Driver;
 use super::error::Kind;
 
 /// Reduces an input into a state, and returns what the reducers did.
@@ -109,7 +111,8 @@ impl<C: Context, S: State> Driver<C, S> {
         if self.write(recorded, When::Kept).await.is_some() {
             return false;
         }
-        self.begin = Begin { resumed: true, answered: Vec::new(), look_back: true };
+        let (cause, answered) = (Cause::Child, Vec::new());
+        self.begin = Begin { resumed: true, cause, answered, look_back: true };
         self.look_back = true;
         true
     }
@@ -125,8 +128,7 @@ impl<C: Context, S: State> Driver<C, S> {
         if resolved.is_empty() {
             return false;
         }
-        let answered: Vec<_> =
-            resolved.iter().map(|it| (it.id.clone(), it.resolution.by())).collect();
+        let answered = Answered::of(&resolved);
         let mut changes: Vec<Change<usize>> = Vec::new();
         if settled {
             let run = RunStarted::resumed(self.core.ids.run.clone());
@@ -138,12 +140,11 @@ impl<C: Context, S: State> Driver<C, S> {
             return false;
         }
         if settled {
-            self.begin = Begin { resumed: true, answered, look_back: true };
+            let cause = Cause::Answer;
+            self.begin = Begin { resumed: true, cause, answered, look_back: true };
             self.look_back = true;
         } else {
-            for (id, by) in answered {
-                self.core.publish(None, || crate::observe::EventKind::Answered { id, by });
-            }
+            self.core.publish_answered(answered);
         }
         true
     }

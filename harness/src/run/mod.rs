@@ -9,6 +9,7 @@
 // a commit follow it. Most steps wait for nothing: plain functions run them, and only waiting is async.
 
 mod attempt;
+mod begin;
 mod boundary;
 mod breakpoints;
 mod call;
@@ -26,6 +27,7 @@ mod input;
 mod outcome;
 mod parent;
 mod publish;
+mod reports;
 mod settle;
 mod sleep;
 mod slots;
@@ -43,9 +45,10 @@ pub use outcome::{
     Resumable, Resume, Stopped, Waiting,
 };
 
+pub(crate) use begin::{Answered, Begin};
 pub(crate) use child::Attach;
 pub(crate) use core::RunCore;
-pub(crate) use driver::{Begin, Driver};
+pub(crate) use driver::Driver;
 pub(crate) use error::Kind;
 pub(crate) use input::{fold_input, reduce};
 pub(crate) use outcome::Settlement;

@@ -22,7 +22,9 @@ impl RunCore {
         match &self.journal {
             Some(journal) => {
                 let core = Arc::clone(self);
-                journal.notify(Box::new(move |seq| core.publish_as(Some(place), Some(seq), kind)));
+                journal.notify(|bytes| {
+                    Box::new(move |seq| core.publish_as(Some(place), Some((seq, bytes)), kind))
+                });
             }
             None => self.publish_as(Some(place), None, kind),
         }
@@ -34,15 +36,16 @@ impl RunCore {
         self.fanout.publish_token(event);
     }
 
-    fn publish_as(&self, place: Option<Place>, seq: Option<Seq>, kind: EventKind) {
-        let event = self.event(place, seq, kind);
+    /// `stored` is the entry with its size in bytes.
+    fn publish_as(&self, place: Option<Place>, stored: Option<(Seq, u64)>, kind: EventKind) {
+        let event = self.event(place, stored, kind);
         self.fanout.publish(event);
     }
 
     fn event(
         &self,
         place: Option<Place>,
-        seq: Option<Seq>,
+        stored: Option<(Seq, u64)>,
         kind: EventKind,
     ) -> impl FnOnce(u64) -> Event {
         let at = place.unwrap_or_default();
@@ -59,7 +62,8 @@ impl RunCore {
             position: at.position,
             item: at.item,
             attempt: at.attempt,
-            seq,
+            seq: stored.map(|(seq, _)| seq),
+            bytes: stored.map(|(_, bytes)| bytes),
             kind,
         }
     }

@@ -1,4 +1,4 @@
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
@@ -12,6 +12,7 @@ use crate::llm::{
     ToolSet, Transcript, Usage,
 };
 
+use super::effects::CallEnd;
 use super::extract::{Ask, ExtractError, Failed, extract};
 use super::scope::Scope;
 use super::{Cx, StepError, once};
@@ -119,7 +120,7 @@ impl<'a, L: Llm + ?Sized> Calling<'a, L> {
         let Scope { effects, place } = &self.scope;
         let id = self.model.id();
         let name = id.to_string();
-        let call = effects.begin_call(*place, &name);
+        let (call, began) = (effects.begin_call(*place, &name), Instant::now());
         let charged = Arc::new(Charge { scope: self.scope.clone(), spends: Mutex::default() });
         let mut cx = CallCx::detached().with_id(call.clone()).with_meter(charged.clone());
         let (own, attempt) = (
@@ -165,8 +166,9 @@ impl<'a, L: Llm + ?Sized> Calling<'a, L> {
                 }
             }
         }
-        let error = reply.as_ref().err().map(ToString::to_string);
-        effects.end_call(*place, call, &name, error.as_deref());
+        let (spent, took) = (charged.spent(), began.elapsed());
+        let ended = CallEnd { model: &name, reply: reply.as_ref(), spent, took };
+        effects.end_call(*place, call, ended);
         reply
     }
 
@@ -302,7 +304,9 @@ impl<L: Llm + ?Sized> Ask for Recorded<'_, L> {
         };
         async move {
             let scope = &self.calling.scope;
-            if let Some(reply) = once::recorded(scope, &key)? {
+            if let Some(reply) = once::recorded::<Reply>(scope, &key)? {
+                let model = self.calling.model.id().to_string();
+                scope.effects.recorded_call(scope.place, &model, &reply);
                 return Ok(reply);
             }
             let reply = self.calling.request(request).await?;
@@ -336,26 +340,36 @@ fn unsealed(open: Open) -> LlmError {
 /// Charges a call to the run.
 struct Charge {
     scope: Scope,
-    /// What the model has charged.
-    spends: Mutex<Vec<Usage>>,
+    /// What the model has charged, and the run in its stead.
+    spends: Mutex<Vec<Spend>>,
 }
 
 impl Charge {
     /// Charges the usage of a reply, unless the model has: alone, or in the sum of its exchanges.
     fn settle(&self, usage: Usage) {
         let charged = {
-            let spends = self.spends.lock().unwrap_or_else(PoisonError::into_inner);
-            spends.contains(&usage) || spends.iter().copied().sum::<Usage>() == usage
+            let spends = self.spends();
+            let mut usages = spends.iter().map(|spend| spend.usage);
+            usages.any(|charged| charged == usage)
+                || spends.iter().map(|spend| spend.usage).sum::<Usage>() == usage
         };
         if !charged {
-            self.scope.charge(&usage.into());
+            self.charge(&usage.into());
         }
+    }
+
+    fn spent(&self) -> Spend {
+        self.spends().iter().copied().sum()
+    }
+
+    fn spends(&self) -> MutexGuard<'_, Vec<Spend>> {
+        self.spends.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Meter for Charge {
     fn charge(&self, spend: &Spend) {
-        self.spends.lock().unwrap_or_else(PoisonError::into_inner).push(spend.usage);
+        self.spends().push(*spend);
         self.scope.charge(spend);
     }
 }

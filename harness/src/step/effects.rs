@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::UtcMillis;
 use crate::id::{AgentId, OpId, Position, RunId, SessionId};
-use crate::llm::{CallId, Delta, EffectClass, Spend, ToolCall};
+use crate::llm::{CallId, Delta, EffectClass, LlmError, Reply, Spend, ToolCall, ToolOutcome};
 use crate::question::Question;
 use crate::state::to_json;
 use crate::store::FormerHolder;
@@ -164,6 +164,22 @@ pub(crate) enum OnceReply {
     Refused(StepError),
 }
 
+/// How a model call ended.
+pub(crate) struct CallEnd<'a> {
+    pub(crate) model: &'a str,
+    pub(crate) reply: Result<&'a Reply, &'a LlmError>,
+    pub(crate) spent: Spend,
+    pub(crate) took: Duration,
+}
+
+/// How a tool call ended.
+pub(crate) struct ToolEnd<'a> {
+    pub(crate) class: EffectClass,
+    pub(crate) outcome: &'a ToolOutcome,
+    /// None if the outcome was recorded by an earlier attempt.
+    pub(crate) took: Option<Duration>,
+}
+
 /// What the executor does for a step's body. One object serves all steps of a run. `place`
 /// identifies the caller, so that a task of an earlier attempt is recognized as stale.
 pub(crate) trait Effects: Send + Sync {
@@ -174,9 +190,11 @@ pub(crate) trait Effects: Send + Sync {
     fn spent(&self) -> Spend;
     /// Creates the id of a model call: the op id, and the count of calls at the position.
     fn begin_call(&self, place: Place, model: &str) -> CallId;
-    fn end_call(&self, place: Place, call: CallId, model: &str, error: Option<&str>);
+    fn end_call(&self, place: Place, call: CallId, ended: CallEnd<'_>);
+    /// A reply was recorded by an earlier attempt.
+    fn recorded_call(&self, place: Place, model: &str, reply: &Reply);
     fn begin_tool(&self, place: Place, call: &ToolCall, class: EffectClass);
-    fn end_tool(&self, place: Place, call: &ToolCall, outcome: &'static str);
+    fn end_tool(&self, place: Place, call: &ToolCall, ended: ToolEnd<'_>);
     /// Whether an observer wants the parts of replies.
     fn wants_tokens(&self) -> bool;
     /// Publishes a part of a reply. Never blocks.

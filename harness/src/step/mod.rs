@@ -51,7 +51,7 @@ pub(crate) use body::BoxFuture;
 pub(crate) use cx::Shared;
 pub(crate) use each::{EachBody, ItemBody, ItemEnd, decoded, item_body, merged, plan_body};
 pub(crate) use effects::{
-    AskReply, Asked, Effects, Guard, Ids, OnceReply, Place, SleepReply, Wake,
+    AskReply, Asked, CallEnd, Effects, Guard, Ids, OnceReply, Place, SleepReply, ToolEnd, Wake,
 };
 pub(crate) use interrupt::{APPROVE, Answer, QuestionType};
 pub(crate) use part::Lens;

@@ -262,10 +262,15 @@ fn decoded<T: Stored>(value: Value, key: &str) -> Result<T, StepError> {
     })
 }
 
+/// Whether the result of an effect is recorded. Does not use the key.
+pub(super) fn is_recorded(scope: &Scope, key: &str) -> bool {
+    scope.effects.recorded(scope.place, EffectScope::Position, key).is_some()
+}
+
 /// The recorded result of an effect, if there is one.
 pub(super) fn recorded<T: Stored>(scope: &Scope, key: &str) -> Result<Option<T>, StepError> {
     let within = EffectScope::Position;
-    if scope.effects.recorded(scope.place, within, key).is_none() {
+    if !is_recorded(scope, key) {
         return Ok(None);
     }
     // Uses the key.

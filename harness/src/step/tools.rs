@@ -5,11 +5,14 @@ use std::future::IntoFuture;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
+use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::context::Context;
 use crate::llm::{EffectClass, Message, ToolCall, ToolCx, ToolFailure, ToolOutcome, ToolSet};
 
+use super::effects::ToolEnd;
+use super::once;
 use super::scope::Scope;
 use super::{Cx, StepError};
 
@@ -136,11 +139,18 @@ impl Running {
             let here = self.here.clone();
             return Ok(here.wrap(self.run()).await);
         }
+        let (here, call) = (self.here.clone(), self.call.clone());
+        let known = once::is_recorded(&here, &key);
         let effect = cx.once(&key, async move || Ok(self.run().await));
-        match class.is_guarded() {
+        let outcome = match class.is_guarded() {
             false => effect.await,
             true => effect.probe(async || Ok(Some(ToolOutcome::InDoubt))).await,
+        }?;
+        if known {
+            let ended = ToolEnd { class, outcome: &outcome, took: None };
+            here.effects.end_tool(here.place, &call, ended);
         }
+        Ok(outcome)
     }
 
     async fn run(self) -> ToolOutcome {
@@ -154,6 +164,7 @@ impl Running {
             call = call.id.as_str(),
         );
         effects.begin_tool(place, &call, class);
+        let began = Instant::now();
         let running = tools.call_with(&call, &values).instrument(span);
         let outcome = match limit {
             None => running.await,
@@ -167,7 +178,11 @@ impl Running {
                 Err(_) => ToolOutcome::InDoubt,
             },
         };
-        effects.end_tool(place, &call, outcome.kind());
+        effects.end_tool(
+            place,
+            &call,
+            ToolEnd { class, outcome: &outcome, took: Some(began.elapsed()) },
+        );
         outcome
     }
 }

@@ -12,11 +12,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::UtcMillis;
 use crate::id::{InterruptId, Position};
-use crate::llm::{CallId, Delta, EffectClass, Spend, ToolCall};
+use crate::llm::{CallId, Delta, EffectClass, Reply, Spend, ToolCall};
 use crate::question::mismatch;
 use crate::step::{
-    Answer, AskReply, Asked, EffectScope, Effects, Failure, Guard, Ids, Interrupt, OnceReply,
-    Payload, Place, SleepReply, StepError, Wake,
+    Answer, AskReply, Asked, CallEnd, EffectScope, Effects, Failure, Guard, Ids, Interrupt,
+    OnceReply, Payload, Place, SleepReply, StepError, ToolEnd, Wake,
 };
 
 use super::error::Kind;
@@ -132,7 +132,7 @@ impl Effects for Bench {
 
     fn begin_tool(&self, _: Place, _: &ToolCall, _: EffectClass) {}
 
-    fn end_tool(&self, _: Place, _: &ToolCall, _: &'static str) {}
+    fn end_tool(&self, _: Place, _: &ToolCall, _: ToolEnd<'_>) {}
 
     fn into_any(self: Arc<Self>) -> Arc<dyn std::any::Any + Send + Sync> {
         self
@@ -168,7 +168,9 @@ impl Effects for Bench {
         CallId::new(format!("{}#{}", self.op_id(place), seen.calls))
     }
 
-    fn end_call(&self, _: Place, _: CallId, _: &str, _: Option<&str>) {}
+    fn end_call(&self, _: Place, _: CallId, _: CallEnd<'_>) {}
+
+    fn recorded_call(&self, _: Place, _: &str, _: &Reply) {}
 
     fn ask(&self, place: Place, key: &str, asked: Asked) -> AskReply {
         let mut seen = self.seen();

@@ -329,6 +329,15 @@ async fn a_parent_is_due_when_its_child_is() {
     let rests = waiting(parent.run(Doc::update(), ()).session("s").await.unwrap());
     assert!(rests.until.is_some());
     tokio::time::sleep(HOUR).await;
-    let out = ended(parent.resume("s", Answers::none(), ())).await;
+    let seen = Recorder::default();
+    let out = ended(parent.resume("s", Answers::none(), ()).observe(seen.clone())).await;
     assert_eq!(out.state.lines, ["input,slept", "last"]);
+    let cause = |event: &observe::Event| match event.kind {
+        EventKind::RunStarted { cause, .. } => Some((event.agent.to_string(), cause)),
+        _ => None,
+    };
+    let causes: Vec<_> = seen.events().iter().filter_map(cause).collect();
+    let expected =
+        [("p".to_owned(), observe::Cause::Child), ("child".into(), observe::Cause::Timer)];
+    assert_eq!(causes, expected);
 }

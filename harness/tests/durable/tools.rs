@@ -219,3 +219,37 @@ async fn observers_see_each_call_that_is_made() {
         ]
     );
 }
+
+#[tokio::test]
+async fn observers_see_an_outcome_that_was_recorded() {
+    let (tools, sent) = post(EffectClass::Write);
+    let seen = Recorder::default();
+    let fails_once = async |chat: View<Chat>, cx: Cx<Ctx>| {
+        let outcomes = cx.call_tools(&cx.tools, chat.talk.open_calls()).await?;
+        match cx.attempt() {
+            1 => Err(StepError::retryable("again")),
+            _ => Ok(Chat::update().talk(outcomes)),
+        }
+    };
+    let agent = Harness::<Ctx, Chat>::builder("acting")
+        .provide(Ctx::fixed().tools(tools).build())
+        .start(Only::Act)
+        .steps(|define, Only::Act| {
+            define.run(fails_once).retry(Retry::every(Duration::from_millis(1))).end()
+        })
+        .build()
+        .unwrap()
+        .agent("a", ())
+        .observe(seen.clone());
+    agent.run(calls(&["one"]), ()).await.unwrap().ended().unwrap();
+    assert_eq!(sent.lock().unwrap().len(), 1);
+    let ended = |event: &harness::observe::Event| match &event.kind {
+        EventKind::ToolEnded { class, outcome, recorded, .. } => {
+            Some((event.attempt, *class, *outcome, *recorded))
+        }
+        _ => None,
+    };
+    let ended: Vec<_> = seen.events().iter().filter_map(ended).collect();
+    let write = EffectClass::Write;
+    assert_eq!(ended, [(1, write, "ok", false), (2, write, "ok", true)]);
+}

@@ -1,8 +1,10 @@
 //! Where a run comes from, as its session keeps it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use harness::observe::{Event, EventKind, Recorder};
 use harness::prelude::*;
 use harness::session::Change;
 use harness::store::{MemoryStore, ReadRequest, SessionStore};
@@ -10,7 +12,7 @@ use harness::{Seq, SessionId, Sessions};
 use serde_json::{Value, json};
 use tracing::span;
 
-use super::rig::log;
+use super::rig::{Act, On, Rig, log, run_or_crash};
 use crate::sessions::{self as doc, Doc};
 
 /// The traces of a session's runs, as its history and as its stored log have them.
@@ -54,6 +56,67 @@ async fn each_run_of_a_session_records_its_origin() {
             Value::Null,
         ]
     );
+}
+
+/// The events of a run's start and of its commits.
+fn starts(seen: &Recorder) -> Vec<Value> {
+    let events = seen.events();
+    let starts = events.iter().filter(|it| matches!(it.kind, EventKind::RunStarted { .. }));
+    let starts = starts.map(|event| json!(event));
+    let starts = starts.map(|it| json!([it["resumed"], it["cause"], it["trace"]])).collect();
+    seen.clear();
+    starts
+}
+
+#[tokio::test]
+async fn the_first_event_of_a_run_has_its_cause_and_its_trace() {
+    let (store, seen) = (MemoryStore::new(), Recorder::default());
+    let agent = doc::agent("a", &store).observe(seen.clone());
+    let asks = agent.run(Doc::update().lines(["ask".into()]), ()).session("s");
+    let Outcome::Interrupted(waiting) = asks.trace([("t", "1")]).await.unwrap() else { panic!() };
+    assert_eq!(starts(&seen), [json!([false, "start", {"t": "1"}])]);
+    let yes = Answers::json(waiting.questions[0].id.clone(), json!(true));
+    agent.resume("s", yes, ()).await.unwrap().ended().unwrap();
+    let answered = |it: &&Event| matches!(it.kind, EventKind::Answered { expired: false, .. });
+    assert_eq!(seen.events().iter().filter(answered).count(), 1);
+    // It has none of its own.
+    assert_eq!(starts(&seen), [json!([true, "answer", {"t": "1"}])]);
+
+    doc::run(&agent, "f", "fail").await;
+    seen.clear();
+    agent.resume("f", Answers::none(), ()).await.unwrap();
+    assert_eq!(starts(&seen), [json!([true, "resume", null])]);
+}
+
+#[test]
+fn a_run_that_recovers_its_session_says_so() {
+    let memory = MemoryStore::new();
+    let rig = Rig::nth(&memory, On::Append, 2, Act::HangBefore);
+    let agent = |rig: &Rig| doc::harness().agent("a", ()).store(rig.clone());
+    let crashed = run_or_crash(&rig, |rig| agent(rig).run(Doc::update(), ()).session("s"));
+    assert!(crashed.is_none());
+    let (rig, seen) = (Rig::new(memory), Recorder::default());
+    let again =
+        run_or_crash(&rig, |rig| agent(rig).resume("s", Answers::none(), ()).observe(seen.clone()));
+    again.unwrap().ended().unwrap();
+    assert_eq!(starts(&seen), [json!([true, "crash", null])]);
+}
+
+#[tokio::test]
+async fn the_event_of_a_commit_has_the_seq_and_the_size_of_its_entry() {
+    let (store, seen) = (MemoryStore::new(), Recorder::default());
+    doc::run(&doc::agent("a", &store).observe(seen.clone()), "s", "long").await;
+    let id = SessionId::new("s").unwrap();
+    let page = store.read(&id, ReadRequest::from(Seq(1)).limit(u64::MAX)).await.unwrap().unwrap();
+    let sizes: BTreeMap<_, _> =
+        page.entries.iter().map(|entry| (entry.seq, entry.bytes.len() as u64)).collect();
+    let events = seen.events();
+    let commits: Vec<_> =
+        events.iter().filter(|it| matches!(it.kind, EventKind::Committed { .. })).collect();
+    assert!(commits.len() > 10);
+    for event in commits {
+        assert_eq!(event.bytes, Some(sizes[&event.seq.unwrap()]), "{event}");
+    }
 }
 
 #[tokio::test]

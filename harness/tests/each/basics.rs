@@ -154,7 +154,7 @@ async fn events_carry_the_item() {
             let kind = match &event.kind {
                 EventKind::StepStarted => "started".to_owned(),
                 EventKind::Custom(payload) => payload.to_json().as_str().unwrap().to_owned(),
-                EventKind::Planned { items } => format!("planned {items}"),
+                EventKind::Planned { items, .. } => format!("planned {items}"),
                 EventKind::ItemDone { failure } => format!("done {}", failure.is_none()),
                 EventKind::Committed { .. } => "committed".to_owned(),
                 other => format!("{other:?}"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use harness::llm::scripted::{fail, say};
 use harness::llm::{LlmError, LlmErrorKind, Scripted, Usage};
-use harness::observe::{self, End, EventKind, Recorder, Streamed};
+use harness::observe::{self, Cause, End, EventKind, Recorder, Streamed};
 
 use crate::common::*;
 
@@ -244,6 +244,48 @@ async fn model_calls_are_identified_reported_and_charged() {
     let heard: Vec<_> =
         model.seen().iter().map(|it| it.call.clone().unwrap().to_string()).collect();
     assert_eq!(heard, started, "the model receives the id");
+}
+
+/// A call's event has everything that there is to know of the call.
+#[tokio::test]
+async fn the_end_of_a_model_call_is_enough_by_itself() {
+    let spent = Usage::tokens(3, 4);
+    let model = Scripted::new([say("one").usage(spent), fail(LlmError::new(LlmErrorKind::Auth))]);
+    let scripted = model.clone();
+    let bench = only(move |define| {
+        let model: Arc<dyn Llm> = Arc::new(scripted.clone());
+        define
+            .run(move |_log, cx| {
+                let model = Arc::clone(&model);
+                async move {
+                    let talk = Transcript::from_iter([user("hi")]);
+                    let tools = ToolSet::default();
+                    cx.llm(&model).complete(&talk, &tools).await?;
+                    cx.llm(&model).complete(&talk, &tools).await?;
+                    Ok(line("never"))
+                }
+            })
+            .end()
+    });
+    failed(bench.run().await);
+    let events = bench.seen.events();
+    let ended: Vec<_> =
+        events.iter().filter(|it| matches!(it.kind, EventKind::CallEnded { .. })).collect();
+    let [EventKind::CallEnded { replied: None, stop, error: None, error_kind: None, .. }, _] =
+        [&ended[0].kind, &ended[1].kind]
+    else {
+        panic!("{ended:?}")
+    };
+    assert_eq!(*stop, Some(harness::llm::StopReason::End));
+    let json: Vec<_> = ended.iter().map(|event| serde_json::json!(event)).collect();
+    assert_eq!(json[0]["spent"]["usage"]["input"], 3);
+    assert!(json[0]["took_ms"].is_u64() && json[0].get("cached").is_none());
+    assert_eq!(json[1]["error_kind"], "auth");
+    assert_eq!(json[1]["spent"]["usage"]["input"], serde_json::Value::Null);
+    let EventKind::RunStarted { resumed: false, cause: Cause::Start, trace: None } = events[0].kind
+    else {
+        panic!("{}", events[0])
+    };
 }
 
 #[tokio::test]

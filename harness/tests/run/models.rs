@@ -325,11 +325,22 @@ async fn a_recorded_reply_is_not_drafted_again_after_the_answer() {
     let waiting = agent.run(Log::update(), slots(model.clone())).await.unwrap();
     let Outcome::Interrupted(waiting) = waiting else { panic!("{waiting:?}") };
     let answers = waiting.pending::<Send>().unwrap().answer(true);
-    let resumed = agent.resume(&waiting, answers, slots(model.clone())).await.unwrap();
-    let ended = resumed.ended().unwrap();
+    let seen = Recorder::default();
+    let resumed = agent.resume(&waiting, answers, slots(model.clone())).observe(seen.clone());
+    let ended = resumed.await.unwrap().ended().unwrap();
     assert_eq!(ended.state.lines, ["first true"]);
     assert_eq!(model.seen().len(), 1);
     assert_eq!(ended.spent.usage.total(), Some(3));
+    // Observers can distinguish it from a call that spends.
+    let calls: Vec<_> = seen.events().iter().map(|event| serde_json::json!(event)).collect();
+    let calls: Vec<_> =
+        calls.iter().filter(|it| it["event"].to_string().contains("call")).collect();
+    let [ended] = calls[..] else { panic!("{calls:?}") };
+    assert_eq!(
+        (&ended["event"], &ended["recorded"]),
+        (&serde_json::json!("call_ended"), &true.into())
+    );
+    assert_eq!(ended["spent"], serde_json::json!(harness::llm::Spend::default()));
 }
 
 #[tokio::test]

@@ -65,9 +65,10 @@ impl Effects for Reported {
     fn begin_call(&self, _: Place, _: &str) -> CallId {
         CallId::new("c")
     }
-    fn end_call(&self, _: Place, _: CallId, _: &str, _: Option<&str>) {}
+    fn end_call(&self, _: Place, _: CallId, _: CallEnd<'_>) {}
+    fn recorded_call(&self, _: Place, _: &str, _: &Reply) {}
     fn begin_tool(&self, _: Place, _: &ToolCall, _: EffectClass) {}
-    fn end_tool(&self, _: Place, _: &ToolCall, _: &'static str) {}
+    fn end_tool(&self, _: Place, _: &ToolCall, _: ToolEnd<'_>) {}
     fn wants_tokens(&self) -> bool {
         false
     }
