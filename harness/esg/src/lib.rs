@@ -110,3 +110,6 @@ pub use program::{
 pub use replay::{Blocked, Reason, Report};
 pub use scan::{Definition, Import, NameIter, NameMap, NameSet, Scan, SyntaxError, scan};
 pub use trace::{Execution, Trace};
+
+/// The kernel sandbox for untrusted code: its layers, and the launcher that applies them.
+pub use harness_esg_launcher as sandbox;

@@ -28,6 +28,9 @@ pub struct Limits {
     pub file_size: u64,
     /// The file descriptors of the worker, including a few of its own. Default: 64.
     pub open_files: u64,
+    /// The threads of the worker, with kernel isolation. Libraries of arrays start one for each core.
+    /// Default: 256.
+    pub threads: u64,
     /// The bytes kept of what a step prints, for standard output and standard error each. Of the
     /// rest only the count is kept. Default: 1 MiB.
     pub output: u64,
@@ -47,6 +50,7 @@ impl Default for Limits {
             address_space: 2048 * MIB,
             file_size: 64 * MIB,
             open_files: 64,
+            threads: 256,
             output: MIB,
             value: 64 * MIB,
             service: Duration::from_secs(60),

@@ -17,6 +17,7 @@ pub use caps::Caps;
 #[cfg(unix)]
 pub use cpython::{Ambient, CPython, Interpreter, Strictness};
 pub use error::ExecError;
+pub use harness_esg_launcher::Layer;
 #[cfg(unix)]
 pub use host::WorkerProcess;
 #[cfg(unix)]
@@ -24,7 +25,7 @@ pub(crate) use host::discard_scratch;
 pub use limits::Limits;
 #[cfg(unix)]
 pub use start_error::StartError;
-pub use trust::{Isolation, Layer, Readable, Trust};
+pub use trust::{Isolation, Readable, Trust};
 pub use wire::{
     Blob, Ending, Frame, Load, Output, Ran, RunStep, Swept, Sync, Synced, Unstash, Untracked,
     Value, Wrote,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use super::trust::Layer;
+use harness_esg_launcher::{LaunchError, Status};
 
 /// A worker failed to start.
 #[derive(Debug, Error)]
@@ -27,25 +27,31 @@ pub enum StartError {
         /// What it is.
         found: String,
     },
-    /// The code is untrusted, and nothing isolates it.
+    /// The machine lacks layers of kernel isolation.
     #[error(
-        "untrusted code needs kernel isolation, and this build cannot isolate {}; \
-         run it elsewhere, or set `.trust(Trust::Mine)` if the code may do whatever you may do",
+        "untrusted code needs kernel isolation, and this machine lacks {}; run it where the kernel has \
+         that, or set `.trust(Trust::Mine)` if the code may do whatever you may do",
         list(missing)
     )]
     Exposed {
-        /// The missing isolation.
-        missing: &'static [Layer],
+        /// The missing layers, and why.
+        missing: Vec<Status>,
     },
-    /// The requested isolation is not available.
+    /// Untrusted code was to run without kernel isolation.
     #[error(
-        "kernel isolation was requested, and this build cannot isolate {}; \
-         `Isolation::Process` with `Trust::Mine` is what it has",
-        list(missing)
+        "untrusted code needs kernel isolation, not `Isolation::Process` (leave `.isolation` out, or set \
+         `.trust(Trust::Mine)` if the code may do whatever you may do)"
     )]
-    NoIsolation {
-        /// The missing isolation.
-        missing: &'static [Layer],
+    Unprotected,
+    /// Nothing can apply kernel isolation.
+    #[error(
+        "untrusted code needs kernel isolation: {source}; or set `.trust(Trust::Mine)` if the code may \
+         do whatever you may do"
+    )]
+    Launcher {
+        /// Why.
+        #[source]
+        source: LaunchError,
     },
     /// The scratch directory is unusable.
     #[error("failed to use {} as the scratch directory: {why}", path.display())]
@@ -104,8 +110,12 @@ fn found(tried: &[(PathBuf, String)]) -> String {
     tried.collect::<Vec<_>>().join("; ")
 }
 
-fn list(missing: &[Layer]) -> String {
-    missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+fn list(missing: &[Status]) -> String {
+    let each = missing.iter().map(|status| match &status.missing {
+        Some(why) => format!("{} ({why})", status.layer),
+        None => status.layer.to_string(),
+    });
+    each.collect::<Vec<_>>().join(", ")
 }
 
 fn said(errors: &str) -> String {

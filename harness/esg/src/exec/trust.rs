@@ -1,14 +1,14 @@
 //! How far the code of a program is trusted, and what isolates it.
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// The origin of the steps' code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
-    /// Code by others, such as a model. Needs [`Isolation::Kernel`].
+    /// Code by others, such as a model. Runs with [`Isolation::Kernel`], or not at all.
     #[default]
     Untrusted,
-    /// Your own code: it may do whatever you may do on this machine.
+    /// Your own code: it may do whatever you may do on this machine. Runs with
+    /// [`Isolation::Process`], unless you ask for more.
     Mine,
 }
 
@@ -20,7 +20,8 @@ pub enum Isolation {
     /// contains crashes and loops. Malicious code can do everything that the user can do, including
     /// killing the host.
     Process,
-    /// The kernel denies it files, network and other processes.
+    /// The kernel denies it files, network, other processes and rare system calls, and it is not root:
+    /// every [`Layer`](crate::Layer). Linux only.
     Kernel,
 }
 
@@ -57,31 +58,4 @@ impl Readable {
 fn real(path: &Path) -> Option<PathBuf> {
     let beside = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
     path.canonicalize().ok().or_else(beside)
-}
-
-/// A resource that the kernel can deny to a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Layer {
-    /// Files outside the scratch directory.
-    Files,
-    /// The network.
-    Network,
-    /// Starting processes, and sending signals to others.
-    Processes,
-}
-
-impl Layer {
-    /// Every layer.
-    pub const ALL: &'static [Self] = &[Self::Files, Self::Network, Self::Processes];
-}
-
-impl fmt::Display for Layer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Files => "files",
-            Self::Network => "network",
-            Self::Processes => "processes",
-        })
-    }
 }

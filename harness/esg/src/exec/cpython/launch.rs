@@ -3,12 +3,15 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use harness_esg_launcher::{Launcher, Spec};
 
 use crate::exec::host::request::{PROTOCOL, WireLimits};
 use crate::exec::host::{Fault, Greeting, Launch};
 use crate::exec::limits::Limits;
-use crate::exec::trust::Readable;
+use crate::exec::start_error::StartError;
+use crate::exec::trust::{Isolation, Readable};
 use crate::exec::wire::Blob;
 use crate::model::Fingerprint;
 
@@ -40,6 +43,8 @@ pub(super) struct Rules {
     pub(super) strictness: Strictness,
     pub(super) ambient: Vec<Ambient>,
     pub(super) readable: Readable,
+    /// What starts the process inside a sandbox.
+    pub(super) launcher: Option<Arc<dyn Launcher>>,
 }
 
 impl Setup {
@@ -111,13 +116,37 @@ impl Launch for Setup {
         self.interpreter.path()
     }
 
-    fn command(&self, scratch: &str) -> Command {
-        let mut command = Command::new(self.interpreter.path());
+    fn isolation(&self) -> Isolation {
+        match self.rules.launcher {
+            Some(_) => Isolation::Kernel,
+            None => Isolation::Process,
+        }
+    }
+
+    fn command(&self, scratch: &str) -> Result<Command, StartError> {
         // No `-I`: it would ignore the hash seed, and sets would be ordered differently in each
         // process. The environment is cleared, so `-I` would change nothing else.
-        command.args(["-P", "-s", "-S", "-B", "-c", self.boot]);
+        let args = ["-P", "-s", "-S", "-B", "-c", self.boot];
+        let program = self.interpreter.path();
+        let mut command = match &self.rules.launcher {
+            None => {
+                let mut command = Command::new(program);
+                command.args(args);
+                command
+            }
+            Some(launcher) => {
+                let mut spec = Spec::new(program);
+                spec.args = args.map(Into::into).into();
+                if let Readable::Below(paths) = &self.rules.readable {
+                    spec.read.clone_from(paths);
+                }
+                spec.write.push(scratch.into());
+                spec.threads = self.limits.threads;
+                launcher.command(&spec).map_err(|source| StartError::Launcher { source })?
+            }
+        };
         command.env_clear().envs(environment(scratch));
-        command
+        Ok(command)
     }
 
     fn greet(&self, scratch: &str, greeting: Greeting<'_>) -> Result<(), Fault> {

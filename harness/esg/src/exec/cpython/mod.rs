@@ -9,6 +9,8 @@ pub(super) mod sources;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use harness_esg_launcher::{Launcher, Sandbox};
+
 pub use ambient::{Ambient, Strictness};
 pub use interpreter::Interpreter;
 
@@ -16,7 +18,7 @@ use crate::exec::host::{Scratch, WorkerProcess};
 
 use crate::exec::limits::Limits;
 use crate::exec::start_error::StartError;
-use crate::exec::trust::{Isolation, Layer, Readable, Trust};
+use crate::exec::trust::{Isolation, Readable, Trust};
 use launch::{Rules, Setup};
 use packages::Packages;
 
@@ -43,6 +45,7 @@ pub struct CPython {
     venv: Option<PathBuf>,
     strictness: Strictness,
     ambient: Vec<Ambient>,
+    launcher: Option<Arc<dyn Launcher>>,
     boot: &'static str,
     modules: &'static [(&'static str, &'static str)],
 }
@@ -59,6 +62,7 @@ impl CPython {
             venv: None,
             strictness: Strictness::default(),
             ambient: Vec::new(),
+            launcher: None,
             boot: sources::BOOT,
             modules: sources::MODULES,
         }
@@ -89,9 +93,17 @@ impl CPython {
         self
     }
 
-    /// What isolates the steps from the machine. Default: the strongest available.
+    /// What isolates the steps from the machine. Default: [`Isolation::Kernel`] for untrusted code,
+    /// [`Isolation::Process`] for yours.
     pub fn isolation(mut self, isolation: Isolation) -> Self {
         self.isolation = Some(isolation);
+        self
+    }
+
+    /// What starts the worker with [`Isolation::Kernel`]. Default:
+    /// [`Sandbox::find`](crate::sandbox::Sandbox::find).
+    pub fn launcher(mut self, launcher: impl Launcher + 'static) -> Self {
+        self.launcher = Some(Arc::new(launcher));
         self
     }
 
@@ -155,13 +167,7 @@ impl CPython {
     /// If the code is untrusted and the isolation insufficient, if no interpreter or a given path
     /// is suitable, or if the process does not become a worker.
     pub fn start(self) -> Result<WorkerProcess, StartError> {
-        let missing = Layer::ALL;
-        if self.isolation == Some(Isolation::Kernel) {
-            return Err(StartError::NoIsolation { missing });
-        }
-        if self.trust == Trust::Untrusted {
-            return Err(StartError::Exposed { missing });
-        }
+        let launcher = self.sandbox()?;
         for path in &self.read_only {
             let absent = |source| StartError::ReadOnly { path: path.clone(), source };
             path.metadata().map_err(absent)?;
@@ -178,12 +184,47 @@ impl CPython {
             Some(path) => Scratch::at(path)?,
             None => Scratch::temporary()?,
         };
-        tracing::info!(%interpreter, "steps run in a process without kernel isolation");
-        // Untrusted code does not get here.
-        let (limits, readable) = (self.limits, Readable::Everything);
-        let rules = Rules { strictness: self.strictness, ambient: self.ambient, readable };
+        let readable = match &launcher {
+            Some(_) => self.below(&interpreter, &packages),
+            None => {
+                tracing::info!(%interpreter, "steps run in a process without kernel isolation");
+                Readable::Everything
+            }
+        };
+        let Self { limits, strictness, ambient, .. } = self;
+        let rules = Rules { strictness, ambient, readable, launcher };
         let setup = Setup::new(interpreter, packages, limits, rules, self.boot, self.modules);
         WorkerProcess::start(Arc::new(setup), Arc::new(scratch), None)
+    }
+
+    /// What starts the worker inside a sandbox; `None` if it runs outside of one.
+    fn sandbox(&self) -> Result<Option<Arc<dyn Launcher>>, StartError> {
+        match (self.isolation, self.trust) {
+            (Some(Isolation::Process) | None, Trust::Mine) => return Ok(None),
+            (Some(Isolation::Process), Trust::Untrusted) => return Err(StartError::Unprotected),
+            (Some(Isolation::Kernel), _) | (None, Trust::Untrusted) => {}
+        }
+        let failed = |source| StartError::Launcher { source };
+        let launcher = match &self.launcher {
+            Some(launcher) => Arc::clone(launcher),
+            None => Arc::new(Sandbox::find().map_err(failed)?),
+        };
+        let missing = launcher.layers().map_err(failed)?.missing();
+        if missing.is_empty() { Ok(Some(launcher)) } else { Err(StartError::Exposed { missing }) }
+    }
+
+    /// The files outside of scratch that steps in a sandbox may read.
+    fn below(&self, interpreter: &Interpreter, packages: &Packages) -> Readable {
+        let installed = [interpreter.prefix().to_owned()];
+        // The sandbox lets every program read the system's libraries, but not all of the system.
+        let installed = installed.into_iter().filter(|prefix| {
+            !["/", "/usr", "/usr/local"].iter().any(|system| prefix == Path::new(system))
+        });
+        let paths = installed.chain(packages.path.iter().map(Into::into));
+        let paths = paths.chain(packages.venv.clone()).chain(self.read_only.iter().cloned());
+        // Rules refer to what a link leads to.
+        let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
+        Readable::Below(paths.map(real).collect())
     }
 
     fn interpreter(&self) -> Result<Interpreter, StartError> {

@@ -1,6 +1,6 @@
 //! The packages of a virtual environment.
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::interpreter::Interpreter;
 use crate::exec::start_error::StartError;
@@ -10,6 +10,8 @@ use crate::exec::start_error::StartError;
 pub(super) struct Packages {
     /// The directories to import from.
     pub(super) path: Vec<String>,
+    /// The environment.
+    pub(super) venv: Option<PathBuf>,
     /// Each distribution with its version, sorted.
     pub(super) distributions: Vec<String>,
 }
@@ -41,6 +43,6 @@ impl Packages {
             .into_os_string()
             .into_string()
             .map_err(|_| unusable("its path is not UTF-8".to_owned()))?;
-        Ok(Self { path: vec![path], distributions })
+        Ok(Self { path: vec![path], venv: Some(venv.to_owned()), distributions })
     }
 }

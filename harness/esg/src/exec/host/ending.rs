@@ -29,6 +29,10 @@ pub(in crate::exec) fn of_step(fault: Fault, end: Option<End>, cpu: Duration) ->
                 // The kernel's OOM killer does this; only its counter reports it.
                 Some(_) if signal == Some(Signal::KILL.as_raw()) && starved => Ending::OutOfMemory,
                 Some(_) if signal == Some(Signal::XCPU.as_raw()) => Ending::Timeout { limit: cpu },
+                // The filters of the sandbox end a process so.
+                Some(_) if signal == Some(Signal::SYS.as_raw()) => {
+                    Ending::Denied { what: "a system call that no step needs".to_owned() }
+                }
                 Some(status) => Ending::Crashed { signal, code: status.code() },
             }
         }

@@ -7,7 +7,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::exec::limits::Limits;
-use crate::exec::trust::Readable;
+use crate::exec::start_error::StartError;
+use crate::exec::trust::{Isolation, Readable};
 use crate::exec::wire::Blob;
 
 use super::process::{Allowance, Fault, Process};
@@ -27,8 +28,14 @@ pub(in crate::exec) trait Launch: fmt::Debug + Send + Sync {
     /// The program that is started.
     fn program(&self) -> &Path;
 
+    /// What isolates the process from the machine.
+    fn isolation(&self) -> Isolation;
+
     /// The process, without pipes and working directory.
-    fn command(&self, scratch: &str) -> Command;
+    ///
+    /// # Errors
+    /// If its isolation cannot be described.
+    fn command(&self, scratch: &str) -> Result<Command, StartError>;
 
     /// Makes a worker of the new process.
     ///

@@ -86,7 +86,7 @@ impl WorkerProcess {
                 why: "the path is not UTF-8".to_owned(),
                 source: None,
             })?;
-            let mut command = self.launch.command(scratch);
+            let mut command = self.launch.command(scratch)?;
             command.current_dir(&work);
             let process = Process::start(command, &self.group)
                 .map_err(|source| StartError::Spawn { path, source })?;
@@ -143,7 +143,7 @@ impl Executor for WorkerProcess {
     }
 
     fn caps(&self) -> Caps {
-        Caps::new(Some(Isolation::Process)).twins(self.loan.is_none())
+        Caps::new(Some(self.launch.isolation())).twins(self.loan.is_none())
     }
 
     fn readable(&self) -> Readable {
@@ -244,7 +244,11 @@ fn fingerprint(launch: &dyn Launch, scratch: &Scratch) -> String {
         true => "temporary".to_owned(),
         false => scratch.path().display().to_string(),
     };
-    format!("{kind} isolation process limits {limits:?} scratch {place}")
+    let isolation = match launch.isolation() {
+        Isolation::Process => "process",
+        Isolation::Kernel => "kernel",
+    };
+    format!("{kind} isolation {isolation} limits {limits:?} scratch {place}")
 }
 
 /// The limits for moving values.

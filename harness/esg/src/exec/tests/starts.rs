@@ -1,25 +1,49 @@
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
+use harness_esg_launcher::{LaunchError, Launcher, Layers, Sandbox, Spec, Status};
 use serde_json::json;
 
 use super::super::cpython::sources;
 use super::super::{CPython, Executor, Isolation, Layer, Limits, StartError, Trust};
 use super::{builder, interpreter, run, worker};
 
+/// A launcher on a machine that lacks most layers.
+#[derive(Debug)]
+struct Weak;
+
+impl Launcher for Weak {
+    fn layers(&self) -> Result<Layers, LaunchError> {
+        let by = vec!["a wall".to_owned()];
+        Ok(Layers::new(vec![
+            Status::new(Layer::Files, Vec::new(), Some("landlock is off".to_owned())),
+            Status::new(Layer::Network, by, None),
+        ]))
+    }
+
+    fn command(&self, spec: &Spec) -> Result<Command, LaunchError> {
+        Ok(Command::new(&spec.program))
+    }
+}
+
 #[test]
 fn untrusted_code_is_refused_with_the_missing_isolation() {
-    let default = CPython::at(interpreter()).start().unwrap_err();
-    assert!(matches!(default, StartError::Exposed { missing } if missing == Layer::ALL));
-    let said = default.to_string();
-    for word in ["files, network, processes", "Trust::Mine"] {
+    let default = || CPython::at(interpreter()).launcher(Weak);
+    let said = default().start().unwrap_err().to_string();
+    for word in ["lacks files (landlock is off), processes", "Trust::Mine"] {
         assert!(said.contains(word), "{said}");
     }
-    let process = CPython::at(interpreter()).isolation(Isolation::Process).start();
-    assert!(matches!(process.unwrap_err(), StartError::Exposed { .. }));
-    let kernel = builder().isolation(Isolation::Kernel).start().unwrap_err();
-    assert!(matches!(kernel, StartError::NoIsolation { .. }), "{kernel}");
+    assert!(!said.contains("network"), "{said}");
+    let process = default().isolation(Isolation::Process).start().unwrap_err();
+    assert!(matches!(process, StartError::Unprotected), "{process}");
+    let kernel = builder().launcher(Weak).isolation(Isolation::Kernel).start().unwrap_err();
+    assert!(matches!(kernel, StartError::Exposed { .. }), "{kernel}");
+    let absent = Sandbox::at("/nowhere/launcher");
+    let absent = CPython::at(interpreter()).launcher(absent).start().unwrap_err().to_string();
+    assert!(absent.contains("/nowhere/launcher") && absent.contains("Trust::Mine"), "{absent}");
     assert!(builder().isolation(Isolation::Process).start().is_ok());
+    assert!(builder().launcher(Weak).start().is_ok());
 }
 
 #[test]
