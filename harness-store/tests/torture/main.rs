@@ -19,6 +19,8 @@
 mod approvals;
 mod check;
 mod child;
+mod children;
+mod children_apart;
 mod crashes;
 mod crowd;
 mod drive;

@@ -137,16 +137,35 @@ fn clear_redis(url: &str) {
     }
 }
 
+/// What happens to a session in a store.
+pub enum Moment<'a> {
+    /// It is to be claimed, and another run holds it.
+    Busy,
+    /// Entries are about to be appended, or an inbox message to be sent.
+    Before(Option<&'a Batch<'a>>),
+    /// They are, and no one has been notified of it.
+    After(Option<&'a Batch<'a>>),
+}
+
+/// What a test does at these moments.
+#[async_trait]
+pub trait Hook: Send + std::marker::Sync {
+    async fn at(&self, session: &SessionId, moment: Moment<'_>);
+}
+
 /// A store of any kind.
 #[derive(Clone)]
-pub struct Store(Arc<dyn SessionStore>);
+pub struct Store {
+    store: Arc<dyn SessionStore>,
+    hook: Option<Arc<dyn Hook>>,
+}
 
 impl Store {
     /// The servers always flush.
     pub async fn open(dir: &Path, sync: bool) -> Self {
         let sync = if sync { Sync::Flush } else { Sync::Never };
         let url = std::fs::read_to_string(dir.join(MARK)).unwrap_or_default();
-        Self(match url.split_once(':').unwrap_or_default().0 {
+        let store: Arc<dyn SessionStore> = match url.split_once(':').unwrap_or_default().0 {
             #[cfg(feature = "sqlite")]
             "sqlite" => {
                 let options = harness_store::SqliteStoreOptions::new().sync(sync);
@@ -165,14 +184,29 @@ impl Store {
             _ => {
                 Arc::new(FileStoreOptions::new().sync(sync).open(dir.join("store")).await.unwrap())
             }
-        })
+        };
+        Self { store, hook: None }
+    }
+
+    pub fn with(self, hook: impl Hook + 'static) -> Self {
+        Self { hook: Some(Arc::new(hook)), ..self }
+    }
+
+    async fn at(&self, session: &SessionId, moment: Moment<'_>) {
+        if let Some(hook) = &self.hook {
+            hook.at(session, moment).await;
+        }
     }
 }
 
 #[async_trait]
 impl SessionStore for Store {
     async fn claim(&self, session: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
-        self.0.claim(session, ttl).await
+        let claimed = self.store.claim(session, ttl).await;
+        if let Err(StoreError::Busy { .. }) = claimed {
+            self.at(session, Moment::Busy).await;
+        }
+        claimed
     }
 
     async fn claim_due(
@@ -180,23 +214,29 @@ impl SessionStore for Store {
         request: &DueRequest,
         ttl: Duration,
     ) -> Result<DueSessions, StoreError> {
-        self.0.claim_due(request, ttl).await
+        self.store.claim_due(request, ttl).await
     }
 
     async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {
-        self.0.renew(lease, ttl).await
+        self.store.renew(lease, ttl).await
     }
 
     async fn release(&self, lease: &Lease, read: InboxSeq) -> Result<Released, StoreError> {
-        self.0.release(lease, read).await
+        self.store.release(lease, read).await
     }
 
     async fn append(&self, lease: &Lease, batch: Batch<'_>) -> Result<Appended, StoreError> {
-        self.0.append(lease, batch).await
+        self.at(&lease.session, Moment::Before(Some(&batch))).await;
+        let appended = self.store.append(lease, batch).await;
+        self.at(&lease.session, Moment::After(Some(&batch))).await;
+        appended
     }
 
     async fn send(&self, to: &SessionId, messages: &[Message]) -> Result<Sent, StoreError> {
-        self.0.send(to, messages).await
+        self.at(to, Moment::Before(None)).await;
+        let sent = self.store.send(to, messages).await;
+        self.at(to, Moment::After(None)).await;
+        sent
     }
 
     async fn read(
@@ -204,7 +244,7 @@ impl SessionStore for Store {
         session: &SessionId,
         request: ReadRequest,
     ) -> Result<Option<Page>, StoreError> {
-        self.0.read(session, request).await
+        self.store.read(session, request).await
     }
 
     async fn list(
@@ -213,10 +253,10 @@ impl SessionStore for Store {
         after: Option<&[u8]>,
         limit: u32,
     ) -> Result<Listing, StoreError> {
-        self.0.list(filter, after, limit).await
+        self.store.list(filter, after, limit).await
     }
 
     async fn remove(&self, lease: &Lease, what: Remove) -> Result<(), StoreError> {
-        self.0.remove(lease, what).await
+        self.store.remove(lease, what).await
     }
 }

@@ -28,6 +28,8 @@ pub fn play(role: &str, dir: &Path) {
         "answerer" => runtime().block_on(crate::crowd::answerer(dir)),
         "item-answerer" => runtime().block_on(crate::crowd::item_answerer(dir)),
         "approver" => runtime().block_on(crate::approvals::approver(dir)),
+        "family" => runtime().block_on(crate::children::worker(dir)),
+        "signer" => runtime().block_on(crate::children_apart::signer(dir)),
         "worker" => runtime().block_on(crate::workers::worker(dir)),
         other => panic!("no such role: {other}"),
     }

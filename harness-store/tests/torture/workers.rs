@@ -38,21 +38,27 @@ enum Step {
     Third,
 }
 
-/// Does something outside, once, and says so. In the first step it then waits or ends the process, if the
-/// process was started to do that.
-async fn act(_: View<Job>, cx: Cx<Ctx>) -> StepResult<Job> {
+/// Does something outside of the session, once.
+pub async fn act_once(cx: &Cx<Ctx>) -> Result<(), StepError> {
     let (session, op) = (cx.session_id().to_string(), cx.op_id().to_string());
     let (outside, effects) = (cx.outside.clone(), cx.outside.path().to_owned());
-    let (of, its, key) = (session.clone(), op.clone(), cx.step().to_string());
-    cx.once("act", async move || {
-        outside.act(&of, &op, &key, "once").await;
+    let (its, key) = (op.clone(), cx.step().to_string());
+    let act = async move || {
+        outside.act(&session, &op, &key, "once").await;
         Ok(())
-    })
-    .probe(async move || {
+    };
+    let probe = async move || {
         let (traces, _) = Outside::traces(&effects, 0);
         Ok(traces.iter().any(|trace| trace.op == its).then_some(()))
-    })
-    .await?;
+    };
+    cx.once("act", act).probe(probe).await
+}
+
+/// Acts, and says so. In the first step it then waits or ends the process, if the process was started to
+/// do that.
+async fn act(_: View<Job>, cx: Cx<Ctx>) -> StepResult<Job> {
+    act_once(&cx).await?;
+    let session = cx.session_id().to_string();
     if *cx.step() == *"First" {
         say(&format!("in {session} {}", UtcMillis::now().0));
         match &*setting("THEN") {
@@ -82,8 +88,12 @@ fn agent(store: Store, dir: &Path, lease: Duration) -> Agent<Ctx, Job> {
 pub async fn worker(dir: &Path) {
     let lease = setting("LEASE").parse().map_or(LEASE, Duration::from_millis);
     let agent = agent(open(dir, true).await, dir, lease);
+    work_until_terminated(Worker::new().at_most(SESSIONS).serve(&agent, |_| async { Ok(()) }))
+        .await;
+}
+
+pub async fn work_until_terminated(worker: Worker) {
     let mut terminated = signal(SignalKind::terminate()).unwrap();
-    let worker = Worker::new().at_most(SESSIONS).serve(&agent, |_| async { Ok(()) });
     let worker = worker.start().unwrap();
     say("ready");
     terminated.recv().await;
@@ -161,7 +171,7 @@ fn takeovers(log: &Log) -> usize {
 }
 
 /// Ends a worker in good order; what it has said.
-fn drain(worker: Other) -> Vec<String> {
+pub fn drain(worker: Other) -> Vec<String> {
     worker.signal(Signal::TERM);
     let (status, said) = worker.end();
     assert!(status.success(), "{status}: {said:?}");
