@@ -7,12 +7,12 @@ use harness::inspect::Phase;
 use harness::llm::{Spend, Usage};
 use harness::prelude::*;
 use harness::session::Change;
-use harness::{FailureKind, Outcome, Retry, Sessions, observe};
+use harness::{FailureKind, OnBusy, Outcome, Retry, Sessions, observe};
 
 use crate::check::Log;
 use crate::child::{Other, say, setting};
 use crate::place::{Place, report};
-use crate::store::{Kind, Store};
+use crate::store::{Kind, Store, in_each_store};
 use crate::work::open;
 
 #[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -69,6 +69,8 @@ fn agent(store: Store, what: &str) -> Agent<(), Doc> {
         .unwrap()
         .agent("crashes", ())
         .store(store)
+        // A server does not notice the end of a process before that.
+        .lease(Duration::from_millis(300))
 }
 
 /// Begins a session, or resumes it.
@@ -76,7 +78,7 @@ pub async fn crasher(dir: &Path) {
     let store = open(dir, true).await;
     let (agent, session) = (agent(store.clone(), &setting("WHAT")), setting("SESSION"));
     let outcome = match Sessions::new(store).status(&session).await {
-        Ok(_) => agent.resume(&*session, Answers::none(), ()).await,
+        Ok(_) => agent.resume(&*session, Answers::none(), ()).on_busy(OnBusy::Wait).await,
         Err(_) => agent.run(Doc::update(), ()).session(&session).await,
     };
     say(&match outcome {
@@ -93,16 +95,7 @@ fn run_or_resume(dir: &Path, session: &str, what: &str, more: (&str, &str)) -> (
     (status.success(), said)
 }
 
-#[test]
-fn a_step_that_ends_its_process_is_given_up_after_five_takeovers() {
-    give_up(Kind::Files);
-}
-
-#[cfg(feature = "sqlite")]
-#[test]
-fn in_a_database_a_step_that_ends_its_process_is_given_up_after_five_takeovers() {
-    give_up(Kind::Sqlite);
-}
+in_each_store!(a_step_that_ends_its_process_is_given_up_after_five_takeovers, give_up);
 
 fn give_up(kind: Kind) {
     let _alone = crate::alone();
@@ -135,16 +128,7 @@ fn give_up(kind: Kind) {
     report(&format!("crashes: given up after {crashes} ends of a process, and resumed"));
 }
 
-#[test]
-fn what_failed_attempts_have_spent_survives_the_end_of_the_process() {
-    spend_and_end(Kind::Files);
-}
-
-#[cfg(feature = "sqlite")]
-#[test]
-fn in_a_database_what_failed_attempts_have_spent_survives_the_end_of_the_process() {
-    spend_and_end(Kind::Sqlite);
-}
+in_each_store!(what_failed_attempts_have_spent_survives_the_end_of_the_process, spend_and_end);
 
 fn spend_and_end(kind: Kind) {
     let _alone = crate::alone();

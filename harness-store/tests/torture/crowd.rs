@@ -12,7 +12,7 @@ use harness::{Interrupt, Outcome, Sessions};
 
 use crate::child::{Other, say, setting};
 use crate::place::{Place, report};
-use crate::store::{Kind, Store};
+use crate::store::{Kind, Store, in_each_store};
 use crate::work::open;
 
 const SESSIONS: u64 = 20;
@@ -109,16 +109,7 @@ pub async fn answerer(dir: &Path) {
     say(&format!("busy {busy}"));
 }
 
-#[test]
-fn of_many_answers_of_many_processes_none_is_refused_starved_or_lost() {
-    many_answers(Kind::Files);
-}
-
-#[cfg(feature = "sqlite")]
-#[test]
-fn in_a_database_of_many_answers_of_many_processes_none_is_refused_starved_or_lost() {
-    many_answers(Kind::Sqlite);
-}
+in_each_store!(of_many_answers_of_many_processes_none_is_refused_starved_or_lost, many_answers);
 
 fn many_answers(kind: Kind) {
     let _alone = crate::alone();
@@ -173,7 +164,7 @@ fn many_answers(kind: Kind) {
         assert_eq!(state["answers"], serde_json::json!(expected), "{name}");
     }
     report(&format!(
-        "crowd: {} answers of {PROCESSES} processes in {:.1?}; {busy} while another was at it; \
+        "crowd, {kind:?}: {} answers of {PROCESSES} processes in {:.1?}; {busy} while another was at it; \
          the holder looked {commits} times",
         SESSIONS * QUESTIONS,
         begun.elapsed(),
@@ -182,8 +173,8 @@ fn many_answers(kind: Kind) {
 
 /// Questions of items of one step.
 const ITEMS: u64 = 10_000;
-/// How many answers a process gives at a time.
-const AT_A_TIME: usize = 500;
+/// How often a process gives answers.
+const TIMES: usize = 3;
 
 fn item_agent(store: Store) -> Agent<(), Survey> {
     Harness::<(), Survey>::builder("items")
@@ -207,13 +198,12 @@ fn item_agent(store: Store) -> Agent<(), Survey> {
 pub async fn item_answerer(dir: &Path) {
     let store = open(dir, true).await;
     let (agent, sessions) = (item_agent(store.clone()), Sessions::new(store));
-    let at: u64 = setting("AT").parse().unwrap();
+    let [at, of]: [u64; 2] = ["AT", "OF"].map(|name| setting(name).parse().unwrap());
     let Ok(status) = sessions.status("items").await else { return say("! not found") };
     let number = |asked: &Interrupt| asked.as_question::<Ask>().unwrap().question.number;
-    let share: Vec<_> =
-        status.questions.iter().filter(|asked| number(asked) % PROCESSES == at).collect();
+    let share: Vec<_> = status.questions.iter().filter(|asked| number(asked) % of == at).collect();
     let (mut busy, mut given) = (0, 0);
-    for some in share.chunks(AT_A_TIME) {
+    for some in share.chunks(share.len().div_ceil(TIMES)) {
         given += some.len();
         let answer = |asked: &&Interrupt| {
             Answers::json(asked.id.clone(), (number(asked) * 3).into()).by(at.to_string())
@@ -234,16 +224,7 @@ pub async fn item_answerer(dir: &Path) {
     say(&format!("given {given} busy {busy}"));
 }
 
-#[test]
-fn of_many_answers_to_items_of_many_processes_none_is_refused_starved_or_lost() {
-    many_answers_to_items(Kind::Files);
-}
-
-#[cfg(feature = "sqlite")]
-#[test]
-fn in_a_database_of_many_answers_to_items_of_many_processes_none_is_refused_starved_or_lost() {
-    many_answers_to_items(Kind::Sqlite);
-}
+in_each_store!(of_many_answers_to_items_none_is_refused_starved_or_lost, many_answers_to_items);
 
 fn many_answers_to_items(kind: Kind) {
     let _alone = crate::alone();
@@ -261,8 +242,13 @@ fn many_answers_to_items(kind: Kind) {
     });
     assert_eq!(asked, ITEMS);
     let asked = begun.elapsed();
-    let start = |at: u64| Other::start("item-answerer", dir.path(), &[("AT", at.to_string())]);
-    let others: Vec<_> = (0..PROCESSES).map(start).collect();
+    // What a process does with the session is the same everywhere, and takes its time.
+    let processes = if kind.is_server() { 2 } else { PROCESSES };
+    let start = |at: u64| {
+        let settings = [("AT", at.to_string()), ("OF", processes.to_string())];
+        Other::start("item-answerer", dir.path(), &settings)
+    };
+    let others: Vec<_> = (0..processes).map(start).collect();
     // The holder applies what comes for as long as anything waits.
     let mut commits = 0;
     runtime.block_on(async {
@@ -297,7 +283,7 @@ fn many_answers_to_items(kind: Kind) {
     let expected: Vec<u64> = (0..ITEMS).map(|number| number * 3).collect();
     assert_eq!(state["answers"], serde_json::json!(expected));
     report(&format!(
-        "crowd of items: {ITEMS} questions asked in {asked:.1?}, answered by {PROCESSES} processes \
+        "crowd of items, {kind:?}: {ITEMS} questions asked in {asked:.1?}, answered by {processes} processes \
          after {:.1?}; {busy} times while another was at it; the holder looked {commits} times",
         begun.elapsed(),
     ));

@@ -26,6 +26,7 @@ mod crowd;
 mod drive;
 mod kills;
 mod loops;
+mod operate;
 mod outside;
 mod place;
 #[cfg(feature = "postgres")]

@@ -205,7 +205,6 @@ fn killed_at_work(kind: Kind) {
     let continued: BTreeMap<_, _> = said.iter().filter_map(|line| entered(line)).collect();
     assert_eq!(continued.len(), SESSIONS);
     let longest = Duration::from_millis(continued.values().max().unwrap() - killed);
-    assert!(longest < LEASE + Duration::from_secs(2), "it took {longest:?}");
     assert!(logs.values().all(|log| takeovers(log) == 1), "each was recovered once");
     report(&format!(
         "workers, {kind:?}: {SESSIONS} sessions of a killed one continue after {longest:?}"
