@@ -48,6 +48,22 @@ fn pythons() -> Vec<PathBuf> {
     paths
 }
 
+/// The Python of the virtual environment `HARNESS_VENV`, which has numpy, pandas, matplotlib and
+/// scikit-learn. Without it the tests of programs with packages are left out, and say so, except where
+/// everything is checked: `HARNESS_CHECK` is set there.
+fn packages() -> Option<PathBuf> {
+    let venv = std::env::var_os("HARNESS_VENV").filter(|venv| !venv.is_empty());
+    let checked = std::env::var_os("HARNESS_CHECK").is_some();
+    assert!(
+        venv.is_some() || !checked,
+        "`HARNESS_VENV` names no virtual environment [run .ci/test]"
+    );
+    if venv.is_none() {
+        eprintln!("left out: `HARNESS_VENV` names no virtual environment");
+    }
+    Some(PathBuf::from(venv?).join("bin/python"))
+}
+
 fn worker(python: &Path) -> WorkerProcess {
     CPython::at(python).trust(Trust::Mine).start().unwrap()
 }

@@ -43,6 +43,17 @@ fn the_worker_passes_its_tests_on_every_python_found() {
     let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/worker/run.py");
     let pythons = pythons();
     assert!(!pythons.is_empty(), "no CPython of 3.11 to 3.13 in PATH or ~/.pyenv [install one]");
+    if env::var_os("HARNESS_CHECK").is_some() {
+        // Where everything is checked, nothing may be left out.
+        let venv = PathBuf::from(env::var_os("HARNESS_VENV").unwrap_or_default());
+        let packages =
+            |version: &String| venv.join(format!("lib/python{version}/site-packages/numpy"));
+        let found = pythons.keys().any(|version| packages(version).exists());
+        assert!(
+            found,
+            "`HARNESS_VENV` names no environment of one of these Pythons [run .ci/test]"
+        );
+    }
     let failed: Vec<String> = thread::scope(|scope| {
         let runs: Vec<_> = pythons
             .iter()

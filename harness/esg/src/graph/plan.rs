@@ -275,6 +275,10 @@ impl Ahead {
 
     fn changes(&mut self, scan: &Scan) {
         self.files |= scan.channels.contains(FILES);
+        if scan.channels.contains("modules") {
+            let modules = scan.imports.iter().map(|one| Entity::Module(one.module.as_str().into()));
+            self.unknown.extend(modules);
+        }
         let process = scan.channels.iter().filter(|channel| **channel != FILES);
         self.unknown.extend(process.map(|name| Entity::Process((*name).into())));
     }

@@ -141,6 +141,9 @@ impl<'a> Flow<'a> {
             "isinstance" | "issubclass" | "callable" | "hasattr" | "id" | "hash" => EMPTY,
             "setattr" | "delattr" => {
                 self.mutate(first);
+                if let Some(object) = node.arguments.args.first() {
+                    self.changes_module(object);
+                }
                 let val = args.positional.get(2).copied().unwrap_or(EMPTY);
                 self.put(first, val);
                 EMPTY

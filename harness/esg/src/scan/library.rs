@@ -211,6 +211,13 @@ impl<'a> Flow<'a> {
             .extend(listed.filter(|one| one.changes.is_empty()).flat_map(|one| &one.channels));
     }
 
+    /// An attribute of an object is set or deleted, which may be a module that the step imports.
+    pub(super) fn changes_module(&mut self, object: &'a Expr) {
+        if self.named(object).is_some_and(|named| named.imported) {
+            self.channels.insert("modules");
+        }
+    }
+
     /// Marks every channel that some function may change.
     pub(super) fn changes_channels(&mut self) {
         self.channels.extend(TABLE.channels());

@@ -61,7 +61,8 @@ pub struct Scan {
     /// Names whose incoming object is passed to an unknown callable.
     pub escapes: NameSet,
     /// Channels besides names that the step, or a body that it defines, may change, as far as standard
-    /// functions that it names do: `files`, or a part of the state of the process, like `rng`.
+    /// functions that it names do: `files`, or a part of the state of the process, like `rng`; `modules` if
+    /// it sets an attribute of what it imports.
     pub channels: BTreeSet<&'static str>,
     /// Builtins loaded. An earlier step may bind such a name.
     pub builtin_reads: NameSet,

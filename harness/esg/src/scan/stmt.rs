@@ -181,6 +181,7 @@ impl<'a> Flow<'a> {
             Expr::Attribute(node) => {
                 let object = self.eval(&node.value);
                 self.mutate(object);
+                self.changes_module(&node.value);
                 self.put(object, val);
                 self.attribute(object, node.attr.id.as_str(), val);
             }
@@ -225,6 +226,7 @@ impl<'a> Flow<'a> {
             Expr::Attribute(node) => {
                 let object = self.eval(&node.value);
                 self.mutate(object);
+                self.changes_module(&node.value);
             }
             Expr::Subscript(node) => {
                 if let Some(name) = self.own_name(node) {

@@ -122,3 +122,31 @@ fn a_lost_value_is_made_again() {
     assert_eq!(report.rebuilt, ["a".into(), "b".into()], "{report}");
     assert!(second.verify().unwrap().same);
 }
+
+#[test]
+fn what_a_failed_step_wrote_to_an_open_file_is_gone() {
+    for python in pythons() {
+        let steps = [
+            ("open", "handle = open('one.txt', 'w')"),
+            ("fails", "pass"),
+            ("read", "text = open('one.txt').read()"),
+        ];
+        let mut graph = graph(&python, &steps);
+        graph.replay().unwrap();
+        let sources =
+            ["handle.write('3')\nundefined", "handle.write('3')\nhandle.flush()\nundefined"];
+        for (at, source) in sources.into_iter().enumerate() {
+            graph.edit(|program| program.replace("fails", source)).unwrap();
+            graph.replay().unwrap();
+            assert_eq!(graph.value("text").unwrap().repr, "''");
+            let verdict = graph.verify().unwrap();
+            assert!(verdict.same, "{}: {source}: {verdict}", python.display());
+            let read = format!("text = open('one.txt').read()  # {at}\nlength = len(text) + {at}");
+            graph.edit(|program| program.replace("read", &read)).unwrap();
+            graph.replay().unwrap();
+            assert_eq!(graph.value("text").unwrap().repr, "''");
+            let verdict = graph.verify().unwrap();
+            assert!(verdict.same, "{}: {source}: {verdict}", python.display());
+        }
+    }
+}

@@ -1,21 +1,15 @@
-//! Programs on arrays, frames, figures and estimators. `HARNESS_VENV` names a virtual environment with
-//! numpy, pandas, matplotlib and scikit-learn. Without it nothing is tested, which `.ci/test` does not
-//! allow.
-use std::path::PathBuf;
+//! Programs on arrays, frames, figures and estimators.
 use std::time::Duration;
 
 use harness_esg::{Blobs, CPython, CodeGraph, Limits, Program, Trust};
 
 /// A program with these packages, after its first run.
 fn program(steps: &[(&str, &str)]) -> Option<CodeGraph> {
-    let Some(venv) = std::env::var_os("HARNESS_VENV").map(PathBuf::from) else {
-        eprintln!("nothing is tested: `HARNESS_VENV` names no virtual environment");
-        return None;
-    };
+    let python = crate::packages()?;
     let wall = Duration::from_secs(600);
     let limits =
         Limits { wall, cpu: wall, service: wall, address_space: 8 << 30, ..Limits::default() };
-    let python = CPython::at(venv.join("bin/python")).limits(limits).trust(Trust::Mine);
+    let python = CPython::at(python).limits(limits).trust(Trust::Mine);
     let mut program = Program::new();
     for (id, source) in steps {
         program.push(id, source).unwrap();

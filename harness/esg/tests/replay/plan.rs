@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 
 use harness_esg::CodeGraph;
 
-use crate::{graph, pythons};
+use crate::{graph, packages, pythons};
 
 /// A source that makes `xs` and what else is needed, and one that changes `xs`.
 const CHANGES: &[(&str, &str)] = &[
@@ -80,8 +80,7 @@ const FIELD: &[(&str, &str, &str)] = &[
 
 #[test]
 fn the_plan_contains_every_step_that_runs_because_of_packages() {
-    let Some(venv) = std::env::var_os("HARNESS_VENV") else { return };
-    let python = std::path::PathBuf::from(venv).join("bin/python");
+    let Some(python) = packages() else { return };
     let mut wrong = Vec::new();
     for (make, change, read) in FIELD {
         let steps = [("make", *make), ("change", "pass"), ("read", *read), ("apart", "apart = 5")];
@@ -201,6 +200,26 @@ const MISSED: &[Missed<'_>] = &[
     (
         &[("edited", "pass"), ("reads", "import xml.sax.saxutils as sax\nb = hasattr(pkg, 'one')")],
         ("edited", "from importlib import import_module as load\nload('xml.parsers')"),
+        "reads",
+    ),
+    // A module gets another attribute.
+    (
+        &[("edited", "pass"), ("reads", "import math\nturn = math.tau")],
+        ("edited", "import math\nmath.tau = 1"),
+        "reads",
+    ),
+    (
+        &[("edited", "pass"), ("reads", "import math as m\nturn = m.tau")],
+        ("edited", "import math\nsetattr(math, 'tau', 1)"),
+        "reads",
+    ),
+    (
+        &[
+            ("make", "def shift():\n    import math\n    math.tau = 1"),
+            ("edited", "pass"),
+            ("reads", "import math as m\nturn = m.tau"),
+        ],
+        ("edited", "shift()"),
         "reads",
     ),
     // A value that cannot be stored is made again for a step that reads every name.

@@ -58,6 +58,7 @@ class Graph:
 '''
 
 CHANNELS = '''
+import contextlib
 import sys
 
 
@@ -86,6 +87,9 @@ class Channels:
 
     def prints_to(self, streams):
         pass
+
+    def unwritten(self):
+        return contextlib.nullcontext()
 
     def begin(self, code, readings, seq):
         pass

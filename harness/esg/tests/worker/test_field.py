@@ -1,7 +1,7 @@
 """Values of numpy, pandas and scikit-learn: stored, restored, found when changed in place.
 
 `HARNESS_VENV` names a virtual environment where these are installed. Without it, and under another
-version of Python, nothing is tested."""
+version of Python, nothing is tested: `worker.rs` fails then where `HARNESS_CHECK` is set."""
 import os
 import sys
 import unittest

@@ -144,19 +144,20 @@ class Worker:
         # tracebacks show their lines.
         for step, source in request.get("sources", {}).items():
             remember(step, source)
-        names, others = _split(request.get("drop", ()))
-        graph.drop(names)
-        for entity in others:
-            channels.drop(entity)
-        names, others = self._owners(request.get("stash", ()))
-        graph.stash(names)
-        for key in others:
-            channels.stash(key)
-        names, others = self._owners(request.get("forget", ()))
-        graph.forget(names)
-        for key in others:
-            channels.forget(key)
-            self._keys.discard(key)
+        with channels.unwritten():
+            names, others = _split(request.get("drop", ()))
+            graph.drop(names)
+            for entity in others:
+                channels.drop(entity)
+            names, others = self._owners(request.get("stash", ()))
+            graph.stash(names)
+            for key in others:
+                channels.stash(key)
+            names, others = self._owners(request.get("forget", ()))
+            graph.forget(names)
+            for key in others:
+                channels.forget(key)
+                self._keys.discard(key)
         graph.alias(request.get("alias", ()))
         own = []
         for item in request.get("unstash", ()):

@@ -58,8 +58,9 @@ class Steps:
         self._put_back()
 
     def disturb(self):
-        """Something other than a step may run code of the program."""
+        """Something other than a step may run code of the program, and values leave."""
         self._disturbed = True
+        self._tracker.forget()
 
     def run(self, request):
         """The reply to `run`, its blobs, and the keys of the units that belong to channels."""

@@ -182,6 +182,10 @@ class Tracker:
             self._ledger.reads.executed[id(code)] = code
         _builtins["__build_class__"] = self._hook
 
+    def forget(self):
+        """Lets go of what the last step found."""
+        self._ledger.forget()
+
     def alone(self, code):
         """Code is about to run outside the namespace, without reports."""
 

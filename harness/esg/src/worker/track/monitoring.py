@@ -101,6 +101,10 @@ class Tracker:
             _restart_events()
             _set_events(self._tool, _STARTS)
 
+    def forget(self):
+        """Lets go of what the last step found."""
+        self._ledger.forget()
+
     def alone(self, code):
         """Code is about to run outside the namespace, without reports."""
         self._alone = code

@@ -140,6 +140,11 @@ class Ledger:
             reads.gone -= DUNDERS
         return reads
 
+    def forget(self):
+        """Lets go of the objects that were bound at the start of the last step."""
+        self.start = {}
+        self.reads = Reads()
+
     def stores(self, name):
         """The step has surely bound or deleted `name`."""
         reads = self.reads

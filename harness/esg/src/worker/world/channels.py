@@ -11,6 +11,7 @@ from _harness.world.calm import Calm
 from _harness.world.clock import Clock
 from _harness.world.events import Events
 from _harness.world.files import Files
+from _harness.world.handles import unwritten
 from _harness.track.identity import Identity
 from _harness.world.loading import look_again
 from _harness.world.modules import Modules, home, inside_of
@@ -85,6 +86,10 @@ class Channels:
     def prints_to(self, streams):
         """The streams that steps and imports write to."""
         self.modules.boundary.streams = streams
+
+    def unwritten(self):
+        """A block in which values leave. What open files have in their buffers is not written."""
+        return unwritten(self.files.handles)
 
     # Steps.
 
