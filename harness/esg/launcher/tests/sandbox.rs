@@ -86,7 +86,7 @@ fn as_each(test: impl Fn(&Host) + Send + Sync) {
 
 /// Whether every user can execute it.
 fn is_open(path: &Path) -> bool {
-    let real = path.canonicalize().unwrap();
+    let Ok(real) = path.canonicalize() else { return false };
     real.ancestors().all(|part| part.metadata().unwrap().permissions().mode() & 0o001 != 0)
 }
 

@@ -26,6 +26,11 @@ pub struct Limits {
     pub address_space: u64,
     /// The largest file a step may write, in bytes. Default: 64 MiB.
     pub file_size: u64,
+    /// The space that all files in scratch take, in bytes. Checked ten times a second while a step runs,
+    /// so a step may exceed it by what it writes meanwhile. Default: 2 GiB.
+    pub scratch: u64,
+    /// The number of files and directories in scratch, checked like `scratch`. Default: 100,000.
+    pub scratch_files: u64,
     /// The file descriptors of the worker, including a few of its own. Default: 64.
     pub open_files: u64,
     /// The threads of the worker, with kernel isolation. Libraries of arrays start one for each core.
@@ -49,6 +54,8 @@ impl Default for Limits {
             cpu: Duration::from_secs(60),
             address_space: 2048 * MIB,
             file_size: 64 * MIB,
+            scratch: 2048 * MIB,
+            scratch_files: 100_000,
             open_files: 64,
             threads: 256,
             output: MIB,

@@ -13,11 +13,14 @@ use super::{Host, as_each, run};
 
 /// A sandbox that claims to be whole.
 #[derive(Debug)]
-struct Claims(Sandbox);
+pub(super) struct Claims(Sandbox);
 
 impl Claims {
-    fn without(host: &Host, off: &[Layer]) -> Self {
-        Self(off.iter().fold(host.sandbox(), |sandbox, layer| sandbox.without(*layer)))
+    /// A worker without these layers.
+    pub(super) fn start(host: &Host, off: &[Layer]) -> WorkerProcess {
+        let weak = off.iter().fold(host.sandbox(), |sandbox, layer| sandbox.without(*layer));
+        let python = CPython::at(&host.python).launcher(Self(weak)).limits(limits());
+        python.start().unwrap()
     }
 }
 
@@ -133,10 +136,7 @@ fn every_attack_succeeds_without_its_layers() {
         let outside = outside(host);
         let (mut faults, mut workers) = (Vec::new(), BTreeMap::new());
         for case in CASES {
-            let python = workers.entry(case.off).or_insert_with(|| {
-                let weak = Claims::without(host, case.off);
-                CPython::at(&host.python).launcher(weak).limits(limits()).start().unwrap()
-            });
+            let python = workers.entry(case.off).or_insert_with(|| Claims::start(host, case.off));
             if case.off.contains(&Layer::System) {
                 // An earlier attack may have changed the process itself.
                 python.fresh().unwrap();

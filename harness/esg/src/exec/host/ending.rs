@@ -18,6 +18,7 @@ pub(in crate::exec) fn of_step(fault: Fault, end: Option<End>, cpu: Duration) ->
         Fault::Failed(what) => {
             Ending::Protocol { what: format!("the worker failed around the step: {what}") }
         }
+        Fault::Full(what) => Ending::Denied { what },
         Fault::System(error) => Ending::Protocol { what: error.to_string() },
         Fault::Gone => {
             let signal = end.as_ref().and_then(End::signal);
@@ -53,7 +54,9 @@ pub(in crate::exec) fn words(fault: &Fault, end: Option<&End>) -> String {
     let status = end.and_then(|end| end.status).map(|status| format!(" ({status})"));
     match fault {
         Fault::Slow(limit) | Fault::Stalled(limit) => format!("it took longer than {limit:?}"),
-        Fault::Before(what) | Fault::Garbled(what) => what.clone() + &status.unwrap_or_default(),
+        Fault::Before(what) | Fault::Garbled(what) | Fault::Full(what) => {
+            what.clone() + &status.unwrap_or_default()
+        }
         Fault::Failed(what) => format!("it failed: {what}"),
         Fault::System(error) => error.to_string(),
         Fault::Gone => format!("it ended{}", status.unwrap_or_default()),

@@ -4,6 +4,7 @@ use std::io;
 use std::io::{ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -13,7 +14,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 
 use super::frame::{Bounds, FrameError, Incoming, Message};
 use super::pipe::{self, Got};
-use super::usage::{cpu, is_victim, resident, starved};
+use super::usage::{cpu, excess, is_victim, resident, starved};
 
 /// The interval at which the process and its CPU time are checked.
 const LOOK: Duration = Duration::from_millis(100);
@@ -56,6 +57,8 @@ pub(in crate::exec) struct Allowance {
     /// CPU time of the process.
     pub(in crate::exec) cpu: Option<Duration>,
     pub(in crate::exec) bounds: Bounds,
+    /// The bytes and the files that it may have in its working directory.
+    pub(in crate::exec) room: Option<(u64, u64)>,
 }
 
 /// Why a turn failed. The process is unusable then.
@@ -67,6 +70,8 @@ pub(in crate::exec) enum Fault {
     Slow(Duration),
     /// It exceeded this time, most of which it waited.
     Stalled(Duration),
+    /// It filled scratch.
+    Full(String),
     /// It exited, or closed its output.
     Gone,
     /// It wrote something that is not a reply.
@@ -105,6 +110,8 @@ impl End {
 #[derive(Debug)]
 pub(in crate::exec) struct Process {
     child: Child,
+    /// Its working directory.
+    folder: PathBuf,
     pid: Pid,
     group: Arc<Group>,
     to: ChildStdin,
@@ -126,6 +133,7 @@ impl Process {
     /// If the system refuses.
     pub(in crate::exec) fn start(mut command: Command, group: &Arc<Group>) -> io::Result<Self> {
         // A kill waits until the process exists.
+        let folder = command.get_current_dir().map(Path::to_owned).unwrap_or_default();
         let mut held = group.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut child = command
             .process_group(0)
@@ -144,6 +152,7 @@ impl Process {
         let group = Arc::clone(group);
         let process = Self {
             child,
+            folder,
             pid,
             group,
             to,
@@ -170,8 +179,14 @@ impl Process {
         may: Allowance,
     ) -> Result<Message, Fault> {
         let now = Instant::now();
-        let mut watch =
-            Watch { until: now + may.wall, may, first: None, look: now + LOOK, resident: None };
+        let mut watch = Watch {
+            until: now + may.wall,
+            may,
+            first: None,
+            look: now + LOOK,
+            room: now + LOOK,
+            resident: None,
+        };
         if pipe::ready(self.from.as_fd(), None, None, Duration::ZERO).map_err(system)?.read {
             let mut byte = [0];
             return Err(Fault::Before(match pipe::read(&mut self.from, &mut byte) {
@@ -197,7 +212,7 @@ impl Process {
                         return Err(self.early());
                     }
                     if !ready.write {
-                        watch.look(self.pid)?;
+                        watch.look(self.pid, &self.folder)?;
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -232,7 +247,7 @@ impl Process {
                     self.listen_aside();
                 }
                 if !ready.read {
-                    let exited = watch.look(self.pid)?;
+                    let exited = watch.look(self.pid, &self.folder)?;
                     self.resident = watch.resident.or(self.resident);
                     if exited {
                         // A child process may hold its output open.
@@ -337,6 +352,8 @@ struct Watch {
     /// The first check, and the CPU time at it. A process that replies before it is never checked.
     first: Option<(Instant, Duration)>,
     look: Instant,
+    /// When the working directory is checked.
+    room: Instant,
     /// The memory of the process at the last check, in bytes.
     resident: Option<u64>,
 }
@@ -361,7 +378,7 @@ impl Watch {
     ///
     /// # Errors
     /// If it exceeded its limits.
-    fn look(&mut self, pid: Pid) -> Result<bool, Fault> {
+    fn look(&mut self, pid: Pid, folder: &Path) -> Result<bool, Fault> {
         let now = Instant::now();
         if now < self.look {
             return Ok(false);
@@ -373,6 +390,15 @@ impl Watch {
             && used.saturating_sub(self.first.get_or_insert((now, used)).1) > limit
         {
             return Err(Fault::Slow(limit));
+        }
+        if let Some((bytes, files)) = self.may.room
+            && now >= self.room
+        {
+            if let Some(what) = excess(folder, bytes, files) {
+                return Err(Fault::Full(what));
+            }
+            // Many files take long, and checking them at most a tenth of the time.
+            self.room = now + now.elapsed() * 10;
         }
         Ok(has_exited(pid))
     }

@@ -253,13 +253,13 @@ fn fingerprint(launch: &dyn Launch, scratch: &Scratch) -> String {
 
 /// The limits for moving values.
 fn service(launch: &dyn Launch) -> Allowance {
-    Allowance { wall: launch.limits().service, cpu: None, bounds: BOUNDS }
+    Allowance { wall: launch.limits().service, cpu: None, bounds: BOUNDS, room: None }
 }
 
 /// The limits for a step.
 fn step(launch: &dyn Launch) -> Allowance {
-    let Limits { wall, cpu, .. } = *launch.limits();
-    Allowance { wall, cpu: Some(cpu), bounds: BOUNDS }
+    let Limits { wall, cpu, scratch, scratch_files, .. } = *launch.limits();
+    Allowance { wall, cpu: Some(cpu), bounds: BOUNDS, room: Some((scratch, scratch_files)) }
 }
 
 /// Sends the setup to a new process.
