@@ -64,6 +64,25 @@ fn an_edit_of_a_program_on_frames_runs_what_it_must() {
 }
 
 #[test]
+fn estimators_that_hold_each_other_stay_shared() {
+    let steps = [
+        (
+            "imports",
+            "from sklearn.pipeline import Pipeline\n\
+                     from sklearn.preprocessing import StandardScaler",
+        ),
+        ("numeric", "numeric = StandardScaler()"),
+        ("prepare", "prepare = Pipeline([('n', numeric)])"),
+        ("model", "model = Pipeline([('prepare', prepare)])"),
+        ("search", "search = model, 0.1"),
+        ("use", "search[0].set_params(prepare__n__with_mean=False)\nprint(numeric.with_mean)"),
+    ];
+    let Some(mut graph) = program(&steps) else { return };
+    assert_eq!(edit(&mut graph, "search", "0.1", "0.2"), ["search", "use"]);
+    assert_eq!(edit(&mut graph, "use", "False", "True"), ["use"]);
+}
+
+#[test]
 fn arrays_changed_in_place_and_generators_are_followed() {
     let steps = [
         ("imports", "import numpy as np"),

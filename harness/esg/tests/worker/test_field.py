@@ -180,6 +180,47 @@ lr = LogisticRegression()
         self.assertEqual(session.run("p = rf.predict(X)").mutated, set())
         self.assertEqual(session.run("lr.fit(X, y)").mutated, {"n:lr"})
 
+    def stored(self, *sources):
+        """A session after some steps, and another one with what is stored of it."""
+        session = Session()
+        session.run("from sklearn.pipeline import Pipeline\nfrom sklearn.preprocessing import StandardScaler")
+        for source in sources:
+            session.run(source)
+        other, failed = restored(session)
+        self.assertEqual(failed, [])
+        return session, other.ns
+
+    def test_estimators_that_hold_each_other_are_restored_with_what_they_share(self):
+        session, held = self.stored(
+            "numeric = StandardScaler()", "prepare = Pipeline([('n', numeric)])",
+            "model = Pipeline([('prepare', prepare)])", "search = model, 0.1")
+        self.assertEqual(session.group("search"), ["n:model", "n:numeric", "n:prepare", "n:search"])
+        self.assertIsNone(session.unserializable("search"))
+        self.assertIs(held["search"][0], held["model"])
+        self.assertIs(held["model"].steps[0][1], held["prepare"])
+        self.assertIs(held["prepare"].steps[0][1], held["numeric"])
+        self.assertEqual(session.run("search = model, 0.2").mutated, set())
+
+    def test_a_shared_part_without_a_name_is_restored_once(self):
+        session, held = self.stored("a = Pipeline([('x', StandardScaler())])", "b = Pipeline([('y', a.steps[0][1])])")
+        self.assertEqual(session.group("a"), ["n:a", "n:b"])
+        self.assertIs(held["a"].steps[0][1], held["b"].steps[0][1])
+
+    def test_a_part_that_an_object_holds_twice_is_restored_once(self):
+        session, held = self.stored("s = StandardScaler()\np = Pipeline([('x', s), ('y', s)])\ndel s",
+                                    "q = Pipeline([('x', StandardScaler()), ('y', StandardScaler())])")
+        self.assertIs(held["p"].steps[0][1], held["p"].steps[1][1])
+        self.assertIsNot(held["q"].steps[0][1], held["q"].steps[1][1])
+        self.assertNotEqual(session.own("p"), session.own("q"))
+
+    def test_an_array_that_an_estimator_keeps_is_restored_once(self):
+        session, held = self.stored(
+            "import numpy as np\nfrom sklearn.gaussian_process import GaussianProcessRegressor\n"
+            "X = np.arange(6.0).reshape(6, 1)",
+            "g = GaussianProcessRegressor(copy_X_train=False, optimizer=None).fit(X, X[:, 0] * 2)")
+        self.assertEqual(session.group("g"), ["n:X", "n:g"])
+        self.assertIs(held["g"].X_train_, held["X"])
+
     def test_a_part_that_a_name_shares_is_one_unit(self):
         session = Session()
         session.run("from sklearn.pipeline import Pipeline\nfrom sklearn.linear_model import LinearRegression\n"

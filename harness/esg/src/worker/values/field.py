@@ -6,7 +6,7 @@ of memory. The pickle does not depend on which immutable parts are one object, a
 it. An array is written by itself, and a view of one refers to the array that owns the memory.
 
 What an object shares with others is found by counting references: a part that nothing else refers to
-has no identity. An object that shares a part with another one cannot be stored with it.
+has no identity. A part that is met twice is written by itself, and the pickles refer to it (`Walk.apart`).
 """
 import io
 import pickle
@@ -15,7 +15,7 @@ from _blake2 import blake2b
 from _pickle import Pickler
 from sys import getrefcount
 
-from _harness.values.shapes import ATOM_IDS, ATOMS as _ATOMS, MAPPING, MRO, Kind, Unloadable, register
+from _harness.values.shapes import ATOM_IDS, ATOMS as _ATOMS, MAPPING, MRO, Kind, Unloadable, lookup, register
 
 _modules = sys.modules
 _MODULE = type.__dict__["__module__"].__get__
@@ -56,10 +56,14 @@ def top_of(cls):
 class _Writer(Pickler):
     """Pickles objects of packages, and notes the parts that something else may refer to."""
 
-    def __init__(self, walk, into, buffers):
+    def __init__(self, walk, into, buffers, constant):
         super().__init__(into, 5, buffer_callback=buffers.append)
         self.fast = True
-        self.walk, self.count, self.root = walk, 0, None
+        self.walk, self.count, self.root, self.kids = walk, 0, None, []
+        # Nothing in a constant changes, except for caches.
+        self.constant, self.copies = constant, False
+        # The object that was met last, and the ids of attributes: in a copy of its dict, or of its class.
+        self.last, self.copied, self.classes = None, set(), set()
 
     def persistent_id(self, o):
         """Called for each object."""
@@ -67,12 +71,12 @@ class _Writer(Pickler):
         if id(kind) in ATOM_IDS:
             return None
         if self.root is None:
-            self.root = o
+            self.root, self.copies = o, _copies_on_write(kind)
         if id(kind) in _CONTAINERS:
             self.count += 1
-            if getrefcount(o) > _ALONE:
-                self.walk.inside[id(o)] = self.count
-            return None
+            if kind is dict and self.last is not None:
+                self.state(o)
+            return self.part(o, getrefcount(o))
         if id(kind) in _FIXED:
             if _MODULE_OF(o) == "__main__":
                 raise Unstorable(f"an object of type {_NAME(kind)} of the program")
@@ -83,20 +87,50 @@ class _Writer(Pickler):
             return None
         self.count += 1
         if is_constant(kind):
-            if o is not self.root and _is_index(kind):
-                # Frames share indexes, and caches refer to the arrays in them.
-                before = dict(self.walk.inside)
-                apart = dumps(self.walk, o)
-                self.walk.inside = before
-                return apart
+            if o is not self.root and (_is_index(kind) or _NAME(kind) == "VoidDType"):
+                # Frames share indexes, and caches refer to the arrays in them. Records share their types.
+                return dumps(self.walk, o, True)[:2]
         else:
-            owner = _owner(o)
+            self.last = o
             # Frames copy when they are written to.
-            if getrefcount(o) > _ALONE and not _copies_on_write(kind):
-                self.walk.inside[id(o)] = self.count
-            if owner is not o and getrefcount(owner) > _ALONE:
+            at = self.part(o, getrefcount(o)) if not _copies_on_write(kind) else None
+            if at is not None:
+                return at
+            owner = _owner(o)
+            if owner is not o and getrefcount(owner) > _ALONE and not self.constant:
                 self.walk.inside[id(owner)] = self.count
         return _packed(o) if kind is ndarray() else None
+
+    def state(self, held):
+        """A dict that may be what an object keeps, or a copy of it."""
+        owner, self.last = self.last, None
+        own = _attributes(owner)
+        if own is not None and own is not held:
+            self.copied.update(map(id, held.values()))
+            self.classes.update([id(v) for name, v in held.items() if v is not None and lookup(type(owner), name) is v])
+
+    def part(self, o, references):
+        """Notes a part that something else may refer to. Returns its number if it is written by itself."""
+        walk = self.walk
+        if self.constant or o is self.root or references - (id(o) in self.copied) <= _ALONE or id(o) in self.classes:
+            return None
+        if id(o) in walk.apart or id(o) in walk.seen or id(o) in walk.known:
+            self.kids.append(o)
+            return len(self.kids) - 1
+        if id(o) in walk.parts and not self.copies:
+            walk.twice.add(id(o))
+        # It stays alive, or another object could get its address.
+        walk.parts[id(o)] = o
+        walk.inside[id(o)] = self.count
+        return None
+
+
+def _attributes(o):
+    """The dict of an object, or None."""
+    try:
+        return object.__getattribute__(o, "__dict__")
+    except Exception:
+        return None
 
 
 def _packed(o):
@@ -134,7 +168,7 @@ def _calibrated():
     return seen[-1]
 
 
-_ALONE = _calibrated() + 1
+_ALONE = _calibrated()
 
 
 def _is_package(walk, kind):
@@ -181,13 +215,17 @@ def _copies_on_write(cls):
 class _Reader(pickle.Unpickler):
     """Names nothing of the program."""
 
+    parts: list | tuple = ()
+
     def find_class(self, module, name):
         if module == "__main__" or module.startswith("_harness."):
             raise Unloadable("a stream that names " + module)
         return super().find_class(module, name)
 
     def persistent_load(self, packed):
-        """An array of plain objects, or an index."""
+        """An array of plain objects, an index, or a part that is written by itself."""
+        if type(packed) is int:
+            return self.parts[packed]
         if type(packed[0]) is bytes:
             data, buffers = packed
             return _Reader(io.BytesIO(data), buffers=[restored(*one) for one in buffers]).load()
@@ -199,15 +237,17 @@ class _Reader(pickle.Unpickler):
         return made
 
 
-def dumps(walk, o):
-    """`(pickle, buffers)`: each buffer as its bytes and whether it may be written to."""
+def dumps(walk, o, constant):
+    """`(pickle, buffers, parts)`: each buffer as its bytes and whether it may be written to, and the parts
+    that are written by themselves."""
     into, buffers = io.BytesIO(), []
-    _Writer(walk, into, buffers).dump(o)
+    writer = _Writer(walk, into, buffers, constant)
+    writer.dump(o)
     out = []
     for buffer in buffers:
         view = buffer.raw()
         out.append(contents(walk, view, view.readonly))
-    return into.getvalue(), out
+    return into.getvalue(), out, writer.kids
 
 
 def contents(walk, view, fixed):
@@ -247,11 +287,11 @@ class Field(Kind):
         return (self.tag, walk.name(self.cls))
 
     def split(self, walk, objs):
-        head = []
+        head, kids = [], []
         for o in objs:
             before = dict(walk.inside)
             try:
-                head.append(dumps(walk, o))
+                data, buffers, parts = dumps(walk, o, not self.mutable)
             except Exception as why:
                 walk.inside = before
                 name = f"{_MODULE(type(o))}.{_NAME(type(o))}"
@@ -259,14 +299,21 @@ class Field(Kind):
                 walk.opaque = walk.blind = True
                 head.append((name, None))
             else:
-                walk.inside.pop(id(o), None)
-                if not self.mutable:
-                    # Nothing in it changes, except for caches.
-                    walk.inside = before
-        return head, []
+                if parts:
+                    walk.sure = False
+                    kids += parts
+                head.append((data, buffers, len(parts)) if parts else (data, buffers))
+        return head, kids
 
     def build(self, load, head, kids, n):
-        return [_Reader(io.BytesIO(data), buffers=[restored(*one) for one in buffers]).load() for data, buffers in head]
+        out, at = [], 0
+        for data, buffers, *number in head:
+            reader = _Reader(io.BytesIO(data), buffers=[restored(*one) for one in buffers])
+            if number:
+                reader.parts = kids[at:at + number[0]]
+                at += number[0]
+            out.append(reader.load())
+        return out
 
 
 class Array(Kind):
@@ -436,5 +483,7 @@ def pick(walk, o, t):
 
 
 def mixed(walk):
-    """Whether a part inside an object is also met elsewhere."""
-    return bool(walk.inside) and not walk.inside.keys().isdisjoint(walk.ordinals())
+    """Whether a part is met twice: inside of objects, or inside of one and by itself."""
+    if walk.parts:
+        walk.twice |= walk.parts.keys() & walk.ordinals().keys()
+    return bool(walk.twice) or bool(walk.inside) and not walk.inside.keys().isdisjoint(walk.ordinals())

@@ -4,6 +4,7 @@ from _pickle import dumps
 from operator import is_
 
 from _harness.values.funcs import Function
+from _harness.values.joint import parted
 from _harness.values.plain import leaf
 from _harness.values.shapes import ATOM_IDS
 from _harness.values.trail import Follower, kept
@@ -87,7 +88,10 @@ def probe(world, entity, value, known=None, keep=False):
         if known.trail is not None:
             follower = Follower(world, known)
     try:
-        walk.run([module_root(value)] if kind == "m" else [value], follower)
+        roots = [module_root(value)] if kind == "m" else [value]
+        walk.run(roots, follower)
+        if walk.twice:
+            walk = e.walk = parted(world, inner, walk, lambda again: again.run(roots))
         if follower is not None and follower.same:
             return known
         e.own = walk.own()

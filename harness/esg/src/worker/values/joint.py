@@ -1,12 +1,14 @@
-"""The walk over a unit of several names one of which is large, as after a loop over its rows.
+"""The walk over a unit of several names, each in a stream of its own whose ordinals continue, so that
+later streams refer to objects of earlier ones by ordinals.
 
-What is known of the large member is the beginning of the stream: it is not walked again. The other
-members follow, each in a stream of its own whose ordinals continue, so they refer to objects of the
-large one by ordinals.
+If one is large, as after a loop over its rows, what is known of it is the beginning of the stream: it is
+not walked again. Objects of packages are made from their parts, so names that are parts of others come
+first.
 """
 from _harness.values.walk import TooLarge, Walk
 
 _LARGE = 512            # mutable objects, from which on a walk costs more than it is worth
+_ROUNDS = 8             # a part written by itself has parts of its own
 
 
 def continued(world, members, roots):
@@ -23,7 +25,7 @@ def continued(world, members, roots):
                 walk.run([root])
     except (TooLarge, MemoryError):
         return None
-    walk.first = at if len(members) > 1 else None
+    walk.turns = (at, *(other for other in range(len(members)) if other != at)) if len(members) > 1 else None
     return walk if walk.sure and walk.unserializable is None else None
 
 
@@ -45,4 +47,48 @@ def _after(world, entry):
     walk.order, walk.known = [*entry.ids], {*entry.ids}
     for ref in entry.refs:
         walk.ref(ref)
+    return walk
+
+
+def in_turn(world, members, roots):
+    """The walk over members that share parts of objects of packages. None if there are none."""
+    if not any([e.inside for e in members]) or any([e.entity[0] != "n" for e in members]):
+        return None
+    turns = _parts_first([id(root) for root in roots], [e.known for e in members])
+
+    def run(walk):
+        for at in turns:
+            walk.run([roots[at]])
+        walk.turns = turns
+
+    walk = Walk(world, extras=True)
+    try:
+        run(walk)
+        return parted(world, (), walk, run)
+    except (TooLarge, MemoryError):
+        return None
+
+
+def _parts_first(ids, met):
+    """The numbers of objects, each after those that are a part of it."""
+    turns, open_ = [], [*range(len(ids))]
+    while open_:
+        # In a cycle none is first.
+        first = [at for at in open_ if not any([ids[other] in met[at] for other in open_ if other != at])]
+        turns += first or open_
+        open_ = [at for at in open_ if at not in turns]
+    return tuple(turns)
+
+
+def parted(world, inner, walk, run):
+    """A walk that is run again, with each part of an object of a package that is met twice written by itself."""
+    for _ in range(_ROUNDS):
+        if not walk.twice:
+            break
+        again = Walk(world, inner, extras=True)
+        again.apart = walk.apart | walk.twice
+        run(again)
+        # The parts of the first walk must keep their addresses.
+        again.temps += [walk.temps, walk.parts]
+        walk = again
     return walk

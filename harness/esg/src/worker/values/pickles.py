@@ -13,6 +13,7 @@ from _pickle import Unpickler
 
 from _harness.values.codeforms import calm
 from _harness.values.funcs import Function
+from _harness.values.joint import parted
 from _harness.values.shapes import ATOM_IDS, BY_TAG, Unloadable, atomic, lookup
 from _harness.values.walk import Walk
 
@@ -67,9 +68,9 @@ class Load:
         self.world, self.refs, self.shells = world, refs, shells or {}
         self.blob, (size,) = blob, _HEAD.unpack_from(blob)
         self.end_of_stream = _HEAD.size + size
-        extras, self.first = _loads(memoryview(blob)[self.end_of_stream:]), None
+        extras, self.turns = _loads(memoryview(blob)[self.end_of_stream:]), None
         if type(extras) is tuple:
-            self.first, extras = extras
+            self.turns, extras = extras
         self.extras = iter(extras)
         self.nodes, self.levels, self.afterwards, self.stored = [], [], [], {}
 
@@ -131,13 +132,15 @@ class Load:
         stream.seek(_HEAD.size)
         load = _Reader(stream).load
         made = self.read_stream(load)
-        if self.first is None:
+        if self.turns is None:
             return made
         for _ in range(number - 1):
             self.levels, self.afterwards = [], []
             made += self.read_stream(load)
-        made.insert(self.first, made.pop(0))
-        return made
+        out = [None] * len(made)
+        for at, one in zip(self.turns, made):
+            out[at] = one
+        return out
 
     def read_stream(self, load):
         """The roots of one stream."""
@@ -340,17 +343,24 @@ class Load:
 
 def join(walk):
     """The blob of a finished walk that collected its extras."""
-    extras = walk.extras if walk.first is None else (walk.first, walk.extras)
+    extras = walk.extras if walk.turns is None else (walk.turns, walk.extras)
     return b"".join((_HEAD.pack(walk.sink.size), *walk.sink.parts, _dumps(extras, 4)))
 
 
-def trial(world, walk, blob, inner):
-    """None if loading the blob gives the same stream, or else why the unit is unserializable."""
+def trial(world, walk, blob, inner, number):
+    """None if loading the blob of a number of members gives the same stream, or else why the unit is
+    unserializable."""
     try:
         load = Load(world, blob, walk.refs)
-        made = load.read()
+        made = load.read(number)
+
+        def run(again):
+            for roots in [made] if walk.turns is None else [[made[at]] for at in walk.turns]:
+                again.run(roots)
+
         again = Walk(world, {id(made[i]) for i in inner}, extras=False)
-        again.run(made)
+        run(again)
+        again = parted(world, again.inner, again, run)
         if again.stream() != walk.stream():
             return "unfaithful"
         if [id(r) for r in again.refs] != [id(r) for r in walk.refs] or again.order != [id(o) for o in load.nodes]:

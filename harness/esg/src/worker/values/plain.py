@@ -27,7 +27,7 @@ class Leaf:
     """The walk over a plain value, as far as a completed walk is used."""
 
     __slots__ = ("parts", "size")
-    unserializable, opaque, blind, sure, loads, first = None, False, False, True, None, None
+    unserializable, opaque, blind, sure, loads, turns = None, False, False, True, None, None
     # Never changed.
     refs, order, extras, codes, notes = [], [], [], [], []
 

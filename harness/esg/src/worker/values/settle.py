@@ -11,7 +11,7 @@ from _harness.values import plain
 from _harness.values.groups import by_sharing, join_circles
 from _harness.values.bynames import module_dict
 from _harness.values.owners import Owners
-from _harness.values.joint import continued
+from _harness.values.joint import continued, in_turn
 from _harness.values.fingerprints import module_root, probe, share, unchanged
 from _harness.values.shapes import MRO
 from _harness.values.walk import TooLarge, Walk, World
@@ -285,7 +285,7 @@ class Standing:
         inner = [i for i, e in enumerate(members) if e.entity[0] == "t"]
         if len(members) > 1 or joint is None:
             roots = [self.root(e) for e in members]
-            joint = continued(self.world, members, roots)
+            joint = continued(self.world, members, roots) or in_turn(self.world, members, roots)
             if joint is None:
                 joint = Walk(self.world, {id(members[i].value) for i in inner}, extras=True)
                 try:
@@ -300,7 +300,7 @@ class Standing:
             if len(blob) > self.limits.get("unit_bytes", 1 << 62):
                 reason, blob, size = "too large", None, len(blob)
             elif not joint.sure:
-                reason = pickles.trial(self.world, joint, blob, inner)
+                reason = pickles.trial(self.world, joint, blob, inner, len(members))
                 blob = None if reason else blob
         at = {r: i for i, r in enumerate(refs)}
         described = []

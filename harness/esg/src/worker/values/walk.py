@@ -91,8 +91,11 @@ class Walk:
         self.spaces = self.plain = None
         self.levels = None      # the content of each level, if it is recorded
         self.beside = 0         # the size of what is too large to be written
-        self.first = None       # which root was walked before the others, each of which has its own stream
+        self.turns = None       # the order of the roots, if each has a stream of its own
         self.inside = {}        # id of a part inside an object of a package -> its number there
+        self.parts = {}         # id -> such a part that may have an identity
+        self.twice = set()      # ids of those that are met twice
+        self.apart = frozenset()    # ids of those that are written by themselves
         pickler = Pickler(self.sink, 4)
         pickler.fast = True
         self.put = pickler.dump
