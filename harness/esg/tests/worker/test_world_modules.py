@@ -57,6 +57,17 @@ class ModulesTest(WorldTest):
         )
         self.assertEqual(answers[0]["diffs"], {})
 
+    def test_what_a_module_rebinds_itself_is_no_change_by_a_step_that_sets_attributes_by_name(self):
+        answers = self.session(
+            "import tempfile\nclass A: pass\nsetattr(A, 'x', 1)\nplace = tempfile.gettempdir()",
+            "import tempfile\nsetattr(tempfile, 'tempdir', '/tmp')",
+            "import tempfile\nsetattr(tempfile, 'temp' + 'late', 'x')",
+        )
+        self.assertEqual(answers[0]["diffs"], {})
+        self.assertEqual([one["what"] for one in answers[0]["untracked"] if "replaced" in one["what"]], [])
+        self.assertEqual(answers[1]["diffs"], {"tempfile": ["tempdir"]})
+        self.assertEqual(answers[2]["diffs"], {"tempfile": ["tempdir", "template"]})
+
     def test_a_scratch_module_is_imported_again_after_it_was_dropped(self):
         answers = self.good(
             HELPER,

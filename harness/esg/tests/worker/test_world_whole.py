@@ -110,6 +110,11 @@ class TestWhole(unittest.TestCase):
             first, second = (w.ask("value", name="z", limit=200)["json"] for w in (worker, other))
             self.assertEqual(first, second)
 
+    def test_a_second_name_of_the_main_module_reads_nothing(self):
+        with Worker() as worker:
+            reply = worker.run("import multiprocessing, sys\nsame = sys.modules['__mp_main__'] is sys.modules['__main__']")
+            self.assertNotIn("*", reply["reads"])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -9,6 +9,7 @@ import sys
 import types
 from operator import is_ as _is
 
+from _harness.track.codes import own_changes
 from _harness.values import standins
 from _harness.world.boundary import Boundary, set_on_packages
 from _harness.values.library_state import Library, Reach, is_cache, users
@@ -106,8 +107,9 @@ class Modules(Loading, Scratch):
         for name, module in list(_loaded.items()):
             if name in self.base or name == "__main__" or name.startswith("_harness."):
                 continue
-            if not issubclass(_type(module), _ModuleType) or module.__dict__ is self.namespace:
-                # Multiprocessing gives `__main__` a second name.
+            if not issubclass(_type(module), _ModuleType) or module is _loaded.get("__main__"):
+                # Multiprocessing gives `__main__` a second name. Its dict is not looked at: this would
+                # count as a read of all names.
                 continue
             spec = module.__dict__.get("__spec__")
             if getattr(spec, "_initializing", False):
@@ -217,7 +219,7 @@ class Modules(Loading, Scratch):
             for name in names:
                 value = inside.get(name)
                 if issubclass(_type(value), _ModuleType):
-                    found = value.__dict__.get("__name__")
+                    found = _inside(value).get("__name__")
                     if found in self.base and found not in self.touched and found != "builtins":
                         self.touched.add(found)
                         pending.append(found)
@@ -309,7 +311,10 @@ class Modules(Loading, Scratch):
             if value is seen.get(key, _MISSING):
                 continue
             _set(seen, key, value)
-            if _named(key, traits) and not _ignored(name, key, value):
+            by_name = key in traits.names or key in traits.words
+            # A name that is not in the code may be computed, but the module's own functions rebind this one.
+            computed = not by_name and traits.dynamic_store and (self.boundary.strict or not _rebinds(now, key))
+            if (by_name or computed) and not _ignored(name, key, value):
                 by_program = True
                 altered.add(key)
                 if key in base:
@@ -441,6 +446,17 @@ class Modules(Loading, Scratch):
 
 def _named(key, traits):
     return key in traits.names or key in traits.words or traits.dynamic_store
+
+
+def _rebinds(inside, key):
+    """Whether a function of a module rebinds one of its variables."""
+    return any(
+        _type(value) is types.FunctionType
+        and value.__globals__ is inside
+        and key in value.__code__.co_names
+        and key in own_changes(value.__code__)[0]
+        for value in list(inside.values())
+    )
 
 
 def inside_of(module):
