@@ -1,6 +1,8 @@
 """Which entities share units, what a step changed, and how the live state is moved."""
 import random
+import gc
 import unittest
+import weakref
 
 from support import Reloading, Session, fresh
 
@@ -165,6 +167,35 @@ class Steps(unittest.TestCase):
 
 
 class Moving(Reloading):
+    def test_what_no_name_reaches_is_let_go(self):
+        source = """
+def make():
+    class Data(list): pass
+    data = Data([%d])
+    class K:
+        def size(self): return data
+    def f(): return data
+    return f, K
+f, K = make()
+k = K()
+def g(): return %d
+made = [g, f, K, f.__closure__[0].cell_contents]
+"""
+        session, alive = Session(), []
+        for at in range(200):
+            session.run(source % (at, at))
+            alive += map(weakref.ref, session.ns["made"])
+            entities = sorted(session.units)
+            session.units.clear()
+            if at % 2:
+                session.graph.drop(entities)
+            else:
+                keys = sorted({x.unit.key for x in session.graph.entries.values()})
+                session.graph.stash(keys)
+                session.graph.forget(keys)
+        gc.collect()
+        self.assertEqual([o() for o in alive if o() is not None], [])
+
     def test_drop_and_load(self):
         session = fresh("a = [1]; b = a; c = 5\nclass K: pass\nk = K(); k.xs = [a, c]\ndef f(): return K")
         items, units = session.items(), dict(session.units)

@@ -58,7 +58,8 @@ class Names:
         `original(name)`: the attributes of the module as imported, or None."""
         self.program, self.original = program, original
         self.known = {}
-        self.constants = {}
+        # Those without a name, which are the program's and may not be needed any more.
+        self.unnamed = {}
         self.scanned = {}
 
     def lookup(self, module, qualname):
@@ -101,10 +102,15 @@ class Names:
         known = self.known.get(id(o))
         if known is not None and known[0] is o:
             # After a patch, a name no longer leads to the object.
-            if known[1] is None or known[2] or self.lookup(*known[1]) is o:
+            if known[2] or self.lookup(*known[1]) is o:
                 return known[1]
+        elif self.unnamed.get(id(o), self) is o:
+            return None
         name = self._find(o)
-        self.known[id(o)] = (o, name, name is not None and name[0] == "<hidden>")
+        if name is None:
+            self.unnamed[id(o)] = o
+        else:
+            self.known[id(o)] = (o, name, name[0] == "<hidden>")
         return name
 
     def _find(self, o):

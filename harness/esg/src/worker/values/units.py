@@ -61,6 +61,8 @@ class Graph(Standing):
         for e in entities:
             self.forget_entry(e)
             self.unbind(e)
+        if entities:
+            self.world.let_go()
 
     def unbind(self, e):
         kind, name = e[0], e[2:]
@@ -87,7 +89,8 @@ class Graph(Standing):
                 del self.entries[e]
                 self.unbind(e)
             for x in members.values():
-                x.unit.live = False
+                # `Owners` may keep the unit, which must not keep the values.
+                x.unit.live, x.unit.members = False, {}
             if kept:
                 self.aside[key] = kept
 
@@ -110,6 +113,8 @@ class Graph(Standing):
         """Discards stashed units."""
         for key in keys:
             self.aside.pop(key, None)
+        if keys:
+            self.world.let_go()
 
     def alias(self, pairs):
         """The first token of each pair now means the object of the second."""

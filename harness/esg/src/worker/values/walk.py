@@ -72,6 +72,13 @@ class World:
         return kind
 
 
+    def let_go(self):
+        """Keeps no class or function of the program alive but those that are entities."""
+        held = self.tokens
+        self.kinds = {at: known for at, known in self.kinds.items() if at in held or self.names.of(known[2]) is not None}
+        self.names.unnamed = {at: o for at, o in self.names.unnamed.items() if at in held}
+
+
 class Walk:
     """One walk from some roots. `inner`: ids of identity objects that are written out instead of
     referenced."""
