@@ -7,6 +7,7 @@
 //! | `sqlite` | `SqliteStore`: all sessions in one SQLite database, which is compiled in | the processes of one machine |
 //! | `postgres` | `PostgresStore`: all sessions in one PostgreSQL database | all processes that reach its server |
 //! | `redis` | `RedisStore`: all sessions in the memory of one Redis server | all processes that reach its server |
+//! | `restate` | `restate`: sessions on a Restate server, which also runs them | all processes that reach its server |
 //! | `encrypt` | `Encrypted`: encrypts what any store keeps | as the store inside |
 //! | `code` | `Keys` encrypts programs of code steps, too | |
 
@@ -23,6 +24,8 @@ mod open;
 mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
+#[cfg(feature = "restate")]
+pub mod restate;
 #[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 mod sql;
 #[cfg(feature = "sqlite")]

@@ -85,6 +85,23 @@ impl<C: Context, S: State> Agent<C, S> {
         Box::pin(run_due(taker, lease, claimed))
     }
 
+    /// Claims a session, and does what it is due for.
+    pub(crate) fn work_alone(&self, session: String, slots: C::Runtime) -> RunRequest<S> {
+        let (agent, mut options) = (self.clone(), self.options());
+        options.session = SessionId::new(session);
+        options.detached = true;
+        RunRequest::new(options, move |launched| {
+            let Some(storage) = agent.inner.storage.clone() else {
+                return Box::pin(async move { Err(Kind::NoStore(launched.session).into()) });
+            };
+            Box::pin(async move {
+                let claim = LeaseGuard::claim(&storage.store, &launched.session, storage.ttl).await;
+                let (lease, claimed) = claim.map_err(Kind::Store)?;
+                Ok(run_due(agent.taker(storage, slots, launched), lease, claimed).await?.outcome)
+            })
+        })
+    }
+
     fn inputs(&self, session: &SessionId) -> Result<Inputs<'_>, RunError> {
         let Some(storage) = &self.inner.storage else {
             return Err(Kind::NoStore(session.clone()).into());

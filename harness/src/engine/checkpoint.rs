@@ -6,9 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::UtcMillis;
 use crate::id::{Seq, SessionId};
+use crate::inbox::queue_input;
+use crate::recovery::encoded;
+use crate::run::{Kind, RunError};
+use crate::state::State;
 use crate::store::{
-    Batch, InboxSeq, MemoryStore, OpenInterrupt, ReadRequest, SessionStore, SessionSummary,
-    StoreError,
+    Batch, InboxSeq, MemoryStore, Message, OpenInterrupt, ReadRequest, Sent, SessionStore,
+    SessionSummary, StoreError,
 };
 
 use super::write::{Line, Text};
@@ -43,6 +47,69 @@ impl Checkpoint {
     #[must_use]
     pub fn interrupts(&self) -> &[OpenInterrupt] {
         &self.open
+    }
+
+    /// When the session was created.
+    #[must_use]
+    pub fn created(&self) -> UtcMillis {
+        self.created
+    }
+
+    /// When the session was last written to.
+    #[must_use]
+    pub fn updated(&self) -> UtcMillis {
+        self.updated
+    }
+
+    /// The last entry of the session's log.
+    #[must_use]
+    pub fn head(&self) -> Seq {
+        Seq(self.after.0 + self.log.len() as u64)
+    }
+
+    /// The checkpoint with messages in the inbox, and what became of them: the next invocation that
+    /// [works](super::Invocation::work) on the session applies them.
+    ///
+    /// # Errors
+    /// As [`SessionStore::send`].
+    pub async fn receive(
+        self,
+        session: &SessionId,
+        messages: &[Message],
+    ) -> Result<(Self, Sent), StoreError> {
+        let store = self.into_store(session);
+        let sent = store.send(session, messages).await?;
+        let gone = || StoreError::Gone { session: session.clone() };
+        Ok((Self::of(&store, session).await?.ok_or_else(gone)?, sent))
+    }
+
+    /// The checkpoint with an input in the inbox: the next turn begins with it, once this one has
+    /// ended. As [`Agent::enqueue`](crate::Agent::enqueue), with an id that makes it apply once.
+    ///
+    /// # Errors
+    /// [Another input has the id](RunError::is_input_conflict), or the input cannot be encoded.
+    pub async fn enqueue<S: State>(
+        self,
+        session: &SessionId,
+        id: &str,
+        input: S::Update,
+    ) -> Result<Self, RunError> {
+        let update = encoded::<S>(&input)?;
+        let store = self.into_store(session);
+        if queue_input(&store, session, id, &update).await.map_err(Kind::Store)? {
+            return Err(Kind::InputConflict { session: session.clone(), id: id.to_owned() }.into());
+        }
+        let kept = Self::of(&store, session).await.map_err(Kind::Store)?;
+        kept.ok_or_else(|| Kind::NotFound(session.clone()).into())
+    }
+
+    /// The session in a store of its own, where it can be [inspected](crate::Sessions). Entries
+    /// before the last snapshot are not there.
+    #[must_use]
+    pub fn into_store(self, session: &SessionId) -> MemoryStore {
+        let store = MemoryStore::new();
+        self.restore(&store, session);
+        store
     }
 
     /// A session as a store has it; `None` if it has none.

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::Agent;
 use crate::context::{Context, RuntimeSlots};
 use crate::id::SessionId;
-use crate::run::{Kind, Outcome, RunError, RunRequest};
+use crate::run::{Kind, Outcome, RunControl, RunError, RunRequest};
 use crate::state::State;
 use crate::step::Answers;
 use crate::store::{MemoryStore, Phase, StoreError};
@@ -29,11 +29,11 @@ pub struct Invocation<C: Context, S: State> {
     session: String,
     checkpoint: Option<Checkpoint>,
     at_most: Option<u64>,
+    on_begin: Option<Box<dyn FnOnce(RunControl) + Send>>,
 }
 
 /// How an invocation has ended.
 #[derive(Debug)]
-#[non_exhaustive]
 #[allow(clippy::large_enum_variant, reason = "there is one for each invocation")]
 pub enum Turn<S: State> {
     /// The run has settled.
@@ -55,9 +55,16 @@ pub enum Turn<S: State> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// The engine gave the invocation up. The session is as of the last result that it journalled.
-    #[error("the engine gave up the invocation: {0}")]
-    Engine(#[source] EngineError),
+    /// The engine gave the invocation up.
+    #[error("the engine gave up the invocation: {source}")]
+    Engine {
+        /// Why.
+        source: EngineError,
+        /// The session as of the last result that was journalled; `None` if it has none. An engine
+        /// that does not repeat the invocation has to keep it, because what the results say has
+        /// happened.
+        checkpoint: Option<Box<Checkpoint>>,
+    },
     /// The journal holds something that is not the result of a piece of work.
     #[error(
         "result {number} in the journal of the engine is not a write of a session: {source} (the \
@@ -80,7 +87,8 @@ pub enum HostError {
 impl<C: Context, S: State> Invocation<C, S> {
     /// An invocation for a session of this agent that has no checkpoint.
     pub fn new(agent: &Agent<C, S>, session: impl Into<String>) -> Self {
-        Self { agent: agent.clone(), session: session.into(), checkpoint: None, at_most: None }
+        let (agent, session) = (agent.clone(), session.into());
+        Self { agent, session, checkpoint: None, at_most: None, on_begin: None }
     }
 
     /// Sets what the engine has kept of the session.
@@ -95,6 +103,14 @@ impl<C: Context, S: State> Invocation<C, S> {
     #[must_use = "it returns the invocation with the bound"]
     pub fn at_most(mut self, writes: u64) -> Self {
         self.at_most = Some(writes);
+        self
+    }
+
+    /// Calls `begin` with the control of the run when that begins: an engine that knows where an
+    /// invocation is at work can stop it there. In a replay that has everything, no run begins.
+    #[must_use = "it returns the invocation with the call"]
+    pub fn on_begin(mut self, begin: impl FnOnce(RunControl) + Send + 'static) -> Self {
+        self.on_begin = Some(Box::new(begin));
         self
     }
 
@@ -133,23 +149,42 @@ impl<C: Context, S: State> Invocation<C, S> {
         .await
     }
 
+    /// Does what the session is due for, as a [worker](crate::worker) does: applies the messages of
+    /// its inbox, starts the next turn with an input that waits, continues a turn whose time has come
+    /// or whose run has crashed. A session that is due for nothing is left as it is.
+    ///
+    /// # Errors
+    /// A [`HostError`].
+    pub async fn work(
+        self,
+        engine: &(dyn Engine + '_),
+        slots: impl RuntimeSlots<C>,
+    ) -> Result<Turn<S>, HostError> {
+        self.host(engine, slots.filled(), move |agent, slots, session| {
+            agent.work_alone(session, slots)
+        })
+        .await
+    }
+
     async fn host(
         self,
         engine: &(dyn Engine + '_),
         slots: C::Runtime,
         request: impl FnOnce(&Agent<C, S>, C::Runtime, String) -> RunRequest<S> + Send + 'static,
     ) -> Result<Turn<S>, HostError> {
-        let Self { agent, session, checkpoint, at_most } = self;
+        let Self { agent, session, checkpoint, at_most, on_begin } = self;
         let id = SessionId::new(&session).map_err(|error| RunError::from(Kind::from(error)))?;
         let memory = MemoryStore::new();
-        if let Some(checkpoint) = checkpoint {
+        if let Some(checkpoint) = checkpoint.clone() {
             checkpoint.restore(&memory, &id);
         }
-        let (store, writes) = Journalled::new(memory.clone());
+        let (store, writes) = Journalled::new(id.clone(), memory.clone());
         let agent = agent.store(store);
         let (settled, bound) = (Arc::new(AtomicBool::new(false)), CancellationToken::new());
+        let bounded = Arc::new(AtomicBool::new(false));
         let run = {
             let (settled, bound) = (Arc::clone(&settled), bound.clone());
+            let bounded = Arc::clone(&bounded);
             async move {
                 let request = match settled.load(Ordering::Relaxed) {
                     // The journal has everything that the run has written.
@@ -157,9 +192,14 @@ impl<C: Context, S: State> Invocation<C, S> {
                     false => request(&agent, slots, session),
                 };
                 let (control, mut run) = request.controlled(None);
+                if let Some(begin) = on_begin {
+                    begin(control.clone());
+                }
                 tokio::select! {
                     biased;
                     () = bound.cancelled() => {
+                        // A run that was asked to stop before does not continue.
+                        bounded.store(!control.is_stopped(), Ordering::Relaxed);
                         control.stop();
                         run.await
                     }
@@ -167,17 +207,26 @@ impl<C: Context, S: State> Invocation<C, S> {
                 }
             }
         };
-        let live = Live { run: run.boxed(), writes, pending: None, outcome: None };
+        let live = Live { run: run.boxed(), writes, bounded, pending: None, outcome: None };
         let live = Arc::new(Mutex::new(live));
+        let mut journal = Vec::new();
         // The writes since the run began: those before are no progress.
         let (mut number, mut since) = (0, None);
-        let outcome = loop {
+        let (outcome, unfinished) = loop {
             number += 1;
             if at_most.zip(since).is_some_and(|(most, since)| number - since > most.max(1)) {
                 bound.cancel();
             }
             let result = engine.run(number, work(Arc::clone(&live)).boxed()).await;
-            let result = result.map_err(HostError::Engine)?;
+            let result = match result {
+                Ok(result) => result,
+                Err(source) => {
+                    let checkpoint = replayed(checkpoint, journal, &id).await?.map(Box::new);
+                    return Err(HostError::Engine { source, checkpoint });
+                }
+            };
+            // The run may have written to the memory what is not journalled.
+            journal.push(result.clone());
             let mut live = live.lock().await;
             if let Some(pending) = live.pending.take() {
                 since = since.or(pending.write.phase().map(|_| number));
@@ -185,15 +234,17 @@ impl<C: Context, S: State> Invocation<C, S> {
                 continue;
             }
             if let Some(outcome) = live.outcome.take() {
-                break outcome?;
+                break (outcome?, is_bounded(&result));
             }
             // The result of an earlier time.
             let write: Write = serde_json::from_slice(&result)
                 .map_err(|source| HostError::Journal { number, source })?;
             match write {
-                Write::Over if settled.load(Ordering::Relaxed) => break (&mut live.run).await?,
+                over @ (Write::Over | Write::Bounded) if settled.load(Ordering::Relaxed) => {
+                    break ((&mut live.run).await?, matches!(over, Write::Bounded));
+                }
                 // It was refused. It is asked for again, in the next piece of work.
-                Write::Over => {}
+                Write::Over | Write::Bounded => {}
                 write => {
                     if let Some(phase) = write.phase() {
                         since = since.or(Some(number));
@@ -206,7 +257,7 @@ impl<C: Context, S: State> Invocation<C, S> {
         let Some(checkpoint) = Checkpoint::of(&memory, &id).await? else {
             return Err(StoreError::Gone { session: id }.into());
         };
-        Ok(match bound.is_cancelled() && matches!(outcome, Outcome::Stopped(_)) {
+        Ok(match unfinished {
             true => Turn::Unfinished { checkpoint },
             false => Turn::Settled { outcome, checkpoint },
         })
@@ -217,6 +268,8 @@ impl<C: Context, S: State> Invocation<C, S> {
 struct Live<S: State> {
     run: BoxFuture<'static, Result<Outcome<S>, RunError>>,
     writes: mpsc::UnboundedReceiver<Pending>,
+    /// Whether the run was stopped because of the bound.
+    bounded: Arc<AtomicBool>,
     /// The write that the engine journals now.
     pending: Option<Pending>,
     outcome: Option<Result<Outcome<S>, RunError>>,
@@ -226,7 +279,7 @@ struct Live<S: State> {
 /// engine does not know of it.
 async fn work<S: State>(live: Arc<Mutex<Live<S>>>) -> Vec<u8> {
     let mut live = live.lock().await;
-    let Live { run, writes, .. } = &mut *live;
+    let Live { run, writes, bounded, .. } = &mut *live;
     let write = tokio::select! {
         biased;
         Some(pending) = writes.recv() => {
@@ -235,11 +288,36 @@ async fn work<S: State>(live: Arc<Mutex<Live<S>>>) -> Vec<u8> {
             write
         }
         outcome = run => {
+            let stopped = matches!(outcome, Ok(Outcome::Stopped(_)));
+            let over = match stopped && bounded.load(Ordering::Relaxed) {
+                true => Write::Bounded,
+                false => Write::Over,
+            };
             live.outcome = Some(outcome);
-            to_vec(&Write::Over)
+            to_vec(&over)
         }
     };
     write
+}
+
+fn is_bounded(result: &[u8]) -> bool {
+    matches!(serde_json::from_slice(result), Ok(Write::Bounded))
+}
+
+/// The session as of the last result of a journal.
+async fn replayed(
+    checkpoint: Option<Checkpoint>,
+    journal: Vec<Vec<u8>>,
+    id: &SessionId,
+) -> Result<Option<Checkpoint>, StoreError> {
+    let memory = MemoryStore::new();
+    if let Some(checkpoint) = checkpoint {
+        checkpoint.restore(&memory, id);
+    }
+    for write in journal.iter().filter_map(|result| serde_json::from_slice::<Write>(result).ok()) {
+        write.repeat(&memory, id);
+    }
+    Checkpoint::of(&memory, id).await
 }
 
 fn to_vec(write: &Write) -> Vec<u8> {

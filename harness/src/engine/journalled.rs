@@ -15,6 +15,7 @@ use super::write::Write;
 
 /// A session in memory whose writes go through an engine.
 pub(super) struct Journalled {
+    session: SessionId,
     memory: MemoryStore,
     writes: mpsc::UnboundedSender<Pending>,
 }
@@ -35,9 +36,24 @@ impl Pending {
 
 impl Journalled {
     /// The store, and the writes that wait.
-    pub(super) fn new(memory: MemoryStore) -> (Self, mpsc::UnboundedReceiver<Pending>) {
+    pub(super) fn new(
+        session: SessionId,
+        memory: MemoryStore,
+    ) -> (Self, mpsc::UnboundedReceiver<Pending>) {
         let (writes, pending) = mpsc::unbounded_channel();
-        (Self { memory, writes }, pending)
+        (Self { session, memory, writes }, pending)
+    }
+
+    /// An invocation is of one session, and what it would write to another is in no journal.
+    fn owns(&self, session: &SessionId) -> Result<(), StoreError> {
+        match *session == self.session {
+            true => Ok(()),
+            false => Err(StoreError::Unsuitable(format!(
+                "session `{:#}` is on an engine, which runs no other session for it (call no other \
+                 agent from its steps, or keep it in a store)",
+                self.session
+            ))),
+        }
     }
 
     async fn journal(
@@ -57,6 +73,7 @@ impl Journalled {
 #[async_trait]
 impl SessionStore for Journalled {
     async fn claim(&self, session: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
+        self.owns(session)?;
         self.memory.claim(session, ttl).await
     }
 
@@ -80,6 +97,7 @@ impl SessionStore for Journalled {
     }
 
     async fn send(&self, to: &SessionId, messages: &[Message]) -> Result<Sent, StoreError> {
+        self.owns(to)?;
         let sent = self.memory.send(to, messages).await?;
         if matches!(sent, Sent::Accepted(_)) {
             self.journal(Write::send(messages)).await?;

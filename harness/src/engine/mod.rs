@@ -65,6 +65,9 @@ pub use invocation::{HostError, Invocation, Turn};
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 
+use crate::inbox::Body;
+use crate::store::Message;
+
 /// A piece of work of an invocation: runs the session up to its next write, and returns that as
 /// JSON.
 pub type Work = BoxFuture<'static, Vec<u8>>;
@@ -72,6 +75,13 @@ pub type Work = BoxFuture<'static, Vec<u8>>;
 /// Why an engine did not return the result of a piece of work, in its own terms: the invocation was
 /// cancelled, say, or the result is larger than a message of the engine may be.
 pub type EngineError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Whether a message asks the run that holds a session to stop. An engine stops the run itself: an
+/// invocation reads its inbox when it begins.
+#[must_use]
+pub fn asks_to_stop(message: &Message) -> bool {
+    matches!(Body::read(message), Some(Body::Stop { .. }))
+}
 
 /// One invocation of a durable-execution engine.
 #[async_trait]

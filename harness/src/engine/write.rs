@@ -18,6 +18,8 @@ pub(super) enum Write {
     Send(Vec<Text>),
     /// The run is over, and writes no more.
     Over,
+    /// The run has stopped because the invocation has made as many writes as it may.
+    Bounded,
 }
 
 /// A batch of entries.
@@ -98,7 +100,7 @@ impl Write {
     pub(super) fn phase(&self) -> Option<Phase> {
         match self {
             Self::Append(append) => append.summary.as_ref().map(|summary| summary.phase),
-            Self::Send(_) | Self::Over => None,
+            Self::Send(_) | Self::Over | Self::Bounded => None,
         }
     }
 
@@ -121,7 +123,7 @@ impl Write {
             Self::Send(messages) => {
                 store.repeat_send(session, messages.into_iter().map(Text::into_message).collect());
             }
-            Self::Over => {}
+            Self::Over | Self::Bounded => {}
         }
     }
 }

@@ -58,6 +58,11 @@ impl RunControl {
     pub fn cancel(&self) {
         self.stop.cancel();
     }
+
+    /// Whether the run was asked to stop.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.is_stopped()
+    }
 }
 
 impl<S: State> RunRequest<S> {

@@ -11,6 +11,8 @@ use harness::store::{MemoryStore, Phase};
 
 use super::rig::{log, runtime};
 
+mod kept;
+
 #[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Order {
     #[state(reduce = append)]
@@ -276,7 +278,7 @@ fn a_process_that_dies_at_any_piece_of_work_repeats_only_what_has_no_result() {
     for death in deaths(whole_first.length()) {
         let (world, first, second) = (World::default(), Toy::default(), Toy::default());
         let died = starts(&world, &first.dies(death));
-        assert!(matches!(died, Err(HostError::Engine(_))), "{death:?}");
+        assert!(matches!(died, Err(HostError::Engine { .. })), "{death:?}");
         let (yes, checkpoint) = asked(starts(&world, &first.lives()).unwrap());
         let state = ended(resumes(&world, &second, &checkpoint, yes).unwrap());
         same(&state, &expected, &world, &there, death);
@@ -285,7 +287,7 @@ fn a_process_that_dies_at_any_piece_of_work_repeats_only_what_has_no_result() {
         let (world, first, second) = (World::default(), Toy::default(), Toy::default());
         let (yes, checkpoint) = asked(starts(&world, &first).unwrap());
         let died = resumes(&world, &second.dies(death), &checkpoint, yes.clone());
-        assert!(matches!(died, Err(HostError::Engine(_))), "{death:?}");
+        assert!(matches!(died, Err(HostError::Engine { .. })), "{death:?}");
         let state = ended(resumes(&world, &second.lives(), &checkpoint, yes).unwrap());
         same(&state, &expected, &world, &there, death);
     }

@@ -1,0 +1,148 @@
+//! Programs that change while sessions wait, and steps that do something else the second time.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use harness::Sessions;
+use harness::inspect::Phase;
+use harness::prelude::*;
+use harness_store::restate::RestateService;
+
+use crate::place::{Addresses, name, run};
+
+#[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Doc {
+    text: String,
+}
+
+#[derive(Question, Serialize, Deserialize)]
+#[question(answer = bool)]
+struct Sure;
+
+#[derive(StepId, Clone, Debug, PartialEq, Eq)]
+enum Old {
+    Ask,
+    Print,
+}
+
+fn old(name: &str) -> Agent<(), Doc> {
+    Harness::<(), Doc>::builder("notices")
+        .start(Old::Ask)
+        .steps(|define, step| match step {
+            Old::Ask => define
+                .ask(|_, _| async { Ok(Sure) })
+                .answer(|_, _, _: harness::Answered<Sure>| async { Ok(Doc::update()) })
+                .then(Old::Print),
+            Old::Print => define.run(|_, _| async { Ok(Doc::update().text("old")) }).end(),
+        })
+        .build()
+        .unwrap()
+        .agent(name, ())
+}
+
+#[derive(StepId, Clone, Debug, PartialEq, Eq)]
+enum New {
+    Write,
+}
+
+fn new(name: &str) -> Agent<(), Doc> {
+    Harness::<(), Doc>::builder("notices")
+        .start(New::Write)
+        .steps(|define, step| match step {
+            New::Write => define.run(|_, _| async { Ok(Doc::update().text("new")) }).end(),
+        })
+        .build()
+        .unwrap()
+        .agent(name, ())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_is_refused_by_a_loop_that_does_not_fit_and_kept() {
+    let name = name("versions");
+    let store = Addresses::shared().sessions(&old(&name));
+    let serve = |agent: Agent<(), Doc>| RestateService::new().serve(&agent, |_| async { Ok(()) });
+    let _old = run(serve(old(&name)), &store).await;
+    let asked = store.run("d", "in", &Doc::update()).await.unwrap();
+    let id = asked.interrupts[0].clone();
+    let _new = run(serve(new(&name)), &store).await;
+    let refused = store.answer("d", id.clone(), true.into(), None).await.unwrap_err();
+    assert!(refused.is_conflict() && refused.to_string().contains("`Ask`"), "{refused}");
+    let sessions = Sessions::new(store.clone());
+    assert_eq!(sessions.status("d").await.unwrap().phase, Phase::Interrupted);
+    assert_eq!(store.run("other", "in", &Doc::update()).await.unwrap().phase, Phase::Ended);
+    // Inspection needs no loop; the answer waits for one that fits.
+    sessions.answer_json("d", Answers::json(id, true.into())).await.unwrap();
+    let _again = run(serve(old(&name)), &store).await;
+    assert_eq!(store.resume("d").await.unwrap().phase, Phase::Ended);
+    assert_eq!(sessions.state("d").await.unwrap()["text"], "old");
+}
+
+#[derive(StepId, Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Work,
+}
+
+#[derive(Context)]
+struct Ctx {
+    #[slot(required)]
+    keys: Arc<Mutex<Vec<String>>>,
+    #[slot(required)]
+    entered: Arc<AtomicU32>,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_step_that_does_something_else_the_second_time_contradicts_no_journal() {
+    // The keys of its effects are others in each attempt, and its first attempt is dropped with its
+    // process: after two effects it waits without end.
+    let harness = Harness::<Ctx, Doc>::builder("one")
+        .start(Step::Work)
+        .steps(|define, step| match step {
+            Step::Work => define
+                .run(|_, cx: Cx<Ctx>| async move {
+                    let attempt = cx.entered.fetch_add(1, Ordering::SeqCst);
+                    for part in 0..2 {
+                        let (key, keys) = (format!("{attempt}.{part}"), Arc::clone(&cx.keys));
+                        let its = key.clone();
+                        cx.once(&key, async move || {
+                            keys.lock().unwrap().push(its);
+                            Ok(())
+                        })
+                        .await?;
+                    }
+                    if attempt == 0 {
+                        cx.entered.fetch_add(10, Ordering::SeqCst);
+                        std::future::pending::<()>().await;
+                    }
+                    Ok(Doc::update().text(attempt.to_string()))
+                })
+                .end(),
+        })
+        .build()
+        .unwrap();
+    let (keys, entered) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicU32::new(0)));
+    let slots = Ctx::required().keys(Arc::clone(&keys)).entered(Arc::clone(&entered)).build();
+    let agent = harness.agent(name("random"), slots);
+    let mut server = crate::server::Server::start();
+    let store = server.addresses().sessions(&agent);
+    let service = RestateService::new().serve(&agent, |_| async { Ok(()) });
+    let _running = run(service, &store).await;
+    store.start("d", "in", &Doc::update()).await.unwrap();
+    while entered.load(Ordering::SeqCst) < 10 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    // The invocation is repeated after this, with the same journal.
+    server.kill();
+    server.restart();
+    let sessions = Sessions::new(store.clone());
+    loop {
+        match sessions.status("d").await {
+            Ok(status) if status.phase == Phase::Ended => break,
+            Ok(_) => {}
+            Err(error) => assert!(error.is_not_found() || !error.is_damaged(), "{error}"),
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    assert_eq!(sessions.state("d").await.unwrap()["text"], "11");
+    assert_eq!(*keys.lock().unwrap(), ["0.0", "0.1", "11.0", "11.1"]);
+    assert!(store.troubles("d").await.unwrap().is_empty());
+}
