@@ -29,6 +29,9 @@ pub struct Sync {
     pub load: Vec<Load>,
     /// Sources of steps whose functions may be loaded, for tracebacks through them.
     pub sources: Vec<(Arc<str>, Arc<str>)>,
+    /// The present texts of steps that ran with another layout of the same code, after their sources.
+    /// What is live or loaded shows their lines from here on.
+    pub moved: Vec<(Arc<str>, Arc<str>)>,
 }
 
 impl Sync {
@@ -42,6 +45,7 @@ impl Sync {
             && self.unstash.is_empty()
             && self.load.is_empty()
             && self.sources.is_empty()
+            && self.moved.is_empty()
     }
 }
 

@@ -175,7 +175,11 @@ impl CodeGraph {
             Ok(answer)
         });
         match done {
-            Ok(_) => changes.keep(),
+            Ok(_) => {
+                changes.keep();
+                let steps = self.planned();
+                self.engine.notice(&steps);
+            }
             Err(_) => {
                 drop(changes);
                 self.take_in();

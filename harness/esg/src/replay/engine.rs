@@ -38,6 +38,9 @@ pub(crate) struct Engine {
     pub(crate) spoiled: bool,
     /// Clock readings to replay, by step.
     pub(crate) readings: BTreeMap<Arc<str>, Vec<Json>>,
+    /// The present texts of steps whose code ran with another layout before, and the last execution
+    /// before they had these.
+    texts: BTreeMap<Arc<str>, (Arc<str>, u64)>,
 }
 
 /// Where a pass is.
@@ -96,6 +99,7 @@ impl Engine {
             lost: BTreeSet::new(),
             spoiled: false,
             readings: BTreeMap::new(),
+            texts: BTreeMap::new(),
         }
     }
 
@@ -122,6 +126,7 @@ impl Engine {
     ) -> Result<(Report, State), EsgError> {
         let begun = Instant::now();
         self.run += 1;
+        self.notice(steps);
         let mut pass = Pass::new(steps, options);
         let mut state = self.settle(&mut pass)?;
         let (mut event, mut unseen) = (Event::Settled, Vec::new());
@@ -148,6 +153,29 @@ impl Engine {
         let report = self.report(&pass, begun.elapsed());
         self.settled(&pass)?;
         Ok((report, state))
+    }
+
+    /// Takes in which steps have another text than their code ran with.
+    pub(crate) fn notice(&mut self, steps: &[Planned]) {
+        let before = std::mem::take(&mut self.texts);
+        for step in steps {
+            let known = before.get(&step.id);
+            let moved = |one: &&Arc<Execution>| known.is_some() || one.source != step.source;
+            let latest = self.ledger.history.latest(&step.id);
+            if latest.filter(|one| one.syntax == step.syntax).is_some_and(|one| moved(&one)) {
+                let since = known.filter(|(text, _)| *text == step.source).map(|(_, since)| *since);
+                let text = (step.source.clone(), since.unwrap_or(self.seq));
+                self.texts.insert(step.id.clone(), text);
+            }
+        }
+    }
+
+    /// Whether the execution failed or printed something at lines that have moved since.
+    fn shows_old_lines(&self, step: &Planned, execution: &Execution) -> bool {
+        execution.source != step.source && execution.shows_lines_of(&step.id)
+            || self.texts.iter().any(|(id, (_, since))| {
+                *id != step.id && execution.seq <= *since && execution.shows_lines_of(id)
+            })
     }
 
     /// Records the end of a replay.
@@ -329,7 +357,9 @@ impl Engine {
         outside: &mut Outside,
     ) -> Option<Arc<Execution>> {
         let executions = self.ledger.history.of(&step.id, step.syntax, &self.name);
-        for execution in executions.filter(|execution| !execution.ending.is_accident()) {
+        let stands =
+            |one: &&Arc<Execution>| !one.ending.is_accident() && !self.shows_old_lines(step, one);
+        for execution in executions.filter(stands) {
             for (entity, read) in &execution.trace.reads {
                 if matches!(entity, Entity::Package(_)) {
                     outside.trust_package(entity, read.outside.clone());
@@ -370,6 +400,9 @@ impl Engine {
         }
         if latest.ending.is_accident() {
             return Some(Reason::Accident);
+        }
+        if self.shows_old_lines(step, latest) {
+            return Some(Reason::Edited);
         }
         changed(latest, state, outside).map(Reason::from)
     }

@@ -52,8 +52,10 @@ pub(crate) struct Live {
     placed: Vec<Entity>,
     /// Whether a token means another object since.
     moved: bool,
-    /// The source that the worker knows of each step.
+    /// The source that the worker knows of each step, as it ran.
     sources: HashMap<Arc<str>, Arc<str>>,
+    /// Its text since then, where only the layout differs.
+    texts: HashMap<Arc<str>, Arc<str>>,
     /// What untracked operations may have left in the worker, after each step that had some.
     residues: Vec<Fingerprint>,
     /// Whether anything has left the namespace.
@@ -176,6 +178,7 @@ impl Live {
     /// Records that the worker has the source of the step.
     pub(crate) fn knows_source(&mut self, step: &Arc<str>, source: &Arc<str>) {
         self.sources.insert(step.clone(), source.clone());
+        self.texts.remove(step);
     }
 
     /// The sources that the worker does not have yet. Records that it has them.
@@ -187,7 +190,23 @@ impl Live {
             .filter(|(step, source)| self.sources.get(*step) != Some(*source))
             .map(|(step, source)| (step.clone(), source.clone()))
             .collect();
-        self.sources.extend(unknown.iter().cloned());
+        for (step, source) in &unknown {
+            self.knows_source(step, source);
+        }
+        unknown
+    }
+
+    /// Those of the texts that the worker shows with other lines. Records that it has them.
+    pub(crate) fn unknown_texts<'a>(
+        &mut self,
+        texts: impl Iterator<Item = (&'a Arc<str>, &'a Arc<str>)>,
+    ) -> Vec<(Arc<str>, Arc<str>)> {
+        let shown = |step: &Arc<str>| self.texts.get(step).or_else(|| self.sources.get(step));
+        let unknown: Vec<_> = texts
+            .filter(|(step, text)| shown(step).is_some_and(|shown| shown != *text))
+            .map(|(step, text)| (step.clone(), text.clone()))
+            .collect();
+        self.texts.extend(unknown.iter().cloned());
         unknown
     }
 

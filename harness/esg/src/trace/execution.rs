@@ -124,6 +124,17 @@ impl Execution {
         !self.trace.untracked.is_empty()
     }
 
+    /// Whether it failed or printed something at a line of the step.
+    pub(crate) fn shows_lines_of(&self, step: &str) -> bool {
+        let failed = match &self.ending {
+            Ending::Raised { frames, .. } => frames.iter().any(|frame| *frame.step == *step),
+            _ => false,
+        };
+        let file = format!("<step:{step}>");
+        let outputs = [&self.stdout, &self.stderr];
+        failed || outputs.iter().any(|one| String::from_utf8_lossy(&one.bytes).contains(&file))
+    }
+
     /// What came before the step after it.
     pub(crate) fn follows(&self, past: Past) -> Past {
         past.after(self.identity(), self.is_untracked())

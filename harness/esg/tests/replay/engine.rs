@@ -150,3 +150,66 @@ fn what_a_failed_step_wrote_to_an_open_file_is_gone() {
         }
     }
 }
+
+/// A comment before a function runs nothing, and moves its lines.
+#[test]
+fn after_an_edit_of_the_layout_functions_show_their_present_lines() {
+    let show = "import inspect, traceback\ntext = inspect.getsource(f)\ntry:\n    f(0)\nexcept ZeroDivisionError:\n    traceback.print_exc()";
+    for python in pythons() {
+        let steps = [
+            (
+                "define",
+                "k = 1\ndef f(x):\n    return k / x\nclass C:\n    def g(self):\n        return f(0)",
+            ),
+            ("fails", "f(0)"),
+            ("method", "C().g()"),
+            ("apart", "n = k"),
+            ("show", show),
+        ];
+        let mut graph = graph(&python, &steps);
+        graph.replay().unwrap();
+        let texts = [
+            "k = 1\n# Divides.\n\ndef f(x):\n    # Not by zero.\n    return k / x\nclass C:\n\n    def g(self):\n        return f(0)",
+            "k = 1\ndef f(x):\n    return k / x\nclass C:\n    def g(self):\n        return f(0)",
+            "# A\nk = 1\ndef f(x):\n    return k / x\nclass C:\n    def g(self):\n        return f(0)",
+        ];
+        for text in texts {
+            graph.edit(|program| program.replace("define", text)).unwrap();
+            // It runs for its own sake.
+            graph
+                .edit(|program| program.replace("show", &format!("{show}\nn = {}", text.len())))
+                .unwrap();
+            let (ran, planned) = crate::plan::ran_and_planned(&mut graph);
+            let python = python.display();
+            assert!(!ran.contains("define") && !ran.contains("apart"), "{python}: {ran:?}");
+            assert!(ran.is_subset(&planned), "{python}: ran {ran:?}, planned {planned:?}");
+            let verdict = graph.verify().unwrap();
+            assert!(verdict.same, "{python}: {text}: {verdict}");
+            let (ran, _) = crate::plan::ran_and_planned(&mut graph);
+            assert!(ran.is_empty(), "{python}: {ran:?}");
+        }
+        // Its own layout, too.
+        graph.edit(|program| program.replace("fails", "\n\nf(0)")).unwrap();
+        assert_eq!(graph.replay().unwrap().executed().count(), 1);
+        assert!(graph.verify().unwrap().same);
+    }
+}
+
+#[test]
+fn functions_that_another_process_loads_show_their_present_lines() {
+    let dir = tempfile::tempdir().unwrap();
+    let python = pythons().remove(0);
+    let mut first = CodeGraph::open(dir.path(), worker(&python)).unwrap();
+    first.edit(|program| program.push("define", "def f(x):\n    return 1 / x")).unwrap();
+    first.edit(|program| program.push("call", "n = f(1)")).unwrap();
+    first.replay().unwrap();
+    drop(first);
+    let mut second = CodeGraph::open(dir.path(), worker(&python)).unwrap();
+    let text = "# Divides.\ndef f(x):\n    return 1 / x";
+    second.edit(|program| program.replace("define", text)).unwrap();
+    let call = "import inspect\ntext = inspect.getsource(f)\nn = f(0)";
+    second.edit(|program| program.replace("call", call)).unwrap();
+    let report = second.replay().unwrap();
+    assert_eq!(report.executed().count(), 1, "{report}");
+    assert!(second.verify().unwrap().same);
+}

@@ -155,3 +155,19 @@ fn settings_of_scikit_learn_are_versioned() {
     assert_eq!(after[..3], ["config", "fit", "kind"]);
     assert_eq!(graph.value("kind").unwrap().repr, "'ndarray'");
 }
+
+/// What draws on an image shares it.
+#[test]
+fn an_image_changes_with_what_is_drawn_on_it() {
+    let make = "image = Image.new('RGB', (8, 6), 'white')\nboard = ImageDraw.Draw(image)";
+    let steps = [
+        ("imports", "from PIL import Image, ImageDraw, ImageFile"),
+        ("make", make),
+        ("draw", "board.point((1, 1), fill='red')"),
+        ("read", "color = image.getpixel((1, 1))"),
+    ];
+    let Some(mut graph) = program(&steps) else { return };
+    graph.edit(|program| program.replace("draw", "board.point((1, 1), fill='blue')")).unwrap();
+    assert!(ran(&mut graph).contains(&"read".to_owned()));
+    assert_eq!(graph.value("color").unwrap().repr, "(0, 0, 255)");
+}

@@ -170,7 +170,7 @@ fn what_is_surely_kept_is_not_planned() {
 }
 
 /// What the replay after an edit runs, and what was planned for it.
-fn ran_and_planned(graph: &mut CodeGraph) -> (BTreeSet<String>, BTreeSet<String>) {
+pub(crate) fn ran_and_planned(graph: &mut CodeGraph) -> (BTreeSet<String>, BTreeSet<String>) {
     let planned = graph.plan().steps().map(|(step, _)| step.to_owned()).collect();
     let ran = graph.replay().unwrap().executed().map(ToString::to_string).collect();
     (ran, planned)

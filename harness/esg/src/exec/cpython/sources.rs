@@ -15,7 +15,7 @@ pub(in crate::exec) const BOOT: &str = include_str!("../../worker/boot.py");
 
 /// The modules. The bootstrap runs them in the order of their imports.
 pub(in crate::exec) const MODULES: &[(&str, &str)] = modules! {
-    "loop": "capture" "endings" "guard" "main" "scalar" "show" "step" "wire";
+    "loop": "capture" "endings" "guard" "main" "scalar" "show" "step" "texts" "wire";
     "track": "codes" "identity" "mapping" "monitoring" "names" "reads";
     "values": "bynames" "codeforms" "field" "fingerprints" "funcs" "groups" "joint" "klass"
         "layouts" "levels" "library" "library_state" "moments" "owners" "payloads" "pickles"

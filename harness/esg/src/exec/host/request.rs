@@ -1,5 +1,6 @@
 //! The requests to a worker.
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -61,6 +62,8 @@ pub(in crate::exec) struct WireSync<'a> {
     alias: Vec<(&'a str, &'a str)>,
     load: Vec<WireLoad<'a>>,
     sources: BTreeMap<&'a str, &'a str>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    moved: BTreeMap<&'a str, &'a str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -77,14 +80,19 @@ struct WireMember<'a> {
     entity: &'a Entity,
 }
 
+fn texts(of: &[(Arc<str>, Arc<str>)]) -> BTreeMap<&str, &str> {
+    of.iter().map(|(step, text)| (&**step, &**text)).collect()
+}
+
 /// The messages of a `sync`, each with its blobs: one, unless there are more than `most` bytes to
 /// load. All but the first only load.
 pub(in crate::exec) fn messages(sync: &Sync, most: usize) -> Vec<(WireSync<'_>, Vec<&Blob>)> {
     let alias = sync.alias.iter().map(|(new, old)| (&**new, &**old)).collect();
     let (drop, stash, unstash, forget) = (&*sync.drop, &*sync.stash, &*sync.unstash, &*sync.forget);
-    let sources = sync.sources.iter().map(|(step, source)| (&**step, &**source)).collect();
+    let (sources, moved) = (texts(&sync.sources), texts(&sync.moved));
     let mut done = Vec::new();
-    let mut message = WireSync { drop, stash, unstash, forget, alias, load: Vec::new(), sources };
+    let mut message =
+        WireSync { drop, stash, unstash, forget, alias, load: Vec::new(), sources, moved };
     let mut blobs: Vec<&Blob> = Vec::new();
     let mut bytes = 0;
     for Load { key, members, take, blob, refs } in &sync.load {
@@ -97,6 +105,7 @@ pub(in crate::exec) fn messages(sync: &Sync, most: usize) -> Vec<(WireSync<'_>, 
                 alias: Vec::new(),
                 load: Vec::new(),
                 sources: BTreeMap::new(),
+                moved: BTreeMap::new(),
             };
             done.push((std::mem::replace(&mut message, next), std::mem::take(&mut blobs)));
             bytes = 0;

@@ -27,6 +27,7 @@ fn a_sync_says_everything_in_its_words() {
             load("1.6", "g", b"seven77"),
         ],
         sources: vec![("load".into(), "rows = []".into())],
+        moved: vec![("load".into(), "\nrows = []".into())],
     };
     let synced = python.sync(&request).unwrap();
     assert_eq!(synced.failed, [(Arc::from("1.5"), "it is bad".to_owned())]);
@@ -48,6 +49,7 @@ fn a_sync_says_everything_in_its_words() {
             one("g", "1.6", [7, 7], json!([])),
         ],
         "sources": {"load": "rows = []"},
+        "moved": {"load": "\nrows = []"},
     });
     assert_eq!(python.value("sync").unwrap().json, Some(expected));
     assert_eq!(python.value("g").unwrap().json, Some(json!(7)));

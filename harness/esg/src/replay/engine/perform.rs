@@ -130,6 +130,8 @@ impl Engine {
                 moves.sync.sources =
                     self.live.unknown_sources(self.ledger.history.latest_sources());
             }
+            let texts = self.texts.iter().map(|(step, (text, _))| (step, text));
+            moves.sync.moved = self.live.unknown_texts(texts);
             let synced = if moves.sync.is_empty() {
                 Synced::default()
             } else {

@@ -15,7 +15,8 @@ from _harness.world.channels import Channels
 from _harness.loop.endings import clip, type_name
 from _harness.loop.guard import Guard, Lifeline
 from _harness.loop.show import as_json, show
-from _harness.loop.step import Steps, remember
+from _harness.loop.step import Steps
+from _harness.loop.texts import Moved, remember
 from _harness.values.units import Graph
 from _harness.loop.wire import Closed, TooLarge, read_frame, reading, write_frame
 
@@ -118,6 +119,7 @@ class Worker:
         self._graph = graph
         # The keys of units that belong to the channels: files and process state.
         self._keys = set()
+        self._moved = Moved()
         self._steps = Steps(tracker, channels, graph, streams, guard, lifeline)
 
     def answer(self, op, request, blob):
@@ -144,6 +146,8 @@ class Worker:
         # tracebacks show their lines.
         for step, source in request.get("sources", {}).items():
             remember(step, source)
+        for step, source in request.get("moved", {}).items():
+            self._moved.to(step, source)
         with channels.unwritten():
             names, others = _split(request.get("drop", ()))
             graph.drop(names)
@@ -170,6 +174,8 @@ class Worker:
         graph.unstash(own)
         failed = self._load(request.get("load", ()), blob)
         channels.settle()
+        if request.get("moved") or request.get("load"):
+            self._moved.apply()
         return {"failed": failed}
 
     def _load(self, items, blob):

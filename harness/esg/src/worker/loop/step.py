@@ -2,14 +2,13 @@
 
 import builtins
 from gc import disable, enable
-from linecache import cache
 from sys import getprofile, gettrace, setprofile, setrecursionlimit, settrace
 from time import perf_counter_ns
 
 from _harness.loop.endings import OK, file_of, raised
-from _harness.world.files import SOURCES
 from _harness.loop.scalar import LOAD, bind, done, foresee, read_and_bound
 from _harness.values.shapes import ATOM_IDS
+from _harness.loop.texts import remember
 from _harness.loop.wire import parse
 
 BLOB_BYTES = 256 << 20
@@ -27,16 +26,6 @@ _MODULE = {
 _pop, _update, _get, _names = dict.pop, dict.update, dict.get, dict.keys
 _NONE, _NOTHING = frozenset(), {}
 _STREAMS = ("stdout", "stderr")
-
-
-def remember(step, source):
-    """Makes the source of a step available to tracebacks, warnings and `inspect`. Returns its file
-    name."""
-    file = file_of(step)
-    SOURCES.add(file)
-    # Without a time stamp it stays cached, although there is no such file.
-    cache[file] = (len(source), None, source.splitlines(True), file)
-    return file
 
 
 class Steps:

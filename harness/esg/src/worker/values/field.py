@@ -13,6 +13,7 @@ import pickle
 import sys
 from _blake2 import blake2b
 from _pickle import Pickler
+from gc import get_referents
 from sys import getrefcount
 
 from _harness.values.shapes import ATOM_IDS, ATOMS as _ATOMS, MAPPING, MRO, Kind, Unloadable, lookup, register
@@ -294,6 +295,8 @@ class Field(Kind):
                 data, buffers, parts = dumps(walk, o, not self.mutable)
             except Exception as why:
                 walk.inside = before
+                # It may change what it holds: a drawing board its image.
+                walk.inside.update((id(held), 0) for held in _held(o))
                 name = f"{_MODULE(type(o))}.{_NAME(type(o))}"
                 walk.fail(str(why) if type(why) is Unstorable else f"type {name}: {type(why).__name__}")
                 walk.opaque = walk.blind = True
@@ -314,6 +317,14 @@ class Field(Kind):
                 at += number[0]
             out.append(reader.load())
         return out
+
+
+def _held(o):
+    """The objects of packages that an object has as attributes, and that may change."""
+    found = []
+    for one in get_referents(o):
+        found += get_referents(one) if type(one) is dict else [one]
+    return [one for one in found if top_of(type(one)) in PACKAGES and not is_constant(type(one))]
 
 
 class Array(Kind):
