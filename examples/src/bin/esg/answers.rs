@@ -64,7 +64,7 @@ pub(super) fn vectors(file: &Path) -> Result<u8> {
 /// For each program its edges, and for each edit the steps that ran. Every edit is made to a fresh
 /// copy of the program after its first run, and compared with a full run.
 pub(super) fn edges(options: &Options, file: &Path) -> Result<u8> {
-    warn();
+    warn(options);
     let programs: Programs = serde_json::from_str(&read(file)?)?;
     let (mut answers, mut mismatches) = (Map::new(), 0);
     for entry in &programs.programs {

@@ -9,7 +9,7 @@
 //!
 //! For example, `cargo run -p examples --bin esg -- plan examples/programs/sales.py`. A file is a
 //! script with `# %%` cells, or a notebook. The steps run in a worker process that may use files and
-//! the network: run only code that you trust. Needs Python 3.11 or newer.
+//! the network: run only code that you trust, or add `--sandbox`. Needs Python 3.11 or newer.
 
 mod answers;
 mod plan;
@@ -28,6 +28,8 @@ use harness::esg::{CPython, Program, Trust, WorkerProcess};
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 fn main() -> ExitCode {
+    // With `--sandbox` this program is started again as the launcher.
+    harness::esg::sandbox::enter();
     ExitCode::from(run(&Options::parse()))
 }
 
@@ -38,6 +40,10 @@ struct Options {
     /// of a virtual environment, steps may import what is installed there.
     #[arg(long, global = true, value_name = "PATH")]
     python: Option<PathBuf>,
+    /// Runs the steps in a sandbox of the kernel, as code of others: without network, processes and files
+    /// outside of their scratch directory. Linux only.
+    #[arg(long, global = true)]
+    sandbox: bool,
     #[command(subcommand)]
     command: Command,
 }
@@ -110,14 +116,18 @@ fn run(options: &Options) -> u8 {
     }
 }
 
-/// A worker: a child process without a sandbox.
+/// A worker: a child process, with or without a sandbox.
 fn worker(options: &Options) -> Result<WorkerProcess> {
     let python = options.python.as_ref().map_or_else(CPython::find, CPython::at);
-    Ok(python.trust(Trust::Mine).start()?)
+    let trust = if options.sandbox { Trust::Untrusted } else { Trust::Mine };
+    Ok(python.trust(trust).start()?)
 }
 
-/// Printed once before steps run.
-fn warn() {
+/// Printed once before steps run without a sandbox.
+fn warn(options: &Options) {
+    if options.sandbox {
+        return;
+    }
     eprintln!(
         "esg: the steps run in a child process that may use files, the network and other \
          processes: run only code that you trust"

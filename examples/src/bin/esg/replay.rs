@@ -15,7 +15,7 @@ pub(super) fn run(
     store: Option<&Path>,
 ) -> Result<u8> {
     let program = program(file)?;
-    warn();
+    warn(options);
     let mut graph = match store {
         Some(dir) => {
             let mut graph = CodeGraph::open(dir, worker(options)?)?;

@@ -17,6 +17,7 @@ mod each;
 mod edges;
 mod esg_patch;
 mod esg_replay;
+mod esg_sandbox;
 mod esg_step;
 mod esg_sync;
 mod figure;
@@ -76,10 +77,13 @@ const CASES: &[(&str, Case)] = &[
     ("esg-step", esg_step::steps),
     ("esg-sync", esg_sync::syncs),
     ("esg-replay", esg_replay::replays),
+    ("esg-sandbox", esg_sandbox::sandboxes),
     ("esg-programs", programs::programs),
 ];
 
 fn main() -> ExitCode {
+    // A case starts this program again as the launcher of a sandbox.
+    harness::esg::sandbox::enter();
     let names: Vec<&str> = CASES.iter().map(|(name, _)| *name).collect();
     let mut json = false;
     let mut wanted: Vec<String> = Vec::new();

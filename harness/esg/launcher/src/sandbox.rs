@@ -47,6 +47,7 @@ pub trait Launcher: fmt::Debug + Send + Sync {
 pub struct Sandbox {
     launcher: PathBuf,
     layers: Vec<Layer>,
+    namespaces: bool,
 }
 
 impl Sandbox {
@@ -66,13 +67,20 @@ impl Sandbox {
 
     /// Uses the launcher at `path`: a program that calls [`enter`](crate::enter).
     pub fn at(path: impl Into<PathBuf>) -> Self {
-        Self { launcher: path.into(), layers: Layer::ALL.to_vec() }
+        Self { launcher: path.into(), layers: Layer::ALL.to_vec(), namespaces: true }
     }
 
     /// Turns a layer off. For tests which show that the layer is what denies something: untrusted code
     /// needs all of them.
     pub fn without(mut self, layer: Layer) -> Self {
         self.layers.retain(|one| *one != layer);
+        self
+    }
+
+    /// Leaves namespaces out, as in a container that forbids them. Every layer holds without them, but see
+    /// the guide on trust for what then is not contained.
+    pub fn without_namespaces(mut self) -> Self {
+        self.namespaces = false;
         self
     }
 
@@ -92,7 +100,8 @@ impl Sandbox {
     fn ask(&self) -> Result<Layers, LaunchError> {
         let path = || self.launcher.clone();
         let (read, write) = (Vec::new(), Vec::new());
-        let task = Task { layers: self.layers.clone(), read, write, threads: 1, report: true };
+        let (layers, namespaces) = (self.layers.clone(), self.namespaces);
+        let task = Task { layers, namespaces, read, write, threads: 1, report: true };
         let mut command = self.task(&task)?;
         command.env_clear().stdin(Stdio::null());
         let said =
@@ -107,8 +116,9 @@ impl Sandbox {
 impl Launcher for Sandbox {
     fn layers(&self) -> Result<Layers, LaunchError> {
         // What a machine has does not change while a process runs.
-        static KNOWN: Mutex<BTreeMap<(PathBuf, Vec<Layer>), Layers>> = Mutex::new(BTreeMap::new());
-        let key = (self.launcher.clone(), self.layers.clone());
+        static KNOWN: Mutex<BTreeMap<(PathBuf, Vec<Layer>, bool), Layers>> =
+            Mutex::new(BTreeMap::new());
+        let key = (self.launcher.clone(), self.layers.clone(), self.namespaces);
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(layers) = known.get(&key) {
             return Ok(layers.clone());
@@ -122,6 +132,7 @@ impl Launcher for Sandbox {
         let Spec { program, args, read, write, threads } = spec;
         let task = Task {
             layers: self.layers.clone(),
+            namespaces: self.namespaces,
             read: read.clone(),
             write: write.clone(),
             threads: *threads,

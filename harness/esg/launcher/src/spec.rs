@@ -39,6 +39,8 @@ impl Spec {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Task {
     pub(crate) layers: Vec<Layer>,
+    /// Whether to use namespaces where the system allows them.
+    pub(crate) namespaces: bool,
     pub(crate) read: Vec<PathBuf>,
     pub(crate) write: Vec<PathBuf>,
     pub(crate) threads: u64,

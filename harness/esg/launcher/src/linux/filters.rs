@@ -19,7 +19,7 @@ type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
 /// One argument of a call: its index, how it is compared, and with what.
 type Argument = (u8, Is, u64);
 
-/// Restricts the process. Without fixed mounts, attributes of files cannot be changed at all.
+/// Restricts the process. With `attributes`, those of files cannot be changed at all.
 ///
 /// # Errors
 /// If the kernel refuses, or there is no list for this processor.
@@ -35,7 +35,10 @@ pub(super) fn restrict(on: impl Fn(Layer) -> bool, attributes: bool) -> Result<(
         add(&clone, SeccompAction::Allow, SeccompAction::Errno(ENOSYS.unsigned_abs()))?;
     }
     if on(Layer::Files) && attributes {
-        let rules = always(&[calls::ATTRIBUTES, calls::OLDER_ATTRIBUTES]);
+        let mut rules = always(&[calls::ATTRIBUTES, calls::OLDER_ATTRIBUTES]);
+        // `FS_IOC_SETFLAGS` and `FS_IOC_FSSETXATTR`.
+        let flags = [0x4008_6602, 0x401c_5820].map(|request| any([(1, Is::Eq, request)]));
+        rules.insert(SYS_ioctl, flags.into_iter().collect::<Result<_>>()?);
         add(&rules, SeccompAction::Allow, refused())?;
     }
     if on(Layer::System) {

@@ -60,8 +60,9 @@ fn apply(task: &Task, program: Option<&PathBuf>) -> Layers {
     let on = |layer| task.layers.contains(&layer);
     let root = rustix::process::geteuid().is_root();
     // A missing namespace is one mechanism less.
+    let with = |layer| task.namespaces && on(layer);
     let spaces =
-        namespaces::enter(root, on(Layer::Network), on(Layer::Processes), on(Layer::Files));
+        namespaces::enter(root, with(Layer::Network), with(Layer::Processes), with(Layer::Files));
     let fixed = on(Layer::Files) && spaces.mounts && mounts::fix(&task.write).is_ok();
     let user = match root && on(Layer::User) {
         true => user::drop(task.read.iter().chain(&task.write).chain(program), &task.write),
@@ -73,7 +74,9 @@ fn apply(task: &Task, program: Option<&PathBuf>) -> Layers {
     }
     limit(Resource::Core, 0);
     let landlock = files::restrict(task, program, on);
-    let seccomp = filters::restrict(on, !fixed).map(|()| "seccomp".to_owned());
+    // Another user cannot change the attributes of files that are not its own.
+    let safe = fixed || (root && on(Layer::User) && user.is_ok());
+    let seccomp = filters::restrict(on, !safe).map(|()| "seccomp".to_owned());
     let later = landlock.as_ref().ok().and_then(|found| found.later.clone());
     let space = |so: bool, kind| so.then(|| format!("{kind} namespace"));
     let found = task.layers.iter().map(|layer| {

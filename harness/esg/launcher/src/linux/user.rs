@@ -23,7 +23,8 @@ pub(super) fn drop<'a>(
     let number = FIRST + getpid().as_raw_nonzero().get().unsigned_abs() % COUNT;
     let (user, group) = (Uid::from_raw(number), Gid::from_raw(number));
     for path in write {
-        chown(path, Some(user), Some(group))?;
+        chown(path, Some(user), Some(group))
+            .map_err(|error| format!("failed to give {} away: {error}", path.display()))?;
     }
     // An interpreter in the home directory of root. Landlock limits what it can read anyway.
     let reads = match paths.all(|path| is_open(path)) {
@@ -32,8 +33,10 @@ pub(super) fn drop<'a>(
     };
     set_keep_capabilities(true)?;
     set_thread_groups(&[])?;
-    set_thread_res_gid(group, group, group)?;
-    set_thread_res_uid(user, user, user)?;
+    set_thread_res_gid(group, group, group)
+        .map_err(|error| format!("failed to become group {number}: {error}"))?;
+    set_thread_res_uid(user, user, user)
+        .map_err(|error| format!("failed to become user {number}: {error}"))?;
     set_capabilities(
         None,
         CapabilitySets { effective: reads, permitted: reads, inheritable: reads },
