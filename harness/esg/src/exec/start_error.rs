@@ -90,6 +90,19 @@ pub enum StartError {
         #[source]
         source: io::Error,
     },
+    /// The interpreter is a CPython of a supported version, but differs from it where tracking relies on
+    /// what is not documented.
+    #[error(
+        "{} is unsuitable: {found}; expected what every released CPython from 3.11 to 3.13 does \
+         (name another interpreter with `CPython::at`)",
+        path.display()
+    )]
+    Differs {
+        /// The interpreter.
+        path: PathBuf,
+        /// Its version, and in what it differs.
+        found: String,
+    },
     /// The process started, but not as a worker.
     #[error("failed to start the Python worker with {}: {what}{}", path.display(), said(errors))]
     Worker {

@@ -9,6 +9,13 @@ from run import WORKER
 # Each imports from those after it.
 FOLDERS = ("loop", "world", "track", "values")
 MOST_LINES = 500
+# Outside of `values/compat.py` and `values/bytecode.py`.
+_private = re.compile(
+    r"^\s*(?:import (?:dis|opcode)\b|from (?:dis|opcode|gc|sys) import .*(?:\b_|get_ref|getref|opmap|instructions)).*"
+    r"|\bsys\._\w+\(|\bgc\.get_\w+\(|\bsys\.getrefcount|modules\[\"_frozen_\w+"
+    r"|__(?:flags|basicsize|dictoffset)__|\bthreading\._\w+ ?[=.)]|_tuplegetter|\.co_code(?=\[| *$)",
+    re.MULTILINE,
+)
 _imports = re.compile(r"^\s*(?:from|import) _harness\.(\w+)", re.MULTILINE)
 
 
@@ -28,6 +35,16 @@ class Layout(unittest.TestCase):
                 ]
                 if source.count("\n") > MOST_LINES:
                     wrong.append(f"{folder}/{file} has more than {MOST_LINES} lines")
+        self.assertEqual(wrong, [])
+
+    def test_what_is_private_to_cpython_is_in_one_module(self):
+        wrong = []
+        for folder in FOLDERS:
+            for file in sorted(os.listdir(os.path.join(WORKER, folder))):
+                if not file.endswith(".py") or file in ("compat.py", "bytecode.py"):
+                    continue
+                with open(os.path.join(WORKER, folder, file), encoding="utf-8") as opened:
+                    wrong += [f"{folder}/{file}: {found.group()}" for found in _private.finditer(opened.read())]
         self.assertEqual(wrong, [])
 
     def test_there_are_no_other_folders(self):

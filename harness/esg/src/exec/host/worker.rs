@@ -267,7 +267,13 @@ fn greet(mut process: Process, launch: &dyn Launch, scratch: &str) -> Result<Pro
     let greeting = Greeting { process: &mut process, may: service(launch) };
     let Err(fault) = launch.greet(scratch, greeting) else { return Ok(process) };
     let end = process.end(&fault);
+    let path = launch.program().to_owned();
+    if let Fault::Failed(what) = &fault
+        && let Some((_, found)) = what.split_once("Unsuitable: ")
+    {
+        return Err(StartError::Differs { path, found: found.to_owned() });
+    }
     let errors = end.errors.clone();
     let what = ending::words(&fault, Some(&end));
-    Err(StartError::Worker { path: launch.program().to_owned(), what, errors })
+    Err(StartError::Worker { path, what, errors })
 }

@@ -92,6 +92,19 @@ fn the_worker_is_the_same_everywhere() {
 }
 
 #[test]
+fn an_interpreter_that_differs_is_refused() {
+    // The worker tests the interpreter with this module, so it finds other instructions.
+    let other = |&(name, source): &(&'static str, &'static str)| match name {
+        "values.bytecode" => (name, &*source.replace("2 + 2 * _CACHES[op]", "2").leak()),
+        _ => (name, source),
+    };
+    let modules: Vec<_> = sources::MODULES.iter().map(other).collect();
+    let error = builder().speaking(sources::BOOT, modules.leak()).start().unwrap_err();
+    let StartError::Differs { found, .. } = &error else { panic!("{error}") };
+    assert!(found.starts_with("CPython 3.1") && found.contains("bytecode"), "{error}");
+}
+
+#[test]
 fn the_greeting_says_everything() {
     let mut python = builder()
         .speaking(super::FAKE, &[("z", "1"), ("a", "2")])

@@ -17,6 +17,7 @@ from _harness.loop.guard import Guard, Lifeline
 from _harness.loop.show import as_json, show
 from _harness.loop.step import Steps
 from _harness.loop.texts import Moved, remember
+from _harness.values.compat import check
 from _harness.values.units import Graph
 from _harness.loop.wire import Closed, TooLarge, read_frame, reading, write_frame
 
@@ -38,6 +39,7 @@ def prepare():
 
 def start(hello, fds):
     """Builds the worker. Returns the loop, which never returns."""
+    check()
     limits = {**hello["limits"], "strictness": hello.get("strictness"), "ambient": hello.get("ambient") or ()}
     scratch = hello["scratch"]
     sys.path.insert(0, scratch)

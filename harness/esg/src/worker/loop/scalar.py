@@ -4,23 +4,21 @@ Such a step runs only its own code, and none of a library. So its reads and bind
 code, and the other channels need no inspection.
 """
 
-from dis import opmap
 from re import compile as _pattern
 
 from _harness.world.calm import LOOKED_FOR
 from _harness.track.reads import ABSENT, DUNDERS
+from _harness.values.bytecode import arguments, numbers, operations, opmap
 from _harness.values.shapes import ATOM_IDS, ATOMS
 from _harness.world.watch import ATTRIBUTES
 
 # Without jumps or calls. On plain values these run no Python code, issue no warnings, and produce plain
 # values. Not `~`, which warns for a bool, and not `is`, which tests identity.
-_QUIET = frozenset(
-    opmap[name]
-    for name in (
+_QUIET = numbers(
+    *(
         "CACHE RESUME NOP COPY SWAP POP_TOP LOAD_CONST LOAD_NAME STORE_NAME BINARY_OP COMPARE_OP "
         "CONTAINS_OP UNARY_NEGATIVE UNARY_POSITIVE RETURN_VALUE RETURN_CONST"
     ).split()
-    if name in opmap
 )
 _BINARY = opmap["BINARY_OP"]
 # `**` and `**=` may produce a complex number, which is not a plain value here.
@@ -37,8 +35,7 @@ _get, _keys, _set = dict.get, dict.keys, dict.__setitem__
 def foresee(source, code, namespace):
     """If module code is scalar: its uses of names, in order, as `(LOAD or STORE, name, where)`, and
     the values of the names that are bound. None if it may do anything else."""
-    data, names, constants = code.co_code, code.co_names, code.co_consts
-    ops = data[::2]
+    names, constants, ops = code.co_names, code.co_consts, operations(code)
     if not (
         _QUIET.issuperset(ops)
         and ATOMS.issuperset(map(type, constants))
@@ -51,7 +48,7 @@ def foresee(source, code, namespace):
     ):
         return None
     uses, found, at = [], {}, 0
-    for op, arg in zip(ops, data[1::2]):
+    for op, arg in zip(ops, arguments(code)):
         if op == LOAD or op == STORE:
             uses.append((op, names[arg], at))
         elif op == _BINARY and arg in _POWERS:

@@ -4,16 +4,17 @@ Stores by module code are not watched as they happen, because that would slow do
 code shows which stores have surely happened in a successful step.
 """
 
-from dis import EXTENDED_ARG, get_instructions, hasjabs, hasjrel, opmap
 from types import CodeType
 
-_JUMPS = frozenset(hasjabs) | frozenset(hasjrel)
+from _harness.values.bytecode import EXTENDED, JUMPS as _JUMPS, arguments, handlers, numbers, operations, opmap
+from _harness.values.bytecode import instructions as get_instructions
+
 _LEAVES = frozenset(("RETURN_VALUE", "RETURN_CONST", "RERAISE", "RAISE_VARARGS"))
-_GLOBALS = frozenset((opmap["STORE_GLOBAL"], opmap["DELETE_GLOBAL"]))
+_GLOBALS = numbers("STORE_GLOBAL", "DELETE_GLOBAL")
 _STORE_NAME = opmap["STORE_NAME"]
 _RETURN = opmap["RETURN_VALUE"]
 # Code without any of these runs straight through, and each argument has one byte.
-_ODD = _GLOBALS | _JUMPS | {EXTENDED_ARG, opmap.get("IMPORT_STAR", 0), opmap["RERAISE"], opmap["RAISE_VARARGS"]}
+_ODD = _GLOBALS | _JUMPS | {EXTENDED} | numbers("IMPORT_STAR", "RERAISE", "RAISE_VARARGS")
 
 
 def may_load(code):
@@ -52,7 +53,7 @@ def own_changes(code):
 
     Module code does so for names that it declares global, or that a comprehension in it binds."""
     stored, deleted = set(), set()
-    if _GLOBALS.isdisjoint(code.co_code[::2]):
+    if _GLOBALS.isdisjoint(operations(code)):
         return stored, deleted
     for instruction in get_instructions(code):
         if instruction.opname == "STORE_GLOBAL":
@@ -79,8 +80,7 @@ def nested(code):
 def straight(code):
     """The names that module code binds, if it runs through to its end and has no other code in it;
     None if it may do otherwise."""
-    data = code.co_code
-    ops = data[::2]
+    ops = operations(code)
     if (
         not _ODD.isdisjoint(ops)
         or code.co_exceptiontable
@@ -88,9 +88,9 @@ def straight(code):
         or CodeType in map(type, code.co_consts)
     ):
         return None
-    found, names, at = [], code.co_names, ops.find(_STORE_NAME)
+    found, names, which, at = [], code.co_names, arguments(code), ops.find(_STORE_NAME)
     while at >= 0:
-        found.append(names[data[2 * at + 1]])
+        found.append(names[which[at]])
         at = ops.find(_STORE_NAME, at + 1)
     return found
 
@@ -129,7 +129,7 @@ def skipped(code, instructions):
         for one in instructions
         if one.opcode in _JUMPS and one.argval > one.offset
     ]
-    for start, _end, target in _handlers(code):
+    for start, _end, target in handlers(code):
         doubtful.append((start - 1, target))
     return doubtful
 
@@ -137,24 +137,3 @@ def skipped(code, instructions):
 def leaves(instruction):
     """Whether the next instruction is reached only by a jump or a handler."""
     return instruction.opname in _LEAVES
-
-
-def _handlers(code):
-    """The ranges of the exception table, each with its handler."""
-    table = iter(code.co_exceptiontable)
-
-    def number():
-        byte = next(table)
-        value = byte & 63
-        while byte & 64:
-            byte = next(table)
-            value = value << 6 | byte & 63
-        return value
-
-    while True:
-        try:
-            start = number()
-        except StopIteration:
-            return
-        length, target, _depth = number(), number(), number()
-        yield start * 2, (start + length) * 2, target * 2

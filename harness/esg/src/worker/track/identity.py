@@ -9,10 +9,10 @@ that code of the program compares, so only those that were equal count.
 import builtins
 import datetime
 import weakref
-from dis import get_instructions
-from opcode import opmap
-from sys import _getframe
 from types import MemberDescriptorType
+
+from _harness.values.compat import FLAGS as _FLAGS, HEAP as _HEAP, OFFSET as _OFFSET, frame_of
+from _harness.values.bytecode import instructions as get_instructions, operations, opmap, pairs
 
 _IS = opmap["IS_OP"]
 _CONST = opmap["LOAD_CONST"]
@@ -21,7 +21,6 @@ _SCALARS = (str, bytes, int, float, complex, range, slice, datetime.date, dateti
 _BASES = (*_SCALARS, tuple, frozenset)
 _DICT = type.__dict__["__dict__"].__get__
 _MRO = type.__dict__["__mro__"].__get__
-_OFFSET = type.__dict__["__dictoffset__"].__get__
 _Module = _type(builtins)
 _attribute = object.__getattribute__
 _NAMES = frozenset(("LOAD_NAME", "LOAD_GLOBAL"))
@@ -47,14 +46,12 @@ class Operand:
         self.kind, self.value = kind, value
 
 
-_HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE
-_FLAGS = _type.__dict__["__flags__"].__get__
 _never = {}
 _OPTIMIZED = 1  # CO_OPTIMIZED: the code has fast locals
 _Member = MemberDescriptorType
 _slot = _Member.__get__
 # The types of `f_locals`: a dict, and from 3.13 on a view in functions.
-_SCOPES = frozenset((dict, (lambda: _type(_getframe().f_locals))()))
+_SCOPES = frozenset((dict, (lambda: _type(frame_of().f_locals))()))
 _ANY = Operand("any")
 _SURE = Operand("sure")
 
@@ -71,14 +68,15 @@ def comparisons(code):
 
 def _asks(code):
     """Whether an operand is compared with anything but a singleton constant."""
-    raw = code.co_code
-    if _IS not in raw[::2]:
+    if _IS not in operations(code):
         return False
-    for at in range(0, len(raw), 2):
-        if raw[at] == _IS:
-            const = code.co_consts[raw[at - 1]] if raw[at - 2] == _CONST and raw[at - 1] < len(code.co_consts) else ""
+    last, at = None, 0
+    for _, _, op, argument in pairs(code):
+        if op == _IS:
+            const = code.co_consts[at] if last == _CONST else ""
             if not (const is None or const is True or const is False or const is ...):
                 return True
+        last, at = op, argument
     return False
 
 

@@ -16,7 +16,8 @@ import sys
 from types import CodeType, ModuleType
 
 from _harness.track.codes import changes_globals, may_load, of_module, stores, straight
-from _harness.track.reads import DUNDERS, FEW, Ledger, caller, main_module, starred
+from _harness.track.reads import DUNDERS, FEW, Ledger, main_module, starred
+from _harness.values.compat import caller
 from _harness.values.shapes import ATOM_IDS
 
 _build_class = builtins.__build_class__

@@ -13,12 +13,13 @@ own code, which never runs again, needs none of this: the events stay enabled, a
 is disabled. If such code may run with the program's names, everything is enabled again at once.
 """
 
-from sys import _getframe, modules, monitoring
+from sys import modules, monitoring
 from types import FunctionType, ModuleType
 
 from _harness.track.identity import distinguishes, watched
 from _harness.track.names import LOAD, STAR, STORE, names_of
-from _harness.track.reads import Ledger, caller, main_module, starred
+from _harness.track.reads import Ledger, main_module, starred
+from _harness.values.compat import caller, frame_of
 
 _NAME = "harness"
 _DISABLE = monitoring.DISABLE
@@ -31,7 +32,7 @@ _OPTIMIZED = 1  # CO_OPTIMIZED: the code has fast locals, so no mapping in which
 _MOST_TABLES = 20_000
 _IS = "is"
 # The type of `f_locals` in a function: a dict in 3.12, a view in 3.13.
-_LOCALS: type = (lambda: type(_getframe().f_locals))()
+_LOCALS: type = (lambda: type(frame_of().f_locals))()
 _VIEW = None if _LOCALS is dict else _LOCALS
 
 

@@ -1,6 +1,6 @@
 """The names that the instructions of a code object load and bind, from Python 3.12 on."""
 
-from dis import EXTENDED_ARG, _inline_cache_entries, opmap, opname  # type: ignore[attr-defined]
+from _harness.values.bytecode import EXTENDED, LOAD_GLOBAL, arguments, loaded, numbers, operations, opmap, opname, pairs
 
 # How an instruction uses a name. `STAR`: it binds the names of the module with that name.
 LOAD, STORE, DELETE, STAR = "load", "store", "delete", "star"
@@ -21,37 +21,11 @@ _USES = {
 }
 _IMPORT_STAR = 2  # INTRINSIC_IMPORT_STAR
 
-_LOAD_GLOBAL = opmap["LOAD_GLOBAL"]
 # By number: instructions that are independent of others.
 _PLAIN = {opmap[name]: use for name, use in _USES.items() if name in opmap}
-_PLAIN[_LOAD_GLOBAL] = LOAD, False
+_PLAIN[LOAD_GLOBAL] = LOAD, False
 # Instructions whose use depends on others.
-_CROOKED = frozenset(
-    opmap[name] for name in ("SETUP_ANNOTATIONS", "CALL_INTRINSIC_1") if name in opmap
-) | {EXTENDED_ARG}
-
-
-def _instructions(code):
-    """Offset, name and argument of each instruction without caches, and the offset of the prefixes
-    of its argument."""
-    data = code.co_code
-    at, argument, begin = 0, 0, 0
-    while at < len(data):
-        op = opname[data[at]]
-        argument = argument << 8 | data[at + 1]
-        if op == "EXTENDED_ARG":
-            at += 2
-            continue
-        yield begin, at, op, argument
-        at += 2 + 2 * _caches(data[at], op)
-        argument, begin = 0, at
-
-
-def _caches(number, op):
-    """The number of cache units after the instruction."""
-    if isinstance(_inline_cache_entries, dict):
-        return _inline_cache_entries.get(op, 0)
-    return _inline_cache_entries[number]
+_CROOKED = numbers("SETUP_ANNOTATIONS", "CALL_INTRINSIC_1") | {EXTENDED}
 
 
 def names_of(code):
@@ -61,17 +35,17 @@ def names_of(code):
     An instruction with a prefix is also listed at the prefix."""
     uses = {}
     names = code.co_names
-    data = code.co_code
-    if _CROOKED.isdisjoint(data[::2]) and _WHOLE.isdisjoint(names):
+    ops = operations(code)
+    if _CROOKED.isdisjoint(ops) and _WHOLE.isdisjoint(names):
         # Caches are zeros here, and instruction zero uses no name.
-        for at, op in enumerate(data[::2]):
+        bytes_after = arguments(code)
+        for at, op in enumerate(ops):
             use = _PLAIN.get(op)
             if use is not None:
-                argument = data[2 * at + 1]
-                name = names[argument >> 1 if op == _LOAD_GLOBAL else argument]
+                name = names[loaded(op, bytes_after[at])]
                 uses[2 * at] = (use[0], name, use[1], False)
         return uses
-    listed = list(_instructions(code))
+    listed = [(begin, at, opname[op], argument) for begin, at, op, argument in pairs(code)]
     spreads = any(op == "CALL_FUNCTION_EX" for _, _, op, _ in listed)
     for index, (begin, at, op, argument) in enumerate(listed):
         pushes_null = False

@@ -16,6 +16,8 @@ from re import compile as _pattern
 from sys import modules
 from types import ModuleType
 
+from _harness.values.compat import caller
+
 # Names that every module has. They are restored after each step, so they are not state.
 DUNDERS = frozenset(
     (
@@ -44,25 +46,6 @@ _values = dict.values
 _length = dict.__len__
 # Up to this many names, copying one by one is fastest on an interpreter with another way.
 FEW = 64
-
-
-class _Here(BaseException):
-    """Raised and caught at once, see `caller`."""
-
-
-def caller(depth):
-    """The frame `depth` calls above the caller.
-
-    `sys._getframe` notifies every audit hook, which is slow and would look like an action of the
-    step."""
-    try:
-        raise _Here
-    except _Here as here:
-        frame = here.__traceback__.tb_frame.f_back
-    while depth:
-        frame = frame.f_back
-        depth -= 1
-    return frame
 
 
 class Reads:

@@ -1,19 +1,17 @@
 """Code objects: a form independent of layout, and the names their instructions may load."""
 import io
-import opcode
 import types
 from _blake2 import blake2b as _blake2b
 from _pickle import Pickler as _Pickler
 
+from _harness.values.bytecode import loaded, numbers, opmap, pairs
+
 _Code = types.CodeType
 _Buffer = io.BytesIO
 
-_LOADS = frozenset(
-    opcode.opmap[n] for n in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS") if n in opcode.opmap)
-_GLOBAL = opcode.opmap["LOAD_GLOBAL"]
-_EXTENDED = opcode.opmap["EXTENDED_ARG"]
+_LOADS = numbers("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
 _STORES = frozenset(
-    op for n, op in opcode.opmap.items()
+    op for n, op in opmap.items()
     if n.startswith(("STORE_", "DELETE_", "IMPORT_")) and "FAST" not in n and n != "STORE_DEREF")
 
 _digests = {}
@@ -60,18 +58,6 @@ def digest(code):
     return found
 
 
-def _operands(code):
-    raw = code.co_code
-    high = 0
-    for at in range(0, len(raw), 2):
-        op, arg = raw[at], raw[at + 1] | high
-        if op == _EXTENDED:
-            high = arg << 8
-            continue
-        high = 0
-        yield op, arg
-
-
 def loads(code):
     """Every global name that the code, including nested code, may load."""
     known = _names.get(id(code))
@@ -79,9 +65,9 @@ def loads(code):
         return known[1]
     found = set()
     names = code.co_names
-    for op, arg in _operands(code):
+    for _, _, op, argument in pairs(code):
         if op in _LOADS:
-            found.add(names[arg >> 1 if op == _GLOBAL else arg])
+            found.add(names[loaded(op, argument)])
     for const in code.co_consts:
         if type(const) is _Code:
             found |= loads(const)
@@ -97,11 +83,11 @@ _CALM = frozenset(("hash", "tuple", "frozenset", "isinstance", "type", "str", "i
 
 def calm(code, classname):
     """Whether running the code changes nothing: it only reads attributes and calls builtins."""
-    for op, arg in _operands(code):
+    for _, _, op, argument in pairs(code):
         if op in _STORES:
             return False
         if op in _LOADS:
-            name = code.co_names[arg >> 1 if op == _GLOBAL else arg]
+            name = code.co_names[loaded(op, argument)]
             if name not in _CALM and name != classname:
                 return False
     return not any(type(c) is _Code for c in code.co_consts)

@@ -13,9 +13,8 @@ import pickle
 import sys
 from _blake2 import blake2b
 from _pickle import Pickler
-from gc import get_referents
-from sys import getrefcount
 
+from _harness.values.compat import get_referents, getrefcount
 from _harness.values.shapes import ATOM_IDS, ATOMS as _ATOMS, MAPPING, MRO, Kind, Unloadable, lookup, register
 
 _modules = sys.modules

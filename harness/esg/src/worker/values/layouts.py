@@ -7,19 +7,16 @@ import array
 import io
 import types
 from collections import OrderedDict, defaultdict, deque
-from gc import get_referents
 
+from _harness.values.compat import FIXED as _FIXED, FLAGS as _FLAGS, HEAP as _HEAP, SIZE as _SIZE, get_referents
 from _harness.values.payloads import (
     OfBytearray, OfDeque, OfDict, OfError, OfFrozen, OfSequence, OfSet, OfState, OfTuple, OfValue, Payload)
 from _harness.values.shapes import MAPPING, MRO, Unserializable, Kind, pairs, put_pairs
 
-_FLAGS = type.__dict__["__flags__"].__get__
-_SIZE = type.__dict__["__basicsize__"].__get__
 _BASE = type.__dict__["__base__"].__get__
 _MODULE = type.__dict__["__module__"].__get__
 _QUALNAME = type.__dict__["__qualname__"].__get__
 _Getset, _Member = types.GetSetDescriptorType, types.MemberDescriptorType
-_HEAP, _FIXED = 1 << 9, 1 << 8
 _RUNNING = frozenset((
     ("threading", "Thread"), ("concurrent.futures._base", "Executor"), ("concurrent.futures._base", "Future"),
     ("subprocess", "Popen"), ("multiprocessing.process", "BaseProcess"),

@@ -2,13 +2,12 @@
 
 Their modules are used only if a program has loaded them.
 """
-import _collections  # type: ignore[import-not-found]
 import _thread
 import sys
 import types
-from gc import get_referents
 
 from _harness.values.codeforms import digest
+from _harness.values.compat import TUPLE_GETTER as _getter, get_referents
 from _harness.values.shapes import MAPPING, Unserializable, Kind, Unloadable, cuts, register
 from _harness.values.layouts import referents
 from _harness.values.payloads import OfNamespace, OfReduced, OfState
@@ -219,7 +218,6 @@ def _union(*args):
 
 HIDDEN = register(Hidden(), types.MemberDescriptorType, types.GetSetDescriptorType)
 register(Generic("ga", lambda o: (o.__origin__, o.__args__), types.GenericAlias), types.GenericAlias)
-_getter: type | None = type(_collections._tuplegetter(0, "")) if hasattr(_collections, "_tuplegetter") else None
 register(Generic("tg", lambda o: MAPPING(_getter)["__reduce__"](o)[1], lambda *a: _getter(*a)), _getter)  # type: ignore[misc]
 register(Generic("un", lambda o: o.__args__, _union), types.UnionType)
 

@@ -11,11 +11,10 @@ import sys
 import types
 from collections import OrderedDict, defaultdict, deque
 
+from _harness.values.compat import FIXED as _IMMUTABLE, FLAGS as _FLAGS, HEAP as _HEAP
+
 _MAPPING = type.__dict__["__dict__"].__get__
-_FLAGS = type.__dict__["__flags__"].__get__
 _QUALNAME = type.__dict__["__qualname__"].__get__
-_IMMUTABLE = 1 << 8
-_HEAP = 1 << 9
 _inside = vars(types.ModuleType)["__dict__"].__get__
 _attribute = object.__getattribute__
 _MISSING = object()

@@ -7,13 +7,12 @@ import datetime
 import sys
 from itertools import repeat
 
+from _harness.values.compat import FIXED as _FIXED, FLAGS as _FLAGS
 from _harness.values.shapes import MAPPING, TABLE, Kind, register
 
 _modules = sys.modules
 _MODULE = type.__dict__["__module__"].__get__
 _NAME = type.__dict__["__name__"].__get__
-_FLAGS = type.__dict__["__flags__"].__get__
-_FIXED = 1 << 8     # Py_TPFLAGS_IMMUTABLETYPE
 _Zone, _Delta = datetime.timezone, datetime.timedelta
 _offset = MAPPING(_Zone)["__getinitargs__"]
 

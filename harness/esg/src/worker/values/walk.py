@@ -10,6 +10,7 @@ import types
 from _blake2 import blake2b
 from _pickle import Pickler
 
+from _harness.values.compat import FLAGS as _FLAGS
 from _harness.values import field
 from _harness.values import klass
 from _harness.values import layouts
@@ -24,7 +25,6 @@ from _harness.values.shapes import ATOM_IDS, MAPPING, MRO, TABLE, Unserializable
 _modules = sys.modules
 _Module = types.ModuleType
 _module_dict = vars(_Module)["__dict__"].__get__
-_FLAGS = type.__dict__["__flags__"].__get__
 _NAME = type.__dict__["__name__"].__get__
 _MODULE = type.__dict__["__module__"].__get__
 _OPAQUE_MODULE = Unserializable("type module", kids=lambda walk, o: [_module_dict(o)])

@@ -10,6 +10,7 @@ import random
 import sys
 import types
 
+from _harness.values.compat import FIXED as _IMMUTABLE, FLAGS as _FLAGS, threads
 from _harness.world.traits import uses
 
 _loaded = sys.modules
@@ -19,9 +20,7 @@ _type = type
 _ModuleType = types.ModuleType
 _inside = vars(_ModuleType)["__dict__"].__get__
 _MAPPING = type.__dict__["__dict__"].__get__
-_FLAGS = type.__dict__["__flags__"].__get__
 _QUALNAME = type.__dict__["__qualname__"].__get__
-_IMMUTABLE = 1 << 8
 
 
 class Boundary:
@@ -98,8 +97,7 @@ def _exists(path):
 
 
 def _threads():
-    threading = _loaded.get("threading")
-    return set(threading._active) if threading is not None else set()
+    return set(threads())
 
 
 def alive(known):
@@ -109,7 +107,7 @@ def alive(known):
     if threading is None:
         return False
     own = threading.main_thread().ident
-    found = [one for ident, one in list(threading._active.items()) if ident != own and ident not in known]
+    found = [one for ident, one in threads().items() if ident != own and ident not in known]
     for one in found:
         # A pool that was shut down without waiting.
         one.join(0.05)

@@ -10,6 +10,7 @@ import warnings
 from types import NoneType
 
 from _harness.track.identity import FUNCTIONS
+from _harness.values.bytecode import operations
 from _harness.world.modules import INNER
 from _harness.world.submodules import BY_TEXT
 from _harness.world.traits import LOOKED_INTO, WATCHED
@@ -30,7 +31,7 @@ def is_plain(code):
         _CONSTANTS.issuperset(map(type, constants))
         and LOOKED_FOR.isdisjoint(code.co_names)
         and ATTRIBUTES.isdisjoint(constants)
-        and WATCHED.isdisjoint(code.co_code[::2])
+        and WATCHED.isdisjoint(operations(code))
     )
 
 

@@ -4,13 +4,13 @@ What a step learns from outside this way is a list of plain values. With this li
 again with the same result.
 """
 
-import gc
 import os
 import random
 import sys
 import time
 import warnings
 
+from _harness.values.compat import get_referents
 from _harness.values import standins
 
 _hex = bytes.hex
@@ -216,7 +216,7 @@ class Clock:
         import datetime
 
         kind = datetime.datetime
-        inside = [d for d in gc.get_referents(kind.__dict__) if type(d) is dict and "now" in d]
+        inside = [d for d in get_referents(kind.__dict__) if type(d) is dict and "now" in d]
         if not inside:
             self.blind = ["datetime.now"]
             return

@@ -5,7 +5,8 @@ Hooks cannot be removed. This one does nothing while no step runs, and never rai
 
 import sys
 
-_getframe = sys._getframe
+from _harness.values.compat import frame_of
+
 _Any = BaseException
 _get = dict.get
 
@@ -57,7 +58,7 @@ class Events:
                 return
             self.busy = True
             try:
-                self.frame = _getframe(1)
+                self.frame = frame_of(1)
                 handler(event, args)
             except _Any as failure:
                 self.failures.append(f"{event}: {failure!r}")
@@ -87,7 +88,7 @@ class Events:
         try:
             frame = self.frame
             if frame is None:
-                frame = _getframe(1)
+                frame = frame_of(1)
                 while frame is not None and _ours(frame):
                     frame = frame.f_back
             while frame is not None and skip and (_get(frame.f_globals, "__name__") in skip or _ours(frame)):
@@ -105,7 +106,7 @@ class Events:
         """Whether a library only waits: an event loop or a lock, and not for the program."""
         was, self.busy = self.busy, True
         try:
-            frame = _getframe(1)
+            frame = frame_of(1)
             while frame is not None and _ours(frame):
                 frame = frame.f_back
             if frame is None or _top(frame) not in _WAITING:
@@ -120,7 +121,7 @@ class Events:
         """Whether the innermost foreign frame belongs to the program, and its function's name."""
         was, self.busy = self.busy, True
         try:
-            frame = _getframe(1)
+            frame = frame_of(1)
             while frame is not None and _ours(frame):
                 frame = frame.f_back
             if frame is None:

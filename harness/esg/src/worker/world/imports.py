@@ -1,9 +1,9 @@
 """Imports in code: which submodules its own statements surely load before any lookup."""
 
-from dis import get_instructions
 from types import CodeType
 
 from _harness.track.codes import leaves, skipped
+from _harness.values.bytecode import instructions as get_instructions
 
 # Between these, only imports run code of the program.
 _PLAIN = frozenset(

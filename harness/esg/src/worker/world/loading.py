@@ -4,18 +4,17 @@ import os
 import sys
 from functools import partial
 
+from _harness.values.compat import FileFinder as _FileFinder, bootstrap as _bootstrap
 from _harness.world.boundary import Boundary
 
 _type = type
 _loaded = sys.modules
-_bootstrap = sys.modules["_frozen_importlib"]
 _lexists = os.path.lexists
 
 
 # Its frames count as those of the code that imports.
 _IMPORTING = ("importlib", "importlib._bootstrap", "importlib._bootstrap_external", "_frozen_importlib",
               "_frozen_importlib_external")
-_FileFinder = _loaded["_frozen_importlib_external"].FileFinder
 
 
 def look_again():

@@ -9,6 +9,7 @@ import sys
 import types
 from operator import is_ as _is
 
+from _harness.values.compat import FIXED as _IMMUTABLE, FLAGS as _FLAGS
 from _harness.track.codes import own_changes
 from _harness.values import standins
 from _harness.world.boundary import Boundary, set_on_packages
@@ -21,8 +22,6 @@ from _harness.world.traits import uses
 _MISSING = object()
 _inside = vars(types.ModuleType)["__dict__"].__get__
 _MAPPING = type.__dict__["__dict__"].__get__
-_FLAGS = type.__dict__["__flags__"].__get__
-_IMMUTABLE = 1 << 8
 _ModuleType = types.ModuleType
 _type = type
 _loaded = sys.modules

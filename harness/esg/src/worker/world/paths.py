@@ -5,6 +5,7 @@ events.
 import os
 import sys
 
+from _harness.values.compat import frame_of
 from _harness.values import standins
 
 _WRITES = os.O_WRONLY | os.O_RDWR
@@ -106,7 +107,7 @@ class Paths:
     def _finder(self):
         """Whether the import system lists a directory to find a module. `modules` records which
         files that depends on, which are fewer than all."""
-        frame = sys._getframe(1)
+        frame = frame_of(1)
         while frame is not None:
             name = frame.f_globals.get("__name__")
             if name == "importlib._bootstrap_external":

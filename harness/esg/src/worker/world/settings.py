@@ -2,6 +2,8 @@
 
 import sys
 
+from _harness.values.compat import getrefcount
+
 _modules = sys.modules
 # Steps depend on it whatever they name.
 ALL = None
@@ -258,7 +260,7 @@ _USUAL = 5
 
 
 def _referred(handler):
-    return sys.getrefcount(handler) > _USUAL
+    return getrefcount(handler) > _USUAL
 
 
 def _restore_logging(state):

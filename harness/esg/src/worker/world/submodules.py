@@ -13,12 +13,11 @@ import os
 import sys
 import types
 from itertools import islice
-from opcode import opmap
 
 from _harness.world.imports import early
-from _harness.track.reads import caller
+from _harness.values.compat import bootstrap as _bootstrap, caller
+from _harness.values.bytecode import numbers, operations
 
-_bootstrap = sys.modules["_frozen_importlib"]
 _loaded = sys.modules
 _ModuleType = types.ModuleType
 _inside = vars(_ModuleType)["__dict__"].__get__
@@ -31,9 +30,9 @@ BY_TEXT = frozenset(
     "getattr hasattr attrgetter __getattribute__ getattr_static eval exec __dict__ vars dir getmembers "
     "getmembers_static __dir__".split()
 )
-_IMPORT_NAME = opmap["IMPORT_NAME"]
+_IMPORTS = numbers("IMPORT_NAME")
 # Instructions that look up an attribute.
-_LOOKING = frozenset(opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM") if name in opmap)
+_LOOKING = numbers("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM")
 
 
 class Submodules:
@@ -103,8 +102,8 @@ class Submodules:
             return
         frame = caller(2)
         code, at = frame.f_code, frame.f_lasti
-        operation = code.co_code[at]
-        if operation == _IMPORT_NAME or "__import__" in code.co_names:
+        operation = operations(code)[at // 2]
+        if operation in _IMPORTS or "__import__" in code.co_names:
             self.imported(name)
         elif operation not in _LOOKING and code.co_name != "_find_and_load":
             # Called from C, or not an import.

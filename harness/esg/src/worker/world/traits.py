@@ -1,14 +1,14 @@
 """What code names: imports, attributes, constants. Found once per code object."""
 
-import dis
 import types
 
+from _harness.values.bytecode import instructions as _instructions, numbers, operations
+
 _CodeType = types.CodeType
-_instructions = dis.get_instructions
 _address = object.__hash__
 _type = type
-_STORES = frozenset(dis.opmap[name] for name in ("STORE_ATTR", "DELETE_ATTR"))
-_IMPORT = dis.opmap["IMPORT_NAME"]
+_STORES = numbers("STORE_ATTR", "DELETE_ATTR")
+_DETAILED = _STORES | numbers("IMPORT_NAME")
 _MAX_MEMO = 4096
 
 # Functions that set attributes by string.
@@ -18,7 +18,7 @@ _DYNAMIC_IMPORT = frozenset("__import__ import_module modules exec eval reload".
 # Names with further consequences.
 LOOKED_INTO = _DYNAMIC_STORE | _DYNAMIC_IMPORT
 # Instructions with further consequences.
-WATCHED = _STORES | {_IMPORT, dis.opmap["IS_OP"]}
+WATCHED = _DETAILED | numbers("IS_OP")
 
 
 class Traits:
@@ -87,8 +87,7 @@ class Reader:
         found.names.update(code.co_names)
         for constant in code.co_consts:
             self._constant(constant, found)
-        ops = code.co_code[::2]
-        if _IMPORT in ops or not _STORES.isdisjoint(ops):
+        if not _DETAILED.isdisjoint(operations(code)):
             _details(code, found)
         # Holding the code keeps its address from being reused.
         self._memo[key] = code, found

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Sized
 
+from _harness.values.compat import start_threads_by
 from _harness.values import standins
 from _harness.world.boundary import alive, children, sockets
 from _harness.world.traits import line_of, uses
@@ -236,9 +237,8 @@ class Watch:
 
         register.__module__, register.__qualname__, register.__doc__ = "abc", "ABCMeta.register", add.__doc__
         _ABCMeta.register = register
-        threading = sys.modules.get("threading")
-        if threading is not None:
-            threading._start_new_thread = _thread.start_new_thread
+        if "threading" in sys.modules:
+            start_threads_by(_thread.start_new_thread)
 
     def code(self, code, traits, values):
         """Checks what the code names. `values` are the objects that read names are bound to."""
