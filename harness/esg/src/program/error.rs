@@ -2,7 +2,7 @@
 use crate::text::shown;
 
 use super::VersionId;
-use super::patch::Refusal;
+use super::refusal::Refusal;
 
 /// Why a change or a script was refused. The program has not changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -12,6 +12,7 @@ mod notebook;
 mod operation;
 mod order;
 mod patch;
+mod refusal;
 mod script;
 mod step;
 mod version;
@@ -25,7 +26,8 @@ pub use edges::{Edge, EdgeKind, EdgeSource, Edges, Observed, Origin};
 pub use error::ProgramError;
 pub use guard::Edit;
 pub use operation::{Change, Operation};
-pub use patch::{EditKind, Patch, Refusal, StepEdit, unified};
+pub use patch::{EditKind, Patch, StepEdit, unified};
+pub use refusal::Refusal;
 pub use step::{Input, Step};
 pub use version::{Provenance, ProvenanceKind, Version, VersionId, VersionKind};
 

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::hunk::Hunk;
-use super::refusal::Refusal;
 use super::text::Text;
+use crate::program::refusal::Refusal;
 
 /// How far off the line number of an edit may be to choose between equal places.
 const NEAR: usize = 3;

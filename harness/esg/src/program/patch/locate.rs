@@ -6,9 +6,9 @@ use similar::{Algorithm, DiffTag, capture_diff_slices};
 use super::EditKind;
 use super::find::{self, Match, Miss, Rung};
 use super::hunk::{self, Hunk, Sign};
-use super::refusal::Refusal;
 use super::symbol;
 use super::text::{Splice, Text, unfenced};
+use crate::program::refusal::Refusal;
 
 /// Locates one edit of `step` in its source.
 pub(super) fn splices(

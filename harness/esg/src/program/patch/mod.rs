@@ -6,7 +6,6 @@ mod diff;
 mod find;
 mod hunk;
 mod locate;
-mod refusal;
 mod symbol;
 mod text;
 
@@ -18,10 +17,10 @@ use serde::{Deserialize, Serialize};
 use crate::scan::{Scan, SyntaxError, scan};
 
 use super::operation::{Change, Operation};
+use super::refusal::Refusal;
 use super::{Program, ProgramError, Provenance, ProvenanceKind, VersionId};
 
 pub use diff::unified;
-pub use refusal::Refusal;
 
 use text::{Splice, Text};
 

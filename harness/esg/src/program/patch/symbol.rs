@@ -8,8 +8,8 @@ use ruff_text_size::Ranged;
 
 use crate::text::near;
 
-use super::refusal::Refusal;
 use super::text::{Splice, Text};
+use crate::program::refusal::Refusal;
 
 /// A definition in a step.
 struct Symbol {

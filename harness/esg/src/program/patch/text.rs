@@ -1,7 +1,7 @@
 //! Sources as lines, and edits that leave every other byte as it is.
 use std::ops::Range;
 
-use super::refusal::Refusal;
+use crate::program::refusal::Refusal;
 
 /// Lines to put in the place of others.
 #[derive(Debug)]
